@@ -1,0 +1,168 @@
+"""What fdstore's calls answer: frozen records, no behaviour beyond reading them.
+
+Units: characters are Unicode code points, bytes are UTF-8, lines end with LF, positions are
+1-based and inclusive, times are seconds since the epoch by the clock of Redis.
+Field names are those of the Redis hashes, so `redis-cli HGETALL` and Python say the same.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+ContentState = Literal["sealed", "open", "broken"]
+Mode = Literal["page", "line", "char"]
+ProcessState = Literal["open", "ready", "running", "waiting", "exited", "failed", "cancelled"]
+
+ENDED: frozenset[str] = frozenset({"exited", "failed", "cancelled"})
+"""The process states that are final."""
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """The base of all records: immutable, keyword-only."""
+
+
+class Origin(Record, frozen=True, kw_only=True):
+    """Where an extraction was cut from: the first content, through any number of extractions.
+
+    `content` is its id in Redis (`triage/3`), `fd` its name at the time, `chars` and `lines`
+    the range "a-b" in it.
+    """
+
+    content: str
+    fd: str
+    chars: str
+    lines: str
+
+
+class Descriptor(Record, frozen=True, kw_only=True):
+    """One descriptor of a process and the content behind it.
+
+    `chars`, `bytes`, `lines` and `pages` count the whole content; an empty content has one
+    (empty) page. `producer` is the process that made it.
+    """
+
+    fd: str
+    state: ContentState
+    chars: int
+    bytes: int
+    lines: int
+    pages: int
+    page_size: int
+    source: str
+    created_at: float
+    producer: str
+    origin: Origin | None = None
+    exit_code: int | None = None
+    reason: str | None = None
+
+
+class Slice(Record, frozen=True, kw_only=True):
+    """A part of a content, exactly as stored.
+
+    `page` is the number when exactly one page was read, "all" for `read_all`, else None.
+    `count` is what was returned, in units of `mode`. `lines` and `chars` are the first and last
+    one touched, "a-b" ("0-0" when nothing is there). `continued`: it starts in the middle of a
+    line. `truncated`: it ends before the end of the line it ends in. `eof`: nothing comes after
+    it, now or later. `chain` is set at the EOF of a pipeline's output.
+    """
+
+    text: str
+    fd: str
+    mode: Mode
+    page: int | Literal["all"] | None
+    start: int
+    count: int
+    pages: int
+    lines: str
+    total_lines: int
+    chars: str
+    total_chars: int
+    continued: bool
+    truncated: bool
+    state: ContentState
+    eof: bool
+    exit_code: int | None = None
+    chain: str | None = None
+
+
+class Hit(Record, frozen=True, kw_only=True):
+    """One line that matches: its 1-based number, its text without LF, the range "a-b" of the
+    first match in characters of the content, and the context lines around it as
+    (number, text) pairs."""
+
+    line: int
+    text: str
+    chars: str
+    before: tuple[tuple[int, str], ...] = ()
+    after: tuple[tuple[int, str], ...] = ()
+
+
+class SearchResult(Record, frozen=True, kw_only=True):
+    """`matches` counts lines that match, to the end of the range; `hits` holds the first
+    `shown` of them."""
+
+    fd: str
+    pattern: str
+    hits: tuple[Hit, ...]
+    shown: int
+    matches: int
+    lines_searched: int
+
+
+class Export(Record, frozen=True, kw_only=True):
+    """A finished export: `char_count` characters were written; the file has `size_bytes` now."""
+
+    fd: str
+    file_path: str
+    mode: Literal["write", "append"]
+    char_count: int
+    size_bytes: int
+
+
+class ProcessRecord(Record, frozen=True, kw_only=True):
+    """One process as Redis holds it. `attempt` counts the claims by workers, `losses` those
+    that were lost; `lease_until` is when the running claim lapses if it is not renewed."""
+
+    id: str
+    state: ProcessState
+    program: str | None = None
+    parent: str | None = None
+    attempt: int = 0
+    losses: int = 0
+    worker: str | None = None
+    lease_until: float | None = None
+    waiting_for: tuple[str, ...] = ()
+    exit_code: int | None = None
+    reason: str | None = None
+    next_fd: int = 1
+    next_child: int = 1
+    started_at: float | None = None
+    ended_at: float | None = None
+
+
+class TreeLimits(Record, frozen=True, kw_only=True):
+    """What one tree may use; the root counts. Sizes in bytes of UTF-8; `retention_days` is how
+    long it is kept after its last use, 0 for ever."""
+
+    tree_depth: int = 8
+    tree_live: int = 64
+    tree_processes: int = 1000
+    tree_fds: int = 10_000
+    tree_bytes: int = 4 << 30
+    retention_days: float = 7
+
+
+class TreeRecord(Record, frozen=True, kw_only=True):
+    """One tree: what it uses of its limits, and its processes by time of birth."""
+
+    id: str
+    created_at: float
+    used_at: float
+    bytes: int
+    fds: int
+    processes: int
+    live: int
+    limits: TreeLimits
+    members: tuple[ProcessRecord, ...] = ()

@@ -1,0 +1,45 @@
+"""The only reader of the environment: where things are, when no argument says so.
+
+FDSTORE_URL         the store: redis://, rediss://, unix:// (default: the embedded server)
+FDSTORE_BROKER_URL  the workers' queue (default: the same Redis)
+FDSTORE_DATA_DIR    the embedded server's files (default: fdstore/ under the XDG data home)
+FDSTORE_PREFIX      what every key begins with (default: fdstore)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+DEFAULT_PREFIX = "fdstore"
+QUEUE_PREFIX = "fdq:"
+"""What the keys of the workers' queue begin with."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the environment says. `url` is None when the embedded server is to be used."""
+
+    url: str | None
+    broker_url: str | None
+    data_dir: Path
+    prefix: str
+
+
+def read(environ: Mapping[str, str] | None = None) -> Settings:
+    """The settings of `environ` (default: this process's).
+
+    >>> read({"HOME": "/home/ann"}).data_dir
+    PosixPath('/home/ann/.local/share/fdstore')
+    """
+    env = os.environ if environ is None else environ
+    home = Path(env.get("HOME") or Path.home())
+    data_home = Path(env.get("XDG_DATA_HOME") or home / ".local" / "share")
+    return Settings(
+        url=env.get("FDSTORE_URL") or None,
+        broker_url=env.get("FDSTORE_BROKER_URL") or None,
+        data_dir=Path(env.get("FDSTORE_DATA_DIR") or data_home / "fdstore"),
+        prefix=env.get("FDSTORE_PREFIX") or DEFAULT_PREFIX,
+    )
