@@ -1,0 +1,84 @@
+"""fdstore: file descriptors for LLM agents. Large text lives once in Redis; agents read it by reference.
+
+    import fdstore
+
+    store = fdstore.connect()                    # $FDSTORE_URL, or a Redis of your own on this machine
+    proc = store.process("triage")
+    d = proc.ingest("build.log")
+    print(proc.read(d.fd, start=2).text)         # page 2: one round trip, whatever the size
+    child = proc.child(share=[d.fd])             # another process that reads the same content
+
+The same surface, awaited, is `fdstore.aio`. Importing does nothing; names are loaded when used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fdstore import aio, errors
+    from fdstore.client import Process, Store, connect
+    from fdstore.errors import FDStoreError
+    from fdstore.records import (
+        Descriptor,
+        Export,
+        Hit,
+        Origin,
+        ProcessRecord,
+        SearchResult,
+        Slice,
+        TreeLimits,
+        TreeRecord,
+    )
+    from fdstore.tools.config import FDConfig
+    from fdstore.tools.toolset import Toolset
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "fdstore.client": ("Process", "Store", "connect"),
+    "fdstore.errors": ("FDStoreError",),
+    "fdstore.records": (
+        *("Descriptor", "Export", "Hit", "Origin", "ProcessRecord"),
+        *("SearchResult", "Slice", "TreeLimits", "TreeRecord"),
+    ),
+    "fdstore.tools.config": ("FDConfig",),
+    "fdstore.tools.toolset": ("Toolset",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Descriptor",
+    "Export",
+    "FDConfig",
+    "FDStoreError",
+    "Hit",
+    "Origin",
+    "Process",
+    "ProcessRecord",
+    "SearchResult",
+    "Slice",
+    "Store",
+    "Toolset",
+    "TreeLimits",
+    "TreeRecord",
+    "aio",
+    "connect",
+    "errors",
+]
+
+
+def __getattr__(name: str) -> object:
+    # redis and msgspec take several times as long to import as a small command takes to run
+    if name in ("aio", "errors"):
+        return import_module(f"fdstore.{name}")
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'fdstore' has no attribute {name!r}")
+    value = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -316,7 +316,7 @@ class StoreUnavailable(FDStoreError):
         self.where, self.problem = where, problem
 
     def __str__(self) -> str:
-        return f"no Redis at {self.where}: {self.problem}; check FDSTORE_URL, or `fdstore up` starts one"
+        return f"Redis at {self.where}: {self.problem}; check FDSTORE_URL, or `fdstore up` starts one"
 
 
 class UnsafeStore(FDStoreError):

@@ -4,6 +4,8 @@ FDSTORE_URL         the store: redis://, rediss://, unix:// (default: the embedd
 FDSTORE_BROKER_URL  the workers' queue (default: the same Redis)
 FDSTORE_DATA_DIR    the embedded server's files (default: fdstore/ under the XDG data home)
 FDSTORE_PREFIX      what every key begins with (default: fdstore)
+XDG_RUNTIME_DIR     where a short name for the embedded server's socket goes, if the data directory's
+                    path is too long for a socket (default: the temporary directory)
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     broker_url: str | None
     data_dir: Path
     prefix: str
+    runtime_dir: Path | None = None
 
 
 def read(environ: Mapping[str, str] | None = None) -> Settings:
@@ -42,4 +45,5 @@ def read(environ: Mapping[str, str] | None = None) -> Settings:
         broker_url=env.get("FDSTORE_BROKER_URL") or None,
         data_dir=Path(env.get("FDSTORE_DATA_DIR") or data_home / "fdstore"),
         prefix=env.get("FDSTORE_PREFIX") or DEFAULT_PREFIX,
+        runtime_dir=Path(env["XDG_RUNTIME_DIR"]) if env.get("XDG_RUNTIME_DIR") else None,
     )

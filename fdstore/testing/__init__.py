@@ -1,0 +1,77 @@
+"""Run real agents without a model: a scripted Messages API on loopback.
+
+An agent is tested best whole: its loop, its tools, its retries and the SDK that it talks through,
+everything but the model. `ScriptedModel` takes the model's place behind `base_url`, says what the
+test tells it to say, and keeps what it was asked. It refuses what the real API refuses, so a loop
+that forgets a tool result fails here and not in production.
+
+A whole test of an agent of yours:
+
+    import anthropic
+    from fdstore.testing import ScriptedModel, call, say
+
+    @anthropic.beta_tool
+    def weather(city: str) -> str:
+        "The weather in a city."
+        return f"Rain in {city}."
+
+    def test_the_agent_looks_the_weather_up():
+        script = [call("weather", city="Oslo"), say("Take an umbrella.")]
+
+        with (
+            ScriptedModel(script) as model,
+            anthropic.Anthropic(base_url=model.base_url, api_key=model.api_key) as client,
+        ):
+            question = [{"role": "user", "content": "Do I need an umbrella in Oslo?"}]
+            agent = client.beta.messages.tool_runner(
+                model="any", max_tokens=1000, messages=question, tools=[weather]
+            )
+            answer = agent.until_done()
+
+        assert answer.content[0].text == "Take an umbrella."
+        assert model.requests[1].tool_results()[0].text == "Rain in Oslo."
+
+What the model can say is in `replies`, what a request tells a script is `Request`, what is refused
+is in `rules`. Agents in other processes find the model by `model.environ`. Needs nothing but the
+standard library and msgspec; the SDK is the agent's.
+"""
+
+from fdstore.testing.replies import (
+    Cut,
+    Fail,
+    Reply,
+    Slow,
+    Turn,
+    Usage,
+    call,
+    cut,
+    fail,
+    say,
+    slow,
+    think,
+    turn,
+)
+from fdstore.testing.requests import Request, ToolResult
+from fdstore.testing.script import Replies, Script
+from fdstore.testing.server import ScriptedModel
+
+__all__ = [
+    "Cut",
+    "Fail",
+    "Replies",
+    "Reply",
+    "Request",
+    "Script",
+    "ScriptedModel",
+    "Slow",
+    "ToolResult",
+    "Turn",
+    "Usage",
+    "call",
+    "cut",
+    "fail",
+    "say",
+    "slow",
+    "think",
+    "turn",
+]

@@ -1,0 +1,220 @@
+"""The same surface as `fdstore`, awaited: every call that talks to Redis is a coroutine.
+
+    import fdstore.aio
+
+    store = await fdstore.aio.connect()
+    proc = await store.process("triage")
+    d = await proc.create(text)
+    page = await proc.read(d.fd, start=2)
+
+A store belongs to the event loop it was connected in. Files are read and written in threads.
+Arguments, results and errors are those of `fdstore.client`, whose methods have the documentation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import BinaryIO, Literal, TypeVar
+
+from fdstore import client, settings
+from fdstore.client import TOUCHES_PER_RETENTION, FdLike
+from fdstore.files import Target
+from fdstore.inputs import opened, source_name
+from fdstore.records import Descriptor, Export, Mode, ProcessRecord, Slice, TreeLimits, TreeRecord
+from fdstore.store import contents, processes, reading
+from fdstore.store.check import check_server
+from fdstore.store.connection import AsyncRunner
+from fdstore.store.keys import check_prefix
+from fdstore.store.operation import Operation
+from fdstore.store.server import EmbeddedServer
+from fdstore.store.views import Namespace
+from fdstore.text.paging import DecodeErrors
+from fdstore.text.selection import FIRST_PAGE, fd_id, wanted
+
+T = TypeVar("T")
+AnyClass = TypeVar("AnyClass", bound=type)
+
+
+def documented_by(original: type) -> Callable[[AnyClass], AnyClass]:
+    """Gives methods the documentation of their namesakes in the blocking class."""
+
+    def document(twin: AnyClass) -> AnyClass:
+        for name, member in vars(twin).items():
+            if callable(member) and not member.__doc__ and hasattr(original, name):
+                member.__doc__ = getattr(original, name).__doc__
+        return twin
+
+    return document
+
+
+async def connect(url: str | None = None, prefix: str | None = None) -> Store:
+    """A store on the Redis at `url`, else at `$FDSTORE_URL`, else on the embedded server. Raises as
+    `fdstore.connect`."""
+    found = settings.read()
+    given = url or found.url
+    if given is None:
+        given = await asyncio.to_thread(EmbeddedServer(found.data_dir).ensure)
+    store = Store(AsyncRunner(given), check_prefix(prefix or found.prefix), given)
+    try:
+        await store.run(check_server(store.where))
+    except BaseException:
+        await store.close()
+        raise
+    return store
+
+
+@documented_by(client.Store)
+class Store:
+    """A connected Redis, in one event loop."""
+
+    def __init__(self, runner: AsyncRunner, prefix: str, url: str) -> None:
+        self._runner = runner
+        self.prefix = prefix
+        self.url = url
+
+    def __repr__(self) -> str:
+        return f"<fdstore.aio.Store {self.where} prefix={self.prefix!r}>"
+
+    async def __aenter__(self) -> Store:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def where(self) -> str:
+        """The URL without its password."""
+        return self._runner.where
+
+    async def close(self) -> None:
+        await self._runner.close()
+
+    async def run(self, operation: Operation[T]) -> T:
+        return await self._runner.run(operation)
+
+    async def process(self, name: str | None = None, *, limits: TreeLimits | None = None) -> Process:
+        if isinstance(name, str) and "." in name:
+            return Process(self, await self.run(processes.open_child(self.prefix, name)))
+        opened_root = processes.open_root(
+            self.prefix,
+            processes.fresh_name("proc") if name is None else name,
+            limits or TreeLimits(),
+            fresh=name is None,
+        )
+        return Process(self, await self.run(opened_root))
+
+    async def processes(self) -> list[ProcessRecord]:
+        return [member for tree in await self.trees() for member in tree.members]
+
+    async def trees(self) -> list[TreeRecord]:
+        found = []
+        for name in await self.run(processes.trees(self.prefix)):
+            found += await self.run(processes.tree_if_there(self.prefix, name))
+        return found
+
+    async def tree(self, name: str) -> TreeRecord:
+        return await self.run(processes.tree_record(self.prefix, name))
+
+
+@documented_by(client.Process)
+class Process:
+    """A process and its descriptors, as one client sees them; see `fdstore.Process`."""
+
+    def __init__(self, store: Store, space: Namespace) -> None:
+        self.store = store
+        self.space = space
+        self._touched = time.monotonic()
+
+    def __repr__(self) -> str:
+        return f"<fdstore.aio.Process {self.id}>"
+
+    @property
+    def id(self) -> str:
+        """Its name: `triage`, or `triage.1` for a child."""
+        return self.space.id
+
+    async def _run(self, operation: Operation[T]) -> T:
+        retention_s = self.space.limits.retention_days * processes.DAY_S
+        now = time.monotonic()
+        if retention_s and now - self._touched > retention_s / TOUCHES_PER_RETENTION:
+            self._touched = now
+            await self.store.run(processes.touch(self.space))
+        return await self.store.run(operation)
+
+    async def create(self, text: str, source: str = "text", page_size: int | None = None) -> Descriptor:
+        return await self._run(contents.create(self.space, text, source, page_size))
+
+    async def ingest(
+        self,
+        file: str | os.PathLike[str] | BinaryIO,
+        source: str | None = None,
+        page_size: int | None = None,
+        errors: DecodeErrors = "strict",
+        progress: Callable[[int], None] | None = None,
+    ) -> Descriptor:
+        with opened(file) as binary:
+            name = source or source_name(file)
+            return await self._run(contents.ingest(self.space, binary, name, page_size, errors, progress))
+
+    async def stat(self, fd: FdLike) -> Descriptor:
+        return await self._run(contents.stat(self.space, fd_id(fd)))
+
+    async def list(self) -> list[Descriptor]:
+        return await self._run(contents.listed(self.space))
+
+    async def read(
+        self,
+        fd: FdLike,
+        *,
+        mode: Mode | None = None,
+        start: int | None = None,
+        count: int | None = None,
+        read_all: bool = False,
+        max_chars: int | None = None,
+    ) -> Slice:
+        asked = wanted(fd, mode, start, count, whole=read_all, default=FIRST_PAGE)
+        return await self._run(reading.read(self.space, asked.fd, asked.part, max_chars))
+
+    async def extract(
+        self,
+        fd: FdLike,
+        *,
+        mode: Mode | None = None,
+        start: int | None = None,
+        count: int | None = None,
+        page_size: int | None = None,
+    ) -> Descriptor:
+        asked = wanted(fd, mode, start, count)
+        return await self._run(contents.extract(self.space, asked.fd, asked.part, page_size=page_size))
+
+    async def export(
+        self,
+        fd: FdLike,
+        path: str | os.PathLike[str],
+        *,
+        mode: Literal["write", "append"] = "write",
+        create: bool = True,
+        exist_ok: bool = True,
+    ) -> Export:
+        asked = wanted(fd)
+        target = Target(path, mode=mode, create=create, exist_ok=exist_ok)
+        return await self._run(contents.export(self.space, asked.fd, asked.part, target, mode))
+
+    async def close(self, fd: FdLike) -> None:
+        await self._run(contents.close(self.space, fd_id(fd)))
+
+    async def child(self, share: Sequence[FdLike] = ()) -> Process:
+        fds = [fd_id(fd) for fd in share]
+        return Process(self.store, await self._run(processes.child(self.space, fds)))
+
+    async def fork(self) -> Process:
+        return Process(self.store, await self._run(processes.child(self.space, None)))
+
+    async def end(self) -> None:
+        await self._run(processes.end(self.space))

@@ -1,0 +1,261 @@
+"""The blocking client: `connect`, `Store`, `Process`. `fdstore.aio` is the same, awaited.
+
+Each method checks its arguments and runs one operation; what it costs is written there.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import BinaryIO, Literal, TypeVar
+
+from fdstore import settings
+from fdstore.files import Target
+from fdstore.inputs import opened, source_name
+from fdstore.records import Descriptor, Export, Mode, ProcessRecord, Slice, TreeLimits, TreeRecord
+from fdstore.store import contents, processes, reading
+from fdstore.store.check import check_server
+from fdstore.store.connection import Runner
+from fdstore.store.keys import check_prefix
+from fdstore.store.operation import Operation
+from fdstore.store.server import EmbeddedServer
+from fdstore.store.views import Namespace
+from fdstore.text.paging import DecodeErrors
+from fdstore.text.selection import FIRST_PAGE, fd_id, wanted
+
+T = TypeVar("T")
+
+TOUCHES_PER_RETENTION = 100
+"""Reads note the use of a tree at most once in this part of its retention."""
+
+FdLike = str | int
+"""What names a descriptor: "fd:3", "fd-3", "3", 3, "ref:plan"; where noted, with "#L1-9"."""
+
+
+def connect(url: str | None = None, prefix: str | None = None) -> Store:
+    """A store on the Redis at `url`, else at `$FDSTORE_URL`, else on the embedded server, which is
+    started if it is not up.
+
+    Raises `StoreUnavailable` when nobody answers there, `UnsafeStore` when it is older than 6.2 or
+    evicts keys, `InvalidArgument` for a URL or prefix that cannot be.
+
+    >>> store = fdstore.connect("redis://localhost")            # doctest: +SKIP
+    >>> store.process("triage").create("hello").fd              # doctest: +SKIP
+    'fd:1'
+    """
+    found = settings.read()
+    url = url or found.url or EmbeddedServer(found.data_dir).ensure()
+    store = Store(Runner(url), check_prefix(prefix or found.prefix), url)
+    store.run(check_server(store.where))
+    return store
+
+
+class Store:
+    """A connected Redis. Safe to share between threads; makes new connections after a fork."""
+
+    def __init__(self, runner: Runner, prefix: str, url: str) -> None:
+        self._runner = runner
+        self.prefix = prefix
+        self.url = url
+
+    def __repr__(self) -> str:
+        return f"<fdstore.Store {self.where} prefix={self.prefix!r}>"
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def where(self) -> str:
+        """The URL without its password."""
+        return self._runner.where
+
+    def close(self) -> None:
+        """Closes the connections. The store can be used again."""
+        self._runner.close()
+
+    def run(self, operation: Operation[T]) -> T:
+        """Runs one operation of `fdstore.store`."""
+        return self._runner.run(operation)
+
+    def process(self, name: str | None = None, *, limits: TreeLimits | None = None) -> Process:
+        """Opens the root process `name`, or makes it with its tree; a child ("triage.1") must exist.
+        Without a name, makes a new one. `limits` hold for a tree that is made.
+
+        Raises `InvalidArgument` (the name), `NotFound` (a child that is not there).
+        """
+        if isinstance(name, str) and "." in name:
+            return Process(self, self.run(processes.open_child(self.prefix, name)))
+        opened = processes.open_root(
+            self.prefix,
+            processes.fresh_name("proc") if name is None else name,
+            limits or TreeLimits(),
+            fresh=name is None,
+        )
+        return Process(self, self.run(opened))
+
+    def processes(self) -> list[ProcessRecord]:
+        """All processes of all trees, by tree and time of birth, ended ones too."""
+        return [member for tree in self.trees() for member in tree.members]
+
+    def trees(self) -> list[TreeRecord]:
+        """All trees."""
+        found = []
+        for name in self.run(processes.trees(self.prefix)):
+            found += self.run(processes.tree_if_there(self.prefix, name))
+        return found
+
+    def tree(self, name: str) -> TreeRecord:
+        """One tree: what it uses of its limits, and its processes. Raises `NotFound`."""
+        return self.run(processes.tree_record(self.prefix, name))
+
+
+class Process:
+    """A process and its descriptors, as one client sees them.
+
+    Descriptors are named "fd:3", "fd-3", "3", 3 or "ref:NAME". Every method that reads Redis raises
+    `StoreUnavailable` when it is out of reach; those that write raise `Fenced` when the process has
+    ended or another attempt runs it, `StoreFull` and `StoreReadOnly`, and `UnknownOutcome` when Redis
+    stays out of reach after a write was sent.
+    """
+
+    def __init__(self, store: Store, space: Namespace) -> None:
+        self.store = store
+        self.space = space
+        self._touched = time.monotonic()
+
+    def __repr__(self) -> str:
+        return f"<fdstore.Process {self.id}>"
+
+    @property
+    def id(self) -> str:
+        """Its name: `triage`, or `triage.1` for a child."""
+        return self.space.id
+
+    def _run(self, operation: Operation[T]) -> T:
+        retention_s = self.space.limits.retention_days * processes.DAY_S
+        now = time.monotonic()
+        if retention_s and now - self._touched > retention_s / TOUCHES_PER_RETENTION:
+            self._touched = now
+            self.store.run(processes.touch(self.space))
+        return self.store.run(operation)
+
+    def create(self, text: str, source: str = "text", page_size: int | None = None) -> Descriptor:
+        """Stores a text under the next number. `page_size` in characters (default 4000). One round
+        trip up to about 700 kB.
+
+        Raises `InvalidArgument` (not a str, a lone surrogate, a page size below 1), `QuotaExceeded`.
+
+        >>> proc.create("one\\ntwo\\n").lines                    # doctest: +SKIP
+        2
+        """
+        return self._run(contents.create(self.space, text, source, page_size))
+
+    def ingest(
+        self,
+        file: str | os.PathLike[str] | BinaryIO,
+        source: str | None = None,
+        page_size: int | None = None,
+        errors: DecodeErrors = "strict",
+        progress: Callable[[int], None] | None = None,
+    ) -> Descriptor:
+        """Stores a file (a path, or a file open in binary mode) of any size in bounded memory. Bytes
+        that are not UTF-8 are refused, or kept as `\\xNN` with `errors="backslashreplace"`.
+        `source` defaults to the file's name. `progress` is told the bytes read so far.
+
+        Raises `TargetMissing`, `PathRefused`, `InvalidArgument`, `QuotaExceeded`.
+        """
+        with opened(file) as binary:
+            return self._run(
+                contents.ingest(self.space, binary, source or source_name(file), page_size, errors, progress)
+            )
+
+    def stat(self, fd: FdLike) -> Descriptor:
+        """What a descriptor is now. Raises `NotFound`, naming what there is."""
+        return self._run(contents.stat(self.space, fd_id(fd)))
+
+    def list(self) -> list[Descriptor]:
+        """All descriptors, in number order."""
+        return self._run(contents.listed(self.space))
+
+    def read(
+        self,
+        fd: FdLike,
+        *,
+        mode: Mode | None = None,
+        start: int | None = None,
+        count: int | None = None,
+        read_all: bool = False,
+        max_chars: int | None = None,
+    ) -> Slice:
+        """A part of a content: `count` units of `mode` ("page", "line" or "char") from `start` on, or
+        everything with `read_all`, or what a selector says ("fd:3#L120-180"), and then nothing else
+        may be said. Positions are 1-based; a count past the end is clamped. One page of a known
+        descriptor is one round trip of that page's bytes.
+
+        Raises `NotFound`, `PageOutOfRange`, `PositionOutOfRange`, `InvalidArgument`, and `TooLarge`
+        for more than `max_chars`.
+
+        >>> proc.read("fd:1", mode="line", start=2).text         # doctest: +SKIP
+        'two\\n'
+        """
+        asked = wanted(fd, mode, start, count, whole=read_all, default=FIRST_PAGE)
+        return self._run(reading.read(self.space, asked.fd, asked.part, max_chars))
+
+    def extract(
+        self,
+        fd: FdLike,
+        *,
+        mode: Mode | None = None,
+        start: int | None = None,
+        count: int | None = None,
+        page_size: int | None = None,
+    ) -> Descriptor:
+        """A new descriptor of a copy of a part (all of it when no part is named). Its `origin` says
+        where in the first content it was cut from. Arguments and errors as for `read`."""
+        asked = wanted(fd, mode, start, count)
+        return self._run(contents.extract(self.space, asked.fd, asked.part, page_size=page_size))
+
+    def export(
+        self,
+        fd: FdLike,
+        path: str | os.PathLike[str],
+        *,
+        mode: Literal["write", "append"] = "write",
+        create: bool = True,
+        exist_ok: bool = True,
+    ) -> Export:
+        """Writes a content, or the part a selector names, exactly to a file, atomically and in
+        bounded memory. Any path you may write; the agents' tool is confined to a root.
+
+        Raises `TargetExists`, `TargetMissing`, `PathRefused`, `WriteFailed`; the file is then as before.
+        """
+        asked = wanted(fd)
+        target = Target(path, mode=mode, create=create, exist_ok=exist_ok)
+        return self._run(contents.export(self.space, asked.fd, asked.part, target, mode))
+
+    def close(self, fd: FdLike) -> None:
+        """Drops a descriptor; the content lives while any process holds it. Raises `NotFound`."""
+        self._run(contents.close(self.space, fd_id(fd)))
+
+    def child(self, share: Sequence[FdLike] = ()) -> Process:
+        """A new process of this tree that holds the shared descriptors under the same ids, by
+        reference. One round trip; no content is moved. Raises `NotFound`, `SpawnLimit`."""
+        fds = [fd_id(fd) for fd in share]
+        return Process(self.store, self._run(processes.child(self.space, fds)))
+
+    def fork(self) -> Process:
+        """A new process of this tree with a copy of the whole table. One round trip, no content is
+        moved. Raises `SpawnLimit`."""
+        return Process(self.store, self._run(processes.child(self.space, None)))
+
+    def end(self) -> None:
+        """Ends the process and drops all its descriptors. Its record stays until the tree is
+        collected. Ending twice is no error."""
+        self._run(processes.end(self.space))

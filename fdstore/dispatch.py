@@ -1,0 +1,280 @@
+"""Wakes the workers: puts the id of a process that is ready into their queue, and nothing else.
+
+The process's record in the store is the truth. A message here only says "look at this process", so
+it may be lost (the sweeper sends it again), doubled or late (the claim of the process decides), and
+it stays under a kilobyte whatever the agent works on.
+
+The queue lives in a Redis (by default the store's own) as Celery and kombu keep it:
+
+    fdq:fdstore         list   wake-ups that no worker has taken yet
+    fdq:unacked         hash   wake-ups whose task is running, by delivery tag
+    fdq:unacked_index   zset   when each of those was taken
+    fdq:unacked_mutex   str    a lock, held while old entries of those two are put back
+
+All are deleted by Redis when they are empty. An entry of a killed worker goes back into the queue
+after the visibility timeout and then finds its process done. Messages go through the anonymous
+exchange and have one priority, so no binding tables and no lists per priority are made. Nothing here
+has a TTL or may be evicted: a Redis with `noeviction` is what it wants.
+
+Workers build their application on the same `celery_app` (workers/app.py). Celery takes a third of
+a second to import and is imported when the first wake-up is sent, never with this module.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
+
+import msgspec
+
+from fdstore.errors import FDStoreError, InvalidArgument, StoreFull, StoreReadOnly, StoreUnavailable
+from fdstore.settings import QUEUE_PREFIX
+
+TASK = "fdstore.run"
+"""The one task there is; its one argument is a process id."""
+QUEUE = "fdstore"
+
+VISIBILITY_TIMEOUT_S = 12 * 3600
+"""When kombu gives the message of a task that still runs to another worker too. Far above any
+agent's time limit; a lost worker is noticed much earlier, by its lease."""
+
+SEND_TIMEOUT_S = 0.8
+"""For connecting and for each reply. Two tries of one are what a caller waits for at most."""
+
+
+class Broker(msgspec.Struct, frozen=True):
+    """Where the queue is: the URL in kombu's form, the transport options that a URL cannot say, and
+    the place without secrets, for messages."""
+
+    url: str
+    shown: str
+    options: dict[str, str] = {}
+
+
+def find_broker(store_url: str, broker_url: str | None = None) -> Broker:
+    """The broker at `broker_url`, or in the store's Redis.
+
+    Takes `redis://` and `rediss://` `[USER:PASSWORD@]HOST[:PORT][/DB]`, `unix:///PATH[?db=DB]` and
+    `sentinel://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...]/MASTER[/DB]`. Of the query `db` and
+    `ssl_*` count; the certificate of a `rediss://` server is checked unless `ssl_cert_reqs` says
+    otherwise. Raises InvalidArgument for any other URL; a Redis Cluster cannot hold the queue.
+
+    >>> find_broker("unix:///run/redis.sock?db=2").url
+    'redis+socket:///run/redis.sock?virtual_host=2'
+    """
+    url = broker_url or store_url
+    parts = urlsplit(url)
+    query = dict(parse_qsl(parts.query))
+    match parts.scheme:
+        case "redis" | "rediss" if parts.hostname:
+            return _on_tcp(parts, query)
+        case "unix" | "redis+socket" if parts.path.strip("/"):
+            return _on_socket(parts, query)
+        case "sentinel" if parts.hostname and parts.path.strip("/"):
+            return _behind_sentinels(parts, query)
+    raise InvalidArgument(
+        "FDSTORE_BROKER_URL" if broker_url else "FDSTORE_URL",
+        f"the workers' queue needs redis://, rediss://, unix:// or sentinel://, not {parts.scheme}://"
+        "; set FDSTORE_BROKER_URL to a single Redis (a Cluster cannot hold the queue)",
+    )
+
+
+def broker_url(store_url: str, broker_url: str | None = None) -> str:
+    """The URL of `find_broker`, as kombu takes it. It may hold a password."""
+    return find_broker(store_url, broker_url).url
+
+
+def celery_config(broker: Broker) -> dict[str, Any]:
+    """The settings that senders and workers share."""
+    return {
+        "broker_url": broker.url,
+        "broker_transport_options": {
+            "global_keyprefix": QUEUE_PREFIX,
+            "visibility_timeout": VISIBILITY_TIMEOUT_S,
+            "priority_steps": [0],
+            **broker.options,
+        },
+        "task_default_queue": QUEUE,
+        # declaring would only write binding tables, which the anonymous exchange does not look at
+        "task_queues": {QUEUE: {"routing_key": QUEUE, "no_declare": True}},
+        "task_create_missing_queues": False,
+        # JSON alone: whoever can write to the queue must not be able to run code by it.
+        "accept_content": ["json"],
+        "task_serializer": "json",
+        # What became of a process stands in its record; a second place could only disagree.
+        "task_ignore_result": True,
+        "task_store_errors_even_if_ignored": False,
+        "result_backend": None,
+        # A worker that stops in good order hands its messages on. A killed one's are not put back at
+        # once: a process that kills its worker would do so for ever. Leases and losses see to both.
+        "task_acks_late": True,
+        "task_reject_on_worker_lost": False,
+        "worker_prefetch_multiplier": 1,
+        "worker_cancel_long_running_tasks_on_connection_loss": True,
+        "broker_connection_retry_on_startup": True,
+        "broker_connection_max_retries": None,
+        # Remote control and events would add pub/sub channels, keys of their own and a message a
+        # second; `fdstore ps` and `kill` read and write the processes' records instead.
+        "worker_enable_remote_control": False,
+        "worker_send_task_events": False,
+        "worker_hijack_root_logger": False,
+        "worker_redirect_stdouts": False,
+    }
+
+
+def celery_app(broker: Broker) -> Any:
+    """A Celery application that uses `broker` and keeps away from any other in this program."""
+    from celery import Celery
+
+    app = Celery("fdstore", set_as_current=False)
+    app.conf.update(celery_config(broker))
+    app.backend_cls = "disabled://"
+
+    connection_to = app.connection_for_write
+
+    def connect(url: str | None = None, **options: Any) -> Any:
+        return connection_to(broker.url, **options)
+
+    # Celery prefers $CELERY_BROKER_URL and $CELERY_RESULT_BACKEND to what the program says. They
+    # are there for some other application of this machine and must not lead our messages to it.
+    app.connection_for_read = app.connection_for_write = connect
+    return app
+
+
+class Dispatcher:
+    """Sends wake-ups. Any thread may use it; it keeps one connection. Make it after a fork.
+
+    >>> dispatcher = Dispatcher("redis://localhost:6379/0")
+    >>> dispatcher.wake("triage.1", "triage.2")                       # doctest: +SKIP
+    """
+
+    def __init__(self, store_url: str, broker_url: str | None = None) -> None:
+        self._broker = find_broker(store_url, broker_url)
+        self._turn = threading.Lock()
+        self._app: Any = None
+        self._producer: Any = None
+
+    def wake(self, *process_ids: str) -> None:
+        """Ask the workers to look at these processes.
+
+        Raises StoreUnavailable within about 2 s when the broker is out of reach, StoreFull or
+        StoreReadOnly when it refuses. Some may have been sent then; sending all again does no harm.
+        """
+        # The lock is held for as long as an unreachable broker takes; nobody waits for it for longer,
+        # or a hundred threads of a worker would wait one after the other.
+        if not self._turn.acquire(timeout=2 * SEND_TIMEOUT_S):
+            raise StoreUnavailable(self._broker.shown, "other wake-ups are still waiting for it")
+        try:
+            self._send(process_ids)
+        finally:
+            self._turn.release()
+
+    def close(self) -> None:
+        """Close the connection. The next `wake` opens one again."""
+        with self._turn:
+            self._disconnect()
+
+    def _send(self, process_ids: tuple[str, ...]) -> None:
+        from kombu.exceptions import OperationalError
+
+        # The second try is for the connection that a restart of Redis cut while it lay idle.
+        for is_last in (False, True):
+            producer = self._connected()
+            try:
+                for process_id in process_ids:
+                    self._app.send_task(
+                        TASK,
+                        args=[process_id],
+                        queue=QUEUE,
+                        producer=producer,
+                        retry=False,
+                        # a task of Celery that sends another remembers it as long as it runs
+                        add_to_parent=False,
+                    )
+                return
+            except producer.connection.channel_errors as error:
+                self._disconnect()
+                raise _translated(error, self._broker.shown) from error
+            except (OperationalError, *producer.connection.connection_errors) as error:
+                self._disconnect()
+                if is_last:
+                    raise _translated(error, self._broker.shown) from error
+
+    def _connected(self) -> Any:
+        """The producer of the one connection, which is opened by the first message."""
+        if self._app is None:
+            self._app = celery_app(self._broker)
+            self._app.conf.broker_connection_timeout = SEND_TIMEOUT_S
+            self._app.conf.broker_transport_options |= {
+                "socket_timeout": SEND_TIMEOUT_S,
+                "socket_connect_timeout": SEND_TIMEOUT_S,
+                # kombu would go on connecting by itself, for ever and with pauses
+                "max_retries": 1,
+                "interval_start": 0,
+                "interval_step": 0,
+            }
+        if self._producer is None:
+            connection = self._app.connection_for_write()
+            self._producer = self._app.amqp.Producer(connection, auto_declare=False)
+        return self._producer
+
+    def _disconnect(self) -> None:
+        if self._producer is not None:
+            self._producer.connection.release()
+            self._producer = None
+
+
+def _on_tcp(parts: SplitResult, query: dict[str, str]) -> Broker:
+    tls = {name: value for name, value in query.items() if name.startswith("ssl_")}
+    if parts.scheme == "rediss":
+        # without any ssl option kombu checks no certificate
+        tls = {"ssl_cert_reqs": "required", **tls}
+    database = query.get("db") or parts.path.strip("/") or "0"
+    where = f"{_host(parts)}:{parts.port or 6379}/{database}"
+    options = f"?{urlencode(tls)}" if tls and parts.scheme == "rediss" else ""
+    return Broker(f"{parts.scheme}://{_login(parts)}{where}{options}", f"{parts.scheme}://{where}")
+
+
+def _on_socket(parts: SplitResult, query: dict[str, str]) -> Broker:
+    # kombu splits a URL at ";", so the path is quoted anew
+    path = quote(unquote(parts.path))
+    database = query.get("db") or query.get("virtual_host") or "0"
+    return Broker(
+        f"redis+socket://{_login(parts)}{path}?virtual_host={quote(database)}",
+        f"unix://{path}?db={quote(database)}",
+    )
+
+
+def _behind_sentinels(parts: SplitResult, query: dict[str, str]) -> Broker:
+    hosts = parts.netloc.rpartition("@")[2].split(",")
+    master, _, database = parts.path.strip("/").partition("/")
+    database = query.get("db") or database or "0"
+    addresses = [host if ":" in host else f"{host}:26379" for host in hosts]
+    return Broker(
+        ";".join(f"sentinel://{_login(parts)}{address}/{database}" for address in addresses),
+        f"sentinel://{','.join(addresses)}/{master}/{database}",
+        {"master_name": unquote(master)},
+    )
+
+
+def _host(parts: SplitResult) -> str:
+    host = parts.hostname or ""
+    return f"[{host}]" if ":" in host else host
+
+
+def _login(parts: SplitResult) -> str:
+    if parts.username is None and parts.password is None:
+        return ""
+    user = quote(unquote(parts.username or ""), safe="")
+    return f"{user}:{quote(unquote(parts.password or ''), safe='')}@"
+
+
+def _translated(error: BaseException, where: str) -> FDStoreError:
+    # redis-py takes the error codes OOM and READONLY off the text
+    message = str(error)
+    if "'maxmemory'" in message:
+        return StoreFull("maxmemory is reached")
+    if "read only replica" in message or "MISCONF" in message:
+        return StoreReadOnly(message.partition(".")[0])
+    return StoreUnavailable(where, message)

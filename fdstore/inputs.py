@@ -1,0 +1,51 @@
+"""Opening what is to be stored: a path, or a file that is open already."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from fdstore.errors import InvalidArgument, PathRefused, TargetMissing
+
+
+@contextmanager
+def opened(file: str | os.PathLike[str] | BinaryIO) -> Iterator[BinaryIO]:
+    """The file, open for reading bytes; closed afterwards if it was opened here.
+
+    Raises `TargetMissing`, `PathRefused` (a directory, or not allowed), `InvalidArgument`.
+    """
+    if not isinstance(file, (str, os.PathLike)):
+        if not hasattr(file, "read"):
+            raise InvalidArgument("file", f"a path or a binary file is needed, not {type(file).__name__}")
+        yield file
+        return
+    with _open(os.fspath(file)) as binary:
+        if stat.S_ISDIR(os.fstat(binary.fileno()).st_mode):
+            raise PathRefused(os.fspath(file), "it is a directory")
+        yield binary
+
+
+def _open(path: str) -> BinaryIO:
+    try:
+        return open(path, "rb")
+    except FileNotFoundError as error:
+        raise TargetMissing(path, "give the path of a file that is there") from error
+    except (OSError, ValueError) as error:
+        problem = getattr(error, "strerror", None) or str(error)
+        raise PathRefused(path, problem.lower()) from error
+
+
+def source_name(file: str | os.PathLike[str] | BinaryIO) -> str:
+    """What a descriptor says about where its text came from: the file's bare name.
+
+    >>> source_name("/var/log/syslog")
+    'syslog'
+    """
+    path = file if isinstance(file, (str, os.PathLike)) else getattr(file, "name", None)
+    name = Path(path).name if isinstance(path, (str, os.PathLike)) else ""
+    # a name on disk may hold bytes that are no text
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")[:200] or "file"

@@ -1,0 +1,329 @@
+r"""What a model sees: records in, text out. One builder makes every element.
+
+    <fd_result fd="fd:1" pages="12" ... escaped="true">     attributes: XML, control characters as \u{..}
+    <message>
+    The text is stored as fd:1 ...
+    </message>
+    <preview>
+    the text itself, raw: nothing added, nothing changed    body: between one LF and one LF
+    </preview>
+    </fd_result>
+
+The one hard idea: bodies are raw, so that a model reads exactly what is stored, and yet no body can
+forge a frame. A `<` that could begin one of our own tags, and nothing else, is shown as `&lt;`; the
+outermost element then says `escaped="true"`. What is in doubt counts as a tag: upper case, blanks and
+invisible characters before or after the slash. An attribute that is None is left out.
+
+What a `Rendered` holds is safe by construction, so it may stand inside another element as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NewType
+
+from fdstore.errors import FDStoreError, quoted
+from fdstore.records import Descriptor, Export, Hit, Mode, ProcessRecord, Record, SearchResult, Slice
+from fdstore.text.layout import visible
+
+Rendered = NewType("Rendered", str)
+"""A whole element, made by `element`."""
+
+Attribute = str | int | bool | None
+
+LINE_CHARS = 400
+"""How much of one line a search shows."""
+
+_ESCAPED = ' escaped="true"'
+_BLANK = "[\\s\x00-\x1f\x7f-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]*+"
+_OWN_TAG = re.compile(rf"<(?={_BLANK}(?:/{_BLANK})?(?:fd_|process_|preview|tail|message))", re.IGNORECASE)
+_XML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
+
+
+class Tail(Record, frozen=True, kw_only=True):
+    """The end of a content, to be shown with its first page; `lines` is the range "a-b" it touches."""
+
+    text: str
+    lines: str
+
+
+def element(
+    name: str,
+    attributes: Sequence[tuple[str, Attribute]] = (),
+    body: str | None = None,
+    children: Sequence[Rendered] = (),
+) -> Rendered:
+    r"""One element around a raw `body` or around finished `children`; with neither, an empty tag.
+
+    >>> print(element("preview", [("lines", "1-1"), ("page", None)], "a <b> and an <fd_list>"))
+    <preview lines="1-1" escaped="true">
+    a <b> and an &lt;fd_list>
+    </preview>
+    """
+    opening = name + "".join(
+        f' {key}="{_attribute(value)}"' for key, value in attributes if value is not None
+    )
+    if body is None and not children:
+        return Rendered(f"<{opening}/>")
+    if body is not None:
+        inside, escapes = _OWN_TAG.subn("&lt;", body)
+    else:
+        bare = [_without_mark(child) for child in children]
+        inside, escapes = "\n".join(text for text, _ in bare), sum(marked for _, marked in bare)
+    return Rendered(f"<{opening}{_ESCAPED if escapes else ''}>\n{inside}\n</{name}>")
+
+
+def _attribute(value: str | int | bool) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return visible(str(value), keep="").translate(_XML)
+
+
+def _without_mark(child: Rendered) -> tuple[str, bool]:
+    """A child without its `escaped` mark, and whether it had one: the outermost carries it for all."""
+    opening, end, rest = child.partition(">")  # attributes hold no bare ">"
+    bare = opening.removesuffix(_ESCAPED)
+    return bare + end + rest, bare != opening
+
+
+def _message(text: str) -> Rendered:
+    return element("message", body=visible(text))
+
+
+def fd_content(s: Slice, streamed: bool = False) -> Rendered:
+    """A part of a content, as read.
+
+    `state` and `eof` are shown for what visibly is or was a stream (not sealed, or with an exit code or
+    chain), and always if `streamed` says that the reader is following one.
+    """
+    whole = s.page is not None
+    streamed = streamed or s.state != "sealed" or s.exit_code is not None or s.chain is not None
+    return element(
+        "fd_content",
+        [
+            ("fd", s.fd),
+            ("page", s.page),
+            ("pages", s.pages),
+            ("continued", s.continued),
+            ("truncated", s.truncated),
+            ("lines", s.lines),
+            ("total_lines", s.total_lines),
+            ("chars", s.chars),
+            ("mode", None if whole else s.mode),
+            ("start", None if whole else s.start),
+            ("count", None if whole else s.count),
+            ("state", s.state if streamed else None),
+            ("eof", s.eof if streamed else None),
+            ("exit_code", s.exit_code),
+            ("chain", s.chain),
+        ],
+        s.text,
+    )
+
+
+def stored_message(d: Descriptor, tools: frozenset[str] = frozenset()) -> str:
+    """What an `fd_result` says: what is there, and how to go on with those `tools` that are offered."""
+    size = "1 page" if d.pages == 1 else f"{d.pages} pages of at most {d.page_size} characters"
+    match d.state:
+        case "sealed":
+            said = f"The text is stored as {d.fd} ({size})."
+        case "open":
+            said = f"{d.fd} is still being written ({size} so far)."
+        case "broken":
+            said = f"{d.fd} broke off ({d.reason or 'unknown reason'}); what came before is stored ({size})."
+    ways: list[str] = []
+    if "read_fd" in tools and d.state == "open":
+        ways.append(f'wait for more with read_fd(fd="{d.fd}", start={d.pages}, wait_seconds=10)')
+    elif "read_fd" in tools and d.pages > 1:
+        ways.append(f'read on with read_fd(fd="{d.fd}", start=2)')
+    if "search_fd" in tools:
+        ways.append(f'find lines with search_fd(fd="{d.fd}", pattern="...")')
+    if "fd_to_file" in tools:
+        ways.append(f'save it with fd_to_file(fd="{d.fd}", file_path="...")')
+    if not ways:
+        return said
+    offer = ways[0] if len(ways) == 1 else f"{', '.join(ways[:-1])}, or {ways[-1]}"
+    return f"{said} {offer[0].upper()}{offer[1:]}."
+
+
+def fd_result(d: Descriptor, preview: Slice, tail: Tail | None, message: str) -> Rendered:
+    """A stored text by its first page and, when there are more, its end. `message`: `stored_message`."""
+    children = [_message(message), element("preview", body=preview.text)]
+    if tail is not None and d.pages > 1:
+        children.append(element("tail", [("lines", tail.lines)], tail.text))
+    return element(
+        "fd_result",
+        [
+            ("fd", d.fd),
+            ("pages", d.pages),
+            ("truncated", preview.truncated),
+            ("lines", preview.lines),
+            ("total_lines", d.lines),
+            ("total_chars", d.chars),
+            ("source", d.source),
+            ("state", None if d.state == "sealed" else d.state),
+        ],
+        children=children,
+    )
+
+
+def fd_extraction(
+    source_fd: str,
+    new: Descriptor,
+    mode: Mode | Literal["search"],
+    start: int | None = None,
+    count: int | None = None,
+    *,
+    position: Literal["all"] | None = None,
+    tools: frozenset[str] = frozenset(),
+) -> Rendered:
+    """A part that became a descriptor of its own: `start` and `count` in units of `mode`, or
+    `position="all"`. With mode "search" it holds the lines that matched."""
+    what = "the hits of a search in" if mode == "search" else "a copy of all of" if position else "a part of"
+    offer = f' Read it with read_fd(fd="{new.fd}").' if "read_fd" in tools else ""
+    return element(
+        "fd_extraction",
+        [
+            ("source_fd", source_fd),
+            ("new_fd", new.fd),
+            ("mode", mode),
+            ("start", None if position else start),
+            ("count", None if position else count),
+            ("position", position),
+            ("content_size", new.chars),
+        ],
+        children=[_message(f"{new.fd} holds {what} {source_fd} ({_characters(new.chars)}).{offer}")],
+    )
+
+
+def fd_search(
+    result: SearchResult, more: str | bool | None = None, columns: Mapping[int, int] | None = None
+) -> Rendered:
+    """Hits as `grep -n` prints them. `more` says where to go on, if hits were left out.
+
+    `columns` gives, by line number, the 1-based column of a hit's first match: a line longer than
+    `LINE_CHARS` is cut around it (around its beginning, where no column is given).
+    """
+    return element(
+        "fd_search",
+        [
+            ("fd", result.fd),
+            ("pattern", result.pattern),
+            ("matches", result.matches),
+            ("shown", result.shown),
+            ("lines_searched", result.lines_searched),
+            ("more", more or None),
+        ],
+        "\n".join(_grep_lines(result.hits, columns or {})),
+    )
+
+
+def _grep_lines(hits: Sequence[Hit], columns: Mapping[int, int]) -> list[str]:
+    """Each line once, in order, a hit as a hit even where it is another one's context; like grep,
+    `--` between groups only if context was asked for."""
+    context = {number: text for hit in hits for number, text in (*hit.before, *hit.after)}
+    matched = {hit.line: hit.text for hit in hits}
+    printed: list[str] = []
+    previous: int | None = None
+    for number in sorted(context.keys() | matched.keys()):
+        if context and previous is not None and number > previous + 1:
+            printed.append("--")
+        if number in matched:
+            printed.append(f"{number}:{_cut(matched[number], columns.get(number, 1))}")
+        else:
+            printed.append(f"{number}-{_cut(context[number], 1)}")
+        previous = number
+    return printed
+
+
+def _cut(line: str, column: int) -> str:
+    """`LINE_CHARS` of a long line with a third of them before `column`, and marks for what is missing."""
+    begin = max(0, min(column - 1 - LINE_CHARS // 3, len(line) - LINE_CHARS))
+    missing = len(line) - begin - LINE_CHARS
+    before = f"[{_characters(begin)} left out]" if begin else ""
+    after = f"[{_characters(missing)} left out]" if missing > 0 else ""
+    return f"{before}{line[begin : begin + LINE_CHARS]}{after}"
+
+
+def fd_list(descriptors: Iterable[Descriptor], total: int, next: int | None = None) -> Rendered:
+    """One line for each descriptor; `total` is how many there are, `next` the start of the rest."""
+    lines = [
+        f"{d.fd} {d.state} chars={d.chars} lines={d.lines} pages={d.pages}"
+        f' source="{_attribute(d.source)}" producer="{_attribute(d.producer)}"'
+        for d in descriptors
+    ]
+    return element("fd_list", [("count", len(lines)), ("total", total), ("next", next)], "\n".join(lines))
+
+
+def fd_file_result(export: Export, create: bool, exist_ok: bool) -> Rendered:
+    """A finished export, with the choices it was made under."""
+    done = "written" if export.mode == "write" else "appended"
+    said = f"{_characters(export.char_count)} of {export.fd} were {done} to {quoted(export.file_path, 200)}."
+    return element(
+        "fd_file_result",
+        [
+            ("fd", export.fd),
+            ("file_path", export.file_path),
+            ("mode", export.mode),
+            ("create", create),
+            ("exist_ok", exist_ok),
+            ("success", True),
+            ("char_count", export.char_count),
+            ("size_bytes", export.size_bytes),
+        ],
+        children=[_message(said)],
+    )
+
+
+def fd_write(fd: str, chars: int, total_chars: int, state: str, message: str) -> Rendered:
+    """`chars` were written to `fd`, which holds `total_chars` now."""
+    attributes: list[tuple[str, Attribute]] = [("fd", fd), ("chars", chars), ("total_chars", total_chars)]
+    return element("fd_write", [*attributes, ("state", state)], children=[_message(message)])
+
+
+def fd_close(fd: str) -> Rendered:
+    """A descriptor that was dropped."""
+    said = f"{fd} is closed and can no longer be read here."
+    return element("fd_close", [("fd", fd), ("success", True)], children=[_message(said)])
+
+
+def process_result(
+    record: ProcessRecord,
+    answer: str | None = None,
+    result: Rendered | None = None,
+    *,
+    fd: str | None = None,
+    stderr_fd: str | None = None,
+    tee_fds: Sequence[str] = (),
+    in_fd: str | None = None,
+) -> Rendered:
+    """A process and what came of it: its `answer` as text, or `result`, the `fd_result` of a large one;
+    neither, as for a pipeline, gives an empty tag."""
+    if answer is not None and result is not None:
+        raise TypeError("process_result takes an answer or a result, not both")
+    return element(
+        "process_result",
+        [
+            ("process", record.id),
+            ("program", record.program),
+            ("state", record.state),
+            ("exit_code", record.exit_code),
+            ("reason", record.reason),
+            ("fd", fd),
+            ("stderr_fd", stderr_fd),
+            ("tee_fds", " ".join(tee_fds) or None),
+            ("in_fd", in_fd),
+        ],
+        answer,
+        () if result is None else (result,),
+    )
+
+
+def fd_error(error: FDStoreError, fd: str | None = None) -> Rendered:
+    """What went wrong, in the error's own words."""
+    return element("fd_error", [("type", error.type), ("fd", fd)], children=[_message(str(error))])
+
+
+def _characters(count: int) -> str:
+    return "1 character" if count == 1 else f"{count} characters"

@@ -1,0 +1,64 @@
+"""Collecting trees that nobody used for their retention.
+
+`trees` says when a tree may be collected at the earliest; the tree itself says when it was used
+last, and decides. Nothing is ever looked for by SCAN. A tree with a process that is ready, running or
+waiting is left alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from fdstore.store.keys import TreeKeys
+from fdstore.store.operation import Operation
+from fdstore.store.scripts import outcome, script, text
+
+PIECE = 500
+"""Contents removed in one step, so that Redis is not held up."""
+
+HELD_RETRY_S = 3600
+"""When a tree that is past its retention but in use is looked at again."""
+
+
+class Collected(msgspec.Struct, frozen=True):
+    """What became of one tree: `kept` until its time, `held` by a process, `due` (it would be
+    collected), or `gone`. `detail` says until when, by which process, or how much."""
+
+    tree: str
+    outcome: Literal["kept", "held", "due", "gone"]
+    detail: str = ""
+
+
+def collect_tree(tree: TreeKeys, *, dry_run: bool = False) -> Operation[Collected]:
+    """Removes a tree if its time has come."""
+    while True:
+        [reply] = yield [script("collect")((tree.record,), "1" if dry_run else "0", PIECE)]
+        what, *facts = map(text, outcome(reply, tree.tree))
+        match what:
+            case "more":
+                continue
+            case "kept":
+                score = "+inf" if facts[0] == "inf" else facts[0]
+                if not dry_run:
+                    yield [("ZADD", tree.trees, "XX", score, tree.tree)]
+                return Collected(tree.tree, "kept", facts[0])
+            case "held":
+                if not dry_run:
+                    yield [("ZADD", tree.trees, "XX", f"{time.time() + HELD_RETRY_S:.0f}", tree.tree)]
+                return Collected(tree.tree, "held", facts[0])
+            case "due":
+                return Collected(tree.tree, "due", f"{facts[0]} contents, {facts[1]} bytes")
+            case _:
+                if not dry_run:
+                    yield [("ZREM", tree.trees, tree.tree)]
+                return Collected(tree.tree, "gone")
+
+
+def due_trees(prefix: str, now_s: float) -> Operation[Iterator[TreeKeys]]:
+    """The trees that may be due."""
+    [names] = yield [("ZRANGEBYSCORE", TreeKeys(prefix, "").trees, "-inf", f"{now_s:.3f}")]
+    return (TreeKeys(prefix, text(name)) for name in names)

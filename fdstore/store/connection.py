@@ -1,0 +1,296 @@
+"""Runs operations on Redis: sockets, time-outs, repeats, and errors translated once.
+
+A runner holds a stack of redis-py *connections* and speaks to them without redis-py's client in
+between: one round trip is "send the packed commands, read as many replies". redis-py's own defaults
+(ten blind retries, a 5 s read time-out) would turn one lost reply into a counter that moved twice.
+
+Here every request is safe to repeat (see `operation`), so a lost connection means: connect again,
+send again, until `wire.DEADLINE_S` is over. Only then is the outcome of a write unknown.
+
+    Runner        blocks; safe to share between threads, makes new connections after a fork
+    AsyncRunner   awaits; belongs to the event loop it was made in
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from typing import Any, TypeVar
+
+import redis
+import redis.asyncio
+from redis.exceptions import BusyLoadingError, RedisError, ResponseError
+
+from fdstore.errors import FDStoreError, InvalidArgument
+from fdstore.store.operation import Batch, Block, Disk, Operation, Receive, Request, Send
+from fdstore.store.scripts import in_full
+from fdstore.store.wire import (
+    PASSING,
+    SOCKET_TIMEOUT_S,
+    Flight,
+    Replies,
+    Tries,
+    connection_options,
+    shown_url,
+    translate,
+)
+
+T = TypeVar("T")
+
+
+class Runner:
+    """Runs operations, blocking."""
+
+    def __init__(self, url: str) -> None:
+        self.where = shown_url(url)
+        try:
+            self._pool = redis.ConnectionPool.from_url(url, **connection_options())
+        except ValueError as error:
+            raise InvalidArgument("url", f"{self.where!r}: {error}") from error
+        self._free: list[Any] = []
+        self._pid = os.getpid()
+
+    def run(self, operation: Operation[T]) -> T:
+        """Serves the operation's requests until it is done; its result."""
+        flights: dict[str, Flight] = {}
+        try:
+            request: Request = next(operation)
+            while True:
+                try:
+                    if type(request) is list:
+                        reply: Any = self._round_trip(request)
+                    else:
+                        reply = self._serve(request, flights)
+                except FDStoreError as error:
+                    request = operation.throw(error)
+                else:
+                    request = operation.send(reply)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        finally:
+            operation.close()
+            for flight in flights.values():
+                if flight.batches:
+                    flight.connection.disconnect()
+                self._free.append(flight.connection)
+
+    def close(self) -> None:
+        """Closes all connections. The runner can be used again."""
+        free, self._free = self._free, []
+        for connection in free:
+            connection.disconnect()
+
+    def _take(self) -> Any:
+        if self._pid != os.getpid():
+            # sockets made before a fork belong to the parent
+            self._free, self._pid = [], os.getpid()
+        try:
+            return self._free.pop()
+        except IndexError:
+            return self._pool.connection_class(**self._pool.connection_kwargs)
+
+    def _serve(self, request: Request, flights: dict[str, Flight]) -> Any:
+        match request:
+            case Send(batch, lane):
+                flight = flights.get(lane)
+                if flight is None:
+                    flight = flights[lane] = Flight(self._take())
+                flight.batches.append(batch)
+                self._depart(flight)
+                return None
+            case Receive(lane):
+                return self._arrive(flights[lane])
+            case Block(command, seconds):
+                return self._round_trip([command], seconds)[0]
+            case Disk(call):
+                return call()
+        raise TypeError(f"not a request: {request!r}")
+
+    def _round_trip(self, batch: Batch, block_s: float = 0.0) -> list[Any]:
+        connection = self._take()
+        tries: Tries | None = None
+        try:
+            while True:
+                try:
+                    connection.send_packed_command(connection.pack_commands(batch), check_health=False)
+                    return self._replies(connection, batch, block_s)
+                except RedisError as error:
+                    connection.disconnect()
+                    tries = tries or Tries(self.where, [batch])
+                    time.sleep(tries.after(error))
+        except FDStoreError:
+            raise  # all replies were read, or the connection is closed
+        except BaseException:
+            connection.disconnect()
+            raise
+        finally:
+            self._free.append(connection)
+
+    def _depart(self, flight: Flight) -> None:
+        try:
+            packed = flight.connection.pack_commands(flight.batches[-1])
+            flight.connection.send_packed_command(packed, check_health=False)
+        except PASSING:
+            # the replies will be missed, and everything on its way sent again, when they are asked for
+            flight.connection.disconnect()
+
+    def _arrive(self, flight: Flight) -> list[Any]:
+        connection = flight.connection
+        tries: Tries | None = None
+        while True:
+            try:
+                if not connection.is_connected:
+                    for batch in flight.batches:
+                        connection.send_packed_command(connection.pack_commands(batch), check_health=False)
+                replies = self._replies(connection, flight.batches[0])
+            except RedisError as error:
+                tries = tries or Tries(self.where, flight.batches)
+                connection.disconnect()
+                time.sleep(tries.after(error))
+            else:
+                flight.batches.popleft()
+                return replies
+
+    def _replies(self, connection: Any, batch: Batch, block_s: float = 0.0) -> list[Any]:
+        errors = Replies(batch)
+        patience = {"timeout": block_s + SOCKET_TIMEOUT_S} if block_s else {}
+        for _ in batch:
+            try:
+                errors.add(connection.read_response(**patience))
+            except BusyLoadingError:
+                raise
+            except ResponseError as error:
+                errors.add(error)
+        for i in errors.unknown_scripts:
+            errors.replies[i] = self._round_trip([in_full(batch[i])])[0]
+        if errors.first is not None:
+            raise translate(errors.first, self.where) from errors.first
+        return errors.replies
+
+
+class AsyncRunner:
+    """Runs operations, awaiting. Made and used in one event loop."""
+
+    def __init__(self, url: str) -> None:
+        self.where = shown_url(url)
+        try:
+            self._pool = redis.asyncio.ConnectionPool.from_url(url, **connection_options())
+        except ValueError as error:
+            raise InvalidArgument("url", f"{self.where!r}: {error}") from error
+        self._free: list[Any] = []
+
+    async def run(self, operation: Operation[T]) -> T:
+        """Serves the operation's requests until it is done; its result."""
+        flights: dict[str, Flight] = {}
+        try:
+            request: Request = next(operation)
+            while True:
+                try:
+                    if type(request) is list:
+                        reply: Any = await self._round_trip(request)
+                    else:
+                        reply = await self._serve(request, flights)
+                except FDStoreError as error:
+                    request = operation.throw(error)
+                else:
+                    request = operation.send(reply)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        finally:
+            operation.close()
+            for flight in flights.values():
+                if flight.batches:
+                    await flight.connection.disconnect(nowait=True)
+                self._free.append(flight.connection)
+
+    async def close(self) -> None:
+        """Closes all connections. The runner can be used again."""
+        free, self._free = self._free, []
+        for connection in free:
+            await connection.disconnect()
+
+    def _take(self) -> Any:
+        if self._free:
+            return self._free.pop()
+        return self._pool.connection_class(**self._pool.connection_kwargs)
+
+    async def _serve(self, request: Request, flights: dict[str, Flight]) -> Any:
+        match request:
+            case Send(batch, lane):
+                flight = flights.get(lane)
+                if flight is None:
+                    flight = flights[lane] = Flight(self._take())
+                flight.batches.append(batch)
+                await self._depart(flight)
+                return None
+            case Receive(lane):
+                return await self._arrive(flights[lane])
+            case Block(command, seconds):
+                return (await self._round_trip([command], seconds))[0]
+            case Disk(call):
+                return await asyncio.to_thread(call)
+        raise TypeError(f"not a request: {request!r}")
+
+    async def _round_trip(self, batch: Batch, block_s: float = 0.0) -> list[Any]:
+        connection = self._take()
+        tries: Tries | None = None
+        try:
+            while True:
+                try:
+                    await connection.send_packed_command(connection.pack_commands(batch), check_health=False)
+                    return await self._replies(connection, batch, block_s)
+                except RedisError as error:
+                    await connection.disconnect(nowait=True)
+                    tries = tries or Tries(self.where, [batch])
+                    await asyncio.sleep(tries.after(error))
+        except FDStoreError:
+            raise  # all replies were read, or the connection is closed
+        except BaseException:
+            await connection.disconnect(nowait=True)
+            raise
+        finally:
+            self._free.append(connection)
+
+    async def _depart(self, flight: Flight) -> None:
+        try:
+            packed = flight.connection.pack_commands(flight.batches[-1])
+            await flight.connection.send_packed_command(packed, check_health=False)
+        except PASSING:
+            await flight.connection.disconnect(nowait=True)
+
+    async def _arrive(self, flight: Flight) -> list[Any]:
+        connection = flight.connection
+        tries: Tries | None = None
+        while True:
+            try:
+                if not connection.is_connected:
+                    for batch in flight.batches:
+                        packed = connection.pack_commands(batch)
+                        await connection.send_packed_command(packed, check_health=False)
+                replies = await self._replies(connection, flight.batches[0])
+            except RedisError as error:
+                tries = tries or Tries(self.where, flight.batches)
+                await connection.disconnect(nowait=True)
+                await asyncio.sleep(tries.after(error))
+            else:
+                flight.batches.popleft()
+                return replies
+
+    async def _replies(self, connection: Any, batch: Batch, block_s: float = 0.0) -> list[Any]:
+        errors = Replies(batch)
+        patience = {"timeout": block_s + SOCKET_TIMEOUT_S} if block_s else {}
+        for _ in batch:
+            try:
+                errors.add(await connection.read_response(**patience))
+            except BusyLoadingError:
+                raise
+            except ResponseError as error:
+                errors.add(error)
+        for i in errors.unknown_scripts:
+            errors.replies[i] = (await self._round_trip([in_full(batch[i])]))[0]
+        if errors.first is not None:
+            raise translate(errors.first, self.where) from errors.first
+        return errors.replies

@@ -1,0 +1,172 @@
+"""Every key fdstore makes: its pattern, what it holds, who deletes it.
+
+    pattern (after the prefix)           type    holds                                deleted by
+    trees                                zset    tree -> when it may be collected     collect
+    workers                              zset    worker -> when its sign of life ends the sweep
+    sweeper                              string  the worker that sweeps now           expires (5 s)
+    {triage}                             hash    the tree: usage and limits           collect
+    {triage}:processes                   zset    its processes, by time of birth      collect
+    {triage}:contents                    set     its contents (triage/3)              last release
+    {triage}:leases                      zset    process -> when the sweep must look  its end
+    {triage}:programs                    hash    digest -> a bundle of programs       collect
+    {triage}:staging:OP:pages, :index    hash    a content being made                 commit; expires (60 s)
+    {triage}:op:OP                       string  what a write answered, for a repeat  expires (30 s)
+    {triage}:triage.1                    hash    a process                            collect
+    {triage}:triage.1:fds                hash    its table: fd:3 -> triage/3          its end
+    {triage}:triage.1:calls              hash    tool-call id -> what the call made   collect
+    {triage}:triage.1:journal            list    its conversation, one JSON a record  collect
+    {triage}:triage.1:events             stream  "it ended", for who waits            collect
+    {triage}:triage:fd:3                 hash    a content's metadata                 last release
+    {triage}:triage:fd:3:pages           hash    page number -> text                  last release
+    {triage}:triage:fd:3:index           hash    first page of a group -> counts      last release
+    {triage}:triage:fd:3:holders         set     processes that hold it               last release
+    {triage}:triage:fd:3:events          stream  wake-ups of an open content          last release
+
+All keys of a tree share the tag `{tree}`, so a tree lives in one slot of a Redis Cluster and a
+script may touch everything in it. Process ids hold no braces and no colons, so keys are unambiguous.
+A content's id says where it was born: `triage/3` is number 3 of process `triage`.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from fdstore.errors import InvalidArgument, quoted
+
+_ROOT = r"[a-z0-9][a-z0-9_-]{0,47}"
+_ROOT_ID = re.compile(_ROOT)
+_PROCESS_ID = re.compile(_ROOT + r"(?:\.[1-9][0-9]{0,15})*")
+_PREFIX = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+
+
+def check_root(name: object) -> str:
+    """`name` if a root process may be called so. Raises `InvalidArgument`."""
+    if isinstance(name, str) and _ROOT_ID.fullmatch(name):
+        return name
+    raise InvalidArgument(
+        "process", f"{quoted(name)} is no process name; use 1-48 of a-z, 0-9, _ and -, e.g. triage"
+    )
+
+
+def check_process(name: object) -> str:
+    """`name` if it has the form of a process id, `triage` or `triage.1.2`. Raises `InvalidArgument`."""
+    if isinstance(name, str) and _PROCESS_ID.fullmatch(name):
+        return name
+    raise InvalidArgument("process", f"{quoted(name)} is no process id; ids look like triage or triage.1.2")
+
+
+def check_prefix(prefix: object) -> str:
+    """`prefix` if keys may begin with it. Raises `InvalidArgument`."""
+    if isinstance(prefix, str) and _PREFIX.fullmatch(prefix):
+        return prefix
+    raise InvalidArgument("prefix", f"{quoted(prefix)} is no key prefix; use letters, digits, _ . : -")
+
+
+class TreeKeys(msgspec.Struct, frozen=True):
+    """The keys that a tree has once. `tree` is the name of its root process."""
+
+    prefix: str
+    tree: str
+
+    @property
+    def record(self) -> str:
+        return f"{self.prefix}:{{{self.tree}}}"
+
+    @property
+    def processes(self) -> str:
+        return f"{self.record}:processes"
+
+    @property
+    def contents(self) -> str:
+        return f"{self.record}:contents"
+
+    @property
+    def leases(self) -> str:
+        return f"{self.record}:leases"
+
+    @property
+    def programs(self) -> str:
+        return f"{self.record}:programs"
+
+    @property
+    def trees(self) -> str:
+        """The one key outside: all trees."""
+        return f"{self.prefix}:trees"
+
+    def staging(self, op: str) -> tuple[str, str]:
+        """Where pages and index of a content are put before it becomes visible."""
+        return f"{self.record}:staging:{op}:pages", f"{self.record}:staging:{op}:index"
+
+    def answer(self, op: str) -> str:
+        """Where a write leaves its answer, in case the reply is lost."""
+        return f"{self.record}:op:{op}"
+
+
+class ProcessKeys(msgspec.Struct, frozen=True):
+    """The keys of one process."""
+
+    tree: TreeKeys
+    process: str
+
+    @property
+    def record(self) -> str:
+        return f"{self.tree.record}:{self.process}"
+
+    @property
+    def fds(self) -> str:
+        return f"{self.record}:fds"
+
+    @property
+    def calls(self) -> str:
+        return f"{self.record}:calls"
+
+    @property
+    def journal(self) -> str:
+        return f"{self.record}:journal"
+
+    @property
+    def events(self) -> str:
+        return f"{self.record}:events"
+
+
+def process_keys(prefix: str, process: str) -> ProcessKeys:
+    """The keys of a process, by its id.
+
+    >>> process_keys("fdstore", "triage.1").fds
+    'fdstore:{triage}:triage.1:fds'
+    """
+    return ProcessKeys(TreeKeys(prefix, check_process(process).partition(".")[0]), process)
+
+
+class ContentKeys(msgspec.Struct, frozen=True):
+    """The keys of one content."""
+
+    record: str
+
+    @property
+    def pages(self) -> str:
+        return f"{self.record}:pages"
+
+    @property
+    def index(self) -> str:
+        return f"{self.record}:index"
+
+    @property
+    def holders(self) -> str:
+        return f"{self.record}:holders"
+
+    @property
+    def events(self) -> str:
+        return f"{self.record}:events"
+
+
+def content_keys(tree: TreeKeys, content: str) -> ContentKeys:
+    """The keys of the content with this id.
+
+    >>> content_keys(TreeKeys("fdstore", "triage"), "triage.1/3").pages
+    'fdstore:{triage}:triage.1:fd:3:pages'
+    """
+    process, _, number = content.partition("/")
+    return ContentKeys(f"{tree.record}:{process}:fd:{number}")

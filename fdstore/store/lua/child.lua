@@ -1,0 +1,70 @@
+-- Makes a child process that holds descriptors of its parent under the same ids, by reference.
+-- KEYS  1 tree  2 parent  3 parent's fds  4 answer of this operation
+-- ARGV  1 answer field  2 attempt of the parent  3 parent id  4 state  5 program  6 bundle digest
+--       7 bundle (JSON, '' if the tree has it)  8 first journal record ('' for none)
+--       9 '*' for the whole table, else '' followed by 10.. the ids to share
+-- ->    ok child | gone | fenced why | spawn_limit name limit | not_found id known...
+local done = answered(KEYS[4], ARGV[1])
+if done then
+  return done
+end
+local refused = refusal(KEYS[2], ARGV[2])
+if refused then
+  return refused
+end
+local tree, parent = KEYS[1], ARGV[3]
+local limits = limits_of(tree)
+local _, dots = string.gsub(parent, '%.', '')
+if dots + 2 > limits.tree_depth then
+  return { 'spawn_limit', 'tree_depth', limits.tree_depth }
+end
+local processes, live = unpack(redis.call('HMGET', tree, 'processes', 'live'))
+if processes + 1 > limits.tree_processes then
+  return { 'spawn_limit', 'tree_processes', limits.tree_processes }
+end
+if live + 1 > limits.tree_live then
+  return { 'spawn_limit', 'tree_live', limits.tree_live }
+end
+local table_of_parent = {}
+local held = redis.call('HGETALL', KEYS[3])
+for i = 1, #held, 2 do
+  table_of_parent[held[i]] = held[i + 1]
+end
+local shared = {}
+if ARGV[9] == '*' then
+  shared = table_of_parent
+else
+  for i = 10, #ARGV do
+    if not table_of_parent[ARGV[i]] then
+      local known = redis.call('HKEYS', KEYS[3])
+      return { 'not_found', ARGV[i], unpack(known, 1, math.min(#known, 1000)) }
+    end
+    shared[ARGV[i]] = table_of_parent[ARGV[i]]
+  end
+end
+
+local now = stamp(seconds_now())
+local id = parent .. '.' .. next_number(KEYS[2], 'next_child')
+local process = process_record(tree, id)
+redis.call('HSET', process, 'parent', parent, 'state', ARGV[4], 'attempt', 0, 'losses', 0,
+  'next_fd', redis.call('HGET', KEYS[2], 'next_fd'), 'next_child', 1, 'started_at', now)
+if ARGV[5] ~= '' then
+  redis.call('HSET', process, 'program', ARGV[5], 'bundle', ARGV[6])
+  if ARGV[7] ~= '' then
+    redis.call('HSETNX', tree .. ':programs', ARGV[6], ARGV[7])
+  end
+end
+if ARGV[8] ~= '' then
+  redis.call('RPUSH', process .. ':journal', ARGV[8])
+end
+for fd, content in pairs(shared) do
+  hold(tree, id, fd, content)
+end
+redis.call('ZADD', tree .. ':processes', now, id)
+redis.call('HINCRBY', tree, 'processes', 1)
+redis.call('HINCRBY', tree, 'live', 1)
+redis.call('HSET', tree, 'used_at', now)
+if ARGV[4] == 'ready' then
+  redis.call('ZADD', tree .. ':leases', now, id)
+end
+return answer(KEYS[4], ARGV[1], { 'ok', id })

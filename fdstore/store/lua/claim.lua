@@ -1,0 +1,18 @@
+-- Takes a ready process to run it: the next attempt, under a lease.
+-- KEYS  1 tree  2 process
+-- ARGV  1 process id  2 worker  3 lease in seconds
+-- ->    ok attempt program bundle-json|'' parent|'' | no state | gone
+local state = redis.call('HGET', KEYS[2], 'state')
+if not state then
+  return { 'gone' }
+end
+if state ~= 'ready' then
+  return { 'no', state }
+end
+local until_ = stamp(seconds_now() + ARGV[3])
+local attempt = redis.call('HINCRBY', KEYS[2], 'attempt', 1)
+redis.call('HSET', KEYS[2], 'state', 'running', 'worker', ARGV[2], 'lease_until', until_)
+redis.call('ZADD', KEYS[1] .. ':leases', until_, ARGV[1])
+local program, bundle, parent = unpack(redis.call('HMGET', KEYS[2], 'program', 'bundle', 'parent'))
+local programs = bundle and redis.call('HGET', KEYS[1] .. ':programs', bundle)
+return { 'ok', attempt, program or '', programs or '', parent or '' }

@@ -1,0 +1,20 @@
+-- Drops one descriptor; the content goes with its last holder.
+-- KEYS  1 tree  2 process  3 its fds  4 answer of this operation
+-- ARGV  1 answer field  2 attempt  3 process id  4 fd
+-- ->    ok fd | not_found id known... | gone | fenced why
+local done = answered(KEYS[4], ARGV[1])
+if done then
+  return done
+end
+local refused = refusal(KEYS[2], ARGV[2])
+if refused then
+  return refused
+end
+local content = redis.call('HGET', KEYS[3], ARGV[4])
+if not content then
+  local known = redis.call('HKEYS', KEYS[3])
+  return { 'not_found', ARGV[4], unpack(known, 1, math.min(#known, 1000)) }
+end
+redis.call('HDEL', KEYS[3], ARGV[4])
+release(KEYS[1], ARGV[3], content)
+return answer(KEYS[4], ARGV[1], { 'ok', ARGV[4] })

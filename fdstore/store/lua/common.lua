@@ -1,0 +1,88 @@
+-- Shared by all scripts (put before each of them). Keys made here are derived from the tree's record
+-- `prefix:{tree}`, so they carry its tag. An answer is {'ok', ...} or {error type, fact, ...}.
+
+local ENDED = { exited = true, failed = true, cancelled = true }
+local ANSWER_MS = 30000 -- how long a repeated operation finds its first answer
+
+local function seconds_now()
+  local t = redis.call('TIME')
+  return t[1] + t[2] / 1000000
+end
+
+local function stamp(seconds)
+  return string.format('%.3f', seconds)
+end
+
+local function process_record(tree, process)
+  return tree .. ':' .. process
+end
+
+local function content_record(tree, content)
+  local process, number = string.match(content, '^(.-)/(%d+)$')
+  return tree .. ':' .. process .. ':fd:' .. number
+end
+
+-- What an earlier run of the same operation answered, or false. A tool call is remembered in the
+-- process's `calls` hash (field given), any other operation in a key that expires (field empty).
+local function answered(key, field)
+  local text = field == '' and redis.call('GET', key) or field ~= '' and redis.call('HGET', key, field)
+  return text and cjson.decode(text)
+end
+
+local function answer(key, field, reply)
+  local text = cjson.encode(reply)
+  if field == '' then
+    redis.call('SET', key, text, 'PX', ANSWER_MS)
+  else
+    redis.call('HSET', key, field, text)
+  end
+  return reply
+end
+
+-- Why `process` may not be written under `attempt` ('' for a writer without a lease), or nil.
+local function refusal(process, attempt)
+  local state, current = unpack(redis.call('HMGET', process, 'state', 'attempt'))
+  if not state then
+    return { 'gone' }
+  end
+  if ENDED[state] then
+    return { 'fenced', 'it has ended (' .. state .. ')' }
+  end
+  if attempt ~= '' and (attempt ~= current or state ~= 'running') then
+    return { 'fenced', 'attempt ' .. attempt .. ' no longer runs it; it is ' .. state .. ', attempt ' .. current }
+  end
+end
+
+local function limits_of(tree)
+  return cjson.decode(redis.call('HGET', tree, 'limits'))
+end
+
+local function hold(tree, process, fd, content)
+  redis.call('HSET', process_record(tree, process) .. ':fds', fd, content)
+  redis.call('SADD', content_record(tree, content) .. ':holders', process)
+end
+
+-- A process has at most one name for a content, so dropping the name drops the hold.
+local function release(tree, process, content)
+  local record = content_record(tree, content)
+  redis.call('SREM', record .. ':holders', process)
+  if redis.call('SCARD', record .. ':holders') == 0 then
+    local size = redis.call('HGET', record, 'bytes') or 0
+    redis.call('UNLINK', record, record .. ':pages', record .. ':index', record .. ':holders', record .. ':events')
+    redis.call('SREM', tree .. ':contents', content)
+    redis.call('HINCRBY', tree, 'bytes', 0 - size)
+    redis.call('HINCRBY', tree, 'fds', -1)
+  end
+end
+
+local function release_all(tree, process)
+  local fds = process_record(tree, process) .. ':fds'
+  for _, content in ipairs(redis.call('HVALS', fds)) do
+    release(tree, process, content)
+  end
+  redis.call('UNLINK', fds)
+end
+
+local function next_number(process_key, counter)
+  return redis.call('HINCRBY', process_key, counter, 1) - 1
+end

@@ -1,0 +1,71 @@
+-- Ends a process; hands its answer to its parent and, if that was all the parent waited for, makes
+-- the parent ready, in one step.
+-- KEYS  1 tree  2 process
+-- ARGV  1 process id  2 attempt  3 final state  4 exit code or ''  5 reason or ''
+--       6 '1' to release its descriptors  7 short answer ('' for none)  8 fd that holds a long answer or ''
+-- ->    ok state parent-to-wake|'' | gone | fenced why
+local tree, process, id = KEYS[1], KEYS[2], ARGV[1]
+local state, attempt, parent = unpack(redis.call('HMGET', process, 'state', 'attempt', 'parent'))
+if not state then
+  return { 'gone' }
+end
+if ENDED[state] then
+  if ARGV[2] == '' or ARGV[2] == attempt then
+    return { 'ok', state, '' }
+  end
+  return { 'fenced', 'it has ended (' .. state .. ')' }
+end
+local refused = refusal(process, ARGV[2])
+if refused then
+  return refused
+end
+local content = ARGV[8] ~= '' and redis.call('HGET', process .. ':fds', ARGV[8])
+
+local now = stamp(seconds_now())
+redis.call('HSET', process, 'state', ARGV[3], 'ended_at', now)
+redis.call('HDEL', process, 'lease_until', 'waiting_for')
+if ARGV[4] ~= '' then
+  redis.call('HSET', process, 'exit_code', ARGV[4])
+end
+if ARGV[5] ~= '' then
+  redis.call('HSET', process, 'reason', ARGV[5])
+end
+if ARGV[7] ~= '' then
+  redis.call('HSET', process, 'answer', ARGV[7])
+end
+redis.call('HINCRBY', tree, 'live', -1)
+redis.call('HSET', tree, 'used_at', now)
+redis.call('ZREM', tree .. ':leases', id)
+
+local wake = ''
+if parent then
+  local key = process_record(tree, parent)
+  local parent_state, waiting = unpack(redis.call('HMGET', key, 'state', 'waiting_for'))
+  if content and parent_state and not ENDED[parent_state] then
+    local fd = 'fd:' .. next_number(key, 'next_fd')
+    hold(tree, parent, fd, content)
+    redis.call('HSET', process, 'answer_fd', fd)
+  end
+  if parent_state == 'waiting' then
+    local left = {}
+    for child in string.gmatch(waiting or '', '%S+') do
+      if child ~= id then
+        left[#left + 1] = child
+      end
+    end
+    redis.call('HSET', key, 'waiting_for', table.concat(left, ' '))
+    if #left == 0 then
+      redis.call('HSET', key, 'state', 'ready')
+      redis.call('HDEL', key, 'waiting_for')
+      redis.call('ZADD', tree .. ':leases', now, parent)
+      wake = parent
+    end
+  end
+elseif content then
+  redis.call('HSET', process, 'answer_fd', ARGV[8])
+end
+if ARGV[6] == '1' then
+  release_all(tree, id)
+end
+redis.call('XADD', process .. ':events', 'MAXLEN', 1, '*', 'state', ARGV[3])
+return { 'ok', ARGV[3], wake }

@@ -1,0 +1,50 @@
+-- Finds what a descriptor means, and in the same round trip what a reader wants of it. Reads only.
+-- KEYS  1 tree  2 the process's fds
+-- ARGV  1 fd  2 page to return (0 for none)  3 'newlines'|'chars'|'' : bisect the index for
+--       4 first and 5 last position in that unit
+-- ->    ok content metadata page-text|false {group name, group value, ...} | not_found id known...
+local content = redis.call('HGET', KEYS[2], ARGV[1])
+if not content then
+  local known = redis.call('HKEYS', KEYS[2])
+  return { 'not_found', ARGV[1], unpack(known, 1, math.min(#known, 1000)) }
+end
+local record = content_record(KEYS[1], content)
+local index = record .. ':index'
+local pages = tonumber(redis.call('HGET', record, 'pages'))
+local wanted = tonumber(ARGV[2])
+local groups = {}
+
+local function add(first)
+  local name = string.format('%d', first)
+  if groups[#groups - 1] ~= name then
+    groups[#groups + 1] = name
+    groups[#groups + 1] = redis.call('HGET', index, name)
+  end
+end
+
+-- The first page of the last group that begins before `position`.
+local function group_before(part, position)
+  local low, high = 0, math.floor((pages - 1) / 256)
+  while low < high do
+    local middle = math.ceil((low + high) / 2)
+    local value = redis.call('HGET', index, string.format('%d', middle * 256 + 1))
+    local newlines, chars = string.match(value, '^(%d+) (%d+)')
+    local start = tonumber(part == 'newlines' and newlines or chars)
+    if start < position then
+      low = middle
+    else
+      high = middle - 1
+    end
+  end
+  return low * 256 + 1
+end
+
+local text = false
+if wanted > 0 and wanted <= pages then
+  text = redis.call('HGET', record .. ':pages', ARGV[2])
+  add(math.floor((wanted - 1) / 256) * 256 + 1)
+elseif ARGV[3] ~= '' then
+  add(group_before(ARGV[3], tonumber(ARGV[4])))
+  add(group_before(ARGV[3], tonumber(ARGV[5])))
+end
+return { 'ok', content, redis.call('HGETALL', record), text, groups }

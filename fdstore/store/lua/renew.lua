@@ -1,0 +1,12 @@
+-- Keeps a lease.
+-- KEYS  1 tree  2 process
+-- ARGV  1 process id  2 attempt  3 lease in seconds
+-- ->    ok | gone | fenced why
+local refused = refusal(KEYS[2], ARGV[2])
+if refused then
+  return refused
+end
+local until_ = stamp(seconds_now() + ARGV[3])
+redis.call('HSET', KEYS[2], 'lease_until', until_)
+redis.call('ZADD', KEYS[1] .. ':leases', until_, ARGV[1])
+return { 'ok' }

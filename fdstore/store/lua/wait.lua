@@ -1,0 +1,22 @@
+-- Gives the worker back while children run; the last one's end makes the process ready again.
+-- KEYS  1 tree  2 process
+-- ARGV  1 process id  2 attempt  3.. children
+-- ->    ok 'waiting'|'go' | gone | fenced why
+local refused = refusal(KEYS[2], ARGV[2])
+if refused then
+  return refused
+end
+local left = {}
+for i = 3, #ARGV do
+  local state = redis.call('HGET', process_record(KEYS[1], ARGV[i]), 'state')
+  if state and not ENDED[state] then
+    left[#left + 1] = ARGV[i]
+  end
+end
+if #left == 0 then
+  return { 'ok', 'go' }
+end
+redis.call('HSET', KEYS[2], 'state', 'waiting', 'waiting_for', table.concat(left, ' '))
+redis.call('HDEL', KEYS[2], 'lease_until', 'worker')
+redis.call('ZREM', KEYS[1] .. ':leases', ARGV[1])
+return { 'ok', 'waiting' }

@@ -1,0 +1,66 @@
+"""What an operation is: a generator that says what it needs and is handed the answer.
+
+An operation knows nothing of sockets, threads or event loops. It yields requests; a runner (see
+`connection`) serves them, blocking or awaiting, so that every operation is written once for both:
+
+    def read_page(keys: ContentKeys, number: int) -> Operation[bytes | None]:
+        [page] = yield [("HGET", keys.pages, number)]
+        return page
+
+One list yielded is one round trip, so the cost of an operation is visible in its code, and a test
+can drive it without a server and count.
+
+Every request must be safe to repeat: a read, a write of the same value to the same place, or a
+script that remembers its operation id. A runner that loses a connection sends it again.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Generator
+from typing import Any, TypeAlias, TypeVar
+
+import msgspec
+
+Value: TypeAlias = str | bytes | int | float
+Command: TypeAlias = tuple[Value, ...]
+Batch: TypeAlias = list[Command]
+
+
+class Send(msgspec.Struct, frozen=True):
+    """Send these commands and do not wait: several batches may be on their way. A lane is a
+    connection of its own, held until the operation ends. Answer: None."""
+
+    batch: Batch
+    lane: str
+
+
+class Receive(msgspec.Struct, frozen=True):
+    """Wait for the replies to the lane's oldest `Send` that has none yet. Answer: those replies."""
+
+    lane: str
+
+
+class Block(msgspec.Struct, frozen=True):
+    """One command that Redis holds back for up to `seconds`, on a connection of its own.
+    Answer: its reply."""
+
+    command: Command
+    seconds: float
+
+
+class Disk(msgspec.Struct, frozen=True):
+    """A call that may wait for a disk. Answer: what it returns."""
+
+    call: Callable[[], Any]
+
+
+Request: TypeAlias = Batch | Send | Receive | Block | Disk
+
+T = TypeVar("T")
+Operation: TypeAlias = Generator[Request, Any, T]
+
+
+def new_op() -> str:
+    """A fresh operation id."""
+    return secrets.token_hex(8)

@@ -1,0 +1,302 @@
+"""Processes: opening, children, forks, ends, and what exists.
+
+Two kinds share one record. A client program's process is `open` until it ends. One that workers
+run moves through states; the moves are made by the scripts, each checking where it comes from:
+
+    ready -> running -> exited | failed | cancelled
+      ^         |  ^
+      |         v  | (its last child ended, its wait is over)
+      +------ waiting
+      +-- running, when its lease ran out or its worker gave it back
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+
+import msgspec
+
+from fdstore.errors import InvalidArgument, NotFound
+from fdstore.records import ENDED, ProcessRecord, ProcessState, TreeLimits, TreeRecord
+from fdstore.store.collect import collect_tree
+from fdstore.store.keys import ProcessKeys, TreeKeys, check_process, check_root, process_keys
+from fdstore.store.operation import Batch, Block, Operation, new_op
+from fdstore.store.scripts import outcome, script, text
+from fdstore.store.views import Namespace, pairs
+
+DAY_S = 86_400
+NAME_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
+COLLECT_A_FEW = 3
+"""Trees past their retention that are looked at whenever a tree is made."""
+
+
+class Program(msgspec.Struct, frozen=True):
+    """What a process that workers run is to do: its program's name, the bundle it is found in
+    (JSON and its digest), and the first record of its journal (JSON)."""
+
+    name: str
+    digest: str
+    bundle: str
+    brief: str
+
+
+NO_PROGRAM = Program("", "", "", "")
+
+
+def fresh_name(program: str) -> str:
+    """A new root name: `<program>-<6 random base32 letters>`."""
+    return f"{program[:41]}-{''.join(secrets.choice(NAME_ALPHABET) for _ in range(6))}"
+
+
+def check_limits(limits: TreeLimits) -> TreeLimits:
+    """`limits` if every one is a number that makes sense. Raises `InvalidArgument`."""
+    for name in limits.__struct_fields__:
+        value = getattr(limits, name)
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if name == "retention_days":
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e6:
+                raise InvalidArgument(name, "a number of days is needed, 0 to keep for ever")
+        elif not whole or not 1 <= value <= 2**53:
+            raise InvalidArgument(name, "a whole number, 1 or more, is needed")
+    return limits
+
+
+def due_at(limits: TreeLimits, now_s: float) -> str:
+    """When a tree used now may be collected, as a score of the `trees` key."""
+    return f"{now_s + limits.retention_days * DAY_S:.3f}" if limits.retention_days else "+inf"
+
+
+def open_root(
+    prefix: str,
+    name: str,
+    limits: TreeLimits,
+    *,
+    fresh: bool = False,
+    state: ProcessState = "open",
+    program: Program = NO_PROGRAM,
+) -> Operation[Namespace]:
+    """Opens a root process, or makes it with its tree. With `fresh` it must be a new one: then a
+    number is put after a name that is taken."""
+    check_limits(limits)
+    keys = process_keys(prefix, check_root(name))
+    op = new_op()
+    while True:
+        tree = keys.tree
+        enter = script("root")(
+            (tree.record, keys.record, tree.answer(op)),
+            *("", keys.process, "1" if fresh else "0", msgspec.json.encode(limits), state),
+            *(program.name, program.digest, program.bundle, program.brief),
+        )
+        # the tree is entered in `trees` first, so nothing is ever stored that collect cannot find
+        due = due_at(limits, time.time())
+        yield [("ZADD", tree.trees, "NX", due, tree.tree)]
+        [reply] = yield [enter]
+        if reply[0] == b"taken":
+            keys = process_keys(prefix, fresh_name(name.rpartition("-")[0] or name))
+            op = new_op()
+        elif reply[0] == b"collecting":
+            yield from collect_tree(tree)
+        else:
+            break
+    how, kept = map(text, outcome(reply, keys.process))
+    if how == "created":
+        yield from _collect_a_few(prefix)
+    return Namespace(keys, msgspec.json.decode(kept, type=TreeLimits))
+
+
+def _collect_a_few(prefix: str) -> Operation[None]:
+    trees = TreeKeys(prefix, "").trees
+    [due] = yield [("ZRANGEBYSCORE", trees, "-inf", f"{time.time():.3f}", "LIMIT", 0, COLLECT_A_FEW)]
+    for tree in due:
+        yield from collect_tree(TreeKeys(prefix, text(tree)))
+
+
+def open_child(prefix: str, process: str) -> Operation[Namespace]:
+    """An existing process. Raises `NotFound`."""
+    keys = process_keys(prefix, process)
+    state, limits = yield [
+        ("HGET", keys.record, "state"),
+        ("HGET", keys.tree.record, "limits"),
+    ]
+    if state is None or limits is None:
+        known = yield from _known(keys.tree)
+        raise NotFound(f"process {process}", known)
+    return Namespace(keys, msgspec.json.decode(limits, type=TreeLimits))
+
+
+def _known(tree: TreeKeys) -> Operation[tuple[str, ...]]:
+    members, trees = yield [("ZRANGE", tree.processes, 0, 50), ("ZRANGE", tree.trees, 0, 50)]
+    return tuple(map(text, members or trees))
+
+
+def child(
+    space: Namespace,
+    share: list[str] | None,
+    *,
+    state: ProcessState = "open",
+    program: Program = NO_PROGRAM,
+    call: str | None = None,
+) -> Operation[Namespace]:
+    """A new process below this one that holds the shared descriptors (all of them for None) under
+    the same ids. One round trip, no content moved.
+
+    Raises `NotFound`, `SpawnLimit`, `Fenced`.
+    """
+    tree = space.keys.tree
+    answer_key, answer_field = space.answer_slot(new_op(), call)
+    [reply] = yield [
+        script("child")(
+            (tree.record, space.keys.record, space.keys.fds, answer_key),
+            *(answer_field, space.attempt, space.id, state),
+            *(program.name, program.digest, program.bundle, program.brief),
+            *(["*"] if share is None else ["", *share]),
+        )
+    ]
+    [child_id] = map(text, outcome(reply, space.id))
+    return Namespace(ProcessKeys(tree, child_id), space.limits)
+
+
+def end(
+    space: Namespace,
+    state: ProcessState = "exited",
+    *,
+    exit_code: int | None = 0,
+    reason: str = "",
+    release: bool = True,
+    answer: str = "",
+    answer_fd: str = "",
+) -> Operation[str]:
+    """Ends the process. Returns the id of the parent if it is ready now and wants a wake-up, else "".
+
+    Ending twice is no error. Raises `Fenced` when a newer attempt runs it, `NotFound`.
+    """
+    [reply] = yield [
+        script("finish")(
+            (space.keys.tree.record, space.keys.record),
+            *(space.id, space.attempt, state, "" if exit_code is None else exit_code, reason),
+            *("1" if release else "0", answer, answer_fd),
+        )
+    ]
+    _, wake = map(text, outcome(reply, space.id))
+    return wake
+
+
+def process_of(process: str, fields: dict[str, str]) -> ProcessRecord:
+    """The record that a process's hash says."""
+
+    def number(name: str) -> int | None:
+        return int(fields[name]) if name in fields else None
+
+    def moment(name: str) -> float | None:
+        return float(fields[name]) if name in fields else None
+
+    return ProcessRecord(
+        id=process,
+        state=msgspec.convert(fields["state"], ProcessState),
+        program=fields.get("program"),
+        parent=fields.get("parent"),
+        attempt=int(fields.get("attempt", 0)),
+        losses=int(fields.get("losses", 0)),
+        worker=fields.get("worker"),
+        lease_until=moment("lease_until"),
+        waiting_for=tuple(fields.get("waiting_for", "").split()),
+        exit_code=number("exit_code"),
+        reason=fields.get("reason"),
+        next_fd=int(fields.get("next_fd", 1)),
+        next_child=int(fields.get("next_child", 1)),
+        started_at=moment("started_at"),
+        ended_at=moment("ended_at"),
+    )
+
+
+def record(prefix: str, process: str) -> Operation[ProcessRecord]:
+    """One process as it is now. Raises `NotFound`."""
+    keys = process_keys(prefix, check_process(process))
+    [flat] = yield [("HGETALL", keys.record)]
+    if not flat:
+        raise NotFound(f"process {process}", (yield from _known(keys.tree)))
+    return process_of(process, pairs(flat))
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """How a process ended: its record, and its answer in short or as a descriptor of its parent
+    (of its own, for a root)."""
+
+    record: ProcessRecord
+    text: str
+    fd: str | None
+
+
+def answer_of(prefix: str, process: str) -> Operation[Answer]:
+    """The end of a process, or the record of one that has not ended."""
+    keys = process_keys(prefix, process)
+    [flat] = yield [("HGETALL", keys.record)]
+    if not flat:
+        raise NotFound(f"process {process}", (yield from _known(keys.tree)))
+    fields = pairs(flat)
+    return Answer(process_of(process, fields), fields.get("answer", ""), fields.get("answer_fd"))
+
+
+def wait_ended(prefix: str, processes: list[str], seconds: float) -> Operation[bool]:
+    """Waits until all these processes have ended, for at most so long; whether they have."""
+    until = time.monotonic() + seconds
+    keys = [process_keys(prefix, process) for process in processes]
+    while True:
+        states = yield [("HGET", each.record, "state") for each in keys]
+        live = [each for each, state in zip(keys, states, strict=True) if state and text(state) not in ENDED]
+        left = until - time.monotonic()
+        if not live or left <= 0:
+            return not live
+        # the end of a process adds to its events; "0" also sees one that came before this request
+        pause = min(left, 10.0)
+        yield Block(("XREAD", "BLOCK", max(1, int(pause * 1000)), "STREAMS", live[0].events, "0"), pause)
+
+
+def tree_record(prefix: str, tree: str) -> Operation[TreeRecord]:
+    """One tree with its processes. Raises `NotFound`."""
+    keys = TreeKeys(prefix, check_root(tree))
+    flat, members = yield [("HGETALL", keys.record), ("ZRANGE", keys.processes, 0, -1)]
+    if not flat:
+        [trees] = yield [("ZRANGE", keys.trees, 0, 50)]
+        raise NotFound(f"tree {tree}", tuple(map(text, trees)))
+    fields = pairs(flat)
+    names = [text(member) for member in members]
+    requests: Batch = [("HGETALL", process_keys(prefix, name).record) for name in names]
+    replies = (yield requests) if requests else []
+    return TreeRecord(
+        id=tree,
+        created_at=float(fields["created_at"]),
+        used_at=float(fields["used_at"]),
+        bytes=int(fields["bytes"]),
+        fds=int(fields["fds"]),
+        processes=int(fields["processes"]),
+        live=int(fields["live"]),
+        limits=msgspec.json.decode(fields["limits"], type=TreeLimits),
+        members=tuple(
+            process_of(name, pairs(reply)) for name, reply in zip(names, replies, strict=True) if reply
+        ),
+    )
+
+
+def tree_if_there(prefix: str, tree: str) -> Operation[list[TreeRecord]]:
+    """The tree in a list, or an empty list: `trees` may name one that is gone or not there yet."""
+    try:
+        return [(yield from tree_record(prefix, tree))]
+    except NotFound:
+        return []
+
+
+def trees(prefix: str) -> Operation[list[str]]:
+    """The names of all trees."""
+    [names] = yield [("ZRANGE", TreeKeys(prefix, "").trees, 0, -1)]
+    return sorted(map(text, names))
+
+
+def touch(space: Namespace) -> Operation[None]:
+    """Notes that the tree is in use, which puts off its collection."""
+    tree = space.keys.tree
+    yield [
+        script("touch")((tree.record,)),
+        ("ZADD", tree.trees, "XX", due_at(space.limits, time.time()), tree.tree),
+    ]

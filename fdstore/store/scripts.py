@@ -1,0 +1,113 @@
+"""The Lua scripts: one file for each atomic operation, called by their SHA, understood by one function.
+
+Rules live in Python; Lua does what must be atomic and checks everything before its first write. A
+script answers `ok` and facts, or the type of an error and its facts; `outcome` turns the latter
+into the typed error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import msgspec
+
+from fdstore.errors import (
+    FDStoreError,
+    Fenced,
+    NotFound,
+    QuotaExceeded,
+    SpawnLimit,
+    StoreUnavailable,
+    StreamClosed,
+)
+from fdstore.store.operation import Command, Value
+
+READS = frozenset(
+    {
+        *("EXISTS", "GET", "HGET", "HGETALL", "HKEYS", "HLEN", "HMGET", "INFO", "LLEN", "LRANGE", "PING"),
+        *("SCARD", "SMEMBERS", "STRLEN", "TIME", "XRANGE", "XREAD", "ZCARD", "ZRANGE", "ZRANGEBYSCORE"),
+    }
+)
+"""Commands whose lost reply leaves nothing in doubt."""
+
+_READING_SCRIPTS = frozenset({"look"})
+_by_sha: dict[Value, Script] = {}
+
+
+class Script(msgspec.Struct, frozen=True):
+    """One script: `script("close")(keys, *args)` is the command that runs it."""
+
+    name: str
+    source: str
+    sha: str
+
+    def __call__(self, keys: tuple[str, ...], *args: Value) -> Command:
+        return ("EVALSHA", self.sha, len(keys), *keys, *args)
+
+
+@cache
+def script(name: str) -> Script:
+    """The script in `lua/<name>.lua`, with what all scripts share put before it."""
+    folder = resources.files("fdstore.store") / "lua"
+    source = (folder / "common.lua").read_text("utf-8") + (folder / f"{name}.lua").read_text("utf-8")
+    made = Script(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
+    _by_sha[made.sha] = made
+    return made
+
+
+def in_full(command: Command) -> Command:
+    """The same call with the script's text, for a server that does not know its SHA yet."""
+    return ("EVAL", _by_sha[command[1]].source, *command[2:])
+
+
+def name_of(command: Command) -> str:
+    """What a command does, in a word."""
+    known = _by_sha.get(command[1]) if command[0] == "EVALSHA" else None
+    return known.name if known else str(command[0])
+
+
+def only_reads(command: Command) -> bool:
+    """Whether the command changes nothing."""
+    return command[0] in READS or name_of(command) in _READING_SCRIPTS
+
+
+def text(value: Any) -> str:
+    """A reply's bytes as text."""
+    return value.decode("utf-8") if isinstance(value, bytes) else str(value)
+
+
+def outcome(reply: list[Any], process: str) -> list[Any]:
+    """The facts of a script's good answer; a bad one is raised as its typed error."""
+    kind, *facts = reply
+    if kind == b"ok":
+        return facts
+    raise _error(text(kind), facts, process)
+
+
+def _error(kind: str, facts: list[Any], process: str) -> FDStoreError:
+    match kind:
+        case "not_found":
+            name, *known = map(text, facts)
+            return NotFound(name, tuple(sorted(known, key=_by_number)))
+        case "gone":
+            return NotFound(f"process {process}")
+        case "fenced":
+            return Fenced(process, text(facts[0]))
+        case "spawn_limit":
+            return SpawnLimit(text(facts[0]), int(facts[1]))
+        case "quota_exceeded":
+            return QuotaExceeded(text(facts[0]), int(facts[1]))
+        case "stream_closed":
+            return StreamClosed(text(facts[0]), text(facts[1]))
+        case _:  # "lost"
+            return StoreUnavailable(
+                "FDSTORE_URL", "it lost staged pages, so it was restarted; repeat the call"
+            )
+
+
+def _by_number(fd: str) -> tuple[int, str]:
+    number = fd.removeprefix("fd:")
+    return (int(number) if number.isdigit() else 1 << 60, fd)

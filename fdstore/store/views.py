@@ -1,0 +1,161 @@
+"""What a client knows of the contents its process holds, and finding out more.
+
+A `Namespace` is one process as seen by one client: its keys, the attempt it writes under, and a
+`View` of each content it has met. Metadata and index of a sealed content never change, so a view of
+one is kept; pages are fetched each time. An open content is looked up anew for every read.
+
+One script, `look`, resolves a descriptor, fetches the metadata and the part of the index a reader
+needs, so the first read of anything costs one round trip for a page and two for a range.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any, Literal
+
+import msgspec
+
+from fdstore.errors import NotFound
+from fdstore.records import Descriptor, Origin, TreeLimits
+from fdstore.store.keys import ContentKeys, ProcessKeys, content_keys
+from fdstore.store.operation import Operation
+from fdstore.store.scripts import outcome, script, text
+from fdstore.text.index import Group, group_of
+
+MAX_VIEWS = 1000
+"""Contents a namespace remembers."""
+
+MAX_GROUPS = 64
+"""Groups of the index (of 256 pages each) remembered for a content."""
+
+Unit = Literal["newlines", "chars"]
+
+
+class View:
+    """One content: its metadata, where it is, and the parts of its index seen so far."""
+
+    __slots__ = ("content", "descriptor", "groups", "index_key", "pages_key")
+
+    def __init__(self, content: str, keys: ContentKeys, descriptor: Descriptor) -> None:
+        self.content = content
+        self.descriptor = descriptor
+        self.pages_key = keys.pages
+        self.index_key = keys.index
+        self.groups: dict[int, Group] = {}
+
+    def learn(self, first: int, value: bytes) -> Group:
+        """Takes a field of the index."""
+        if len(self.groups) >= MAX_GROUPS:
+            self.groups.pop(next(iter(self.groups)))
+        group = self.groups[first] = Group(first, value)
+        return group
+
+    def group_at(self, unit: Unit, position: int) -> Group | None:
+        """The known group that holds this LF or character. Position 0 is in the first group, a
+        position after the last is in the last."""
+        for group in self.groups.values():
+            if unit == "newlines":
+                before, after = group.start.newlines, group.newlines[-1]
+            else:
+                before, after = group.start.chars, group.chars[-1]
+            begins = before < position or group.first == 1
+            if begins and (position <= after or group.last == self.descriptor.pages):
+                return group
+        return None
+
+
+class Namespace:
+    """One process as seen by one client. `attempt` is empty for a writer without a lease."""
+
+    def __init__(self, keys: ProcessKeys, limits: TreeLimits, attempt: int | None = None) -> None:
+        self.keys = keys
+        self.limits = limits
+        self.attempt = "" if attempt is None else str(attempt)
+        self._views: OrderedDict[str, View] = OrderedDict()
+
+    @property
+    def id(self) -> str:
+        return self.keys.process
+
+    def known(self, fd: str) -> View | None:
+        """The view of a sealed content met before."""
+        return self._views.get(fd)
+
+    def remember(self, fd: str, view: View) -> View:
+        if view.descriptor.state != "open":
+            self._views[fd] = view
+            if len(self._views) > MAX_VIEWS:
+                self._views.popitem(last=False)
+        return view
+
+    def forget(self, fd: str) -> None:
+        self._views.pop(fd, None)
+
+    def answer_slot(self, op: str, call: str | None) -> tuple[str, str]:
+        """Where a write leaves its answer: the key, and the field of it for a tool call."""
+        return (self.keys.tree.answer(op), "") if call is None else (self.keys.calls, call)
+
+
+def pairs(flat: list[Any]) -> dict[str, str]:
+    """The reply of HGETALL as a dict."""
+    return {text(flat[i]): text(flat[i + 1]) for i in range(0, len(flat), 2)}
+
+
+def descriptor_of(fd: str, fields: dict[str, str]) -> Descriptor:
+    """The descriptor that a content's metadata says, under the name this process has for it."""
+    origin = fields.get("origin")
+    exit_code = fields.get("exit_code")
+    return Descriptor(
+        fd=fd,
+        state=msgspec.convert(fields["state"], Literal["sealed", "open", "broken"]),
+        chars=int(fields["chars"]),
+        bytes=int(fields["bytes"]),
+        lines=int(fields["lines"]),
+        pages=int(fields["pages"]),
+        page_size=int(fields["page_size"]),
+        source=fields["source"],
+        created_at=float(fields["created_at"]),
+        producer=fields["producer"],
+        origin=msgspec.json.decode(origin, type=Origin) if origin else None,
+        exit_code=int(exit_code) if exit_code is not None else None,
+        reason=fields.get("reason"),
+    )
+
+
+def look(
+    space: Namespace, fd: str, *, page: int = 0, unit: Unit | None = None, first: int = 0, last: int = 0
+) -> Operation[tuple[View, bytes | None]]:
+    """Resolves `fd` afresh: its view, and the text of `page`. With `unit`, the view also learns the
+    groups that hold the LFs or characters `first` and `last`. One round trip."""
+    keys = (space.keys.tree.record, space.keys.fds)
+    [reply] = yield [script("look")(keys, fd, page, unit or "", first, last)]
+    try:
+        content, fields, page_text, groups = outcome(reply, space.id)
+    except NotFound:
+        space.forget(fd)
+        raise
+    name = text(content)
+    view = View(name, content_keys(space.keys.tree, name), descriptor_of(fd, pairs(fields)))
+    for i in range(0, len(groups), 2):
+        view.learn(int(groups[i]), groups[i + 1])
+    return space.remember(fd, view), page_text
+
+
+def view_of(space: Namespace, fd: str) -> Operation[View]:
+    """The view of `fd`; no round trip when it is known."""
+    view = space.known(fd)
+    if view is None:
+        view, _ = yield from look(space, fd)
+    return view
+
+
+def group_with(view: View, page: int) -> Operation[Group]:
+    """The group that describes `page`; one round trip when it is not known."""
+    first = group_of(page)
+    group = view.groups.get(first)
+    if group is None:
+        [value] = yield [("HGET", view.index_key, first)]
+        if value is None:
+            raise NotFound(view.descriptor.fd)
+        group = view.learn(first, value)
+    return group

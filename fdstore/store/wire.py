@@ -1,0 +1,115 @@
+"""What both runners share: how connections are made, when to try again, what an error means.
+
+Everything here is plain state without I/O, so the blocking and the awaiting runner differ only in
+how they wait.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from redis.backoff import NoBackoff
+from redis.exceptions import AuthenticationError, BusyLoadingError, NoScriptError, RedisError
+from redis.exceptions import ConnectionError as LostConnection
+from redis.exceptions import TimeoutError as LostReply
+from redis.retry import Retry
+
+from fdstore.errors import FDStoreError, StoreFull, StoreReadOnly, StoreUnavailable, UnknownOutcome
+from fdstore.store.operation import Batch
+from fdstore.store.scripts import name_of, only_reads
+
+DEADLINE_S = 10.0
+"""How long an operation whose reply was lost is asked again."""
+
+SOCKET_TIMEOUT_S = 5.0
+CONNECT_TIMEOUT_S = 2.0
+READ_SIZE_BYTES = 256 * 1024
+PAUSES_S = (0.0, 0.05, 0.1, 0.2, 0.5)
+"""Waits before each further try; the last one is repeated."""
+
+PASSING = (LostConnection, LostReply, BusyLoadingError)
+"""What may be over at the next try. An authentication error is a LostConnection by class only."""
+
+
+def shown_url(url: str) -> str:
+    """`url` without its password."""
+    parts = urlsplit(url)
+    if parts.password is None:
+        return url
+    host = parts.netloc.rpartition("@")[2]
+    return parts._replace(netloc=f"{parts.username or ''}:***@{host}").geturl()
+
+
+def connection_options() -> dict[str, Any]:
+    return {
+        "socket_timeout": SOCKET_TIMEOUT_S,
+        "socket_connect_timeout": CONNECT_TIMEOUT_S,
+        "socket_read_size": READ_SIZE_BYTES,
+        "retry": Retry(NoBackoff(), 0),
+        "protocol": 2,
+        "driver_info": None,
+    }
+
+
+def translate(error: Exception, where: str) -> FDStoreError:
+    message = str(error)
+    if "OOM " in message:
+        return StoreFull("maxmemory is reached")
+    if "READONLY" in message or "MISCONF" in message:
+        return StoreReadOnly(message.partition(".")[0])
+    return StoreUnavailable(where, message)
+
+
+class Tries:
+    """The tries of one request: how long to pause before the next, or the error to give up with."""
+
+    def __init__(self, where: str, batches: Sequence[Batch]) -> None:
+        self._where = where
+        self._batches = batches
+        self._count = 0
+        self._until = 0.0
+
+    def after(self, error: Exception) -> float:
+        """Seconds to pause before trying again. Raises when it is no use, or the time is over."""
+        now = time.monotonic()
+        self._until = self._until or now + DEADLINE_S
+        if isinstance(error, AuthenticationError) or not isinstance(error, PASSING):
+            raise translate(error, self._where) from error
+        pause = PAUSES_S[min(self._count, len(PAUSES_S) - 1)]
+        self._count += 1
+        if now + pause > self._until:
+            writes = [name_of(c) for batch in self._batches for c in batch if not only_reads(c)]
+            if writes:
+                raise UnknownOutcome(f"{writes[-1]!r}") from error
+            raise translate(error, self._where) from error
+        return pause
+
+
+class Flight:
+    """A connection with batches on their way, oldest first."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+        self.batches: deque[Batch] = deque()
+
+
+class Replies:
+    """Collects the replies of one batch; the first error among them is raised at the end, when the
+    connection is clean again."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+        self.replies: list[Any] = []
+        self.unknown_scripts: list[int] = []
+        self.first: Exception | None = None
+
+    def add(self, reply: Any) -> None:
+        if isinstance(reply, NoScriptError):
+            self.unknown_scripts.append(len(self.replies))
+        elif isinstance(reply, RedisError) and self.first is None:
+            self.first = reply
+        self.replies.append(reply)

@@ -1,0 +1,137 @@
+"""The HTTP side of the scripted model: a loopback listener that sends `Answer`s.
+
+HTTP/1.1 with keep-alive; streams are chunked, one event a chunk. A thread accepts and one more
+serves each connection. What is hard is the end: an idle keep-alive connection sits in a read, so
+closing means shutting every open socket down and waiting until its thread has left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import socketserver
+import sys
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from fdstore.testing.wire import Answer
+
+BACKLOG = 1024
+"""Connections that may wait to be accepted: several hundred agents start at the same moment."""
+POLL_SECONDS = 0.05
+CLOSE_SECONDS = 5.0
+"""How long close() waits for connection threads; a script function that never returns is left behind."""
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """An HTTP request as received; header names are in lower case."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+
+Respond = Callable[[Call], Answer | None]
+"""Decides the answer; None drops the connection without one."""
+
+
+class Listener(socketserver.ThreadingTCPServer):
+    """Listens on a free port of 127.0.0.1 from construction until `close`."""
+
+    daemon_threads = True
+    request_queue_size = BACKLOG
+
+    def __init__(self, respond: Respond) -> None:
+        self.respond = respond
+        self.errors: list[BaseException] = []
+        self._open: set[Any] = set()
+        self._left = threading.Condition()
+        super().__init__(("127.0.0.1", 0), Connection)
+        self._thread = threading.Thread(
+            target=self.serve_forever, args=(POLL_SECONDS,), name="scripted-model", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        return int(self.socket.getsockname()[1])
+
+    def close(self) -> None:
+        """Stop accepting, end every connection, wait for the threads."""
+        self.shutdown()
+        self._thread.join()
+        self.server_close()
+        with self._left:
+            for connection in self._open:
+                # one whose peer has gone already cannot be shut down again
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+            self._left.wait_for(lambda: not self._open, CLOSE_SECONDS)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        # Entered by the accepting thread, so that no connection is unknown once that one has ended.
+        with self._left:
+            self._open.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        super().shutdown_request(request)
+        with self._left:
+            self._open.discard(request)
+            self._left.notify_all()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        error = sys.exception()
+        # A client that went away is its own affair; anything else is a bug that must be seen.
+        if error is not None and not isinstance(error, ConnectionError):
+            self.errors.append(error)
+
+
+class Connection(BaseHTTPRequestHandler):
+    """Serves the requests of one connection."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: Listener
+
+    def do_POST(self) -> None:
+        call = Call(
+            method=self.command,
+            path=urlsplit(self.path).path,
+            headers={name.lower(): value for name, value in self.headers.items()},
+            body=self.rfile.read(int(self.headers.get("content-length") or 0)),
+        )
+        answer = self.server.respond(call)
+        if answer is None:
+            self.close_connection = True
+            return
+        self._send(answer)
+
+    do_GET = do_PUT = do_PATCH = do_DELETE = do_POST
+
+    def _send(self, answer: Answer) -> None:
+        self.send_response(answer.status)
+        for name, value in answer.headers.items():
+            self.send_header(name, value)
+        if answer.streamed:
+            self.send_header("content-type", "text/event-stream; charset=utf-8")
+            self.send_header("transfer-encoding", "chunked")
+        else:
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(answer.length or sum(map(len, answer.pieces))))
+        self.end_headers()
+        for piece in answer.pieces:
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece) if answer.streamed else piece)
+        if answer.dropped:
+            self.close_connection = True
+        elif answer.streamed:
+            self.wfile.write(b"0\r\n\r\n")
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Tests print what they want themselves."""

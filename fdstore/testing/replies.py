@@ -1,0 +1,219 @@
+"""What a scripted model says: frozen records and the small constructors that scripts are written in.
+
+    say("Done.")                                   one text, end_turn
+    call("read_fd", fd="fd:1")                     one tool call, tool_use
+    turn(think("..."), say("Both."), call(...), call(...))     several blocks in one message
+    turn(say("Half a sen"), stop_reason="max_tokens")
+    fail(529, retry_after=0.1)                     an HTTP error
+    cut(say("Never whole."), after_events=4)       a connection that drops in mid-answer
+    slow(say("Late."), 0.5)                        any of them, later
+
+Everything here is a value: ids, clocks and the wire belong to the server, so one script can be
+played any number of times. A `Turn` is both a whole reply and a piece of a larger one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+Json = dict[str, Any]
+"""A JSON object as decoded."""
+
+ERROR_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    500: "api_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+"""The API's `error.type` for each HTTP status it answers with."""
+
+
+class Text(msgspec.Struct, frozen=True):
+    """A text block."""
+
+    text: str
+
+
+class ToolUse(msgspec.Struct, frozen=True):
+    """A tool call. `id` None: the server counts one out (`toolu_0001`, `toolu_0002`, ...)."""
+
+    name: str
+    input: Json
+    id: str | None = None
+
+
+class Thinking(msgspec.Struct, frozen=True):
+    """A thinking block; the API wants it back with the same text and signature."""
+
+    thinking: str
+    signature: str
+
+
+class RawBlock(msgspec.Struct, frozen=True):
+    """A block of any other type, sent as it is (a server tool's, or one the agent cannot know)."""
+
+    block: Json
+
+
+Block = Text | ToolUse | Thinking | RawBlock
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens to report. None is an estimate of four characters a token."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_creation_input_tokens: int = 0
+    cache_read_input_tokens: int = 0
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """One assistant message. `stop_reason` None: `tool_use` if it has a call, else `end_turn`."""
+
+    blocks: tuple[Block, ...]
+    stop_reason: str | None = None
+    stop_sequence: str | None = None
+    usage: Usage = Usage()
+
+    def __post_init__(self) -> None:
+        # Raises here, in the script, for arguments that JSON cannot carry.
+        msgspec.json.encode(self.blocks)
+
+
+class Fail(msgspec.Struct, frozen=True, kw_only=True):
+    """An HTTP error in the API's shape. `retry_after` is in seconds; `should_retry` is what the API
+    may say of it to the SDK, which decides by the status otherwise."""
+
+    status: int
+    type: str
+    message: str
+    retry_after: float | None = None
+    should_retry: bool | None = None
+
+
+class Cut(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer that breaks off after so many SSE events: the connection drops, or, with `error`,
+    the API says in an `error` event that it cannot go on."""
+
+    reply: Turn
+    after_events: int
+    error: Fail | None = None
+
+
+class Slow(msgspec.Struct, frozen=True, kw_only=True):
+    """A reply that begins `seconds` late."""
+
+    reply: Turn | Fail | Cut
+    seconds: float
+
+
+Reply = Turn | Fail | Cut | Slow
+
+
+def signature_of(thinking: str) -> str:
+    """The signature that `think` gives to a text; one that does not fit means it was altered."""
+    return "scripted-" + hashlib.sha256(thinking.encode("utf-8")).hexdigest()[:32]
+
+
+def say(text: str) -> Turn:
+    """The model answers `text` and ends its turn.
+
+    >>> say("Done.").blocks
+    (Text(text='Done.'),)
+    """
+    return Turn((Text(text),))
+
+
+def call(
+    name: str, arguments: Mapping[str, object] | None = None, /, *, id: str | None = None, **more: object
+) -> Turn:
+    """The model calls one tool. Arguments are keywords, or a mapping for names that are not free.
+
+    >>> call("read_fd", fd="fd:1", start=2).blocks[0].input
+    {'fd': 'fd:1', 'start': 2}
+    >>> call("lookup", {"id": 7}, id="toolu_x").blocks
+    (ToolUse(name='lookup', input={'id': 7}, id='toolu_x'),)
+    """
+    return Turn((ToolUse(name, {**(arguments or {}), **more}, id),))
+
+
+def think(thinking: str, signature: str | None = None) -> Turn:
+    """A thinking block, to put before others: `turn(think("It is short."), say("Yes."))`."""
+    return Turn((Thinking(thinking, signature_of(thinking) if signature is None else signature),))
+
+
+def turn(
+    *parts: Turn | Mapping[str, object],
+    stop_reason: str | None = None,
+    stop_sequence: str | None = None,
+    usage: Usage | None = None,
+) -> Turn:
+    """One assistant message of several parts: texts, parallel calls, thinking, or a raw block as a dict.
+
+    Only the blocks of the parts count. `stop_reason` may be any string, also one that no agent
+    knows yet; `turn()` without parts is the empty answer that the real API gives at times.
+
+    >>> turn(say("Two at once."), call("a"), call("b"), stop_reason="max_tokens").stop_reason
+    'max_tokens'
+    """
+    blocks: list[Block] = []
+    for part in parts:
+        if isinstance(part, Turn):
+            blocks.extend(part.blocks)
+        elif isinstance(part.get("type"), str):
+            blocks.append(RawBlock(dict(part)))
+        else:
+            raise ValueError("a raw block needs a type, as in {'type': 'server_tool_use', ...}")
+    return Turn(tuple(blocks), stop_reason, stop_sequence, usage or Usage())
+
+
+def fail(
+    status: int = 529,
+    type: str | None = None,
+    message: str = "the script says that this request fails",
+    retry_after: float | None = None,
+    should_retry: bool | None = None,
+) -> Fail:
+    """The API answers with an HTTP error; `type` follows from `status` unless given.
+
+    `retry_after` (seconds) is sent as `retry-after` in whole seconds, rounded up, and as
+    `retry-after-ms`, so that a test need not wait for a whole second; `should_retry` as
+    `x-should-retry`.
+
+    >>> fail(429).type, fail(500).type, fail(529).type
+    ('rate_limit_error', 'api_error', 'overloaded_error')
+    """
+    known = ERROR_TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")
+    return Fail(
+        status=status,
+        type=type or known,
+        message=message,
+        retry_after=retry_after,
+        should_retry=should_retry,
+    )
+
+
+def cut(reply: Turn, after_events: int, error: Fail | None = None) -> Cut:
+    """A streamed reply that ends after `after_events` SSE events (0: right after the headers).
+
+    The connection drops without the end of the chunked body; with `error` the stream ends with
+    that error as an event, the way an overload shows in mid-answer. An answer that is not streamed
+    breaks off in the middle of its JSON.
+    """
+    if after_events < 0:
+        raise ValueError(f"after_events is {after_events}; it counts events from 0")
+    return Cut(reply=reply, after_events=after_events, error=error)
+
+
+def slow(reply: Turn | Fail | Cut, seconds: float) -> Slow:
+    """`reply`, begun `seconds` later. Closing the model ends the wait at once."""
+    return Slow(reply=reply, seconds=seconds)

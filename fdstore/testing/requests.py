@@ -1,0 +1,104 @@
+"""What an agent asked: one request to the Messages API, parsed for scripts and assertions.
+
+A `Request` is kept even when the API rules refuse it, so that a test can look at what was wrong;
+reading one therefore takes any JSON object and finds nothing where a part is misshapen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from fdstore.testing.replies import Json
+
+SHOWN_CHARS = 60
+"""How much text the `repr` of a request shows."""
+
+
+class ToolResult(NamedTuple):
+    """One tool result: the call it answers, its text, and whether the tool failed."""
+
+    tool_use_id: str
+    text: str
+    is_error: bool
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """One `POST /v1/messages`.
+
+    `system` is the system prompt as one text (its blocks joined by LF), `messages` the conversation
+    as sent, `tools` the names on offer, `raw` the whole body, `headers` by lower-case name.
+
+        def script(request):
+            if request.turn_number == 0:
+                return call("read_fd", fd="fd:1")
+            return say(f"It says: {request.last_text()}")
+    """
+
+    system: str
+    messages: tuple[Json, ...]
+    tools: tuple[str, ...]
+    raw: Json
+    headers: dict[str, str]
+
+    @property
+    def turn_number(self) -> int:
+        """How many assistant messages the conversation has: 0 in the first request of an agent."""
+        return sum(message.get("role") == "assistant" for message in self.messages)
+
+    def last_text(self) -> str:
+        """The text of the last user message, tool results included, blocks joined by LF."""
+        for message in reversed(self.messages):
+            if message.get("role") == "user":
+                return text_of(message.get("content"))
+        return ""
+
+    def tool_results(self) -> list[ToolResult]:
+        """All tool results of the conversation, oldest first; the latest is `tool_results()[-1]`."""
+        return [
+            ToolResult(
+                str(block.get("tool_use_id")), text_of(block.get("content")), bool(block.get("is_error"))
+            )
+            for message in self.messages
+            for block in blocks_of(message.get("content"))
+            if block.get("type") == "tool_result"
+        ]
+
+    def __repr__(self) -> str:
+        text = self.last_text()
+        shown = text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "..."
+        return f"Request(turn_number={self.turn_number}, tools={list(self.tools)}, last_text={shown!r})"
+
+
+def read_request(raw: Json, headers: Mapping[str, str]) -> Request:
+    """The request with this JSON body and these HTTP headers."""
+    return Request(
+        system=text_of(raw.get("system")),
+        messages=tuple(blocks_of(raw.get("messages"))),
+        tools=tuple(str(tool["name"]) for tool in blocks_of(raw.get("tools")) if "name" in tool),
+        raw=raw,
+        headers={name.lower(): value for name, value in headers.items()},
+    )
+
+
+def blocks_of(content: object) -> list[Json]:
+    """The objects in a JSON array; none if it is something else."""
+    return [item for item in content if isinstance(item, dict)] if isinstance(content, list) else []
+
+
+def text_of(content: object) -> str:
+    """The text in a message's, a tool result's or a system prompt's content."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(text for block in blocks_of(content) if (text := _block_text(block)))
+
+
+def _block_text(block: Json) -> str:
+    match block:
+        case {"type": "text", "text": str(text)}:
+            return text
+        case {"type": "tool_result", "content": content}:
+            return text_of(content)
+    return ""

@@ -1,0 +1,273 @@
+"""What the Messages API refuses: the rules that an agent loop breaks when it has a bug.
+
+A model that answers anything would hide exactly the mistakes that tests are for: a tool call left
+without its result, an empty text block, a fifth cache breakpoint. So a request is held to the rules
+that the real API is known to enforce on conversations. Shapes are msgspec types; what relates one
+part to another is code below. Rules about models, prices or beta features are left out: they
+change, and no loop depends on them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+
+from fdstore.testing.replies import Json, signature_of
+from fdstore.testing.requests import blocks_of
+
+MAX_CACHE_BREAKPOINTS = 4
+T = TypeVar("T")
+ToolName = Annotated[str, msgspec.Meta(pattern=r"^[a-zA-Z0-9_-]{1,128}\Z")]
+
+
+class Refused(Exception):
+    """The request breaks a rule; the text says which, and where in the request."""
+
+
+class _Text(msgspec.Struct, forbid_unknown_fields=True):
+    type: str
+    text: str
+    citations: list[Json] | None = None
+    cache_control: Json | None = None
+
+
+class _ToolUse(msgspec.Struct, forbid_unknown_fields=True):
+    type: str
+    id: Annotated[str, msgspec.Meta(pattern=r"^[a-zA-Z0-9_-]+\Z")]
+    name: Annotated[str, msgspec.Meta(min_length=1)]
+    input: Json
+    cache_control: Json | None = None
+    caller: Json | None = None
+    toolset_name: str | None = None
+
+
+class _ToolResult(msgspec.Struct, forbid_unknown_fields=True):
+    type: str
+    tool_use_id: str
+    content: str | list[Json] = ""
+    is_error: bool | None = None
+    cache_control: Json | None = None
+    toolset_name: str | None = None
+
+
+class _Thinking(msgspec.Struct, forbid_unknown_fields=True):
+    type: str
+    thinking: str
+    signature: str
+
+
+SHAPES: dict[str, Any] = {
+    "text": _Text,
+    "tool_use": _ToolUse,
+    "tool_result": _ToolResult,
+    "thinking": _Thinking,
+}
+"""The block types that are checked inside; images, documents and server tools pass as they are."""
+
+
+class _Message(msgspec.Struct):
+    role: Literal["user", "assistant", "system"]
+    content: str | list[Json]
+
+
+class _Tool(msgspec.Struct):
+    name: ToolName | None = None
+    type: str | None = None
+    input_schema: Json | None = None
+
+
+class _ToolChoice(msgspec.Struct):
+    type: Literal["auto", "any", "tool", "none"]
+    name: str | None = None
+
+
+class _Conversation(msgspec.Struct):
+    model: Annotated[str, msgspec.Meta(min_length=1)]
+    messages: Annotated[list[_Message], msgspec.Meta(min_length=1)]
+    system: str | list[_Text] = ""
+    tools: list[_Tool] = []
+    tool_choice: _ToolChoice | None = None
+
+
+class _Creation(_Conversation, kw_only=True):
+    max_tokens: Annotated[int, msgspec.Meta(ge=1)]
+    stream: bool | None = None
+    stop_sequences: list[str] | None = None
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """A block with its place in the request, as the API writes places: `messages.2.content.0`."""
+
+    where: str
+    block: Json
+
+    @property
+    def type(self) -> str:
+        return str(self.block["type"])
+
+
+def check_creation(raw: Json) -> None:
+    """Raise `Refused` if this body is not one that `POST /v1/messages` would take."""
+    _check(raw, _shaped(raw, _Creation))
+
+
+def check_count(raw: Json) -> None:
+    """The same for `POST /v1/messages/count_tokens`, which has no `max_tokens`."""
+    _check(raw, _shaped(raw, _Conversation))
+
+
+def _check(raw: Json, conversation: _Conversation) -> None:
+    if conversation.messages[0].role != "user":
+        raise Refused('messages: the first message must use the "user" role')
+    _check_tools(conversation)
+    if isinstance(conversation.system, list) and any(not block.text for block in conversation.system):
+        raise Refused("system: text content blocks must be non-empty")
+    turns = _turns(conversation.messages)
+    for role, parts in turns:
+        for part in parts:
+            _check_part(role, part)
+    _check_calls_are_answered(turns)
+    _check_breakpoints(raw)
+
+
+def _shaped(value: object, shape: type[T], where: str = "") -> T:
+    try:
+        return msgspec.convert(value, shape)
+    except msgspec.ValidationError as error:
+        problem, _, path = str(error).partition(" - at `$")
+        inside = path.rstrip("`").replace("[", ".").replace("]", "")
+        raise Refused(f"{(where + inside).lstrip('.') or 'request'}: {problem}") from error
+
+
+def _turns(messages: list[_Message]) -> list[tuple[str, list[_Part]]]:
+    """The messages as the API takes them: neighbours of one role are one turn. Instructions in
+    between (`system`) belong to no turn."""
+    turns: list[tuple[str, list[_Part]]] = []
+    for number, message in enumerate(messages):
+        where = f"messages.{number}"
+        if not message.content and not (message.role == "assistant" and message is messages[-1]):
+            raise Refused(f"{where}: all messages must have content, except a final assistant message")
+        parts = _parts(where, message.content)
+        if message.role == "system":
+            continue
+        if turns and turns[-1][0] == message.role:
+            turns[-1][1].extend(parts)
+        else:
+            turns.append((message.role, parts))
+    return turns
+
+
+def _parts(where: str, content: str | list[Json]) -> list[_Part]:
+    if isinstance(content, str):
+        return [_Part(where, {"type": "text", "text": content})] if content else []
+    parts = [_Part(f"{where}.content.{number}", block) for number, block in enumerate(content)]
+    for part in parts:
+        if not isinstance(part.block.get("type"), str):
+            raise Refused(f"{part.where}.type: a content block must have a type")
+        if (shape := SHAPES.get(part.type)) is not None:
+            _shaped(part.block, shape, part.where)
+    return parts
+
+
+def _check_part(role: str, part: _Part) -> None:
+    match part.block:
+        case {"type": "text", "text": str(text)} if not text.strip():
+            raise Refused(f"{part.where}: text content blocks must contain non-whitespace text")
+        case {"type": "tool_use" | "thinking" as kind} if role != "assistant":
+            raise Refused(f"{part.where}: `{kind}` blocks can only be in `assistant` messages")
+        case {"type": "tool_result"} if role != "user":
+            raise Refused(f"{part.where}: `tool_result` blocks can only be in `user` messages")
+        case {"type": "tool_result", "is_error": True} if not part.block.get("content"):
+            raise Refused(f"{part.where}: content cannot be empty if `is_error` is true")
+        case {"type": "tool_result", "content": list(content)}:
+            if any(block.get("type") == "text" and not block.get("text") for block in content):
+                raise Refused(f"{part.where}: text content blocks must be non-empty")
+        case {"type": "thinking", "thinking": str(thinking), "signature": str(signature)}:
+            if signature.startswith("scripted-") and signature != signature_of(thinking):
+                raise Refused(f"{part.where}: a `thinking` block must be sent back as it was received")
+
+
+def _check_calls_are_answered(turns: list[tuple[str, list[_Part]]]) -> None:
+    used: set[str] = set()
+    calls: dict[str, str] = {}
+    for role, parts in turns:
+        if role == "user":
+            _check_answers(calls, parts)
+            calls = {}
+            continue
+        for part in parts:
+            if part.type != "tool_use":
+                continue
+            if (call_id := part.block["id"]) in used:
+                raise Refused(f"{part.where}: `tool_use` ids must be unique: {call_id}")
+            used.add(call_id)
+            calls[call_id] = part.where
+    _check_answers(calls, [])
+
+
+def _check_answers(calls: dict[str, str], parts: list[_Part]) -> None:
+    """Hold the blocks of a user turn against the calls of the assistant turn before it."""
+    answered: set[str] = set()
+    before_results = None
+    for part in parts:
+        if part.type != "tool_result":
+            before_results = before_results or part
+            continue
+        call_id = part.block["tool_use_id"]
+        if call_id not in calls:
+            raise Refused(
+                f"{part.where}: unexpected `tool_use_id` in a `tool_result` block: {call_id}. Each "
+                "`tool_result` must answer a `tool_use` block of the previous assistant message"
+            )
+        if call_id in answered:
+            raise Refused(f"{part.where}: there is more than one `tool_result` block for {call_id}")
+        if before_results is not None:
+            raise Refused(
+                f"{part.where}: `tool_result` blocks must come first in the content; "
+                f"a `{before_results.type}` block stands before this one"
+            )
+        answered.add(call_id)
+    if missing := [call_id for call_id in calls if call_id not in answered]:
+        raise Refused(
+            f"{calls[missing[0]]}: `tool_use` ids without `tool_result` blocks immediately after: "
+            f"{', '.join(missing)}. Each `tool_use` must be answered in the next user message"
+        )
+
+
+def _check_tools(conversation: _Conversation) -> None:
+    names: set[str] = set()
+    for number, tool in enumerate(conversation.tools):
+        where = f"tools.{number}"
+        if tool.name is not None:
+            if tool.name in names:
+                raise Refused(f"{where}: tool names must be unique: {tool.name}")
+            names.add(tool.name)
+        if tool.type in (None, "custom"):
+            _check_custom_tool(where, tool)
+    choice = conversation.tool_choice
+    if choice is None:
+        return
+    if not conversation.tools:
+        raise Refused("tool_choice: may only be given together with tools")
+    if choice.type == "tool" and choice.name not in names:
+        raise Refused(f"tool_choice.name: there is no tool {choice.name!r} in tools")
+
+
+def _check_custom_tool(where: str, tool: _Tool) -> None:
+    if tool.name is None:
+        raise Refused(f"{where}.name: a tool must have a name")
+    schema = tool.input_schema or {}
+    if schema.get("type") != "object":
+        raise Refused(f'{where}.input_schema.type: the schema must have the type "object"')
+    if unsupported := sorted(schema.keys() & {"oneOf", "allOf", "anyOf"}):
+        raise Refused(f"{where}.input_schema: {', '.join(unsupported)} cannot be used at the top level")
+
+
+def _check_breakpoints(raw: Json) -> None:
+    blocks = blocks_of(raw.get("system")) + blocks_of(raw.get("tools"))
+    for message in raw["messages"]:
+        blocks += blocks_of(message["content"])
+    found = sum(block.get("cache_control") is not None for block in blocks)
+    if found > MAX_CACHE_BREAKPOINTS:
+        raise Refused(f"at most {MAX_CACHE_BREAKPOINTS} blocks may have cache_control; found {found}")

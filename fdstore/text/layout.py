@@ -1,0 +1,137 @@
+r"""How text is laid out for eyes: the end of a text, indented JSON, control characters shown.
+
+Three small rules, each total: they answer for every text and never raise for what it holds.
+
+JSON is re-indented as TEXT, token by token, and never parsed into values: numbers keep their digits
+(`1E+05` stays), keys their order and their duplicates, strings their escapes. A table of legal tokens
+checks the grammar on the way, so what is accepted is exactly JSON (RFC 8259): no NaN, no trailing comma.
+There is no recursion and no regular expression that can backtrack; the time is linear in the output,
+and the output is bounded, because indentation alone can turn one megabyte into gigabytes.
+"""
+
+from __future__ import annotations
+
+import re
+
+MAX_NESTING = 1000
+"""Levels of JSON beyond which a text is left as it is."""
+
+TAIL_CHARS = 400
+
+# C0, DEL, C1; line and paragraph separators; everything that turns the direction of writing; halves of
+# surrogate pairs; the two code points that no XML may hold.
+_HIDDEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+
+
+def visible(text: str, keep: str = "\n\t") -> str:
+    r"""`text` with every control character but those of `keep` written as `\u{..}`, in hexadecimal.
+
+    >>> print(visible("\x1b[31mred"))
+    \u{1b}[31mred
+    """
+    return _HIDDEN.sub(lambda hit: hit[0] if hit[0] in keep else f"\\u{{{ord(hit[0]):x}}}", text)
+
+
+def tail_of(text_end: str, max_chars: int = TAIL_CHARS) -> str:
+    r"""The last `max_chars` characters of `text_end`, or fewer, so that they begin with a whole line.
+
+    A text that fits is returned whole. A line that was cut in front is dropped, unless nothing would
+    be left of the tail then.
+
+    >>> tail_of("first line\nsecond\nthird\n", 15)
+    'second\nthird\n'
+    """
+    cut = len(text_end) - max_chars
+    if cut <= 0:
+        return text_end
+    kept = text_end[cut:]
+    if text_end[cut - 1] == "\n":
+        return kept
+    return kept[kept.find("\n") + 1 :] or kept
+
+
+# Possessive quantifiers throughout: a token is taken whole or not at all, in one pass over its text.
+_BLANK = r"[ \t\n\r]*+"
+_ESCAPE = r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})'
+_PLAIN = r'[^"\\\x00-\x1f]*+'
+_STRING = rf'"{_PLAIN}(?:{_ESCAPE}{_PLAIN})*+"'
+_NUMBER = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?"
+_TOKEN = re.compile(rf"{_BLANK}([{{}}\[\],:]|{_STRING}|{_NUMBER}|true|false|null)")
+_END = re.compile(rf"{_BLANK}\Z")
+
+_VALUE = frozenset('{["-0123456789tfn')
+_LEGAL: dict[str, frozenset[str]] = {
+    "value": _VALUE,
+    "first item": _VALUE | {"]"},
+    "item": _VALUE,
+    "first key": frozenset('"}'),
+    "key": frozenset('"'),
+    "colon": frozenset(":"),
+    "comma or end": frozenset(",}]"),
+}
+"""What may come next -> the characters that its tokens begin with."""
+_ON_A_NEW_LINE = frozenset({"first item", "item", "first key", "key"})
+
+
+def reindent_json(text: str, indent: int = 2) -> str | None:
+    """`text` laid out like `json.dumps(..., indent=indent)`, if it is one JSON object or array.
+
+    Only blanks outside strings change; all else stays as it was, character for character. None if it is
+    not JSON, is a bare string, number or literal, is nested deeper than `MAX_NESTING`, or would grow
+    out of all proportion (about 32 times).
+
+    >>> print(reindent_json('{"a": [1.0,2e3], "a": {}}'))
+    {
+      "a": [
+        1.0,
+        2e3
+      ],
+      "a": {}
+    }
+    """
+    pieces: list[str] = []
+    closers: list[str] = []
+    breaks = ["\n"]  # by depth: the line break with its indentation
+    room = 32 * len(text) + (indent + 1) * MAX_NESTING**2  # for line breaks and indentation
+    expected, position = "value", 0
+    while token := _TOKEN.match(text, position):
+        position = token.end()
+        word = token[1]
+        first = word[0]
+        if first not in _LEGAL[expected]:
+            return None
+
+        broken = expected in _ON_A_NEW_LINE
+        if first in "]}":
+            if closers.pop() != first:
+                return None
+            broken = expected == "comma or end"  # nothing stands between the brackets of [] and {}
+        if broken:
+            room -= len(breaks[len(closers)])
+            if room < 0:
+                return None
+            pieces.append(breaks[len(closers)])
+        pieces.append(word)
+
+        if first in "[{":
+            closers.append("]" if first == "[" else "}")
+            if len(closers) > MAX_NESTING:
+                return None
+            if len(breaks) == len(closers):
+                breaks.append("\n" + " " * (indent * len(closers)))
+            expected = "first item" if first == "[" else "first key"
+        elif first == ",":
+            expected = "item" if closers[-1] == "]" else "key"
+        elif first == ":":
+            pieces.append(" ")
+            expected = "value"
+        elif first == '"' and expected in ("first key", "key"):
+            expected = "colon"
+        elif closers:
+            expected = "comma or end"
+        else:
+            whole = first in "]}" and _END.match(text, position)
+            return "".join(pieces) if whole else None
+    return None

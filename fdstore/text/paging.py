@@ -1,0 +1,194 @@
+"""The page rule, and cutting a text of any size into pages while it streams by.
+
+The rule, for a page that begins at s:
+
+    at most page_size characters remain  ->  the page is the rest
+    else, w = text[s : s + page_size]    ->  it ends after the last LF of w, or, if w has none,
+                                             after page_size characters
+
+So the join of all pages is the text, no page is longer than page_size, and pages end at lines
+wherever lines are short enough. An empty text has one empty page.
+
+`Cutter` applies it to blocks of about 1 MB. ASCII blocks (nearly all of what agents store) are cut
+as bytes, where a character is a byte; other blocks are decoded, one block at a time. A page can be
+cut only when more than page_size characters are known from its start, so at most that much is kept
+between blocks.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from fdstore.errors import InvalidArgument
+
+DecodeErrors = Literal["strict", "backslashreplace"]
+
+BLOCK_CHARS = 1_000_000
+"""Texts are cut in blocks of this many characters; not a power of two, which costs Redis more."""
+
+
+class Page(NamedTuple):
+    """One page as it is stored: UTF-8 bytes, their length in characters, what the index needs."""
+
+    data: bytes
+    chars: int
+    newlines: int
+    ends_line: bool
+
+
+def page_end(text: str, start: int, size: int) -> int:
+    """Where the page that begins at `start` ends: after its last LF, else after `size` characters.
+
+    >>> page_end("ab\\ncd", 0, 4), page_end("abcdef", 0, 4), page_end("abc", 0, 4)
+    (3, 4, 3)
+    """
+    if len(text) - start <= size:
+        return len(text)
+    return (text.rfind("\n", start, start + size) + 1) or start + size
+
+
+def pages_of(text: str, size: int) -> list[str]:
+    """All pages of a text that fits in memory.
+
+    >>> pages_of("one\\ntwo\\nthree", 8)
+    ['one\\ntwo\\n', 'three']
+    """
+    starts = [0]
+    while (end := page_end(text, starts[-1], size)) < len(text):
+        starts.append(end)
+    return [text[a:b] for a, b in zip(starts, [*starts[1:], len(text)], strict=True)]
+
+
+def count_lines(newlines: int, chars: int, ends_line: bool) -> int:
+    """Lines of a text: its LFs, and one more if it is not empty and does not end in LF."""
+    return newlines + (1 if chars and not ends_line else 0)
+
+
+class Cutter:
+    """Cuts a text that arrives in blocks into pages.
+
+    >>> cutter = Cutter(4)
+    >>> [p.data for p in cutter.feed(b"ab\\ncdefgh")], [p.data for p in cutter.finish()]
+    ([b'ab\\n', b'cdef'], [b'gh'])
+
+    Raises `InvalidArgument` for bytes that are not UTF-8 (unless `errors="backslashreplace"`) and
+    for lone surrogates.
+    """
+
+    def __init__(self, page_size: int, errors: DecodeErrors = "strict") -> None:
+        self.page_size = page_size
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors)
+        self._undecoded = False
+        self._bytes_fed = 0
+        self._pending: list[bytes | str] = []
+        self._pending_chars = 0
+        self._any = False
+
+    def feed(self, data: bytes) -> list[Page]:
+        """The pages that `data`, the next bytes of the text, completes."""
+        if data.isascii() and not self._undecoded:
+            self._bytes_fed += len(data)
+            return self._take(data)
+        return self._take(self._decode(data, final=False))
+
+    def feed_text(self, text: str) -> list[Page]:
+        """The pages that `text`, the next characters, completes. Not to be mixed with `feed`."""
+        return self._take(text.encode("ascii") if text.isascii() else text)
+
+    def finish(self) -> list[Page]:
+        """The last page; for an empty text, its one empty page."""
+        last = self._decode(b"", final=True) if self._undecoded else ""
+        pages = self._take(last) if last else []
+        rest = self._joined()
+        self._pending, self._pending_chars = [], 0
+        if rest or not (self._any or pages):
+            pages.append(_page(rest))
+        return pages
+
+    def _decode(self, data: bytes, *, final: bool) -> str:
+        kept = len(self._decoder.getstate()[0])
+        try:
+            text = self._decoder.decode(data, final)
+        except UnicodeDecodeError as error:
+            position = self._bytes_fed - kept + error.start + 1
+            raise InvalidArgument(
+                "text",
+                f'byte {position} is not UTF-8 ({error.reason}); errors="backslashreplace" keeps '
+                "such bytes as \\xNN",
+            ) from error
+        self._bytes_fed += len(data)
+        self._undecoded = bool(self._decoder.getstate()[0])
+        return text
+
+    def _joined(self) -> bytes | str:
+        if all(isinstance(piece, bytes) for piece in self._pending):
+            return b"".join(piece for piece in self._pending if isinstance(piece, bytes))
+        return "".join(p if isinstance(p, str) else p.decode("ascii") for p in self._pending)
+
+    def _take(self, piece: bytes | str) -> list[Page]:
+        self._pending.append(piece)
+        self._pending_chars += len(piece)
+        if self._pending_chars <= self.page_size:
+            return []
+        block = self._joined()
+        if isinstance(block, bytes):
+            pages, start = _cut_ascii(block, self.page_size)
+        else:
+            pages, start = _cut_text(block, self.page_size)
+        rest = block[start:]
+        if isinstance(rest, str) and rest.isascii():
+            rest = rest.encode("ascii")
+        self._pending, self._pending_chars = [rest], len(rest)
+        self._any = True
+        return pages
+
+
+def cut(text: str, page_size: int) -> Iterator[list[Page]]:
+    """The pages of a text in memory, block by block, so that little is encoded at a time."""
+    cutter = Cutter(page_size)
+    for start in range(0, len(text), BLOCK_CHARS):
+        yield cutter.feed_text(text[start : start + BLOCK_CHARS])
+    yield cutter.finish()
+
+
+def encode(text: str) -> bytes:
+    """UTF-8 of `text`. Raises `InvalidArgument` for a lone surrogate, which UTF-8 cannot hold."""
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        code = ord(text[error.start])
+        raise InvalidArgument(
+            "text", f"it holds the lone surrogate U+{code:04X}, which is not a character; remove it"
+        ) from error
+
+
+def _page(rest: bytes | str) -> Page:
+    if isinstance(rest, bytes):
+        return Page(rest, len(rest), rest.count(b"\n"), rest.endswith(b"\n"))
+    return Page(encode(rest), len(rest), rest.count("\n"), rest.endswith("\n"))
+
+
+def _cut_ascii(data: bytes, size: int) -> tuple[list[Page], int]:
+    pages = []
+    start, length = 0, len(data)
+    while length - start > size:
+        end = (data.rfind(b"\n", start, start + size) + 1) or start + size
+        page = data[start:end]
+        # replace() counts LFs several times faster than count() on lines of usual length
+        newlines = end - start - len(page.replace(b"\n", b""))
+        pages.append(Page(page, end - start, newlines, page.endswith(b"\n")))
+        start = end
+    return pages, start
+
+
+def _cut_text(text: str, size: int) -> tuple[list[Page], int]:
+    pages = []
+    start, length = 0, len(text)
+    while length - start > size:
+        end = (text.rfind("\n", start, start + size) + 1) or start + size
+        page = text[start:end]
+        pages.append(Page(encode(page), end - start, page.count("\n"), page.endswith("\n")))
+        start = end
+    return pages, start

@@ -1,0 +1,103 @@
+"""Names in a model's text: passages it keeps with `<ref id="NAME">`, and `{{fd:3}}` in its arguments.
+
+A passage is whatever stands between `<ref id="NAME">` and its `</ref>`, character for character, inner
+tags and code fences included. The rules, all of them:
+
+- A closing tag belongs to the innermost opening tag that is still open. Passages may nest; each is kept.
+- An opening tag that never closes is left alone, and so is a closing tag that nothing is open for.
+- A malformed opening tag (no id, a bad name, mixed quotes) names nothing but takes its closing tag, so
+  that the passage around it does not end too early. `<ref .../>` neither opens nor closes.
+- Names and the word `ref` are case-sensitive; blanks may stand after `ref`, around `=` and before `>`.
+- Passages are kept to `MAX_NESTING` levels: each level repeats the text inside, so without a bound a
+  megabyte of nested tags would become gigabytes.
+
+Both scanners look at each character a bounded number of times.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from fdstore.records import Record
+
+MAX_NESTING = 16
+"""How deep passages may nest; one nested deeper is text of those around it and has no name."""
+
+_NAME = r"[A-Za-z0-9_.-]{1,64}"
+# A tag ends at the first ">" and holds no "<": text after an unfinished tag is looked at afresh.
+_TAG = re.compile(r"<ref(?=[\s>])[^<>]*+>|</ref\s*+>")
+_OPENING = re.compile(rf"""<ref\s++id\s*+=\s*+(?:"(?P<double>{_NAME})"|'(?P<single>{_NAME})')\s*+>""")
+_PLACEHOLDER = re.compile(
+    rf"\{{\{{\s*+(?P<selector>(?:fd[:-][0-9]{{1,16}}|ref:{_NAME})(?:#[A-Za-z0-9-]{{1,64}})?)\s*+\}}\}}"
+)
+
+
+class Reference(Record, frozen=True, kw_only=True):
+    """A passage that a model named: `content` is exactly what it wrote between the tags."""
+
+    name: str
+    content: str
+
+
+class Placeholder(Record, frozen=True, kw_only=True):
+    """`text[start:end]` stands for the content of `selector`: `fd:3`, `fd:3#L10-20`, `ref:plan`.
+
+    `selector` is as written. It may still be wrong (`fd:3#L20-10`, an id that does not exist): it is
+    for the reader of selectors to say so, because dropping it in silence would pass braces to a tool.
+    """
+
+    start: int
+    end: int
+    selector: str
+
+
+def references(text: str) -> list[Reference]:
+    """The named passages of `text`, in the order in which they open.
+
+    >>> [r.name for r in references('<ref id="plan">1. <ref id="first">dig</ref></ref>')]
+    ['plan', 'first']
+    """
+    found: list[tuple[int, str, int, int]] = []
+    still_open: list[tuple[str | None, int, int]] = []
+    for tag in _TAG.finditer(text):
+        if tag[0].startswith("</"):
+            if not still_open:
+                continue
+            name, opened_at, begin = still_open.pop()
+            if name is not None:
+                found.append((opened_at, name, begin, tag.start()))
+        elif not tag[0].endswith("/>"):
+            still_open.append((_name_of(tag[0]), tag.start(), tag.end()))
+
+    found.sort()
+    kept: list[Reference] = []
+    outer_ends: list[int] = []  # where the passages around this one end, outermost first
+    for _, name, begin, end in found:
+        while outer_ends and outer_ends[-1] < begin:
+            outer_ends.pop()
+        outer_ends.append(end)
+        if len(outer_ends) <= MAX_NESTING:
+            kept.append(Reference(name=name, content=text[begin:end]))
+    return kept
+
+
+def last_wins(found: Iterable[Reference]) -> dict[str, str]:
+    """Name -> content, where the passage that opened last has the name."""
+    return {reference.name: reference.content for reference in found}
+
+
+def placeholders(text: str) -> list[Placeholder]:
+    """Where `text` asks for a content to be put in: `{{fd:3}}`, `{{fd:3#L10-20}}`, `{{ ref:plan }}`.
+
+    Any other double braces are the text's own.
+    """
+    return [
+        Placeholder(start=hit.start(), end=hit.end(), selector=hit["selector"])
+        for hit in _PLACEHOLDER.finditer(text)
+    ]
+
+
+def _name_of(tag: str) -> str | None:
+    match = _OPENING.fullmatch(tag)
+    return (match["double"] or match["single"]) if match else None

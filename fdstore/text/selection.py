@@ -1,0 +1,159 @@
+"""What people and models may write for a descriptor and a part of it, and what that means.
+
+    fd:3   fd-3   3          a descriptor (shown always as fd:3)
+    ref:plan                 a named passage
+    fd:3#P2  fd:3#P2-4       pages           ref:plan#L1-5     any part of either
+    fd:3#L120-180            lines
+    fd:3#C100-299            characters
+
+All positions are 1-based and inclusive. A start past the end is an error, an end past it is
+clamped: what is reported is what was returned.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from fdstore.errors import InvalidArgument, PageOutOfRange, PositionOutOfRange, quoted
+from fdstore.records import Mode
+
+MAX_NUMBER = 2**53
+"""The largest number taken anywhere: beyond it JSON readers stop being exact."""
+
+_FD = re.compile(r"(?:fd[:-])?([1-9][0-9]{0,15})")
+_REF = re.compile(r"ref:[A-Za-z0-9_.-]{1,64}")
+_PART = re.compile(r"([PLC])([0-9]{1,16})(?:-([0-9]{1,16}))?")
+_MODES: dict[str, Mode] = {"P": "page", "L": "line", "C": "char"}
+MODES: tuple[Mode, ...] = ("page", "line", "char")
+
+ID_FORMS = "write fd:3, or ref:NAME for a named passage"
+SELECTOR_FORMS = "write fd:3#P2-4 for pages, fd:3#L10-20 for lines, fd:3#C1-99 for characters"
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A range in units of `mode`, 1-based; `count` units from `start` on."""
+
+    mode: Mode
+    start: int
+    count: int
+
+    @property
+    def last(self) -> int:
+        return self.start + self.count - 1
+
+
+FIRST_PAGE = Part("page", 1, 1)
+"""What is read when nothing is said."""
+
+
+class Selector(msgspec.Struct, frozen=True):
+    """A descriptor id in its one shown form, and the part asked for, if any."""
+
+    fd: str
+    part: Part | None = None
+
+
+def fd_id(value: object) -> str:
+    """The shown form of a descriptor id, without a part.
+
+    >>> fd_id("fd-3"), fd_id(3), fd_id("ref:plan")
+    ('fd:3', 'fd:3', 'ref:plan')
+
+    Raises `InvalidArgument` for anything else.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        if 1 <= value <= MAX_NUMBER:
+            return f"fd:{value}"
+        raise InvalidArgument("fd", f"descriptors are numbered from 1; {ID_FORMS}")
+    if isinstance(value, str):
+        if found := _FD.fullmatch(value):
+            return f"fd:{found[1]}"
+        if _REF.fullmatch(value):
+            return value
+    raise InvalidArgument("fd", f"{quoted(value)} names no descriptor; {ID_FORMS}")
+
+
+def selector(value: object) -> Selector:
+    """A descriptor with an optional part.
+
+    >>> selector("fd:3#L120-180")
+    Selector(fd='fd:3', part=Part(mode='line', start=120, count=61))
+
+    Raises `InvalidArgument`.
+    """
+    if not isinstance(value, str) or "#" not in value:
+        return Selector(fd_id(value))
+    name, _, written = value.partition("#")
+    fd = fd_id(name)
+    found = _PART.fullmatch(written)
+    if not found:
+        raise InvalidArgument("fd", f"{quoted(written)} is no part of a content; {SELECTOR_FORMS}")
+    start, last = int(found[2]), int(found[3] or found[2])
+    if not 1 <= start <= last <= MAX_NUMBER:
+        raise InvalidArgument("fd", f"{quoted(written)}: ranges run upwards from 1; {SELECTOR_FORMS}")
+    return Selector(fd, Part(_MODES[found[1]], start, last - start + 1))
+
+
+def number(name: str, value: object) -> int:
+    """`value` if it is a whole number from 1 to 2**53. Raises `InvalidArgument`."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidArgument(name, f"a whole number is needed, not {quoted(value)}")
+    if not 1 <= value <= MAX_NUMBER:
+        raise InvalidArgument(name, f"a number from 1 to {MAX_NUMBER} is needed")
+    return value
+
+
+def part(mode: object, start: object, count: object) -> Part:
+    """The part that separate arguments name. Raises `InvalidArgument`."""
+    for known in MODES:
+        if mode == known:
+            return Part(known, number("start", start), number("count", count))
+    raise InvalidArgument("mode", f"{quoted(mode)} is not a mode; use page, line or char")
+
+
+def clamp(fd: str, wanted: Part, total: int) -> Part:
+    """`wanted`, cut at the end of a content with `total` units of its mode.
+
+    Reading from position 1 of nothing is nothing, not an error.
+    Raises `PageOutOfRange` or `PositionOutOfRange` when the start is past the end.
+    """
+    if wanted.start > max(total, 1):
+        if wanted.mode == "page":
+            raise PageOutOfRange(fd, wanted.start, total)
+        raise PositionOutOfRange(fd, "line" if wanted.mode == "line" else "character", wanted.start, total)
+    return Part(wanted.mode, wanted.start, min(wanted.count, total - wanted.start + 1))
+
+
+def wanted(
+    value: object,
+    mode: object = None,
+    start: object = None,
+    count: object = None,
+    *,
+    whole: bool = False,
+    default: Part | None = None,
+) -> Selector:
+    """What a call asks for, from a selector or from separate arguments; no part means everything.
+
+    `whole` asks for everything, `default` is the part when nothing is said.
+    Raises `InvalidArgument`, also when two of the ways are mixed.
+    """
+    found = selector(value)
+    said = [name for name, given in (("mode", mode), ("start", start), ("count", count)) if given is not None]
+    if found.part is not None and (said or whole):
+        extra = said[0] if said else "read_all"
+        raise InvalidArgument(extra, f"{quoted(value)} says which part already; leave {extra} out")
+    if whole:
+        beside = [name for name in said if name != "mode"]
+        if beside:
+            raise InvalidArgument(beside[0], f"read_all reads everything; leave {beside[0]} out")
+        return found
+    if found.part is not None:
+        return found
+    if not said:
+        return Selector(found.fd, default)
+    return Selector(
+        found.fd, part(mode or "page", 1 if start is None else start, 1 if count is None else count)
+    )

@@ -1,0 +1,100 @@
+"""`[file_descriptor]`: its names, its defaults, and that a wrong one cannot be made."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fdstore.errors import InvalidArgument
+from fdstore.tools.config import FD_TOOLS, FLAGS, MAX_INTEGER, PROCESS_TOOLS, SIZES, FDConfig
+
+
+def test_the_names_and_defaults_are_those_of_the_program_file():
+    assert msgspec.to_builtins(FDConfig()) == {
+        "enabled": None,
+        "max_direct_output_chars": 8000,
+        "default_page_size": 4000,
+        "max_input_chars": 8000,
+        "page_user_input": True,
+        "enable_references": True,
+        "json_pretty_print": False,
+        "max_read_chars": 100_000,
+        "max_expand_chars": 1_000_000,
+    }
+
+
+def test_every_field_is_checked_as_a_flag_or_as_a_size():
+    assert {"enabled", *FLAGS, *SIZES} == set(FDConfig.__struct_fields__)
+
+
+def test_the_tool_names_are_those_a_model_sees():
+    assert {"read_fd", "search_fd", "list_fds", "fd_to_file", "write_fd", "close_fd"} == FD_TOOLS
+    assert {"spawn", "fork", "pipe", "wait", "kill"} == PROCESS_TOOLS
+
+
+@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("size", [0, -1, MAX_INTEGER + 1, True, 4000.0, "4000", None, float("nan")])
+def test_a_size_that_is_not_a_whole_number_from_1_on_is_refused_by_name(name, size):
+    with pytest.raises(InvalidArgument, match="must be an integer from 1 to 9007199254740992") as caught:
+        FDConfig(**{name: size})
+
+    assert caught.value.argument == name
+
+
+@pytest.mark.parametrize("name", FLAGS)
+@pytest.mark.parametrize("flag", [1, 0, "true", None])
+def test_a_flag_that_is_not_a_bool_is_refused_by_name(name, flag):
+    with pytest.raises(InvalidArgument, match="must be true or false") as caught:
+        FDConfig(**{name: flag})
+
+    assert caught.value.argument == name
+
+
+@pytest.mark.parametrize("flag", [1, "no"])
+def test_enabled_may_be_left_out_but_not_be_something_else(flag):
+    assert FDConfig().enabled is None
+
+    with pytest.raises(InvalidArgument, match="enabled: must be true or false, or left out"):
+        FDConfig(enabled=flag)
+
+
+def test_an_error_does_not_repeat_a_huge_argument():
+    with pytest.raises(InvalidArgument) as caught:
+        FDConfig(max_read_chars=10**5000)
+
+    assert len(str(caught.value)) < 100
+
+
+def test_the_checks_hold_for_a_config_that_comes_out_of_json():
+    with pytest.raises(InvalidArgument, match="max_read_chars"):
+        msgspec.json.decode(b'{"max_read_chars": 0}', type=FDConfig)
+
+
+def test_an_unknown_name_is_refused():
+    with pytest.raises(TypeError, match="page_size"):
+        FDConfig(page_size=10)
+    with pytest.raises(msgspec.ValidationError, match="page_size"):
+        msgspec.convert({"page_size": 10}, FDConfig)
+
+
+def test_a_config_cannot_be_changed():
+    config = FDConfig()
+
+    with pytest.raises(AttributeError):
+        config.max_read_chars = 5
+
+
+sizes = st.integers(1, MAX_INTEGER)
+configs = st.builds(
+    FDConfig,
+    enabled=st.none() | st.booleans(),
+    **dict.fromkeys(SIZES, sizes),
+    **{name: st.booleans() for name in FLAGS},
+)
+
+
+@given(configs)
+def test_any_valid_config_survives_json(config):
+    assert msgspec.json.decode(msgspec.json.encode(config), type=FDConfig) == config

@@ -1,0 +1,359 @@
+"""Where paths may lead, hostile ones and moving ones: seen through the files that are written, or not."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fdstore.errors import PathRefused, TargetMissing
+from fdstore.files import Target
+
+Mode = Literal["write", "append"]
+MODES: tuple[Mode, ...] = ("write", "append")
+both_modes = pytest.mark.parametrize("mode", MODES)
+
+
+def put(
+    path: str | Path,
+    data: bytes = b"new",
+    *,
+    mode: Mode = "write",
+    exist_ok: bool = True,
+    root: str | Path | None = None,
+) -> int:
+    """Write `data` to `path` in one go."""
+    with Target(path, mode=mode, exist_ok=exist_ok, root=root) as target:
+        target.write(data)
+        return target.commit()
+
+
+def listing(directory: Path) -> dict[str, bytes | None]:
+    """Every name below `directory`, with its content where it is a file: equal means untouched."""
+    return {
+        str(found.relative_to(directory)): found.read_bytes() if found.is_file() else None
+        for found in sorted(directory.rglob("*"))
+    }
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """An export root with a directory in it, beside a directory that must never be touched."""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret").write_bytes(b"secret")
+    root = tmp_path / "root"
+    (root / "sub").mkdir(parents=True)
+    return root
+
+
+# Paths under a root
+
+
+@pytest.mark.parametrize(
+    ("path", "file"),
+    [
+        ("out.txt", "out.txt"),
+        ("./out.txt", "out.txt"),
+        ("sub/out.txt", "sub/out.txt"),
+        ("sub//./out.txt", "sub/out.txt"),
+        ("..out", "..out"),
+        ("...", "..."),
+        ("sub/~", "sub/~"),
+        ("a b\n\t\\'\"<fd_result>", "a b\n\t\\'\"<fd_result>"),
+        ("grün-😀", "grün-😀"),
+        ("x" * 255, "x" * 255),
+    ],
+)
+def test_a_relative_path_below_the_root_is_written(root: Path, path: str, file: str) -> None:
+    assert put(path, root=root) == 3
+
+    assert {name for name, text in listing(root).items() if text is not None} == {file}
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("", "it is empty"),
+        (".", "names a directory"),
+        ("..", "names a directory"),
+        ("sub/", "names a directory"),
+        ("new/", "names a directory"),
+        ("sub/.", "names a directory"),
+        ("sub/..", "names a directory"),
+        ("/", "names a directory"),
+        ("sub", "it is a directory, not a regular file"),
+        ("../outside/secret", "holds '..'"),
+        ("sub/../out.txt", "holds '..'"),
+        ("sub/../../outside/secret", "holds '..'"),
+        ("/etc/passwd", "it is absolute"),
+        ("//etc/passwd", "it is absolute"),
+        ("~/out.txt", "no home directory"),
+        ("~root", "no home directory"),
+        ("out\0.txt", "NUL"),
+        ("out\ud800.txt", "no file name can have"),
+        ("\udcff/out.txt", "no file name can have"),
+        ("x" * 256, "longer than 255 bytes"),
+        ("ü" * 128, "longer than 255 bytes"),
+        ("y" * 300 + "/out.txt", "longer than 255 bytes"),
+        ("file/out.txt", "'file' is a file, not a directory"),
+        ("link-to-outside/secret", "'link-to-outside' is a symbolic link"),
+        ("link-to-outside/new", "'link-to-outside' is a symbolic link"),
+        ("link-to-sub/out.txt", "'link-to-sub' is a symbolic link"),
+        ("link-to-secret", "it is a symbolic link"),
+        ("link-to-file", "it is a symbolic link"),
+        ("link-to-nothing", "it is a symbolic link"),
+        ("link-to-itself", "it is a symbolic link"),
+        ("fifo", "it is a FIFO"),
+        ("fifo/out.txt", "'fifo' is a FIFO"),
+        ("socket", "it is a socket"),
+    ],
+)
+@both_modes
+@pytest.mark.parametrize("exist_ok", [True, False])
+def test_a_hostile_path_is_refused_and_nothing_is_touched(
+    root: Path, path: str, problem: str, mode: Mode, exist_ok: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "file").write_bytes(b"old")
+    (root / "link-to-outside").symlink_to("../outside")
+    (root / "link-to-sub").symlink_to("sub")
+    (root / "link-to-secret").symlink_to("../outside/secret")
+    (root / "link-to-file").symlink_to("file")
+    (root / "link-to-nothing").symlink_to("../outside/new")
+    (root / "link-to-itself").symlink_to("link-to-itself")
+    os.mkfifo(root / "fifo")
+    monkeypatch.chdir(root)  # the address of a socket is short
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("socket")
+    before = listing(root.parent)
+
+    with pytest.raises(PathRefused, match=problem):
+        put(path, mode=mode, exist_ok=exist_ok, root=root)
+
+    assert listing(root.parent) == before
+
+
+def test_a_device_is_refused() -> None:
+    with pytest.raises(PathRefused, match="it is a device, not a regular file"):
+        put("null", root="/dev")
+
+
+def test_a_missing_directory_is_not_made(root: Path) -> None:
+    with pytest.raises(TargetMissing, match="its directory does not exist"):
+        put("none/out.txt", root=root)
+
+    assert listing(root) == {"sub": None}
+
+
+@pytest.mark.parametrize("name", ["none", "file"])
+def test_a_root_that_is_no_directory_is_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(PathRefused, match=f"the export root .*{name}' is no usable directory"):
+        put("out.txt", root=tmp_path / name)
+
+
+def test_the_root_itself_may_be_reached_through_a_link(root: Path) -> None:
+    (root.parent / "link").symlink_to("root")
+
+    put("sub/out.txt", root=root.parent / "link")
+
+    assert (root / "sub" / "out.txt").read_bytes() == b"new"
+
+
+@both_modes
+def test_a_directory_swapped_for_a_link_during_the_call_leads_nowhere_else(root: Path, mode: Mode) -> None:
+    with Target("sub/secret", mode=mode, root=root) as target:
+        target.write(b"new")
+        (root / "sub").rename(root / "moved")
+        (root / "sub").symlink_to("../outside")
+        target.commit()
+
+    assert listing(root.parent / "outside") == {"secret": b"secret"}
+    assert listing(root / "moved") == {"secret": b"new"}
+
+
+def test_a_directory_swapped_for_a_link_while_the_path_is_walked_is_not_followed(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = os.stat
+
+    def look_then_swap(
+        path: str, *, dir_fd: int | None = None, follow_symlinks: bool = True
+    ) -> os.stat_result:
+        found = look(path, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
+        if path == "sub" and dir_fd is not None:
+            os.rename(root / "sub", root / "moved")
+            os.symlink("../outside", root / "sub")
+        return found
+
+    with monkeypatch.context() as swapping:
+        swapping.setattr(os, "stat", look_then_swap)
+        with pytest.raises(PathRefused):
+            put("sub/secret", root=root)
+
+    assert listing(root.parent / "outside") == {"secret": b"secret"}
+
+
+@both_modes
+@pytest.mark.parametrize("kind", ["link", "fifo", "directory"])
+def test_a_file_swapped_for_something_else_during_the_call_is_refused(
+    root: Path, mode: Mode, kind: str
+) -> None:
+    (root / "out.txt").write_bytes(b"old")
+
+    with Target("out.txt", mode=mode, root=root) as target:
+        target.write(b"new")
+        (root / "out.txt").unlink()
+        if kind == "link":
+            (root / "out.txt").symlink_to("../outside/secret")
+        elif kind == "fifo":
+            os.mkfifo(root / "out.txt")
+        else:
+            (root / "out.txt").mkdir()
+        with pytest.raises(PathRefused, match=kind if kind != "fifo" else "FIFO"):
+            target.commit()
+
+    assert listing(root.parent / "outside") == {"secret": b"secret"}
+    assert {path.name for path in root.iterdir()} == {"out.txt", "sub"}
+
+
+NAMES = st.sampled_from(["..", ".", "", "~", "sub", "file", "link", "up", "new", "x" * 256, "\0", "\ud800"])
+
+
+@given(names=st.lists(NAMES | st.text(max_size=4), max_size=5), mode=st.sampled_from(MODES))
+def test_no_path_leads_out_of_the_root(names: list[str], mode: Mode) -> None:
+    with tempfile.TemporaryDirectory() as made:
+        outside, root = Path(made), Path(made, "root")
+        (root / "sub").mkdir(parents=True)
+        (root / "file").write_bytes(b"old")
+        (root / "link").symlink_to("../secret")
+        (root / "up").symlink_to("..")
+        (outside / "secret").write_bytes(b"secret")
+        before = listing(outside)
+        written: set[str] = set()
+
+        try:
+            put("/".join(names), mode=mode, root=root)
+            written = {
+                "/".join(["root", *(name for name in "/".join(names).split("/") if name not in ("", "."))])
+            }
+        except (PathRefused, TargetMissing):
+            pass
+
+        after = listing(outside)
+        assert {
+            name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
+        } == written
+
+
+# Any path
+
+
+def test_a_path_like_and_a_relative_path_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    put(Path("one"))
+    put("two")
+    put("../" + tmp_path.name + "/three")
+    put("~")
+
+    assert listing(tmp_path) == dict.fromkeys(["one", "three", "two", "~"], b"new")
+
+
+@pytest.mark.parametrize("link", ["sub/link", "sub/link-to-link"])
+@both_modes
+def test_of_a_link_the_file_it_leads_to_is_replaced_and_the_link_stays(
+    root: Path, mode: Mode, link: str
+) -> None:
+    (root / "file").write_bytes(b"old")
+    (root / "sub" / "link").symlink_to("../file")
+    (root / "sub" / "link-to-link").symlink_to("link")
+
+    put(root / link, mode=mode)
+
+    assert (root / link).is_symlink()
+    assert (root / "file").read_bytes() == (b"oldnew" if mode == "append" else b"new")
+
+
+def test_of_a_link_to_nothing_the_file_it_names_is_made(root: Path) -> None:
+    (root / "link").symlink_to("sub/new")
+
+    put(root / "link")
+
+    assert (root / "link").is_symlink()
+    assert (root / "sub" / "new").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("", "it is empty"),
+        ("sub", "it is a directory"),
+        ("sub/", "names a directory"),
+        ("new/", "names a directory"),
+        ("link-to-sub", "it is a directory"),
+        ("link-to-itself", "symbolic links"),
+        ("fifo", "it is a FIFO"),
+        ("link-to-fifo", "it is a FIFO"),
+        ("file/out.txt", "not a directory"),
+        ("out\0.txt", "NUL"),
+        ("out\udcff.txt", "no file name can have"),
+        ("x" * 256, "longer than 255 bytes"),
+        ("sub/" * 2000 + "out.txt", "file name too long"),
+        ("/dev/null", "it is a device"),
+    ],
+)
+def test_a_path_that_is_no_regular_file_is_refused(
+    root: Path, path: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "file").write_bytes(b"old")
+    (root / "link-to-sub").symlink_to("sub")
+    (root / "link-to-itself").symlink_to("link-to-itself")
+    (root / "link-to-fifo").symlink_to("fifo")
+    os.mkfifo(root / "fifo")
+    monkeypatch.chdir(root)
+    before = listing(root)
+
+    with pytest.raises(PathRefused, match=problem):
+        put(path)
+
+    assert listing(root) == before
+
+
+def test_the_standard_output_is_refused_when_it_is_a_pipe() -> None:
+    script = (
+        "from fdstore.errors import PathRefused\n"
+        "from fdstore.files import Target\n"
+        "try:\n"
+        "    Target('/dev/stdout').__enter__()\n"
+        "except PathRefused as error:\n"
+        "    print(error.problem)\n"
+    )
+
+    said = subprocess.run(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, timeout=60, check=True
+    )
+
+    assert said.stdout == "it is a FIFO, not a regular file\n"
+
+
+@pytest.mark.parametrize("link", [False, True], ids=["path", "link"])
+def test_a_missing_directory_is_not_made_for_a_programmer_either(tmp_path: Path, link: bool) -> None:
+    path = tmp_path / "none" / "out.txt"
+    if link:
+        path = tmp_path / "link"
+        path.symlink_to("none/out.txt")
+
+    with pytest.raises(TargetMissing, match="its directory does not exist") as caught:
+        put(path)
+
+    assert caught.value.path == str(path)
+    assert not (tmp_path / "none").exists()

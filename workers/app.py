@@ -1,0 +1,101 @@
+"""The worker process: takes process ids from the queue and hands each to the function that runs one.
+
+All it knows of a task is `run(process_id)`; what that does (claim, lease, loop) is the business of
+workers/tasks.py. `run` returns when the worker has nothing more to do for that process now, which is
+also when the message is acknowledged. An exception of `run` is logged, and ends that message alone.
+
+Threads are the default pool: agents wait for models nearly all their time, and 200 of them are 200
+threads but would be 200 interpreters. With `prefork` each task has a process of its own, forked
+before `run` is called for the first time there: `run` must open its store, broker and model clients
+itself (or once per process id of the operating system), never inherit them from the module that
+called `make_app`.
+
+When the broker goes away the worker stays, connects again every few seconds (with growing pauses, up
+to half a minute) for ever, and consumes on. Meanwhile tasks in threads go on, as a thread cannot be
+cancelled; tasks in processes are ended, and their leases tell the sweeper.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+from celery import signals
+
+from fdstore.dispatch import QUEUE, TASK, celery_app, find_broker
+from workers.transport import mended_url
+
+log = logging.getLogger("fdstore.worker")
+
+SOCKET_TIMEOUT_S = 10.0
+"""How long a worker waits for a reply of the broker before it takes the connection for lost. Without
+one a peer that vanished in silence (a fail-over, a firewall) would hold the main loop for ever."""
+
+
+def make_app(store_url: str, broker_url: str | None = None, *, run: Callable[[str], None]) -> Any:
+    """The worker's Celery application, with `run` as the body of its one task.
+
+    URLs as for `fdstore.dispatch.find_broker`. Connects to nothing yet.
+    """
+    broker = find_broker(store_url, broker_url)
+    app = celery_app(msgspec.structs.replace(broker, url=mended_url(broker.url)))
+    app.conf.broker_transport_options |= {
+        "socket_timeout": SOCKET_TIMEOUT_S,
+        "socket_connect_timeout": SOCKET_TIMEOUT_S,
+        "socket_keepalive": True,
+    }
+    app.conf.worker_disable_rate_limits = True
+
+    def run_process(process_id: str) -> None:
+        run(process_id)
+
+    app.task(name=TASK)(run_process)
+    return app
+
+
+def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"] = "threads") -> int:
+    """Work in this process, `concurrency` tasks at a time, until a signal ends it.
+
+    TERM: take no more messages, let running tasks end, return. INT once: the same, twice: at once.
+    QUIT: at once. Must be called in the main thread. Returns an exit status; not 0 if the worker
+    ended for another reason than TERM.
+
+    Celery's signal `worker_shutting_down` tells a long task that it had better come to an end.
+    """
+    if pool == "threads":
+        # Celery would try to cancel each running task, fail, and print a page about each.
+        app.conf.worker_cancel_long_running_tasks_on_connection_loss = False
+    signals.setup_logging.connect(_log_to_stderr, dispatch_uid="fdstore")
+    worker = app.Worker(
+        hostname=f"fdstore-{os.getpid()}@{socket.gethostname()}",
+        pool=pool,
+        concurrency=concurrency,
+        loglevel="WARNING",
+        quiet=True,
+        # each of these is chatter among workers, who have nothing to tell each other
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
+    )
+
+    def say_ready(**_: Any) -> None:
+        where = app.connection_for_read().as_uri()
+        log.info("ready: %d %s take from queue %s at %s", concurrency, pool, QUEUE, where)
+
+    signals.worker_ready.connect(say_ready, dispatch_uid="fdstore")
+    try:
+        worker.start()
+    finally:
+        signals.worker_ready.disconnect(dispatch_uid="fdstore")
+        signals.setup_logging.disconnect(dispatch_uid="fdstore")
+    return worker.exitcode or 0
+
+
+def _log_to_stderr(**_: Any) -> None:
+    """In place of Celery's own set-up, which takes the root logger from the program around it."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log.setLevel(logging.INFO)
