@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         TreeRecord,
     )
     from fdstore.tools.config import FDConfig
-    from fdstore.tools.toolset import Toolset
+    from fdstore.toolset import Toolset
 
 __version__ = "0.1.0"
 
@@ -44,7 +44,7 @@ _HOMES = {
         *("SearchResult", "Slice", "TreeLimits", "TreeRecord"),
     ),
     "fdstore.tools.config": ("FDConfig",),
-    "fdstore.tools.toolset": ("Toolset",),
+    "fdstore.toolset": ("Toolset",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

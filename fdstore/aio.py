@@ -16,16 +16,25 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import BinaryIO, Literal, TypeVar
+from typing import Any, BinaryIO, Literal, TypeVar
 
-from fdstore import client, settings
+from fdstore import client, settings, toolset
 from fdstore.client import TOUCHES_PER_RETENTION, FdLike
 from fdstore.files import Target
 from fdstore.inputs import opened, source_name
-from fdstore.records import Descriptor, Export, Mode, ProcessRecord, Slice, TreeLimits, TreeRecord
-from fdstore.store import contents, processes, reading
+from fdstore.records import (
+    Descriptor,
+    Export,
+    Mode,
+    ProcessRecord,
+    SearchResult,
+    Slice,
+    TreeLimits,
+    TreeRecord,
+)
+from fdstore.store import contents, processes, reading, searching
 from fdstore.store.check import check_server
 from fdstore.store.connection import AsyncRunner
 from fdstore.store.keys import check_prefix
@@ -34,6 +43,10 @@ from fdstore.store.server import EmbeddedServer
 from fdstore.store.views import Namespace
 from fdstore.text.paging import DecodeErrors
 from fdstore.text.selection import FIRST_PAGE, fd_id, wanted
+from fdstore.tools.config import FDConfig
+from fdstore.tools.storing import taken_references, wrapped, wrapped_input
+from fdstore.tools.tool import Started, ToolResult
+from fdstore.tools.toolbox import Toolbox
 
 T = TypeVar("T")
 AnyClass = TypeVar("AnyClass", bound=type)
@@ -60,6 +73,7 @@ async def connect(url: str | None = None, prefix: str | None = None) -> Store:
         given = await asyncio.to_thread(EmbeddedServer(found.data_dir).ensure)
     store = Store(AsyncRunner(given), check_prefix(prefix or found.prefix), given)
     try:
+        await store.reach()
         await store.run(check_server(store.where))
     except BaseException:
         await store.close()
@@ -91,6 +105,9 @@ class Store:
     def where(self) -> str:
         """The URL without its password."""
         return self._runner.where
+
+    async def reach(self) -> None:
+        await self._runner.reach()
 
     async def close(self) -> None:
         await self._runner.close()
@@ -193,6 +210,27 @@ class Process:
         asked = wanted(fd, mode, start, count)
         return await self._run(contents.extract(self.space, asked.fd, asked.part, page_size=page_size))
 
+    async def search(
+        self,
+        fd: FdLike,
+        pattern: str,
+        *,
+        context: int = 0,
+        max_matches: int = searching.MAX_SHOWN,
+        ignore_case: bool = False,
+    ) -> SearchResult:
+        asked = wanted(fd)
+        found = searching.search(
+            self.space,
+            asked.fd,
+            asked.part,
+            pattern,
+            context=context,
+            max_matches=max_matches,
+            ignore_case=ignore_case,
+        )
+        return await self._run(found)
+
     async def export(
         self,
         fd: FdLike,
@@ -201,10 +239,11 @@ class Process:
         mode: Literal["write", "append"] = "write",
         create: bool = True,
         exist_ok: bool = True,
+        progress: Callable[[int], None] | None = None,
     ) -> Export:
         asked = wanted(fd)
         target = Target(path, mode=mode, create=create, exist_ok=exist_ok)
-        return await self._run(contents.export(self.space, asked.fd, asked.part, target, mode))
+        return await self._run(contents.export(self.space, asked.fd, asked.part, target, mode, progress))
 
     async def close(self, fd: FdLike) -> None:
         await self._run(contents.close(self.space, fd_id(fd)))
@@ -218,3 +257,60 @@ class Process:
 
     async def end(self) -> None:
         await self._run(processes.end(self.space))
+
+
+@documented_by(toolset.Toolset)
+class Toolset:
+    """The tools of one process, for an awaiting loop of your own; see `fdstore.Toolset`. Functions
+    in `python` may be coroutine functions; all run in threads."""
+
+    def __init__(
+        self,
+        process: Process,
+        *,
+        enabled: Sequence[str] = toolset.DEFAULT_TOOLS,
+        config: FDConfig | None = None,
+        python: Sequence[Callable[..., Any]] = (),
+        programs: Mapping[str, str | os.PathLike[str]] | None = None,
+        export_root: str | os.PathLike[str] = ".",
+    ) -> None:
+        self._store = process.store
+        context = toolset.context_for(
+            process.space,
+            process.store.prefix,
+            enabled=enabled,
+            config=config,
+            linked=toolset.linked_programs(programs or {}),
+            export_root=export_root,
+            wake=toolset.waker(process.store.url, process.store.prefix),
+        )
+        self._toolbox = Toolbox(context, python)
+
+    @property
+    def definitions(self) -> list[dict[str, Any]]:
+        """The tools as the Messages API takes them."""
+        return self._toolbox.definitions
+
+    @property
+    def instructions(self) -> str:
+        """What to put into the system prompt: just the tools and switches that are on."""
+        return self._toolbox.instructions
+
+    async def call(self, name: str, arguments: dict[str, Any], call_id: str | None = None) -> ToolResult:
+        outcome = await self._store.run(self._toolbox.start(name, arguments, call_id))
+        if not isinstance(outcome, Started):
+            return outcome
+        prefix = self._toolbox.context.prefix
+        children = [*outcome.processes]
+        while not await self._store.run(processes.wait_ended(prefix, children, toolset.WAIT_SLICE_S)):
+            pass
+        return await self._store.run(self._toolbox.finished(outcome))
+
+    async def wrap(self, output: str, source: str = "tool_result", call_id: str | None = None) -> str:
+        return await self._store.run(wrapped(self._toolbox.context, output, source, call_id))
+
+    async def wrap_input(self, given: str | Sequence[Any]) -> str | list[Any]:
+        return await self._store.run(wrapped_input(self._toolbox.context, given))
+
+    async def take_references(self, answer: str | Sequence[Any]) -> list[str]:
+        return await self._store.run(taken_references(self._toolbox.context, answer))

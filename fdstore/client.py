@@ -14,8 +14,17 @@ from typing import BinaryIO, Literal, TypeVar
 from fdstore import settings
 from fdstore.files import Target
 from fdstore.inputs import opened, source_name
-from fdstore.records import Descriptor, Export, Mode, ProcessRecord, Slice, TreeLimits, TreeRecord
-from fdstore.store import contents, processes, reading
+from fdstore.records import (
+    Descriptor,
+    Export,
+    Mode,
+    ProcessRecord,
+    SearchResult,
+    Slice,
+    TreeLimits,
+    TreeRecord,
+)
+from fdstore.store import contents, processes, reading, searching
 from fdstore.store.check import check_server
 from fdstore.store.connection import Runner
 from fdstore.store.keys import check_prefix
@@ -48,6 +57,7 @@ def connect(url: str | None = None, prefix: str | None = None) -> Store:
     found = settings.read()
     url = url or found.url or EmbeddedServer(found.data_dir).ensure()
     store = Store(Runner(url), check_prefix(prefix or found.prefix), url)
+    store.reach()
     store.run(check_server(store.where))
     return store
 
@@ -75,6 +85,11 @@ class Store:
     def where(self) -> str:
         """The URL without its password."""
         return self._runner.where
+
+    def reach(self) -> None:
+        """Connects now, trying once: a wrong URL is told at once, not after the time that lost
+        connections are given. Raises `StoreUnavailable`."""
+        self._runner.reach()
 
     def close(self) -> None:
         """Closes the connections. The store can be used again."""
@@ -222,6 +237,38 @@ class Process:
         asked = wanted(fd, mode, start, count)
         return self._run(contents.extract(self.space, asked.fd, asked.part, page_size=page_size))
 
+    def search(
+        self,
+        fd: FdLike,
+        pattern: str,
+        *,
+        context: int = 0,
+        max_matches: int = searching.MAX_SHOWN,
+        ignore_case: bool = False,
+    ) -> SearchResult:
+        """The lines that match `pattern` (RE2 syntax: linear time, no look-around), in a content or the
+        part a selector names; streamed, in bounded memory. The first `max_matches` (1-10000) are
+        returned with up to `context` lines (0-100) around each, and all are counted. `^` and `$` are
+        the borders of a line, and no match crosses one.
+
+        Raises `InvalidArgument` (a pattern that RE2 refuses, empty, or longer than 1000 characters),
+        `NotFound`, `PageOutOfRange`, `PositionOutOfRange`.
+
+        >>> proc.search("fd:1", "t.o").hits[0].text              # doctest: +SKIP
+        'two'
+        """
+        asked = wanted(fd)
+        found = searching.search(
+            self.space,
+            asked.fd,
+            asked.part,
+            pattern,
+            context=context,
+            max_matches=max_matches,
+            ignore_case=ignore_case,
+        )
+        return self._run(found)
+
     def export(
         self,
         fd: FdLike,
@@ -230,15 +277,17 @@ class Process:
         mode: Literal["write", "append"] = "write",
         create: bool = True,
         exist_ok: bool = True,
+        progress: Callable[[int], None] | None = None,
     ) -> Export:
         """Writes a content, or the part a selector names, exactly to a file, atomically and in
-        bounded memory. Any path you may write; the agents' tool is confined to a root.
+        bounded memory. Any path you may write; the agents' tool is confined to a root. `progress` is
+        told the bytes written so far.
 
         Raises `TargetExists`, `TargetMissing`, `PathRefused`, `WriteFailed`; the file is then as before.
         """
         asked = wanted(fd)
         target = Target(path, mode=mode, create=create, exist_ok=exist_ok)
-        return self._run(contents.export(self.space, asked.fd, asked.part, target, mode))
+        return self._run(contents.export(self.space, asked.fd, asked.part, target, mode, progress))
 
     def close(self, fd: FdLike) -> None:
         """Drops a descriptor; the content lives while any process holds it. Raises `NotFound`."""

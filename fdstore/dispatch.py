@@ -2,11 +2,11 @@
 
 The process's record in the store is the truth. A message here only says "look at this process", so
 it may be lost (the sweeper sends it again), doubled or late (the claim of the process decides), and
-it stays under a kilobyte whatever the agent works on.
+it stays at a kilobyte whatever the agent works on.
 
 The queue lives in a Redis (by default the store's own) as Celery and kombu keep it:
 
-    fdq:fdstore         list   wake-ups that no worker has taken yet
+    fdq:fdstore         list   wake-ups that no worker has taken yet (named by the keys' prefix)
     fdq:unacked         hash   wake-ups whose task is running, by delivery tag
     fdq:unacked_index   zset   when each of those was taken
     fdq:unacked_mutex   str    a lock, held while old entries of those two are put back
@@ -16,8 +16,8 @@ after the visibility timeout and then finds its process done. Messages go throug
 exchange and have one priority, so no binding tables and no lists per priority are made. Nothing here
 has a TTL or may be evicted: a Redis with `noeviction` is what it wants.
 
-Workers build their application on the same `celery_app` (workers/app.py). Celery takes a third of
-a second to import and is imported when the first wake-up is sent, never with this module.
+Workers build their application on the same `celery_app` (workers/app.py). Celery takes longer to
+import than all of fdstore; it is imported when the first wake-up is sent, never with this module.
 """
 
 from __future__ import annotations
@@ -29,11 +29,10 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urls
 import msgspec
 
 from fdstore.errors import FDStoreError, InvalidArgument, StoreFull, StoreReadOnly, StoreUnavailable
-from fdstore.settings import QUEUE_PREFIX
+from fdstore.settings import DEFAULT_PREFIX, QUEUE_PREFIX
 
 TASK = "fdstore.run"
 """The one task there is; its one argument is a process id."""
-QUEUE = "fdstore"
 
 VISIBILITY_TIMEOUT_S = 12 * 3600
 """When kombu gives the message of a task that still runs to another worker too. Far above any
@@ -85,19 +84,22 @@ def broker_url(store_url: str, broker_url: str | None = None) -> str:
     return find_broker(store_url, broker_url).url
 
 
-def celery_config(broker: Broker) -> dict[str, Any]:
-    """The settings that senders and workers share."""
+def celery_config(broker: Broker, queue: str = DEFAULT_PREFIX) -> dict[str, Any]:
+    """The settings that senders and workers share. Stores with different prefixes may share a Redis, so
+    a queue is named by the prefix."""
     return {
         "broker_url": broker.url,
         "broker_transport_options": {
             "global_keyprefix": QUEUE_PREFIX,
             "visibility_timeout": VISIBILITY_TIMEOUT_S,
             "priority_steps": [0],
+            # as text, so that `redis-cli LRANGE fdq:fdstore 0 -1` shows which processes wait
+            "body_encoding": "utf-8",
             **broker.options,
         },
-        "task_default_queue": QUEUE,
+        "task_default_queue": queue,
         # declaring would only write binding tables, which the anonymous exchange does not look at
-        "task_queues": {QUEUE: {"routing_key": QUEUE, "no_declare": True}},
+        "task_queues": {queue: {"routing_key": queue, "no_declare": True}},
         "task_create_missing_queues": False,
         # JSON alone: whoever can write to the queue must not be able to run code by it.
         "accept_content": ["json"],
@@ -123,12 +125,12 @@ def celery_config(broker: Broker) -> dict[str, Any]:
     }
 
 
-def celery_app(broker: Broker) -> Any:
+def celery_app(broker: Broker, queue: str = DEFAULT_PREFIX) -> Any:
     """A Celery application that uses `broker` and keeps away from any other in this program."""
     from celery import Celery
 
     app = Celery("fdstore", set_as_current=False)
-    app.conf.update(celery_config(broker))
+    app.conf.update(celery_config(broker, queue))
     app.backend_cls = "disabled://"
 
     connection_to = app.connection_for_write
@@ -149,8 +151,9 @@ class Dispatcher:
     >>> dispatcher.wake("triage.1", "triage.2")                       # doctest: +SKIP
     """
 
-    def __init__(self, store_url: str, broker_url: str | None = None) -> None:
+    def __init__(self, store_url: str, broker_url: str | None = None, *, queue: str = DEFAULT_PREFIX) -> None:
         self._broker = find_broker(store_url, broker_url)
+        self._queue = queue
         self._turn = threading.Lock()
         self._app: Any = None
         self._producer: Any = None
@@ -186,8 +189,9 @@ class Dispatcher:
                     self._app.send_task(
                         TASK,
                         args=[process_id],
-                        queue=QUEUE,
+                        queue=self._queue,
                         producer=producer,
+                        argsrepr="...",  # or it would hold the id a second time
                         retry=False,
                         # a task of Celery that sends another remembers it as long as it runs
                         add_to_parent=False,
@@ -204,7 +208,7 @@ class Dispatcher:
     def _connected(self) -> Any:
         """The producer of the one connection, which is opened by the first message."""
         if self._app is None:
-            self._app = celery_app(self._broker)
+            self._app = celery_app(self._broker, self._queue)
             self._app.conf.broker_connection_timeout = SEND_TIMEOUT_S
             self._app.conf.broker_transport_options |= {
                 "socket_timeout": SEND_TIMEOUT_S,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fdstore.errors import InvalidArgument, PathRefused, TargetMissing
+from fdstore.paths import locate, require_regular
 
 
 @contextmanager
@@ -37,6 +38,31 @@ def _open(path: str) -> BinaryIO:
     except (OSError, ValueError) as error:
         problem = getattr(error, "strerror", None) or str(error)
         raise PathRefused(path, problem.lower()) from error
+
+
+def open_below(path: str, root: str | None) -> int:
+    """A handle on a regular file to read; with a root the path must stay below it and follow no link.
+
+    Raises `TargetMissing`, `PathRefused`.
+    """
+    try:
+        directory, name = locate(path, root)
+        try:
+            # O_NONBLOCK: a FIFO must be refused, not waited for
+            flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_NOFOLLOW if root else 0)
+            handle = os.open(name, flags, dir_fd=directory)
+        finally:
+            os.close(directory)
+    except FileNotFoundError as error:
+        raise TargetMissing(path, "give the path of a file that is there") from error
+    except OSError as error:
+        raise PathRefused(path, (error.strerror or str(error)).lower()) from error
+    try:
+        require_regular(path, os.fstat(handle))
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
 
 
 def source_name(file: str | os.PathLike[str] | BinaryIO) -> str:

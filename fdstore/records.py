@@ -87,21 +87,36 @@ class Slice(Record, frozen=True, kw_only=True):
     chain: str | None = None
 
 
+class ContextLine(Record, frozen=True, kw_only=True):
+    """A line near a hit: its 1-based number and its text without LF. `left_out` is how many
+    characters at the end of a very long line are missing in `text`."""
+
+    line: int
+    text: str
+    left_out: int = 0
+
+
 class Hit(Record, frozen=True, kw_only=True):
     """One line that matches: its 1-based number, its text without LF, the range "a-b" of the
-    first match in characters of the content, and the context lines around it as
-    (number, text) pairs."""
+    first match in characters of the content ("0-0" for an empty match), and the lines around it.
+
+    `column` is where the first match begins in `text`, 1-based. `text` is the whole line, but of a
+    line longer than 2000 characters only a part around the match: `left_out` is how many characters
+    of the line are missing before and after it.
+    """
 
     line: int
     text: str
     chars: str
-    before: tuple[tuple[int, str], ...] = ()
-    after: tuple[tuple[int, str], ...] = ()
+    column: int = 1
+    left_out: tuple[int, int] = (0, 0)
+    before: tuple[ContextLine, ...] = ()
+    after: tuple[ContextLine, ...] = ()
 
 
 class SearchResult(Record, frozen=True, kw_only=True):
     """`matches` counts lines that match, to the end of the range; `hits` holds the first
-    `shown` of them."""
+    `shown` of them: `max_matches`, or fewer when their text passes 8 million characters."""
 
     fd: str
     pattern: str

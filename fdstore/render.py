@@ -20,7 +20,7 @@ What a `Rendered` holds is safe by construction, so it may stand inside another 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, NewType
 
 from fdstore.errors import FDStoreError, quoted
@@ -197,14 +197,9 @@ def fd_extraction(
     )
 
 
-def fd_search(
-    result: SearchResult, more: str | bool | None = None, columns: Mapping[int, int] | None = None
-) -> Rendered:
-    """Hits as `grep -n` prints them. `more` says where to go on, if hits were left out.
-
-    `columns` gives, by line number, the 1-based column of a hit's first match: a line longer than
-    `LINE_CHARS` is cut around it (around its beginning, where no column is given).
-    """
+def fd_search(result: SearchResult, more: str | bool | None = None) -> Rendered:
+    """Hits as `grep -n` prints them, a line longer than `LINE_CHARS` cut around its first match.
+    `more` says where to go on, if hits were left out."""
     return element(
         "fd_search",
         [
@@ -215,35 +210,38 @@ def fd_search(
             ("lines_searched", result.lines_searched),
             ("more", more or None),
         ],
-        "\n".join(_grep_lines(result.hits, columns or {})),
+        "\n".join(grep_lines(result.hits, LINE_CHARS)),
     )
 
 
-def _grep_lines(hits: Sequence[Hit], columns: Mapping[int, int]) -> list[str]:
+def grep_lines(hits: Sequence[Hit], line_chars: int) -> list[str]:
     """Each line once, in order, a hit as a hit even where it is another one's context; like grep,
-    `--` between groups only if context was asked for."""
-    context = {number: text for hit in hits for number, text in (*hit.before, *hit.after)}
-    matched = {hit.line: hit.text for hit in hits}
+    `--` between groups only if context was asked for. At most `line_chars` are shown of a line."""
+    context = {near.line: near for hit in hits for near in (*hit.before, *hit.after)}
+    matched = {hit.line: hit for hit in hits}
     printed: list[str] = []
     previous: int | None = None
     for number in sorted(context.keys() | matched.keys()):
         if context and previous is not None and number > previous + 1:
             printed.append("--")
-        if number in matched:
-            printed.append(f"{number}:{_cut(matched[number], columns.get(number, 1))}")
+        if hit := matched.get(number):
+            printed.append(f"{number}:{_cut(hit.text, line_chars, hit.column, *hit.left_out)}")
         else:
-            printed.append(f"{number}-{_cut(context[number], 1)}")
+            near = context[number]
+            printed.append(f"{number}-{_cut(near.text, line_chars, 1, 0, near.left_out)}")
         previous = number
     return printed
 
 
-def _cut(line: str, column: int) -> str:
-    """`LINE_CHARS` of a long line with a third of them before `column`, and marks for what is missing."""
-    begin = max(0, min(column - 1 - LINE_CHARS // 3, len(line) - LINE_CHARS))
-    missing = len(line) - begin - LINE_CHARS
-    before = f"[{_characters(begin)} left out]" if begin else ""
-    after = f"[{_characters(missing)} left out]" if missing > 0 else ""
-    return f"{before}{line[begin : begin + LINE_CHARS]}{after}"
+def _cut(text: str, limit: int, column: int, missing_before: int, missing_after: int) -> str:
+    """`limit` characters of a long line with a third of them before `column`, and marks for what is
+    missing, here or in `text` already."""
+    begin = max(0, min(column - 1 - limit // 3, len(text) - limit))
+    missing_before += begin
+    missing_after += max(0, len(text) - begin - limit)
+    before = f"[{_characters(missing_before)} left out]" if missing_before else ""
+    after = f"[{_characters(missing_after)} left out]" if missing_after else ""
+    return f"{before}{text[begin : begin + limit]}{after}"
 
 
 def fd_list(descriptors: Iterable[Descriptor], total: int, next: int | None = None) -> Rendered:

@@ -26,7 +26,8 @@ from typing import Any, Literal
 import msgspec
 from celery import signals
 
-from fdstore.dispatch import QUEUE, TASK, celery_app, find_broker
+from fdstore.dispatch import TASK, celery_app, find_broker
+from fdstore.settings import DEFAULT_PREFIX
 from workers.transport import mended_url
 
 log = logging.getLogger("fdstore.worker")
@@ -36,13 +37,19 @@ SOCKET_TIMEOUT_S = 10.0
 one a peer that vanished in silence (a fail-over, a firewall) would hold the main loop for ever."""
 
 
-def make_app(store_url: str, broker_url: str | None = None, *, run: Callable[[str], None]) -> Any:
+def make_app(
+    store_url: str,
+    broker_url: str | None = None,
+    *,
+    run: Callable[[str], None],
+    queue: str = DEFAULT_PREFIX,
+) -> Any:
     """The worker's Celery application, with `run` as the body of its one task.
 
     URLs as for `fdstore.dispatch.find_broker`. Connects to nothing yet.
     """
     broker = find_broker(store_url, broker_url)
-    app = celery_app(msgspec.structs.replace(broker, url=mended_url(broker.url)))
+    app = celery_app(msgspec.structs.replace(broker, url=mended_url(broker.url)), queue)
     app.conf.broker_transport_options |= {
         "socket_timeout": SOCKET_TIMEOUT_S,
         "socket_connect_timeout": SOCKET_TIMEOUT_S,
@@ -60,11 +67,12 @@ def make_app(store_url: str, broker_url: str | None = None, *, run: Callable[[st
 def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"] = "threads") -> int:
     """Work in this process, `concurrency` tasks at a time, until a signal ends it.
 
-    TERM: take no more messages, let running tasks end, return. INT once: the same, twice: at once.
-    QUIT: at once. Must be called in the main thread. Returns an exit status; not 0 if the worker
-    ended for another reason than TERM.
+    TERM or INT: take no more messages, let the running tasks end, return. A thread cannot be ended
+    from outside, so a long task should listen to Celery's signal `worker_shutting_down` and come to a
+    good end by itself; prefork ends its tasks at once on QUIT or a second INT. A worker that is killed
+    loses nothing but time: leases run out and others go on.
 
-    Celery's signal `worker_shutting_down` tells a long task that it had better come to an end.
+    Must be called in the main thread. Returns an exit status: 0 after TERM.
     """
     if pool == "threads":
         # Celery would try to cancel each running task, fail, and print a page about each.
@@ -84,7 +92,8 @@ def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"]
 
     def say_ready(**_: Any) -> None:
         where = app.connection_for_read().as_uri()
-        log.info("ready: %d %s take from queue %s at %s", concurrency, pool, QUEUE, where)
+        queue = app.conf.task_default_queue
+        log.info("ready: %d %s take from queue %s at %s", concurrency, pool, queue, where)
 
     signals.worker_ready.connect(say_ready, dispatch_uid="fdstore")
     try:

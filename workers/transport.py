@@ -2,11 +2,14 @@
 
 The defect (kombu 5.7): when Redis goes away, Celery closes the consumer's connection twice. The first
 close stops at the first channel that raises, as a pub/sub channel does, and forgets the connection's
-parameters; the second comes to the channels that are left, and the channel that holds unacknowledged
-messages wants to put them back into the queue. It makes a new client for that, reads the parameters
-of a connection that has none (`AttributeError: 'NoneType' object has no attribute 'hostname'`), and as
-no one expects this error the worker's main process ends, with exit code 0 and its tasks. A late
-acknowledgement over such a channel ends the same way.
+parameters; the second comes to the channels that are left. The one that holds unacknowledged messages
+wants to put them back into the queue, makes a client for that, and reads the parameters of a connection
+that has none: `AttributeError: 'NoneType' object has no attribute 'hostname'`. Nobody expects this
+error, so the worker's main process ends with all its tasks. A late acknowledgement over such a channel
+ends the same way.
+
+Our workers have no pub/sub channel unless somebody switches on Celery's remote control, gossip or
+events (`celery_config`); then one second without Redis under a running task is enough.
 
 A channel whose connection is gone cannot reach Redis. Said as a ConnectionError, which everybody up the
 stack does expect, it makes Celery reconnect as it means to.

@@ -1,0 +1,1 @@
+"""Agents: programs, the loop (query, act, observe), the conversation, the model."""

@@ -1,0 +1,140 @@
+"""The command line `fdstore`: which verbs there are, and how every one of them begins and ends.
+
+Verbs are loaded when they are called. The table below is all that `fdstore --help`, completion and
+the spelling of a verb need, so they answer without importing redis, which takes longer than most
+commands take to run.
+
+However a verb ends, it ends here: an error of the library is one line on stderr and exit code 1, a
+wrong command line is 2 (by click), a reader that went away is 141 and Ctrl-C 130, as in a shell.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from fdstore import __version__
+from fdstore.cli import output
+from fdstore.cli.session import Session
+from fdstore.errors import FDStoreError
+
+READER_GONE = 141
+INTERRUPTED = 130
+
+VERBS: dict[str, dict[str, tuple[str, str]]] = {
+    "Content": {
+        "put": ("fdstore.cli.contents:put", "Store a file, or standard input, in a process."),
+        "ls": ("fdstore.cli.contents:ls", "List the descriptors of a process."),
+        "stat": ("fdstore.cli.contents:stat", "Show what one descriptor is."),
+        "read": ("fdstore.cli.reading:read", "Print pages, lines or characters of a content."),
+        "cat": ("fdstore.cli.reading:cat", "Print a content of any size."),
+        "export": ("fdstore.cli.reading:export", "Write a content to a file, whole or not at all."),
+        "rm": ("fdstore.cli.contents:rm", "Drop descriptors."),
+    },
+    "Processes": {
+        "ps": ("fdstore.cli.processes:ps", "Show all processes as trees, ended ones too."),
+        "run": ("fdstore.cli.run:run", "Run an agent program."),
+        "worker": ("fdstore.cli.worker:worker", "Run a worker that takes agents and pipelines."),
+        "demo": ("fdstore.cli.demo:demo", "Show in a minute what this is about."),
+    },
+    "Store": {
+        "up": ("fdstore.cli.services:up", "Start the embedded server."),
+        "down": ("fdstore.cli.services:down", "Stop the embedded server; its data stays."),
+        "status": ("fdstore.cli.services:status", "Show what runs and what it holds."),
+        "gc": ("fdstore.cli.upkeep:gc", "Remove the trees that are past their retention."),
+        "doctor": ("fdstore.cli.upkeep:doctor", "Check this installation and its store."),
+    },
+}
+"""Section of the help -> verb -> where it lives ("module:attribute") and its line of help."""
+
+
+class Verbs(click.Group):
+    """The group of all verbs. It knows each by name and a line of help until one is called."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        for section in VERBS.values():
+            for name, (_, line) in section.items():
+                self.add_command(click.Command(name, help=line))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, section in VERBS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, line) for name, (_, line) in section.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, known, rest = super().resolve_command(ctx, args)
+        if name is None or ctx.resilient_parsing:
+            return name, known, rest
+        return name, loaded(name), rest
+
+    def invoke(self, ctx: click.Context) -> Any:
+        session = ctx.ensure_object(Session)
+        try:
+            result = super().invoke(ctx)
+            output.finish()
+            return result
+        except FDStoreError as error:
+            output.report(error, as_json=session.as_json)
+            ctx.exit(1)
+        except BrokenPipeError:
+            output.abandon()
+            ctx.exit(READER_GONE)
+        except KeyboardInterrupt:
+            output.abandon()
+            ctx.exit(INTERRUPTED)
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] in ("fdstore", "workers"):
+                raise
+            raise missing_package(ctx.invoked_subcommand or "this", error) from error
+
+
+def loaded(name: str) -> click.Command:
+    """The verb of this name. Raises `ClickException` if this installation cannot load it."""
+    home = next(section[name][0] for section in VERBS.values() if name in section)
+    module, _, attribute = home.partition(":")
+    try:
+        verb = getattr(import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        if error.name == module:
+            raise click.ClickException(f"this installation has no `fdstore {name}`") from error
+        raise missing_package(name, error) from error
+    assert isinstance(verb, click.Command)
+    return verb
+
+
+def missing_package(name: str, error: ModuleNotFoundError) -> click.ClickException:
+    return click.ClickException(
+        f"`fdstore {name}` needs the Python package {error.name!r}; "
+        "install it with: pip install 'fdstore[agents]'"
+    )
+
+
+EPILOG = """\b
+PROC is a process: triage, or triage.1 for its first child.
+FD is a descriptor: fd:3 (3 will do), or ref:NAME for a named passage.
+SELECTOR is an FD or a part of one: fd:3#P2-4 (pages), fd:3#L10-20 (lines), fd:3#C1-99 (characters).
+
+\b
+Without --url and $FDSTORE_URL the store is a Redis of your own, which the first command starts.
+`fdstore VERB --help` says more about a verb."""
+
+
+@click.group(
+    cls=Verbs,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=EPILOG,
+)
+@click.version_option(__version__, prog_name="fdstore", message="%(prog)s %(version)s")
+def cli() -> None:
+    """File descriptors for LLM agents: large text lives once in Redis and is read by reference."""
+
+
+def main() -> None:
+    """The entry point."""
+    sys.exit(cli.main(prog_name="fdstore"))

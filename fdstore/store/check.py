@@ -1,12 +1,33 @@
-"""Whether a Redis can be trusted with content, asked once when a client connects."""
+"""Whether a Redis can be trusted with content: asked once when a client connects, and in detail by
+`fdstore doctor`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from fdstore.errors import UnsafeStore
+from fdstore.records import Record
 from fdstore.store.operation import Operation
 from fdstore.store.scripts import text
 
 MIN_VERSION = (6, 2)
+NEARLY_FULL = 0.9
+"""Of maxmemory."""
+
+
+class Finding(Record, frozen=True, kw_only=True):
+    """One thing that was looked at: whether it is well, what is so, and what to do if it is not."""
+
+    subject: str
+    ok: bool
+    said: str
+    advice: str = ""
+
+
+def server_info(*sections: str) -> Operation[dict[str, str]]:
+    """What INFO says in these sections. One round trip."""
+    replies = yield [("INFO", section) for section in sections]
+    return dict(line.split(":", 1) for reply in replies for line in text(reply).splitlines() if ":" in line)
 
 
 def check_server(where: str) -> Operation[dict[str, str]]:
@@ -14,16 +35,84 @@ def check_server(where: str) -> Operation[dict[str, str]]:
 
     Raises `UnsafeStore` when it is older than 6.2 or evicts keys at its memory limit.
     """
-    replies = yield [("INFO", "server"), ("INFO", "memory")]
-    info = dict(line.split(":", 1) for reply in replies for line in text(reply).splitlines() if ":" in line)
-    version = tuple(int(part) for part in info.get("redis_version", "0").split(".")[:2])
-    if version < MIN_VERSION:
-        raise UnsafeStore(where, f"it is version {info.get('redis_version')}, and 6.2 or later is needed")
-    policy = info.get("maxmemory_policy", "noeviction")
-    if policy != "noeviction":
-        raise UnsafeStore(
-            where,
-            f"its maxmemory-policy is {policy}, which drops content when memory is short; "
-            "set it with: redis-cli CONFIG SET maxmemory-policy noeviction",
-        )
+    info = yield from server_info("server", "memory")
+    for finding in (version(info), eviction(info)):
+        if not finding.ok:
+            raise UnsafeStore(where, f"{finding.said}; {finding.advice}")
     return info
+
+
+def examine() -> Operation[list[Finding]]:
+    """Everything that can be told of a server's fitness. One round trip."""
+    info = yield from server_info("server", "memory", "persistence", "replication")
+    return [version(info), eviction(info), memory(info), durability(info), disk(info), role(info)]
+
+
+def version(info: Mapping[str, str]) -> Finding:
+    said = info.get("redis_version", "0")
+    new_enough = tuple(int(part) for part in said.split(".")[:2]) >= MIN_VERSION
+    return Finding(
+        subject="version",
+        ok=new_enough,
+        said=f"Redis {said}" if new_enough else f"it is version {said}, and 6.2 or later is needed",
+        advice="" if new_enough else "upgrade it, or use another Redis",
+    )
+
+
+def eviction(info: Mapping[str, str]) -> Finding:
+    policy = info.get("maxmemory_policy", "noeviction")
+    if policy == "noeviction":
+        return Finding(subject="eviction", ok=True, said="noeviction: content is never dropped")
+    return Finding(
+        subject="eviction",
+        ok=False,
+        said=f"its maxmemory-policy is {policy}, which drops content when memory is short",
+        advice="set it with: redis-cli CONFIG SET maxmemory-policy noeviction",
+    )
+
+
+def memory(info: Mapping[str, str]) -> Finding:
+    used, limit = int(info.get("used_memory", 0)), int(info.get("maxmemory", 0))
+    said = f"{used / 1e6:.1f} MB used" + (f" of {limit / 1e6:.1f} MB" if limit else ", no limit set")
+    if limit and used > limit * NEARLY_FULL:
+        advice = "writes fail when it is full: close descriptors, run `fdstore gc`, or raise maxmemory"
+        return Finding(subject="memory", ok=False, said=said, advice=advice)
+    return Finding(subject="memory", ok=True, said=said)
+
+
+def durability(info: Mapping[str, str]) -> Finding:
+    if info.get("aof_enabled") == "1":
+        return Finding(subject="durability", ok=True, said="the append-only file is on")
+    return Finding(
+        subject="durability",
+        ok=False,
+        said="the append-only file is off: a crash loses what was written since the last snapshot",
+        advice="turn it on with: redis-cli CONFIG SET appendonly yes; and put it into redis.conf",
+    )
+
+
+def disk(info: Mapping[str, str]) -> Finding:
+    failed = [
+        what
+        for what, field in (("append", "aof_last_write_status"), ("rewrite", "aof_last_bgrewrite_status"))
+        if info.get(field, "ok") != "ok"
+    ]
+    if not failed:
+        return Finding(subject="disk", ok=True, said="its last writes to disk went well")
+    return Finding(
+        subject="disk",
+        ok=False,
+        said=f"its last {' and '.join(failed)} of the append-only file failed",
+        advice="look at its log and at the free space of its disk",
+    )
+
+
+def role(info: Mapping[str, str]) -> Finding:
+    if info.get("role", "master") == "master":
+        return Finding(subject="role", ok=True, said="a primary: it takes writes")
+    return Finding(
+        subject="role",
+        ok=False,
+        said=f"a replica of {info.get('master_host')}:{info.get('master_port')}: it takes no writes",
+        advice="point FDSTORE_URL at the primary",
+    )

@@ -76,6 +76,15 @@ class Runner:
                     flight.connection.disconnect()
                 self._free.append(flight.connection)
 
+    def reach(self) -> None:
+        """Connects, trying once. Raises `StoreUnavailable`."""
+        connection = self._take()
+        try:
+            connection.connect()
+        except (RedisError, UnicodeError) as error:
+            raise translate(error, self.where) from error
+        self._free.append(connection)
+
     def close(self) -> None:
         """Closes all connections. The runner can be used again."""
         free, self._free = self._free, []
@@ -205,6 +214,15 @@ class AsyncRunner:
                 if flight.batches:
                     await flight.connection.disconnect(nowait=True)
                 self._free.append(flight.connection)
+
+    async def reach(self) -> None:
+        """Connects, trying once. Raises `StoreUnavailable`."""
+        connection = self._take()
+        try:
+            await connection.connect()
+        except (RedisError, UnicodeError) as error:
+            raise translate(error, self.where) from error
+        self._free.append(connection)
 
     async def close(self) -> None:
         """Closes all connections. The runner can be used again."""

@@ -25,7 +25,7 @@ from fdstore.store.keys import content_keys
 from fdstore.store.operation import Batch, Disk, Operation, Receive, Send, Value, new_op
 from fdstore.store.reading import Stretch, fetch_part, locate, total_of
 from fdstore.store.scripts import outcome, script, text
-from fdstore.store.views import Namespace, View, descriptor_of, look, pairs, view_of
+from fdstore.store.views import Namespace, View, afresh_if_gone, descriptor_of, look, pairs, view_of
 from fdstore.text.index import IndexWriter, Place
 from fdstore.text.paging import BLOCK_CHARS, Cutter, DecodeErrors, Page, cut, encode
 from fdstore.text.selection import Part
@@ -177,12 +177,14 @@ def ingest(
     page_size: int | None = None,
     errors: DecodeErrors = "strict",
     progress: Callable[[int], None] | None = None,
+    *,
+    call: str | None = None,
 ) -> Operation[Descriptor]:
     """Stores what a binary file holds, in bounded memory. `progress` is told the bytes read so far."""
     size = check_page_size(page_size)
     if errors not in ("strict", "backslashreplace"):
         raise InvalidArgument("errors", "use strict or backslashreplace")
-    stage = Stage(space, size, source, None)
+    stage = Stage(space, size, source, call)
     cutter = Cutter(size, errors)
     read = 0
     while block := (yield Disk(lambda: file.read(BLOCK_CHARS))):
@@ -211,11 +213,16 @@ def listed(space: Namespace) -> Operation[list[Descriptor]]:
     tree = space.keys.tree
     replies = yield [("HGETALL", content_keys(tree, content).record) for content in table.values()]
     found = [
-        (int(content.rpartition("/")[2]), descriptor_of(fd, pairs(fields)))
+        (_number(fd, content), descriptor_of(fd, pairs(fields)))
         for (fd, content), fields in zip(table.items(), replies, strict=True)
         if fields
     ]
     return [descriptor for _, descriptor in sorted(found, key=lambda entry: entry[0])]
+
+
+def _number(fd: str, content: str) -> int:
+    # a named passage took a number too: that of its content
+    return int(fd.removeprefix("fd:") if fd.startswith("fd:") else content.rpartition("/")[2])
 
 
 def extract(
@@ -227,6 +234,12 @@ def extract(
     call: str | None = None,
 ) -> Operation[Descriptor]:
     """A new content that is a part of another (all of it for None); it knows where it came from."""
+    return (yield from afresh_if_gone(space, fd, lambda: _extract(space, fd, wanted, page_size, call)))
+
+
+def _extract(
+    space: Namespace, fd: str, wanted: Part | None, page_size: int | None, call: str | None
+) -> Operation[Descriptor]:
     view, stretch = yield from part_of(space, fd, wanted)
     source = view.descriptor
     size = source.page_size if page_size is None else check_page_size(page_size)
@@ -272,10 +285,11 @@ def part_of(space: Namespace, fd: str, wanted: Part | None) -> Operation[tuple[V
     return view, Stretch(everything, Place(1, 0, 0, False), Place(pages, 0, 0, False))
 
 
-def export(
-    space: Namespace, fd: str, wanted: Part | None, target: Target, mode: Literal["write", "append"]
-) -> Operation[Export]:
-    """Writes a part of a content (all of it for None) to a file, exactly, in bounded memory."""
+def copy_out(
+    space: Namespace, fd: str, wanted: Part | None, write: Callable[[bytes], object]
+) -> Operation[int]:
+    """Gives a part of a content (all of it for None) to `write`, in order and in bounded memory: each
+    time some whole characters of UTF-8. Returns how many characters there were."""
     view, stretch = yield from part_of(space, fd, wanted)
     chars = 0
 
@@ -283,11 +297,45 @@ def export(
         nonlocal chars
         data = b"".join(run)
         chars += len(data) if data.isascii() else len(data.decode("utf-8"))
-        yield Disk(lambda: target.write(data))
+        yield Disk(lambda: write(data))
+
+    yield from fetch_part(view, stretch, take)
+    return chars
+
+
+def export(
+    space: Namespace,
+    fd: str,
+    wanted: Part | None,
+    target: Target,
+    mode: Literal["write", "append"],
+    progress: Callable[[int], None] | None = None,
+) -> Operation[Export]:
+    """Writes a part of a content (all of it for None) to a file, exactly, in bounded memory.
+    `progress` is told the bytes written so far."""
+    return (yield from afresh_if_gone(space, fd, lambda: _export(space, fd, wanted, target, mode, progress)))
+
+
+def _export(
+    space: Namespace,
+    fd: str,
+    wanted: Part | None,
+    target: Target,
+    mode: Literal["write", "append"],
+    progress: Callable[[int], None] | None,
+) -> Operation[Export]:
+    written = 0
+
+    def write(data: bytes) -> None:
+        nonlocal written
+        target.write(data)
+        written += len(data)
+        if progress:
+            progress(written)
 
     yield Disk(target.__enter__)
     try:
-        yield from fetch_part(view, stretch, take)
+        chars = yield from copy_out(space, fd, wanted, write)
         size = yield Disk(target.commit)
     finally:
         target.__exit__(None, None, None)

@@ -27,21 +27,23 @@ from fdstore.store.views import Namespace, pairs
 
 DAY_S = 86_400
 NAME_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
+LAUNCH_GRACE_S = 5
+"""How long a launched root may wait to be claimed by the program that launched it."""
+
 COLLECT_A_FEW = 3
 """Trees past their retention that are looked at whenever a tree is made."""
 
 
 class Program(msgspec.Struct, frozen=True):
-    """What a process that workers run is to do: its program's name, the bundle it is found in
-    (JSON and its digest), and the first record of its journal (JSON)."""
+    """What an agent's process is to do: its program's name, and the bundle it is found in (JSON and
+    its digest)."""
 
     name: str
     digest: str
     bundle: str
-    brief: str
 
 
-NO_PROGRAM = Program("", "", "", "")
+NO_PROGRAM = Program("", "", "")
 
 
 def fresh_name(program: str) -> str:
@@ -73,7 +75,6 @@ def open_root(
     limits: TreeLimits,
     *,
     fresh: bool = False,
-    state: ProcessState = "open",
     program: Program = NO_PROGRAM,
 ) -> Operation[Namespace]:
     """Opens a root process, or makes it with its tree. With `fresh` it must be a new one: then a
@@ -85,8 +86,8 @@ def open_root(
         tree = keys.tree
         enter = script("root")(
             (tree.record, keys.record, tree.answer(op)),
-            *("", keys.process, "1" if fresh else "0", msgspec.json.encode(limits), state),
-            *(program.name, program.digest, program.bundle, program.brief),
+            *("", keys.process, "1" if fresh else "0", msgspec.json.encode(limits)),
+            *(program.name, program.digest, program.bundle),
         )
         # the tree is entered in `trees` first, so nothing is ever stored that collect cannot find
         due = due_at(limits, time.time())
@@ -113,16 +114,22 @@ def _collect_a_few(prefix: str) -> Operation[None]:
 
 
 def open_child(prefix: str, process: str) -> Operation[Namespace]:
-    """An existing process. Raises `NotFound`."""
+    """An existing process. Its tree is noted as used, if that was last done more than a hundredth of
+    its retention ago. Raises `NotFound`."""
     keys = process_keys(prefix, process)
-    state, limits = yield [
+    state, (limits, used_at) = yield [
         ("HGET", keys.record, "state"),
-        ("HGET", keys.tree.record, "limits"),
+        ("HMGET", keys.tree.record, "limits", "used_at"),
     ]
     if state is None or limits is None:
         known = yield from _known(keys.tree)
         raise NotFound(f"process {process}", known)
-    return Namespace(keys, msgspec.json.decode(limits, type=TreeLimits))
+    space = Namespace(keys, msgspec.json.decode(limits, type=TreeLimits))
+    retention_s = space.limits.retention_days * DAY_S
+    # a program that opens, reads and ends is too short for the clock that long-lived clients keep
+    if retention_s and time.time() - float(used_at) > retention_s / 100:
+        yield from touch(space)
+    return space
 
 
 def _known(tree: TreeKeys) -> Operation[tuple[str, ...]]:
@@ -136,6 +143,7 @@ def child(
     *,
     state: ProcessState = "open",
     program: Program = NO_PROGRAM,
+    brief: str = "",
     call: str | None = None,
 ) -> Operation[Namespace]:
     """A new process below this one that holds the shared descriptors (all of them for None) under
@@ -149,12 +157,20 @@ def child(
         script("child")(
             (tree.record, space.keys.record, space.keys.fds, answer_key),
             *(answer_field, space.attempt, space.id, state),
-            *(program.name, program.digest, program.bundle, program.brief),
+            *(program.name, program.digest, program.bundle, brief),
             *(["*"] if share is None else ["", *share]),
         )
     ]
     [child_id] = map(text, outcome(reply, space.id))
     return Namespace(ProcessKeys(tree, child_id), space.limits)
+
+
+def launch(space: Namespace, brief: str) -> Operation[None]:
+    """Makes an open process ready to be run, with what it is told (JSON) as its first journal
+    record. Raises `Fenced` when it has ended or runs already."""
+    keys = space.keys
+    [reply] = yield [script("launch")((keys.tree.record, keys.record), space.id, brief, LAUNCH_GRACE_S)]
+    outcome(reply, space.id)
 
 
 def end(

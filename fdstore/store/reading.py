@@ -13,7 +13,7 @@ import msgspec
 from fdstore.errors import NotFound, TooLarge
 from fdstore.records import Descriptor, Slice
 from fdstore.store.operation import Batch, Operation, Receive, Send
-from fdstore.store.views import Namespace, Unit, View, group_with, look, view_of
+from fdstore.store.views import Namespace, Unit, View, afresh_if_gone, group_with, look, view_of
 from fdstore.text.index import Group, Place, group_of
 from fdstore.text.paging import count_lines
 from fdstore.text.selection import Part, clamp
@@ -105,6 +105,12 @@ def locate(space: Namespace, fd: str, wanted: Part) -> Operation[tuple[View, Str
     head = head_group.before(head_group.page_of_char(part.start))
     tail = tail_group.before(tail_group.page_of_char(part.last))
     return known, Stretch(part, head, tail)
+
+
+def clamped(space: Namespace, fd: str, wanted: Part) -> Operation[Part]:
+    """`wanted`, cut at the end of the content."""
+    view = yield from view_of(space, fd)
+    return clamp(fd, wanted, total_of(view.descriptor, wanted.mode))
 
 
 def _groups(view: View, unit: Unit, first: int, wanted: Part) -> tuple[Group, Group] | None:
@@ -205,9 +211,14 @@ def read(space: Namespace, fd: str, wanted: Part | None, limit: int | None = Non
     than `limit` characters; then at most `limit` characters and two pages were fetched.
     """
     if wanted is None:
-        return (yield from read_all(space, fd, limit))
+        return (yield from afresh_if_gone(space, fd, lambda: read_all(space, fd, limit)))
     if wanted.mode == "page" and wanted.count == 1:
         return (yield from read_page(space, fd, wanted.start, limit))
+    return (yield from afresh_if_gone(space, fd, lambda: read_range(space, fd, wanted, limit)))
+
+
+def read_range(space: Namespace, fd: str, wanted: Part, limit: int | None = None) -> Operation[Slice]:
+    """Several pages, lines or characters. Two round trips at least for a descriptor not met before."""
     view, stretch = yield from locate(space, fd, wanted)
     if limit is not None:
         least = (

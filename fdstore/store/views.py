@@ -11,7 +11,8 @@ needs, so the first read of anything costs one round trip for a page and two for
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -21,6 +22,8 @@ from fdstore.store.keys import ContentKeys, ProcessKeys, content_keys
 from fdstore.store.operation import Operation
 from fdstore.store.scripts import outcome, script, text
 from fdstore.text.index import Group, group_of
+
+T = TypeVar("T")
 
 MAX_VIEWS = 1000
 """Contents a namespace remembers."""
@@ -82,7 +85,8 @@ class Namespace:
         return self._views.get(fd)
 
     def remember(self, fd: str, view: View) -> View:
-        if view.descriptor.state != "open":
+        # a number means one content for ever; a name may be given to another one by another client
+        if view.descriptor.state != "open" and not fd.startswith("ref:"):
             self._views[fd] = view
             if len(self._views) > MAX_VIEWS:
                 self._views.popitem(last=False)
@@ -147,6 +151,18 @@ def view_of(space: Namespace, fd: str) -> Operation[View]:
     if view is None:
         view, _ = yield from look(space, fd)
     return view
+
+
+def afresh_if_gone(space: Namespace, fd: str, attempt: Callable[[], Operation[T]]) -> Operation[T]:
+    """What the attempt gives. If the content this client knows as `fd` is gone, another client closed
+    it or replaced it: the second attempt looks it up anew, so that the error names what there is."""
+    try:
+        return (yield from attempt())
+    except NotFound:
+        if space.known(fd) is None:
+            raise
+    space.forget(fd)
+    return (yield from attempt())
 
 
 def group_with(view: View, page: int) -> Operation[Group]:

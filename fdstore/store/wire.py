@@ -13,7 +13,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from redis.backoff import NoBackoff
-from redis.exceptions import AuthenticationError, BusyLoadingError, NoScriptError, RedisError
+from redis.exceptions import (
+    AuthenticationError,
+    BusyLoadingError,
+    NoScriptError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisError,
+)
 from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import TimeoutError as LostReply
 from redis.retry import Retry
@@ -37,7 +44,10 @@ PASSING = (LostConnection, LostReply, BusyLoadingError)
 
 def shown_url(url: str) -> str:
     """`url` without its password."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "the URL given"  # a password in it could not be found
     if parts.password is None:
         return url
     host = parts.netloc.rpartition("@")[2]
@@ -56,12 +66,14 @@ def connection_options() -> dict[str, Any]:
 
 
 def translate(error: Exception, where: str) -> FDStoreError:
+    """A library's error as one of ours. redis-py takes the code off a reply it has a class for, and
+    leaves it on where a script wraps it."""
     message = str(error)
-    if "OOM " in message:
+    if isinstance(error, OutOfMemoryError) or "OOM " in message or "'maxmemory'" in message:
         return StoreFull("maxmemory is reached")
-    if "READONLY" in message or "MISCONF" in message:
+    if isinstance(error, ReadOnlyError) or "READONLY" in message or "MISCONF" in message:
         return StoreReadOnly(message.partition(".")[0])
-    return StoreUnavailable(where, message)
+    return StoreUnavailable(where, message.rstrip("."))
 
 
 class Tries:

@@ -68,7 +68,8 @@ def fd_id(value: object) -> str:
             return f"fd:{value}"
         raise InvalidArgument("fd", f"descriptors are numbered from 1; {ID_FORMS}")
     if isinstance(value, str):
-        if found := _FD.fullmatch(value):
+        found = _FD.fullmatch(value)
+        if found and int(found[1]) <= MAX_NUMBER:
             return f"fd:{found[1]}"
         if _REF.fullmatch(value):
             return value
@@ -107,9 +108,14 @@ def number(name: str, value: object) -> int:
 
 def part(mode: object, start: object, count: object) -> Part:
     """The part that separate arguments name. Raises `InvalidArgument`."""
+    return Part(check_mode(mode), number("start", start), number("count", count))
+
+
+def check_mode(mode: object) -> Mode:
+    """`mode` if it is one. Raises `InvalidArgument`."""
     for known in MODES:
         if mode == known:
-            return Part(known, number("start", start), number("count", count))
+            return known
     raise InvalidArgument("mode", f"{quoted(mode)} is not a mode; use page, line or char")
 
 
@@ -145,6 +151,8 @@ def wanted(
     if found.part is not None and (said or whole):
         extra = said[0] if said else "read_all"
         raise InvalidArgument(extra, f"{quoted(value)} says which part already; leave {extra} out")
+    if mode is not None:
+        mode = check_mode(mode)
     if whole:
         beside = [name for name in said if name != "mode"]
         if beside:

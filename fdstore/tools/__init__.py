@@ -1,0 +1,1 @@
+"""What a model may call: one tool, one file. `toolbox` puts them together."""

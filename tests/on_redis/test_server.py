@@ -251,7 +251,7 @@ def test_data_of_a_newer_redis_is_refused_by_an_older_one_that_would_start_empty
 def test_a_stranger_who_inherited_the_process_id_is_never_signalled(
     embedded: EmbeddedServer,
 ) -> None:
-    with subprocess.Popen(["sleep", "60"]) as stranger:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stranger:
         embedded.ensure()
         crash(embedded)
         (embedded.data_dir / "redis.pid").write_text(f"{stranger.pid}\n")

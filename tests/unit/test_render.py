@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from fdstore import render
 from fdstore.errors import InvalidArgument, NotFound
-from fdstore.records import Descriptor, Export, Hit, ProcessRecord, SearchResult, Slice
+from fdstore.records import ContextLine, Descriptor, Export, Hit, ProcessRecord, SearchResult, Slice
 from fdstore.render import Rendered, Tail
 from fdstore.text.layout import visible
 
@@ -93,6 +93,10 @@ def a_slice(text: str, **changes: object) -> Slice:
 
 def process(**changes: object) -> ProcessRecord:
     return replace(PROCESS, **changes)
+
+
+def near(line: int, text: str, left_out: int = 0) -> tuple[ContextLine, ...]:
+    return (ContextLine(line=line, text=text, left_out=left_out),)
 
 
 def taken_apart(rendered: str) -> tuple[ElementTree.Element, list[str]]:
@@ -226,9 +230,9 @@ def test_an_extraction_of_everything_has_a_position_in_place_of_start_and_count(
 
 def test_hits_print_like_grep_with_overlapping_context_merged():
     hits = (
-        Hit(line=2, text="ERROR 1", chars="5-11", before=((1, "a"),), after=((3, "ERROR 2"),)),
-        Hit(line=3, text="ERROR 2", chars="13-19", before=((2, "ERROR 1"),), after=((4, "b"),)),
-        Hit(line=9, text="ERROR 3", chars="40-46", before=((8, "c"),)),
+        Hit(line=2, text="ERROR 1", chars="5-11", before=near(1, "a"), after=near(3, "ERROR 2")),
+        Hit(line=3, text="ERROR 2", chars="13-19", before=near(2, "ERROR 1"), after=near(4, "b")),
+        Hit(line=9, text="ERROR 3", chars="40-46", before=near(8, "c")),
     )
     result = SearchResult(fd="fd:1", pattern=r'"<E\w+', hits=hits, shown=3, matches=7, lines_searched=100)
 
@@ -249,14 +253,26 @@ def test_hits_without_context_have_no_separators():
 
 def test_a_long_line_is_cut_around_the_hit_and_says_what_is_missing():
     line = "a" * 1000 + "HIT" + "b" * 1000
-    hit = Hit(line=7, text=line, chars="5001-5003")
+    hit = Hit(line=7, text=line, chars="5001-5003", column=1001)
     result = SearchResult(fd="fd:1", pattern="HIT", hits=(hit,), shown=1, matches=1, lines_searched=7)
 
-    _, [body] = taken_apart(render.fd_search(result, columns={7: 1001}))
-    _, [head] = taken_apart(render.fd_search(result))
+    _, [body] = taken_apart(render.fd_search(result))
 
     assert body == f"7:[867 characters left out]{'a' * 133}HIT{'b' * 264}[736 characters left out]"
-    assert head == f"7:{'a' * 400}[1603 characters left out]"
+
+
+def test_what_a_search_left_out_of_a_line_counts_as_missing_too():
+    hit = Hit(
+        line=7, text="HIT" + "b" * 997, chars="5-7", left_out=(1, 500), after=near(8, "c" * 500, left_out=50)
+    )
+    result = SearchResult(fd="fd:1", pattern="HIT", hits=(hit,), shown=1, matches=1, lines_searched=8)
+
+    _, [body] = taken_apart(render.fd_search(result))
+
+    assert body == (
+        f"7:[1 character left out]HIT{'b' * 397}[1100 characters left out]\n"
+        f"8-{'c' * 400}[150 characters left out]"
+    )
 
 
 def test_a_list_has_one_line_for_each_descriptor_whatever_its_source_holds():

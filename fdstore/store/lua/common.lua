@@ -57,6 +57,15 @@ local function limits_of(tree)
   return cjson.decode(redis.call('HGET', tree, 'limits'))
 end
 
+-- Notes that a tree is in use: at most once in a hundredth of its retention, so that readers, who
+-- come often, hardly ever write.
+local function note_use(tree)
+  local now, used, days = seconds_now(), redis.call('HGET', tree, 'used_at'), limits_of(tree).retention_days
+  if days > 0 and now - used > days * 864 then
+    redis.call('HSET', tree, 'used_at', stamp(now))
+  end
+end
+
 local function hold(tree, process, fd, content)
   redis.call('HSET', process_record(tree, process) .. ':fds', fd, content)
   redis.call('SADD', content_record(tree, content) .. ':holders', process)

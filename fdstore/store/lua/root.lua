@@ -1,7 +1,7 @@
 -- Opens or creates the root process of a tree.
 -- KEYS  1 tree  2 its process record  3 answer of this operation
--- ARGV  1 answer field  2 process id  3 '1' if it must not exist yet  4 limits (JSON)  5 state
---       6 program  7 bundle digest  8 bundle (JSON, '' for none)  9 first journal record ('' for none)
+-- ARGV  1 answer field  2 process id  3 '1' if it must not exist yet  4 limits (JSON)
+--       5 program  6 bundle digest  7 bundle (JSON), or three times '' for none
 -- ->    ok 'created'|'found' limits | taken | collecting
 local done = answered(KEYS[3], ARGV[1])
 if done then
@@ -15,23 +15,18 @@ if redis.call('EXISTS', process) == 1 then
   if ARGV[3] == '1' then
     return { 'taken' }
   end
+  note_use(tree)
   return { 'ok', 'found', redis.call('HGET', tree, 'limits') }
 end
 
 local now = seconds_now()
 redis.call('HSET', tree, 'created_at', stamp(now), 'used_at', stamp(now), 'bytes', 0, 'fds', 0,
   'processes', 1, 'live', 1, 'limits', ARGV[4])
-redis.call('HSET', process, 'state', ARGV[5], 'attempt', 0, 'losses', 0, 'next_fd', 1, 'next_child', 1,
+redis.call('HSET', process, 'state', 'open', 'attempt', 0, 'losses', 0, 'next_fd', 1, 'next_child', 1,
   'started_at', stamp(now))
 redis.call('ZADD', tree .. ':processes', stamp(now), id)
-if ARGV[6] ~= '' then
-  redis.call('HSET', process, 'program', ARGV[6], 'bundle', ARGV[7])
-  redis.call('HSET', tree .. ':programs', ARGV[7], ARGV[8])
-end
-if ARGV[9] ~= '' then
-  redis.call('RPUSH', process .. ':journal', ARGV[9])
-end
-if ARGV[5] == 'ready' then
-  redis.call('ZADD', tree .. ':leases', stamp(now), id)
+if ARGV[5] ~= '' then
+  redis.call('HSET', process, 'program', ARGV[5], 'bundle', ARGV[6])
+  redis.call('HSET', tree .. ':programs', ARGV[6], ARGV[7])
 end
 return answer(KEYS[3], ARGV[1], { 'ok', 'created', ARGV[4] })

@@ -4,5 +4,5 @@
 if redis.call('EXISTS', KEYS[1]) == 0 then
   return { 'gone' }
 end
-redis.call('HSET', KEYS[1], 'used_at', stamp(seconds_now()))
+note_use(KEYS[1])
 return { 'ok' }

@@ -1,0 +1,182 @@
+"""The agent loop: act on what the model asked, then ask again.
+
+`step` does one of the two and writes it to the journal before anything else happens, so an attempt
+that dies at any point is followed by one that goes on from the last record: finished tool calls are
+not run again, and what a call makes is keyed by the call's id.
+
+A step never waits for other processes. When all that is left of a turn is children that still run,
+it answers `Waiting`; who runs the agent decides whether to wait for them or to give the worker back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from fdstore.agent.briefing import first_messages
+from fdstore.agent.conversation import Assistant, Conversation, Result, Start, decoded, encoded
+from fdstore.agent.model import Model, ModelFailed
+from fdstore.agent.program import Program
+from fdstore.records import ENDED
+from fdstore.store import contents, journal, processes
+from fdstore.store.operation import Operation
+from fdstore.store.views import Namespace
+from fdstore.tools.brief import Birth, Brief, ForkBrief
+from fdstore.tools.storing import storable, taken_references
+from fdstore.tools.tool import Started, ToolResult
+from fdstore.tools.toolbox import Toolbox
+
+FINAL = {"end_turn": 0, "stop_sequence": 0}
+"""Stop reasons that are a good end; any other that ends the conversation is exit code 1."""
+
+RunOperation = Callable[[Operation[Any]], Any]
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """The conversation is over: how, and the agent's last words."""
+
+    state: Literal["exited", "failed"]
+    exit_code: int | None
+    reason: str
+    answer: str
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """Nothing to do before these processes have ended."""
+
+    children: tuple[str, ...]
+
+
+Outcome: TypeAlias = Finished | Waiting | None
+
+
+class Agent:
+    """One attempt at one process: its conversation, its tools, its model."""
+
+    def __init__(
+        self,
+        run: RunOperation,
+        space: Namespace,
+        program: Program,
+        toolbox: Toolbox,
+        model: Model,
+        *,
+        started_at: float,
+        pause: Callable[[float], None],
+    ) -> None:
+        self._run = run
+        self._space = space
+        self._program = program
+        self._toolbox = toolbox
+        self._model = model
+        self._pause = pause
+        left_s = started_at + program.limits.wall_seconds - time.time()
+        self._until_s = time.monotonic() + left_s
+        prefix = toolbox.context.prefix
+        entries = [decoded(record) for record in run(journal.read(prefix, space.id))]
+        self._written = len(entries)
+        self.birth: Birth = entries[0] if isinstance(entries[0], (Brief, ForkBrief)) else Brief(query="")
+        self.conversation = Conversation(entries)
+
+    def step(self) -> Outcome:
+        """Does the next thing. Raises `Fenced` when another attempt runs the process."""
+        if self.conversation.start is None:
+            self._write(self._run(first_messages(self._toolbox, self._program, self.birth)))
+            return None
+        calls = self.conversation.open_calls()
+        if calls:
+            return self._act(calls)
+        turns = self.conversation.turns
+        if turns and turns[-1].stop_reason not in ("tool_use", "pause_turn"):
+            return self._end(turns[-1])
+        return self._over_limit() or self._ask()
+
+    def _ask(self) -> Outcome:
+        start = self.conversation.start
+        try:
+            answer = self._model.ask(
+                model=self._program.model,
+                system=start.system if start else "",
+                messages=self.conversation.messages(),
+                tools=self._toolbox.definitions,
+                parameters=self._program.parameters,
+                until_s=self._until_s,
+                pause=self._pause,
+            )
+        except ModelFailed as error:
+            return Finished("failed", None, str(error), "")
+        # passages are stored before the tools of the same turn run, so that they can use them
+        slot = f"turn{len(self.conversation.turns)}"
+        self._run(taken_references(self._toolbox.context, answer.content, slot))
+        self._write(answer)
+        return None
+
+    def _act(self, calls: list[dict[str, Any]]) -> Outcome:
+        started: dict[str, Started] = {}
+        for call in calls:
+            outcome = self._run(self._toolbox.start(call["name"], call["input"], call["id"]))
+            if isinstance(outcome, Started):
+                started[call["id"]] = outcome
+            else:
+                self._write(_result(call["id"], outcome))
+        live: list[str] = []
+        for call_id, children in started.items():
+            running = [child for child in children.processes if not self._ended(child)]
+            live += running
+            if not running:
+                self._write(_result(call_id, self._run(self._toolbox.finished(children))))
+        return Waiting(tuple(live)) if live else None
+
+    def _ended(self, process: str) -> bool:
+        return self._run(processes.record(self._toolbox.context.prefix, process)).state in ENDED
+
+    def _over_limit(self) -> Finished | None:
+        limits, conversation = self._program.limits, self.conversation
+        last = conversation.turns[-1].text if conversation.turns else ""
+        if len(conversation.turns) >= limits.max_turns:
+            return Finished("failed", None, f"max_turns: {limits.max_turns} answers were given", last)
+        if time.monotonic() >= self._until_s:
+            return Finished("failed", None, f"wall_seconds: {limits.wall_seconds:g} s are over", last)
+        if limits.token_budget is not None and conversation.tokens >= limits.token_budget:
+            return Finished("failed", None, f"token_budget: {limits.token_budget} tokens are used", last)
+        return None
+
+    def _end(self, last: Assistant) -> Finished:
+        exit_code = FINAL.get(last.stop_reason or "", 1)
+        return Finished(
+            "exited", exit_code, "" if exit_code == 0 else f"stop_reason {last.stop_reason}", last.text
+        )
+
+    def _write(self, entry: Start | Assistant | Result) -> None:
+        self._written = self._run(journal.append(self._space, self._written, [encoded(entry)]))
+        self.conversation.add(entry)
+
+    def hand_over(self, end: Finished, *, is_root: bool) -> str:
+        """Ends the process; the id of the parent if it is to be woken, else "". A long answer becomes
+        a descriptor that the parent gets; a process that did well, and is no root, drops its own."""
+        fd = ""
+        limit = self.birth.answer_limit
+        answer = storable(end.answer)
+        if limit is not None and len(answer) > limit:
+            size = self._program.file_descriptor.default_page_size
+            source = f"answer of {self._space.id}"
+            fd = self._run(contents.create(self._space, answer, source, size, call="answer")).fd
+        wake: str = self._run(
+            processes.end(
+                self._space,
+                end.state,
+                exit_code=end.exit_code,
+                reason=end.reason,
+                release=end.state == "exited" and end.exit_code == 0 and not is_root,
+                answer="" if fd else answer,
+                answer_fd=fd,
+            )
+        )
+        return wake
+
+
+def _result(call: str, outcome: ToolResult) -> Result:
+    return Result(call=call, content=storable(outcome.content), is_error=outcome.is_error)

@@ -1,0 +1,121 @@
+"""The conversation of an agent, as its journal holds it, and as the Messages API wants it.
+
+    brief       what the process was told when it was born (or `fork`: whose copy it is)
+    start       the system prompt and the user's message as they were shown
+    assistant   one answer of the model, block by block
+    result      what one tool call came to
+    ...
+
+The journal is append-only and is the truth: a new attempt builds the conversation from it and goes
+on where the last record leaves off. Pure: records in, messages out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from fdstore.tools.brief import Brief, ForkBrief
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start", tag_field="kind"):
+    """What the model was shown first."""
+
+    system: str
+    content: str | list[Any]
+
+
+class Assistant(msgspec.Struct, frozen=True, kw_only=True, tag="assistant", tag_field="kind"):
+    """One answer of the model: its content blocks as JSON, why it stopped, what it cost in tokens."""
+
+    content: list[dict[str, Any]]
+    stop_reason: str | None
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    @property
+    def text(self) -> str:
+        """Its text blocks, joined."""
+        return "".join(block["text"] for block in self.content if block.get("type") == "text")
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        """Its tool calls, in order."""
+        return [block for block in self.content if block.get("type") == "tool_use"]
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True, tag="result", tag_field="kind"):
+    """What the tool call with this id came to, as the model is shown it."""
+
+    call: str
+    content: str
+    is_error: bool = False
+
+
+Entry = Brief | ForkBrief | Start | Assistant | Result
+_decoder = msgspec.json.Decoder(Entry)
+
+
+def decoded(record: bytes) -> Entry:
+    """A journal record."""
+    entry: Entry = _decoder.decode(record)
+    return entry
+
+
+def encoded(entry: Entry) -> str:
+    """A journal record, as JSON."""
+    return msgspec.json.encode(entry).decode("utf-8")
+
+
+class Conversation:
+    """The entries so far, and what they mean for the next step."""
+
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+        self.entries: list[Entry] = list(entries)
+
+    def add(self, entry: Entry) -> None:
+        self.entries.append(entry)
+
+    @property
+    def start(self) -> Start | None:
+        return next((entry for entry in self.entries if isinstance(entry, Start)), None)
+
+    @property
+    def turns(self) -> list[Assistant]:
+        """The model's answers."""
+        return [entry for entry in self.entries if isinstance(entry, Assistant)]
+
+    @property
+    def tokens(self) -> int:
+        """What all answers cost, in tokens."""
+        return sum(turn.input_tokens + turn.output_tokens for turn in self.turns)
+
+    def open_calls(self) -> list[dict[str, Any]]:
+        """The tool calls of the last answer that have no result yet, in order."""
+        if not self.turns or self.turns[-1].stop_reason != "tool_use":
+            return []
+        done = {entry.call for entry in self.entries if isinstance(entry, Result)}
+        return [block for block in self.turns[-1].calls if block["id"] not in done]
+
+    def messages(self) -> list[dict[str, Any]]:
+        """The messages for the next request. The last call's results must all be there."""
+        start = self.start
+        made: list[dict[str, Any]] = [{"role": "user", "content": start.content}] if start else []
+        results = {entry.call: entry for entry in self.entries if isinstance(entry, Result)}
+        for turn in self.turns:
+            if made and made[-1]["role"] == "assistant":
+                # the turn before was paused and sent back as it was; this one goes on from there
+                made[-1] = {"role": "assistant", "content": made[-1]["content"] + turn.content}
+            elif turn.content:
+                made.append({"role": "assistant", "content": turn.content})
+            answered = [results[block["id"]] for block in turn.calls if block["id"] in results]
+            if answered:
+                made.append({"role": "user", "content": [_block(result) for result in answered]})
+        return made
+
+
+def _block(result: Result) -> dict[str, Any]:
+    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": result.call, "content": result.content}
+    return {**block, "is_error": True} if result.is_error else block

@@ -1,0 +1,46 @@
+"""Launching a root agent: its process, its preloaded files, its query; then anybody may run it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from fdstore.agent.program import Bundle
+from fdstore.client import Process, Store
+from fdstore.errors import InvalidArgument
+from fdstore.store import processes
+from fdstore.tools.brief import Brief, encoded
+
+
+def launch_root(
+    store: Store, bundle: Bundle, query: str | Sequence[Any] | None, name: str | None = None
+) -> Process:
+    """A new root process of the bundle's root program, ready to be run.
+
+    The program's preload files are read here and travel as descriptors. `query` defaults to the
+    program's own prompt. Raises `InvalidArgument` (no query, a bad or taken name), `TargetMissing`.
+    """
+    program = bundle.programs[bundle.root]
+    asked = query if query else program.user
+    if not asked:
+        raise InvalidArgument("query", "say what the agent is to do: -p TEXT, -f FILE, or [prompt] user")
+    held = processes.Program(bundle.root, bundle.digest(), bundle.to_json())
+    space = store.run(
+        processes.open_root(
+            store.prefix,
+            processes.fresh_name(program.name) if name is None else name,
+            program.tree_limits,
+            fresh=True,
+            program=held,
+        )
+    )
+    root = Process(store, space)
+    page_size = program.file_descriptor.default_page_size
+    preload = [
+        root.ingest(path, os.path.basename(path), page_size, "backslashreplace").fd
+        for path in program.preload
+    ]
+    brief = Brief(query=asked if isinstance(asked, str) else list(asked), preload=preload)
+    store.run(processes.launch(space, encoded(brief)))
+    return root

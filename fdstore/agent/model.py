@@ -1,0 +1,134 @@
+"""The model: one request to the Messages API, streamed, repeated when its failure may pass.
+
+Always streamed, because the SDK refuses long answers otherwise. A stream that is cut raises an
+error of the HTTP library, not of the SDK, so both are caught. Overload, rate limits and lost
+connections are tried again with growing pauses (or those the server asks for) until the agent's time
+is over; anything else is the agent's end, in words that say what to do.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+import anthropic
+import httpx2
+
+from fdstore.agent.conversation import Assistant
+
+FIRST_PAUSE_S = 0.5
+LONGEST_PAUSE_S = 30.0
+RETRIED_STATUS = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+RETRIED_TYPES = frozenset({"overloaded_error", "rate_limit_error", "api_error", "timeout_error"})
+
+
+class ModelFailed(Exception):
+    """The model cannot be had; the text says why. Not repeated."""
+
+
+class Model:
+    """A client of the Messages API. `$ANTHROPIC_API_KEY` and `$ANTHROPIC_BASE_URL` hold, as in the SDK.
+
+    Safe to share between threads.
+    """
+
+    def __init__(self, *, api_key: str | None = None, base_url: str | None = None) -> None:
+        try:
+            self._client = anthropic.Anthropic(api_key=api_key, base_url=base_url, max_retries=0)
+        except anthropic.AnthropicError as error:
+            raise ModelFailed(str(error)) from error
+
+    def close(self) -> None:
+        self._client.close()
+
+    def ask(
+        self,
+        *,
+        model: str,
+        system: str,
+        messages: list[dict[str, Any]],
+        tools: list[dict[str, Any]],
+        parameters: dict[str, Any],
+        until_s: float,
+        pause: Callable[[float], None],
+    ) -> Assistant:
+        """One answer. Tries again until `until_s` (of `time.monotonic`); `pause` waits between tries
+        and may raise to give up.
+
+        Raises `ModelFailed`.
+        """
+        more = {name: value for name, value in parameters.items() if name != "max_tokens"}
+        request: dict[str, Any] = {
+            "model": model,
+            "max_tokens": parameters.get("max_tokens", 8192),
+            "messages": messages,
+            "extra_body": more,
+        }
+        if system:
+            request["system"] = system
+        if tools:
+            request["tools"] = tools
+        wait_s = FIRST_PAUSE_S
+        while True:
+            try:
+                with self._client.messages.stream(**request) as stream:
+                    return _answer(stream.get_final_message())
+            except (anthropic.AnthropicError, httpx2.HTTPError) as error:
+                if not _may_pass(error):
+                    raise ModelFailed(_reason(error)) from error
+                asked_s = _asked_pause_s(error)
+                now_s = time.monotonic()
+                chosen_s = asked_s if asked_s is not None else wait_s * random.uniform(0.75, 1.25)
+                if now_s + chosen_s >= until_s:
+                    raise ModelFailed(f"{_reason(error)}; the agent's time was over") from error
+            pause(chosen_s)
+            wait_s = min(wait_s * 2, LONGEST_PAUSE_S)
+
+
+def _answer(message: Any) -> Assistant:
+    blocks = json.loads(message.to_json(indent=None))["content"]
+    usage = message.usage
+    return Assistant(
+        content=[{name: value for name, value in block.items() if value is not None} for block in blocks],
+        stop_reason=message.stop_reason,
+        input_tokens=usage.input_tokens or 0,
+        output_tokens=usage.output_tokens or 0,
+    )
+
+
+def _may_pass(error: Exception) -> bool:
+    if isinstance(error, anthropic.APIStatusError):
+        said = error.response.headers.get("x-should-retry")
+        if said in ("true", "false"):
+            return said == "true"
+        return error.status_code in RETRIED_STATUS or _type_of(error) in RETRIED_TYPES
+    if isinstance(error, anthropic.APIError) and _type_of(error) in RETRIED_TYPES:
+        return True
+    return isinstance(error, (anthropic.APIConnectionError, httpx2.TransportError))
+
+
+def _type_of(error: anthropic.APIError) -> str | None:
+    body = error.body
+    inner = body.get("error", body) if isinstance(body, dict) else None
+    return inner.get("type") if isinstance(inner, dict) else None
+
+
+def _asked_pause_s(error: Exception) -> float | None:
+    headers = error.response.headers if isinstance(error, anthropic.APIStatusError) else {}
+    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            return min(max(float(headers[name]) * scale, 0.0), 300.0)
+        except (KeyError, ValueError):
+            continue
+    return None
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, anthropic.APIStatusError):
+        return f"the model answered {error.status_code}: {error.message}"[:500]
+    if isinstance(error, (anthropic.APIConnectionError, httpx2.TransportError)):
+        return f"the model could not be reached: {error.__cause__ or error}"[:500]
+    return f"the model could not be asked: {error}"[:500]

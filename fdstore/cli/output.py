@@ -1,0 +1,125 @@
+"""Where everything printed goes through: text for people, JSON for programs, content as it is.
+
+Content on a pipe or in a file is exact to the byte. On a terminal its control characters are shown
+escaped, because stored text comes from anywhere and a terminal obeys it. JSON is always UTF-8.
+Notes beside the data go to stderr, and only if somebody watches.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from fdstore.errors import FDStoreError, WriteFailed
+from fdstore.text.layout import visible
+
+
+class OutputFailed(WriteFailed):
+    """Standard output took no more."""
+
+    def __str__(self) -> str:
+        return f"{self.what} took no more: {self.problem}; what came before may be there"
+
+
+def on_terminal() -> bool:
+    """Whether a person reads standard output."""
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+def watched() -> bool:
+    """Whether a person reads standard error."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def line(text: str = "") -> None:
+    """Prints a line, or several, for people."""
+    _write(f"{text}\n".encode(_encoding(), "backslashreplace"))
+
+
+def document(record: object) -> None:
+    """Prints a record, or a dict of records, as JSON on one line."""
+    import msgspec
+
+    _write(msgspec.json.encode(record) + b"\n")
+
+
+def content(data: bytes, *, raw: bool = False) -> None:
+    """Prints stored text, whole characters of UTF-8."""
+    if on_terminal() and not raw:
+        data = visible(data.decode("utf-8")).encode(_encoding(), "backslashreplace")
+    _write(data)
+
+
+def note(text: str) -> None:
+    """Tells a person at the terminal something that is not the data."""
+    if watched():
+        click.echo(visible(text), err=True)
+
+
+def report(error: FDStoreError, *, as_json: bool) -> None:
+    """Says what went wrong, on stderr."""
+    _drop_unwritable()
+    if as_json:
+        import msgspec
+
+        said = {"error": {"type": error.type, "message": str(error)}}
+        click.echo(msgspec.json.encode(said).decode("utf-8"), err=True)
+        return
+    click.echo(f"fdstore: {error.type}: {visible(str(error))}", err=True)
+    for hint in getattr(error, "__notes__", ()):
+        click.echo(f"  {hint}", err=True)
+
+
+def finish() -> None:
+    """Sends off what is still buffered, while a failure can still be told."""
+    if sys.stdout is not None:
+        _write(b"")
+        _flush()
+
+
+def abandon() -> None:
+    """Gives up standard output: nothing more is written to it, not by the interpreter's end either."""
+    if sys.stdout is not None:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def _encoding() -> str:
+    return "utf-8" if sys.stdout is None else sys.stdout.encoding
+
+
+def _write(data: bytes) -> None:
+    if sys.stdout is None:
+        raise OutputFailed("standard output", "it is closed")
+    try:
+        sys.stdout.buffer.write(data)
+        if on_terminal():
+            sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _failed(error) from error
+
+
+def _flush() -> None:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _failed(error) from error
+
+
+def _failed(error: OSError) -> OutputFailed:
+    return OutputFailed("standard output", (error.strerror or type(error).__name__).lower())
+
+
+def _drop_unwritable() -> None:
+    """Before an error is told: what was printed so far comes first, or is given up if it cannot be."""
+    try:
+        finish()
+    except (OSError, OutputFailed):
+        abandon()

@@ -1,0 +1,62 @@
+"""A line on stderr that says how far a long transfer is, while somebody watches, and then goes away."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from fdstore.cli import output
+from fdstore.cli.tables import size
+
+LARGE_BYTES = 4_000_000
+"""A transfer that is known to be smaller is over before a line could be read."""
+
+PAUSE_S = 0.1
+BAR_COLUMNS = 24
+ERASE = "\r\x1b[K"
+
+
+@contextmanager
+def progress(label: str, total_bytes: int | None) -> Iterator[Callable[[int], None] | None]:
+    """What to tell the bytes moved so far; None when nobody watches or it is small. `total_bytes` is
+    None where it cannot be known."""
+    if not output.watched() or (total_bytes is not None and total_bytes < LARGE_BYTES):
+        yield None
+        return
+    began = shown = time.monotonic()
+
+    def tell(done: int) -> None:
+        nonlocal shown
+        now = time.monotonic()
+        if now - shown < PAUSE_S:
+            return
+        shown = now
+        _draw(f"{label}  {reached(done, total_bytes, now - began)}")
+
+    try:
+        yield tell
+    finally:
+        _draw("")
+
+
+def reached(done: int, total: int | None, seconds: float) -> str:
+    """How far it is.
+
+    >>> reached(500_000, 1_000_000, 2.0)
+    '[############............]  50%  500.0 kB of 1.0 MB  250.0 kB/s'
+    >>> reached(500_000, None, 2.0)
+    '500.0 kB  250.0 kB/s'
+    """
+    speed = f"{size(int(done / max(seconds, 0.001)))}/s"
+    if not total:
+        return f"{size(done)}  {speed}"
+    part = min(1.0, done / total)
+    bar = "#" * int(part * BAR_COLUMNS)
+    return f"[{bar:.<{BAR_COLUMNS}}] {int(part * 100):3}%  {size(done)} of {size(total)}  {speed}"
+
+
+def _draw(text: str) -> None:
+    sys.stderr.write(ERASE + text)
+    sys.stderr.flush()

@@ -1,0 +1,117 @@
+"""What every verb has in common: the options --url, --prefix and --json, and the way to the store.
+
+    @verb
+    @click.argument("process", metavar="PROC")
+    def ls(session: Session, process: str) -> None:
+        with session.process(process) as opened: ...
+
+The library is imported when a store is opened, not before: help and usage errors need none of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from fdstore.client import Process, Store
+    from fdstore.store.server import EmbeddedServer
+
+Body = TypeVar("Body", bound=Callable[..., None])
+
+
+@dataclass
+class Session:
+    """One call of the command: what its common options say."""
+
+    url: str | None = None
+    prefix: str | None = None
+    as_json: bool = False
+
+    @property
+    def chosen_url(self) -> str | None:
+        """The store somebody named; None for the embedded server."""
+        from fdstore import settings
+
+        return self.url or settings.read().url
+
+    @contextmanager
+    def store(self, url: str | None = None) -> Iterator[Store]:
+        """The store, connected; the embedded server is started if it is needed and not up."""
+        from fdstore.client import connect
+
+        with connect(url or self.url, self.prefix) as store:
+            yield store
+
+    @contextmanager
+    def process(self, name: str) -> Iterator[Process]:
+        """A process that exists: looking at `tirage` must not make it. Raises `NotFound`."""
+        from fdstore.client import Process
+        from fdstore.store.processes import open_child
+
+        with self.store() as store:
+            yield Process(store, store.run(open_child(store.prefix, name)))
+
+    @contextmanager
+    def process_or_new(self, name: str) -> Iterator[Process]:
+        """A process; a root is made if there is none. Raises `NotFound` (a child)."""
+        with self.store() as store:
+            yield store.process(name)
+
+    def embedded_server(self) -> EmbeddedServer:
+        """The embedded server of this user, running or not."""
+        from fdstore import settings
+        from fdstore.store.server import EmbeddedServer
+
+        return EmbeddedServer(settings.read().data_dir)
+
+
+def _sets(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    def note(context: click.Context, _: click.Parameter, value: Any) -> None:
+        setattr(context.ensure_object(Session), name, value)
+
+    return note
+
+
+def common(body: Body) -> Body:
+    """Adds the common options; what they say is in the `Session`."""
+    options = (
+        click.option(
+            "--url",
+            metavar="URL",
+            expose_value=False,
+            callback=_sets("url"),
+            help="Redis to use: redis://, rediss://, unix:// [env: FDSTORE_URL; else the embedded server]",
+        ),
+        click.option(
+            "--prefix",
+            metavar="NAME",
+            expose_value=False,
+            callback=_sets("prefix"),
+            help="What all keys begin with [env: FDSTORE_PREFIX; else fdstore]",
+        ),
+        click.option(
+            "--json",
+            is_flag=True,
+            expose_value=False,
+            callback=_sets("as_json"),
+            help="Print JSON: one document, or one on each line of a list.",
+        ),
+    )
+    for option in reversed(options):
+        body = option(body)
+    return body
+
+
+def verb(body: Callable[..., None]) -> click.Command:
+    """Makes a verb of a function whose first parameter is the `Session`."""
+    return click.command()(common(click.make_pass_decorator(Session, ensure=True)(body)))
+
+
+raw_option = click.option(
+    "--raw", is_flag=True, help="Print control characters as they are, on a terminal too."
+)

@@ -1,0 +1,161 @@
+"""How people read numbers, times and tables: pure functions from values to aligned text.
+
+Width is what a terminal shows: East Asian characters take two columns, combining ones none. Cells
+come from anywhere, so control characters in them are shown escaped.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from fdstore.text.layout import visible
+
+GAP = "  "
+MIN_CUT = 8
+"""No column is cut to less than this many columns."""
+
+MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
+RELATIVE_FOR_S = 60 * DAY_S
+"""Times further away than this are shown as dates."""
+
+
+def size(count: int) -> str:
+    """A number of bytes, readable.
+
+    >>> size(999), size(12_345_678), size(999_999)
+    ('999 B', '12.3 MB', '1.0 MB')
+    """
+    if count < 1000:
+        return f"{count} B"
+    value = float(count)
+    for unit in ("kB", "MB", "GB", "TB"):
+        value /= 1000
+        if value < 999.95:
+            break
+    return f"{value:.1f} {unit}"
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """A number and its noun.
+
+    >>> counted(1, "line"), counted(2, "process", "processes")
+    ('1 line', '2 processes')
+    """
+    return f"{count} {noun if count == 1 else plural or noun + 's'}"
+
+
+def duration(seconds: float) -> str:
+    """A length of time, to its largest unit.
+
+    >>> duration(0.4), duration(90), duration(200_000)
+    ('0 s', '1 min', '2 d')
+    """
+    if seconds < MINUTE_S:
+        return f"{max(0, int(seconds))} s"
+    for unit_s, name, limit_s in ((MINUTE_S, "min", HOUR_S), (HOUR_S, "h", DAY_S)):
+        if seconds < limit_s:
+            return f"{int(seconds / unit_s)} {name}"
+    return f"{int(seconds / DAY_S)} d"
+
+
+def moment(at_s: float) -> str:
+    """A time in UTC, ISO 8601.
+
+    >>> moment(0)
+    '1970-01-01T00:00:00Z'
+    """
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def ago(at_s: float, now_s: float) -> str:
+    """How long ago, or the date when that is long.
+
+    >>> ago(100, 280), ago(100, 100)
+    ('3 min ago', 'now')
+    """
+    passed = now_s - at_s
+    if passed >= RELATIVE_FOR_S:
+        return moment(at_s)
+    return f"{duration(passed)} ago" if passed >= 1 else "now"
+
+
+def width(text: str) -> int:
+    """How many columns of a terminal `text` takes.
+
+    >>> width("abc"), width("日本"), width("e\\u0301")
+    (3, 4, 1)
+    """
+    if text.isascii():
+        return len(text)
+    return sum(map(_char_width, text))
+
+
+def _char_width(char: str) -> int:
+    if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def shortened(text: str, columns: int) -> str:
+    """`text` if it fits into `columns`, else its beginning and "...".
+
+    >>> shortened("abcdefgh", 6), shortened("abc", 6)
+    ('abc...', 'abc')
+    """
+    if width(text) <= columns:
+        return text
+    kept, room = "", columns - 3
+    for char in text:
+        room -= _char_width(char)
+        if room < 0:
+            break
+        kept += char
+    return f"{kept}..."
+
+
+def table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    right: Sequence[str] = (),
+    cut: str = "",
+    columns: int | None = None,
+) -> str:
+    """Rows below their header, in aligned columns: those named in `right` to the right, and the one
+    named in `cut` shortened where a line would be longer than `columns`.
+
+    >>> print(table(["FD", "CHARS"], [["fd:1", "7"], ["fd:12", "120"]], right=["CHARS"]))
+    FD     CHARS
+    fd:1       7
+    fd:12    120
+    """
+    cells = [list(header), *([visible(cell, keep="") for cell in row] for row in rows)]
+    widths = [max(width(row[i]) for row in cells) for i in range(len(header))]
+    if columns is not None and cut in header:
+        i = list(header).index(cut)
+        over = sum(widths) + len(GAP) * (len(widths) - 1) - columns
+        if over > 0:
+            widths[i] = max(MIN_CUT, width(header[i]), widths[i] - over)
+            for row in cells:
+                row[i] = shortened(row[i], widths[i])
+    lines = []
+    for row in cells:
+        aligned = []
+        for name, cell, wanted in zip(header, row, widths, strict=True):
+            fill = " " * (wanted - width(cell))
+            aligned.append(fill + cell if name in right else cell + fill)
+        lines.append(GAP.join(aligned).rstrip())
+    return "\n".join(lines)
+
+
+def facts(pairs: Sequence[tuple[str, str]]) -> str:
+    """Names and what they are, one on each line.
+
+    >>> print(facts([("fd", "fd:1"), ("source", "text")]))
+    fd      fd:1
+    source  text
+    """
+    longest = max((width(name) for name, _ in pairs), default=0)
+    return "\n".join(f"{name:<{longest}}{GAP}{visible(value, keep='')}" for name, value in pairs)

@@ -1,0 +1,121 @@
+"""Leases: who runs a process now, and what becomes of one whose worker is gone.
+
+Running a process means holding its lease. Each claim is a new attempt; every write carries its number,
+and the scripts refuse an older one, so a worker that was believed dead and comes back writes nothing.
+
+`leases` of a tree says for each process when somebody must look at it: when its lease runs out, or,
+for one that is ready, when its wake-up must have been lost.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from fdstore.store.keys import ProcessKeys, TreeKeys, process_keys
+from fdstore.store.operation import Batch, Operation
+from fdstore.store.scripts import outcome, script, text
+from fdstore.store.views import Namespace
+
+LEASE_S = 10.0
+RENEW_EVERY_S = 3.0
+SWEEP_EVERY_S = 3.0
+WAKE_AGAIN_S = 10.0
+"""How long a ready process may wait for a worker before its wake-up is sent again."""
+
+MAX_LOSSES = 3
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """A process taken to be run: the attempt, its program's name and the bundle (JSON) it is in."""
+
+    attempt: int
+    program: str
+    bundle: str
+    parent: str
+
+
+def claim(keys: ProcessKeys, worker: str) -> Operation[Claim | None]:
+    """Takes a ready process; None when it is not ready. Raises `NotFound`."""
+    [reply] = yield [script("claim")((keys.tree.record, keys.record), keys.process, worker, LEASE_S)]
+    if reply[0] == b"no":
+        return None
+    attempt, program, bundle, parent = outcome(reply, keys.process)
+    return Claim(int(attempt), text(program), text(bundle), text(parent))
+
+
+def renew(space: Namespace) -> Operation[None]:
+    """Keeps the lease. Raises `Fenced`, `NotFound`."""
+    keys = space.keys
+    [reply] = yield [script("renew")((keys.tree.record, keys.record), keys.process, space.attempt, LEASE_S)]
+    outcome(reply, keys.process)
+
+
+def rest(space: Namespace, children: list[str]) -> Operation[bool]:
+    """Gives the worker back until these children have ended; False when they have already.
+    Raises `Fenced`, `NotFound`."""
+    keys = space.keys
+    [reply] = yield [script("wait")((keys.tree.record, keys.record), space.id, space.attempt, *children)]
+    return text(outcome(reply, space.id)[0]) == "waiting"
+
+
+class Lapsed(msgspec.Struct, frozen=True):
+    """What a look at a process decided: `wake` it, it is `poison` under `attempt`, or nothing."""
+
+    decision: str
+    attempt: int | None = None
+
+
+def look_after(keys: ProcessKeys, max_losses: int = MAX_LOSSES) -> Operation[Lapsed]:
+    """Decides about a process that is due: its lease ran out, or its wake-up may be lost."""
+    return (yield from _lapse(keys, max_losses, "0", ""))
+
+
+def give_back(space: Namespace) -> Operation[Lapsed]:
+    """Makes a running process ready for another worker. No loss: its worker stops in good order."""
+    return (yield from _lapse(space.keys, MAX_LOSSES, "1", space.attempt))
+
+
+def _lapse(keys: ProcessKeys, max_losses: int, back: str, attempt: str) -> Operation[Lapsed]:
+    arguments = (keys.process, max_losses, WAKE_AGAIN_S, back, attempt)
+    [reply] = yield [script("lapse")((keys.tree.record, keys.record), *arguments)]
+    decision, *of = map(text, outcome(reply, keys.process))
+    return Lapsed(decision, int(of[0]) if of else None)
+
+
+def due(prefix: str, trees: list[str], now_s: float) -> Operation[list[ProcessKeys]]:
+    """The processes of these trees that somebody must look at. One round trip."""
+    if not trees:
+        return []
+    requests: Batch = [
+        ("ZRANGEBYSCORE", TreeKeys(prefix, tree).leases, "-inf", f"{now_s:.3f}") for tree in trees
+    ]
+    replies = yield requests
+    return [process_keys(prefix, text(process)) for reply in replies for process in reply]
+
+
+def workers_key(prefix: str) -> str:
+    return f"{prefix}:workers"
+
+
+def alive(prefix: str, worker: str, until_s: float, now_s: float) -> Operation[None]:
+    """Says that a worker lives, and forgets those that said so too long ago."""
+    key = workers_key(prefix)
+    yield [("ZADD", key, f"{until_s:.3f}", worker), ("ZREMRANGEBYSCORE", key, "-inf", f"{now_s - 60:.3f}")]
+
+
+def gone(prefix: str, worker: str) -> Operation[None]:
+    """Forgets a worker that stops."""
+    yield [("ZREM", workers_key(prefix), worker)]
+
+
+def workers(prefix: str, now_s: float) -> Operation[list[str]]:
+    """The workers that live."""
+    [found] = yield [("ZRANGEBYSCORE", workers_key(prefix), f"{now_s:.3f}", "+inf")]
+    return [text(worker) for worker in found]
+
+
+def take_sweep(prefix: str, worker: str, seconds: float) -> Operation[bool]:
+    """Whether this worker is the one that sweeps now: one does, for `seconds`."""
+    key = f"{prefix}:sweeper"
+    taken, holder = yield [("SET", key, worker, "NX", "PX", int(seconds * 1000)), ("GET", key)]
+    return taken is not None or holder == worker.encode()

@@ -1,0 +1,17 @@
+-- Hands an open process to whoever runs processes: writes its brief and makes it ready.
+-- KEYS  1 tree  2 process
+-- ARGV  1 process id  2 brief (JSON)  3 seconds until the sweep wakes it
+-- ->    ok | gone | fenced why
+local refused = refusal(KEYS[2], '')
+if refused then
+  return refused
+end
+local journal = KEYS[2] .. ':journal'
+if redis.call('HGET', KEYS[2], 'state') == 'open' then
+  redis.call('RPUSH', journal, ARGV[2])
+  redis.call('HSET', KEYS[2], 'state', 'ready')
+  redis.call('ZADD', KEYS[1] .. ':leases', stamp(seconds_now() + ARGV[3]), ARGV[1])
+elseif redis.call('LINDEX', journal, 0) ~= ARGV[2] then
+  return { 'fenced', 'it was launched before' }
+end
+return { 'ok' }

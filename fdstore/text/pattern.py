@@ -1,0 +1,158 @@
+r"""A pattern that finds lines: RE2 syntax, and so a time linear in the text whatever the pattern.
+
+A pattern is asked about lines, and yet scanning a text line by line in Python is thirty times slower
+than scanning a block of it whole. So blocks are scanned whole wherever that gives the same answer:
+
+    (?m)(?:PATTERN)                          finds the next matching line; `^` and `$` see line borders
+    (?m)(?:PATTERN).*$\C                     eats up to the line's LF: each match is a matching line
+    ...(?:^.*(?:PATTERN).*$\C)*              and the matching lines that follow it: for dense matches
+
+RE2's `never_nl` takes LF out of everything that the pattern could match, so a match stays in its
+line; `\C`, one byte of any kind, is the one way to step over the LF. A pattern that can tell a line
+from a block (`\A`, `\z`, `(?-m)`), or that cannot be put between brackets (`\Q`), goes line by line.
+
+`\d`, `\w`, `\s` and `\b` know ASCII only; `\pN`, `\pL` know Unicode, and so does `ignore_case`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import re2
+
+from fdstore.errors import InvalidArgument, quoted
+from fdstore.text.paging import encode
+
+MAX_PATTERN_CHARS = 1000
+
+MAX_MEMORY = 4 << 20
+"""Bytes of one compiled form. A pattern that needs more is refused; its automaton starts afresh
+when it outgrows this while it runs."""
+
+DENSE = 0.5
+"""The share of matching lines from which it pays to look for runs of them."""
+
+Data = bytes | bytearray
+
+_NEEDS_BARE_LINES = re.compile(r"\\[AzCQ]|\(\?[a-zA-Z]*-")
+_LITERAL = re.compile(r"[\w \-,;:=/<>\"'!@#%&~`]+")
+_REASON_CHARS = 200
+
+
+class Found(NamedTuple):
+    """A matching line: offsets of its first byte, of its LF, and of the first match in it."""
+
+    line_start: int
+    line_end: int
+    start: int
+    end: int
+
+
+class Pattern:
+    """A compiled pattern. Raises `InvalidArgument` with RE2's reason for one that cannot be used.
+
+    >>> Pattern(r"b+$").next(b"ab b\\nbbc\\nabb\\n", 5, 13)
+    Found(line_start=9, line_end=12, start=10, end=12)
+    """
+
+    def __init__(self, pattern: str, *, ignore_case: bool = False) -> None:
+        self._bare = _compiled(checked(pattern), ignore_case)
+        self._first = self._each = self._runs = self._literal = None
+        self._dense = False
+        if _NEEDS_BARE_LINES.search(pattern):
+            return
+        rest = r".*$\C"
+        each = rf"(?m)(?:{pattern}){rest}"
+        try:
+            self._first = _compiled(rf"(?m)(?:{pattern})", ignore_case)
+            self._each = self._runs = _compiled(each, ignore_case)
+            self._runs = _compiled(rf"{each}(?:^.*(?:{pattern}){rest})*", ignore_case)
+        except InvalidArgument:
+            # it passes alone and is too large twice over: what was compiled does the work
+            pass
+        if not ignore_case and _LITERAL.fullmatch(pattern):
+            # for a plain text the standard library has no backtracking to do and is faster still
+            self._literal = re.compile(encode(re.escape(pattern)) + rb"[^\n]*\n")
+
+    def next(self, data: Data, start: int, end: int) -> Found | None:
+        """The first matching line of `data[start:end]`, which is whole lines, each with its LF."""
+        if self._first is None:
+            return self._next_bare(data, start, end)
+        match = self._first.search(data, start, end - 1)
+        if match is None:
+            return None
+        first, last = match.span()
+        return Found(max(data.rfind(b"\n", start, first) + 1, start), data.find(b"\n", first), first, last)
+
+    def _next_bare(self, data: Data, start: int, end: int) -> Found | None:
+        view = memoryview(data)
+        while start < end:
+            line_end = data.find(b"\n", start)
+            match = self._bare.search(view[start:line_end])
+            if match is not None:
+                first, last = match.span()
+                return Found(start, line_end, start + first, start + last)
+            start = line_end + 1
+        return None
+
+    def count(self, data: Data, start: int, end: int) -> int:
+        """How many lines of `data[start:end]`, which is whole lines, match."""
+        if self._literal is not None:
+            return sum(1 for _ in self._literal.finditer(data, start, end))
+        if self._each is None:
+            return self._count_singly(data, start, end)
+        if self._dense and self._runs is not None:
+            found = sum(data.count(b"\n", *match.span()) for match in self._runs.finditer(data, start, end))
+        else:
+            found = sum(1 for _ in self._each.finditer(data, start, end))
+        # texts change slowly: what this block was like is what the next one will be like
+        self._dense = found > DENSE * data.count(b"\n", start, end)
+        return found
+
+    def _count_singly(self, data: Data, start: int, end: int) -> int:
+        found = 0
+        while start < end and (line := self.next(data, start, end)):
+            found += 1
+            start = line.line_end + 1
+        return found
+
+
+def checked(pattern: object) -> str:
+    """A pattern of usable size. Raises `InvalidArgument`."""
+    if not isinstance(pattern, str):
+        raise InvalidArgument("pattern", f"a text is needed, not {quoted(pattern)}")
+    if not 1 <= len(pattern) <= MAX_PATTERN_CHARS:
+        raise InvalidArgument(
+            "pattern", f"it has {len(pattern)} characters; 1-{MAX_PATTERN_CHARS} are allowed"
+        )
+    if "\n" in pattern:
+        raise InvalidArgument("pattern", "it holds a line break, and no line does; search for one line")
+    encode(pattern)
+    return pattern
+
+
+def _compiled(pattern: str, ignore_case: bool) -> Any:
+    options = re2.Options()
+    options.never_nl = True
+    options.never_capture = True  # groups cost a second, slower pass over each match
+    options.case_sensitive = not ignore_case
+    options.max_mem = MAX_MEMORY
+    options.log_errors = False
+    # re2.compile keeps the last 128 patterns, with all their memory, for the life of the process
+    uncached = re2.Filter()
+    try:
+        uncached.Add(pattern, options)
+    except re2.error:
+        # which does not say why; this does, and keeps nothing that fails
+        try:
+            return re2.compile(pattern, options)
+        except re2.error as error:
+            raise InvalidArgument("pattern", f"it is no RE2 expression: {_reason(error)}") from error
+    return uncached.re(0)
+
+
+def _reason(error: Exception) -> str:
+    said = error.args[0] if error.args else b""
+    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+    return quoted(text, _REASON_CHARS)[1:-1]

@@ -1,0 +1,135 @@
+"""Searching a text of any size while it streams by: which lines match.
+
+    bytes -> Scan -> whole lines, in blocks -> Pattern
+               |
+               +-> LineReaders, told in order of the lines passed over and of the lines hit
+                     hits.HitCollector    the first hits, for a SearchResult: bounded
+                     grep.GrepPrinter     every hit, exactly, as `grep -n` prints it: handed on at once
+
+`Scan` holds the line that is not complete yet and nothing else; a text that is one line of 100 MB is
+held whole, because RE2 must see a line to judge it. It counts to the end, also when no reader wants
+more: then blocks are only counted, which is several times faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+from fdstore.errors import InvalidArgument
+from fdstore.text.pattern import Data, Found, Pattern
+
+MAX_CONTEXT = 100
+MAX_MATCHES = 10_000
+
+BLOCK_BYTES = 1_000_000
+"""How much `Scan.feed` is best given at once."""
+
+
+class LineReader(Protocol):
+    """Who is told what a scan finds. `data` may be read during the call only."""
+
+    @property
+    def full(self) -> bool:
+        """Whether nothing more is wanted."""
+
+    def passed(self, data: Data, start: int, end: int, line: int) -> None:
+        """`data[start:end]` is whole lines, the first of them number `line`, and none matches."""
+
+    def hit(self, data: Data, found: Found, line: int) -> None:
+        """Line number `line` matches."""
+
+
+class Scan:
+    """Finds the lines that match in a text that is fed to it piece by piece, in any pieces. Lines are
+    numbered from `first_line`, which may be set before the first is fed.
+
+    >>> scan = Scan(Pattern("o"), [])
+    >>> for piece in (b"one\\ntw", b"o\\nsix"):
+    ...     scan.feed(piece)
+    >>> scan.finish()
+    >>> scan.matches, scan.lines
+    (2, 3)
+    """
+
+    def __init__(self, pattern: Pattern, readers: Sequence[LineReader]) -> None:
+        self.matches = 0
+        self.lines = 0
+        self.first_line = 1
+        self._pattern = pattern
+        self._readers = readers
+        self._pending = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        """Takes the next bytes."""
+        start = 0
+        if self._pending:
+            start = data.find(b"\n") + 1
+            self._pending += data[: start or None]
+            if not start:
+                return
+            line, self._pending = self._pending, bytearray()
+            self._search(line, 0, len(line))
+        end = data.rfind(b"\n") + 1
+        if end > start:
+            self._search(data, start, end)
+        self._pending += data[max(start, end) :]
+
+    def finish(self) -> None:
+        """Takes the end of the text: a last line without LF is complete now."""
+        if self._pending:
+            self._pending += b"\n"
+            line, self._pending = self._pending, bytearray()
+            self._search(line, 0, len(line))
+
+    def _search(self, data: Data, start: int, end: int) -> None:
+        while start < end and not all(reader.full for reader in self._readers):
+            found = self._pattern.next(data, start, end)
+            here = found.line_start if found else end
+            if here > start:
+                for reader in self._readers:
+                    reader.passed(data, start, here, self.first_line + self.lines)
+                self.lines += data.count(b"\n", start, here)
+            if found is None:
+                return
+            for reader in self._readers:
+                reader.hit(data, found, self.first_line + self.lines)
+            self.matches += 1
+            self.lines += 1
+            start = found.line_end + 1
+        if start < end:
+            self.matches += self._pattern.count(data, start, end)
+            self.lines += data.count(b"\n", start, end)
+
+
+def near(
+    data: Data, start: int, end: int, line: int, wanted: Callable[[], bool], context: int
+) -> Iterator[tuple[int, int, int]]:
+    """Of whole lines that hold no hit, those near one: from the first on while `wanted`, for the hit
+    before, and the last `context`, for the hit that may follow. Yields where a line begins, where
+    its LF is, and its number."""
+    while start < end and wanted():
+        line_end = data.find(b"\n", start)
+        yield start, line_end, line
+        start, line = line_end + 1, line + 1
+    first = end
+    for _ in range(context):
+        if first <= start:
+            break
+        first = max(data.rfind(b"\n", start, first - 1) + 1, start)
+    line += data.count(b"\n", start, first)
+    while first < end:
+        line_end = data.find(b"\n", first)
+        yield first, line_end, line
+        first, line = line_end + 1, line + 1
+
+
+def search_limits(context: object, max_matches: object) -> tuple[int, int]:
+    """`context` and `max_matches`, checked. Raises `InvalidArgument`."""
+    return _between("context", context, 0, MAX_CONTEXT), _between("max_matches", max_matches, 1, MAX_MATCHES)
+
+
+def _between(name: str, value: object, least: int, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InvalidArgument(name, f"a whole number from {least} to {most} is needed")
+    return value

@@ -1,0 +1,41 @@
+"""What a process is told when it is born: the first record of its journal.
+
+Everything a worker needs to begin is here and in the program: the record in Redis is the truth, and
+the message that wakes the worker carries an id.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Brief(msgspec.Struct, frozen=True, kw_only=True, tag="brief", tag_field="kind"):
+    """`query` is the user's text or blocks; `preload` the ids of shared descriptors, in order; an
+    answer longer than `answer_limit` characters is handed over as a descriptor (None: never)."""
+
+    query: str | list[Any]
+    preload: list[str] = []
+    answer_limit: int | None = None
+
+
+class ForkBrief(msgspec.Struct, frozen=True, kw_only=True, tag="fork", tag_field="kind"):
+    """A copy of another process: its conversation is the first `records` records of that one's
+    journal, then this copy's own answer to the call `call` that made it."""
+
+    of: str
+    records: int
+    call: str
+    prompt: str
+    copy: int
+    copies: int
+    answer_limit: int | None = None
+
+
+Birth = Brief | ForkBrief
+
+
+def encoded(brief: Birth) -> str:
+    """The brief as a journal record."""
+    return msgspec.json.encode(brief).decode("utf-8")

@@ -1,0 +1,26 @@
+"""`close_fd`: drop a descriptor; the content lives while anybody holds it."""
+
+from __future__ import annotations
+
+from fdstore.render import fd_close
+from fdstore.store import contents
+from fdstore.store.operation import Operation
+from fdstore.text.selection import fd_id
+from fdstore.tools.tool import Arguments, Context, Fd, Outcome, Tool
+
+
+class CloseFD(Arguments, frozen=True, kw_only=True):
+    fd: Fd
+
+
+def run(context: Context, arguments: CloseFD, call: str | None) -> Operation[Outcome]:
+    fd = fd_id(arguments.fd)
+    yield from contents.close(context.space, fd, call=call)
+    return fd_close(fd)
+
+
+def describe(context: Context) -> str:
+    return "Drop a stored text you no longer need. Others who hold it keep it."
+
+
+TOOL = Tool(name="close_fd", arguments=CloseFD, describe=describe, run=run)

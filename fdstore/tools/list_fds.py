@@ -1,0 +1,31 @@
+"""`list_fds`: what this process holds."""
+
+from __future__ import annotations
+
+from fdstore.errors import PositionOutOfRange
+from fdstore.render import fd_list
+from fdstore.store import contents
+from fdstore.store.operation import Operation
+from fdstore.tools.tool import Arguments, Context, Number, Outcome, Tool
+
+
+class ListFDs(Arguments, frozen=True, kw_only=True):
+    start: Number = 1
+    count: Number = 50
+
+
+def run(context: Context, arguments: ListFDs, call: str | None) -> Operation[Outcome]:
+    held = yield from contents.listed(context.space)
+    if arguments.start > max(len(held), 1):
+        raise PositionOutOfRange("the list", "descriptor", arguments.start, len(held))
+    first = arguments.start - 1
+    page = held[first : first + arguments.count]
+    after = first + len(page)
+    return fd_list(page, len(held), after + 1 if after < len(held) else None)
+
+
+def describe(context: Context) -> str:
+    return "List the stored texts you can read, with their sizes and where they came from."
+
+
+TOOL = Tool(name="list_fds", arguments=ListFDs, describe=describe, run=run)

@@ -1,0 +1,81 @@
+"""`read_fd`: a part of a descriptor, shown or made a descriptor of its own."""
+
+from __future__ import annotations
+
+from fdstore.errors import InvalidArgument
+from fdstore.render import fd_content, fd_extraction
+from fdstore.store import contents, reading
+from fdstore.store.operation import Operation
+from fdstore.text.selection import FIRST_PAGE, Selector, wanted
+from fdstore.tools.tool import (
+    UNSET,
+    Arguments,
+    Context,
+    Count,
+    Fd,
+    Outcome,
+    Start,
+    Tool,
+    Units,
+    given,
+)
+
+
+class ReadFD(Arguments, frozen=True, kw_only=True):
+    fd: Fd
+    mode: Units = UNSET
+    start: Start = UNSET
+    count: Count = UNSET
+    read_all: bool = False
+    extract_to_new_fd: bool = False
+    page: Start = UNSET
+    start_line: Start = UNSET
+    end_line: Start = UNSET
+
+    @staticmethod
+    def hidden(_: Context | None) -> frozenset[str]:
+        # taken because models write them, not shown because one way is enough to learn
+        return frozenset({"page", "start_line", "end_line"})
+
+
+def asked(arguments: ReadFD) -> Selector:
+    """What is to be read; aliases are `page=N` for `start=N`, and `start_line`/`end_line`."""
+    mode, start, count = given(arguments.mode), given(arguments.start), given(arguments.count)
+    page, first, last = given(arguments.page), given(arguments.start_line), given(arguments.end_line)
+    if page is not None:
+        if start is not None or mode not in (None, "page"):
+            raise InvalidArgument("page", "use page alone, or mode and start")
+        mode, start = "page", page
+    if first is not None or last is not None:
+        if start is not None or count is not None or mode not in (None, "line"):
+            raise InvalidArgument("start_line", 'use start_line and end_line alone, or mode="line"')
+        first = first or 1
+        last = last or first
+        if last < first:
+            raise InvalidArgument("end_line", f"must not be before start_line, {first}")
+        mode, start, count = "line", first, last - first + 1
+    return wanted(arguments.fd, mode, start, count, whole=arguments.read_all, default=FIRST_PAGE)
+
+
+def run(context: Context, arguments: ReadFD, call: str | None) -> Operation[Outcome]:
+    chosen = asked(arguments)
+    if not arguments.extract_to_new_fd:
+        limit = context.config.max_read_chars
+        return fd_content((yield from reading.read(context.space, chosen.fd, chosen.part, limit)))
+    made = yield from contents.extract(context.space, chosen.fd, chosen.part, call=call)
+    if chosen.part is None:
+        return fd_extraction(chosen.fd, made, "page", position="all", tools=context.enabled)
+    part = yield from reading.clamped(context.space, chosen.fd, chosen.part)
+    return fd_extraction(chosen.fd, made, part.mode, part.start, part.count, tools=context.enabled)
+
+
+def describe(context: Context) -> str:
+    return (
+        "Read a part of a stored text. By default one page: start=2 is page 2, count=3 reads three. "
+        'mode="line" or "char" counts lines or characters instead. read_all=true reads everything, up to '
+        f"{context.config.max_read_chars} characters. extract_to_new_fd=true makes the part a new "
+        "descriptor instead of showing it."
+    )
+
+
+TOOL = Tool(name="read_fd", arguments=ReadFD, describe=describe, run=run)

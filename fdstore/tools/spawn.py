@@ -1,0 +1,114 @@
+"""`spawn`: another agent, on a worker, that reads this one's texts by reference."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import Annotated
+
+import msgspec
+
+from fdstore.errors import InvalidArgument, UnknownProgram
+from fdstore.inputs import open_below
+from fdstore.store import contents, processes
+from fdstore.store.operation import Disk, Operation
+from fdstore.text.selection import selector
+from fdstore.tools.brief import Brief, encoded
+from fdstore.tools.tool import Arguments, Context, Outcome, Started, Tool
+
+MAX_PRELOADS = 100
+
+
+class Spawn(Arguments, frozen=True, kw_only=True):
+    program_name: str
+    query: str
+    additional_preload_files: list[str] = msgspec.field(default_factory=list)
+    additional_preload_fds: Annotated[
+        list[str | int],
+        msgspec.Meta(
+            description="Descriptors, or parts of them such as fd:3#L10-20, that the child reads under "
+            "the same ids.",
+            extra_json_schema={"items": {"type": "string"}},
+        ),
+    ] = msgspec.field(default_factory=list)
+
+    @staticmethod
+    def hidden(context: Context | None) -> frozenset[str]:
+        no_fds = context is not None and not context.fds_on
+        return frozenset({"additional_preload_fds"} if no_fds else ())
+
+
+def run(context: Context, arguments: Spawn, call: str | None) -> Operation[Outcome]:
+    linked = context.linked.get(arguments.program_name)
+    if linked is None:
+        raise UnknownProgram(arguments.program_name, tuple(context.linked))
+    if not arguments.query.strip():
+        raise InvalidArgument("query", "must say what the child is to do")
+    if arguments.additional_preload_fds and not context.fds_on:
+        raise InvalidArgument("additional_preload_fds", "there are no descriptors; put the text in query")
+    if len(arguments.additional_preload_fds) + len(arguments.additional_preload_files) > MAX_PRELOADS:
+        raise InvalidArgument("additional_preload_fds", f"at most {MAX_PRELOADS} preloads are taken")
+    preload = yield from _shared(context, arguments.additional_preload_fds, call)
+    preload += yield from _stored_files(context, linked.preload, arguments.additional_preload_files, call)
+    limit = context.config.max_direct_output_chars if context.fds_on else None
+    child = yield from processes.child(
+        context.space,
+        preload,
+        state="ready",
+        program=processes.Program(linked.key, linked.digest, linked.bundle),
+        brief=encoded(Brief(query=arguments.query, preload=preload, answer_limit=limit)),
+        call=call,
+    )
+    yield Disk(lambda: context.wake(child.id))
+    return Started((child.id,))
+
+
+def _shared(context: Context, given: list[str | int], call: str | None) -> Operation[list[str]]:
+    """The ids to share. A part is extracted first and travels under the extraction's id, so that the
+    child holds nothing else of the content."""
+    ids: list[str] = []
+    for number, each in enumerate(given):
+        chosen = selector(each)
+        fd = chosen.fd
+        if chosen.part is not None:
+            slot = None if call is None else f"{call}/part{number}"
+            fd = (yield from contents.extract(context.space, chosen.fd, chosen.part, call=slot)).fd
+        if fd not in ids:
+            ids.append(fd)
+    return ids
+
+
+def _stored_files(
+    context: Context, own: tuple[str, ...], asked: list[str], call: str | None
+) -> Operation[list[str]]:
+    """Files become descriptors of this process: those that the child's program names, and those that
+    the model names, which must lie below the directory that this agent runs in."""
+    ids = []
+    for number, path in enumerate([*own, *asked]):
+        root = None if number < len(own) else context.files_root
+        file = yield Disk(partial(open_below, path, root))
+        with os.fdopen(file, "rb") as binary:
+            made = yield from contents.ingest(
+                context.space,
+                binary,
+                os.path.basename(path) or "file",
+                context.config.default_page_size,
+                "backslashreplace",
+                call=None if call is None else f"{call}/file{number}",
+            )
+        ids.append(made.fd)
+    return ids
+
+
+def describe(context: Context) -> str:
+    programs = "\n".join(
+        f"- {name}: {linked.description}" if linked.description else f"- {name}"
+        for name, linked in context.linked.items()
+    )
+    return (
+        "Start another agent and get its answer. It sees only the query and what you preload. Several "
+        f"spawn calls in one turn run at the same time. Programs:\n{programs}"
+    )
+
+
+TOOL = Tool(name="spawn", arguments=Spawn, describe=describe, run=run)

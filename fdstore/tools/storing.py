@@ -1,0 +1,143 @@
+"""Turning large text into descriptors, and showing descriptors to a model.
+
+The policy in one place: a text of more than `max_direct_output_chars` is stored and shown as an
+`fd_result` (its first page and its end); anything shorter stays inline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from fdstore.errors import InvalidArgument
+from fdstore.records import Descriptor
+from fdstore.render import Rendered, Tail, fd_result, stored_message
+from fdstore.store import contents, reading
+from fdstore.store.operation import Operation
+from fdstore.text.layout import TAIL_CHARS, reindent_json, tail_of
+from fdstore.text.paging import count_lines
+from fdstore.text.references import last_wins, references
+from fdstore.text.selection import Part
+from fdstore.tools.tool import Context
+
+
+def shown(context: Context, fd: str) -> Operation[Rendered]:
+    """A descriptor as an `fd_result`: two or three round trips, whatever its size."""
+    preview = yield from reading.read_page(context.space, fd, 1)
+    descriptor = yield from _descriptor(context, fd)
+    tail = None
+    if descriptor.pages > 1:
+        count = min(TAIL_CHARS, descriptor.chars)
+        end = yield from reading.read(context.space, fd, Part("char", descriptor.chars - count + 1, count))
+        text = tail_of(end.text)
+        last = int(end.lines.rpartition("-")[2])
+        touched = count_lines(text.count("\n"), len(text), text.endswith("\n"))
+        tail = Tail(text=text, lines=f"{last - touched + 1}-{last}")
+    return fd_result(descriptor, preview, tail, stored_message(descriptor, context.enabled))
+
+
+def _descriptor(context: Context, fd: str) -> Operation[Descriptor]:
+    known = context.space.known(fd)
+    if known is not None:
+        return known.descriptor
+    return (yield from contents.stat(context.space, fd))
+
+
+def wrapped(context: Context, text: str, source: str, call: str | None = None) -> Operation[str]:
+    """`text` as the model is to see it: itself, or the `fd_result` of a descriptor made of it."""
+    if not context.fds_on or len(text) <= context.config.max_direct_output_chars:
+        return text
+    if context.config.json_pretty_print:
+        text = reindent_json(text) or text
+    return (yield from _stored(context, text, source, call))
+
+
+def _stored(context: Context, text: str, source: str, call: str | None) -> Operation[Rendered]:
+    page_size = context.config.default_page_size
+    made = yield from contents.create(context.space, storable(text), source, page_size, call=call)
+    return (yield from shown(context, made.fd))
+
+
+def storable(text: str) -> str:
+    """`text` with lone surrogates, which no tool should return and UTF-8 cannot hold, made visible."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def wrapped_input(
+    context: Context, given: str | Sequence[Any], call: str | None = None
+) -> Operation[str | list[Any]]:
+    """User input as the model is to see it: a long text, or each long text block, as an `fd_result`."""
+    limit = context.config.max_input_chars
+    paged = context.fds_on and context.config.page_user_input
+    if isinstance(given, str):
+        if not paged or len(given) <= limit:
+            return given
+        return (yield from _stored(context, given, "user_input", call))
+    blocks: list[Any] = []
+    for number, block in enumerate(given):
+        text = text_of(block)
+        if paged and text is not None and len(text) > limit:
+            slot = None if call is None else f"{call}/{number}"
+            replaced = yield from _stored(context, text, "user_input", slot)
+            blocks.append({"type": "text", "text": replaced})
+        else:
+            blocks.append(block)
+    return blocks
+
+
+def text_of(block: Any) -> str | None:
+    """The text of a text block, as a dict or as an object of the SDK; None for any other block."""
+    if isinstance(block, str):
+        return block
+    if isinstance(block, dict):
+        kind, text = block.get("type"), block.get("text")
+    else:
+        kind, text = getattr(block, "type", None), getattr(block, "text", None)
+    return text if kind == "text" and isinstance(text, str) else None
+
+
+def flattened(result: Any) -> str:
+    """What a tool returned, as text: a text, a list of blocks as MCP tools return them, or anything
+    that JSON can hold. Raises `InvalidArgument` for what cannot be shown."""
+    if isinstance(result, str):
+        return result
+    if result is None:
+        return ""
+    if isinstance(result, (bytes, bytearray)):
+        return bytes(result).decode("utf-8", "backslashreplace")
+    if isinstance(result, (list, tuple)) and result:
+        texts = [text_of(block) for block in result if not isinstance(block, str)]
+        if len(texts) == len(result) and all(text is not None for text in texts):
+            return "\n".join(text for text in texts if text is not None)
+    try:
+        return msgspec.json.encode(result).decode("utf-8")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidArgument(
+            "", f"the tool returned a {type(result).__name__}, which is neither text nor JSON"
+        ) from error
+
+
+def taken_references(
+    context: Context, answer: str | Sequence[Any], call: str | None = None
+) -> Operation[list[str]]:
+    """Stores each `<ref id="NAME">` passage of an answer as `ref:NAME`; the ids."""
+    if not (context.fds_on and context.config.enable_references):
+        return []
+    if isinstance(answer, str):
+        text = answer
+    else:
+        text = "\n".join(found for block in answer if (found := text_of(block)) is not None)
+    ids = []
+    for name, passage in last_wins(references(text)).items():
+        made = yield from contents.create(
+            context.space,
+            storable(passage),
+            "reference",
+            context.config.default_page_size,
+            name=f"ref:{name}",
+            call=None if call is None else f"{call}/ref:{name}",
+        )
+        ids.append(made.fd)
+    return ids

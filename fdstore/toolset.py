@@ -1,0 +1,175 @@
+"""`Toolset`: an agent's descriptors in any loop, in three lines.
+
+    tools = fdstore.Toolset(proc, enabled=["read_fd", "fd_to_file"], python=[search_code])
+    reply = client.messages.create(tools=tools.definitions, system=tools.instructions, ...)
+    result = tools.call(block.name, block.input, call_id=block.id)      # .content, .is_error
+
+The awaiting twin is `fdstore.aio.Toolset`. Both share `tools.toolbox.Toolbox`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fdstore import settings
+from fdstore.errors import FDStoreError, InvalidArgument
+from fdstore.store import processes
+from fdstore.store.views import Namespace
+from fdstore.tools.config import FD_TOOLS, FDConfig
+from fdstore.tools.storing import taken_references, wrapped, wrapped_input
+from fdstore.tools.tool import Context, Linked, Started, ToolResult
+from fdstore.tools.toolbox import Toolbox, check_enabled
+
+if TYPE_CHECKING:
+    from fdstore.client import Process
+
+DEFAULT_TOOLS = ("read_fd", "list_fds")
+WAIT_SLICE_S = 3600.0
+
+
+def linked_programs(programs: Mapping[str, str | os.PathLike[str]]) -> dict[str, Linked]:
+    """The programs that may be spawned, read from their files. Raises `InvalidProgram`."""
+    if not programs:
+        return {}
+    from fdstore.agent.program import load
+
+    found = {}
+    for alias, path in programs.items():
+        bundle = load(Path(path))
+        root = bundle.programs[bundle.root]
+        found[alias] = Linked(
+            key=bundle.root,
+            description=root.description,
+            digest=bundle.digest(),
+            bundle=bundle.to_json(),
+            preload=root.preload,
+        )
+    return found
+
+
+def context_for(
+    space: Namespace,
+    prefix: str,
+    *,
+    enabled: Sequence[str],
+    config: FDConfig | None,
+    linked: dict[str, Linked],
+    export_root: str | os.PathLike[str],
+    wake: Callable[[str], None],
+) -> Context:
+    """What the tools of one agent work with. Raises `InvalidArgument`."""
+    names = check_enabled(enabled)
+    if "spawn" in names and not linked:
+        raise InvalidArgument("programs", "spawn is enabled, so name the programs that it may start")
+    chosen = config or FDConfig()
+    fds_on = chosen.enabled if chosen.enabled is not None else not FD_TOOLS.isdisjoint(names)
+    return Context(
+        space=space,
+        prefix=prefix,
+        config=chosen,
+        enabled=names,
+        fds_on=fds_on,
+        export_root=os.fspath(export_root),
+        files_root=os.getcwd(),
+        linked=linked,
+        wake=wake,
+    )
+
+
+def waker(store_url: str, prefix: str) -> Callable[[str], None]:
+    """Sends wake-ups to the workers of a store; the connection is made when the first is sent. One
+    that cannot be sent is no error: the workers' sweep finds the process."""
+    from fdstore.dispatch import Dispatcher
+
+    made: list[Dispatcher] = []
+
+    def wake(process: str) -> None:
+        if not made:
+            made.append(Dispatcher(store_url, settings.read().broker_url, queue=prefix))
+        try:
+            made[0].wake(process)
+        except FDStoreError:
+            return
+
+    return wake
+
+
+class Toolset:
+    """The tools of one process, for a loop of your own.
+
+    enabled      names of built-in tools (default: read_fd and list_fds)
+    config       sizes and switches (`FDConfig`)
+    python       functions of yours, offered as tools: typed parameters, a docstring
+    programs     {"name": "file.toml"} that `spawn` may start on the workers
+    export_root  the directory that `fd_to_file` writes below
+
+    Raises `InvalidArgument` for a tool or function that cannot be, `InvalidProgram`.
+
+    >>> tools = fdstore.Toolset(proc, enabled=["read_fd"])               # doctest: +SKIP
+    >>> tools.call("read_fd", {"fd": "fd:1"}).is_error                   # doctest: +SKIP
+    False
+    """
+
+    def __init__(
+        self,
+        process: Process,
+        *,
+        enabled: Sequence[str] = DEFAULT_TOOLS,
+        config: FDConfig | None = None,
+        python: Sequence[Callable[..., Any]] = (),
+        programs: Mapping[str, str | os.PathLike[str]] | None = None,
+        export_root: str | os.PathLike[str] = ".",
+    ) -> None:
+        self._store = process.store
+        context = context_for(
+            process.space,
+            process.store.prefix,
+            enabled=enabled,
+            config=config,
+            linked=linked_programs(programs or {}),
+            export_root=export_root,
+            wake=waker(process.store.url, process.store.prefix),
+        )
+        self._toolbox = Toolbox(context, python)
+
+    @property
+    def definitions(self) -> list[dict[str, Any]]:
+        """The tools as the Messages API takes them."""
+        return self._toolbox.definitions
+
+    @property
+    def instructions(self) -> str:
+        """What to put into the system prompt: just the tools and switches that are on."""
+        return self._toolbox.instructions
+
+    def call(self, name: str, arguments: dict[str, Any], call_id: str | None = None) -> ToolResult:
+        """Runs a call of the model. What the model got wrong is a result with `is_error`; the same
+        `call_id` twice does the work once. A spawn waits for the child to end.
+
+        Raises `StoreUnavailable` and the like only when no result can be had at all.
+        """
+        outcome = self._store.run(self._toolbox.start(name, arguments, call_id))
+        if not isinstance(outcome, Started):
+            return outcome
+        prefix = self._toolbox.context.prefix
+        while not self._store.run(processes.wait_ended(prefix, list(outcome.processes), WAIT_SLICE_S)):
+            pass
+        return self._store.run(self._toolbox.finished(outcome))
+
+    def wrap(self, output: str, source: str = "tool_result", call_id: str | None = None) -> str:
+        """A tool's output as the model is to see it: itself when short, else the `fd_result` of a
+        descriptor made of it."""
+        return self._store.run(wrapped(self._toolbox.context, output, source, call_id))
+
+    def wrap_input(self, given: str | Sequence[Any]) -> str | list[Any]:
+        """User input as the model is to see it: a long text, or each long text block of a list, as
+        the `fd_result` of a descriptor made of it."""
+        return self._store.run(wrapped_input(self._toolbox.context, given))
+
+    def take_references(self, answer: str | Sequence[Any]) -> list[str]:
+        """Stores each `<ref id="NAME">...</ref>` passage of an answer (a text, or the blocks of a
+        message) as `ref:NAME`. Returns the ids."""
+        return self._store.run(taken_references(self._toolbox.context, answer))

@@ -1,0 +1,349 @@
+"""What tests of several folders hold the store against: plain Python strings, and its own keys.
+
+    StoreModel      a hypothesis machine: any sequence of calls gives what strings would give
+    check_keys      recomputes everything that the store counts from what it stores
+
+Both need only a client and a function that sends one command, so they run on fakes and real servers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from fdstore.client import Process, Store
+from fdstore.errors import FDStoreError, NotFound
+from fdstore.records import Slice
+from fdstore.store import contents
+
+Execute = Callable[..., Any]
+
+ENDED = {"exited", "failed", "cancelled"}
+PIECES = [
+    "\n",
+    "\n\n\n",
+    "a",
+    "line\n",
+    "longer than a page ",
+    "漢字\n",
+    "\r\n",
+    "\N{GRINNING FACE}",
+    "\0",
+    "\u2028",
+]
+texts = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=12).map("".join)
+some_numbers = st.integers(1, 12) | st.just(2**53)
+
+
+def lines_of(text: str) -> list[str]:
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def pages_of(text: str, size: int) -> list[str]:
+    pages = []
+    while len(text) > size:
+        end = text[:size].rfind("\n") + 1 or size
+        pages.append(text[:end])
+        text = text[end:]
+    return [*pages, text]
+
+
+def units_of(text: str, size: int, mode: str) -> list[str]:
+    return {"page": lambda: pages_of(text, size), "line": lambda: lines_of(text), "char": lambda: list(text)}[
+        mode
+    ]()
+
+
+# --- what the store counts
+
+
+def _hash(execute: Execute, key: str) -> dict[str, str]:
+    flat = execute("HGETALL", key)
+    return {flat[i].decode(): flat[i + 1].decode() for i in range(0, len(flat), 2)}
+
+
+def _members(replies: list[bytes]) -> set[str]:
+    return {reply.decode() for reply in replies}
+
+
+def check_keys(execute: Execute, prefix: str = "fdstore") -> None:
+    """Every counter, holder and total of every tree is what the stored keys say, and nothing is left over."""
+    keys = _members(execute("KEYS", "*"))
+    for tree in sorted(key for key in keys if re.fullmatch(re.escape(prefix) + r":\{[^}]*\}", key)):
+        _check_tree(execute, tree, {key for key in keys if key.startswith(tree)}, f"{prefix}:trees")
+
+
+def _check_tree(execute: Execute, tree: str, keys: set[str], trees: str) -> None:
+    counted = _hash(execute, tree)
+    processes = _members(execute("ZRANGE", f"{tree}:processes", 0, -1))
+    records = {process: _hash(execute, f"{tree}:{process}") for process in processes}
+    tables = {process: _hash(execute, f"{tree}:{process}:fds") for process in processes}
+    born = {key.removeprefix(f"{tree}:") for key in keys if re.fullmatch(r".*:fd:\d+", key)}
+    stored = {key.replace(":fd:", "/") for key in born}
+
+    assert execute("ZSCORE", trees, tree.partition("{")[2].rstrip("}")) is not None
+    assert _members(execute("SMEMBERS", f"{tree}:contents")) == stored
+    assert {content for table in tables.values() for content in table.values()} == stored
+    assert int(counted["processes"]) == len(processes)
+    assert int(counted["live"]) == sum(record["state"] not in ENDED for record in records.values())
+    assert int(counted["fds"]) == len(stored)
+    size = 0
+    for content in stored:
+        record = f"{tree}:{content.replace('/', ':fd:')}"
+        holders = {process for process, table in tables.items() if content in table.values()}
+        assert _members(execute("SMEMBERS", f"{record}:holders")) == holders
+        size += _check_content(execute, record)
+    assert int(counted["bytes"]) == size
+    parts = {
+        f"{tree}:{name}{part}" for name in born for part in ("", ":pages", ":index", ":holders", ":events")
+    }
+    assert {key for key in keys if re.search(r":fd:\d+", key)} <= parts
+
+
+def _check_content(execute: Execute, record: str) -> int:
+    said = _hash(execute, record)
+    pages = _hash(execute, f"{record}:pages")
+    ordered = [pages[str(number)] for number in range(1, len(pages) + 1)]
+    text = "".join(ordered)
+    assert ordered == pages_of(text, int(said["page_size"]))
+    assert int(said["chars"]) == len(text)
+    assert int(said["bytes"]) == len(text.encode())
+    assert int(said["lines"]) == len(lines_of(text))
+    assert int(said["pages"]) == len(pages)
+    assert execute("HLEN", f"{record}:index") == (len(pages) - 1) // 256 + 1
+    for key in (record, f"{record}:pages", f"{record}:index", f"{record}:holders"):
+        assert execute("PTTL", key) == -1
+    return len(text.encode())
+
+
+# --- what the store answers
+
+
+def check_slice(found: Slice, text: str, size: int, mode: str, start: int, count: int) -> None:
+    """`found` is what the contract says of these units of `text`."""
+    units = units_of(text, size, mode)
+    piece = "".join(units[start - 1 : start - 1 + count])
+    begin = len("".join(units[: start - 1]))
+    end = begin + len(piece)
+    first_line = text[:begin].count("\n") + 1
+
+    assert found.text == piece
+    assert (found.mode, found.start) == (mode, start)
+    assert found.count == len(units[start - 1 : start - 1 + count])
+    assert found.pages == len(pages_of(text, size))
+    assert (found.total_lines, found.total_chars) == (len(lines_of(text)), len(text))
+    assert found.chars == (f"{begin + 1}-{end}" if piece else "0-0")
+    assert found.lines == (f"{first_line}-{first_line + len(lines_of(piece)) - 1}" if piece else "0-0")
+    assert found.continued == (bool(piece) and begin > 0 and text[begin - 1] != "\n")
+    assert found.truncated == (bool(piece) and end < len(text) and not piece.endswith("\n"))
+    assert (found.state, found.eof) == ("sealed", end == len(text))
+    assert found.page == (start if mode == "page" and found.count == 1 else None)
+
+
+class StoreModel(RuleBasedStateMachine):
+    """Calls in any order on the processes of one tree, beside a model of dicts and strings.
+
+    A subclass says which store, how to send it a command, and where files may be written.
+    """
+
+    store: Store
+    execute: Execute
+    folder: Path
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.execute("FLUSHALL")
+        self.clients: dict[str, list[Process]] = {"t": [self.store.process("t")]}
+        self.tables: dict[str, dict[str, tuple[str, int]]] = {"t": {}}
+        self.next_fd = {"t": 1}
+        self.children = {"t": 0}
+
+    # what the rules choose from
+
+    def a_process(self, data: st.DataObject) -> Process:
+        return self.a_client(data, data.draw(st.sampled_from(sorted(self.clients)), "process"))
+
+    def a_client(self, data: st.DataObject, process: str) -> Process:
+        clients = self.clients[process]
+        return clients[data.draw(st.integers(0, len(clients) - 1), "client")]
+
+    def a_descriptor(self, data: st.DataObject) -> tuple[Process, str, str, int]:
+        owners = sorted(process for process in self.clients if self.tables[process])
+        process = data.draw(st.sampled_from(owners), "process")
+        fd = data.draw(st.sampled_from(sorted(self.tables[process])), "fd")
+        return self.a_client(data, process), fd, *self.tables[process][fd]
+
+    def a_part(self, data: st.DataObject, text: str, size: int) -> tuple[Any, int, int]:
+        mode = data.draw(st.sampled_from(["page", "line", "char"]), "mode")
+        start = data.draw(st.integers(1, max(1, len(units_of(text, size, mode)))), "start")
+        return mode, start, data.draw(some_numbers, "count")
+
+    def something_is_held(self) -> bool:
+        return any(self.tables[process] for process in self.clients)
+
+    # making
+
+    @rule(data=st.data(), text=texts, size=st.integers(1, 9) | st.just(4000))
+    def create(self, data: st.DataObject, text: str, size: int) -> None:
+        proc = self.a_process(data)
+
+        made = proc.create(text, page_size=size)
+
+        assert made.fd == f"fd:{self.next_fd[proc.id]}"
+        assert (made.chars, made.lines) == (len(text), len(lines_of(text)))
+        self.tables[proc.id][made.fd] = (text, size)
+        self.next_fd[proc.id] += 1
+
+    @rule(data=st.data(), text=texts, name=st.sampled_from(["ref:a", "ref:b"]))
+    def name_a_passage(self, data: st.DataObject, text: str, name: str) -> None:
+        proc = self.a_process(data)
+
+        made = self.store.run(contents.create(proc.space, text, "text", 7, name=name))
+
+        assert made.fd == name
+        self.tables[proc.id][name] = (text, 7)
+        self.next_fd[proc.id] += 1
+
+    @precondition(something_is_held)
+    @rule(data=st.data())
+    def extract(self, data: st.DataObject) -> None:
+        proc, fd, text, size = self.a_descriptor(data)
+        mode, start, count = self.a_part(data, text, size)
+
+        made = proc.extract(fd, mode=mode, start=start, count=count)
+
+        assert made.fd == f"fd:{self.next_fd[proc.id]}"
+        piece = "".join(units_of(text, size, mode)[start - 1 : start - 1 + count])
+        self.tables[proc.id][made.fd] = (piece, size)
+        self.next_fd[proc.id] += 1
+
+    # reading
+
+    @precondition(something_is_held)
+    @rule(data=st.data())
+    def read(self, data: st.DataObject) -> None:
+        proc, fd, text, size = self.a_descriptor(data)
+        mode, start, count = self.a_part(data, text, size)
+
+        found = proc.read(fd, mode=mode, start=start, count=count)
+
+        check_slice(found, text, size, mode, start, count)
+
+    @precondition(something_is_held)
+    @rule(data=st.data())
+    def read_all(self, data: st.DataObject) -> None:
+        proc, fd, text, _ = self.a_descriptor(data)
+
+        found = proc.read(fd, read_all=True)
+
+        assert (found.text, found.page, found.eof) == (text, "all", True)
+
+    @precondition(something_is_held)
+    @rule(data=st.data())
+    def export(self, data: st.DataObject) -> None:
+        proc, fd, text, _ = self.a_descriptor(data)
+
+        done = proc.export(fd, self.folder / "out.txt")
+
+        assert (self.folder / "out.txt").read_bytes() == text.encode()
+        assert (done.char_count, done.size_bytes) == (len(text), len(text.encode()))
+
+    @rule(data=st.data(), beyond=st.integers(1, 3))
+    def read_what_is_not_there(self, data: st.DataObject, beyond: int) -> None:
+        proc = self.a_process(data)
+
+        with pytest.raises(NotFound) as caught:
+            proc.read(self.next_fd[proc.id] + beyond)
+
+        assert set(caught.value.known) == set(self.tables[proc.id])
+
+    # sharing
+
+    @precondition(lambda self: len(self.tables) < 8)
+    @rule(data=st.data())
+    def child(self, data: st.DataObject) -> None:
+        proc = self.a_process(data)
+        table = self.tables[proc.id]
+        share = data.draw(st.lists(st.sampled_from(sorted(table)), unique=True)) if table else []
+
+        self.born(proc.id, proc.child(share), {fd: table[fd] for fd in share})
+
+    @precondition(lambda self: len(self.tables) < 8)
+    @rule(data=st.data())
+    def fork(self, data: st.DataObject) -> None:
+        proc = self.a_process(data)
+
+        self.born(proc.id, proc.fork(), dict(self.tables[proc.id]))
+
+    def born(self, parent: str, child: Process, table: dict[str, tuple[str, int]]) -> None:
+        self.children[parent] += 1
+        assert child.id == f"{parent}.{self.children[parent]}"
+        self.clients[child.id] = [child]
+        self.tables[child.id] = table
+        self.next_fd[child.id] = self.next_fd[parent]
+        self.children[child.id] = 0
+
+    @rule(data=st.data())
+    def open_once_more(self, data: st.DataObject) -> None:
+        proc = self.a_process(data)
+
+        self.clients[proc.id].append(self.store.process(proc.id))
+
+    # dropping
+
+    @precondition(something_is_held)
+    @rule(data=st.data())
+    def close(self, data: st.DataObject) -> None:
+        proc, fd, _, _ = self.a_descriptor(data)
+
+        proc.close(fd)
+
+        del self.tables[proc.id][fd]
+
+    @precondition(lambda self: len(self.clients) > 1)
+    @rule(data=st.data())
+    def end(self, data: st.DataObject) -> None:
+        proc = self.a_process(data)
+
+        proc.end()
+        proc.end()
+
+        with pytest.raises(FDStoreError, match="has ended"):
+            proc.create("too late")
+        del self.clients[proc.id]
+        self.tables[proc.id] = {}
+
+    # what holds after every step
+
+    @invariant()
+    def keys_are_accounted_for(self) -> None:
+        check_keys(self.execute)
+
+    @invariant()
+    def tables_are_those_of_the_model(self) -> None:
+        for process, clients in self.clients.items():
+            found = {d.fd: (d.chars, d.page_size) for d in clients[0].list()}
+            assert found == {fd: (len(text), size) for fd, (text, size) in self.tables[process].items()}
+
+
+@pytest.fixture
+def assert_counted() -> Callable[..., None]:
+    """Fails unless everything that the store counts is what it stores: `assert_counted(execute)`."""
+    return check_keys
+
+
+@pytest.fixture
+def store_model() -> type[StoreModel]:
+    return StoreModel
+
+
+@pytest.fixture
+def assert_slice() -> Callable[..., None]:
+    """`assert_slice(found, text, page_size, mode, start, count)`."""
+    return check_slice

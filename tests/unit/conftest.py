@@ -1,0 +1,76 @@
+"""Operations driven by hand, on a Redis that is a Python object."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import fakeredis
+import pytest
+
+from fdstore.client import Store
+from fdstore.store.operation import Batch, Disk, Operation, Receive, Send
+from fdstore.store.scripts import in_full
+
+T = TypeVar("T")
+
+
+class CountingRunner:
+    """Serves operations from a fake Redis and notes each round trip: `trips` holds the batches."""
+
+    where = "a fake"
+
+    def __init__(self) -> None:
+        client = fakeredis.FakeRedis(server=fakeredis.FakeServer(), protocol=2)
+        self._connection = client.connection_pool.get_connection()
+        self._client = client
+        self.trips: list[Batch] = []
+        self.sent: list[Batch] = []
+
+    def execute(self, *command: Any) -> Any:
+        self._connection.send_command(*command)
+        return self._connection.read_response()
+
+    def run(self, operation: Operation[T]) -> T:
+        on_their_way: deque[Batch] = deque()
+        try:
+            request: Any = next(operation)
+            while True:
+                reply: Any = None
+                match request:
+                    case list():
+                        self.trips.append(request)
+                        reply = self._serve(request)
+                    case Send(batch, _):
+                        self.sent.append(batch)
+                        on_their_way.append(batch)
+                    case Receive(_):
+                        reply = self._serve(on_their_way.popleft())
+                    case Disk(call):
+                        reply = call()
+                request = operation.send(reply)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        finally:
+            operation.close()
+
+    def _serve(self, batch: Batch) -> list[Any]:
+        return [self.execute(*(in_full(c) if c[0] == "EVALSHA" else c)) for c in batch]
+
+    def close(self) -> None:
+        self._client.close()
+
+
+@pytest.fixture
+def runner() -> Iterator[CountingRunner]:
+    made = CountingRunner()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def store(runner: CountingRunner) -> Store:
+    """The blocking client on a fake Redis."""
+    return Store(runner, "fdstore", "redis://fake")

@@ -1,0 +1,134 @@
+"""The sparse line index: it finds every line and character, and says what the text says."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from fdstore.text.index import GROUP_PAGES, Group, IndexWriter, Place, group_of
+from fdstore.text.paging import cut, pages_of
+
+texts = st.lists(
+    st.sampled_from(["\n", "\n\n\n", "a", "ab\n", "long line " * 5, "漢\n", "\r\n", "\N{GRINNING FACE}"]),
+    max_size=60,
+).map("".join)
+long_texts = st.tuples(texts, st.integers(1, 40)).map(lambda drawn: drawn[0] * drawn[1])
+
+
+def index_of(text: str, page_size: int) -> tuple[IndexWriter, dict[int, Group]]:
+    writer = IndexWriter()
+    fields: dict[str, str] = {}
+    for pages in cut(text, page_size):
+        writer.add(pages)
+        fields.update(writer.full_groups())
+    fields.update(writer.fields())
+    return writer, {int(name): Group(int(name), value.encode()) for name, value in fields.items()}
+
+
+def places_of(text: str, page_size: int) -> list[Place]:
+    """Where every page begins, found by looking at the text; the last is the end of the text."""
+    places, position = [], 0
+    for number, page in enumerate([*pages_of(text, page_size), ""], start=1):
+        before = text[:position]
+        mid_line = bool(before) and not before.endswith("\n")
+        places.append(Place(number, before.count("\n"), len(before), mid_line))
+        position += len(page)
+    return places
+
+
+@pytest.mark.parametrize(("page", "group"), [(1, 1), (256, 1), (257, 257), (512, 257), (513, 513)])
+def test_a_page_number_names_its_group(page: int, group: int) -> None:
+    assert group_of(page) == group
+
+
+@given(text=texts | long_texts, page_size=st.integers(1, 7))
+@example(text="", page_size=1)
+@example(text="a" * GROUP_PAGES, page_size=1)
+@example(text="a" * (GROUP_PAGES + 1), page_size=1)
+@example(text="\n" * (2 * GROUP_PAGES + 1), page_size=1)
+def test_totals_are_those_of_the_text(text: str, page_size: int) -> None:
+    writer, _ = index_of(text, page_size)
+
+    assert writer.chars == len(text)
+    assert writer.bytes == len(text.encode())
+    assert writer.newlines == text.count("\n")
+    assert writer.lines == text.count("\n") + (1 if text and not text.endswith("\n") else 0)
+    assert writer.pages == len(pages_of(text, page_size))
+
+
+@given(text=texts | long_texts, page_size=st.integers(1, 7))
+@example(text="a" * (GROUP_PAGES + 1), page_size=1)
+@example(text="ab\n" * GROUP_PAGES * 2, page_size=3)
+def test_every_page_knows_what_comes_before_and_after_it(text: str, page_size: int) -> None:
+    _, groups = index_of(text, page_size)
+    places = places_of(text, page_size)
+
+    for i, place in enumerate(places[:-1]):
+        group = groups[group_of(place.page)]
+        assert group.before(place.page) == place
+        assert group.after(place.page) == places[i + 1] or text == ""
+
+
+@given(text=texts | long_texts, page_size=st.integers(1, 7))
+def test_a_line_and_a_character_are_found_by_bisection(text: str, page_size: int) -> None:
+    _, groups = index_of(text, page_size)
+    newlines = chars = 0
+
+    for number, page in enumerate(pages_of(text, page_size), start=1):
+        group = groups[group_of(number)]
+        for character in page:
+            chars += 1
+            assert group.page_of_char(chars) == number
+            if character == "\n":
+                newlines += 1
+                assert group.page_of_newline(newlines) == number
+
+
+def test_what_comes_after_the_last_is_on_the_last_page() -> None:
+    _, groups = index_of("ab\ncd\nef", 3)
+
+    assert groups[1].page_of_newline(99) == groups[1].page_of_char(99) == groups[1].last == 3
+
+
+def test_an_empty_text_has_one_empty_page_that_begins_a_line() -> None:
+    writer, groups = index_of("", 4000)
+
+    assert (writer.pages, writer.lines, writer.chars) == (1, 0, 0)
+    assert groups[1].before(1) == Place(1, 0, 0, mid_line=False)
+
+
+def test_a_full_group_is_handed_out_once_and_never_changes() -> None:
+    writer = IndexWriter()
+    handed: list[str] = []
+
+    for pages in cut("a\n" * 1000, 2):
+        for page in pages:
+            writer.add([page])
+            handed += writer.full_groups()
+    rest = writer.fields()
+
+    assert handed == ["1", "257", "513"]
+    assert list(rest) == ["769"]
+
+
+@given(text=long_texts, page_size=st.integers(1, 7))
+def test_a_field_is_ascii_that_people_can_read(text: str, page_size: int) -> None:
+    writer = IndexWriter()
+    for pages in cut(text, page_size):
+        writer.add(pages)
+
+    for value in writer.fields().values():
+        assert re.fullmatch(r"\d+ \d+~?;\d+,\d+~?( \d+,\d+~?)*", value)
+
+
+def test_the_index_of_ordinary_text_is_a_small_part_of_it() -> None:
+    text = "a line of a usual log, about as long as this one is\n" * 40_000
+    writer = IndexWriter()
+
+    for pages in cut(text, 4000):
+        writer.add(pages)
+
+    assert sum(map(len, writer.fields().values())) < 0.003 * len(text)

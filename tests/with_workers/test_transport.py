@@ -1,0 +1,321 @@
+"""The queue between those who make a process ready and the workers who run it: what a message holds,
+that it arrives, and that both sides live through a Redis that goes away."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+import redis
+from hypothesis import given
+from hypothesis import strategies as st
+from kombu import Connection
+from kombu.utils.url import url_to_parts
+
+from fdstore.dispatch import Dispatcher, broker_url, celery_app, find_broker
+from fdstore.errors import InvalidArgument, StoreFull, StoreUnavailable
+from fdstore.store.server import PrivateServer
+from tests.with_workers.conftest import Ledger, StartWorker, wait_until
+from workers.app import make_app
+from workers.transport import mended_url
+
+LONGEST_ID = "a" * 48 + ".1000" * 8
+
+
+@pytest.fixture
+def dispatcher(redis_server: PrivateServer) -> Iterator[Dispatcher]:
+    dispatcher = Dispatcher(redis_server.url)
+    yield dispatcher
+    dispatcher.close()
+
+
+def keys_of(server: PrivateServer) -> set[str]:
+    with redis.Redis.from_url(server.url, decode_responses=True) as client:
+        return set(client.keys("*"))
+
+
+def messages_in(server: PrivateServer) -> list[str]:
+    with redis.Redis.from_url(server.url, decode_responses=True) as client:
+        return client.lrange("fdq:fdstore", 0, -1)
+
+
+# What is sent
+
+
+@pytest.mark.parametrize("process_id", ["triage.1", LONGEST_ID])
+def test_a_message_carries_the_process_id_and_nothing_else(
+    redis_server: PrivateServer, dispatcher: Dispatcher, process_id: str
+) -> None:
+    dispatcher.wake(process_id)
+
+    [message] = messages_in(redis_server)
+    arguments, keywords, _ = json.loads(json.loads(message)["body"])
+    assert (arguments, keywords) == ([process_id], {})
+    assert message.count(process_id) == 1
+    assert len(message) - len(process_id) < 1000
+
+
+def test_the_queue_is_one_key(redis_server: PrivateServer, dispatcher: Dispatcher) -> None:
+    dispatcher.wake("triage.1", "triage.2")
+
+    assert keys_of(redis_server) == {"fdq:fdstore"}
+    assert len(messages_in(redis_server)) == 2
+
+
+def test_many_threads_send_through_one_dispatcher(
+    redis_server: PrivateServer, dispatcher: Dispatcher
+) -> None:
+    ids = [f"triage.{number}" for number in range(40)]
+
+    senders = [threading.Thread(target=dispatcher.wake, args=(one,)) for one in ids]
+    for sender in senders:
+        sender.start()
+    for sender in senders:
+        sender.join()
+
+    sent = [json.loads(json.loads(message)["body"])[0][0] for message in messages_in(redis_server)]
+    assert sorted(sent) == sorted(ids)
+
+
+def test_a_restart_of_the_broker_between_two_messages_is_not_noticed(
+    redis_server: PrivateServer, dispatcher: Dispatcher
+) -> None:
+    dispatcher.wake("before")
+
+    redis_server.restart()
+    dispatcher.wake("after")
+
+    assert len(messages_in(redis_server)) == 1
+
+
+def test_a_dead_broker_is_reported_at_once(redis_server: PrivateServer, dispatcher: Dispatcher) -> None:
+    dispatcher.wake("triage")
+    redis_server.kill()
+
+    began = time.monotonic()
+    with pytest.raises(StoreUnavailable):
+        dispatcher.wake("triage")
+    assert time.monotonic() - began < 2
+
+    redis_server.restart()
+    dispatcher.wake("triage")
+
+
+def test_a_broker_that_does_not_answer_is_reported_within_two_seconds(
+    redis_server: PrivateServer, dispatcher: Dispatcher
+) -> None:
+    dispatcher.wake("triage")
+    assert redis_server.pid is not None
+    os.kill(redis_server.pid, signal.SIGSTOP)
+
+    try:
+        began = time.monotonic()
+        with pytest.raises(StoreUnavailable):
+            dispatcher.wake("triage")
+        assert time.monotonic() - began < 2.5
+    finally:
+        os.kill(redis_server.pid, signal.SIGCONT)
+
+
+def test_a_full_broker_is_reported_as_full(redis_server: PrivateServer, dispatcher: Dispatcher) -> None:
+    with redis.Redis.from_url(redis_server.url) as client:
+        client.config_set("maxmemory", 1)
+
+    with pytest.raises(StoreFull):
+        dispatcher.wake("triage")
+
+
+def test_a_celery_variable_of_another_application_does_not_lead_messages_away(
+    redis_server: PrivateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("CELERY_BROKER_URL", "CELERY_BROKER_WRITE_URL", "CELERY_RESULT_BACKEND"):
+        monkeypatch.setenv(name, "redis://127.0.0.1:1/0")
+    dispatcher = Dispatcher(redis_server.url)
+
+    dispatcher.wake("triage")
+    dispatcher.close()
+
+    assert len(messages_in(redis_server)) == 1
+
+
+def test_importing_dispatch_imports_neither_celery_nor_redis() -> None:
+    program = (
+        "import sys, fdstore.dispatch\n"
+        "fdstore.dispatch.Dispatcher('redis://localhost').close()\n"
+        "print({'celery', 'kombu', 'redis'} & set(sys.modules))"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "set()"
+
+
+# Where it is sent
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("redis://db.example", "redis://db.example:6379/0"),
+        ("redis://db.example:6380/3?protocol=3", "redis://db.example:6380/3"),
+        ("redis://[::1]/?db=2", "redis://[::1]:6379/2"),
+        ("rediss://db.example/1", "rediss://db.example:6379/1?ssl_cert_reqs=required"),
+        ("unix:///run/redis.sock", "redis+socket:///run/redis.sock?virtual_host=0"),
+        ("unix:///run/redis.sock?db=2", "redis+socket:///run/redis.sock?virtual_host=2"),
+        ("sentinel://a,b:1/main/2", "sentinel://a:26379/2;sentinel://b:1/2"),
+    ],
+)
+def test_a_store_url_becomes_one_that_kombu_takes(url: str, expected: str) -> None:
+    assert broker_url(url) == expected
+
+
+def test_a_broker_url_goes_before_the_store_url() -> None:
+    assert broker_url("redis+cluster://c1/0", "redis://q/0") == "redis://q:6379/0"
+
+
+def test_a_cluster_cannot_be_the_broker_and_the_error_names_the_variable_to_set() -> None:
+    with pytest.raises(InvalidArgument, match="set FDSTORE_BROKER_URL"):
+        Dispatcher("redis+cluster://c1:7000/0")
+
+
+@given(st.text(st.characters(codec="utf-8"), min_size=1))
+def test_kombu_reads_every_socket_path_as_it_was_meant(name: str) -> None:
+    url = broker_url(f"unix:///run/{quote(name)}")
+
+    for connection in (Connection(url), Connection(mended_url(url))):
+        assert connection.hostname is not None
+        read = url_to_parts(connection.hostname)
+        assert (read.scheme, read.path) == ("socket", f"run/{name}")
+
+
+@given(st.text(st.characters(codec="utf-8"), min_size=1))
+def test_kombu_reads_every_password_as_it_was_meant_and_messages_never_show_it(password: str) -> None:
+    broker = find_broker(f"redis://ann:{quote(password, safe='')}@db.example:6380/3")
+    connection = Connection(broker.url)
+
+    assert (connection.userid, connection.password) == ("ann", password)
+    assert (connection.hostname, connection.port, connection.virtual_host) == ("db.example", 6380, "3")
+    assert broker.shown == "redis://db.example:6380/3"
+
+
+@pytest.mark.parametrize("url", ["redis://:open-sesame@db.example/0", "unix://:open-sesame@/run/r.sock"])
+def test_a_worker_does_not_write_the_password_of_the_broker(url: str) -> None:
+    app = make_app(url, run=print)
+
+    assert "open-sesame" not in app.connection_for_read().as_uri()
+
+
+def test_tls_certificates_are_checked_unless_the_url_says_otherwise() -> None:
+    checked = celery_app(find_broker("rediss://db.example")).connection_for_write()
+    unchecked = celery_app(find_broker("rediss://db.example?ssl_cert_reqs=none")).connection_for_write()
+
+    assert checked.ssl["ssl_cert_reqs"].name == "CERT_REQUIRED"
+    assert unchecked.ssl["ssl_cert_reqs"].name == "CERT_NONE"
+
+
+# What workers do with it
+
+
+def test_a_message_is_run_once_and_leaves_nothing_behind(
+    redis_server: PrivateServer, dispatcher: Dispatcher, ledger: Ledger, start_worker: StartWorker
+) -> None:
+    start_worker(redis_server.url)
+
+    dispatcher.wake("triage.1", "triage.2")
+
+    wait_until(lambda: sorted(ledger.ended) == ["triage.1", "triage.2"])
+    wait_until(lambda: not keys_of(redis_server))
+    assert sorted(ledger.begun) == ["triage.1", "triage.2"]
+
+
+def test_a_task_that_raises_is_logged_and_the_worker_goes_on(
+    durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker
+) -> None:
+    worker = start_worker(durable_server.url)
+    dispatcher = Dispatcher(durable_server.url)
+
+    dispatcher.wake("fail", "triage")
+    dispatcher.close()
+
+    wait_until(lambda: ledger.ended == ["triage"])
+    wait_until(lambda: "as the test wished" in worker.log)
+    wait_until(lambda: not keys_of(durable_server))
+
+
+@pytest.mark.parametrize("pool", ["threads", "prefork"])
+def test_on_term_a_worker_ends_its_task_takes_no_other_and_goes(
+    durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker, pool: str
+) -> None:
+    worker = start_worker(durable_server.url, pool, concurrency=1)
+    dispatcher = Dispatcher(durable_server.url)
+    dispatcher.wake("hold")
+    wait_until(lambda: ledger.begun == ["hold"])
+
+    worker.terminate()
+    wait_until(lambda: "shutdown" in worker.log)
+    dispatcher.wake("next")
+    dispatcher.close()
+    ledger.release("hold")
+
+    assert worker.process.wait(20) == 0, worker.log
+    assert ledger.begun == ledger.ended == ["hold"]
+    assert keys_of(durable_server) == {"fdq:fdstore"}
+
+
+@pytest.mark.parametrize("pool", ["threads", "prefork"])
+def test_term_ends_a_worker_whose_broker_is_dead(
+    durable_server: PrivateServer, start_worker: StartWorker, pool: str
+) -> None:
+    worker = start_worker(durable_server.url, pool)
+    durable_server.kill()
+    wait_until(lambda: "Trying again" in worker.log)
+
+    worker.terminate()
+
+    assert worker.process.wait(20) == 0, worker.log
+
+
+@pytest.mark.parametrize(
+    ("pool", "fan_out"), [("threads", False), ("prefork", False), ("threads", True), ("prefork", True)]
+)
+def test_a_worker_outlives_a_broker_killed_under_its_task(
+    durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker, pool: str, fan_out: bool
+) -> None:
+    worker = start_worker(durable_server.url, pool, fan_out=fan_out)
+    dispatcher = Dispatcher(durable_server.url)
+    dispatcher.wake("hold")
+    wait_until(lambda: ledger.begun == ["hold"])
+
+    durable_server.kill()
+    threading.Event().wait(2)
+    durable_server.restart()
+    dispatcher.wake("after")
+    dispatcher.close()
+
+    wait_until(lambda: "after" in ledger.ended or not worker.is_alive)
+    assert worker.is_alive, worker.log
+    if pool == "threads":
+        ledger.release("hold")
+        wait_until(lambda: "hold" in ledger.ended)
+    worker.terminate()
+    assert worker.process.wait(20) == 0, worker.log
+
+
+def test_a_channel_whose_connection_is_gone_says_so_with_an_error_that_celery_expects(
+    durable_server: PrivateServer,
+) -> None:
+    connection = make_app(durable_server.url, run=print).connection_for_read()
+    channel = connection.channel()
+    connection.close()
+
+    with pytest.raises(ConnectionError, match="was closed"):
+        channel.qos.restore_unacked()
+    assert issubclass(ConnectionError, connection.connection_errors)

@@ -1,0 +1,60 @@
+"""`python -m workers`, which is `fdstore worker`: one worker process, until TERM."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Literal
+
+import click
+
+from fdstore import settings
+from fdstore.errors import FDStoreError
+
+
+@click.command(name="worker", help="Run agents that others spawn, until TERM or Ctrl-C.")
+@click.option("--url", help="The store (default: $FDSTORE_URL, else the embedded server).")
+@click.option("--prefix", help="What keys begin with (default: $FDSTORE_PREFIX, else fdstore).")
+@click.option("--broker-url", help="The queue (default: $FDSTORE_BROKER_URL, else the store's Redis).")
+@click.option(
+    *("-c", "--concurrency"),
+    type=click.IntRange(1, 10_000),
+    default=8,
+    show_default=True,
+    help="Agents at a time. A waiting agent takes no place.",
+)
+@click.option(
+    "--pool",
+    type=click.Choice(["threads", "prefork"]),
+    default="threads",
+    show_default=True,
+    help="threads: one process; prefork: one process for each agent at a time, for tools that compute.",
+)
+@click.option("--export-root", help="Where fd_to_file writes (default: the program's, else here).")
+def worker(
+    url: str | None,
+    prefix: str | None,
+    broker_url: str | None,
+    concurrency: int,
+    pool: Literal["threads", "prefork"],
+    export_root: str | None,
+) -> None:
+    from workers.main import work
+
+    broker = broker_url or settings.read().broker_url
+    status = work(url, prefix, broker, concurrency=concurrency, pool=pool, export_root=export_root)
+    sys.exit(status)
+
+
+def main() -> None:
+    """Runs the command; a typed error is one line on stderr and exit status 1."""
+    try:
+        worker(prog_name="fdstore worker", windows_expand_args=False)
+    except FDStoreError as error:
+        click.echo(f"fdstore: {error.type}: {error}", err=True)
+        logging.shutdown()
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""The sweep: finds what nobody else would ever look at again.
+
+    a process whose lease ran out       its worker is gone: ready again, or failed after the third loss
+    a ready process nobody claimed      its wake-up was lost: sent again
+    a tree past its retention           collected
+
+Every worker has a sweeper; the one that holds `sweeper` works, the others stand by. All of it is
+safe to do twice, so a sweeper that is slow does no harm.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from fdstore.client import Store
+from fdstore.errors import FDStoreError, Fenced, NotFound
+from fdstore.records import TreeLimits
+from fdstore.store import collect, leases, processes
+from fdstore.store.keys import ProcessKeys
+from fdstore.store.operation import Operation
+from fdstore.store.scripts import text
+from fdstore.store.views import Namespace
+
+log = logging.getLogger("fdstore.sweeper")
+
+SIGN_OF_LIFE_S = 10.0
+"""How long a worker counts as alive after it last said so."""
+
+COLLECT_EVERY_S = 60.0
+
+
+def poisoned(keys: ProcessKeys, attempt: int) -> Operation[str]:
+    """Ends a process that was lost too often; the parent to wake, or ""."""
+    space = Namespace(keys, TreeLimits(), attempt)
+    return (yield from processes.end(space, "failed", exit_code=None, reason="poison", release=False))
+
+
+def redis_now() -> Operation[float]:
+    """The time by the clock that leases are written with."""
+    [(seconds, micros)] = yield [("TIME",)]
+    return int(text(seconds)) + int(text(micros)) / 1e6
+
+
+def sweep(store: Store, wake: Callable[[str], None]) -> int:
+    """Looks after every process that is due; how many there were."""
+    trees = store.run(processes.trees(store.prefix))
+    found = store.run(leases.due(store.prefix, trees, store.run(redis_now())))
+    for keys in found:
+        try:
+            lapsed = store.run(leases.look_after(keys))
+            if lapsed.decision == "wake":
+                log.info("%s is to be run again", keys.process)
+                wake(keys.process)
+            elif lapsed.decision == "poison" and lapsed.attempt is not None:
+                log.warning("%s was lost too often and has failed", keys.process)
+                parent = store.run(poisoned(keys, lapsed.attempt))
+                if parent:
+                    wake(parent)
+        except (Fenced, NotFound):
+            continue  # it ended meanwhile
+    return len(found)
+
+
+def collect_due(store: Store) -> None:
+    """Collects the trees whose time has come."""
+    for tree in store.run(collect.due_trees(store.prefix, time.time())):
+        collected = store.run(collect.collect_tree(tree))
+        if collected.outcome == "gone":
+            log.info("tree %s was collected", collected.tree)
+
+
+class Sweeper:
+    """Sweeps from a thread until it is stopped; also this worker's sign of life."""
+
+    def __init__(self, store: Store, worker: str, wake: Callable[[str], None]) -> None:
+        self._store = store
+        self._worker = worker
+        self._wake = wake
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="sweeper", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread and takes the sign of life away."""
+        self._done.set()
+        self._thread.join()
+        try:
+            self._store.run(leases.gone(self._store.prefix, self._worker))
+        except FDStoreError as error:
+            log.info("the store was gone before this worker: %s", error)
+
+    def _keep(self) -> None:
+        collect_at = 0.0
+        while True:
+            try:
+                now = time.time()
+                self._store.run(leases.alive(self._store.prefix, self._worker, now + SIGN_OF_LIFE_S, now))
+                if self._store.run(leases.take_sweep(self._store.prefix, self._worker, 2 * SIGN_OF_LIFE_S)):
+                    sweep(self._store, self._wake)
+                    if time.monotonic() >= collect_at:
+                        collect_at = time.monotonic() + COLLECT_EVERY_S
+                        collect_due(self._store)
+            except FDStoreError as error:
+                log.warning("the sweep was cut short: %s", error)
+            if self._done.wait(leases.SWEEP_EVERY_S):
+                return

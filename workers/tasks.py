@@ -1,0 +1,94 @@
+"""What a worker does with a process id: claim the process and run its agent as far as it goes.
+
+The clients of Redis, of the queue and of the model are opened in the operating-system process that
+uses them, at the first task there: after a fork, sockets of the parent must not be used.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+from collections.abc import Callable
+
+import msgspec
+
+from fdstore.agent.model import Model
+from fdstore.agent.runner import run_process
+from fdstore.client import Store, connect
+from fdstore.errors import FDStoreError, NotFound
+from fdstore.toolset import waker
+
+log = logging.getLogger("fdstore.worker")
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a worker works: its store, and the directories its agents read and write below."""
+
+    url: str
+    prefix: str
+    export_root: str | None
+    files_root: str
+
+
+class Clients:
+    """The clients of one operating-system process, opened when first used."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._turn = threading.Lock()
+        self._pid = 0
+        self._store: Store
+        self._wake: Callable[[str], None]
+        self._model: Model | None
+
+    def open(self) -> tuple[Store, Callable[[str], None]]:
+        """The store, and what wakes other workers."""
+        with self._turn:
+            if self._pid != os.getpid():
+                self._store = connect(self._place.url, self._place.prefix)
+                self._wake = waker(self._place.url, self._place.prefix)
+                self._model = None
+                self._pid = os.getpid()
+            return self._store, self._wake
+
+    def model(self) -> Model:
+        """The client of the Messages API. Raises `ModelFailed`."""
+        with self._turn:
+            if self._model is None:
+                self._model = Model()
+            return self._model
+
+
+def worker_name() -> str:
+    """What this worker is called in Redis: `host:pid`."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def runner_of(place: Place, stopping: threading.Event) -> Callable[[str], None]:
+    """The body of the worker's one task."""
+    clients = Clients(place)
+
+    def run(process: str) -> None:
+        try:
+            store, wake = clients.open()
+            ending = run_process(
+                store,
+                process,
+                worker=worker_name(),
+                model=clients.model,
+                wake=wake,
+                files_root=place.files_root,
+                export_root=place.export_root,
+                stopping=stopping,
+            )
+        except NotFound:
+            log.info("%s does not exist any more", process)
+        except FDStoreError as error:
+            # its lease runs out, and the sweep finds it
+            log.warning("%s is left to the sweep: %s", process, error)
+        else:
+            log.info("%s: %s", process, ending)
+
+    return run
