@@ -65,6 +65,22 @@ def open_below(path: str, root: str | None) -> int:
     return handle
 
 
+def next_block(file: BinaryIO, size: int) -> bytes:
+    """The next bytes of a file, up to `size`; none at its end.
+
+    Raises `PathRefused` when reading fails, `InvalidArgument` when the file gives no bytes.
+    """
+    try:
+        block = file.read(size)
+    except OSError as error:
+        raise PathRefused(
+            source_name(file), f"reading it failed: {error.strerror or error}".lower()
+        ) from error
+    if not isinstance(block, bytes):
+        raise InvalidArgument("file", 'a file opened in binary mode ("rb") is needed')
+    return block
+
+
 def source_name(file: str | os.PathLike[str] | BinaryIO) -> str:
     """What a descriptor says about where its text came from: the file's bare name.
 

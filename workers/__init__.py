@@ -1,0 +1,1 @@
+"""The workers: Celery lives here, and what runs agents that others spawn."""

@@ -29,6 +29,10 @@ log = logging.getLogger("fdstore.sweeper")
 SIGN_OF_LIFE_S = 10.0
 """How long a worker counts as alive after it last said so."""
 
+SWEEPER_S = 5.0
+"""How long the one sweeper is waited for when it says no more: shorter than a lease, so that a worker
+that dies as the sweeper delays nothing."""
+
 COLLECT_EVERY_S = 60.0
 
 
@@ -100,7 +104,7 @@ class Sweeper:
             try:
                 now = time.time()
                 self._store.run(leases.alive(self._store.prefix, self._worker, now + SIGN_OF_LIFE_S, now))
-                if self._store.run(leases.take_sweep(self._store.prefix, self._worker, 2 * SIGN_OF_LIFE_S)):
+                if self._store.run(leases.take_sweep(self._store.prefix, self._worker, SWEEPER_S)):
                     sweep(self._store, self._wake)
                     if time.monotonic() >= collect_at:
                         collect_at = time.monotonic() + COLLECT_EVERY_S

@@ -1,7 +1,8 @@
 """The model: one request to the Messages API, streamed, repeated when its failure may pass.
 
 Always streamed, because the SDK refuses long answers otherwise. A stream that is cut raises an
-error of the HTTP library, not of the SDK, so both are caught. Overload, rate limits and lost
+error of the HTTP library, not of the SDK, so both are caught; one that a proxy ends in good order
+raises nothing, so an answer counts only when its last event came. Overload, rate limits and lost
 connections are tried again with growing pauses (or those the server asks for) until the agent's time
 is over; anything else is the agent's end, in words that say what to do.
 """
@@ -21,8 +22,15 @@ from fdstore.agent.conversation import Assistant
 
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
+LONGEST_SILENCE_S = 600.0
+CONNECT_TIMEOUT_S = 5.0
 RETRIED_STATUS = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 RETRIED_TYPES = frozenset({"overloaded_error", "rate_limit_error", "api_error", "timeout_error"})
+ADVICE = {
+    401: "check ANTHROPIC_API_KEY",
+    403: "check what ANTHROPIC_API_KEY may use",
+    404: "check [model] name and ANTHROPIC_BASE_URL",
+}
 
 
 class ModelFailed(Exception):
@@ -73,9 +81,17 @@ class Model:
             request["tools"] = tools
         wait_s = FIRST_PAUSE_S
         while True:
+            # silence must not outlast the agent's time by much
+            silence_s = min(max(until_s - time.monotonic(), 1.0), LONGEST_SILENCE_S)
+            timeout = httpx2.Timeout(silence_s, connect=min(silence_s, CONNECT_TIMEOUT_S))
             try:
-                with self._client.messages.stream(**request) as stream:
-                    return _answer(stream.get_final_message())
+                with self._client.messages.stream(**request, timeout=timeout) as stream:
+                    last = ""
+                    for event in stream:
+                        last = event.type
+                    if last != "message_stop":
+                        raise httpx2.RemoteProtocolError("the answer broke off")
+                    return _answer(stream.current_message_snapshot)
             except (anthropic.AnthropicError, httpx2.HTTPError) as error:
                 if not _may_pass(error):
                     raise ModelFailed(_reason(error)) from error
@@ -94,7 +110,10 @@ def _answer(message: Any) -> Assistant:
     return Assistant(
         content=[{name: value for name, value in block.items() if value is not None} for block in blocks],
         stop_reason=message.stop_reason,
-        input_tokens=usage.input_tokens or 0,
+        # what the API read from its cache, or wrote there, is not in input_tokens
+        input_tokens=(usage.input_tokens or 0)
+        + (usage.cache_creation_input_tokens or 0)
+        + (usage.cache_read_input_tokens or 0),
         output_tokens=usage.output_tokens or 0,
     )
 
@@ -110,10 +129,15 @@ def _may_pass(error: Exception) -> bool:
     return isinstance(error, (anthropic.APIConnectionError, httpx2.TransportError))
 
 
-def _type_of(error: anthropic.APIError) -> str | None:
+def _said(error: anthropic.APIError) -> dict[str, Any]:
+    """`{"type": ..., "message": ...}` of the API's answer, as far as it has that form."""
     body = error.body
     inner = body.get("error", body) if isinstance(body, dict) else None
-    return inner.get("type") if isinstance(inner, dict) else None
+    return inner if isinstance(inner, dict) else {}
+
+
+def _type_of(error: anthropic.APIError) -> str | None:
+    return _said(error).get("type")
 
 
 def _asked_pause_s(error: Exception) -> float | None:
@@ -128,7 +152,12 @@ def _asked_pause_s(error: Exception) -> float | None:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, anthropic.APIStatusError):
-        return f"the model answered {error.status_code}: {error.message}"[:500]
+        said = _said(error)
+        # an error in mid-stream comes under the status 200
+        kind = " ".join(str(part) for part in (error.status_code, said.get("type")) if part not in (200, None))
+        advice = ADVICE.get(error.status_code)
+        text = f"the model answered {kind}: {said.get('message', error.message)}"[:450]
+        return f"{text}; {advice}" if advice else text
     if isinstance(error, (anthropic.APIConnectionError, httpx2.TransportError)):
         return f"the model could not be reached: {error.__cause__ or error}"[:500]
     return f"the model could not be asked: {error}"[:500]

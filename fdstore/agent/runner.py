@@ -173,6 +173,9 @@ def run_process(
                     return "ended"
         except Fenced:
             return "lost"
+        except KeyboardInterrupt:
+            store.run(processes.end(space, "cancelled", exit_code=None, reason="interrupted", release=False))
+            raise
         except (FDStoreError, ModelFailed) as error:
             if isinstance(error, FDStoreError) and error.type.startswith("store_"):
                 raise

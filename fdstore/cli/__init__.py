@@ -31,6 +31,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "stat": ("fdstore.cli.contents:stat", "Show what one descriptor is."),
         "read": ("fdstore.cli.reading:read", "Print pages, lines or characters of a content."),
         "cat": ("fdstore.cli.reading:cat", "Print a content of any size."),
+        "search": ("fdstore.cli.search:search", "Print the lines that match a pattern."),
         "export": ("fdstore.cli.reading:export", "Write a content to a file, whole or not at all."),
         "rm": ("fdstore.cli.contents:rm", "Drop descriptors."),
     },
@@ -118,11 +119,12 @@ def missing_package(name: str, error: ModuleNotFoundError) -> click.ClickExcepti
 EPILOG = """\b
 PROC is a process: triage, or triage.1 for its first child.
 FD is a descriptor: fd:3 (3 will do), or ref:NAME for a named passage.
-SELECTOR is an FD or a part of one: fd:3#P2-4 (pages), fd:3#L10-20 (lines), fd:3#C1-99 (characters).
+SELECTOR is an FD or a part of one:
+  fd:3#P2-4 (pages), fd:3#L10-20 (lines), fd:3#C1-99 (characters).
 
 \b
-Without --url and $FDSTORE_URL the store is a Redis of your own, which the first command starts.
-`fdstore VERB --help` says more about a verb."""
+Without --url and $FDSTORE_URL the store is a Redis of your own, which the
+first command starts. `fdstore VERB --help` says more about a verb."""
 
 
 @click.group(

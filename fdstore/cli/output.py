@@ -8,6 +8,7 @@ Notes beside the data go to stderr, and only if somebody watches.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 
 import click
@@ -26,6 +27,11 @@ class OutputFailed(WriteFailed):
 def on_terminal() -> bool:
     """Whether a person reads standard output."""
     return sys.stdout is not None and sys.stdout.isatty()
+
+
+def columns() -> int | None:
+    """The width a table may have; None where nobody looks and nothing is to be cut."""
+    return shutil.get_terminal_size().columns if on_terminal() else None
 
 
 def watched() -> bool:

@@ -13,15 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
     from fdstore.client import Process, Store
     from fdstore.store.server import EmbeddedServer
-
-Body = TypeVar("Body", bound=Callable[..., None])
 
 
 @dataclass
@@ -77,39 +75,34 @@ def _sets(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     return note
 
 
-def common(body: Body) -> Body:
-    """Adds the common options; what they say is in the `Session`."""
-    options = (
-        click.option(
-            "--url",
+def verb(body: Callable[..., None]) -> click.Command:
+    """Makes a verb of a function whose first parameter is the `Session`; what the common options say
+    is in there."""
+    command = click.command()(click.make_pass_decorator(Session, ensure=True)(body))
+    command.params += [
+        click.Option(
+            ["--url"],
             metavar="URL",
             expose_value=False,
             callback=_sets("url"),
             help="Redis to use: redis://, rediss://, unix:// [env: FDSTORE_URL; else the embedded server]",
         ),
-        click.option(
-            "--prefix",
+        click.Option(
+            ["--prefix"],
             metavar="NAME",
             expose_value=False,
             callback=_sets("prefix"),
             help="What all keys begin with [env: FDSTORE_PREFIX; else fdstore]",
         ),
-        click.option(
-            "--json",
+        click.Option(
+            ["--json"],
             is_flag=True,
             expose_value=False,
             callback=_sets("as_json"),
             help="Print JSON: one document, or one on each line of a list.",
         ),
-    )
-    for option in reversed(options):
-        body = option(body)
-    return body
-
-
-def verb(body: Callable[..., None]) -> click.Command:
-    """Makes a verb of a function whose first parameter is the `Session`."""
-    return click.command()(common(click.make_pass_decorator(Session, ensure=True)(body)))
+    ]
+    return command
 
 
 raw_option = click.option(

@@ -29,12 +29,11 @@ def size(count: int) -> str:
     """
     if count < 1000:
         return f"{count} B"
-    value = float(count)
-    for unit in ("kB", "MB", "GB", "TB"):
+    value, units = count / 1000, ["kB", "MB", "GB", "TB"]
+    while value >= 999.95 and len(units) > 1:
         value /= 1000
-        if value < 999.95:
-            break
-    return f"{value:.1f} {unit}"
+        del units[0]
+    return f"{value:.1f} {units[0]}"
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:

@@ -20,6 +20,7 @@ import msgspec
 
 from fdstore.errors import InvalidArgument, QuotaExceeded, quoted
 from fdstore.files import Target
+from fdstore.inputs import next_block
 from fdstore.records import Descriptor, Export, Origin
 from fdstore.store.keys import content_keys
 from fdstore.store.operation import Batch, Disk, Operation, Receive, Send, Value, new_op
@@ -187,9 +188,7 @@ def ingest(
     stage = Stage(space, size, source, call)
     cutter = Cutter(size, errors)
     read = 0
-    while block := (yield Disk(lambda: file.read(BLOCK_CHARS))):
-        if not isinstance(block, bytes):
-            raise InvalidArgument("file", 'a file opened in binary mode ("rb") is needed')
+    while block := (yield Disk(lambda: next_block(file, BLOCK_CHARS))):
         yield from stage.add(cutter.feed(block))
         read += len(block)
         if progress:
@@ -207,22 +206,20 @@ def stat(space: Namespace, fd: str) -> Operation[Descriptor]:
 def listed(space: Namespace) -> Operation[list[Descriptor]]:
     """All descriptors of the process, in number order. Two round trips."""
     [flat] = yield [("HGETALL", space.keys.fds)]
-    table = pairs(flat)
+    table = sorted(pairs(flat).items(), key=_number)
     if not table:
         return []
     tree = space.keys.tree
-    replies = yield [("HGETALL", content_keys(tree, content).record) for content in table.values()]
-    found = [
-        (_number(fd, content), descriptor_of(fd, pairs(fields)))
-        for (fd, content), fields in zip(table.items(), replies, strict=True)
-        if fields
+    replies = yield [("HGETALL", content_keys(tree, content).record) for _, content in table]
+    return [
+        descriptor_of(fd, pairs(fields)) for (fd, _), fields in zip(table, replies, strict=True) if fields
     ]
-    return [descriptor for _, descriptor in sorted(found, key=lambda entry: entry[0])]
 
 
-def _number(fd: str, content: str) -> int:
+def _number(entry: tuple[str, str]) -> int:
     # a named passage took a number too: that of its content
-    return int(fd.removeprefix("fd:") if fd.startswith("fd:") else content.rpartition("/")[2])
+    fd, content = entry
+    return int(fd[3:] if fd.startswith("fd:") else content.rpartition("/")[2])
 
 
 def extract(

@@ -7,6 +7,7 @@
     {triage}                             hash    the tree: usage and limits           collect
     {triage}:processes                   zset    its processes, by time of birth      collect
     {triage}:contents                    set     its contents (triage/3)              last release
+    {triage}:collecting                  set     contents of a tree that is going     collect
     {triage}:leases                      zset    process -> when the sweep must look  its end
     {triage}:programs                    hash    digest -> a bundle of programs       collect
     {triage}:staging:OP:pages, :index    hash    a content being made                 commit; expires (60 s)

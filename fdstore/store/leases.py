@@ -116,6 +116,8 @@ def workers(prefix: str, now_s: float) -> Operation[list[str]]:
 
 def take_sweep(prefix: str, worker: str, seconds: float) -> Operation[bool]:
     """Whether this worker is the one that sweeps now: one does, for `seconds`."""
-    key = f"{prefix}:sweeper"
-    taken, holder = yield [("SET", key, worker, "NX", "PX", int(seconds * 1000)), ("GET", key)]
+    key, ttl_ms = f"{prefix}:sweeper", int(seconds * 1000)
+    taken, holder = yield [("SET", key, worker, "NX", "PX", ttl_ms), ("GET", key)]
+    if taken is None and holder == worker.encode():
+        yield [("PEXPIRE", key, ttl_ms)]
     return taken is not None or holder == worker.encode()

@@ -165,6 +165,12 @@ def child(
     return Namespace(ProcessKeys(tree, child_id), space.limits)
 
 
+def made_by(space: Namespace, call: str) -> Operation[str | None]:
+    """The child that an earlier run of a tool call made, if any."""
+    [answer] = yield [("HGET", space.keys.calls, call)]
+    return None if answer is None else str(msgspec.json.decode(answer)[1])
+
+
 def launch(space: Namespace, brief: str) -> Operation[None]:
     """Makes an open process ready to be run, with what it is told (JSON) as its first journal
     record. Raises `Fenced` when it has ended or runs already."""

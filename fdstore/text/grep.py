@@ -1,9 +1,11 @@
-"""Hits as `grep -n` prints them, whole, while a search goes on.
+"""Hits as `grep -n` prints them, whole, while a search goes on:
 
-120:a line that matches
-121-a line of context
---
-300:another group
+    120:a line that matches
+    121-a line of context
+    --
+    300:another group
+
+Nothing is cut here: a content made of hits holds exactly the lines that match.
 """
 
 from __future__ import annotations

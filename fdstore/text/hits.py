@@ -133,7 +133,7 @@ def excerpt(data: Data, found: Found) -> Excerpt:
     """What is kept of a line that matches: all of it, or the part around the match."""
     start, end, at = found.line_start, found.line_end, found.start
     while at > start and data[at] in _CONTINUATION:
-        at -= 1  # a match of \C may begin inside a character
+        at -= 1  # \C and \B match between the bytes of a character too
     before = _decoded(data, max(start, at - REACH_BYTES), at)
     after = _decoded(data, at, min(end, at + REACH_BYTES))
     led = min(len(before), max(KEPT_LINE_CHARS // 3, KEPT_LINE_CHARS - len(after)))

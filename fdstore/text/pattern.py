@@ -58,7 +58,10 @@ class Pattern:
 
     def __init__(self, pattern: str, *, ignore_case: bool = False) -> None:
         self._bare = _compiled(checked(pattern), ignore_case)
-        self._first = self._each = self._runs = self._literal = None
+        self._first: Any = None
+        self._each: Any = None
+        self._runs: Any = None
+        self._literal: re.Pattern[bytes] | None = None
         self._dense = False
         if _NEEDS_BARE_LINES.search(pattern):
             return
@@ -96,19 +99,20 @@ class Pattern:
             start = line_end + 1
         return None
 
-    def count(self, data: Data, start: int, end: int) -> int:
-        """How many lines of `data[start:end]`, which is whole lines, match."""
+    def count(self, data: Data, start: int, end: int) -> tuple[int, int]:
+        """How many lines `data[start:end]`, which is whole lines, has, and how many of them match."""
+        lines = data.count(b"\n", start, end)
         if self._literal is not None:
-            return sum(1 for _ in self._literal.finditer(data, start, end))
+            return lines, sum(1 for _ in self._literal.finditer(data, start, end))
         if self._each is None:
-            return self._count_singly(data, start, end)
-        if self._dense and self._runs is not None:
+            return lines, self._count_singly(data, start, end)
+        if self._dense:
             found = sum(data.count(b"\n", *match.span()) for match in self._runs.finditer(data, start, end))
         else:
             found = sum(1 for _ in self._each.finditer(data, start, end))
         # texts change slowly: what this block was like is what the next one will be like
-        self._dense = found > DENSE * data.count(b"\n", start, end)
-        return found
+        self._dense = found > DENSE * lines
+        return lines, found
 
     def _count_singly(self, data: Data, start: int, end: int) -> int:
         found = 0

@@ -98,8 +98,9 @@ class Scan:
             self.lines += 1
             start = found.line_end + 1
         if start < end:
-            self.matches += self._pattern.count(data, start, end)
-            self.lines += data.count(b"\n", start, end)
+            lines, matches = self._pattern.count(data, start, end)
+            self.lines += lines
+            self.matches += matches
 
 
 def near(

@@ -39,6 +39,11 @@ class Spawn(Arguments, frozen=True, kw_only=True):
 
 
 def run(context: Context, arguments: Spawn, call: str | None) -> Operation[Outcome]:
+    if call is not None:
+        # a repeated call, as after waiting for the child, has nothing left to prepare
+        before = yield from processes.made_by(context.space, call)
+        if before is not None:
+            return Started((before,))
     linked = context.linked.get(arguments.program_name)
     if linked is None:
         raise UnknownProgram(arguments.program_name, tuple(context.linked))

@@ -1,16 +1,24 @@
 """A real Redis for the tests of this folder: a private one, started once in each test process.
 
 Without a redis-server the fixtures fail, and do not skip: a green run means that these tests ran.
+After every test, the keys it left are held against the table in `fdstore.store.keys`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import pytest
 import redis
 
+import fdstore
+from fdstore.client import Process, Store
+from fdstore.store import keys
 from fdstore.store.server import PrivateServer
+
+Execute = Callable[..., Any]
 
 
 @pytest.fixture(scope="session")
@@ -27,3 +35,95 @@ def redis_url(redis_server: PrivateServer) -> str:
     with redis.Redis.from_url(redis_server.url) as client:
         client.flushall()
     return redis_server.url
+
+
+@pytest.fixture
+def execute(redis_url: str) -> Iterator[Execute]:
+    """Sends one command; its reply as Redis gives it, without redis-py's shapes."""
+    with redis.Redis.from_url(redis_url, protocol=2) as client:
+        connection = client.connection_pool.get_connection()
+
+        def send(*command: Any) -> Any:
+            connection.send_command(*command)
+            return connection.read_response()
+
+        yield send
+        client.connection_pool.release(connection)
+
+
+@pytest.fixture
+def store(redis_url: str) -> Iterator[Store]:
+    """A connected store; at the end, all that it counts must be what it stores."""
+    with fdstore.connect(redis_url) as connected:
+        yield connected
+
+
+@pytest.fixture
+def proc(store: Store) -> Process:
+    """The root process of a new tree."""
+    return store.process("triage")
+
+
+# --- the leak check
+
+
+class Row(NamedTuple):
+    """One key of the table: what its name looks like, its type, whether it goes by itself."""
+
+    pattern: re.Pattern[str]
+    type: str
+    expires: bool
+
+
+def key_table() -> list[Row]:
+    """The table in the docstring of `fdstore.store.keys`, so that it and the code cannot drift apart."""
+    rows = []
+    found = re.findall(
+        r"^    (\S.*?) {2,}(zset|hash|set|string|list|stream) +(.*)$", keys.__doc__ or "", re.M
+    )
+    for written, kind, rest in found:
+        first, *endings = written.split(", ")
+        names = [first, *(first.rpartition(":")[0] + ending for ending in endings)]
+        rows += [Row(_pattern(name), kind, "expires" in rest) for name in names]
+    return rows
+
+
+def _pattern(name: str) -> re.Pattern[str]:
+    root = r"[a-z0-9][a-z0-9_-]{0,47}"
+    process = root + r"(?:\.\d+)*"
+    parts = [
+        ("{triage}", r"\{(?P<tree>" + root + r")\}"),
+        ("triage.1", r"(?P=tree)(?:\.\d+)*"),
+        ("triage", r"(?P=tree)(?:\.\d+)*"),
+        ("OP", r"[0-9a-f]+"),
+        ("fd:3", r"fd:\d+"),
+    ]
+    if "{triage}" not in name:
+        parts = [("WORKER", process)]
+    pattern = re.escape(name)
+    for i, (example, _) in enumerate(parts):
+        pattern = pattern.replace(re.escape(example), f"<{i}>")
+    for i, (_, meaning) in enumerate(parts):
+        pattern = pattern.replace(f"<{i}>", meaning)
+    return re.compile(r"[A-Za-z0-9_.:-]{1,64}:" + pattern)
+
+
+TABLE = key_table()
+
+
+@pytest.fixture(autouse=True)
+def leak_check(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fails a test that leaves a key the table does not account for, or counters that are wrong."""
+    if "redis_url" not in request.fixturenames:
+        yield
+        return
+    check_keys: Callable[..., None] = request.getfixturevalue("assert_counted")
+    execute: Execute = request.getfixturevalue("execute")
+    yield
+    for name in execute("KEYS", "*"):
+        key, kind = name.decode(), execute("TYPE", name).decode()
+        rows = [row for row in TABLE if row.pattern.fullmatch(key) and row.type == kind]
+        assert rows or kind == "none", f"the table of keys does not account for {key!r} ({kind})"
+        if rows and all(row.expires for row in rows):
+            assert execute("PTTL", name) != -1, f"{key!r} should expire by itself"
+    check_keys(execute)

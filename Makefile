@@ -1,0 +1,35 @@
+# All that a newcomer needs: `make demo` runs the main job, `make test` passes the tests.
+# Python 3.11+ and make are enough; a Redis comes with the packages if there is none.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+READY = $(VENV)/.ready
+
+.PHONY: demo test test-fast lint clean
+
+demo: $(READY)
+	$(BIN)/fdstore demo
+	@echo
+	@echo "The embedded Redis keeps running; stop it with: $(BIN)/fdstore down"
+
+test: $(READY)
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-fast: $(READY)
+	$(BIN)/python -m pytest tests/unit
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+clean:
+	rm -rf $(VENV) .hypothesis .mypy_cache .ruff_cache .import_linter_cache build dist
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable '.[all]' --group dev
+	@touch $(READY)

@@ -1,0 +1,125 @@
+"""What `fdstore doctor` looks at. Each check answers a finding and changes nothing.
+
+What this installation needs is read from its own metadata, so that there is one list of it.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+from fdstore import settings
+from fdstore.cli.session import Session
+from fdstore.cli.tables import size
+from fdstore.errors import FDStoreError
+from fdstore.store.check import Finding, examine
+from fdstore.store.connection import Runner
+from fdstore.store.server_program import binary_version, find_binary
+from fdstore.store.wire import shown_url
+
+LOW_DISK_BYTES = 500_000_000
+_REQUIREMENT = re.compile(r"([A-Za-z0-9_-]+)(?:\[[^]]*\])?([^;]*)(?:;.*extra == [\"'](\w+)[\"'])?")
+_BOUND = re.compile(r"(>=|<)\s*([0-9.]+)")
+
+
+def check_everything(session: Session) -> Iterator[Finding]:
+    """All findings, in the order in which a reader wants them."""
+    yield Finding(subject="python", ok=True, said=f"{platform.python_version()} on {platform.system()}")
+    yield from packages()
+    url = session.chosen_url
+    if url is None:
+        yield data_directory(settings.read().data_dir)
+        yield from embedded(session)
+    else:
+        yield from store(url)
+
+
+def packages() -> Iterator[Finding]:
+    """Every package that fdstore requires, and those of its extras."""
+    try:
+        required = metadata.requires("fdstore") or []
+    except metadata.PackageNotFoundError:
+        advice = "install it: pip install fdstore"
+        yield Finding(subject="fdstore", ok=False, said="runs from a folder, not installed", advice=advice)
+        return
+    yield Finding(subject="fdstore", ok=True, said=metadata.version("fdstore"))
+    for requirement in required:
+        found = _REQUIREMENT.match(requirement)
+        if found and found[3] != "all":  # that extra is the sum of the others
+            yield package(found[1], found[2], found[3])
+
+
+def package(name: str, bounds: str, extra: str | None) -> Finding:
+    """One package. What belongs to an extra may be missing, but not of a wrong version."""
+    wanted = f"fdstore[{extra}]" if extra else "fdstore"
+    advice = f"pip install --upgrade '{wanted}'"
+    try:
+        version = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        said = f"not installed; it comes with: pip install '{wanted}'" if extra else "missing"
+        return Finding(subject=f"package {name}", ok=extra is not None, said=said, advice=advice)
+    fits = all(
+        (_numbers(version) >= _numbers(bound)) == (comparison == ">=")
+        for comparison, bound in _BOUND.findall(bounds)
+    )
+    said = version if fits else f"{version}, and {bounds.strip()} is needed"
+    return Finding(subject=f"package {name}", ok=fits, said=said, advice="" if fits else advice)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+
+
+def data_directory(directory: Path) -> Finding:
+    """Whether the embedded server can write its data, and has room."""
+    existing = next(path for path in (directory, *directory.parents) if path.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        return Finding(
+            subject="data directory",
+            ok=False,
+            said=f"{directory} cannot be written",
+            advice=f"make {existing} a directory of yours, or set FDSTORE_DATA_DIR to another one",
+        )
+    free = shutil.disk_usage(existing).free
+    said = f"{directory}, {size(free)} free"
+    if free < LOW_DISK_BYTES:
+        advice = "make room, or set FDSTORE_DATA_DIR to another disk"
+        return Finding(subject="data directory", ok=False, said=said, advice=advice)
+    return Finding(subject="data directory", ok=True, said=said)
+
+
+def embedded(session: Session) -> Iterator[Finding]:
+    """The server that fdstore runs itself; it is not started for this."""
+    try:
+        binary = find_binary()
+    except FDStoreError as error:
+        yield Finding(subject="redis-server", ok=False, said=str(error))
+    else:
+        version = ".".join(map(str, binary_version(binary)))
+        yield Finding(subject="redis-server", ok=True, said=f"{binary} {version}")
+    status = session.embedded_server().status()
+    if status.running:
+        yield from store(status.url)
+    else:
+        yield Finding(subject="store", ok=True, said="not running; the first command starts it")
+
+
+def store(url: str) -> Iterator[Finding]:
+    """A store: whether it answers, and everything that decides whether content is safe in it."""
+    try:
+        runner = Runner(url)
+        try:
+            runner.reach()
+            findings = runner.run(examine())
+        finally:
+            runner.close()
+    except FDStoreError as error:
+        yield Finding(subject="store", ok=False, said=str(error))
+        return
+    yield Finding(subject="store", ok=True, said=f"{shown_url(url)} answers")
+    yield from findings

@@ -1,0 +1,171 @@
+"""`fdstore demo`: the main job end to end, on real text, with a real Redis and a real worker."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fdstore.cli import output
+from fdstore.cli.session import Session, verb
+from fdstore.cli.tables import size
+
+if TYPE_CHECKING:
+    from fdstore.cli.watch import Watch
+    from fdstore.client import Store
+
+PREFIX = "fdstore-demo"
+"""Keys and queue of the demo, apart from everything else in the same Redis."""
+
+WORKER_READY_S = 30.0
+
+
+@click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False))
+@click.option("--live", is_flag=True, help="Ask a real model (needs ANTHROPIC_API_KEY).")
+@click.option("-o", "--out", default="fdstore-demo", show_default=True, help="Where the report goes.")
+@verb
+def demo(session: Session, file: str | None, live: bool, out: str) -> None:
+    """Show the main job: a large tool result becomes a descriptor, child agents read it by reference.
+
+    Without FILE the text is what a search through Python's own standard library finds. The model is a
+    scripted server on this machine unless --live is given; Redis and the worker are real.
+    """
+    if live and not os.environ.get("ANTHROPIC_API_KEY"):
+        raise click.UsageError("--live asks a real model: set ANTHROPIC_API_KEY")
+    out_dir = Path(out)
+    out_dir.mkdir(parents=True, exist_ok=True)
+    session.prefix = session.prefix or PREFIX
+    with ExitStack() as held, session.store() as store:
+        if live:
+            environment: Mapping[str, str] = {}
+            output.line("The model is real. Redis and the worker are too.")
+        else:
+            from fdstore.demo.script import script_for
+            from fdstore.testing import ScriptedModel
+
+            model = held.enter_context(ScriptedModel(script_for(file and os.path.abspath(file))))
+            environment = model.environ
+            output.line("The model is a scripted server on this machine. Redis and the worker are real.")
+        output.line(f"Redis: {store.where}\n")
+        log = held.enter_context((out_dir / "worker.log").open("wb"))
+        held.enter_context(_worker(store, environment, log.fileno()))
+        process, watch = _play(store, environment, out_dir, file)
+        _account(store, process, watch, out_dir)
+
+
+@contextmanager
+def _worker(store: Store, environment: Mapping[str, str], log: int) -> Iterator[None]:
+    """A worker of this demo's own, in a process of its own."""
+    from fdstore.errors import StoreUnavailable
+    from fdstore.store import leases
+    from fdstore.store.server_process import wait_until
+
+    command = [sys.executable, "-m", "workers", "--url", store.url, "--prefix", store.prefix, "-c", "2"]
+    worker = subprocess.Popen(command, env={**os.environ, **environment}, stdout=log, stderr=log)
+
+    def lives() -> bool:
+        names = store.run(leases.workers(store.prefix, time.time()))
+        return any(name.endswith(f":{worker.pid}") for name in names)
+
+    try:
+        if not wait_until(lambda: lives() or worker.poll() is not None, WORKER_READY_S) or worker.poll():
+            raise StoreUnavailable(store.where, "the demo's worker did not start; see its worker.log")
+        output.line(f"A worker is up (pid {worker.pid}).\n")
+        yield
+    finally:
+        worker.terminate()
+        worker.wait()
+
+
+def _play(store: Store, environment: Mapping[str, str], out_dir: Path, file: str | None) -> tuple[str, Watch]:
+    from fdstore.agent.launch import launch_root
+    from fdstore.agent.model import Model
+    from fdstore.agent.program import load
+    from fdstore.agent.runner import run_process
+    from fdstore.cli.watch import Watch
+    from fdstore.toolset import waker
+
+    def model() -> Model:
+        return Model(
+            api_key=environment.get("ANTHROPIC_API_KEY"), base_url=environment.get("ANTHROPIC_BASE_URL")
+        )
+
+    programs = resources.files("fdstore.demo") / "programs"
+    with resources.as_file(programs / "triage.toml") as path:
+        bundle = load(path)
+    root = launch_root(store, bundle, brief_of(file))
+    with Watch(store, root.id, output.line) as watch:
+        run_process(
+            store,
+            root.id,
+            worker=f"demo:{os.getpid()}",
+            model=model,
+            wake=waker(store.url, store.prefix),
+            files_root=os.getcwd(),
+            export_root=str(out_dir),
+            wait_here=True,
+        )
+    return root.id, watch
+
+
+def brief_of(file: str | None) -> str:
+    """A long user input, as people paste them: the question, then house rules that nobody reads."""
+    about = f"the file {os.path.abspath(file)}" if file else "the source of Python's standard library"
+    rules = "".join(
+        f"Rule {number}: in part {number} of the report, name the line before you name the reason.\n"
+        for number in range(1, 181)
+    )
+    return f"Tell me what {about} is made of, with quotations. The rules of this house follow.\n{rules}"
+
+
+def _account(store: Store, process: str, watch: Watch, out_dir: Path) -> None:
+    from fdstore.store.processes import answer_of
+
+    tree = store.tree(process)
+    ended = store.run(answer_of(store.prefix, process))
+    output.line(f"\n{process} {ended.record.state} with code {ended.record.exit_code}: {ended.text}")
+    if ended.record.state != "exited":
+        output.line(f"reason: {ended.record.reason}")
+        sys.exit(1)
+    held = store.process(process).list()
+    largest = max(held, key=lambda each: each.bytes)
+    output.line(
+        f"\nStored once in Redis   {size(tree.bytes)} in {tree.fds} contents,"
+        f" read by {tree.processes} processes"
+        f"\nShown to the models    {size(watch.chars_shown)} in all"
+        f"\nThe report             {out_dir / 'report.txt'}"
+        "\n\nLook for yourself:"
+    )
+    record = f"'{store.prefix}:{{{process}}}"
+    cli = cli_for(store.url)
+    for arguments in (
+        f"HGETALL {record}'",
+        f"ZRANGE {record}:processes' 0 -1",
+        f"HGETALL {record}:{process}:fds'",
+        f"HGETALL {record}:{process}:fd:{largest.fd[3:]}'",
+        f"--raw HGET {record}:{process}:fd:{largest.fd[3:]}:pages' 2",
+        f"HGET {record}:{process}:fd:{largest.fd[3:]}:index' 1",
+        f"LRANGE {record}:{process}:journal' 0 -1",
+    ):
+        output.line(f"  {cli} {arguments}")
+    output.line(f"  fdstore --help; fdstore ls {process} --prefix {store.prefix}")
+
+
+def cli_for(url: str) -> str:
+    """How redis-cli is told where the store is."""
+    from fdstore.store.server import find_cli
+    from fdstore.store.wire import shown_url
+
+    found = find_cli()
+    program = str(found) if found else "redis-cli"
+    if url.startswith("unix://"):
+        return f"{program} -s {url.removeprefix('unix://')}"
+    return f"{program} -u {shown_url(url)}"

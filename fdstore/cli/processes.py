@@ -1,0 +1,86 @@
+"""The verb that shows processes: ps."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from fdstore.cli import output
+from fdstore.cli.session import Session, verb
+from fdstore.cli.tables import ago, table
+
+if TYPE_CHECKING:
+    from fdstore.records import ProcessRecord
+
+
+@verb
+@click.argument("tree", metavar="[TREE]", required=False)
+def ps(session: Session, tree: str | None) -> None:
+    """Show the processes of TREE, or of all trees, ended ones too."""
+    with session.store() as store:
+        found = store.processes() if tree is None else store.tree(tree).members
+    if session.as_json:
+        for process in found:
+            output.document(process)
+    elif not found:
+        output.note("there are no processes yet; `fdstore put PROC FILE` makes the first")
+    else:
+        now = time.time()
+        output.line(
+            table(
+                ["PROCESS", "STATE", "PROGRAM", "STARTED", "ENDED", "DETAIL"],
+                [_row(branch, process, now) for branch, process in as_trees(found)],
+                cut="DETAIL",
+                columns=output.columns(),
+            )
+        )
+
+
+def as_trees(processes: Iterable[ProcessRecord]) -> Iterator[tuple[str, ProcessRecord]]:
+    """Each process below its parent, children by number, with the branch to draw before its id."""
+    known = {process.id: process for process in processes}
+    below: dict[str, list[ProcessRecord]] = defaultdict(list)
+    for process in known.values():
+        parent = process.id.rpartition(".")[0]
+        below[parent if parent in known else ""].append(process)
+
+    # a stack and not recursion: a tree may be as deep as its limits say
+    waiting = [("", "", root) for root in reversed(below[""])]
+    while waiting:
+        branch, under, process = waiting.pop()
+        yield branch, process
+        children = sorted(below[process.id], key=lambda child: int(child.id.rpartition(".")[2]), reverse=True)
+        for i, child in enumerate(children):
+            last = i == 0
+            waiting.append((under + ("└─ " if last else "├─ "), under + ("   " if last else "│  "), child))
+
+
+def _row(branch: str, process: ProcessRecord, now_s: float) -> list[str]:
+    return [
+        branch + process.id,
+        process.state,
+        process.program or "-",
+        "-" if process.started_at is None else ago(process.started_at, now_s),
+        "-" if process.ended_at is None else ago(process.ended_at, now_s),
+        "; ".join(_details(process, now_s)),
+    ]
+
+
+def _details(process: ProcessRecord, now_s: float) -> Iterator[str]:
+    if process.reason:
+        yield process.reason
+    if process.exit_code:
+        yield f"exit code {process.exit_code}"
+    if process.waiting_for:
+        yield f"waits for {', '.join(process.waiting_for)}"
+    if process.worker and process.state == "running":
+        lapsed = process.lease_until is not None and process.lease_until < now_s
+        yield f"on {process.worker}{' (its lease ran out)' if lapsed else ''}"
+    if process.attempt > 1:
+        yield f"attempt {process.attempt}"
+    if process.losses:
+        yield f"{process.losses} lost"

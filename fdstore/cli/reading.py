@@ -1,0 +1,169 @@
+"""The verbs that print or write content: read, cat, export."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from fdstore.cli import output
+from fdstore.cli.progress import progress
+from fdstore.cli.session import Session, raw_option, verb
+from fdstore.cli.tables import counted, size
+from fdstore.errors import StreamBroken, TargetExists, TargetMissing
+
+if TYPE_CHECKING:
+    from fdstore.client import Process
+    from fdstore.records import Descriptor, Mode, Slice
+
+
+@verb
+@click.argument("process", metavar="PROC")
+@click.argument("selector", metavar="SELECTOR")
+@click.option("--mode", type=click.Choice(["page", "line", "char"]), help="Unit to count in [default: page]")
+@click.option("--start", type=int, metavar="N", help="First page, line or character, from 1 [default: 1]")
+@click.option("--count", type=int, metavar="N", help="How many of them [default: 1]")
+@click.option("--all", "read_all", is_flag=True, help="Everything.")
+@raw_option
+def read(
+    session: Session,
+    process: str,
+    selector: str,
+    mode: Mode | None,
+    start: int | None,
+    count: int | None,
+    read_all: bool,
+    raw: bool,
+) -> None:
+    """Print a part of a content: SELECTOR says which, or --mode, --start and --count do.
+
+    Only the text is printed. Without any of them it is page 1. For everything of something large,
+    `fdstore cat` needs less memory than --all.
+
+    \b
+    fdstore read triage fd:1#L120-180
+    fdstore read triage fd:1 --start 2
+    """
+    with session.process(process) as opened:
+        part = opened.read(selector, mode=mode, start=start, count=count, read_all=read_all)
+    if session.as_json:
+        output.document(part)
+        return
+    output.content(part.text.encode("utf-8"), raw=raw)
+    if output.on_terminal():
+        if part.text and not part.text.endswith("\n"):
+            output.line()
+        output.note(_place(part))
+
+
+def _place(part: Slice) -> str:
+    said = [part.fd]
+    if part.mode == "page":
+        last = part.start + part.count - 1
+        said.append(f"page {part.start}" if part.count == 1 else f"pages {part.start}-{last}")
+        said[-1] += f" of {part.pages}"
+    said.append(f"lines {part.lines} of {part.total_lines}")
+    said.append(f"characters {part.chars} of {part.total_chars}")
+    if part.continued:
+        said.append("starts inside a line")
+    if part.truncated:
+        said.append("ends inside a line")
+    if part.state != "sealed":
+        said.append(part.state)
+    return f"[{', '.join(said)}]"
+
+
+@verb
+@click.argument("process", metavar="PROC")
+@click.argument("selector", metavar="FD|SELECTOR")
+@raw_option
+def cat(session: Session, process: str, selector: str, raw: bool) -> None:
+    """Print a content of any size, or the part a selector names, in bounded memory.
+
+    Of a stream that is still open it prints what there is now. Of one that broke off it prints what
+    was stored, and fails. With --json each line is a piece of the text.
+    """
+    from fdstore.store.contents import copy_out
+    from fdstore.text.selection import wanted
+
+    asked = wanted(selector)
+    last = b"\n"
+
+    def piece(data: bytes) -> None:
+        nonlocal last
+        last = data[-1:] or last
+        if session.as_json:
+            output.document({"fd": asked.fd, "text": data.decode("utf-8")})
+        else:
+            output.content(data, raw=raw)
+
+    with session.process(process) as opened:
+        opened.store.run(copy_out(opened.space, asked.fd, asked.part, piece))
+        state = opened.stat(asked.fd)
+    if output.on_terminal() and not session.as_json and last != b"\n":
+        output.line()
+    _tell_unfinished(state)
+
+
+def _tell_unfinished(state: Descriptor) -> None:
+    if state.state == "open":
+        output.note(f"[{state.fd} is still being written]")
+    elif state.state == "broken":
+        raise StreamBroken(state.fd, state.reason or "unknown")
+
+
+@verb
+@click.argument("process", metavar="PROC")
+@click.argument("selector", metavar="SELECTOR")
+@click.argument("file", metavar="FILE", type=click.Path())
+@click.option("--append", is_flag=True, help="Add to the file instead of replacing it.")
+@click.option("--no-create", is_flag=True, help="Fail if the file is not there.")
+@click.option("--no-clobber", is_flag=True, help="Fail if the file is there.")
+def export(
+    session: Session,
+    process: str,
+    selector: str,
+    file: str,
+    append: bool,
+    no_create: bool,
+    no_clobber: bool,
+) -> None:
+    """Write a content, or the part SELECTOR names, exactly to FILE.
+
+    The file appears whole or not at all: a failed write leaves what was there before.
+    """
+    if file == "-":
+        raise click.UsageError("to print a content, use `fdstore cat`; for a file of that name, write ./-")
+    with session.process(process) as opened:
+        label = f"export {selector}"
+        with progress(label, _bytes_of(opened, selector) if output.watched() else None) as tell:
+            try:
+                done = opened.export(
+                    selector,
+                    file,
+                    mode="append" if append else "write",
+                    create=not no_create,
+                    exist_ok=not no_clobber,
+                    progress=tell,
+                )
+            except TargetExists as error:
+                error.add_note("without --no-clobber it is replaced, or with --append added to")
+                raise
+            except TargetMissing as error:
+                error.add_note("without --no-create it is made")
+                raise
+    if session.as_json:
+        # a path may hold bytes that are no text, and JSON cannot
+        shown = done.file_path.encode("utf-8", "backslashreplace").decode("utf-8")
+        output.document(
+            {"fd": done.fd, "file_path": shown, "mode": done.mode}
+            | {"char_count": done.char_count, "size_bytes": done.size_bytes}
+        )
+    else:
+        verb_done = "added to" if append else "written to"
+        output.line(f"{counted(done.char_count, 'character')} {verb_done} {file} ({size(done.size_bytes)})")
+
+
+def _bytes_of(opened: Process, selector: str) -> int | None:
+    """How many bytes there will be, if all of the content is asked for."""
+    return None if "#" in selector else opened.stat(selector).bytes

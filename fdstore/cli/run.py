@@ -1,0 +1,124 @@
+"""`fdstore run`: an agent program, its root in this process, what it spawns on the workers."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fdstore.cli import output
+from fdstore.cli.session import Session, verb
+
+if TYPE_CHECKING:
+    from fdstore.client import Store
+
+
+@click.argument("program", metavar="PROGRAM.toml", type=click.Path(path_type=Path))
+@click.option("-p", "--prompt", help="What the agent is to do.")
+@click.option("-f", "--file", metavar="FILE", help="The same, from a file; - is standard input.")
+@click.option("--name", help="The name of its process (default: PROGRAM-xxxxxx).")
+@click.option("--detach", is_flag=True, help="Hand it to the workers and return at once.")
+@click.option("-q", "--quiet", is_flag=True, help="Do not tell on standard error what happens.")
+@verb
+def run(
+    session: Session,
+    program: Path,
+    prompt: str | None,
+    file: str | None,
+    name: str | None,
+    detach: bool,
+    quiet: bool,
+) -> None:
+    """Run an agent program and print its answer.
+
+    The answer goes to standard output, what happens meanwhile to standard error. Exit code 0 when the
+    agent came to a good end, 1 when not. Needs ANTHROPIC_API_KEY.
+    """
+    from fdstore.agent.launch import launch_root
+    from fdstore.agent.program import load
+    from fdstore.toolset import waker
+
+    if prompt is not None and file is not None:
+        raise click.UsageError("say what it is to do with -p or with -f, not both")
+    query = _read(file) if file is not None else prompt
+    bundle = load(program)
+    for warning in bundle.warnings:
+        click.echo(f"fdstore: warning: {warning}", err=True)
+    with session.store() as store:
+        root_program = bundle.programs[bundle.root]
+        if detach or root_program.linked:
+            _workers_for(session, store)
+        root = launch_root(store, bundle, query, name)
+        if detach:
+            waker(store.url, store.prefix)(root.id)
+            if session.as_json:
+                output.document({"process": root.id})
+            else:
+                output.line(root.id)
+            return
+        _run_here(session, store, root.id, quiet=quiet)
+
+
+def _read(file: str) -> str:
+    from fdstore.inputs import opened
+
+    if file == "-":
+        return sys.stdin.buffer.read().decode("utf-8", "backslashreplace")
+    with opened(file) as binary:
+        return binary.read().decode("utf-8", "backslashreplace")
+
+
+def _workers_for(session: Session, store: Store) -> None:
+    """Sees to workers: brings one up beside the embedded server, says so when there is none elsewhere."""
+    from fdstore import settings
+    from fdstore.background import BackgroundWorker
+    from fdstore.store import leases
+
+    if session.chosen_url is None:
+        BackgroundWorker(settings.read().data_dir).ensure(store.url, store.prefix)
+    elif not store.run(leases.workers(store.prefix, time.time())):
+        click.echo(
+            f"fdstore: no worker takes from {store.where} now; what is spawned waits for one "
+            "(start it with: fdstore worker)",
+            err=True,
+        )
+
+
+def _run_here(session: Session, store: Store, process: str, *, quiet: bool) -> None:
+    from contextlib import nullcontext
+
+    from fdstore.agent.model import Model
+    from fdstore.agent.runner import run_process
+    from fdstore.cli.watch import Watch
+    from fdstore.store.processes import answer_of
+    from fdstore.toolset import waker
+
+    def say(text: str) -> None:
+        click.echo(text, err=True)
+
+    with nullcontext() if quiet else Watch(store, process, say):
+        run_process(
+            store,
+            process,
+            worker=f"run:{os.getpid()}",
+            model=Model,
+            wake=waker(store.url, store.prefix),
+            files_root=os.getcwd(),
+            wait_here=True,
+        )
+    ended = store.run(answer_of(store.prefix, process))
+    record = ended.record
+    if session.as_json:
+        output.document({"process": record, "answer": ended.text})
+    else:
+        if ended.text:
+            output.line(ended.text)
+        if record.reason:
+            click.echo(f"fdstore: {process} {record.state}: {record.reason}", err=True)
+    if record.state != "exited" or record.exit_code != 0:
+        output.finish()
+        sys.exit(1)

@@ -1,0 +1,88 @@
+"""The verbs that look after a store: gc and doctor."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from fdstore.cli import output
+from fdstore.cli.session import Session, verb
+from fdstore.cli.tables import moment, table
+
+if TYPE_CHECKING:
+    from fdstore.client import Store
+    from fdstore.store.collect import Collected
+    from fdstore.store.keys import TreeKeys
+
+
+@verb
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+def gc(session: Session, dry_run: bool) -> None:
+    """Remove the trees that nobody used for their retention (7 days unless they say otherwise).
+
+    A tree with a process that is ready, running or waiting stays. Workers do the same by themselves.
+    """
+    from fdstore.store.collect import due_trees
+
+    with session.store() as store:
+        found = [_collected(store, tree, dry_run) for tree in store.run(due_trees(store.prefix, time.time()))]
+    if session.as_json:
+        for item in found:
+            output.document(item)
+    elif not found:
+        output.line("nothing to remove: no tree is past its retention")
+    else:
+        rows = [[item.tree, *_explained(item, dry_run)] for item in found]
+        output.line(table(["TREE", "WHAT", "WHY"], rows, cut="WHY", columns=output.columns()))
+
+
+def _collected(store: Store, tree: TreeKeys, dry_run: bool) -> Collected:
+    from fdstore.store.collect import Collected, collect_tree
+
+    seen = store.run(collect_tree(tree, dry_run=True))
+    if dry_run:
+        return seen
+    done = store.run(collect_tree(tree))
+    # how much a tree held is known only before it goes
+    return Collected(done.tree, done.outcome, seen.detail) if done.outcome == "gone" else done
+
+
+def _explained(item: Collected, dry_run: bool) -> tuple[str, str]:
+    match item.outcome:
+        case "due":
+            return "would be removed", item.detail
+        case "gone" if dry_run:
+            return "would be removed", "only its name is left"
+        case "gone":
+            return "removed", item.detail or "only its name was left"
+        case "held":
+            return "stays", f"{item.detail} has not ended"
+        case _:
+            return (
+                "stays",
+                "for ever" if item.detail == "inf" else f"in use until {moment(float(item.detail))}",
+            )
+
+
+@verb
+@click.pass_context
+def doctor(context: click.Context, session: Session) -> None:
+    """Check Python, packages, the data directory and the store, and say what to do about problems.
+
+    Nothing is started or changed. The exit code is 1 if there is a problem.
+    """
+    from fdstore.cli.checks import check_everything
+
+    well = True
+    for finding in check_everything(session):
+        well = well and finding.ok
+        if session.as_json:
+            output.document(finding)
+            continue
+        output.line(f"{'ok     ' if finding.ok else 'PROBLEM'}  {finding.subject}: {finding.said}")
+        if finding.advice and not finding.ok:
+            output.line(f"         -> {finding.advice}")
+    if not well:
+        context.exit(1)

@@ -1,0 +1,124 @@
+"""What the scripted model of the demo says. Each answer is made from what the model was shown, so it
+goes wrong when the store does: nothing is known here that was not read through fdstore."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from fdstore.testing import Request, call, say, turn
+from fdstore.testing.replies import Turn
+
+PATTERN = r"\b(def|class|import|return|raise|if)\b"
+"""Matches a few hundred thousand lines of any Python's standard library."""
+
+CUT_LINES = 1200
+"""How many lines the root hands to the quoter."""
+
+
+def script_for(file: str | None) -> dict[str, Callable[[Request], Turn]]:
+    """The script of each program, told apart by its system prompt."""
+    return {
+        "You are triage.": lambda request: triage(request, file),
+        "You are surveyor.": surveyor,
+        "You are quoter.": quoter,
+    }
+
+
+def triage(request: Request, file: str | None) -> Turn:
+    """The root: get the text, look, cut, spawn two, report, save, end."""
+    shown = request.last_text()
+    match request.turn_number:
+        case 0:
+            get = call("load_file", path=file) if file else call("search_source", pattern=PATTERN)
+            return turn(say("The brief is long and stored; first I get the text it is about."), get)
+        case 1:
+            fd = attribute(shown, "fd_result", "fd")
+            pages = int(attribute(shown, "fd_result", "pages"))
+            middle = max(1, pages // 2)
+            return turn(
+                say(f"It has {pages} pages. I look at one in the middle."),
+                call("read_fd", fd=fd, start=middle),
+            )
+        case 2:
+            fd = attribute(shown, "fd_content", "fd")
+            first = int(attribute(shown, "fd_content", "lines").partition("-")[0])
+            cut = call("read_fd", fd=fd, mode="line", start=first, count=CUT_LINES, extract_to_new_fd=True)
+            return turn(say("This region matters. I cut it out without reading it."), cut)
+        case 3:
+            source = attribute(shown, "fd_extraction", "source_fd")
+            part = attribute(shown, "fd_extraction", "new_fd")
+            survey = call(
+                "spawn",
+                program_name="surveyor",
+                query=f"What is {source} made of?",
+                additional_preload_fds=[source],
+            )
+            quote = call(
+                "spawn",
+                program_name="quoter",
+                query=f"Quote what matters in {part}.",
+                additional_preload_fds=[part],
+            )
+            return turn(say("Two agents at the same time, on the same stored text."), survey, quote)
+        case 4:
+            survey_text = body(shown, "process_result")
+            quotes = attribute(shown, "fd_result", "fd")
+            report = f"Report\n\n{survey_text}\nThe quotations are in {quotes}.\n"
+            return turn(
+                say(f'<ref id="report">{report}</ref>'),
+                call("fd_to_file", fd="ref:report", file_path="report.txt"),
+            )
+        case _:
+            return turn(say("The report is saved as report.txt."))
+
+
+def surveyor(request: Request) -> Turn:
+    """Reads three pages of the text it shares with its parent, and counts."""
+    fd = first_id(request)
+    if request.turn_number == 0:
+        return turn(call("read_fd", fd=fd))
+    pages = int(attribute(request.last_text(), "fd_content", "pages"))
+    if request.turn_number == 1:
+        return turn(call("read_fd", fd=fd, start=max(1, pages // 2)), call("read_fd", fd=fd, start=pages))
+    read = [result.text for result in request.tool_results()]
+    lines = sum(text.count("\n") - 2 for text in read)
+    definitions = sum(len(re.findall(r"\bdef\b", text)) for text in read)
+    return turn(
+        say(
+            f"I read 3 of {pages} pages, {lines} lines; {definitions} of them define a function. "
+            f"The whole text has {attribute(read[0], 'fd_content', 'total_lines')} lines."
+        )
+    )
+
+
+def quoter(request: Request) -> Turn:
+    """Reads several pages at once, and answers with so much of them that the answer is stored too."""
+    fd = first_id(request)
+    if request.turn_number == 0:
+        return turn(call("read_fd", fd=fd, count=8))
+    text = body(request.last_text(), "fd_content")
+    quoted = [f"{number}: {line}" for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    return turn(say("\n".join(quoted)))
+
+
+def first_id(request: Request) -> str:
+    """The descriptor that the query names."""
+    found = re.search(r"\bfd:\d+", str(request.messages[0]["content"]))
+    return found[0] if found else "fd:1"
+
+
+def attribute(text: str, element: str, name: str) -> str:
+    """The value of an attribute of the first such element in what the model was shown."""
+    found = re.search(rf'<{element}\b[^>]*?\s{name}="([^"]*)"', text)
+    if not found:
+        raise ValueError(f"the model was shown no {element} with {name}: {text[:200]}")
+    return found[1]
+
+
+def body(text: str, element: str) -> str:
+    """What stands inside the first such element."""
+    found = re.search(rf"<{element}\b[^>]*>\n(.*?)\n</{element}>", text, re.DOTALL)
+    if not found:
+        raise ValueError(f"the model was shown no {element}: {text[:200]}")
+    return found[1]

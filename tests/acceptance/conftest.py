@@ -1,0 +1,130 @@
+"""The real command, run as a person runs it: a process of its own, with an environment of its own.
+
+All tests share one embedded server, started by the first command that needs it, and are kept apart
+by their key prefixes. A test of the server itself takes a `fresh` command, with a data directory that
+is its own.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import itertools
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import fdstore
+from fdstore.store.server import EmbeddedServer
+
+DEADLINE_S = 60
+_prefixes = (f"t{number}" for number in itertools.count())
+
+
+class Ended(NamedTuple):
+    """How a command ended: its exit code, and what it printed."""
+
+    code: int
+    raw: bytes
+    err: str
+
+    @property
+    def out(self) -> str:
+        return self.raw.decode("utf-8")
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.split("\n")[:-1]
+
+
+class Command:
+    """`fdstore` with one data directory and one prefix: `command("ls", "triage")`."""
+
+    def __init__(self, data_dir: Path, folder: Path, **environment: str) -> None:
+        self.data_dir = data_dir
+        self.folder = folder
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("FDSTORE_")}
+        self.environment = {**kept, "FDSTORE_DATA_DIR": str(data_dir), **environment}
+
+    def start(self, *args: str | Path, **streams: int) -> subprocess.Popen[bytes]:
+        """A command that runs beside the test; `streams` are those of Popen, pipes by default."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "fdstore", *map(str, args)],
+            env=self.environment,
+            cwd=self.folder,
+            **{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | streams,
+        )
+
+    def __call__(self, *args: str | Path, stdin: bytes = b"") -> Ended:
+        with self.start(*args) as process:
+            out, err = process.communicate(stdin, timeout=DEADLINE_S)
+        return Ended(process.returncode, out, err.decode("utf-8"))
+
+    def on_terminal(self, *args: str | Path, columns: int = 80) -> Ended:
+        """The command with a terminal for its output; `raw` is what the terminal was sent."""
+        terminal, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        with self.start(*args, stdout=theirs) as process:
+            os.close(theirs)
+            assert process.stdin is not None
+            assert process.stderr is not None
+            process.stdin.close()
+            sent = b"".join(iter(lambda: _read(terminal), b""))
+            os.close(terminal)
+            err = process.stderr.read().decode("utf-8")
+            process.wait(DEADLINE_S)
+        return Ended(process.returncode, sent.replace(b"\r\n", b"\n"), err)
+
+    def store(self) -> fdstore.Store:
+        """The library's view of the same store, to set a scene or look behind it."""
+        url = EmbeddedServer(self.data_dir).ensure()
+        return fdstore.connect(url, self.environment.get("FDSTORE_PREFIX"))
+
+
+def _read(terminal: int) -> bytes:
+    with suppress(OSError):  # EIO: the other side is closed
+        return os.read(terminal, 65536)
+    return b""
+
+
+@pytest.fixture(scope="session")
+def shared_data_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    data_dir = tmp_path_factory.mktemp("shared")
+    yield data_dir
+    Command(data_dir, data_dir)("down")
+
+
+@pytest.fixture
+def command(shared_data_dir: Path, tmp_path: Path) -> Command:
+    """The command on the shared server, with a prefix of this test's own, in an empty folder."""
+    return Command(shared_data_dir, tmp_path, FDSTORE_PREFIX=next(_prefixes))
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Iterator[Command]:
+    """The command with a data directory that nothing was ever stored in."""
+    made = Command(tmp_path / "data", tmp_path)
+    yield made
+    ended = made("down")
+    assert ended.code == 0, ended.err
+
+
+@pytest.fixture
+def store(command: Command) -> Iterator[fdstore.Store]:
+    """The library on the store that `command` uses."""
+    with command.store() as opened:
+        yield opened
+
+
+@pytest.fixture
+def make_command(tmp_path: Path) -> Callable[..., Command]:
+    """`make_command(FDSTORE_URL=...)`: the command with an environment of the test's choice."""
+    return lambda **environment: Command(tmp_path / "data", tmp_path, **environment)

@@ -1,0 +1,580 @@
+"""The command line, as people and scripts use it: what it prints, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import fdstore
+from fdstore.cli import VERBS, loaded
+from fdstore.records import Descriptor, Export, ProcessRecord, Slice, TreeLimits
+from fdstore.store.server import PrivateServer, ServerStatus
+from fdstore.store.server_process import wait_until
+
+CLOSED_PORT_URL = "redis://:secret@127.0.0.1:1"
+HERE = [
+    name
+    for section in VERBS.values()
+    for name, (home, _) in section.items()
+    if find_spec(home.partition(":")[0]) is not None
+]
+
+
+def decoded(line: str, kind: Any) -> Any:
+    return msgspec.json.decode(line, type=kind)
+
+
+# --- storing and showing
+
+
+def test_a_file_is_put_listed_and_read_back(command, tmp_path):
+    (tmp_path / "build.log").write_bytes(b"one\ntwo\nthree\n")
+
+    made = command("put", "triage", "build.log", "--page-size", "8")
+    listed = command("ls", "triage")
+    read = command("read", "triage", "fd:1", "--start", "2")
+
+    assert (made.code, made.out, made.err) == (0, "fd:1\n", "")
+    assert " ".join(listed.lines[0].split()) == "FD STATE CHARS SIZE LINES PAGES CREATED PRODUCER SOURCE"
+    assert listed.lines[1].split()[:4] == ["fd:1", "sealed", "14", "14"]
+    assert listed.lines[1].endswith("build.log")
+    assert read.raw == b"three\n"
+
+
+def test_standard_input_is_put_with_a_dash(command, store):
+    command("put", "triage", "-", stdin=b"a\r\nb\0")
+    command("put", "triage", "-", "--source", "by hand", stdin=b"")
+
+    first, second = store.process("triage").list()
+    assert (first.source, first.chars, second.source, second.chars) == ("stdin", 5, "by hand", 0)
+    assert command("cat", "triage", "1").raw == b"a\r\nb\0"
+
+
+def test_bytes_that_are_not_utf8_are_refused_or_kept_as_the_caller_says(command, tmp_path):
+    (tmp_path / "latin").write_bytes(b"caf\xe9\n")
+
+    refused = command("put", "triage", "latin")
+    kept = command("put", "triage", "latin", "--errors", "backslashreplace")
+
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err.startswith("fdstore: invalid_argument: ")
+    assert "backslashreplace" in refused.err
+    assert kept.code == 0
+    assert command("cat", "triage", kept.out.strip()).raw == b"caf\\xe9\n"
+
+
+def test_a_file_that_is_not_there_makes_no_process(command, store):
+    ended = command("put", "triage", "nope.log")
+
+    assert (ended.code, ended.err.split(":")[1].strip()) == (1, "file_not_found")
+    assert store.processes() == []
+
+
+def test_stat_says_where_an_extraction_was_cut_from(command, store):
+    proc = store.process("triage")
+    proc.create("one\ntwo\nthree\n", source="web")
+    proc.extract("fd:1#L2-3")
+
+    ended = command("stat", "triage", "2")
+
+    shown = dict(line.split(maxsplit=1) for line in ended.lines)
+    assert shown["fd"] == "fd:2"
+    assert shown["lines"] == "2"
+    assert "cut from  lines 2-3, characters 5-14 of fd:1 (triage/1)" in ended.out
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ["fd:1#L2-3"],
+        ["fd-1", "--mode", "line", "--start", "2", "--count", "2"],
+        ["1#C5-14"],
+        ["ref:plan#L2-9"],
+    ],
+)
+def test_a_part_is_read_by_selector_or_by_options(command, store, asked):
+    proc = store.process("triage")
+    proc.create("one\ntwo\nthree\n")
+    store.run(fdstore.store.contents.create(proc.space, "one\ntwo\nthree\n", "answer", name="ref:plan"))
+
+    ended = command("read", "triage", *asked)
+
+    assert (ended.code, ended.raw) == (0, b"two\nthree\n")
+
+
+def test_read_all_is_the_whole_text(command, store):
+    store.process("triage").create("a\nb\nc", page_size=2)
+
+    assert command("read", "triage", "1", "--all").raw == b"a\nb\nc"
+    assert command("read", "triage", "1").raw == b"a\n"
+
+
+def test_a_large_content_is_printed_exactly_and_in_bounded_memory(command, tmp_path):
+    text = "".join(f"line {number}: na\u00efve \u6f22\u5b57\n" for number in range(1_500_000)).encode()
+    (tmp_path / "large").write_bytes(text)
+    command("put", "triage", "large")
+
+    with command.start("cat", "triage", "1") as process:
+        most = process.stdout.read(30_000_000)
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        rest = process.stdout.read()
+
+    assert process.returncode == 0
+    assert most + rest == text
+    peak_kb = int(re.search(r"VmHWM:\s+(\d+) kB", status)[1])
+    assert len(text) > 35_000_000
+    assert peak_kb * 1024 < 64_000_000  # Python and its modules take 30
+
+
+def test_cat_prints_the_part_a_selector_names(command, store):
+    store.process("triage").create("one\ntwo\nthree\n", page_size=4)
+
+    assert command("cat", "triage", "fd:1#L2-2").raw == b"two\n"
+    pieces = [decoded(line, dict) for line in command("cat", "triage", "fd:1", "--json").lines]
+    assert "".join(piece["text"] for piece in pieces) == "one\ntwo\nthree\n"
+
+
+def test_a_reader_that_goes_away_ends_cat_without_a_word(command, store):
+    store.process("triage").create("x" * 5_000_000)
+
+    with command.start("cat", "triage", "1") as process:
+        process.stdout.read(10)
+        process.stdout.close()
+        err = process.stderr.read()
+
+    assert (process.returncode, err) == (141, b"")
+
+
+def test_an_output_that_takes_no_more_is_an_error(command, store):
+    store.process("triage").create("x" * 5_000)
+
+    with Path("/dev/full").open("wb") as full, command.start("cat", "triage", "1", stdout=full) as process:
+        err = process.stderr.read().decode()
+
+    assert process.returncode == 1
+    assert err.startswith("fdstore: write_error: standard output took no more: no space left")
+
+
+def test_export_writes_appends_and_refuses_as_told(command, store, tmp_path):
+    store.process("triage").create("one\ntwo\n")
+
+    written = command("export", "triage", "fd:1", "out.txt")
+    appended = command("export", "triage", "fd:1#L2-2", "out.txt", "--append")
+    refused = command("export", "triage", "fd:1", "out.txt", "--no-clobber")
+    missing = command("export", "triage", "fd:1", "other.txt", "--no-create")
+
+    assert written.out == "8 characters written to out.txt (8 B)\n"
+    assert appended.out == "4 characters added to out.txt (12 B)\n"
+    assert (tmp_path / "out.txt").read_text() == "one\ntwo\ntwo\n"
+    assert (refused.code, missing.code) == (1, 1)
+    assert "file_exists" in refused.err
+    assert "--no-clobber" in refused.err
+    assert "file_not_found" in missing.err
+    assert not (tmp_path / "other.txt").exists()
+
+
+def test_rm_drops_what_it_can_and_tells_of_the_rest(command, store):
+    proc = store.process("triage")
+    for text in "abc":
+        proc.create(text)
+
+    ended = command("rm", "triage", "1", "fd:9", "fd-3")
+
+    assert (ended.code, ended.lines) == (1, ["closed fd:1", "closed fd:3"])
+    assert ended.err == "fdstore: not_found: fd:9 does not exist; there are: fd:2, fd:3\n"
+    assert [descriptor.fd for descriptor in proc.list()] == ["fd:2"]
+
+
+def test_rm_with_a_typing_error_drops_nothing(command, store):
+    proc = store.process("triage")
+    proc.create("a")
+
+    assert command("rm", "triage", "1", "fd:x").code == 1
+    assert len(proc.list()) == 1
+
+
+def test_ps_draws_each_tree_with_ended_processes(command, store):
+    root = store.process("triage")
+    first = root.child()
+    first.child()
+    root.child().end()
+    store.process("other")
+
+    everything = command("ps")
+    one = command("ps", "triage")
+
+    state = everything.lines[0].index("STATE")
+    assert [line[:state].rstrip() for line in everything.lines] == [
+        "PROCESS",
+        "other",
+        "triage",
+        "├─ triage.1",
+        "│  └─ triage.1.1",
+        "└─ triage.2",
+    ]
+    assert "exited" in everything.lines[-1]
+    assert len(one.lines) == 5
+    assert command("ps", "nope").err.startswith("fdstore: not_found: tree nope does not exist; there are: ")
+
+
+# --- JSON
+
+
+def test_json_is_one_document_or_one_on_each_line(command, store, tmp_path):
+    (tmp_path / "a.txt").write_text("one\n")
+
+    put = command("put", "triage", "a.txt", "--json")
+    listed = command("ls", "triage", "--json")
+    stat = command("stat", "triage", "1", "--json")
+    read = command("read", "triage", "1", "--json")
+    exported = command("export", "triage", "1", "b.txt", "--json")
+    processes = command("ps", "--json")
+    removed = command("rm", "triage", "1", "--json")
+    nothing = command("ls", "triage", "--json")
+
+    made = decoded(put.out, Descriptor)
+    assert [decoded(line, Descriptor) for line in listed.lines] == [made]
+    assert decoded(stat.out, Descriptor) == made
+    assert decoded(read.out, Slice).text == "one\n"
+    assert decoded(exported.out, Export).char_count == 4
+    assert [decoded(line, ProcessRecord).id for line in processes.lines] == ["triage"]
+    assert decoded(removed.out, dict) == {"fd": "fd:1", "closed": True}
+    assert (nothing.code, nothing.out) == (0, "")
+
+
+def test_errors_are_json_too_when_it_was_asked_for(command):
+    ended = command("ls", "nope", "--json")
+
+    assert (ended.code, ended.out) == (1, "")
+    error = decoded(ended.err, dict)["error"]
+    assert error["type"] == "not_found"
+    assert "process nope does not exist" in error["message"]
+
+
+# --- errors
+
+
+@pytest.mark.parametrize("verb", [["ls"], ["stat", "1"], ["read", "1"], ["cat", "1"], ["rm", "1"]])
+def test_looking_for_a_process_that_is_not_there_does_not_make_it(command, store, verb):
+    store.process("triage")
+
+    ended = command(verb[0], "tirage", *verb[1:])
+
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err == "fdstore: not_found: process tirage does not exist; there are: triage\n"
+    assert [process.id for process in store.processes()] == ["triage"]
+
+
+@pytest.mark.parametrize(
+    ("args", "kind"),
+    [
+        (["read", "triage", "7"], "not_found"),
+        (["read", "triage", "fd:1#P9"], "invalid_page"),
+        (["read", "triage", "fd:1#L9"], "invalid_range"),
+        (["read", "triage", "fd:1#X9"], "invalid_argument"),
+        (["read", "triage", "fd:1#P1", "--start", "1"], "invalid_argument"),
+        (["read", "triage", "fd:1", "--start", "0"], "invalid_argument"),
+        (["put", "Triage!", "/dev/null"], "invalid_argument"),
+        (["put", "triage.7", "/dev/null"], "not_found"),
+        (["put", "triage", "/"], "permission_error"),
+        (["ls", "triage", "--url", "http://x"], "invalid_argument"),
+        (["ls", "triage", "--url", "redis://[x"], "invalid_argument"),
+        (["ls", "triage", "--prefix", "{}"], "invalid_argument"),
+    ],
+)
+def test_an_error_is_one_line_with_its_type_and_exit_code_1(command, store, args, kind):
+    store.process("triage").create("one\n")
+
+    ended = command(*args)
+
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.startswith(f"fdstore: {kind}: ")
+    assert ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "args",
+    [[], ["nonsense"], ["ls"], ["read", "p", "1", "--mode", "word"], ["put", "p", "f", "--page-size", "x"]],
+)
+def test_a_wrong_command_line_is_exit_code_2(command, args):
+    ended = command(*args)
+
+    assert ended.code == 2
+    assert "Usage: " in ended.err
+
+
+@pytest.mark.parametrize("args", [["ls", "triage"], ["put", "triage", "/dev/null"], ["ps"], ["status"]])
+def test_a_redis_that_is_not_there_is_told_at_once_in_one_line(make_command, args):
+    command = make_command(FDSTORE_URL=CLOSED_PORT_URL)
+
+    began = time.monotonic()
+    ended = command(*args)
+
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.startswith("fdstore: store_unavailable: Redis at redis://:***@127.0.0.1:1: ")
+    assert ended.err.count("\n") == 1
+    assert "secret" not in ended.err
+    assert time.monotonic() - began < 8  # lost connections are given ten seconds
+
+
+def test_ctrl_c_ends_a_command_with_130(command, store):
+    with command.start("put", "triage", "-") as process:
+        assert wait_until(lambda: store.processes() != [], 20)
+
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+
+    assert (process.returncode, out, err) == (130, b"", b"")
+
+
+# --- the server
+
+
+def test_the_server_starts_by_itself_and_keeps_its_data_over_down_and_up(fresh):
+    before = fresh("status", "--json")
+    fresh("put", "triage", "-", stdin=b"kept")
+    running = decoded(fresh("status", "--json").out, dict)
+    down = fresh("down")
+    down_again = fresh("down", "--json")
+    up = fresh("up", "--json")
+
+    assert decoded(before.out, dict)["store"] is None
+    assert decoded(before.out, dict)["server"]["running"] is False
+    assert running["server"]["running"] is True
+    assert {"trees": 1, "processes": 1, "live": 1, "contents": 1, "bytes": 4}.items() <= running[
+        "store"
+    ].items()
+    assert down.out == "server  stopped\n"
+    assert decoded(down_again.out, dict) == {"server": {"stopped": False}}
+    server = msgspec.convert(decoded(up.out, dict)["server"], ServerStatus)
+    assert (server.running, server.data_dir) == (True, str(fresh.data_dir))
+    assert server.pid != running["server"]["pid"]
+    assert fresh("cat", "triage", "1").raw == b"kept"
+
+
+def test_status_is_for_people_too(fresh):
+    stopped = fresh("status")
+    fresh("up")
+    running = fresh("status")
+
+    assert stopped.lines[0].startswith("server  not running")
+    assert not fresh.data_dir.joinpath("redis.log").exists() or "pid" in running.out
+    names = [line.split()[0] for line in running.lines]
+    assert names == ["server", "url", "data", "memory", "holds"]
+    assert "0 trees, 0 processes (0 not ended), 0 contents with 0 B of text" in running.out
+
+
+def test_ten_commands_at_once_start_one_server(fresh):
+    started = [fresh.start("put", "triage", "-") for _ in range(10)]
+    ended = [process.communicate(b"x", timeout=60) for process in started]
+
+    assert [process.returncode for process in started] == [0] * 10
+    assert {out.decode().strip() for out, _ in ended} == {f"fd:{number}" for number in range(1, 11)}
+    assert fresh.data_dir.joinpath("redis.log").read_text().count("eady to accept connections") == 1
+
+
+def test_status_of_a_named_redis_is_about_that_one(make_command):
+    with PrivateServer({"maxmemory": "100mb"}) as server:
+        command = make_command(FDSTORE_URL=server.url)
+        command("put", "triage", "-", stdin=b"text")
+
+        people, programs = command("status"), command("status", "--json")
+
+    assert people.lines[0].startswith("store   answers, Redis ")
+    assert "append-only file OFF" in people.out
+    store = decoded(programs.out, dict)["store"]
+    assert (store["url"], store["maxmemory_bytes"], store["trees"]) == (server.url, 104857600, 1)
+    assert decoded(programs.out, dict)["server"]["running"] is False
+
+
+def test_prefixes_keep_stores_apart(command):
+    command("put", "triage", "-", "--prefix", "elsewhere", stdin=b"x")
+
+    assert command("ps", "--json").out == ""
+    assert command("ls", "triage", "--prefix", "elsewhere", "--json").out != ""
+
+
+# --- upkeep
+
+
+def test_gc_explains_what_it_removes_and_a_dry_run_removes_nothing(command, store):
+    nothing = command("gc")
+    kept = store.process("kept")
+    old = store.process("old", limits=TreeLimits(retention_days=1e-8))
+    kept.create("x")
+    old.create("four")
+
+    dry = command("gc", "--dry-run")
+    after_dry = [process.id for process in store.processes()]
+    done = command("gc", "--json")
+
+    assert nothing.out == "nothing to remove: no tree is past its retention\n"
+    assert dry.lines[1].split("  ")[0] == "old"
+    assert "would be removed" in dry.lines[1]
+    assert "1 contents, 4 bytes" in dry.lines[1]
+    assert after_dry == ["kept", "old"]
+    assert decoded(done.out, dict) == {"tree": "old", "outcome": "gone", "detail": "1 contents, 4 bytes"}
+    assert [process.id for process in store.processes()] == ["kept"]
+
+
+def test_reading_by_command_counts_as_use_of_a_tree(command, store):
+    a_second_in_days = 1 / 86_400
+    store.process("triage", limits=TreeLimits(retention_days=20 * a_second_in_days)).create("x")
+    made_at = store.tree("triage").used_at
+    assert wait_until(lambda: time.time() - made_at > 0.3, 20)
+
+    command("read", "triage", "1")
+
+    assert store.tree("triage").used_at > made_at
+
+
+def test_doctor_finds_nothing_wrong_with_a_fresh_installation(fresh):
+    before = fresh("doctor")
+    fresh("up")
+    after = fresh("doctor", "--json")
+
+    assert (before.code, before.err) == (0, "")
+    assert all(line.startswith("ok ") for line in before.lines)
+    assert "not running" in before.out
+    findings = {finding["subject"]: finding for finding in (decoded(line, dict) for line in after.lines)}
+    assert {"python", "package redis", "data directory", "store", "eviction", "durability"} <= set(findings)
+    assert all(finding["ok"] for finding in findings.values())
+
+
+def test_doctor_says_what_to_do_about_each_problem(make_command):
+    with PrivateServer({"maxmemory-policy": "allkeys-lru"}) as server:
+        ended = make_command(FDSTORE_URL=server.url)("doctor")
+
+    assert ended.code == 1
+    assert "PROBLEM  eviction: its maxmemory-policy is allkeys-lru" in ended.out
+    assert "-> set it with: redis-cli CONFIG SET maxmemory-policy noeviction" in ended.out
+    assert "PROBLEM  durability: the append-only file is off" in ended.out
+
+
+def test_doctor_tells_of_a_redis_that_is_not_there(make_command):
+    ended = make_command(FDSTORE_URL=CLOSED_PORT_URL)("doctor")
+
+    assert ended.code == 1
+    assert "PROBLEM  store: Redis at redis://:***@127.0.0.1:1: " in ended.out
+
+
+def test_an_unsafe_redis_is_refused_with_the_way_out(make_command):
+    with PrivateServer({"maxmemory-policy": "allkeys-lru"}) as server:
+        ended = make_command(FDSTORE_URL=server.url)("ps")
+
+    assert ended.code == 1
+    assert ended.err.startswith("fdstore: unsafe_store: ")
+    assert "CONFIG SET maxmemory-policy noeviction" in ended.err
+
+
+# --- the terminal
+
+
+def test_a_terminal_is_shown_control_characters_and_a_pipe_gets_them(command, store):
+    text = "\x1b]0;owned\x07\u202eabc\tkept\r\nend"
+    store.process("triage").create(text, source="\x1b[31mred")
+    escaped = "\\u{1b}]0;owned\\u{7}\\u{202e}abc\tkept\\u{d}\nend\n"
+
+    for verb in ("read", "cat"):
+        assert command.on_terminal(verb, "triage", "1").out == escaped
+        assert command(verb, "triage", "1").raw == text.encode()
+        assert command.on_terminal(verb, "triage", "1", "--raw").raw == text.encode() + b"\n"
+    assert "\\u{1b}[31mred" in command("ls", "triage").out
+    assert "\x1b" not in command.on_terminal("ls", "triage").out
+    assert "\x1b" not in command("stat", "triage", "1").out
+    assert "\x1b" not in command("ls", "\x1b[31m").err
+
+
+def test_a_table_fits_the_terminal_and_is_whole_elsewhere(command, store):
+    source = "\u6f22\u5b57" * 40
+    store.process("triage").create("x", source=source)
+
+    narrow = command.on_terminal("ls", "triage", columns=90)
+
+    assert narrow.lines[1].endswith("...")
+    assert len(narrow.lines[1].encode("utf-16-le")) // 2 < 90
+    assert source in command("ls", "triage").out
+
+
+def test_who_watches_a_long_put_sees_how_far_it_is(command):
+    terminal, theirs = os.openpty()
+    with command.start("put", "triage", "-", stderr=theirs) as process:
+        os.close(theirs)
+        os.set_blocking(terminal, False)
+        seen = b""
+
+        def shown() -> bool:
+            nonlocal seen
+            process.stdin.write(b"x" * 1_000_000)
+            try:
+                seen += os.read(terminal, 4096)
+            except BlockingIOError:
+                return False
+            return b"MB/s" in seen
+
+        assert wait_until(shown, 30)
+        out, _ = process.communicate(timeout=30)
+    os.close(terminal)
+
+    assert (process.returncode, out) == (0, b"fd:1\n")
+
+
+# --- help
+
+
+def test_help_names_every_verb_and_imports_nothing_slow(command):
+    with subprocess.Popen(
+        [sys.executable, "-X", "importtime", "-m", "fdstore", "--help"],
+        env=command.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        out, trace = process.communicate(timeout=30)
+
+    listed = {line.split()[0] for line in out.decode().split("\n") if line.startswith("  ") and line.split()}
+    assert {name for section in VERBS.values() for name in section} <= listed
+    imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in trace.decode().split("\n")}
+    assert "click" in imported
+    assert imported.isdisjoint({"redis", "celery", "anthropic", "msgspec", "asyncio"})
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_the_help_of_a_verb_names_its_options(command, name):
+    ended = command(name, "--help")
+
+    assert ended.code == 0
+    assert ended.lines[2].strip()
+    for parameter in loaded(name).params:
+        for option in parameter.opts:
+            assert option.startswith("-") is False or option in ended.out
+    assert {"--url", "--prefix", "--help"} <= set(ended.out.replace(",", " ").split())
+
+
+def test_version_is_that_of_the_package(command):
+    assert command("--version").out == f"fdstore {fdstore.__version__}\n"
+
+
+def test_how_long_help_takes_beside_bare_python(command, capsys):
+    def best(*args: str) -> float:
+        times = []
+        for _ in range(5):
+            began = time.perf_counter()
+            subprocess.run([sys.executable, *args], check=True, capture_output=True, env=command.environment)
+            times.append(time.perf_counter() - began)
+        return min(times) * 1000
+
+    bare, asked = best("-c", "pass"), best("-m", "fdstore", "--help")
+
+    with capsys.disabled():
+        print(f"\n  fdstore --help: {asked:.0f} ms, bare python: {bare:.0f} ms")
+    assert asked > bare

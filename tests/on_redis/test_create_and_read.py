@@ -1,0 +1,408 @@
+"""Text comes back exactly as it was stored, by page, by line, by character and whole."""
+
+from __future__ import annotations
+
+import io
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fdstore.client import Process, Store
+from fdstore.errors import (
+    FDStoreError,
+    InvalidArgument,
+    NotFound,
+    PageOutOfRange,
+    PathRefused,
+    PositionOutOfRange,
+    TargetMissing,
+    TooLarge,
+)
+
+HUGE = pytest.param(10**5000, id="5001 digits")
+LOG = "".join(f"{n:04d} {'x' * (n % 90)}\n" for n in range(1, 3001))
+UNUSUAL = (
+    "\ufeffBOM\r\nCR\r\0NUL\u2028sep\x85nel\n\n漢字 \N{GRINNING FACE}\u200d\N{ROCKET}\nno newline at its end"
+)
+TEXTS = {
+    "empty": "",
+    "one": "x",
+    "log": LOG,
+    "unusual": UNUSUAL,
+    "newlines": "\n" * 700,
+    "long line": "é" * 9000,
+}
+
+
+# --- creating
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("page_size", [1, 7, 4000, None])
+def test_a_text_comes_back_whole_and_by_its_pages(proc: Process, name: str, page_size: int | None) -> None:
+    text = TEXTS[name][:2000] if page_size == 1 else TEXTS[name]
+
+    d = proc.create(text, page_size=page_size)
+
+    assert (d.chars, d.bytes) == (len(text), len(text.encode()))
+    assert d.lines == text.count("\n") + (not text.endswith("\n") and text != "")
+    assert proc.read(d.fd, read_all=True).text == text
+    assert (
+        "".join(proc.read(d.fd, start=n).text for n in range(1, min(d.pages, 300) + 1))
+        == text[: len(proc.read(d.fd, count=300).text)]
+    )
+
+
+def test_a_descriptor_says_what_was_stored(proc: Process) -> None:
+    d = proc.create("one\ntwo", source="tool_result", page_size=4)
+
+    assert (d.fd, d.state, d.source, d.producer) == ("fd:1", "sealed", "tool_result", "triage")
+    assert (d.chars, d.bytes, d.lines, d.pages, d.page_size) == (7, 7, 2, 2, 4)
+    assert (d.origin, d.exit_code, d.reason) == (None, None, None)
+    assert proc.stat("fd:1") == d
+
+
+def test_descriptors_are_numbered_from_1_and_never_reused(proc: Process) -> None:
+    assert [proc.create("x").fd for _ in range(3)] == ["fd:1", "fd:2", "fd:3"]
+
+    proc.close("fd:3")
+
+    assert proc.create("x").fd == "fd:4"
+
+
+@pytest.mark.parametrize("form", ["fd:2", "fd-2", "2", 2])
+def test_every_form_of_an_id_reads_the_same(proc: Process, form: str | int) -> None:
+    proc.create("no")
+    proc.create("yes")
+
+    assert proc.read(form).text == "yes"
+    assert proc.stat(form).fd == "fd:2"
+
+
+def test_the_list_is_in_number_order(proc: Process) -> None:
+    for n in range(12):
+        proc.create(str(n))
+    proc.close("fd:5")
+
+    assert [d.fd for d in proc.list()] == [f"fd:{n}" for n in range(1, 13) if n != 5]
+
+
+def test_nothing_is_listed_where_there_is_nothing(proc: Process) -> None:
+    assert proc.list() == []
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "x" * 5000 + "\udc80"])
+def test_a_lone_surrogate_is_refused_and_takes_no_number(proc: Process, text: str) -> None:
+    with pytest.raises(InvalidArgument, match="lone surrogate"):
+        proc.create(text)
+
+    assert proc.create("x").fd == "fd:1"
+
+
+@pytest.mark.parametrize("value", [b"bytes", None, 5, ["text"]])
+def test_only_text_is_created(proc: Process, value: Any) -> None:
+    with pytest.raises(InvalidArgument, match="str is needed"):
+        proc.create(value)
+
+
+@pytest.mark.parametrize("page_size", [0, -1, True, 1.0, "5", 2**53 + 1, HUGE, math.nan])
+def test_a_page_size_that_is_none_is_refused(proc: Process, page_size: Any) -> None:
+    with pytest.raises(InvalidArgument, match="page_size"):
+        proc.create("x", page_size=page_size)
+
+
+@pytest.mark.parametrize("source", ["", "x" * 201, None, 3, "\ud800"])
+def test_a_source_is_a_short_text(proc: Process, source: Any) -> None:
+    with pytest.raises(InvalidArgument):
+        proc.create("x", source=source)
+
+
+def test_redis_holds_readable_pages(proc: Process, execute: Any) -> None:
+    proc.create("one\ntwo\nthree", page_size=5)
+
+    assert execute("HGET", "fdstore:{triage}:triage:fd:1:pages", 2) == b"two\n"
+    assert execute("HGETALL", "fdstore:{triage}:triage:fds") == [b"fd:1", b"triage/1"]
+    assert execute("HGET", "fdstore:{triage}:triage:fd:1", "lines") == b"3"
+    assert execute("SMEMBERS", "fdstore:{triage}:triage:fd:1:holders") == [b"triage"]
+
+
+def test_an_empty_content_has_one_empty_page(proc: Process, execute: Any) -> None:
+    d = proc.create("")
+
+    assert (d.pages, d.lines, d.chars) == (1, 0, 0)
+    assert execute("HGETALL", "fdstore:{triage}:triage:fd:1:pages") == [b"1", b""]
+
+
+# --- ingesting
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_file_is_stored_as_it_is(proc: Process, tmp_path: Path, name: str) -> None:
+    path = tmp_path / f"{name}.txt"
+    path.write_bytes(TEXTS[name].encode())
+
+    d = proc.ingest(path)
+
+    assert d.source == f"{name}.txt"
+    assert proc.read(d.fd, read_all=True).text == TEXTS[name]
+
+
+def test_an_open_file_is_read_from_where_it_stands(proc: Process) -> None:
+    file = io.BytesIO(b"skipped\nkept\n")
+    file.readline()
+
+    assert proc.read(proc.ingest(file, source="tool").fd).text == "kept\n"
+    assert not file.closed
+
+
+class Dribble(io.RawIOBase):
+    """A binary file that gives what it has in pieces of three bytes, as a pipe may."""
+
+    def __init__(self, data: bytes) -> None:
+        self._file = io.BytesIO(data)
+
+    def read(self, size: int = -1) -> bytes:
+        return self._file.read(min(size, 3))
+
+
+def test_short_reads_that_split_characters_do_no_harm(proc: Process) -> None:
+    text = "漢字\N{GRINNING FACE}\n" * 50
+
+    d = proc.ingest(Dribble(text.encode()), source="pipe", page_size=11)
+
+    assert proc.read(d.fd, read_all=True).text == text
+
+
+def test_a_file_of_several_megabytes_is_stored_as_it_is(proc: Process) -> None:
+    text = LOG * 12 + "é" * 3_000_000 + LOG * 12
+
+    d = proc.ingest(io.BytesIO(text.encode()), source="big")
+
+    assert (d.chars, d.lines) == (len(text), text.count("\n"))
+    assert proc.read(d.fd, read_all=True).text == text
+
+
+def test_the_progress_of_an_ingest_is_told_in_bytes(proc: Process) -> None:
+    told: list[int] = []
+
+    proc.ingest(io.BytesIO(b"x" * 2_500_000), source="big", progress=told.append)
+
+    assert told == sorted(told)
+    assert told[-1] == 2_500_000
+
+
+def test_bytes_that_are_no_text_are_refused_unless_the_caller_chose(proc: Process) -> None:
+    data = b"good\n" * 300_000 + b"bad \xff\xc3\n"
+
+    with pytest.raises(InvalidArgument, match="byte 1500005 is not UTF-8"):
+        proc.ingest(io.BytesIO(data), source="x")
+    d = proc.ingest(io.BytesIO(data), source="x", errors="backslashreplace")
+
+    assert d.fd == "fd:1"
+    assert proc.read(d.fd, mode="line", start=300_001).text == "bad \\xff\\xc3\n"
+
+
+@pytest.mark.parametrize("errors", ["ignore", "replace", "surrogateescape", None, 1])
+def test_no_other_treatment_of_errors_is_offered(proc: Process, errors: Any) -> None:
+    with pytest.raises(InvalidArgument, match="strict or backslashreplace"):
+        proc.ingest(io.BytesIO(b""), source="x", errors=errors)
+
+
+def test_files_that_cannot_be_read_are_typed_errors(proc: Process, tmp_path: Path) -> None:
+    with pytest.raises(TargetMissing):
+        proc.ingest(tmp_path / "absent")
+    with pytest.raises(PathRefused, match="directory"):
+        proc.ingest(tmp_path)
+    with pytest.raises(PathRefused):
+        proc.ingest("nul\0byte")
+    with pytest.raises(InvalidArgument):
+        proc.ingest(5)  # an integer is not taken for a file handle
+    with pytest.raises(InvalidArgument, match="binary"):
+        proc.ingest(io.StringIO("text"), source="x")
+    assert proc.list() == []
+
+
+class Failing(io.RawIOBase):
+    """A binary file whose disk fails after a block."""
+
+    def __init__(self) -> None:
+        self._left = 2
+
+    def read(self, size: int = -1) -> bytes:
+        self._left -= 1
+        if self._left < 0:
+            raise OSError(5, "Input/output error")
+        return b"x" * 1_000_000
+
+
+def test_a_file_that_fails_while_it_is_read_is_a_typed_error_and_makes_nothing(proc: Process) -> None:
+    with pytest.raises(FDStoreError, match="input/output error"):
+        proc.ingest(Failing(), source="a bad disk")
+
+    assert proc.list() == []
+
+
+# --- reading
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("page_size", [3, 100, 4000])
+@pytest.mark.parametrize("mode", ["page", "line", "char"])
+def test_any_part_is_that_part_of_the_text(
+    proc: Process, store: Store, name: str, page_size: int, mode: Any, assert_slice: Any
+) -> None:
+    text = TEXTS[name] if page_size > 3 else TEXTS[name][:3000]
+    d = proc.create(text, page_size=page_size)
+    total = {"page": d.pages, "line": d.lines, "char": d.chars}[mode]
+    starts = {1, 2, 3, total // 3, total // 2, total - 1, total, 255, 256, 257, 258}
+
+    for start in sorted(start for start in starts if 1 <= start <= max(total, 1)):
+        for count in (1, 2, 300, 2**53):
+            assert_slice(
+                proc.read(d.fd, mode=mode, start=start, count=count), text, page_size, mode, start, count
+            )
+        # as a client that has not met it sees it
+        afresh = store.process("triage").read(d.fd, mode=mode, start=start, count=2)
+        assert_slice(afresh, text, page_size, mode, start, 2)
+
+
+def test_a_selector_reads_what_separate_arguments_read(proc: Process) -> None:
+    proc.create(LOG, page_size=500)
+
+    assert proc.read("fd:1#P2-4") == proc.read("fd:1", start=2, count=3)
+    assert proc.read("fd:1#L120-180") == proc.read(1, mode="line", start=120, count=61)
+    assert proc.read("fd-1#C100-299") == proc.read("1", mode="char", start=100, count=200)
+    assert proc.read("fd:1#P2").page == 2
+
+
+def test_the_first_page_is_read_when_nothing_is_said(proc: Process) -> None:
+    proc.create("one\ntwo\n", page_size=5)
+
+    found = proc.read("fd:1")
+
+    assert (found.text, found.page, found.pages, found.eof) == ("one\n", 1, 2, False)
+
+
+def test_a_page_of_a_long_line_says_that_it_is_continued_and_cut(proc: Process) -> None:
+    proc.create("abcdefgh\nx", page_size=3)
+
+    first, middle, last, after = (proc.read("fd:1", start=n) for n in (1, 2, 3, 4))
+
+    assert (first.text, first.continued, first.truncated, first.lines) == ("abc", False, True, "1-1")
+    assert (middle.text, middle.continued, middle.truncated, middle.lines) == ("def", True, True, "1-1")
+    assert (last.text, last.continued, last.truncated, last.lines) == ("gh\n", True, False, "1-1")
+    assert (after.text, after.continued, after.truncated, after.lines) == ("x", False, False, "2-2")
+
+
+def test_read_all_says_so(proc: Process) -> None:
+    proc.create(LOG)
+
+    found = proc.read("fd:1", read_all=True)
+
+    assert (found.page, found.mode, found.start, found.eof) == ("all", "page", 1, True)
+    assert (found.lines, found.chars) == ("1-3000", f"1-{len(LOG)}")
+
+
+def test_an_empty_content_reads_as_nothing_in_every_mode(proc: Process) -> None:
+    proc.create("")
+
+    for mode in ("page", "line", "char"):
+        found = proc.read("fd:1", mode=mode)
+        assert (found.text, found.lines, found.chars, found.eof) == ("", "0-0", "0-0", True)
+        assert (found.continued, found.truncated) == (False, False)
+    assert proc.read("fd:1", read_all=True).text == ""
+    with pytest.raises(PositionOutOfRange):
+        proc.read("fd:1", mode="line", start=2)
+    with pytest.raises(PageOutOfRange):
+        proc.read("fd:1", start=2)
+
+
+@pytest.mark.parametrize("warm", [True, False])
+def test_a_start_past_the_end_names_what_there_is(proc: Process, store: Store, warm: bool) -> None:
+    proc.create("a\nb\nc\n", page_size=2)
+    reader = proc if warm else store.process("triage")
+
+    with pytest.raises(PageOutOfRange, match="pages 1-3"):
+        reader.read("fd:1", start=4)
+    with pytest.raises(PageOutOfRange, match="pages 1-3"):
+        reader.read("fd:1", start=4, count=2)
+    with pytest.raises(PositionOutOfRange, match="lines 1-3"):
+        reader.read("fd:1#L4")
+    with pytest.raises(PositionOutOfRange, match="characters 1-6"):
+        reader.read("fd:1", mode="char", start=2**53)
+
+
+@pytest.mark.parametrize("bad", [0, -1, True, 1.5, 3.0, "3", math.nan, math.inf, 2**53 + 1, HUGE])
+@pytest.mark.parametrize("argument", ["start", "count"])
+def test_numbers_that_are_none_are_refused_before_redis_is_asked(
+    proc: Process, argument: str, bad: Any
+) -> None:
+    with pytest.raises(InvalidArgument, match=argument) as caught:
+        proc.read("fd:1", **{argument: bad})
+    assert len(str(caught.value)) < 200
+
+
+def test_two_ways_to_name_a_part_do_not_mix(proc: Process) -> None:
+    proc.create("x")
+
+    for beside in ({"mode": "page"}, {"start": 1}, {"count": 1}, {"read_all": True}):
+        with pytest.raises(InvalidArgument):
+            proc.read("fd:1#P1", **beside)
+
+
+def test_a_descriptor_that_is_not_there_names_those_that_are(proc: Process) -> None:
+    with pytest.raises(NotFound, match="fd:1 does not exist; nothing exists"):
+        proc.read("fd:1")
+    for _ in range(11):
+        proc.create("x")
+
+    for use in (proc.read, proc.stat, proc.close, proc.extract):
+        with pytest.raises(NotFound, match=r"fd:12 does not exist; there are: fd:1, fd:2, .*fd:10, fd:11"):
+            use("fd:12")
+
+
+@pytest.mark.parametrize(
+    "id_",
+    ["fd:1}{x", "fd:1\n", "\uff11", "", "x" * 10**6, True, math.nan, HUGE],
+    ids=lambda id_: type(id_).__name__,
+)
+def test_hostile_ids_are_refused_by_every_call(proc: Process, tmp_path: Path, id_: Any) -> None:
+    proc.create("x")
+
+    for use in (proc.read, proc.stat, proc.close, proc.extract, lambda fd: proc.export(fd, tmp_path / "f")):
+        with pytest.raises(InvalidArgument) as caught:
+            use(id_)
+        assert len(str(caught.value)) < 300
+    assert len(proc.list()) == 1
+
+
+def test_a_part_longer_than_the_callers_limit_is_refused(proc: Process) -> None:
+    proc.create(LOG, page_size=500)
+
+    assert len(proc.read("fd:1", read_all=True, max_chars=len(LOG)).text) == len(LOG)
+    with pytest.raises(TooLarge, match=f"limit of {len(LOG) - 1}"):
+        proc.read("fd:1", read_all=True, max_chars=len(LOG) - 1)
+    with pytest.raises(TooLarge):
+        proc.read("fd:1", mode="line", count=3000, max_chars=1000)
+    with pytest.raises(TooLarge):
+        proc.read("fd:1", max_chars=10)
+    assert len(proc.read("fd:1", mode="char", count=1000, max_chars=1000).text) == 1000
+
+
+# --- clients that share a process
+
+
+def test_what_another_client_closed_is_not_found_and_names_the_rest(proc: Process, store: Store) -> None:
+    proc.create(LOG)
+    proc.create("other")
+    proc.read("fd:1", mode="line", start=2000)
+
+    store.process("triage").close("fd:1")
+
+    for how in ({}, {"mode": "line"}, {"mode": "char", "start": 5}, {"read_all": True}, {"count": 2}):
+        with pytest.raises(NotFound, match=r"there are: fd:2$"):
+            proc.read("fd:1", **how)
+    with pytest.raises(NotFound, match=r"there are: fd:2$"):
+        proc.extract("fd:1")

@@ -1,0 +1,128 @@
+"""The README is run: its Python, its programs, its shell lines, and what it says exists."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fdstore.cli import VERBS
+from fdstore.store.server import PrivateServer, find_cli
+from fdstore.testing import ScriptedModel, call, say, turn
+from fdstore.testing.requests import Request
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text("utf-8")
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def blocks(language: str) -> list[str]:
+    return [text for found, text in BLOCKS if found == language]
+
+
+def answers(request: Request):
+    """A model that uses what it is offered: its own tool first, then the store's."""
+    if "read_log" in request.tools and request.turn_number == 0:
+        return call("read_log", path="build.log")
+    if "spawn" in request.tools and request.turn_number == 0:
+        return turn(
+            call("spawn", program_name="reader", query="study fd:1", additional_preload_fds=["fd:1#L100-119"]),
+            call("search_fd", fd="fd:1", pattern="line 12[0-9]"),
+        )
+    if request.turn_number == 0:
+        return call("read_fd", fd="fd:2")
+    return say(f'<ref id="cause">{request.last_text()[:200]}</ref>')
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
+    """A directory with what the README takes for granted, and the environment it asks for."""
+    folder = tmp_path_factory.mktemp("readme")
+    (folder / "build.log").write_text("".join(f"line {number} of the build\n" for number in range(1, 5001)))
+    for text in blocks("toml"):
+        found = re.match(r"# file: (\S+)\n", text)
+        assert found, "a program in the README says its file's name first"
+        (folder / found[1]).write_text(text)
+    with PrivateServer() as server, ScriptedModel(answers) as model:
+        environment = {**os.environ, **model.environ, "FDSTORE_URL": server.url}
+        worker = subprocess.Popen(
+            [sys.executable, "-m", "workers", "-c", "2"], cwd=folder, env=environment, stderr=subprocess.PIPE
+        )
+        assert worker.stderr is not None
+        assert any(b"ready:" in line for line in worker.stderr)
+        yield folder, environment
+        worker.terminate()
+        worker.communicate(timeout=30)
+
+
+def test_its_python_runs_as_it_stands(place):
+    folder, environment = place
+    script = "\n".join(blocks("python"))
+
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "line 120 of the build" in done.stdout
+    assert (folder / "part.txt").read_text().count("\n") == 20
+
+
+def test_its_shell_lines_run_as_they_stand(place):
+    folder, environment = place
+    cli = find_cli()
+    assert cli is not None
+    socket = environment["FDSTORE_URL"].removeprefix("unix://")
+    lines = [line for text in blocks("sh") for line in text.splitlines()]
+    ran = []
+
+    for line in lines:
+        words = shlex.split(line)
+        if words[0] == "export" or words[:2] == ["fdstore", "worker"]:
+            continue
+        if words[0] == "redis-cli":
+            words = [str(cli), "-s", socket, *words[1:]]
+        else:
+            words = [sys.executable, "-m", *words]
+        done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, (line, done.stderr)
+        assert done.stdout.strip(), f"{line} prints nothing"
+        ran.append(line)
+
+    assert len(ran) >= 10
+
+
+def test_every_verb_it_shows_exists():
+    known = {name for section in VERBS.values() for name in section}
+
+    shown = set(re.findall(r"\bfdstore (?:--\S+ )*([a-z]+)\b(?=[^a-z`]*)", " ".join(blocks("sh"))))
+
+    assert shown <= known, shown - known
+
+
+def test_every_file_it_links_to_exists():
+    links = re.findall(r"\]\(([^)#:]+)\)", README)
+
+    missing = [link for link in links if not (ROOT / link).exists()]
+
+    assert links
+    assert not missing
+
+
+def test_every_module_says_why_it_exists():
+    modules = [*(ROOT / "fdstore").rglob("*.py"), *(ROOT / "workers").rglob("*.py")]
+
+    silent = [path for path in modules if path.read_text("utf-8").strip() and '"""' not in path.read_text()[:4]]
+
+    assert not silent

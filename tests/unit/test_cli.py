@@ -1,0 +1,123 @@
+"""The command line's own rules: verbs that cannot be loaded, tables, sizes, trees, progress."""
+
+from __future__ import annotations
+
+import doctest
+import sys
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fdstore import cli
+from fdstore.cli import progress, tables
+from fdstore.cli.processes import as_trees
+from fdstore.cli.tables import ago, duration, shortened, size, table, width
+from fdstore.records import ProcessRecord
+
+cells = st.text(max_size=12) | st.sampled_from(["漢字", "e\u0301", "\x1b[31m", "a\nb"])
+
+
+@pytest.fixture
+def verb_from(monkeypatch):
+    def place(home: str) -> None:
+        monkeypatch.setitem(cli.VERBS["Store"], "down", (home, "Stop it."))
+
+    return place
+
+
+def test_a_verb_whose_module_is_missing_breaks_neither_help_nor_the_others(verb_from):
+    verb_from("fdstore.cli.absent:down")
+
+    helped = CliRunner().invoke(cli.cli, ["--help"])
+    called = CliRunner().invoke(cli.cli, ["down"])
+
+    assert (helped.exit_code, called.exit_code) == (0, 1)
+    assert "Stop it." in helped.output
+    assert called.output == "Error: this installation has no `fdstore down`\n"
+
+
+def test_a_verb_that_needs_a_package_says_how_to_get_it(verb_from, monkeypatch, tmp_path):
+    (tmp_path / "needs_much.py").write_text("import no_such_package")
+    monkeypatch.syspath_prepend(tmp_path)
+    verb_from("needs_much:down")
+
+    called = CliRunner().invoke(cli.cli, ["down"])
+
+    assert called.exit_code == 1
+    assert "needs the Python package 'no_such_package'" in called.output
+    assert "pip install 'fdstore[agents]'" in called.output
+
+
+def test_every_verb_is_listed_once_and_its_line_fits():
+    names = [name for section in cli.VERBS.values() for name in section]
+
+    assert len(names) == len(set(names))
+    for section in cli.VERBS.values():
+        for _, line in section.values():
+            assert line.endswith(".")
+            assert len(line) < 66
+
+
+@pytest.mark.parametrize("module", [tables, progress])
+def test_the_examples_in_the_documentation_hold(module):
+    assert doctest.testmod(module) == (0, doctest.testmod(module).attempted)
+
+
+@given(st.integers(0, 10**18))
+def test_a_size_is_short(count):
+    assert len(size(count)) <= 12 or count >= 10**15
+
+
+@given(st.floats(0, 1e9), st.floats(0, 1e9))
+def test_times_are_never_negative(at_s, now_s):
+    assert "-" not in duration(now_s - at_s)
+    assert ago(at_s, now_s)
+
+
+@given(st.text(), st.integers(3, 20))
+def test_a_shortened_text_fits(text, columns):
+    assert width(shortened(text, columns)) <= columns
+
+
+@given(st.lists(st.tuples(cells, cells, cells), max_size=5))
+def test_columns_of_a_table_begin_where_their_header_does(rows):
+    lines = table(["A", "B", "C"], rows, right=["B"]).split("\n")
+
+    assert len(lines) == len(rows) + 1
+    assert all(char.isprintable() or char.isspace() or not char.isascii() for line in lines for char in line)
+    third = width(lines[0][: lines[0].index("C")])
+    for line, (_, _, last) in zip(lines[1:], rows, strict=True):
+        shown = tables.visible(last, keep="").rstrip()
+        assert line.endswith(shown)
+        if shown:
+            assert width(line.removesuffix(shown)) == third
+
+
+@given(st.lists(st.text(min_size=1, max_size=60), min_size=1, max_size=5), st.integers(30, 60))
+def test_a_table_is_cut_to_the_terminal_in_the_column_that_may_be_cut(texts, columns):
+    shown = table(
+        ["FD", "SOURCE"], [[f"fd:{i}", text] for i, text in enumerate(texts)], cut="SOURCE", columns=columns
+    )
+
+    assert all(width(line) <= columns for line in shown.split("\n"))
+
+
+def test_children_are_drawn_below_their_parents_by_number():
+    born = ["b", "b.2", "b.10", "b.2.1", "a", "lost.1"]
+
+    drawn = [branch + process.id for branch, process in as_trees(record(name) for name in born)]
+
+    assert drawn == ["b", "├─ b.2", "│  └─ b.2.1", "└─ b.10", "a", "lost.1"]
+
+
+def test_a_tree_may_be_deep():
+    deepest = "p" + ".1" * (sys.getrecursionlimit() + 10)
+    names = [deepest[: 1 + 2 * depth] for depth in range(sys.getrecursionlimit() + 11)]
+
+    assert [process.id for _, process in as_trees(record(name) for name in names)] == names
+
+
+def record(name: str) -> ProcessRecord:
+    return ProcessRecord(id=name, state="open")
