@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fdstore.client import Process, Store, connect
     from fdstore.errors import FDStoreError
     from fdstore.records import (
+        ContextLine,
         Descriptor,
         Export,
         Hit,
@@ -40,7 +41,7 @@ _HOMES = {
     "fdstore.client": ("Process", "Store", "connect"),
     "fdstore.errors": ("FDStoreError",),
     "fdstore.records": (
-        *("Descriptor", "Export", "Hit", "Origin", "ProcessRecord"),
+        *("ContextLine", "Descriptor", "Export", "Hit", "Origin", "ProcessRecord"),
         *("SearchResult", "Slice", "TreeLimits", "TreeRecord"),
     ),
     "fdstore.tools.config": ("FDConfig",),
@@ -49,6 +50,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "ContextLine",
     "Descriptor",
     "Export",
     "FDConfig",

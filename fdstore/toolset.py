@@ -79,16 +79,17 @@ def context_for(
     )
 
 
-def waker(store_url: str, prefix: str) -> Callable[[str], None]:
-    """Sends wake-ups to the workers of a store; the connection is made when the first is sent. One
-    that cannot be sent is no error: the workers' sweep finds the process."""
+def waker(store_url: str, prefix: str, broker_url: str | None = None) -> Callable[[str], None]:
+    """Sends wake-ups to the workers of a store, through `broker_url` or `$FDSTORE_BROKER_URL` if that is
+    not in the store's Redis; the connection is made when the first is sent. One that cannot be sent is
+    no error: the workers' sweep finds the process."""
     from fdstore.dispatch import Dispatcher
 
     made: list[Dispatcher] = []
 
     def wake(process: str) -> None:
         if not made:
-            made.append(Dispatcher(store_url, settings.read().broker_url, queue=prefix))
+            made.append(Dispatcher(store_url, broker_url or settings.read().broker_url, queue=prefix))
         try:
             made[0].wake(process)
         except FDStoreError:

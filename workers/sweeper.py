@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from fdstore.agent.program import Bundle
 from fdstore.client import Store
 from fdstore.errors import FDStoreError, Fenced, NotFound
 from fdstore.records import TreeLimits
@@ -42,6 +43,17 @@ def poisoned(keys: ProcessKeys, attempt: int) -> Operation[str]:
     return (yield from processes.end(space, "failed", exit_code=None, reason="poison", release=False))
 
 
+def losses_allowed(keys: ProcessKeys) -> Operation[int]:
+    """How many losses are too many, as the program of the process says."""
+    [(program, digest)] = yield [("HMGET", keys.record, "program", "bundle")]
+    bundle = None
+    if digest is not None:
+        [bundle] = yield [("HGET", keys.tree.programs, digest)]
+    if bundle is None:
+        return leases.MAX_LOSSES
+    return Bundle.from_json(bundle).programs[text(program)].limits.max_losses
+
+
 def redis_now() -> Operation[float]:
     """The time by the clock that leases are written with."""
     [(seconds, micros)] = yield [("TIME",)]
@@ -54,7 +66,7 @@ def sweep(store: Store, wake: Callable[[str], None]) -> int:
     found = store.run(leases.due(store.prefix, trees, store.run(redis_now())))
     for keys in found:
         try:
-            lapsed = store.run(leases.look_after(keys))
+            lapsed = store.run(leases.look_after(keys, store.run(losses_allowed(keys))))
             if lapsed.decision == "wake":
                 log.info("%s is to be run again", keys.process)
                 wake(keys.process)
@@ -92,7 +104,8 @@ class Sweeper:
     def stop(self) -> None:
         """Ends the thread and takes the sign of life away."""
         self._done.set()
-        self._thread.join()
+        if self._thread.ident is not None:  # the worker may have ended before it was ready
+            self._thread.join()
         try:
             self._store.run(leases.gone(self._store.prefix, self._worker))
         except FDStoreError as error:

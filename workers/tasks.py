@@ -28,6 +28,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
     url: str
     prefix: str
+    broker_url: str | None
     export_root: str | None
     files_root: str
 
@@ -48,7 +49,7 @@ class Clients:
         with self._turn:
             if self._pid != os.getpid():
                 self._store = connect(self._place.url, self._place.prefix)
-                self._wake = waker(self._place.url, self._place.prefix)
+                self._wake = waker(self._place.url, self._place.prefix, self._place.broker_url)
                 self._model = None
                 self._pid = os.getpid()
             return self._store, self._wake

@@ -20,6 +20,7 @@ from fdstore.agent.briefing import first_messages
 from fdstore.agent.conversation import Assistant, Conversation, Result, Start, decoded, encoded
 from fdstore.agent.model import Model, ModelFailed
 from fdstore.agent.program import Program
+from fdstore.errors import NotFound
 from fdstore.records import ENDED
 from fdstore.store import contents, journal, processes
 from fdstore.store.operation import Operation
@@ -80,6 +81,9 @@ class Agent:
         self._written = len(entries)
         self.birth: Birth = entries[0] if isinstance(entries[0], (Brief, ForkBrief)) else Brief(query="")
         self.conversation = Conversation(entries)
+        if entries and isinstance(entries[-1], Assistant):
+            # the attempt before may have ended between writing the answer and this
+            self._take_references(entries[-1])
 
     def step(self) -> Outcome:
         """Does the next thing. Raises `Fenced` when another attempt runs the process."""
@@ -90,7 +94,7 @@ class Agent:
         if calls:
             return self._act(calls)
         turns = self.conversation.turns
-        if turns and turns[-1].stop_reason not in ("tool_use", "pause_turn"):
+        if turns and turns[-1].is_last:
             return self._end(turns[-1])
         return self._over_limit() or self._ask()
 
@@ -108,11 +112,18 @@ class Agent:
             )
         except ModelFailed as error:
             return Finished("failed", None, str(error), "")
-        # passages are stored before the tools of the same turn run, so that they can use them
-        slot = f"turn{len(self.conversation.turns)}"
-        self._run(taken_references(self._toolbox.context, answer.content, slot))
         self._write(answer)
+        self._take_references(answer)
         return None
+
+    def _take_references(self, answer: Assistant) -> None:
+        """Stores the passages of the last answer, before the tools of that turn run, so that they can
+        use them. The answer is in the journal first: another attempt might get another answer."""
+        slot = f"turn{len(self.conversation.turns)}"
+        try:
+            self._run(taken_references(self._toolbox.context, answer.content, slot))
+        except NotFound:
+            return  # they were stored, and a tool of this turn dropped one, before the attempt ended
 
     def _act(self, calls: list[dict[str, Any]]) -> Outcome:
         started: dict[str, Started] = {}

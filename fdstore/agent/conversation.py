@@ -41,6 +41,17 @@ class Assistant(msgspec.Struct, frozen=True, kw_only=True, tag="assistant", tag_
         return "".join(block["text"] for block in self.content if block.get("type") == "text")
 
     @property
+    def is_last(self) -> bool:
+        """Whether the conversation is over with it, for better or worse: any stop reason that does
+        not say how to go on is an end, also one that nobody knows yet."""
+        match self.stop_reason:
+            case "tool_use":
+                return not self.calls
+            case "pause_turn":
+                return False
+        return True
+
+    @property
     def calls(self) -> list[dict[str, Any]]:
         """Its tool calls, in order."""
         return [block for block in self.content if block.get("type") == "tool_use"]
@@ -105,15 +116,21 @@ class Conversation:
         made: list[dict[str, Any]] = [{"role": "user", "content": start.content}] if start else []
         results = {entry.call: entry for entry in self.entries if isinstance(entry, Result)}
         for turn in self.turns:
+            # a blank text is something that models say and the API refuses to be told
+            content = [block for block in turn.content if not _is_blank(block)]
             if made and made[-1]["role"] == "assistant":
                 # the turn before was paused and sent back as it was; this one goes on from there
-                made[-1] = {"role": "assistant", "content": made[-1]["content"] + turn.content}
-            elif turn.content:
-                made.append({"role": "assistant", "content": turn.content})
+                made[-1] = {"role": "assistant", "content": made[-1]["content"] + content}
+            elif content:
+                made.append({"role": "assistant", "content": content})
             answered = [results[block["id"]] for block in turn.calls if block["id"] in results]
             if answered:
                 made.append({"role": "user", "content": [_block(result) for result in answered]})
         return made
+
+
+def _is_blank(block: dict[str, Any]) -> bool:
+    return block.get("type") == "text" and not block["text"].strip()
 
 
 def _block(result: Result) -> dict[str, Any]:

@@ -144,7 +144,7 @@ def _asked_pause_s(error: Exception) -> float | None:
     headers = error.response.headers if isinstance(error, anthropic.APIStatusError) else {}
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
-            return min(max(float(headers[name]) * scale, 0.0), 300.0)
+            return min(max(0.0, float(headers[name]) * scale), 300.0)
         except (KeyError, ValueError):
             continue
     return None
@@ -154,7 +154,9 @@ def _reason(error: Exception) -> str:
     if isinstance(error, anthropic.APIStatusError):
         said = _said(error)
         # an error in mid-stream comes under the status 200
-        kind = " ".join(str(part) for part in (error.status_code, said.get("type")) if part not in (200, None))
+        kind = " ".join(
+            str(part) for part in (error.status_code, said.get("type")) if part not in (200, None)
+        )
         advice = ADVICE.get(error.status_code)
         text = f"the model answered {kind}: {said.get('message', error.message)}"[:450]
         return f"{text}; {advice}" if advice else text

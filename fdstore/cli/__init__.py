@@ -38,12 +38,14 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
     "Processes": {
         "ps": ("fdstore.cli.processes:ps", "Show all processes as trees, ended ones too."),
         "run": ("fdstore.cli.run:run", "Run an agent program."),
+        "attach": ("fdstore.cli.control:attach", "Watch an agent until it ends."),
+        "kill": ("fdstore.cli.control:kill", "Cancel a process and all below it."),
         "worker": ("fdstore.cli.worker:worker", "Run a worker that takes agents and pipelines."),
         "demo": ("fdstore.cli.demo:demo", "Show in a minute what this is about."),
     },
     "Store": {
-        "up": ("fdstore.cli.services:up", "Start the embedded server."),
-        "down": ("fdstore.cli.services:down", "Stop the embedded server; its data stays."),
+        "up": ("fdstore.cli.services:up", "Start the embedded server and a worker."),
+        "down": ("fdstore.cli.services:down", "Stop the worker and the embedded server; the data stays."),
         "status": ("fdstore.cli.services:status", "Show what runs and what it holds."),
         "gc": ("fdstore.cli.upkeep:gc", "Remove the trees that are past their retention."),
         "doctor": ("fdstore.cli.upkeep:doctor", "Check this installation and its store."),

@@ -74,12 +74,11 @@ def _read(file: str) -> str:
 
 def _workers_for(session: Session, store: Store) -> None:
     """Sees to workers: brings one up beside the embedded server, says so when there is none elsewhere."""
-    from fdstore import settings
-    from fdstore.background import BackgroundWorker
+    from fdstore.cli.services import background_worker
     from fdstore.store import leases
 
     if session.chosen_url is None:
-        BackgroundWorker(settings.read().data_dir).ensure(store.url, store.prefix)
+        background_worker().ensure(store.url, store.prefix)
     elif not store.run(leases.workers(store.prefix, time.time())):
         click.echo(
             f"fdstore: no worker takes from {store.where} now; what is spawned waits for one "
@@ -93,6 +92,7 @@ def _run_here(session: Session, store: Store, process: str, *, quiet: bool) -> N
 
     from fdstore.agent.model import Model
     from fdstore.agent.runner import run_process
+    from fdstore.cli.control import report_end
     from fdstore.cli.watch import Watch
     from fdstore.store.processes import answer_of
     from fdstore.toolset import waker
@@ -110,15 +110,7 @@ def _run_here(session: Session, store: Store, process: str, *, quiet: bool) -> N
             files_root=os.getcwd(),
             wait_here=True,
         )
-    ended = store.run(answer_of(store.prefix, process))
-    record = ended.record
-    if session.as_json:
-        output.document({"process": record, "answer": ended.text})
-    else:
-        if ended.text:
-            output.line(ended.text)
-        if record.reason:
-            click.echo(f"fdstore: {process} {record.state}: {record.reason}", err=True)
-    if record.state != "exited" or record.exit_code != 0:
+    code = report_end(session, store.run(answer_of(store.prefix, process)))
+    if code:
         output.finish()
-        sys.exit(1)
+        sys.exit(code)

@@ -7,7 +7,10 @@ with a URL is theirs to start and stop.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
+
+import click
 
 from fdstore.cli import output
 from fdstore.cli.session import Session, verb
@@ -15,6 +18,7 @@ from fdstore.cli.tables import counted, duration, facts, size
 from fdstore.records import Record
 
 if TYPE_CHECKING:
+    from fdstore.background import BackgroundWorker
     from fdstore.store.server import ServerStatus
 
 
@@ -33,27 +37,38 @@ class StoreStatus(Record, frozen=True, kw_only=True):
     live: int
     contents: int
     bytes: int
+    workers: list[str]
 
 
+@click.option(
+    *("-c", "--concurrency"),
+    type=click.IntRange(1, 10_000),
+    default=8,
+    show_default=True,
+    help="Agents at a time, if a worker is started.",
+)
 @verb
-def up(session: Session) -> None:
-    """Start the embedded server, if it is not running."""
+def up(session: Session, concurrency: int) -> None:
+    """Start the embedded server and a worker, where they are not running."""
     server = start_server(session)
+    worker = start_worker(session, server.url, concurrency)
     if session.as_json:
-        output.document({"server": server})
+        output.document({"server": server, "worker": {"pid": worker}})
     else:
-        output.line(facts(server_facts(server)))
+        output.line(facts([*server_facts(server), ("worker", f"running, pid {worker}")]))
     note_other_store(session)
 
 
 @verb
 def down(session: Session) -> None:
-    """Stop the embedded server. Its data stays, and the next command starts it again."""
-    stopped = stop_server(session)
+    """Stop the worker and the embedded server. The data stays, and the next command starts it again."""
+    worker = background_worker().stop()
+    server = stop_server(session)
     if session.as_json:
-        output.document({"server": {"stopped": stopped}})
+        output.document({"server": {"stopped": server}, "worker": {"stopped": worker}})
     else:
-        output.line("server  stopped" if stopped else "server  was not running")
+        said = {True: "stopped", False: "was not running"}
+        output.line(facts([("worker", said[worker]), ("server", said[server])]))
     note_other_store(session)
 
 
@@ -64,8 +79,9 @@ def status(session: Session) -> None:
     url = session.chosen_url
     ready = server.running and server.version is not None
     store = store_status(session, url or server.url) if url or ready else None
+    worker = background_worker().pid()
     if session.as_json:
-        output.document({"store": store, "server": server})
+        output.document({"store": store, "server": server, "worker": {"pid": worker}})
         return
     said = store_facts(store) if url and store else server_facts(server)
     output.line(facts([*said, *(held_facts(store) if store else [])]))
@@ -78,6 +94,21 @@ def start_server(session: Session) -> ServerStatus:
     return server.status()
 
 
+def background_worker() -> BackgroundWorker:
+    """The worker beside the embedded server, running or not."""
+    from fdstore import settings
+    from fdstore.background import BackgroundWorker
+
+    return BackgroundWorker(settings.read().data_dir)
+
+
+def start_worker(session: Session, url: str, concurrency: int) -> int:
+    """The process id of the worker beside the embedded server, running."""
+    from fdstore import settings
+
+    return background_worker().ensure(url, session.prefix or settings.read().prefix, concurrency)
+
+
 def stop_server(session: Session) -> bool:
     """Whether the embedded server ran; now it does not."""
     return session.embedded_server().stop()
@@ -85,6 +116,7 @@ def stop_server(session: Session) -> bool:
 
 def store_status(session: Session, url: str) -> StoreStatus:
     """The store at `url`. Raises `StoreUnavailable`, `UnsafeStore`."""
+    from fdstore.store import leases
     from fdstore.store.check import server_info
 
     with session.store(url) as store:
@@ -102,6 +134,7 @@ def store_status(session: Session, url: str) -> StoreStatus:
             live=sum(tree.live for tree in trees),
             contents=sum(tree.fds for tree in trees),
             bytes=sum(tree.bytes for tree in trees),
+            workers=store.run(leases.workers(store.prefix, time.time())),
         )
 
 
@@ -140,7 +173,8 @@ def held_facts(store: StoreStatus) -> list[tuple[str, str]]:
     """What a store holds, for people."""
     processes = f"{counted(store.processes, 'process', 'processes')} ({store.live} not ended)"
     contents = f"{counted(store.contents, 'content')} with {size(store.bytes)} of text"
-    return [("holds", f"{counted(store.trees, 'tree')}, {processes}, {contents}")]
+    workers = ", ".join(store.workers) or "none lives; start one with `fdstore up` or `fdstore worker`"
+    return [("holds", f"{counted(store.trees, 'tree')}, {processes}, {contents}"), ("workers", workers)]
 
 
 def note_other_store(session: Session) -> None:

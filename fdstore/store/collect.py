@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Literal
 
 import msgspec
 
+from fdstore.errors import StoreFull
 from fdstore.store.keys import TreeKeys
 from fdstore.store.operation import Operation
 from fdstore.store.scripts import outcome, script, text
@@ -44,18 +46,31 @@ def collect_tree(tree: TreeKeys, *, dry_run: bool = False) -> Operation[Collecte
             case "kept":
                 score = "+inf" if facts[0] == "inf" else facts[0]
                 if not dry_run:
-                    yield [("ZADD", tree.trees, "XX", score, tree.tree)]
+                    yield from _look_again_at(tree, score)
                 return Collected(tree.tree, "kept", facts[0])
             case "held":
                 if not dry_run:
-                    yield [("ZADD", tree.trees, "XX", f"{time.time() + HELD_RETRY_S:.0f}", tree.tree)]
+                    yield from _look_again_at(tree, f"{time.time() + HELD_RETRY_S:.0f}")
                 return Collected(tree.tree, "held", facts[0])
             case "due":
                 return Collected(tree.tree, "due", f"{facts[0]} contents, {facts[1]} bytes")
             case _:
                 if not dry_run:
-                    yield [("ZREM", tree.trees, tree.tree)]
+                    yield from _drop_entry(tree)
                 return Collected(tree.tree, "gone")
+
+
+def _look_again_at(tree: TreeKeys, score: str) -> Operation[None]:
+    # when Redis is full the entry stays due, and the rest is collected all the same
+    with suppress(StoreFull):
+        yield [("ZADD", tree.trees, "XX", score, tree.tree)]
+
+
+def _drop_entry(tree: TreeKeys) -> Operation[None]:
+    _, there = yield [("ZREM", tree.trees, tree.tree), ("EXISTS", tree.record)]
+    if there:
+        # made anew in between, in another slot: without an entry nobody would ever find it
+        yield [("ZADD", tree.trees, "NX", f"{time.time():.3f}", tree.tree)]
 
 
 def due_trees(prefix: str, now_s: float) -> Operation[Iterator[TreeKeys]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import msgspec
 
 from fdstore.store.keys import ProcessKeys, TreeKeys, process_keys
-from fdstore.store.operation import Batch, Operation
+from fdstore.store.operation import Batch, Operation, new_op
 from fdstore.store.scripts import outcome, script, text
 from fdstore.store.views import Namespace
 
@@ -36,7 +36,8 @@ class Claim(msgspec.Struct, frozen=True):
 
 def claim(keys: ProcessKeys, worker: str) -> Operation[Claim | None]:
     """Takes a ready process; None when it is not ready. Raises `NotFound`."""
-    [reply] = yield [script("claim")((keys.tree.record, keys.record), keys.process, worker, LEASE_S)]
+    arguments = (keys.process, worker, LEASE_S, new_op())
+    [reply] = yield [script("claim")((keys.tree.record, keys.record), *arguments)]
     if reply[0] == b"no":
         return None
     attempt, program, bundle, parent = outcome(reply, keys.process)

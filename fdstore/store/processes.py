@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import secrets
 import time
+from contextlib import suppress
 
 import msgspec
 
-from fdstore.errors import InvalidArgument, NotFound
+from fdstore.errors import InvalidArgument, NotFound, StoreFull, StoreReadOnly
 from fdstore.records import ENDED, ProcessRecord, ProcessState, TreeLimits, TreeRecord
 from fdstore.store.collect import collect_tree
 from fdstore.store.keys import ProcessKeys, TreeKeys, check_process, check_root, process_keys
@@ -81,6 +82,11 @@ def open_root(
     number is put after a name that is taken."""
     check_limits(limits)
     keys = process_keys(prefix, check_root(name))
+    if not fresh:
+        # an existing one is opened without a write: a Redis that is full can still be read
+        there = yield from _existing(keys)
+        if there is not None:
+            return there
     op = new_op()
     while True:
         tree = keys.tree
@@ -102,28 +108,41 @@ def open_root(
             break
     how, kept = map(text, outcome(reply, keys.process))
     if how == "created":
-        yield from _collect_a_few(prefix)
+        yield from _collect_a_few(keys.tree, due)
     return Namespace(keys, msgspec.json.decode(kept, type=TreeLimits))
 
 
-def _collect_a_few(prefix: str) -> Operation[None]:
-    trees = TreeKeys(prefix, "").trees
-    [due] = yield [("ZRANGEBYSCORE", trees, "-inf", f"{time.time():.3f}", "LIMIT", 0, COLLECT_A_FEW)]
+def _collect_a_few(made: TreeKeys, due_at_s: str) -> Operation[None]:
+    now = f"{time.time():.3f}"
+    prefix = made.prefix
+    _, due = yield [
+        # once more: a collector of an earlier tree of this name may have dropped the entry in between
+        ("ZADD", made.trees, "NX", due_at_s, made.tree),
+        ("ZRANGEBYSCORE", made.trees, "-inf", now, "LIMIT", 0, COLLECT_A_FEW),
+    ]
     for tree in due:
         yield from collect_tree(TreeKeys(prefix, text(tree)))
 
 
 def open_child(prefix: str, process: str) -> Operation[Namespace]:
-    """An existing process. Its tree is noted as used, if that was last done more than a hundredth of
-    its retention ago. Raises `NotFound`."""
+    """An existing process. Raises `NotFound`."""
     keys = process_keys(prefix, process)
+    space = yield from _existing(keys)
+    if space is None:
+        known = yield from _known(keys.tree)
+        raise NotFound(f"process {process}", known)
+    return space
+
+
+def _existing(keys: ProcessKeys) -> Operation[Namespace | None]:
+    """The process, if it is there. Its tree is noted as used, if that was last done more than a
+    hundredth of its retention ago."""
     state, (limits, used_at) = yield [
         ("HGET", keys.record, "state"),
         ("HMGET", keys.tree.record, "limits", "used_at"),
     ]
     if state is None or limits is None:
-        known = yield from _known(keys.tree)
-        raise NotFound(f"process {process}", known)
+        return None
     space = Namespace(keys, msgspec.json.decode(limits, type=TreeLimits))
     retention_s = space.limits.retention_days * DAY_S
     # a program that opens, reads and ends is too short for the clock that long-lived clients keep
@@ -202,6 +221,25 @@ def end(
     ]
     _, wake = map(text, outcome(reply, space.id))
     return wake
+
+
+class Cancellation(msgspec.Struct, frozen=True):
+    """What a cancellation came to: the state the process is in now, the parent that is to be woken (or
+    ""), and the processes that it ended."""
+
+    state: str
+    wake: str
+    cancelled: tuple[str, ...]
+
+
+def cancel(prefix: str, process: str, reason: str = "killed") -> Operation[Cancellation]:
+    """Cancels a process with all below it; one that has ended stays as it is. Raises `NotFound`."""
+    keys = process_keys(prefix, process)
+    [reply] = yield [script("cancel")((keys.tree.record, keys.record), process, reason)]
+    if reply[0] == b"gone":
+        raise NotFound(f"process {process}", (yield from _known(keys.tree)))
+    state, wake, *cancelled = map(text, outcome(reply, process))
+    return Cancellation(state, wake, tuple(cancelled))
 
 
 def process_of(process: str, fields: dict[str, str]) -> ProcessRecord:
@@ -316,9 +354,11 @@ def trees(prefix: str) -> Operation[list[str]]:
 
 
 def touch(space: Namespace) -> Operation[None]:
-    """Notes that the tree is in use, which puts off its collection."""
+    """Notes that the tree is in use, which puts off its collection; unless Redis takes no writes,
+    which is no reason not to read."""
     tree = space.keys.tree
-    yield [
-        script("touch")((tree.record,)),
-        ("ZADD", tree.trees, "XX", due_at(space.limits, time.time()), tree.tree),
-    ]
+    with suppress(StoreFull, StoreReadOnly):
+        yield [
+            script("touch")((tree.record,)),
+            ("ZADD", tree.trees, "XX", due_at(space.limits, time.time()), tree.tree),
+        ]

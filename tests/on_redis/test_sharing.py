@@ -240,7 +240,7 @@ def test_an_ended_process_takes_no_more_writes(proc: Process) -> None:
         lambda: child.fork(),
         lambda: child.close("fd:1"),
     ):
-        with pytest.raises(Fenced, match="triage.1 .*it has ended"):
+        with pytest.raises(Fenced, match=r"triage\.1 .*it has ended"):
             write()
 
 

@@ -1,18 +1,20 @@
 -- Takes a ready process to run it: the next attempt, under a lease.
 -- KEYS  1 tree  2 process
--- ARGV  1 process id  2 worker  3 lease in seconds
+-- ARGV  1 process id  2 worker  3 lease in seconds  4 id of this claim
 -- ->    ok attempt program bundle-json|'' parent|'' | no state | gone
 local state = redis.call('HGET', KEYS[2], 'state')
 if not state then
   return { 'gone' }
 end
-if state ~= 'ready' then
-  return { 'no', state }
+if state == 'ready' then
+  redis.call('HINCRBY', KEYS[2], 'attempt', 1)
+elseif state ~= 'running' or redis.call('HGET', KEYS[2], 'claim') ~= ARGV[4] then
+  return { 'no', state } -- else the same claim is repeated, because its reply was lost
 end
 local until_ = stamp(seconds_now() + ARGV[3])
-local attempt = redis.call('HINCRBY', KEYS[2], 'attempt', 1)
-redis.call('HSET', KEYS[2], 'state', 'running', 'worker', ARGV[2], 'lease_until', until_)
+redis.call('HSET', KEYS[2], 'state', 'running', 'worker', ARGV[2], 'lease_until', until_, 'claim', ARGV[4])
 redis.call('ZADD', KEYS[1] .. ':leases', until_, ARGV[1])
-local program, bundle, parent = unpack(redis.call('HMGET', KEYS[2], 'program', 'bundle', 'parent'))
+local attempt, program, bundle, parent =
+  unpack(redis.call('HMGET', KEYS[2], 'attempt', 'program', 'bundle', 'parent'))
 local programs = bundle and redis.call('HGET', KEYS[1] .. ':programs', bundle)
 return { 'ok', attempt, program or '', programs or '', parent or '' }

@@ -10,7 +10,7 @@ local function seconds_now()
 end
 
 local function stamp(seconds)
-  return string.format('%.3f', seconds)
+  return string.format('%.6f', seconds)
 end
 
 local function process_record(tree, process)
@@ -57,15 +57,6 @@ local function limits_of(tree)
   return cjson.decode(redis.call('HGET', tree, 'limits'))
 end
 
--- Notes that a tree is in use: at most once in a hundredth of its retention, so that readers, who
--- come often, hardly ever write.
-local function note_use(tree)
-  local now, used, days = seconds_now(), redis.call('HGET', tree, 'used_at'), limits_of(tree).retention_days
-  if days > 0 and now - used > days * 864 then
-    redis.call('HSET', tree, 'used_at', stamp(now))
-  end
-end
-
 local function hold(tree, process, fd, content)
   redis.call('HSET', process_record(tree, process) .. ':fds', fd, content)
   redis.call('SADD', content_record(tree, content) .. ':holders', process)
@@ -90,6 +81,40 @@ local function release_all(tree, process)
     release(tree, process, content)
   end
   redis.call('UNLINK', fds)
+end
+
+-- Writes the end of a process: its state, and what nobody has to know any more.
+local function write_end(tree, id, state, now)
+  local process = process_record(tree, id)
+  redis.call('HSET', process, 'state', state, 'ended_at', now)
+  redis.call('HDEL', process, 'lease_until', 'waiting_for')
+  redis.call('HINCRBY', tree, 'live', -1)
+  redis.call('HSET', tree, 'used_at', now)
+  redis.call('ZREM', tree .. ':leases', id)
+  redis.call('XADD', process .. ':events', 'MAXLEN', 1, '*', 'state', state)
+end
+
+-- Tells a parent that waits of the end of a child; the parent's id if that was all it waited for, else ''.
+local function child_ended(tree, parent, id, now)
+  local key = process_record(tree, parent)
+  local state, waiting = unpack(redis.call('HMGET', key, 'state', 'waiting_for'))
+  if state ~= 'waiting' then
+    return ''
+  end
+  local left = {}
+  for child in string.gmatch(waiting or '', '%S+') do
+    if child ~= id then
+      left[#left + 1] = child
+    end
+  end
+  if #left > 0 then
+    redis.call('HSET', key, 'waiting_for', table.concat(left, ' '))
+    return ''
+  end
+  redis.call('HSET', key, 'state', 'ready')
+  redis.call('HDEL', key, 'waiting_for')
+  redis.call('ZADD', tree .. ':leases', now, parent)
+  return parent
 end
 
 local function next_number(process_key, counter)

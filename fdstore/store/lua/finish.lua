@@ -22,8 +22,6 @@ end
 local content = ARGV[8] ~= '' and redis.call('HGET', process .. ':fds', ARGV[8])
 
 local now = stamp(seconds_now())
-redis.call('HSET', process, 'state', ARGV[3], 'ended_at', now)
-redis.call('HDEL', process, 'lease_until', 'waiting_for')
 if ARGV[4] ~= '' then
   redis.call('HSET', process, 'exit_code', ARGV[4])
 end
@@ -33,39 +31,21 @@ end
 if ARGV[7] ~= '' then
   redis.call('HSET', process, 'answer', ARGV[7])
 end
-redis.call('HINCRBY', tree, 'live', -1)
-redis.call('HSET', tree, 'used_at', now)
-redis.call('ZREM', tree .. ':leases', id)
-
 local wake = ''
 if parent then
   local key = process_record(tree, parent)
-  local parent_state, waiting = unpack(redis.call('HMGET', key, 'state', 'waiting_for'))
+  local parent_state = redis.call('HGET', key, 'state')
   if content and parent_state and not ENDED[parent_state] then
     local fd = 'fd:' .. next_number(key, 'next_fd')
     hold(tree, parent, fd, content)
     redis.call('HSET', process, 'answer_fd', fd)
   end
-  if parent_state == 'waiting' then
-    local left = {}
-    for child in string.gmatch(waiting or '', '%S+') do
-      if child ~= id then
-        left[#left + 1] = child
-      end
-    end
-    redis.call('HSET', key, 'waiting_for', table.concat(left, ' '))
-    if #left == 0 then
-      redis.call('HSET', key, 'state', 'ready')
-      redis.call('HDEL', key, 'waiting_for')
-      redis.call('ZADD', tree .. ':leases', now, parent)
-      wake = parent
-    end
-  end
+  wake = child_ended(tree, parent, id, now)
 elseif content then
   redis.call('HSET', process, 'answer_fd', ARGV[8])
 end
 if ARGV[6] == '1' then
   release_all(tree, id)
 end
-redis.call('XADD', process .. ':events', 'MAXLEN', 1, '*', 'state', ARGV[3])
+write_end(tree, id, ARGV[3], now)
 return { 'ok', ARGV[3], wake }

@@ -15,7 +15,6 @@ if redis.call('EXISTS', process) == 1 then
   if ARGV[3] == '1' then
     return { 'taken' }
   end
-  note_use(tree)
   return { 'ok', 'found', redis.call('HGET', tree, 'limits') }
 end
 

@@ -4,5 +4,5 @@
 if redis.call('EXISTS', KEYS[1]) == 0 then
   return { 'gone' }
 end
-note_use(KEYS[1])
+redis.call('HSET', KEYS[1], 'used_at', stamp(seconds_now()))
 return { 'ok' }

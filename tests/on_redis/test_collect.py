@@ -1,0 +1,291 @@
+"""Trees that nobody used for their retention are removed whole, and no others."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fdstore.client import Process, Store
+from fdstore.errors import NotFound
+from fdstore.records import TreeLimits
+from fdstore.store import collect, processes
+from fdstore.store.keys import TreeKeys
+
+DAY = TreeLimits(retention_days=1)
+
+
+def aged(execute: Any, *trees: str, seconds: float = 100_000) -> None:
+    """As if nobody had used the trees for so long."""
+    for tree in trees:
+        then = time.time() - seconds
+        execute("HSET", f"fdstore:{{{tree}}}", "used_at", f"{then:.3f}")
+        execute("ZADD", "fdstore:trees", f"{then + 86_400:.3f}", tree)
+
+
+def collected(store: Store, tree: str, *, dry_run: bool = False) -> collect.Collected:
+    return store.run(collect.collect_tree(TreeKeys("fdstore", tree), dry_run=dry_run))
+
+
+def leftovers(execute: Any, tree: str) -> list[bytes]:
+    """Keys of the tree but those that expire by themselves."""
+    return [key for key in execute("KEYS", f"fdstore:{{{tree}}}*") if execute("PTTL", key) == -1]
+
+
+def wait_until(happened: Callable[[], bool], seconds: float = 5.0) -> None:
+    until = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < until, "it did not happen in time"
+
+
+def whole(batch: Any) -> Any:
+    """An operation of one batch."""
+    return (yield batch)
+
+
+def filled(store: Store, name: str, limits: TreeLimits = DAY) -> Process:
+    proc = store.process(name, limits=limits)
+    proc.create("text\n" * 1000)
+    child = proc.child(share=["fd:1"])
+    child.create("more")
+    proc.fork().end()
+    return proc
+
+
+def test_a_tree_past_its_retention_goes_with_every_key(store: Store, execute: Any) -> None:
+    filled(store, "old")
+    filled(store, "kept")
+    aged(execute, "old")
+
+    assert collected(store, "old").outcome == "gone"
+
+    assert leftovers(execute, "old") == []
+    assert [tree.id for tree in store.trees()] == ["kept"]
+    assert execute("ZRANGE", "fdstore:trees", 0, -1) == [b"kept"]
+
+
+def test_a_dry_run_says_what_would_go_and_changes_nothing(store: Store, execute: Any) -> None:
+    proc = filled(store, "old")
+    aged(execute, "old")
+    before = store.tree("old")
+
+    found = collected(store, "old", dry_run=True)
+
+    assert (found.outcome, found.detail) == ("due", "2 contents, 5004 bytes")
+    assert store.tree("old") == before
+    assert proc.read("fd:1", read_all=True).text == "text\n" * 1000
+
+
+def test_a_tree_before_its_time_is_kept(store: Store) -> None:
+    proc = filled(store, "young", TreeLimits(retention_days=7))
+
+    found = collected(store, "young")
+
+    assert found.outcome == "kept"
+    assert float(found.detail) == pytest.approx(time.time() + 7 * 86_400, abs=60)
+    assert proc.read("fd:1").lines == "1-800"
+
+
+def test_retention_0_keeps_for_ever(store: Store, execute: Any) -> None:
+    filled(store, "for-ever", TreeLimits(retention_days=0))
+
+    assert collected(store, "for-ever").outcome == "kept"
+    assert execute("ZSCORE", "fdstore:trees", "for-ever") == b"inf"
+    assert list(store.run(collect.due_trees("fdstore", time.time() + 1e9))) == []
+
+
+@pytest.mark.parametrize("state", ["ready", "running", "waiting"])
+def test_nothing_that_a_worker_needs_is_collected(store: Store, execute: Any, state: str) -> None:
+    proc = filled(store, "busy")
+    child = store.run(processes.child(proc.space, ["fd:1"], state="ready"))
+    aged(execute, "busy")
+    execute("HSET", child.keys.record, "state", state)
+
+    found = collected(store, "busy")
+
+    assert (found.outcome, found.detail) == ("held", child.id)
+    assert proc.read("fd:1").pages == 2
+    assert float(execute("ZSCORE", "fdstore:trees", "busy")) > time.time()
+
+
+def test_a_tree_of_more_contents_than_one_step_takes_goes_whole(store: Store, execute: Any) -> None:
+    proc = store.process("many", limits=DAY)
+    for n in range(2 * collect.PIECE + 7):
+        proc.create(str(n))
+    aged(execute, "many")
+
+    assert collected(store, "many").outcome == "gone"
+
+    assert leftovers(execute, "many") == []
+
+
+def test_a_collection_that_broke_off_is_finished_by_whoever_makes_the_tree_anew(
+    store: Store, execute: Any
+) -> None:
+    proc = store.process("many", limits=DAY)
+    for n in range(collect.PIECE + 7):
+        proc.create(str(n))
+    aged(execute, "many")
+    first_step = collect.collect_tree(TreeKeys("fdstore", "many"))
+    store.run(whole(next(first_step)))
+    first_step.close()
+    assert leftovers(execute, "many") != []
+
+    anew = store.process("many")
+
+    assert anew.list() == []
+    assert anew.create("first").fd == "fd:1"
+    assert sorted(leftovers(execute, "many")) == sorted(
+        f"fdstore:{{many}}{rest}".encode()
+        for rest in (
+            *("", ":processes", ":contents", ":many", ":many:fds"),
+            *(":many:fd:1", ":many:fd:1:pages", ":many:fd:1:index", ":many:fd:1:holders"),
+        )
+    )
+
+
+def test_a_name_used_again_is_a_new_tree(store: Store, execute: Any) -> None:
+    filled(store, "again")
+    aged(execute, "again")
+    collected(store, "again")
+
+    proc = store.process("again")
+
+    assert proc.list() == []
+    assert proc.create("new").fd == "fd:1"
+    assert store.tree("again").limits == TreeLimits()
+    assert store.tree("again").processes == 1
+
+
+def test_who_still_holds_a_collected_process_is_told(store: Store, execute: Any) -> None:
+    proc = filled(store, "old")
+    aged(execute, "old")
+    collected(store, "old")
+
+    for use in (lambda: proc.create("x"), lambda: proc.read("fd:1"), proc.fork, proc.end):
+        with pytest.raises(NotFound):
+            use()
+
+
+def test_an_entry_without_a_tree_is_dropped(store: Store, execute: Any) -> None:
+    execute("ZADD", "fdstore:trees", 1, "crashed")
+
+    assert store.trees() == []
+    assert collected(store, "crashed").outcome == "gone"
+
+    assert execute("EXISTS", "fdstore:trees") == 0
+
+
+def test_making_a_tree_collects_a_few_that_are_due(store: Store, execute: Any) -> None:
+    for n in range(5):
+        store.process(f"old-{n}", limits=DAY).create("x")
+    aged(execute, *(f"old-{n}" for n in range(5)))
+
+    for n in range(3):
+        store.process(f"new-{n}")
+
+    assert {tree.id for tree in store.trees()} == {"new-0", "new-1", "new-2"}
+
+
+def test_trees_that_may_be_due_are_named_by_the_one_key_outside(store: Store, execute: Any) -> None:
+    store.process("old", limits=DAY)
+    store.process("young")
+    aged(execute, "old")
+
+    due = list(store.run(collect.due_trees("fdstore", time.time() + 1)))
+
+    assert [keys.tree for keys in due] == ["old"]
+
+
+def test_a_tree_that_is_written_lives_on(store: Store, execute: Any) -> None:
+    proc = store.process("t", limits=TreeLimits(retention_days=1))
+    aged(execute, "t")
+
+    proc.create("x")
+
+    assert collected(store, "t").outcome == "kept"
+
+
+@pytest.mark.parametrize("name", ["t", "t.1"])
+def test_a_tree_that_short_lived_clients_only_read_lives_on(store: Store, execute: Any, name: str) -> None:
+    proc = store.process("t", limits=TreeLimits(retention_days=1))
+    proc.create("x")
+    proc.fork()
+    aged(execute, "t", seconds=86_000)
+
+    store.process(name).read("fd:1")
+
+    assert store.tree("t").used_at == pytest.approx(time.time(), abs=10)
+    assert collected(store, "t").outcome == "kept"
+
+
+def test_readers_hardly_ever_write(store: Store, execute: Any) -> None:
+    proc = store.process("t", limits=TreeLimits(retention_days=1))
+    proc.create("x")
+    used_at = store.tree("t").used_at
+
+    for _ in range(20):
+        store.process("t").read("fd:1")
+        proc.read("fd:1", mode="line")
+
+    assert store.tree("t").used_at == used_at
+
+
+def test_a_retention_of_a_moment_is_over_in_a_moment(store: Store) -> None:
+    proc = store.process("t", limits=TreeLimits(retention_days=0.2 / 86_400))
+    proc.create("x")
+    assert collected(store, "t").outcome == "kept"
+
+    wait_until(lambda: collected(store, "t").outcome == "gone")
+
+    assert store.trees() == []
+
+
+def test_a_full_redis_is_collected_all_the_same(store: Store, execute: Any) -> None:
+    filled(store, "a-used-one")
+    filled(store, "old")
+    aged(execute, "a-used-one", "old")
+    store.process("a-used-one").create("x")
+    execute("ZADD", "fdstore:trees", 1, "a-used-one")
+    execute("CONFIG", "SET", "maxmemory", "1")
+    try:
+        due = [keys.tree for keys in store.run(collect.due_trees("fdstore", time.time()))]
+        outcomes = {tree: collected(store, tree).outcome for tree in due}
+    finally:
+        execute("CONFIG", "SET", "maxmemory", "0")
+
+    assert outcomes == {"a-used-one": "kept", "old": "gone"}
+
+
+def test_a_tree_made_while_one_of_its_name_goes_is_never_without_an_entry(store: Store, execute: Any) -> None:
+    filled(store, "t")
+    aged(execute, "t")
+    collector = collect.collect_tree(TreeKeys("fdstore", "t"))
+    command = next(collector)
+    [reply] = store.run(whole(command))
+
+    store.process("t").create("new")  # between the collector's two steps
+    after = collector.send([reply])
+    with pytest.raises(StopIteration):
+        while True:
+            after = collector.send(store.run(whole(after)))
+
+    assert execute("ZSCORE", "fdstore:trees", "t") is not None
+    assert [tree.id for tree in store.trees()] == ["t"]
+
+
+def test_a_reader_that_stays_notes_the_use_once_in_a_hundredth_of_the_retention(
+    store: Store, execute: Any
+) -> None:
+    # a retention of 2 s: its hundredth is over within 20 ms
+    proc = store.process("t", limits=TreeLimits(retention_days=2 / 86_400))
+    proc.create("x")
+    used_at = store.tree("t").used_at
+
+    def was_noted() -> bool:
+        proc.read("fd:1")
+        return store.tree("t").used_at > used_at
+
+    wait_until(was_noted)

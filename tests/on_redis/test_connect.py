@@ -1,0 +1,197 @@
+"""Connecting: every form of URL, and one clear error when it cannot be."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fdstore
+import fdstore.aio
+from fdstore.client import Store
+from fdstore.errors import FDStoreError, InvalidArgument, StoreFull, StoreUnavailable, UnsafeStore
+from fdstore.store.server import PrivateServer
+
+
+def connects(url: str | None = None, prefix: str | None = None) -> Store:
+    return fdstore.connect(url, prefix)
+
+
+def connects_awaiting(url: str | None = None, prefix: str | None = None) -> None:
+    async def main() -> None:
+        async with await fdstore.aio.connect(url, prefix):
+            pass
+
+    asyncio.run(main())
+
+
+BOTH = pytest.mark.parametrize("connect", [connects, connects_awaiting])
+
+
+@pytest.fixture(scope="module")
+def by_tcp() -> Iterator[PrivateServer]:
+    with PrivateServer({"requirepass": "s3cret"}, port=True) as server:
+        yield server
+
+
+@pytest.fixture
+def closed_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+@BOTH
+def test_an_absent_server_is_one_clear_error_at_once(connect: Any, closed_port: int) -> None:
+    started = time.monotonic()
+
+    with pytest.raises(StoreUnavailable, match="FDSTORE_URL") as caught:
+        connect(f"redis://:hidden@127.0.0.1:{closed_port}/0")
+
+    assert time.monotonic() - started < 2
+    assert f"127.0.0.1:{closed_port}" in str(caught.value)
+    assert "hidden" not in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@BOTH
+def test_an_absent_socket_is_an_error_at_once(connect: Any, tmp_path: Path) -> None:
+    started = time.monotonic()
+
+    with pytest.raises(StoreUnavailable, match=r"no\.sock"):
+        connect(f"unix://{tmp_path}/no.sock")
+
+    assert time.monotonic() - started < 2
+
+
+@BOTH
+def test_a_host_that_has_no_address_is_an_error(connect: Any) -> None:
+    with pytest.raises(StoreUnavailable):
+        connect("redis://name.invalid:6379/0")
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "url",
+    ["http://localhost", "localhost:6379", "redis://localhost:port", "redis://localhost:99999", "redis:"],
+)
+def test_a_url_that_is_none_is_refused(connect: Any, url: str) -> None:
+    with pytest.raises(FDStoreError) as caught:
+        connect(url)
+    assert caught.value.type in ("invalid_argument", "store_unavailable")
+
+
+@BOTH
+@pytest.mark.parametrize("prefix", ["a b", "{a}", "a}", "a\n", "x" * 65, "é", "*", "a/b"])
+def test_a_prefix_that_could_break_keys_is_refused(connect: Any, redis_url: str, prefix: str) -> None:
+    with pytest.raises(InvalidArgument, match="prefix"):
+        connect(redis_url, prefix)
+
+
+@BOTH
+def test_a_server_that_evicts_is_refused(connect: Any, redis_url: str, execute: Any) -> None:
+    execute("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+    try:
+        with pytest.raises(UnsafeStore, match=r"allkeys-lru.*noeviction"):
+            connect(redis_url)
+    finally:
+        execute("CONFIG", "SET", "maxmemory-policy", "noeviction")
+
+
+def test_prefixes_keep_stores_apart(redis_url: str, execute: Any) -> None:
+    with fdstore.connect(redis_url, prefix="one") as one, fdstore.connect(redis_url, prefix="two:b") as two:
+        one.process("t").create("first")
+        two.process("t").create("second")
+
+        assert one.process("t").read("fd:1").text == "first"
+        assert two.process("t").read("fd:1").text == "second"
+        assert all(key.startswith((b"one:", b"two:b:")) for key in execute("KEYS", "*"))
+
+
+def test_the_environment_says_where_the_store_is(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FDSTORE_URL", redis_url)
+    monkeypatch.setenv("FDSTORE_PREFIX", "ours")
+
+    with fdstore.connect() as store:
+        assert (store.url, store.prefix) == (redis_url, "ours")
+
+
+def test_the_argument_goes_before_the_environment(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FDSTORE_URL", "redis://127.0.0.1:1/0")
+    monkeypatch.setenv("FDSTORE_PREFIX", "ours")
+
+    with fdstore.connect(redis_url, prefix="mine") as store:
+        assert (store.url, store.prefix) == (redis_url, "mine")
+
+
+# --- forms of URL
+
+
+def test_a_server_with_a_password_is_reached_by_tcp(by_tcp: PrivateServer) -> None:
+    url = by_tcp.url.replace("redis://", "redis://:s3cret@")
+
+    with fdstore.connect(url) as store:
+        assert store.process("t").create("x").fd == "fd:1"
+        assert "s3cret" not in repr(store)
+        assert "s3cret" not in store.where
+
+
+@BOTH
+@pytest.mark.parametrize("user", ["", ":wrong@"])
+def test_a_wrong_password_is_an_error_at_once_and_not_repeated(
+    connect: Any, by_tcp: PrivateServer, user: str
+) -> None:
+    started = time.monotonic()
+
+    with pytest.raises(StoreUnavailable, match=r"(?i)auth|password") as caught:
+        connect(by_tcp.url.replace("redis://", f"redis://{user}"))
+
+    assert time.monotonic() - started < 2
+    assert "wrong" not in str(caught.value).replace("WRONGPASS", "")
+
+
+def test_a_unix_socket_takes_a_database_and_a_password(tmp_path: Path) -> None:
+    with PrivateServer({"requirepass": "s3cret"}) as server:
+        url = server.url.replace("unix://", "unix://:s3cret@") + "?db=3"
+        with fdstore.connect(url) as store:
+            assert store.process("t").create("x").fd == "fd:1"
+
+
+# --- a store that is full
+
+
+def test_a_full_redis_refuses_writes_by_name_and_still_reads(store: Store, execute: Any) -> None:
+    proc = store.process("t")
+    proc.create("before")
+    execute("CONFIG", "SET", "maxmemory", "1")
+    try:
+        with pytest.raises(StoreFull, match="maxmemory"):
+            proc.create("x" * 10_000)
+        with pytest.raises(StoreFull):
+            proc.create("x" * 5_000_000)
+        assert proc.read("fd:1").text == "before"
+        assert store.process("t").read("fd:1", mode="line").text == "before"
+    finally:
+        execute("CONFIG", "SET", "maxmemory", "0")
+
+    assert proc.create("after").fd == "fd:2"
+
+
+def test_descriptors_can_be_dropped_when_redis_is_full(store: Store, execute: Any) -> None:
+    proc = store.process("t")
+    proc.create("x" * 100_000)
+    child = proc.child()
+    child.create("y" * 100_000)
+    execute("CONFIG", "SET", "maxmemory", "1")
+    try:
+        store.process("t").close("fd:1")
+        child.end()
+    finally:
+        execute("CONFIG", "SET", "maxmemory", "0")
+
+    assert store.tree("t").bytes == 0
