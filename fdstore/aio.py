@@ -16,11 +16,12 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, BinaryIO, Literal, TypeVar
 
 from fdstore import client, settings, toolset
+from fdstore.aio_writer import StreamWriter
 from fdstore.client import TOUCHES_PER_RETENTION, FdLike
 from fdstore.files import Target
 from fdstore.inputs import opened, source_name
@@ -34,7 +35,7 @@ from fdstore.records import (
     TreeLimits,
     TreeRecord,
 )
-from fdstore.store import contents, processes, reading, searching
+from fdstore.store import contents, processes, searching, streams
 from fdstore.store.check import check_server
 from fdstore.store.connection import AsyncRunner
 from fdstore.store.keys import check_prefix
@@ -42,9 +43,9 @@ from fdstore.store.operation import Operation
 from fdstore.store.server import EmbeddedServer
 from fdstore.store.views import Namespace
 from fdstore.text.paging import DecodeErrors
-from fdstore.text.selection import FIRST_PAGE, fd_id, wanted
+from fdstore.text.selection import FIRST_PAGE, fd_id, number, wanted
 from fdstore.tools.config import FDConfig
-from fdstore.tools.storing import taken_references, wrapped, wrapped_input
+from fdstore.tools.storing import flattened, taken_references, wrapped, wrapped_input
 from fdstore.tools.tool import Started, ToolResult
 from fdstore.tools.toolbox import Toolbox
 
@@ -194,9 +195,31 @@ class Process:
         count: int | None = None,
         read_all: bool = False,
         max_chars: int | None = None,
+        wait: float = 0.0,
     ) -> Slice:
         asked = wanted(fd, mode, start, count, whole=read_all, default=FIRST_PAGE)
-        return await self._run(reading.read(self.space, asked.fd, asked.part, max_chars))
+        return await self._run(streams.read_whole(self.space, asked.fd, asked.part, max_chars, wait))
+
+    async def open_stream(
+        self,
+        source: str = "stream",
+        page_size: int | None = None,
+        *,
+        lease_s: float = streams.LEASE_S,
+    ) -> StreamWriter:
+        pen = await self._run(streams.open_stream(self.space, source, page_size, lease_s=lease_s))
+        return StreamWriter(self.store.run, pen)
+
+    def follow(self, fd: FdLike, start: int = 1) -> AsyncIterator[str]:
+        return self._pieces(fd_id(fd), streams.Position(number("start", start) - 1))
+
+    async def _pieces(self, fd: str, position: streams.Position) -> AsyncIterator[str]:
+        ended = False
+        while not ended:
+            piece = await self._run(streams.follow(self.space, fd, position))
+            position, ended = piece.position, piece.ended
+            if piece.text:
+                yield piece.text
 
     async def extract(
         self,
@@ -297,7 +320,7 @@ class Toolset:
         return self._toolbox.instructions
 
     async def call(self, name: str, arguments: dict[str, Any], call_id: str | None = None) -> ToolResult:
-        outcome = await self._store.run(self._toolbox.start(name, arguments, call_id))
+        outcome = await self._store.run(self._toolbox.start(name, arguments, call_id or None))
         if not isinstance(outcome, Started):
             return outcome
         prefix = self._toolbox.context.prefix
@@ -306,8 +329,9 @@ class Toolset:
             pass
         return await self._store.run(self._toolbox.finished(outcome))
 
-    async def wrap(self, output: str, source: str = "tool_result", call_id: str | None = None) -> str:
-        return await self._store.run(wrapped(self._toolbox.context, output, source, call_id))
+    async def wrap(self, output: Any, source: str = "tool_result", call_id: str | None = None) -> str:
+        context = self._toolbox.context
+        return await self._store.run(wrapped(context, flattened(output), source, call_id or None))
 
     async def wrap_input(self, given: str | Sequence[Any]) -> str | list[Any]:
         return await self._store.run(wrapped_input(self._toolbox.context, given))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import BinaryIO, Literal, TypeVar
 
@@ -24,7 +24,7 @@ from fdstore.records import (
     TreeLimits,
     TreeRecord,
 )
-from fdstore.store import contents, processes, reading, searching
+from fdstore.store import contents, processes, searching, streams
 from fdstore.store.check import check_server
 from fdstore.store.connection import Runner
 from fdstore.store.keys import check_prefix
@@ -32,7 +32,8 @@ from fdstore.store.operation import Operation
 from fdstore.store.server import EmbeddedServer
 from fdstore.store.views import Namespace
 from fdstore.text.paging import DecodeErrors
-from fdstore.text.selection import FIRST_PAGE, fd_id, wanted
+from fdstore.text.selection import FIRST_PAGE, fd_id, number, wanted
+from fdstore.writer import StreamWriter
 
 T = TypeVar("T")
 
@@ -57,8 +58,12 @@ def connect(url: str | None = None, prefix: str | None = None) -> Store:
     found = settings.read()
     url = url or found.url or EmbeddedServer(found.data_dir).ensure()
     store = Store(Runner(url), check_prefix(prefix or found.prefix), url)
-    store.reach()
-    store.run(check_server(store.where))
+    try:
+        store.reach()
+        store.run(check_server(store.where))
+    except BaseException:
+        store.close()
+        raise
     return store
 
 
@@ -208,11 +213,15 @@ class Process:
         count: int | None = None,
         read_all: bool = False,
         max_chars: int | None = None,
+        wait: float = 0.0,
     ) -> Slice:
         """A part of a content: `count` units of `mode` ("page", "line" or "char") from `start` on, or
         everything with `read_all`, or what a selector says ("fd:3#L120-180"), and then nothing else
         may be said. Positions are 1-based; a count past the end is clamped. One page of a known
         descriptor is one round trip of that page's bytes.
+
+        Of a stream this reads what is there now, or waits first, up to `wait` seconds, until the part
+        is whole: no text that comes can change it. `eof` says whether the writer ended it there.
 
         Raises `NotFound`, `PageOutOfRange`, `PositionOutOfRange`, `InvalidArgument`, and `TooLarge`
         for more than `max_chars`.
@@ -221,7 +230,48 @@ class Process:
         'two\\n'
         """
         asked = wanted(fd, mode, start, count, whole=read_all, default=FIRST_PAGE)
-        return self._run(reading.read(self.space, asked.fd, asked.part, max_chars))
+        return self._run(streams.read_whole(self.space, asked.fd, asked.part, max_chars, wait))
+
+    def open_stream(
+        self,
+        source: str = "stream",
+        page_size: int | None = None,
+        *,
+        lease_s: float = streams.LEASE_S,
+    ) -> StreamWriter:
+        """A new descriptor that is written bit by bit while others read it. The writer is a context
+        manager: it ends the stream, or breaks it off when the block raises. While it lives the library
+        keeps its lease; `lease_s` seconds after a writer that died, readers find the stream `broken`
+        (`writer_lost`). A process that ends breaks its open streams.
+
+        Raises `InvalidArgument`, `QuotaExceeded`.
+
+        >>> with proc.open_stream(source="build") as out:         # doctest: +SKIP
+        ...     out.write("compiling\\n")
+        """
+        pen = self._run(streams.open_stream(self.space, source, page_size, lease_s=lease_s))
+        return StreamWriter(self.store.run, pen)
+
+    def follow(self, fd: FdLike, start: int = 1) -> Iterator[str]:
+        """The text of a stream from its character `start` on, piece by piece as it comes, until EOF; any
+        other content likewise. A follower that stopped goes on where it was: `start` is one more than
+        the characters it has. Waits as long as the writer lives.
+
+        Raises `StreamBroken` after the last stored character of a stream that broke, `NotFound`,
+        `InvalidArgument`, and `PositionOutOfRange` when the end comes before `start`.
+
+        >>> for piece in proc.follow("fd:9"):                     # doctest: +SKIP
+        ...     print(piece, end="")
+        """
+        return self._pieces(fd_id(fd), streams.Position(number("start", start) - 1))
+
+    def _pieces(self, fd: str, position: streams.Position) -> Iterator[str]:
+        ended = False
+        while not ended:
+            piece = self._run(streams.follow(self.space, fd, position))
+            position, ended = piece.position, piece.ended
+            if piece.text:
+                yield piece.text
 
     def extract(
         self,

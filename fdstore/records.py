@@ -65,7 +65,7 @@ class Slice(Record, frozen=True, kw_only=True):
     `count` is what was returned, in units of `mode`. `lines` and `chars` are the first and last
     one touched, "a-b" ("0-0" when nothing is there). `continued`: it starts in the middle of a
     line. `truncated`: it ends before the end of the line it ends in. `eof`: nothing comes after
-    it, now or later. `chain` is set at the EOF of a pipeline's output.
+    it, now or later; a broken content has no EOF, its `state` says so. `chain` is set at the EOF of a pipeline's output.
     """
 
     text: str

@@ -176,11 +176,15 @@ def fd_extraction(
     count: int | None = None,
     *,
     position: Literal["all"] | None = None,
+    matches: int | None = None,
     tools: frozenset[str] = frozenset(),
 ) -> Rendered:
     """A part that became a descriptor of its own: `start` and `count` in units of `mode`, or
-    `position="all"`. With mode "search" it holds the lines that matched."""
-    what = "the hits of a search in" if mode == "search" else "a copy of all of" if position else "a part of"
+    `position="all"`. With mode "search" it holds the lines that matched, `matches` of those that were
+    searched: `start` and `count` are lines then."""
+    what = "a copy of all of" if position else "a part of"
+    if mode == "search":
+        what = "the hits of a search in" if matches is None else f"the {_matches(matches)} of a search in"
     offer = f' Read it with read_fd(fd="{new.fd}").' if "read_fd" in tools else ""
     return element(
         "fd_extraction",
@@ -257,7 +261,8 @@ def fd_list(descriptors: Iterable[Descriptor], total: int, next: int | None = No
 def fd_file_result(export: Export, create: bool, exist_ok: bool) -> Rendered:
     """A finished export, with the choices it was made under."""
     done = "written" if export.mode == "write" else "appended"
-    said = f"{_characters(export.char_count)} of {export.fd} were {done} to {quoted(export.file_path, 200)}."
+    size = _characters(export.char_count)
+    said = f"{export.fd} ({size}) was {done} to {quoted(export.file_path, 200)}."
     return element(
         "fd_file_result",
         [
@@ -321,6 +326,10 @@ def process_result(
 def fd_error(error: FDStoreError, fd: str | None = None) -> Rendered:
     """What went wrong, in the error's own words."""
     return element("fd_error", [("type", error.type), ("fd", fd)], children=[_message(str(error))])
+
+
+def _matches(count: int) -> str:
+    return "1 match" if count == 1 else f"{count} matches"
 
 
 def _characters(count: int) -> str:

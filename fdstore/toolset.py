@@ -18,8 +18,9 @@ from fdstore import settings
 from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.store import processes
 from fdstore.store.views import Namespace
+from fdstore.tools import fork
 from fdstore.tools.config import FD_TOOLS, FDConfig
-from fdstore.tools.storing import taken_references, wrapped, wrapped_input
+from fdstore.tools.storing import flattened, taken_references, wrapped, wrapped_input
 from fdstore.tools.tool import Context, Linked, Started, ToolResult
 from fdstore.tools.toolbox import Toolbox, check_enabled
 
@@ -64,7 +65,11 @@ def context_for(
     names = check_enabled(enabled)
     if "spawn" in names and not linked:
         raise InvalidArgument("programs", "spawn is enabled, so name the programs that it may start")
+    if "fork" in names:
+        raise InvalidArgument("enabled", fork.NO_CONVERSATION)
     chosen = config or FDConfig()
+    if chosen.enabled and FD_TOOLS.isdisjoint(names):
+        names |= {"read_fd"}  # descriptors that the model cannot read would be a dead end
     fds_on = chosen.enabled if chosen.enabled is not None else not FD_TOOLS.isdisjoint(names)
     return Context(
         space=space,
@@ -72,7 +77,7 @@ def context_for(
         config=chosen,
         enabled=names,
         fds_on=fds_on,
-        export_root=os.fspath(export_root),
+        export_root=os.path.abspath(export_root),
         files_root=os.getcwd(),
         linked=linked,
         wake=wake,
@@ -152,7 +157,7 @@ class Toolset:
 
         Raises `StoreUnavailable` and the like only when no result can be had at all.
         """
-        outcome = self._store.run(self._toolbox.start(name, arguments, call_id))
+        outcome = self._store.run(self._toolbox.start(name, arguments, call_id or None))
         if not isinstance(outcome, Started):
             return outcome
         prefix = self._toolbox.context.prefix
@@ -160,10 +165,15 @@ class Toolset:
             pass
         return self._store.run(self._toolbox.finished(outcome))
 
-    def wrap(self, output: str, source: str = "tool_result", call_id: str | None = None) -> str:
-        """A tool's output as the model is to see it: itself when short, else the `fd_result` of a
-        descriptor made of it."""
-        return self._store.run(wrapped(self._toolbox.context, output, source, call_id))
+    def wrap(self, output: Any, source: str = "tool_result", call_id: str | None = None) -> str:
+        """The output of a tool of your own as the model is to see it: itself when short, else the
+        `fd_result` of a descriptor made of it. What is no text (content blocks, JSON values) becomes
+        one. For a tool that failed, begin with its exit code or error: that is what the model is
+        shown first. What `call` returned is finished and needs no wrapping.
+
+        Raises `InvalidArgument` for what cannot be text, `QuotaExceeded`.
+        """
+        return self._store.run(wrapped(self._toolbox.context, flattened(output), source, call_id or None))
 
     def wrap_input(self, given: str | Sequence[Any]) -> str | list[Any]:
         """User input as the model is to see it: a long text, or each long text block of a list, as

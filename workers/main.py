@@ -1,14 +1,26 @@
-"""A whole worker: the Celery application, its task, its sweeper; what `fdstore worker` runs."""
+"""A whole worker: the Celery application, its task, its sweeper; what `fdstore worker` runs.
+
+    TERM ─┬─ no more messages are taken
+          ├─ agents between two steps, or pausing: their processes go back at once
+          ├─ agents in a step: may end it, and after 20 s their processes go back too
+          └─ the worker ends: when its tasks have, or a little later without them
+
+The last is for tasks that wait for a model or run somebody's function: a thread cannot be ended from
+outside, and what such a task does from then on is fenced.
+"""
 
 from __future__ import annotations
 
 import logging
+import mmap
 import os
 import threading
 from typing import Any, Literal
 
+import billiard
 from celery import signals
 
+from fdstore.agent import runner
 from fdstore.client import connect
 from fdstore.toolset import waker
 from workers.app import make_app, start_worker
@@ -16,6 +28,54 @@ from workers.sweeper import Sweeper
 from workers.tasks import Place, runner_of, worker_name
 
 log = logging.getLogger("fdstore.worker")
+
+LEAVE_AFTER_S = 3.0
+"""How long after the last process went back a task may still go on: renewing looks every half second,
+and Redis may want a second try."""
+
+
+class Stopping:
+    """Set once, seen in every process forked from this one. Shared memory without a lock: it is set by
+    a signal handler, and a process that was killed must not be able to hold anything."""
+
+    def __init__(self) -> None:
+        self._shared = mmap.mmap(-1, 1)
+
+    def set(self) -> None:
+        self._shared[0] = 1
+
+    def is_set(self) -> bool:
+        return self._shared[0] == 1
+
+
+class Departure:
+    """Ends the worker some time after it was told to stop, whatever its tasks still do."""
+
+    def __init__(self, stopping: Stopping, sweeper: Sweeper) -> None:
+        self._stopping = stopping
+        self._sweeper = sweeper
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="departure", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def cancel(self) -> None:
+        """The worker ended by itself."""
+        self._over.set()
+
+    def _keep(self) -> None:
+        while not self._stopping.is_set():
+            if self._over.wait(runner.LOOK_UP_EVERY_S):
+                return
+        if self._over.wait(runner.STOP_GRACE_S + LEAVE_AFTER_S):
+            return
+        log.warning("stopped in the middle of a step; its process was given back")
+        self._sweeper.stop()
+        for child in billiard.active_children():
+            child.terminate()
+        logging.shutdown()
+        os._exit(0)
 
 
 def work(
@@ -27,19 +87,27 @@ def work(
     pool: Literal["threads", "prefork"],
     export_root: str | None,
 ) -> int:
-    """Works until TERM; the exit status. Running agents go back to be run elsewhere, at their next
-    step.
+    """Works until TERM; the exit status.
 
     Raises `StoreUnavailable`, `UnsafeStore`.
     """
     store = connect(url, prefix)
-    stopping = threading.Event()
-    place = Place(url=store.url, prefix=store.prefix, export_root=export_root, files_root=os.getcwd())
+    stopping = Stopping()
+    place = Place(
+        url=store.url,
+        prefix=store.prefix,
+        broker_url=broker_url,
+        export_root=export_root,
+        files_root=os.getcwd(),
+    )
     app = make_app(store.url, broker_url, run=runner_of(place, stopping), queue=store.prefix)
-    sweeper = Sweeper(store, worker_name(), waker(store.url, store.prefix))
+    sweeper = Sweeper(store, worker_name(), waker(store.url, store.prefix, broker_url))
+
+    departure = Departure(stopping, sweeper)
 
     def begin(**_: Any) -> None:
         sweeper.start()
+        departure.start()
 
     def stop(**_: Any) -> None:
         stopping.set()
@@ -49,5 +117,6 @@ def work(
     try:
         return start_worker(app, concurrency, pool)
     finally:
+        departure.cancel()
         sweeper.stop()
         store.close()

@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from fdstore.agent.program import Bundle
 from fdstore.client import Store
-from fdstore.errors import FDStoreError, Fenced, NotFound
+from fdstore.errors import FDStoreError, Fenced, InvalidProgram, NotFound
 from fdstore.records import TreeLimits
 from fdstore.store import collect, leases, processes
 from fdstore.store.keys import ProcessKeys
@@ -51,7 +51,10 @@ def losses_allowed(keys: ProcessKeys) -> Operation[int]:
         [bundle] = yield [("HGET", keys.tree.programs, digest)]
     if bundle is None:
         return leases.MAX_LOSSES
-    return Bundle.from_json(bundle).programs[text(program)].limits.max_losses
+    try:
+        return Bundle.from_json(bundle).programs[text(program)].limits.max_losses
+    except (InvalidProgram, KeyError):
+        return leases.MAX_LOSSES  # its next attempt will say what is wrong with it
 
 
 def redis_now() -> Operation[float]:

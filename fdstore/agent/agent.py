@@ -17,15 +17,16 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from fdstore.agent.briefing import first_messages
-from fdstore.agent.conversation import Assistant, Conversation, Result, Start, decoded, encoded
+from fdstore.agent.conversation import Assistant, Result, Start, encoded
 from fdstore.agent.model import Model, ModelFailed
+from fdstore.agent.past import Past
 from fdstore.agent.program import Program
 from fdstore.errors import NotFound
 from fdstore.records import ENDED
 from fdstore.store import contents, journal, processes
 from fdstore.store.operation import Operation
 from fdstore.store.views import Namespace
-from fdstore.tools.brief import Birth, Brief, ForkBrief
+from fdstore.tools.brief import Brief
 from fdstore.tools.storing import storable, taken_references
 from fdstore.tools.tool import Started, ToolResult
 from fdstore.tools.toolbox import Toolbox
@@ -65,6 +66,7 @@ class Agent:
         toolbox: Toolbox,
         model: Model,
         *,
+        past: Past,
         started_at: float,
         pause: Callable[[float], None],
     ) -> None:
@@ -76,18 +78,16 @@ class Agent:
         self._pause = pause
         left_s = started_at + program.limits.wall_seconds - time.time()
         self._until_s = time.monotonic() + left_s
-        prefix = toolbox.context.prefix
-        entries = [decoded(record) for record in run(journal.read(prefix, space.id))]
-        self._written = len(entries)
-        self.birth: Birth = entries[0] if isinstance(entries[0], (Brief, ForkBrief)) else Brief(query="")
-        self.conversation = Conversation(entries)
-        if entries and isinstance(entries[-1], Assistant):
+        self._written = len(past.own)
+        self.birth = past.birth
+        self.conversation = past.conversation()
+        if past.own and isinstance(past.own[-1], Assistant):
             # the attempt before may have ended between writing the answer and this
-            self._take_references(entries[-1])
+            self._take_references(past.own[-1])
 
     def step(self) -> Outcome:
         """Does the next thing. Raises `Fenced` when another attempt runs the process."""
-        if self.conversation.start is None:
+        if self.conversation.start is None and isinstance(self.birth, Brief):
             self._write(self._run(first_messages(self._toolbox, self._program, self.birth)))
             return None
         calls = self.conversation.open_calls()
@@ -146,8 +146,8 @@ class Agent:
 
     def _over_limit(self) -> Finished | None:
         limits, conversation = self._program.limits, self.conversation
-        last = conversation.turns[-1].text if conversation.turns else ""
-        if len(conversation.turns) >= limits.max_turns:
+        last = conversation.own_turns[-1].text if conversation.own_turns else ""
+        if len(conversation.own_turns) >= limits.max_turns:
             return Finished("failed", None, f"max_turns: {limits.max_turns} answers were given", last)
         if time.monotonic() >= self._until_s:
             return Finished("failed", None, f"wall_seconds: {limits.wall_seconds:g} s are over", last)

@@ -9,15 +9,13 @@ from fdstore.agent.program import Program
 from fdstore.render import fd_content
 from fdstore.store import reading
 from fdstore.store.operation import Operation
-from fdstore.tools.brief import Birth, Brief
+from fdstore.tools.brief import Brief
 from fdstore.tools.storing import shown, wrapped_input
 from fdstore.tools.toolbox import Toolbox
 
 
-def first_messages(toolbox: Toolbox, program: Program, birth: Birth) -> Operation[Start]:
+def first_messages(toolbox: Toolbox, program: Program, birth: Brief) -> Operation[Start]:
     """The first record of the conversation. The same for every attempt: what it makes is keyed."""
-    if not isinstance(birth, Brief):
-        return Start(system=program.system, content=birth.prompt)
     parts = [program.system, toolbox.instructions]
     if birth.preload:
         preloaded = []

@@ -1,6 +1,6 @@
 """The conversation of an agent, as its journal holds it, and as the Messages API wants it.
 
-    brief       what the process was told when it was born (or `fork`: whose copy it is)
+    brief       what the process was told when it was born (or `fork`: whose copy it is, see `past`)
     start       the system prompt and the user's message as they were shown
     assistant   one answer of the model, block by block
     result      what one tool call came to
@@ -81,10 +81,12 @@ def encoded(entry: Entry) -> str:
 
 
 class Conversation:
-    """The entries so far, and what they mean for the next step."""
+    """The entries so far, and what they mean for the next step. Of a copy, the first `inherited` are
+    another process's: they are what it knows, and do not count as its own turns and tokens."""
 
-    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+    def __init__(self, entries: Iterable[Entry] = (), inherited: int = 0) -> None:
         self.entries: list[Entry] = list(entries)
+        self._inherited = inherited
 
     def add(self, entry: Entry) -> None:
         self.entries.append(entry)
@@ -99,9 +101,14 @@ class Conversation:
         return [entry for entry in self.entries if isinstance(entry, Assistant)]
 
     @property
+    def own_turns(self) -> list[Assistant]:
+        """The answers that this process asked for."""
+        return [entry for entry in self.entries[self._inherited :] if isinstance(entry, Assistant)]
+
+    @property
     def tokens(self) -> int:
-        """What all answers cost, in tokens."""
-        return sum(turn.input_tokens + turn.output_tokens for turn in self.turns)
+        """What its own answers cost, in tokens."""
+        return sum(turn.input_tokens + turn.output_tokens for turn in self.own_turns)
 
     def open_calls(self) -> list[dict[str, Any]]:
         """The tool calls of the last answer that have no result yet, in order."""

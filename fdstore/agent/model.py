@@ -40,7 +40,7 @@ class ModelFailed(Exception):
 class Model:
     """A client of the Messages API. `$ANTHROPIC_API_KEY` and `$ANTHROPIC_BASE_URL` hold, as in the SDK.
 
-    Safe to share between threads.
+    Safe to share between threads. Raises `ModelFailed` when there is no key.
     """
 
     def __init__(self, *, api_key: str | None = None, base_url: str | None = None) -> None:
@@ -48,6 +48,11 @@ class Model:
             self._client = anthropic.Anthropic(api_key=api_key, base_url=base_url, max_retries=0)
         except anthropic.AnthropicError as error:
             raise ModelFailed(str(error)) from error
+        # asked now, because the SDK would raise a bare TypeError at the first request
+        headers = {name.lower() for name, value in self._client.default_headers.items() if value}
+        if self._client.credentials is None and headers.isdisjoint({"x-api-key", "authorization"}):
+            self._client.close()
+            raise ModelFailed("there is no key for the Messages API: set ANTHROPIC_API_KEY")
 
     def close(self) -> None:
         self._client.close()

@@ -8,18 +8,29 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Literal
+from typing import Literal, Protocol
 
 from fdstore.agent.agent import Agent, Finished, Waiting
 from fdstore.agent.model import Model, ModelFailed
+from fdstore.agent.past import past_of
 from fdstore.agent.program import Bundle, Program
 from fdstore.client import Store
-from fdstore.errors import FDStoreError, Fenced, NotFound
+from fdstore.errors import (
+    FDStoreError,
+    Fenced,
+    NotFound,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+    UnknownOutcome,
+)
 from fdstore.store import leases, processes
 from fdstore.store.keys import process_keys
 from fdstore.store.views import Namespace
+from fdstore.tools.brief import Birth, ForkBrief
 from fdstore.tools.python_tool import imported
 from fdstore.tools.tool import Context, Linked
 from fdstore.tools.toolbox import Toolbox
@@ -30,13 +41,36 @@ Ending = Literal["not ready", "ended", "waiting", "given back", "lost"]
 """What `run_process` came to: somebody else has it, it ended, its slot is free, it goes back in good
 order, or another attempt took it."""
 
+LOOK_UP_EVERY_S = 0.5
+"""How often who waits looks whether the worker stops."""
+
+STOP_GRACE_S = 20.0
+"""How long a step may go on when the worker stops. A model's answer or a user's tool may take minutes,
+and cannot be ended from outside; what it comes to is then not written by this attempt."""
+
+
+class Flag(Protocol):
+    """What says that the worker stops: a `threading.Event`, or something that crosses a fork."""
+
+    def is_set(self) -> bool: ...
+
+
+class Stopped(Exception):
+    """The worker stops: the process is to go back."""
+
 
 class Lease:
-    """Keeps the lease of a process from a thread that the work cannot hold up."""
+    """Keeps the lease of a process from a thread that the work cannot hold up.
 
-    def __init__(self, store: Store, space: Namespace) -> None:
+    When the worker stops and the step in hand takes too long, it gives the process back from there:
+    another worker goes on with it, and this attempt writes nothing more.
+    """
+
+    def __init__(self, store: Store, space: Namespace, stop: Flag, wake: Callable[[str], None]) -> None:
         self._store = store
         self._space = space
+        self._stop = stop
+        self._wake = wake
         self._done = threading.Event()
         self.lost = threading.Event()
         self._thread = threading.Thread(target=self._keep, name=f"lease {space.id}", daemon=True)
@@ -52,9 +86,21 @@ class Lease:
         self._thread.join()
 
     def _keep(self) -> None:
-        while not self._done.wait(leases.RENEW_EVERY_S):
+        renew_at = time.monotonic() + leases.RENEW_EVERY_S
+        leave_at = None
+        while not self._done.wait(min(LOOK_UP_EVERY_S, leases.RENEW_EVERY_S)):
+            now = time.monotonic()
+            if leave_at is None and self._stop.is_set():
+                leave_at = now + STOP_GRACE_S
             try:
-                self._store.run(leases.renew(self._space))
+                if leave_at is not None and now >= leave_at:
+                    self._store.run(leases.give_back(self._space))
+                    self.lost.set()
+                    self._wake(self._space.id)
+                    return
+                if now >= renew_at:
+                    renew_at = now + leases.RENEW_EVERY_S
+                    self._store.run(leases.renew(self._space))
             except (Fenced, NotFound):
                 self.lost.set()
                 return
@@ -84,22 +130,30 @@ def toolbox_for(
     bundle: Bundle,
     bundle_text: str,
     program: Program,
+    birth: Birth,
     *,
     export_root: str,
     files_root: str,
     wake: Callable[[str], None],
 ) -> Toolbox:
-    """The tools that a program has, on the descriptors of its process."""
+    """The tools that a program has, on the descriptors of its process; a copy of another starts no
+    processes, unless it was born with the right to."""
+    tools = frozenset(program.tools)
+    if isinstance(birth, ForkBrief) and not birth.may_spawn:
+        tools -= {"fork", "spawn"}
     context = Context(
         space=space,
         prefix=prefix,
         config=program.file_descriptor,
-        enabled=frozenset(program.tools),
+        enabled=tools,
         fds_on=program.fds_on,
         export_root=export_root,
         files_root=files_root,
         linked=linked_of(bundle, bundle_text, program),
         wake=wake,
+        # the tree has the bundle already, so its text is not sent again for each copy
+        itself=processes.Program(program.name, bundle.digest(), ""),
+        forks_may_spawn=program.limits.forks_may_spawn,
     )
     return Toolbox(context, [imported(path) for path in program.python])
 
@@ -114,12 +168,15 @@ def run_process(
     files_root: str,
     export_root: str | None = None,
     wait_here: bool = False,
-    stopping: threading.Event | None = None,
+    stopping: Flag | None = None,
 ) -> Ending:
     """Runs a process until it ends, waits, or is somebody else's.
 
     `model` makes the client, `wake` sends wake-ups. With `wait_here` children are waited for in this
     call. When `stopping` is set the process goes back to be run elsewhere, at the next step.
+
+    Raises `StoreUnavailable` and the like when the store has trouble: the process is then as it was,
+    and another attempt goes on with it once its lease is over.
     """
     keys = process_keys(store.prefix, process)
     claimed = store.run(leases.claim(keys, worker))
@@ -128,37 +185,48 @@ def run_process(
     record = store.run(processes.record(store.prefix, process))
     opened = store.run(processes.open_child(store.prefix, process))
     space = Namespace(keys, opened.limits, claimed.attempt)
-    stop = stopping or threading.Event()
-    with Lease(store, space) as lease:
+    stop: Flag = stopping or threading.Event()
+    with Lease(store, space, stop, wake) as lease:
 
         def pause(seconds: float) -> None:
-            if lease.lost.wait(seconds):
-                raise Fenced(process, "its lease was lost")
+            until = time.monotonic() + seconds
+            while (left := until - time.monotonic()) > 0:
+                if lease.lost.wait(min(left, LOOK_UP_EVERY_S)):
+                    raise Fenced(process, "its lease was lost")
+                if stop.is_set():
+                    raise Stopped
 
         try:
             bundle = Bundle.from_json(claimed.bundle)
             program = bundle.programs[claimed.program]
             root = export_root or program.export_root or "."
+            past = store.run(past_of(store.prefix, process))
             toolbox = toolbox_for(
                 space,
                 store.prefix,
                 bundle,
                 claimed.bundle,
                 program,
+                past.birth,
                 export_root=root,
                 files_root=files_root,
                 wake=wake,
             )
             agent = Agent(
-                store.run, space, program, toolbox, model(), started_at=record.started_at or 0.0, pause=pause
+                store.run,
+                space,
+                program,
+                toolbox,
+                model(),
+                past=past,
+                started_at=record.started_at or 0.0,
+                pause=pause,
             )
             while True:
                 if lease.lost.is_set():
                     return "lost"
                 if stop.is_set():
-                    store.run(leases.give_back(space))
-                    wake(process)
-                    return "given back"
+                    raise Stopped
                 outcome = agent.step()
                 if isinstance(outcome, Waiting):
                     children = list(outcome.children)
@@ -171,30 +239,36 @@ def run_process(
                     if parent:
                         wake(parent)
                     return "ended"
+        except Stopped:
+            store.run(leases.give_back(space))
+            wake(process)
+            return "given back"
         except Fenced:
             return "lost"
         except KeyboardInterrupt:
             store.run(processes.end(space, "cancelled", exit_code=None, reason="interrupted", release=False))
             raise
+        except (StoreUnavailable, StoreFull, StoreReadOnly, UnknownOutcome):
+            raise  # the store's trouble and not the agent's, which another attempt will go on with
         except (FDStoreError, ModelFailed) as error:
-            if isinstance(error, FDStoreError) and error.type.startswith("store_"):
-                raise
-            _fail(store, space, str(error), wake)
-            return "ended"
+            return _fail(store, space, str(error), wake)
         except Exception as error:
             # a defect of ours or of a user's module must not leave a process that nobody ends
             log.exception("process %s failed", process)
-            _fail(store, space, f"{type(error).__name__}: {error}"[:500], wake)
-            return "ended"
+            return _fail(store, space, f"{type(error).__name__}: {error}"[:500], wake)
 
 
-def _wait(store: Store, children: list[str], lease: Lease, stop: threading.Event) -> None:
+def _wait(store: Store, children: list[str], lease: Lease, stop: Flag) -> None:
     while not (lease.lost.is_set() or stop.is_set()):
         if store.run(processes.wait_ended(store.prefix, children, 1.0)):
             return
 
 
-def _fail(store: Store, space: Namespace, reason: str, wake: Callable[[str], None]) -> None:
-    parent = store.run(processes.end(space, "failed", exit_code=None, reason=reason, release=False))
+def _fail(store: Store, space: Namespace, reason: str, wake: Callable[[str], None]) -> Ending:
+    try:
+        parent = store.run(processes.end(space, "failed", exit_code=None, reason=reason, release=False))
+    except (Fenced, NotFound):
+        return "lost"
     if parent:
         wake(parent)
+    return "ended"

@@ -55,21 +55,21 @@ def demo(session: Session, file: str | None, live: bool, out: str) -> None:
             environment = model.environ
             output.line("The model is a scripted server on this machine. Redis and the worker are real.")
         output.line(f"Redis: {store.where}\n")
-        log = held.enter_context((out_dir / "worker.log").open("wb"))
-        held.enter_context(_worker(store, environment, log.fileno()))
+        held.enter_context(_worker(store, environment, out_dir / "worker.log"))
         process, watch = _play(store, environment, out_dir, file)
         _account(store, process, watch, out_dir)
 
 
 @contextmanager
-def _worker(store: Store, environment: Mapping[str, str], log: int) -> Iterator[None]:
+def _worker(store: Store, environment: Mapping[str, str], log: Path) -> Iterator[None]:
     """A worker of this demo's own, in a process of its own."""
     from fdstore.errors import StoreUnavailable
     from fdstore.store import leases
     from fdstore.store.server_process import wait_until
 
     command = [sys.executable, "-m", "workers", "--url", store.url, "--prefix", store.prefix, "-c", "2"]
-    worker = subprocess.Popen(command, env={**os.environ, **environment}, stdout=log, stderr=log)
+    with log.open("wb") as file:
+        worker = subprocess.Popen(command, env={**os.environ, **environment}, stdout=file, stderr=file)
 
     def lives() -> bool:
         names = store.run(leases.workers(store.prefix, time.time()))
@@ -77,7 +77,8 @@ def _worker(store: Store, environment: Mapping[str, str], log: int) -> Iterator[
 
     try:
         if not wait_until(lambda: lives() or worker.poll() is not None, WORKER_READY_S) or worker.poll():
-            raise StoreUnavailable(store.where, "the demo's worker did not start; see its worker.log")
+            said = log.read_text("utf-8", "replace").strip().splitlines()[-2:]
+            raise StoreUnavailable(store.where, f"the demo's worker did not start: {' / '.join(said)}")
         output.line(f"A worker is up (pid {worker.pid}).\n")
         yield
     finally:

@@ -120,14 +120,17 @@ class Runner:
     def _round_trip(self, batch: Batch, block_s: float = 0.0) -> list[Any]:
         connection = self._take()
         tries: Tries | None = None
+        sent = False
         try:
             while True:
                 try:
                     connection.send_packed_command(connection.pack_commands(batch), check_health=False)
+                    sent = True
                     return self._replies(connection, batch, block_s)
                 except RedisError as error:
                     connection.disconnect()
                     tries = tries or Tries(self.where, [batch])
+                    tries.sent = sent
                     time.sleep(tries.after(error))
         except FDStoreError:
             raise  # all replies were read, or the connection is closed
@@ -138,6 +141,8 @@ class Runner:
             self._free.append(connection)
 
     def _depart(self, flight: Flight) -> None:
+        if flight.broken:
+            return  # on a new connection this batch would go ahead of those before it
         try:
             packed = flight.connection.pack_commands(flight.batches[-1])
             flight.connection.send_packed_command(packed, check_health=False)
@@ -193,9 +198,14 @@ class AsyncRunner:
     async def run(self, operation: Operation[T]) -> T:
         """Serves the operation's requests until it is done; its result."""
         flights: dict[str, Flight] = {}
+        task = asyncio.current_task()
+        cancels = task.cancelling() if task else 0
         try:
             request: Request = next(operation)
             while True:
+                if task and task.cancelling() > cancels:
+                    # a cancel that comes as a wait of redis-py ends is swallowed there
+                    raise asyncio.CancelledError
                 try:
                     if type(request) is list:
                         reply: Any = await self._round_trip(request)
@@ -255,14 +265,17 @@ class AsyncRunner:
     async def _round_trip(self, batch: Batch, block_s: float = 0.0) -> list[Any]:
         connection = self._take()
         tries: Tries | None = None
+        sent = False
         try:
             while True:
                 try:
                     await connection.send_packed_command(connection.pack_commands(batch), check_health=False)
+                    sent = True
                     return await self._replies(connection, batch, block_s)
                 except RedisError as error:
                     await connection.disconnect(nowait=True)
                     tries = tries or Tries(self.where, [batch])
+                    tries.sent = sent
                     await asyncio.sleep(tries.after(error))
         except FDStoreError:
             raise  # all replies were read, or the connection is closed
@@ -273,6 +286,8 @@ class AsyncRunner:
             self._free.append(connection)
 
     async def _depart(self, flight: Flight) -> None:
+        if flight.broken:
+            return  # on a new connection this batch would go ahead of those before it
         try:
             packed = flight.connection.pack_commands(flight.batches[-1])
             await flight.connection.send_packed_command(packed, check_health=False)

@@ -34,7 +34,8 @@ from fdstore.text.selection import Part
 DEFAULT_PAGE_SIZE = 4000
 """Characters of a page, unless somebody chose otherwise."""
 
-STAGING_TTL_S = 60
+STAGING_TTL_S = 900
+"""How long a source may pause while it is ingested, and what a writer that died leaves lies about."""
 SEND_BYTES = 700_000
 """About how many bytes of pages one request carries."""
 
@@ -48,12 +49,9 @@ class Stage:
     """A content being made: takes pages, sends them ahead, and is committed once."""
 
     def __init__(self, space: Namespace, page_size: int, source: str, call: str | None) -> None:
-        if not isinstance(source, str) or not source or len(source) > MAX_SOURCE_CHARS:
-            raise InvalidArgument("source", f"a text of 1-{MAX_SOURCE_CHARS} characters is needed")
-        encode(source)
         self._space = space
         self._page_size = page_size
-        self._source = source
+        self._source = check_source(source)
         self._call = call
         self._op = new_op()
         self._pages_key, self._index_key = space.keys.tree.staging(self._op)
@@ -139,6 +137,14 @@ class Stage:
             return view.descriptor
         space.remember(fd, View(content, content_keys(space.keys.tree, content), descriptor))
         return descriptor
+
+
+def check_source(source: object) -> str:
+    """What a content may say of where it comes from. Raises `InvalidArgument`."""
+    if not isinstance(source, str) or not source or len(source) > MAX_SOURCE_CHARS:
+        raise InvalidArgument("source", f"a text of 1-{MAX_SOURCE_CHARS} characters is needed")
+    encode(source)
+    return source
 
 
 def check_page_size(page_size: object) -> int:

@@ -20,6 +20,12 @@ def append(space: Namespace, position: int, records: list[str]) -> Operation[int
     return int(outcome(reply, space.id)[0])
 
 
+def length(space: Namespace) -> Operation[int]:
+    """How many records there are."""
+    [count] = yield [("LLEN", space.keys.journal)]
+    return int(count)
+
+
 def read(prefix: str, process: str, count: int | None = None) -> Operation[list[bytes]]:
     """The records of a process, or its first `count`."""
     if count == 0:

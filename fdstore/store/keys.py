@@ -9,8 +9,9 @@
     {triage}:contents                    set     its contents (triage/3)              last release
     {triage}:collecting                  set     contents of a tree that is going     collect
     {triage}:leases                      zset    process -> when the sweep must look  its end
+    {triage}:writers                     zset    open content -> when to look at it  its end
     {triage}:programs                    hash    digest -> a bundle of programs       collect
-    {triage}:staging:OP:pages, :index    hash    a content being made                 commit; expires (60 s)
+    {triage}:staging:OP:pages, :index    hash    a content being made                 commit; expires (15 min)
     {triage}:op:OP                       string  what a write answered, for a repeat  expires (30 s)
     {triage}:triage.1                    hash    a process                            collect
     {triage}:triage.1:fds                hash    its table: fd:3 -> triage/3          its end
@@ -86,6 +87,10 @@ class TreeKeys(msgspec.Struct, frozen=True):
     @property
     def leases(self) -> str:
         return f"{self.record}:leases"
+
+    @property
+    def writers(self) -> str:
+        return f"{self.record}:writers"
 
     @property
     def programs(self) -> str:

@@ -132,13 +132,19 @@ def _line_end(group: Group, newlines: int) -> Place:
 
 
 def fetch(view: View, pages: range, take: Take) -> Operation[None]:
-    """Hands the pages over in order, in runs of about `WINDOW_BYTES`, several requests at once.
+    """Hands the pages over in order, in runs of about `WINDOW_BYTES`, several requests at once. The
+    last page of an open content comes from the view.
 
     Raises `NotFound` when the content has gone meanwhile.
     """
     descriptor = view.descriptor
     each = max(1, descriptor.bytes // max(descriptor.pages, 1))
     window = max(1, min(1000, WINDOW_BYTES // each))
+    if view.last_page is not None and pages[-1] == descriptor.pages:
+        if len(pages) > 1:
+            yield from fetch(view, pages[:-1], take)
+        yield from take([view.last_page])
+        return
     runs = [pages[i : i + window] for i in range(0, len(pages), window)]
 
     def request(run: range) -> Batch:
@@ -305,7 +311,6 @@ def _slice(descriptor: Descriptor, stretch: Stretch, pages: list[bytes]) -> Slic
     last_char = before + len(text)
     ends_line = text.endswith("\n")
     touched = count_lines(text.count("\n"), len(text), ends_line)
-    sealed = descriptor.state != "open"
     at_end = last_char >= descriptor.chars
     return Slice(
         text=text,
@@ -320,8 +325,8 @@ def _slice(descriptor: Descriptor, stretch: Stretch, pages: list[bytes]) -> Slic
         chars=f"{before + 1}-{last_char}" if text else "0-0",
         total_chars=descriptor.chars,
         continued=mid_line and bool(text),
-        truncated=bool(text) and not ends_line and not (at_end and sealed),
+        truncated=bool(text) and not ends_line and not (at_end and descriptor.state != "open"),
         state=descriptor.state,
-        eof=at_end and sealed,
+        eof=at_end and descriptor.state == "sealed",
         exit_code=descriptor.exit_code,
     )

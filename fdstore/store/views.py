@@ -35,16 +35,30 @@ Unit = Literal["newlines", "chars"]
 
 
 class View:
-    """One content: its metadata, where it is, and the parts of its index seen so far."""
+    """One content: its metadata, where it is, and the parts of its index seen so far.
 
-    __slots__ = ("content", "descriptor", "groups", "index_key", "pages_key")
+    Of an open one it is a snapshot. All its pages but the last are final; that one may have been split
+    by the time it is fetched, so its text comes with the metadata, as `last_page`. `writer_left_s` is
+    how long the writer may still be silent.
+    """
+
+    __slots__ = ("content", "descriptor", "groups", "keys", "last_page", "writer_left_s")
 
     def __init__(self, content: str, keys: ContentKeys, descriptor: Descriptor) -> None:
         self.content = content
         self.descriptor = descriptor
-        self.pages_key = keys.pages
-        self.index_key = keys.index
+        self.keys = keys
         self.groups: dict[int, Group] = {}
+        self.last_page: bytes | None = None
+        self.writer_left_s = 0.0
+
+    @property
+    def pages_key(self) -> str:
+        return self.keys.pages
+
+    @property
+    def index_key(self) -> str:
+        return self.keys.index
 
     def learn(self, first: int, value: bytes) -> Group:
         """Takes a field of the index."""
@@ -130,19 +144,28 @@ def look(
     space: Namespace, fd: str, *, page: int = 0, unit: Unit | None = None, first: int = 0, last: int = 0
 ) -> Operation[tuple[View, bytes | None]]:
     """Resolves `fd` afresh: its view, and the text of `page`. With `unit`, the view also learns the
-    groups that hold the LFs or characters `first` and `last`. One round trip."""
-    keys = (space.keys.tree.record, space.keys.fds)
-    [reply] = yield [script("look")(keys, fd, page, unit or "", first, last)]
-    try:
-        content, fields, page_text, groups = outcome(reply, space.id)
-    except NotFound:
-        space.forget(fd)
-        raise
-    name = text(content)
-    view = View(name, content_keys(space.keys.tree, name), descriptor_of(fd, pairs(fields)))
-    for i in range(0, len(groups), 2):
-        view.learn(int(groups[i]), groups[i + 1])
-    return space.remember(fd, view), page_text
+    groups that hold the LFs or characters `first` and `last`. One round trip; two more for whoever
+    is the first to find that a stream's writer is gone, and breaks it."""
+    tree = space.keys.tree
+    while True:
+        [reply] = yield [script("look")((tree.record, space.keys.fds), fd, page, unit or "", first, last)]
+        try:
+            content, fields, page_text, groups, *live = outcome(reply, space.id)
+        except NotFound:
+            space.forget(fd)
+            raise
+        name = text(content)
+        view = space.known(fd)
+        if view is None or view.content != name or live:
+            view = View(name, content_keys(tree, name), descriptor_of(fd, pairs(fields)))
+        for i in range(0, len(groups), 2):
+            view.learn(int(groups[i]), groups[i + 1])
+        if live:
+            view.last_page, view.writer_left_s = live[0], float(live[1])
+            if view.writer_left_s <= 0:
+                yield [script("lost_writer")((tree.record, tree.writers, view.keys.record), name)]
+                continue
+        return space.remember(fd, view), page_text
 
 
 def view_of(space: Namespace, fd: str) -> Operation[View]:

@@ -77,11 +77,15 @@ def translate(error: Exception, where: str) -> FDStoreError:
 
 
 class Tries:
-    """The tries of one request: how long to pause before the next, or the error to give up with."""
+    """The tries of one request: how long to pause before the next, or the error to give up with.
 
-    def __init__(self, where: str, batches: Sequence[Batch]) -> None:
+    `sent` says that Redis may have received it: only then is the outcome of a write in doubt.
+    """
+
+    def __init__(self, where: str, batches: Sequence[Batch], *, sent: bool = True) -> None:
         self._where = where
         self._batches = batches
+        self.sent = sent
         self._count = 0
         self._until = 0.0
 
@@ -95,7 +99,7 @@ class Tries:
         self._count += 1
         if now + pause > self._until:
             writes = [name_of(c) for batch in self._batches for c in batch if not only_reads(c)]
-            if writes:
+            if writes and self.sent:
                 raise UnknownOutcome(f"{writes[-1]!r}") from error
             raise translate(error, self._where) from error
         return pause
@@ -107,6 +111,12 @@ class Flight:
     def __init__(self, connection: Any) -> None:
         self.connection = connection
         self.batches: deque[Batch] = deque()
+
+    @property
+    def broken(self) -> bool:
+        """Whether older batches were on a connection that is lost: they are all sent again, in their
+        order, when the first of their replies is asked for."""
+        return len(self.batches) > 1 and not self.connection.is_connected
 
 
 class Replies:

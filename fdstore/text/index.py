@@ -136,6 +136,28 @@ class IndexWriter:
             self.bytes += len(data)
             self.ends_line = ends_line
 
+    def with_last(self, page: Page) -> IndexWriter:
+        """The index as it is when `page` is the last one; this one is left as it was, and `page` may
+        come again, longer."""
+        whole = IndexWriter()
+        whole.pages, whole.newlines, whole.chars = self.pages, self.newlines, self.chars
+        whole.bytes, whole.ends_line = self.bytes, self.ends_line
+        whole._head, whole._entries = self._head, self._entries.copy()
+        whole.add([page])
+        return whole
+
+    @classmethod
+    def before_last(cls, page: int, size_bytes: int, value: bytes) -> IndexWriter:
+        """The index of all pages before `page`, the last one: they have `size_bytes` bytes, and `value`
+        is the field of the group that holds `page`."""
+        writer = cls()
+        start = Group(group_of(page), value).before(page)
+        writer.pages, writer.newlines, writer.chars = page - 1, start.newlines, start.chars
+        writer.bytes, writer.ends_line = size_bytes, not start.mid_line
+        writer._head, _, entries = value.decode("ascii").partition(";")
+        writer._entries = entries.split(" ")[: page - group_of(page)]
+        return writer
+
     def _close_group(self) -> None:
         self._full.update(self._open_group())
         # an empty text is "at the start of a line", so only a page with text can leave one open

@@ -107,6 +107,10 @@ class Cutter:
             pages.append(_page(rest))
         return pages
 
+    def rest(self) -> Page:
+        """The page that what is left would be, if the text ended here. More may be fed after it."""
+        return _page(self._joined())
+
     def _decode(self, data: bytes, *, final: bool) -> str:
         kept = len(self._decoder.getstate()[0])
         try:

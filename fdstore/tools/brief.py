@@ -22,7 +22,8 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True, tag="brief", tag_field="k
 
 class ForkBrief(msgspec.Struct, frozen=True, kw_only=True, tag="fork", tag_field="kind"):
     """A copy of another process: its conversation is the first `records` records of that one's
-    journal, then this copy's own answer to the call `call` that made it."""
+    journal, then this copy's own answer to the call `call` that made it: that it is number `copy` of
+    `copies`, and its `prompt`. Unless `may_spawn` it starts no processes of its own."""
 
     of: str
     records: int
@@ -30,6 +31,7 @@ class ForkBrief(msgspec.Struct, frozen=True, kw_only=True, tag="fork", tag_field
     prompt: str
     copy: int
     copies: int
+    may_spawn: bool = False
     answer_limit: int | None = None
 
 

@@ -6,11 +6,11 @@ from fdstore.render import fd_close
 from fdstore.store import contents
 from fdstore.store.operation import Operation
 from fdstore.text.selection import fd_id
-from fdstore.tools.tool import Arguments, Context, Fd, Outcome, Tool
+from fdstore.tools.tool import Arguments, Context, Outcome, Tool, WholeFd
 
 
 class CloseFD(Arguments, frozen=True, kw_only=True):
-    fd: Fd
+    fd: WholeFd
 
 
 def run(context: Context, arguments: CloseFD, call: str | None) -> Operation[Outcome]:

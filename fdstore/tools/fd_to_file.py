@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import msgspec
+
 from fdstore.files import Target
-from fdstore.render import Rendered, fd_file_result
+from fdstore.render import fd_file_result
 from fdstore.store import contents
 from fdstore.store.operation import Operation
 from fdstore.text.selection import wanted
-from fdstore.tools.tool import Arguments, Context, Fd, Outcome, Switch, Tool
+from fdstore.tools.tool import Arguments, Context, Fd, Outcome, Tool, WriteMode
 
 
 class FDToFile(Arguments, frozen=True, kw_only=True):
     fd: Fd
-    file_path: str
-    mode: Switch = "write"
-    create: bool = True
-    exist_ok: bool = True
+    file_path: Annotated[str, msgspec.Meta(description="Relative, and without '..'.")]
+    mode: WriteMode = "write"
+    create: Annotated[bool, msgspec.Meta(description="false: the file must be there already.")] = True
+    exist_ok: Annotated[bool, msgspec.Meta(description="false: the file must not be there yet.")] = True
 
 
 def run(context: Context, arguments: FDToFile, call: str | None) -> Operation[Outcome]:
-    # a second run of the same call must not append a second time
-    slot = f"{call}/file"
-    if call is not None:
-        [done_before] = yield [("HGET", context.space.keys.calls, slot)]
-        if done_before is not None:
-            return Rendered(done_before.decode("utf-8"))
     chosen = wanted(arguments.fd)
     target = Target(
         arguments.file_path,
@@ -34,17 +32,13 @@ def run(context: Context, arguments: FDToFile, call: str | None) -> Operation[Ou
         root=context.export_root,
     )
     done = yield from contents.export(context.space, chosen.fd, chosen.part, target, arguments.mode)
-    result = fd_file_result(done, arguments.create, arguments.exist_ok)
-    if call is not None:
-        yield [("HSET", context.space.keys.calls, slot, result)]
-    return result
+    return fd_file_result(done, arguments.create, arguments.exist_ok)
 
 
 def describe(context: Context) -> str:
     return (
-        "Write a stored text, or the part a selector names, exactly to a file. Paths are relative. "
-        'mode="append" adds to the file. create=false needs the file to be there; exist_ok=false needs '
-        "it not to be."
+        "Write a stored text, or a part of it, exactly to a file, without reading it. Directories must "
+        "be there already."
     )
 
 

@@ -1,7 +1,7 @@
 """The part of the system prompt about descriptors: just the tools and switches that are on.
 
-It is code: the tests run its examples. A sentence belongs here when it keeps a model from a mistake
-that its tools' schemas do not prevent.
+It is code: the tests take its examples out of the text and call them. A sentence belongs here when it
+keeps a model from a mistake that its tools' schemas do not prevent.
 """
 
 from __future__ import annotations
@@ -9,77 +9,113 @@ from __future__ import annotations
 from fdstore.tools.tool import Context
 
 
-def instructions(context: Context, offered: frozenset[str]) -> str:
-    """The section for this context and these built-in tools; empty when there is nothing to say."""
-    parts = [
-        *(_descriptors(context, offered) if context.fds_on else []),
-        *(_references(context, offered) if context.fds_on and context.config.enable_references else []),
-        *(_spawning(context, offered) if "spawn" in offered else []),
-    ]
-    return "\n\n".join(parts)
+def instructions(context: Context, python: tuple[str, ...] = ()) -> str:
+    """The section for a context whose `enabled` tools are those that are offered, and for the user's
+    own tools by name; empty when there is nothing to say."""
+    parts: list[str] = []
+    if context.fds_on:
+        parts += [_descriptors(context), _uses(context)]
+        if context.config.enable_references:
+            parts.append(_references(context))
+        if python:
+            parts.append(_arguments(python))
+    if "spawn" in context.enabled:
+        parts.append(_spawning(context))
+    if "fork" in context.enabled:
+        parts.append(_forking())
+    return "\n\n".join(part for part in parts if part)
 
 
-def _descriptors(context: Context, offered: frozenset[str]) -> list[str]:
+def _descriptors(context: Context) -> str:
     config = context.config
-    page_size, limit = config.default_page_size, config.max_direct_output_chars
     said = [
         "# Large texts\n"
-        f"A tool result longer than {limit} characters is stored, and you see an <fd_result>: its id (fd:1, "
-        f"fd:2, ...), its first page and its end. Pages have at most {page_size} characters and end at line "
-        "ends where possible. Positions count from 1.",
+        f"A tool result longer than {config.max_direct_output_chars} characters is stored, and you see an "
+        "<fd_result>: its id (fd:1, fd:2, ...), its first page and its end. Pages have at most "
+        f"{config.default_page_size} characters and end at line ends where possible. Pages, lines and "
+        "characters count from 1."
     ]
     if config.page_user_input:
-        said[0] += f" Input from the user longer than {config.max_input_chars} characters is shown so too."
+        said.append(f"Input from the user longer than {config.max_input_chars} characters is shown so too.")
+    if config.json_pretty_print:
+        said.append("A stored JSON result is indented, one value a line.")
+    said.append(
+        'Where a text holds tags like these, their "<" is shown as "&lt;" and the element says '
+        'escaped="true"; what is stored is exact.'
+    )
+    return " ".join(said)
+
+
+def _uses(context: Context) -> str:
+    on = context.enabled
     uses = []
-    if "read_fd" in offered:
+    if "read_fd" in on:
         uses += [
             '- the next page: read_fd(fd="fd:1", start=2)',
-            '- lines 120 to 139: read_fd(fd="fd:1", mode="line", start=120, count=20), '
+            '- lines 120 to 139: read_fd(fd="fd:1", mode="line", start=120, count=20) '
             'or read_fd(fd="fd:1#L120-139")',
-            "- keep a part for later, or to hand it on, without reading it: "
+            "- keep a part, to hand it on, without reading it: "
             'read_fd(fd="fd:1#L120-139", extract_to_new_fd=true)',
         ]
-    if "search_fd" in offered:
+    if "search_fd" in on:
         uses.append('- find lines, as grep -n: search_fd(fd="fd:1", pattern="ERROR", context=2)')
-    if "list_fds" in offered:
+    if "list_fds" in on:
         uses.append("- what is stored: list_fds()")
-    if "fd_to_file" in offered:
-        uses.append('- save it exactly as it is: fd_to_file(fd="fd:1", file_path="out.txt")')
-    if "write_fd" in offered:
+    if "write_fd" in on:
         uses.append('- store a text of your own: write_fd(data="...")')
-    if "close_fd" in offered:
+    if "fd_to_file" in on:
+        uses.append('- save it exactly as it is: fd_to_file(fd="fd:1", file_path="out.txt")')
+    if "close_fd" in on:
         uses.append('- drop what you no longer need: close_fd(fd="fd:1")')
-    if uses:
-        said.append("\n".join(uses))
-    if "read_fd" in offered:
-        said.append("Read what you need; do not read everything when a part will do.")
-    return said
+    if "read_fd" in on:
+        uses.append("Read what you need; do not read everything when a part will do.")
+    return "\n".join(uses)
 
 
-def _references(context: Context, offered: frozenset[str]) -> list[str]:
+def _references(context: Context) -> str:
     use = ""
-    if "fd_to_file" in offered:
+    if "fd_to_file" in context.enabled:
         use = ', e.g. fd_to_file(fd="ref:summary", file_path="summary.txt")'
-    elif "read_fd" in offered:
+    elif "read_fd" in context.enabled:
         use = ', e.g. read_fd(fd="ref:summary")'
-    return [
+    return (
         "# Naming a passage of your answer\n"
         'Put <ref id="summary"> before and </ref> after a passage, in any turn, and it is stored as '
-        f"ref:summary; the id works wherever a descriptor does{use}. Do not repeat the text to pass it on. "
-        "Ids have letters, digits, _ . and -."
-    ]
+        f"ref:summary; the id works wherever fd:1 does{use}. Use the id instead of repeating the text. "
+        "Names have letters, digits, _ . and -; the last passage of a name counts."
+    )
 
 
-def _spawning(context: Context, offered: frozenset[str]) -> list[str]:
-    names = ", ".join(context.linked)
-    share = ""
-    if context.fds_on:
-        share = (
-            ' Hand texts on by id: additional_preload_fds=["fd:1", "fd:2#L1-80"]; the child reads them '
-            "under the same ids, so do not paste them into the query."
-        )
-    return [
+def _arguments(python: tuple[str, ...]) -> str:
+    names = ", ".join(python)
+    return (
+        "# Passing a stored text on\n"
+        f"In the arguments of {names}, {{{{fd:1}}}} or a part such as {{{{fd:1#L120-139}}}} is replaced by "
+        "the stored text before the call. Write that instead of repeating the text."
+    )
+
+
+def _spawning(context: Context) -> str:
+    programs = ", ".join(context.linked)
+    example = f'spawn(program_name="{next(iter(context.linked))}", query="..."'
+    said = (
         "# Other agents\n"
-        f"spawn starts one of these programs: {names}. The child knows only your query and what you "
-        f"preload, and its last message is your result. Spawn several in one turn to run them at once.{share}"
-    ]
+        f"spawn starts one of these programs: {programs}. The new agent knows only your query and what you "
+        "preload, and its last message is your result. Spawn several in one turn to run them at once."
+    )
+    if not context.fds_on:
+        return f"{said} Example: {example})"
+    return (
+        f"{said} Hand texts on by id, whole or in part, instead of repeating them; they are read under "
+        f'the same ids: {example}, additional_preload_fds=["fd:1", "fd:1#L120-139"]). A part gets an id '
+        "of its own."
+    )
+
+
+def _forking() -> str:
+    return (
+        "# Copies of yourself\n"
+        "fork runs copies of you at once, each with this whole conversation and its own task: "
+        'fork(prompts=["Check the first half.", "Check the second half."]). Their last messages are your '
+        "result, in this order."
+    )

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import msgspec
+
 from fdstore.errors import PositionOutOfRange
 from fdstore.render import fd_list
 from fdstore.store import contents
 from fdstore.store.operation import Operation
-from fdstore.tools.tool import Arguments, Context, Number, Outcome, Tool
+from fdstore.tools.tool import Arguments, Context, Number, Outcome, Tool, never
 
 
 class ListFDs(Arguments, frozen=True, kw_only=True):
-    start: Number = 1
-    count: Number = 50
+    start: Annotated[Number, msgspec.Meta(description="The first entry of the list; 1 is the first.")] = 1
+    count: Annotated[Number, msgspec.Meta(description="How many entries.")] = 50
 
 
 def run(context: Context, arguments: ListFDs, call: str | None) -> Operation[Outcome]:
@@ -28,4 +32,4 @@ def describe(context: Context) -> str:
     return "List the stored texts you can read, with their sizes and where they came from."
 
 
-TOOL = Tool(name="list_fds", arguments=ListFDs, describe=describe, run=run)
+TOOL = Tool(name="list_fds", arguments=ListFDs, describe=describe, run=run, makes=never)

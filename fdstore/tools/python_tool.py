@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+import logging
+import re
 import typing
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import Any
 
 import msgspec
 
-from fdstore.errors import InvalidArgument, quoted
+from fdstore.errors import FDStoreError, InvalidArgument, TooLarge, quoted
+from fdstore.render import fd_error
+from fdstore.store import reading
+from fdstore.store.operation import Operation
+from fdstore.store.views import Namespace
 from fdstore.text.references import placeholders
-from fdstore.tools.tool import Arguments, schema_of
+from fdstore.text.selection import selector
+from fdstore.tools.storing import flattened
+from fdstore.tools.tool import schema_of
+
+log = logging.getLogger("fdstore.tools")
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+
+MAX_NESTING = 100
+"""Levels of arguments in which texts are looked for."""
 
 
 class PythonTool(msgspec.Struct, frozen=True):
@@ -38,8 +56,8 @@ def python_tool(function: Callable[..., Any]) -> PythonTool:
     Raises `InvalidArgument` for a function that cannot be one.
     """
     name = getattr(function, "__name__", "")
-    if not callable(function) or not name.isidentifier():
-        raise InvalidArgument("python", f"{quoted(function)} is not a named function")
+    if not callable(function) or not _NAME.fullmatch(name):
+        raise InvalidArgument("python", f"{quoted(name or function)} is not a function with a plain name")
     try:
         hints = typing.get_type_hints(function, include_extras=True)
         fields: list[Any] = []
@@ -49,9 +67,7 @@ def python_tool(function: Callable[..., Any]) -> PythonTool:
             kind = hints.get(parameter.name, Any)
             default = [] if parameter.default is parameter.empty else [_default(parameter.default)]
             fields.append((parameter.name, kind, *default))
-        arguments = msgspec.defstruct(
-            name, fields, bases=(Arguments,), kw_only=True, frozen=True, forbid_unknown_fields=True
-        )
+        arguments = msgspec.defstruct(name, fields, kw_only=True, frozen=True, forbid_unknown_fields=True)
         schema_of(arguments)
     except (TypeError, NameError, ValueError) as error:
         raise InvalidArgument("python", f"{name} cannot be a tool: {error}") from error
@@ -73,25 +89,68 @@ def imported(path: str) -> Callable[..., Any]:
     return found
 
 
+def called(tool: PythonTool, values: dict[str, Any]) -> tuple[str, bool]:
+    """What the function returned, as text, or how it failed, and whether it did: that is the model's
+    to read, so it begins with what went wrong."""
+    try:
+        result = tool.function(**values)
+        if inspect.iscoroutine(result):
+            result = _awaited(result)
+        return flattened(result), False
+    except FDStoreError as error:
+        return fd_error(error), True
+    # a function that calls sys.exit must not take the agent with it
+    except (Exception, SystemExit) as error:
+        log.error("the tool %s failed", tool.name, exc_info=True)
+        return f"{type(error).__name__}: {error}", True
+
+
+def _awaited(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """What the coroutine returns. It runs on a thread of its own, since the caller's may have a running
+    event loop, as in a notebook."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, coroutine).result()
+
+
+def expanded(space: Namespace, arguments: Any, limit: int) -> Operation[Any]:
+    """Arguments with every `{{fd:3#L10-20}}` in them replaced by the text it stands for.
+
+    Raises `TooLarge` when these texts together have more than `limit` characters; not much more than
+    that is read.
+    """
+    asked = Counter(found.selector for text in texts_in(arguments) for found in placeholders(text))
+    texts: dict[str, str] = {}
+    total = 0
+    for written, times in asked.items():
+        chosen = selector(written)
+        part = yield from reading.read(space, chosen.fd, chosen.part, limit)
+        texts[written] = part.text
+        total += times * len(part.text)
+        if total > limit:
+            raise TooLarge("the text that {{...}} stands for", total, limit, "pass a smaller part")
+    return _replaced(arguments, texts) if texts else arguments
+
+
 def texts_in(value: Any, depth: int = 0) -> Iterator[str]:
-    """All texts in arguments, at any depth."""
+    """All texts in arguments. Raises `InvalidArgument` where they are nested too deep to look for some."""
+    if depth > MAX_NESTING:
+        raise InvalidArgument("", f"the arguments are nested deeper than {MAX_NESTING} levels")
     if isinstance(value, str):
         yield value
-    elif isinstance(value, (dict, list)) and depth < 100:
+    elif isinstance(value, (dict, list)):
         for each in value.values() if isinstance(value, dict) else value:
             yield from texts_in(each, depth + 1)
 
 
-def replaced(value: Any, texts: dict[str, str], depth: int = 0) -> Any:
-    """The same arguments with every `{{fd:3}}` replaced by the text it stands for."""
+def _replaced(value: Any, texts: dict[str, str]) -> Any:
     if isinstance(value, str):
         made, end = [], 0
         for found in placeholders(value):
             made += [value[end : found.start], texts[found.selector]]
             end = found.end
         return "".join([*made, value[end:]])
-    if isinstance(value, dict) and depth < 100:
-        return {key: replaced(each, texts, depth + 1) for key, each in value.items()}
-    if isinstance(value, list) and depth < 100:
-        return [replaced(each, texts, depth + 1) for each in value]
+    if isinstance(value, dict):
+        return {key: _replaced(each, texts) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_replaced(each, texts) for each in value]
     return value

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import msgspec
+
 from fdstore.errors import InvalidArgument
 from fdstore.render import fd_content, fd_extraction
 from fdstore.store import contents, reading
@@ -26,8 +30,10 @@ class ReadFD(Arguments, frozen=True, kw_only=True):
     mode: Units = UNSET
     start: Start = UNSET
     count: Count = UNSET
-    read_all: bool = False
-    extract_to_new_fd: bool = False
+    read_all: Annotated[bool, msgspec.Meta(description="Read everything.")] = False
+    extract_to_new_fd: Annotated[
+        bool, msgspec.Meta(description="Store this part as a new fd instead of showing it.")
+    ] = False
     page: Start = UNSET
     start_line: Start = UNSET
     end_line: Start = UNSET
@@ -71,11 +77,14 @@ def run(context: Context, arguments: ReadFD, call: str | None) -> Operation[Outc
 
 def describe(context: Context) -> str:
     return (
-        "Read a part of a stored text. By default one page: start=2 is page 2, count=3 reads three. "
-        'mode="line" or "char" counts lines or characters instead. read_all=true reads everything, up to '
-        f"{context.config.max_read_chars} characters. extract_to_new_fd=true makes the part a new "
-        "descriptor instead of showing it."
+        "Read a part of a stored text: its first page, or what you name. start=2 is page 2, count=3 "
+        'three pages; mode="line" and mode="char" count lines and characters. Shows at most '
+        f"{context.config.max_read_chars} characters at once."
     )
 
 
-TOOL = Tool(name="read_fd", arguments=ReadFD, describe=describe, run=run)
+def makes(arguments: ReadFD) -> bool:
+    return arguments.extract_to_new_fd
+
+
+TOOL = Tool(name="read_fd", arguments=ReadFD, describe=describe, run=run, makes=makes)

@@ -9,33 +9,38 @@ from typing import Annotated
 import msgspec
 
 from fdstore.errors import InvalidArgument, UnknownProgram
-from fdstore.inputs import open_below
+from fdstore.inputs import open_below, source_name
+from fdstore.render import process_result
 from fdstore.store import contents, processes
 from fdstore.store.operation import Disk, Operation
 from fdstore.text.selection import selector
 from fdstore.tools.brief import Brief, encoded
-from fdstore.tools.tool import Arguments, Context, Outcome, Started, Tool
+from fdstore.tools.tool import Arguments, Context, Fd, Outcome, Started, Tool, spoken
 
 MAX_PRELOADS = 100
 
 
 class Spawn(Arguments, frozen=True, kw_only=True):
     program_name: str
-    query: str
-    additional_preload_files: list[str] = msgspec.field(default_factory=list)
-    additional_preload_fds: Annotated[
-        list[str | int],
-        msgspec.Meta(
-            description="Descriptors, or parts of them such as fd:3#L10-20, that the child reads under "
-            "the same ids.",
-            extra_json_schema={"items": {"type": "string"}},
-        ),
+    query: Annotated[str, msgspec.Meta(description="All that the new agent is told.")]
+    additional_preload_files: Annotated[
+        list[str], msgspec.Meta(description="Paths of files that it reads as stored texts.")
     ] = msgspec.field(default_factory=list)
+    additional_preload_fds: Annotated[
+        list[Fd],
+        msgspec.Meta(description="Stored texts, or parts of them, that it reads under the same ids."),
+    ] = msgspec.field(default_factory=list)
+    background: Annotated[
+        bool, msgspec.Meta(description="Do not wait for its answer: get that with wait(target=...).")
+    ] = False
 
     @staticmethod
     def hidden(context: Context | None) -> frozenset[str]:
-        no_fds = context is not None and not context.fds_on
-        return frozenset({"additional_preload_fds"} if no_fds else ())
+        if context is None:
+            return frozenset()
+        no_fds = frozenset() if context.fds_on else frozenset({"additional_preload_fds"})
+        # a child that nobody can wait for has no use
+        return no_fds if "wait" in context.enabled else no_fds | {"background"}
 
 
 def run(context: Context, arguments: Spawn, call: str | None) -> Operation[Outcome]:
@@ -47,8 +52,9 @@ def run(context: Context, arguments: Spawn, call: str | None) -> Operation[Outco
     linked = context.linked.get(arguments.program_name)
     if linked is None:
         raise UnknownProgram(arguments.program_name, tuple(context.linked))
-    if not arguments.query.strip():
-        raise InvalidArgument("query", "must say what the child is to do")
+    query = spoken("query", arguments.query)
+    if arguments.background and "wait" not in context.enabled:
+        raise InvalidArgument("background", "there is no tool to wait for it with; leave it out")
     if arguments.additional_preload_fds and not context.fds_on:
         raise InvalidArgument("additional_preload_fds", "there are no descriptors; put the text in query")
     if len(arguments.additional_preload_fds) + len(arguments.additional_preload_files) > MAX_PRELOADS:
@@ -61,14 +67,16 @@ def run(context: Context, arguments: Spawn, call: str | None) -> Operation[Outco
         preload,
         state="ready",
         program=processes.Program(linked.key, linked.digest, linked.bundle),
-        brief=encoded(Brief(query=arguments.query, preload=preload, answer_limit=limit)),
+        brief=encoded(Brief(query=query, preload=preload, answer_limit=limit)),
         call=call,
     )
     yield Disk(lambda: context.wake(child.id))
+    if arguments.background:
+        return process_result((yield from processes.record(context.prefix, child.id)))
     return Started((child.id,))
 
 
-def _shared(context: Context, given: list[str | int], call: str | None) -> Operation[list[str]]:
+def _shared(context: Context, given: list[object], call: str | None) -> Operation[list[str]]:
     """The ids to share. A part is extracted first and travels under the extraction's id, so that the
     child holds nothing else of the content."""
     ids: list[str] = []
@@ -96,7 +104,7 @@ def _stored_files(
             made = yield from contents.ingest(
                 context.space,
                 binary,
-                os.path.basename(path) or "file",
+                source_name(path),
                 context.config.default_page_size,
                 "backslashreplace",
                 call=None if call is None else f"{call}/file{number}",
@@ -111,7 +119,7 @@ def describe(context: Context) -> str:
         for name, linked in context.linked.items()
     )
     return (
-        "Start another agent and get its answer. It sees only the query and what you preload. Several "
+        "Start another agent and get its answer. It knows only the query and what you preload. Several "
         f"spawn calls in one turn run at the same time. Programs:\n{programs}"
     )
 

@@ -29,7 +29,8 @@ def shown(context: Context, fd: str) -> Operation[Rendered]:
     descriptor = yield from _descriptor(context, fd)
     tail = None
     if descriptor.pages > 1:
-        count = min(TAIL_CHARS, descriptor.chars)
+        # one more than is shown: only then can be seen whether the tail begins with a whole line
+        count = min(TAIL_CHARS + 1, descriptor.chars)
         end = yield from reading.read(context.space, fd, Part("char", descriptor.chars - count + 1, count))
         text = tail_of(end.text)
         last = int(end.lines.rpartition("-")[2])
@@ -47,21 +48,24 @@ def _descriptor(context: Context, fd: str) -> Operation[Descriptor]:
 
 def wrapped(context: Context, text: str, source: str, call: str | None = None) -> Operation[str]:
     """`text` as the model is to see it: itself, or the `fd_result` of a descriptor made of it."""
+    text = storable(text)
     if not context.fds_on or len(text) <= context.config.max_direct_output_chars:
         return text
     if context.config.json_pretty_print:
         text = reindent_json(text) or text
-    return (yield from _stored(context, text, source, call))
+    return (yield from _stored(context, text, source, None if call is None else f"{call}/wrapped"))
 
 
 def _stored(context: Context, text: str, source: str, call: str | None) -> Operation[Rendered]:
     page_size = context.config.default_page_size
-    made = yield from contents.create(context.space, storable(text), source, page_size, call=call)
+    made = yield from contents.create(context.space, text, source, page_size, call=call)
     return (yield from shown(context, made.fd))
 
 
 def storable(text: str) -> str:
     """`text` with lone surrogates, which no tool should return and UTF-8 cannot hold, made visible."""
+    if text.isascii():
+        return text
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -74,14 +78,16 @@ def wrapped_input(
     if isinstance(given, str):
         if not paged or len(given) <= limit:
             return given
-        return (yield from _stored(context, given, "user_input", call))
+        return (yield from _stored(context, storable(given), "user_input", call))
     blocks: list[Any] = []
     for number, block in enumerate(given):
         text = text_of(block)
         if paged and text is not None and len(text) > limit:
             slot = None if call is None else f"{call}/{number}"
-            replaced = yield from _stored(context, text, "user_input", slot)
-            blocks.append({"type": "text", "text": replaced})
+            replaced = yield from _stored(context, storable(text), "user_input", slot)
+            # what else is said of the block, such as cache_control, stays
+            said = block if isinstance(block, dict) else {"type": "text"}
+            blocks.append({**said, "text": replaced})
         else:
             blocks.append(block)
     return blocks
@@ -128,7 +134,8 @@ def taken_references(
     if isinstance(answer, str):
         text = answer
     else:
-        text = "\n".join(found for block in answer if (found := text_of(block)) is not None)
+        # a text may come in several blocks, split anywhere
+        text = "".join(found for block in answer if (found := text_of(block)) is not None)
     ids = []
     for name, passage in last_wins(references(text)).items():
         made = yield from contents.create(

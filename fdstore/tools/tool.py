@@ -6,7 +6,8 @@ the model sends is checked against it, so the two cannot differ. Models are loos
 
 A tool never blocks and never raises for what a model got wrong: the toolbox turns a typed error
 into an `fd_error`. A tool that starts other processes answers `Started`; whoever runs the loop
-decides how to wait.
+decides how to wait. A tool that makes something says so (`makes`), and what a call of it came to is
+kept under the call's id.
 """
 
 from __future__ import annotations
@@ -22,29 +23,66 @@ from fdstore.errors import InvalidArgument, quoted
 from fdstore.records import Mode
 from fdstore.render import Rendered
 from fdstore.store.operation import Operation
+from fdstore.store.processes import NO_PROGRAM, Program
 from fdstore.store.views import Namespace
+from fdstore.text.layout import visible
+from fdstore.text.paging import encode
 from fdstore.text.selection import MAX_NUMBER
 from fdstore.tools.config import FDConfig
+
+_NAMES_FD: dict[str, Any] = {"names": "a descriptor"}
+"""Marks the fields in which 3 and 3.0 mean fd:3, for the conversion."""
 
 Fd = Annotated[
     Any,
     msgspec.Meta(
-        description="A descriptor such as fd:3 or ref:plan; a part of it as fd:3#P2-4 (pages), "
-        "fd:3#L10-20 (lines) or fd:3#C1-99 (characters).",
+        description="A stored text such as fd:3 or ref:plan, or a part of it: fd:3#P2-4 (pages), "
+        "fd:3#L10-20 (lines), fd:3#C1-99 (characters).",
         extra_json_schema={"type": "string"},
+        extra=_NAMES_FD,
     ),
 ]
-Number = Annotated[int, msgspec.Meta(ge=1, le=MAX_NUMBER)]
+WholeFd = Annotated[
+    Any,
+    msgspec.Meta(
+        description="A stored text such as fd:3 or ref:plan.",
+        extra_json_schema={"type": "string"},
+        extra=_NAMES_FD,
+    ),
+]
+# its upper bound, MAX_NUMBER, is not shown: a schema is read by the model at every turn
+Number = Annotated[int, msgspec.Meta(ge=1)]
 UNSET = msgspec.UNSET
 
 # A field that is left out is UNSET, which its schema does not show; the default that it then means is
 # said by hand, because `mode="page"` beside a selector is an error and a mode left out is not.
 Start = (
-    Annotated[Number, msgspec.Meta(description="1 is the first.", extra_json_schema={"default": 1})]
+    Annotated[
+        Number,
+        msgspec.Meta(
+            description="The first page, line or character; 1 is the first of all.",
+            extra_json_schema={"default": 1},
+        ),
+    ]
     | msgspec.UnsetType
 )
-Count = Annotated[Number, msgspec.Meta(extra_json_schema={"default": 1})] | msgspec.UnsetType
-Units = Annotated[Mode, msgspec.Meta(extra_json_schema={"default": "page"})] | msgspec.UnsetType
+Count = (
+    Annotated[
+        Number,
+        msgspec.Meta(description="How many pages, lines or characters.", extra_json_schema={"default": 1}),
+    ]
+    | msgspec.UnsetType
+)
+Units = (
+    Annotated[
+        Mode,
+        msgspec.Meta(
+            description="What start and count count.",
+            extra_json_schema={"type": "string", "default": "page"},
+        ),
+    ]
+    | msgspec.UnsetType
+)
 
 
 class Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,7 +105,11 @@ class Linked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """What tools work with: whose descriptors, which tools are on, and where files may go."""
+    """What tools work with: whose descriptors, which tools are on, and where files may go.
+
+    `itself` is the program that this process runs, so that copies of it can be made; a loop of
+    somebody's own has none. `forks_may_spawn` says whether those copies may start processes too.
+    """
 
     space: Namespace
     prefix: str
@@ -78,16 +120,18 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     files_root: str
     linked: dict[str, Linked]
     wake: Callable[[str], None]
+    itself: Program = NO_PROGRAM
+    forks_may_spawn: bool = False
 
 
-class ToolResult(msgspec.Struct, frozen=True):
+class ToolResult(msgspec.Struct, frozen=True, tag="result", tag_field="kind"):
     """What the model is shown for a call."""
 
     content: str
     is_error: bool = False
 
 
-class Started(msgspec.Struct, frozen=True):
+class Started(msgspec.Struct, frozen=True, tag="started", tag_field="kind"):
     """A call whose result is the end of other processes, in this order."""
 
     processes: tuple[str, ...]
@@ -97,16 +141,27 @@ Outcome: TypeAlias = Rendered | Started
 Run: TypeAlias = Callable[[Context, Any, str | None], Operation[Outcome]]
 
 
+def always(_: Any) -> bool:
+    return True
+
+
+def never(_: Any) -> bool:
+    return False
+
+
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """One tool: its name, what it says of itself, its arguments, what it does.
 
-    `describe` gets the context, since some descriptions name what is available.
+    `describe` gets the context, since some descriptions name what is available. `makes` says whether
+    a call with these arguments makes something (a descriptor, a process, a file): the same call a
+    second time then gets the first one's result.
     """
 
     name: str
     arguments: type[Arguments]
     describe: Callable[[Context], str]
     run: Run
+    makes: Callable[[Any], bool] = always
 
     def definition(self, context: Context) -> dict[str, Any]:
         """The Messages-API tool dict."""
@@ -141,11 +196,13 @@ _WHOLE = re.compile(r"-?[0-9]{1,17}")
 
 
 @cache
-def _numeric(arguments: type) -> frozenset[str]:
-    """The fields that take a whole number."""
+def _loose(arguments: type) -> tuple[frozenset[str], frozenset[str]]:
+    """The fields that take a whole number, and those that name a descriptor."""
     info = msgspec.inspect.type_info(arguments)
     assert isinstance(info, msgspec.inspect.StructType)
-    return frozenset(field.encode_name for field in info.fields if _takes_int(field.type))
+    numbers = frozenset(field.encode_name for field in info.fields if _takes_int(field.type))
+    fds = frozenset(field.encode_name for field in info.fields if _names_fd(field.type))
+    return numbers, fds
 
 
 def _takes_int(kind: msgspec.inspect.Type) -> bool:
@@ -153,12 +210,16 @@ def _takes_int(kind: msgspec.inspect.Type) -> bool:
         case msgspec.inspect.IntType():
             return True
         case msgspec.inspect.UnionType(types):
-            # beside `str`, a text of digits is a text
-            whole = any(map(_takes_int, types))
-            return whole and not any(isinstance(each, msgspec.inspect.StrType) for each in types)
+            # beside `str` a text of digits is a text, and beside `float` 3.0 is a float
+            other = (msgspec.inspect.StrType, msgspec.inspect.FloatType)
+            return any(map(_takes_int, types)) and not any(isinstance(each, other) for each in types)
         case msgspec.inspect.Metadata(inner):
             return _takes_int(inner)
     return False
+
+
+def _names_fd(kind: msgspec.inspect.Type) -> bool:
+    return isinstance(kind, msgspec.inspect.Metadata) and kind.extra == _NAMES_FD
 
 
 def converted(arguments: type, given: object) -> Any:
@@ -170,25 +231,64 @@ def converted(arguments: type, given: object) -> Any:
     if unknown:
         known = ", ".join(names) or "none"
         raise InvalidArgument(quoted(unknown[0]), f"is no argument of this tool; it takes: {known}")
-    numeric = _numeric(arguments)
-    loosened = {name: _loosened(name, value, name in numeric) for name, value in given.items()}
+    numbers, fds = _loose(arguments)
+    loosened = {
+        name: _number(name, value) if name in numbers else _whole(value) if name in fds else value
+        for name, value in given.items()
+    }
     try:
         return msgspec.convert(loosened, arguments)
-    except (msgspec.ValidationError, RecursionError) as error:
-        message, _, path = str(error).partition(" - at `$")
-        raise InvalidArgument(path.strip("`."), message.replace("Object missing", "missing")) from error
+    except msgspec.ValidationError as error:
+        said, _, path = str(error).partition(" - at `$")
+        name = path.strip("`.")[:_PROBLEM_CHARS]
+        raise InvalidArgument(name, _problem(said, arguments, name)) from error
+    except RecursionError as error:
+        raise InvalidArgument("", "the arguments are nested too deep") from error
 
 
-def _loosened(name: str, value: object, numeric: bool) -> object:
-    """A number for a text or a float that is one, where a whole number is wanted."""
-    if isinstance(value, float) and value.is_integer() and abs(value) <= MAX_NUMBER:
-        return int(value)
-    if numeric and isinstance(value, str) and _WHOLE.fullmatch(value):
+def _number(name: str, value: object) -> object:
+    """A number for a text or a float that is one."""
+    if isinstance(value, str) and _WHOLE.fullmatch(value):
         value = int(value)
-    if numeric and isinstance(value, int) and abs(value) > MAX_NUMBER:
+    value = _whole(value)
+    if isinstance(value, int) and abs(value) > MAX_NUMBER:
         # said here and not by msgspec: Python refuses to print integers of thousands of digits
         raise InvalidArgument(name, f"the largest number taken is {MAX_NUMBER}")
     return value
+
+
+def _whole(value: object) -> object:
+    if isinstance(value, float) and value.is_integer() and abs(value) <= MAX_NUMBER:
+        return int(value)
+    return value
+
+
+_PROBLEM_CHARS = 300
+
+
+def _problem(said: str, arguments: type, name: str) -> str:
+    """msgspec's words; where it would repeat what was given, however long, the choices instead."""
+    if said.startswith("Invalid "):
+        choices = schema_of(arguments)["properties"].get(name, {}).get("enum")
+        return f"must be one of: {', '.join(map(str, choices))}" if choices else "is not a value it takes"
+    return visible(said.removeprefix("Object ")[:_PROBLEM_CHARS], keep="")
+
+
+def spoken(name: str, text: str) -> str:
+    """A text that is said to another process. Raises `InvalidArgument` if it is blank, or cannot be
+    stored."""
+    if not text.strip():
+        raise InvalidArgument(name, "must say what is to be done")
+    return stored(name, text)
+
+
+def stored(name: str, text: str) -> str:
+    """A text that can be stored. Raises `InvalidArgument` for a lone surrogate."""
+    try:
+        encode(text)
+    except InvalidArgument as error:
+        raise InvalidArgument(name, error.problem) from error
+    return text
 
 
 def given(value: Any) -> Any:
@@ -196,4 +296,10 @@ def given(value: Any) -> Any:
     return None if value is UNSET else value
 
 
-Switch: TypeAlias = Literal["write", "append"]
+WriteMode = Annotated[
+    Literal["write", "append"],
+    msgspec.Meta(
+        description='"append" adds to the end of the file.',
+        extra_json_schema={"type": "string"},
+    ),
+]

@@ -3,34 +3,47 @@
 Everything is an operation, so the blocking and the awaiting `Toolset`, and the agent loop, share
 it. A call ends in one of two ways: a `ToolResult`, or `Started` with the processes whose end is the
 result; `finished` makes the result when they have ended.
+
+A call with an id is done once: what it came to is kept under the id, if it made something.
 """
 
 from __future__ import annotations
 
-import asyncio
-import inspect
-import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fdstore.errors import FDStoreError, InvalidArgument, TooLarge, quoted
+import msgspec
+
+from fdstore.errors import (
+    FDStoreError,
+    InvalidArgument,
+    NotFound,
+    PageOutOfRange,
+    PositionOutOfRange,
+    StreamBroken,
+    StreamClosed,
+    quoted,
+)
 from fdstore.render import Rendered, fd_error, process_result
-from fdstore.store import processes, reading
+from fdstore.store import calls, processes
 from fdstore.store.operation import Disk, Operation
-from fdstore.text.references import placeholders
 from fdstore.text.selection import selector
-from fdstore.tools import close_fd, fd_to_file, list_fds, read_fd, spawn
+from fdstore.tools import close_fd, fd_to_file, fork, list_fds, read_fd, search_fd, spawn, write_fd
 from fdstore.tools.config import FD_TOOLS, PROCESS_TOOLS
 from fdstore.tools.instructions import instructions
-from fdstore.tools.python_tool import PythonTool, python_tool, replaced, texts_in
-from fdstore.tools.storing import flattened, shown, wrapped
+from fdstore.tools.python_tool import PythonTool, called, expanded, python_tool
+from fdstore.tools.storing import shown, wrapped
 from fdstore.tools.tool import Context, Started, Tool, ToolResult, converted
 
-log = logging.getLogger("fdstore.tools")
-
 BUILT_IN: dict[str, Tool] = {
-    module.TOOL.name: module.TOOL for module in (read_fd, list_fds, fd_to_file, close_fd, spawn)
+    module.TOOL.name: module.TOOL
+    for module in (read_fd, search_fd, list_fds, write_fd, fd_to_file, close_fd, spawn, fork)
 }
+
+STOPPING = frozenset(
+    {"fenced", "cancelled", "store_unavailable", "store_readonly", "unsafe_store", "unknown_outcome"}
+)
+"""Errors that no model can do anything about: they end the call, not the conversation's turn."""
 
 
 def check_enabled(enabled: Sequence[str]) -> frozenset[str]:
@@ -43,15 +56,24 @@ def check_enabled(enabled: Sequence[str]) -> frozenset[str]:
     return frozenset(enabled)
 
 
+def usable(context: Context) -> frozenset[str]:
+    """Of the enabled tools, those that can do something here."""
+    names = context.enabled & BUILT_IN.keys()
+    if not context.fds_on:
+        names -= FD_TOOLS
+    if not context.linked:
+        names -= {"spawn"}
+    if not context.itself.name:
+        names -= {"fork"}
+    return names
+
+
 class Toolbox:
     """The tools that one agent has."""
 
     def __init__(self, context: Context, python: Sequence[Callable[..., Any]] = ()) -> None:
-        self.context = context
-        offered = [tool for name, tool in BUILT_IN.items() if name in context.enabled]
-        if not context.linked:
-            offered = [tool for tool in offered if tool.name != "spawn"]
-        self._tools = {tool.name: tool for tool in offered}
+        self.context = msgspec.structs.replace(context, enabled=usable(context))
+        self._tools = {name: tool for name, tool in BUILT_IN.items() if name in self.context.enabled}
         self._python: dict[str, PythonTool] = {}
         for function in python:
             made = python_tool(function)
@@ -68,26 +90,30 @@ class Toolbox:
     @property
     def instructions(self) -> str:
         """What the system prompt says about descriptors, for just what is on."""
-        return instructions(self.context, frozenset(self._tools))
+        return instructions(self.context, tuple(self._python))
 
     def start(
         self, name: object, arguments: object, call: str | None = None
     ) -> Operation[ToolResult | Started]:
-        """Runs a call as far as it goes without waiting for other processes."""
-        fd = arguments.get("fd") if isinstance(arguments, dict) else None
+        """Runs a call as far as it goes without waiting for other processes.
+
+        Raises the errors of `STOPPING`; any other is a result that says what is wrong.
+        """
         try:
-            if name in self._python:
-                return (yield from self._run_python(self._python[str(name)], arguments, call))
-            tool = self._tools.get(name) if isinstance(name, str) else None
-            if tool is None:
-                names = ", ".join([*self._tools, *self._python]) or "none"
-                raise InvalidArgument("", f"there is no tool {quoted(name)}; there are: {names}")
-            outcome = yield from tool.run(self.context, converted(tool.arguments, arguments), call)
+            work, makes = self._work(name, arguments, call)
+            if call is None or not makes:
+                return (yield from work)
+            before = yield from calls.earlier(self.context.space, call)
+            if before is not None:
+                return _decoder.decode(before)
+            outcome = yield from work
+            made = msgspec.json.encode(outcome).decode("utf-8")
+            yield from calls.keep(self.context.space, call, made)
+            return outcome
         except FDStoreError as error:
             if error.type in STOPPING:
                 raise
-            return ToolResult(fd_error(error, fd[:80] if isinstance(fd, str) else None), is_error=True)
-        return outcome if isinstance(outcome, Started) else ToolResult(outcome)
+            return ToolResult(fd_error(error, _descriptor_of(error, arguments)), is_error=True)
 
     def finished(self, started: Started) -> Operation[ToolResult]:
         """The result of a call whose processes have ended; one `process_result` each, in order."""
@@ -103,49 +129,46 @@ class Toolbox:
                 parts.append(process_result(ended.record, answer=ended.text))
         return ToolResult("\n".join(parts), is_error=failed == len(started.processes))
 
+    def _work(
+        self, name: object, arguments: object, call: str | None
+    ) -> tuple[Operation[ToolResult | Started], bool]:
+        """What a call is to do, and whether it makes something. Raises `InvalidArgument`."""
+        if isinstance(name, str) and name in self._python:
+            return self._run_python(self._python[name], arguments, call), True
+        tool = self._tools.get(name) if isinstance(name, str) else None
+        if tool is None:
+            names = ", ".join([*self._tools, *self._python]) or "none"
+            raise InvalidArgument("", f"there is no tool {quoted(name)}; there are: {names}")
+        checked = converted(tool.arguments, arguments)
+        return self._run(tool, checked, call), tool.makes(checked)
+
+    def _run(self, tool: Tool, arguments: Any, call: str | None) -> Operation[ToolResult | Started]:
+        outcome = yield from tool.run(self.context, arguments, call)
+        return outcome if isinstance(outcome, Started) else ToolResult(outcome)
+
     def _run_python(self, tool: PythonTool, arguments: object, call: str | None) -> Operation[ToolResult]:
-        given = yield from self._expanded(arguments)
-        checked = converted(tool.arguments, given)
+        context = self.context
+        if context.fds_on:
+            arguments = yield from expanded(context.space, arguments, context.config.max_expand_chars)
+        checked = converted(tool.arguments, arguments)
         values = {name: getattr(checked, name) for name in checked.__struct_fields__}
-        text, is_error = yield Disk(lambda: _called(tool, values))
-        slot = None if call is None else f"{call}/result"
-        return ToolResult((yield from wrapped(self.context, text, tool.name, slot)), is_error)
-
-    def _expanded(self, arguments: object) -> Operation[object]:
-        """Arguments with `{{fd:3#L10-20}}` replaced by the text. Raises `TooLarge` before fetching."""
-        selectors = {found.selector for text in texts_in(arguments) for found in placeholders(text)}
-        if not selectors or not self.context.fds_on:
-            return arguments
-        limit = self.context.config.max_expand_chars
-        texts: dict[str, str] = {}
-        for written in sorted(selectors):
-            chosen = selector(written)
-            part = yield from reading.read(self.context.space, chosen.fd, chosen.part, limit)
-            texts[written] = part.text
-        total = sum(
-            len(texts[found.selector]) for text in texts_in(arguments) for found in placeholders(text)
-        )
-        if total > limit:
-            raise TooLarge("the text that {{...}} stands for", total, limit, "pass a smaller part")
-        return replaced(arguments, texts)
+        text, is_error = yield Disk(lambda: called(tool, values))
+        return ToolResult((yield from wrapped(context, text, tool.name, call)), is_error)
 
 
-STOPPING = frozenset(
-    {"fenced", "cancelled", "store_unavailable", "store_readonly", "unsafe_store", "unknown_outcome"}
-)
-"""Errors that no model can do anything about: they end the call, not the conversation's turn."""
+_decoder: msgspec.json.Decoder[ToolResult | Started] = msgspec.json.Decoder(ToolResult | Started)
 
 
-def _called(tool: PythonTool, values: dict[str, Any]) -> tuple[str, bool]:
-    """What a user's function returned, or how it failed: its failure is the model's to read."""
+def _descriptor_of(error: FDStoreError, arguments: object) -> str | None:
+    """The descriptor that an error is about, in its shown form."""
+    match error:
+        case NotFound():
+            named: object = error.what
+        case PageOutOfRange() | PositionOutOfRange() | StreamBroken() | StreamClosed():
+            named = error.fd
+        case _:
+            named = arguments.get("fd") if isinstance(arguments, dict) else None
     try:
-        result = tool.function(**values)
-        if inspect.iscoroutine(result):
-            # on a thread of its own or of an event loop's pool: never inside a running loop
-            result = asyncio.run(result)
-        return flattened(result), False
-    except FDStoreError as error:
-        return fd_error(error), True
-    except Exception as error:
-        log.error("the tool %s failed", tool.name, exc_info=True)
-        return f"{type(error).__name__}: {error}", True
+        return selector(named).fd
+    except InvalidArgument:
+        return None

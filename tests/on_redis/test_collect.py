@@ -45,6 +45,15 @@ def whole(batch: Any) -> Any:
     return (yield batch)
 
 
+def resumed(operation: Any, replies: list[Any]) -> Any:
+    """The rest of an operation, after these replies."""
+    try:
+        while True:
+            replies = yield operation.send(replies)
+    except StopIteration as done:
+        return done.value
+
+
 def filled(store: Store, name: str, limits: TreeLimits = DAY) -> Process:
     proc = store.process(name, limits=limits)
     proc.create("text\n" * 1000)
@@ -267,10 +276,7 @@ def test_a_tree_made_while_one_of_its_name_goes_is_never_without_an_entry(store:
     [reply] = store.run(whole(command))
 
     store.process("t").create("new")  # between the collector's two steps
-    after = collector.send([reply])
-    with pytest.raises(StopIteration):
-        while True:
-            after = collector.send(store.run(whole(after)))
+    store.run(resumed(collector, [reply]))
 
     assert execute("ZSCORE", "fdstore:trees", "t") is not None
     assert [tree.id for tree in store.trees()] == ["t"]

@@ -295,7 +295,7 @@ def test_an_export_says_what_is_in_the_file_now():
     assert render.fd_file_result(export, create=True, exist_ok=False) == (
         '<fd_file_result fd="fd:1" file_path="out.txt" mode="append" create="true" exist_ok="false"'
         ' success="true" char_count="5" size_bytes="12">\n'
-        "<message>\n5 characters of fd:1 were appended to 'out.txt'.\n</message>\n"
+        "<message>\nfd:1 (5 characters) was appended to 'out.txt'.\n</message>\n"
         "</fd_file_result>"
     )
 

@@ -3,27 +3,23 @@ one, the ledger, that outlives it and keeps what the tasks noted."""
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 import redis
 
 from fdstore.store.server import PrivateServer
+from fdstore.testing import ScriptedModel
+from tests.conftest import wait_until
 
 RECORDING_WORKER = Path(__file__).with_name("recording_worker.py")
-
-
-def wait_until(predicate: Callable[[], bool], timeout: float = 20.0) -> None:
-    """Return when `predicate()` is true; fail when it still is not after `timeout` seconds."""
-    until = time.monotonic() + timeout
-    while not predicate():
-        assert time.monotonic() < until, f"not so within {timeout:g} s"
-        threading.Event().wait(0.02)
 
 
 class Ledger:
@@ -50,15 +46,23 @@ class Ledger:
 
 
 class WorkerProcess:
-    """A running recording worker, and what it wrote."""
+    """A running worker, and what it wrote."""
 
-    def __init__(self, log: Path, arguments: list[str]) -> None:
+    def __init__(
+        self,
+        log: Path,
+        arguments: list[str],
+        environ: dict[str, str] | None = None,
+        folder: Path | None = None,
+    ) -> None:
         self._log = log
         with log.open("wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, str(RECORDING_WORKER), *arguments],
+                [sys.executable, *arguments],
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                env=environ,
+                cwd=folder,
             )
 
     @property
@@ -120,7 +124,8 @@ def start_worker(tmp_path: Path, ledger: Ledger) -> Iterator[StartWorker]:
     def start(
         url: str, pool: str = "threads", concurrency: int = 2, *, fan_out: bool = False
     ) -> WorkerProcess:
-        arguments = [url, ledger.url, pool, str(concurrency), *(["fan-out"] if fan_out else [])]
+        arguments = [str(RECORDING_WORKER), url, ledger.url, pool, str(concurrency)]
+        arguments += ["fan-out"] if fan_out else []
         worker = WorkerProcess(tmp_path / f"worker-{len(started)}.log", arguments)
         started.append(worker)
         worker.wait_until_ready()
@@ -129,3 +134,52 @@ def start_worker(tmp_path: Path, ledger: Ledger) -> Iterator[StartWorker]:
     yield start
     for worker in started:
         worker.kill()
+
+
+class AgentWorker(WorkerProcess):
+    """A running `fdstore worker`, whose agents talk to a scripted model."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in the records of the processes that it runs."""
+        return f"{socket.gethostname()}:{self.process.pid}"
+
+
+class StartAgentWorker(Protocol):
+    def __call__(
+        self, url: str, model: ScriptedModel, concurrency: int = 2, pool: str = "threads"
+    ) -> AgentWorker: ...
+
+
+@contextmanager
+def agent_workers(folder: Path) -> Iterator[StartAgentWorker]:
+    """Starts workers that run in `folder`; kills those that are left."""
+    started: list[AgentWorker] = []
+
+    def start(url: str, model: ScriptedModel, concurrency: int = 2, pool: str = "threads") -> AgentWorker:
+        log = folder / f"agent-worker-{len(started)}.log"
+        arguments = ["-m", "workers", "--url", url, "-c", str(concurrency), "--pool", pool]
+        worker = AgentWorker(log, arguments, environ={**os.environ, **model.environ}, folder=folder)
+        started.append(worker)
+        worker.wait_until_ready()
+        return worker
+
+    try:
+        yield start
+    finally:
+        for worker in started:
+            worker.kill()
+
+
+@pytest.fixture
+def start_agent_worker(tmp_path: Path) -> Iterator[StartAgentWorker]:
+    """`start_agent_worker(url, model, concurrency=2, pool="threads")`: a worker that is ready."""
+    with agent_workers(tmp_path) as start:
+        yield start
+
+
+@pytest.fixture
+def agents_server() -> Iterator[PrivateServer]:
+    """An empty Redis of this test alone."""
+    with PrivateServer() as server:
+        yield server

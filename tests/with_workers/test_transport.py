@@ -23,7 +23,8 @@ from kombu.utils.url import url_to_parts
 from fdstore.dispatch import Dispatcher, broker_url, celery_app, find_broker
 from fdstore.errors import InvalidArgument, StoreFull, StoreUnavailable
 from fdstore.store.server import PrivateServer
-from tests.with_workers.conftest import Ledger, StartWorker, wait_until
+from tests.conftest import wait_until
+from tests.with_workers.conftest import Ledger, StartWorker
 from workers.app import make_app
 from workers.transport import mended_url
 

@@ -33,7 +33,7 @@ if redis.call('EXISTS', tree) == 1 then
   if redis.call('EXISTS', tree .. ':contents') == 1 then
     redis.call('RENAME', tree .. ':contents', collecting)
   end
-  redis.call('UNLINK', tree, tree .. ':processes', tree .. ':leases', tree .. ':programs')
+  redis.call('UNLINK', tree, tree .. ':processes', tree .. ':leases', tree .. ':writers', tree .. ':programs')
 end
 if ARGV[1] ~= '1' then
   for _, content in ipairs(redis.call('SPOP', collecting, ARGV[2])) do

@@ -3,6 +3,7 @@
 
 local ENDED = { exited = true, failed = true, cancelled = true }
 local ANSWER_MS = 30000 -- how long a repeated operation finds its first answer
+local PROCESS_WRITES_S = 30 -- when to look again at a stream that is written without a lease
 
 local function seconds_now()
   local t = redis.call('TIME')
@@ -67,10 +68,13 @@ local function release(tree, process, content)
   local record = content_record(tree, content)
   redis.call('SREM', record .. ':holders', process)
   if redis.call('SCARD', record .. ':holders') == 0 then
-    local size = redis.call('HGET', record, 'bytes') or 0
+    local size, state = unpack(redis.call('HMGET', record, 'bytes', 'state'))
+    if state == 'open' then
+      redis.call('ZREM', tree .. ':writers', content)
+    end
     redis.call('UNLINK', record, record .. ':pages', record .. ':index', record .. ':holders', record .. ':events')
     redis.call('SREM', tree .. ':contents', content)
-    redis.call('HINCRBY', tree, 'bytes', 0 - size)
+    redis.call('HINCRBY', tree, 'bytes', 0 - (size or 0))
     redis.call('HINCRBY', tree, 'fds', -1)
   end
 end
@@ -83,14 +87,48 @@ local function release_all(tree, process)
   redis.call('UNLINK', fds)
 end
 
+-- How many seconds the writer of an open content may still be silent.
+local function writer_left(record)
+  local leased_until = redis.call('HGET', record, 'writer_until')
+  return leased_until and math.max(0, leased_until - seconds_now()) or PROCESS_WRITES_S
+end
+
+-- Ends an open content and tells who waits for more. An event's id is the length it tells of, then 1
+-- for text and 2 for the end: a reader waits for what comes after the length it has seen, so it misses
+-- nothing between its look and its wait.
+local function end_stream(tree, content, state, exit_code, reason)
+  local record = content_record(tree, content)
+  redis.call('HSET', record, 'state', state)
+  redis.call('HDEL', record, 'writer', 'writer_until')
+  if exit_code ~= '' then
+    redis.call('HSET', record, 'exit_code', exit_code)
+  end
+  if reason ~= '' then
+    redis.call('HSET', record, 'reason', reason)
+  end
+  redis.call('ZREM', tree .. ':writers', content)
+  redis.call('XADD', record .. ':events', 'MAXLEN', 1, redis.call('HGET', record, 'chars') .. '-2', 'state', state)
+end
+
+-- A process that ends writes no more: its open streams break.
+local function break_streams(tree, process, reason)
+  for _, content in ipairs(redis.call('ZRANGE', tree .. ':writers', 0, -1)) do
+    if string.sub(content, 1, #process + 1) == process .. '/' then
+      end_stream(tree, content, 'broken', '', reason)
+    end
+  end
+end
+
 -- Writes the end of a process: its state, and what nobody has to know any more.
 local function write_end(tree, id, state, now)
   local process = process_record(tree, id)
-  redis.call('HSET', process, 'state', state, 'ended_at', now)
+  -- removing first: a full Redis refuses a script that begins by adding, and an end makes room
   redis.call('HDEL', process, 'lease_until', 'waiting_for')
+  redis.call('HSET', process, 'state', state, 'ended_at', now)
   redis.call('HINCRBY', tree, 'live', -1)
   redis.call('HSET', tree, 'used_at', now)
   redis.call('ZREM', tree .. ':leases', id)
+  break_streams(tree, id, state == 'cancelled' and state or 'writer_lost')
   redis.call('XADD', process .. ':events', 'MAXLEN', 1, '*', 'state', state)
 end
 

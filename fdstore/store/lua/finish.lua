@@ -22,6 +22,7 @@ end
 local content = ARGV[8] ~= '' and redis.call('HGET', process .. ':fds', ARGV[8])
 
 local now = stamp(seconds_now())
+redis.call('HDEL', process, 'lease_until') -- removing first, as in write_end
 if ARGV[4] ~= '' then
   redis.call('HSET', process, 'exit_code', ARGV[4])
 end

@@ -2,7 +2,8 @@
 -- KEYS  1 tree  2 the process's fds
 -- ARGV  1 fd  2 page to return (0 for none)  3 'newlines'|'chars'|'' : bisect the index for
 --       4 first and 5 last position in that unit
--- ->    ok content metadata page-text|false {group name, group value, ...} | not_found id known...
+-- ->    ok content metadata page-text|false {group name, group value, ...}, and of an open content its
+--       last page's text and the seconds its writer has left | not_found id known...
 local content = redis.call('HGET', KEYS[2], ARGV[1])
 if not content then
   local known = redis.call('HKEYS', KEYS[2])
@@ -46,5 +47,9 @@ if wanted > 0 and wanted <= pages then
 elseif ARGV[3] ~= '' then
   add(group_before(ARGV[3], tonumber(ARGV[4])))
   add(group_before(ARGV[3], tonumber(ARGV[5])))
+end
+if redis.call('HGET', record, 'state') == 'open' then
+  local last = redis.call('HGET', record .. ':pages', string.format('%d', pages))
+  return { 'ok', content, redis.call('HGETALL', record), text, groups, last, stamp(writer_left(record)) }
 end
 return { 'ok', content, redis.call('HGETALL', record), text, groups }

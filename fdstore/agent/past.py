@@ -1,0 +1,75 @@
+"""What a process knows when it begins: its own journal, or first the past of what it is a copy of.
+
+    triage      brief  start  assistant(fork)  result ...
+                |<------ records ------>|
+    triage.2    fork: of triage, records, call, prompt
+                then, for each call of that turn without a result, one made up here; then its own
+
+A copy's journal holds no copy of the other's records, only where they are; the other's journal is
+append-only, so its beginning never changes. A copy of a copy goes on through the chain.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from fdstore.agent.conversation import Conversation, Entry, Result, decoded
+from fdstore.store import journal
+from fdstore.store.operation import Operation
+from fdstore.tools.brief import Birth, Brief, ForkBrief
+
+LEFT_TO_THE_OTHER = "This call belongs to the process that you are a copy of; it is not run in this copy."
+
+
+class Past(msgspec.Struct, frozen=True):
+    """How the process was born, the records it took over, and those of its own journal."""
+
+    birth: Birth
+    inherited: list[Entry]
+    own: list[Entry]
+
+    def conversation(self) -> Conversation:
+        return Conversation([*self.inherited, *self.own], inherited=len(self.inherited))
+
+
+def past_of(prefix: str, process: str) -> Operation[Past]:
+    """The past of a process. One round trip, and one more for each process it is a copy of."""
+    own = [decoded(record) for record in (yield from journal.read(prefix, process))]
+    birth = own[0] if own and isinstance(own[0], (Brief, ForkBrief)) else Brief(query="")
+    inherited = yield from _inherited(prefix, birth)
+    return Past(birth, inherited, own)
+
+
+def _inherited(prefix: str, birth: Birth) -> Operation[list[Entry]]:
+    if isinstance(birth, Brief):
+        return []
+    records = yield from journal.read(prefix, birth.of, birth.records)
+    entries = [decoded(record) for record in records]
+    first = entries[0]
+    if isinstance(first, ForkBrief):
+        entries = (yield from _inherited(prefix, first)) + entries
+    return entries + told(birth, entries)
+
+
+def told(birth: ForkBrief, entries: list[Entry]) -> list[Entry]:
+    """The results that a copy sees for the calls that were still open when it was made: of the call
+    that made it, its task."""
+    return [
+        Result(call=call["id"], content=task(birth) if call["id"] == birth.call else LEFT_TO_THE_OTHER)
+        for call in Conversation(entries).open_calls()
+    ]
+
+
+def task(birth: ForkBrief) -> str:
+    """What a copy is told.
+
+    >>> brief = ForkBrief(of="triage", records=3, call="c", prompt="Look at page 2.", copy=2, copies=3)
+    >>> task(brief).partition(".")[0], task(brief).rpartition("\\n")[2]
+    ('You are copy 2 of 3', 'Look at page 2.')
+    """
+    alone = "" if birth.may_spawn else " Copies have no fork and no spawn."
+    return (
+        f"You are copy {birth.copy} of {birth.copies}. You have the conversation and the stored texts of "
+        f"the process that made this call, as they were then; it waits for your last message.{alone} "
+        f"Your task:\n\n{birth.prompt}"
+    )

@@ -1,0 +1,169 @@
+"""The writing end of a stream, awaited: the twin of `fdstore.writer`, with a task in place of a thread.
+
+It belongs to the event loop it was made in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+import warnings
+import weakref
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Any
+
+from fdstore.errors import FDStoreError, StreamClosed
+from fdstore.store.operation import Operation
+from fdstore.store.streams import Pen, check_exit_code
+from fdstore.writer import (
+    FINAL,
+    GROUP_CHARS,
+    MAX_AGE_S,
+    RENEWALS_PER_LEASE,
+    Outbox,
+    check_reason,
+    reason_of,
+)
+
+
+class StreamWriter:
+    """Writes a stream; made by `Process.open_stream`. As `fdstore.writer.StreamWriter`, awaited.
+
+    >>> async with await proc.open_stream(source="build") as out:     # doctest: +SKIP
+    ...     await out.write("compiling\\n")
+    """
+
+    def __init__(self, run: Callable[[Operation[None]], Awaitable[None]], pen: Pen) -> None:
+        self._over = asyncio.Event()
+        self.fd = pen.fd
+        self._run = run
+        self._outbox = Outbox(pen)
+        self._renew_every_s = pen.lease_s / RENEWALS_PER_LEASE
+        self._stored_at = time.monotonic()
+        self._storing = asyncio.Lock()
+        self._wake = asyncio.Event()
+        attending = _attend(weakref.ref(self), self._wake, self._renew_every_s)
+        self._task = asyncio.create_task(attending, name=f"stream {self.fd}")
+
+    def __repr__(self) -> str:
+        return f"<fdstore.aio.StreamWriter {self.fd}>"
+
+    async def __aenter__(self) -> StreamWriter:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            await self.end()
+        else:
+            # the error that is on its way says more than one about telling it
+            with contextlib.suppress(FDStoreError):
+                await self.fail(reason_of(error))
+
+    def __del__(self, _warn: Callable[..., Any] = warnings.warn) -> None:
+        if not self._over.is_set():
+            self._wake.set()
+            _warn(f"the stream {self.fd} was never ended", ResourceWarning, stacklevel=2)
+
+    async def write(self, text: str) -> None:
+        """Adds text, which is stored a little later; errors as for the blocking `write`."""
+        self._outbox.put(text)
+        if self._outbox.chars >= GROUP_CHARS:
+            await self._store()
+        else:
+            self._wake.set()
+
+    async def flush(self) -> None:
+        """Stores what was written so far. Raises as `write`."""
+        if self._outbox.ended is None:
+            await self._store()
+
+    async def end(self, exit_code: int = 0) -> None:
+        """Stores what was written and ends the stream with EOF. Once ended, does nothing."""
+        code = check_exit_code(exit_code)
+        try:
+            async with self._storing:
+                if self._outbox.ended is None:
+                    await self._store_all()
+                    await self._run(self._outbox.pen.seal(code))
+                    self._outbox.ended = "sealed"
+        except FINAL as error:
+            self._outbox.error = error
+            raise
+        finally:
+            if self._outbox.is_over:
+                await self._stop()
+
+    async def fail(self, reason: str) -> None:
+        """Breaks the stream off for a reason (1-200 characters). Once ended, does nothing."""
+        check_reason(reason)
+        try:
+            async with self._storing:
+                if self._outbox.ended is None:
+                    # what cannot be stored is part of the failure
+                    with contextlib.suppress(FDStoreError):
+                        await self._store_all()
+                    # it may be broken already, by its quota or by a reader who saw its lease run out
+                    with contextlib.suppress(StreamClosed):
+                        await self._run(self._outbox.pen.break_off(reason))
+                    self._outbox.ended = "broken"
+        finally:
+            await self._stop()
+
+    async def _store(self) -> None:
+        async with self._storing:
+            await self._store_all()
+
+    async def _store_all(self) -> None:
+        self._outbox.check()
+        self._outbox.hand_over()
+        try:
+            await self._run(self._outbox.pen.store())
+        except FINAL as error:
+            self._outbox.error = error
+            raise
+        self._stored_at = time.monotonic()
+
+    async def _stop(self) -> None:
+        self._over.set()
+        self._wake.set()
+        await asyncio.wait([self._task])
+
+    async def _attend_once(self) -> bool:
+        if self._outbox.chars:
+            await _set_within(self._over, MAX_AGE_S)
+        async with self._storing:
+            if self._over.is_set() or self._outbox.is_over:
+                return False
+            try:
+                if self._outbox.chars:
+                    await self._store_all()
+                elif time.monotonic() - self._stored_at >= self._renew_every_s / 2:
+                    await self._run(self._outbox.pen.renew())
+                    self._stored_at = time.monotonic()
+            except FINAL as error:
+                self._outbox.error = error
+                return False
+            except FDStoreError:
+                return True  # whoever writes or flushes next meets it too, if it has not passed by then
+        return True
+
+
+async def _attend(writer: weakref.ref[StreamWriter], wake: asyncio.Event, every_s: float) -> None:
+    # holds the writer only while it works: nobody should keep the lease of one that is forgotten
+    while True:
+        await _set_within(wake, every_s)
+        wake.clear()
+        found = writer()
+        if found is None or not await found._attend_once():
+            return
+        del found
+
+
+async def _set_within(event: asyncio.Event, seconds: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()

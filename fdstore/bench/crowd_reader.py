@@ -1,0 +1,53 @@
+"""A process that reads pages for some seconds, when told to, and prints how many it got in a second.
+
+    python -m fdstore.bench.crowd_reader fdstore|redis-py URL PROCESS SECONDS
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+from fdstore.bench.stage import keys_of
+from fdstore.client import connect
+
+PAGES = 200
+AT_ONCE = 20
+
+
+def main(client: str, url: str, process: str, seconds: float) -> None:
+    with connect(url) as store:
+        proc = store.process(process)
+        read: Callable[[int], object]
+        if client == "fdstore":
+
+            def read(number: int) -> object:
+                return proc.read("fd:1", start=number)
+        else:
+            import redis
+
+            plain, key = redis.Redis.from_url(url), keys_of(proc, 1).pages
+
+            def read(number: int) -> object:
+                return plain.hget(key, str(number))
+
+        read(1)
+        print("ready", flush=True)
+        sys.stdin.readline()
+        print(per_second(read, seconds))
+
+
+def per_second(read: Callable[[int], object], seconds: float) -> float:
+    """How many pages `read` gets in a second."""
+    count = 0
+    start = time.perf_counter()
+    while (passed := time.perf_counter() - start) < seconds:
+        for _ in range(AT_ONCE):
+            read(count % PAGES + 1)
+            count += 1
+    return count / passed
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], sys.argv[3], float(sys.argv[4]))

@@ -1,0 +1,62 @@
+"""Processes and descriptors: what a child, a shared descriptor and a close cost beside a PING."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+from fdstore.bench import texts
+from fdstore.bench.measuring import Lap, Row, at_most, duration, lap, row, slower, take_turns
+from fdstore.bench.stage import KB, Stage
+from fdstore.client import Process
+
+TABLE = 1000
+"""Descriptors of the process that is forked."""
+
+
+def rows(stage: Stage) -> Iterator[Row]:
+    text = texts.of_kind(texts.LOGS, 4 * KB)
+    ping = lap(stage.plain.ping)
+    with stage.process() as proc:
+        for _ in range(TABLE):
+            proc.create("a descriptor")
+        rounds = take_turns([born(proc.fork)], stage.budget_s, at_once=5)
+        value = rounds.value(lambda forked: forked * 1000)
+        yield row(f"fork, {TABLE} descriptors", at_most(5, "ms"), value, duration(rounds.medians[0]))
+        yield row(f"fork, {TABLE} descriptors: round trips", at_most(1, "trips"), stage.trips(proc.fork))
+    with stage.process() as proc:
+        proc.create(text)
+        with_one, without = born(lambda: proc.child(share=["fd:1"])), born(proc.child)
+        rounds = take_turns([with_one, without, ping], stage.budget_s, at_once=50)
+        value = rounds.value(lambda more, less, pinged: (more - less) / pinged)
+        more, less, pinged = map(duration, rounds.medians)
+        yield row("share of a descriptor, of a PING", at_most(0.5), value, f"{more} - {less}", pinged)
+    with stage.process() as proc:
+        yield slower("close, against PING", at_most(1.5), take_turns([closing(proc, text), ping], stage.budget_s))
+
+
+def born(make: Callable[[], Process]) -> Lap:
+    """Making processes; they end after each lap, on nobody's time."""
+
+    def run(times: int) -> float:
+        start = time.perf_counter()
+        made = [make() for _ in range(times)]
+        passed = time.perf_counter() - start
+        for child in made:
+            child.end()
+        return passed
+
+    return run
+
+
+def closing(proc: Process, text: str) -> Lap:
+    """Closing descriptors that nobody else holds; made before each lap, on nobody's time."""
+
+    def run(times: int) -> float:
+        made = [proc.create(text).fd for _ in range(times)]
+        start = time.perf_counter()
+        for fd in made:
+            proc.close(fd)
+        return time.perf_counter() - start
+
+    return run

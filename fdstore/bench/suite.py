@@ -1,0 +1,32 @@
+"""Which measurements there are, and running them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+
+from fdstore.bench import crowd, memory, reading, sharing, starting, writing
+from fdstore.bench.measuring import Row
+from fdstore.bench.stage import Stage, stage
+
+AREAS: dict[str, Callable[[Stage], Iterator[Row]]] = {
+    "reading": reading.rows,
+    "writing": writing.rows,
+    "memory": memory.rows,
+    "sharing": sharing.rows,
+    "crowd": crowd.rows,
+    "starting": starting.rows,
+}
+"""Area -> its measurements."""
+
+
+def measure(areas: Collection[str] = (), *, quick: bool = False) -> Iterator[Row]:
+    """Runs the measurements of these areas, of all when none is named, each as soon as the last one is
+    taken. `quick` leaves out what is larger than 10 MB and takes less time for each.
+
+    >>> [row.case for row in measure(["memory"], quick=True)][-1]      # doctest: +SKIP
+    'memory over the text, 2 KB logs'
+    """
+    with stage(quick=quick) as shared:
+        for name, rows in AREAS.items():
+            if name in areas or not areas:
+                yield from rows(shared)

@@ -1,0 +1,122 @@
+"""The texts of the measurements: what agents store, in four kinds, of any size.
+
+    logs      lines of about 75 characters, ASCII
+    source    the source of Python's standard library
+    json      one line of JSON without any LF
+    cjk       Chinese, Japanese and emoji, in lines of a few hundred bytes
+
+They are the same in every run. A large one repeats a block of about 2 MB, which makes no difference to
+Redis: it compresses nothing.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import sysconfig
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+BLOCK_BYTES = 2_000_000
+
+LOGS, SOURCE, JSON, CJK = "logs", "source", "json", "cjk"
+
+_LEVELS = ("INFO",) * 14 + ("DEBUG",) * 4 + ("WARNING", "ERROR")
+_MESSAGES = (
+    "request {n} took {m} ms",
+    "worker {m} picked up job {n}",
+    "cache miss for key user:{n}:profile, loading it from shard {m}",
+    "connection {m} closed by peer after {n} bytes",
+    "retrying upload of part {m} of object {n}, the last answer was 503 Service Unavailable",
+)
+_PHRASES = (
+    "今日は良い天気ですね。",
+    "数据库连接已经关闭，",
+    "エラーが発生しました😀",
+    "请稍后重试🚀",
+    "処理が完了しました",
+    "用户没有权限访问这个文件🔒",
+)
+
+
+def of_kind(kind: str, size_bytes: int) -> str:
+    """A text of this kind, of `size_bytes` of UTF-8; up to 3 less, where a character would be cut."""
+    block = _block(kind)
+    text = block * (size_bytes // len(block) + 1)
+    if text.isascii():
+        return text[:size_bytes]
+    return text.encode()[:size_bytes].decode("utf-8", "ignore")
+
+
+class LogFile(io.RawIOBase):
+    """A binary file of logs, made while it is read, so that it takes no disk and no memory."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self._block = _block(LOGS).encode()
+        self._size = size_bytes
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """The next `size` bytes, or fewer: never past the end of the block that repeats."""
+        start = self._position % len(self._block)
+        left = self._size - self._position
+        data = self._block[start : start + (left if size < 0 else min(size, left))]
+        self._position += len(data)
+        return data
+
+
+@cache
+def _block(kind: str) -> str:
+    return _MAKERS[kind]()
+
+
+def _until_full(line: Callable[[], str]) -> str:
+    lines, size = [], 0
+    while size < BLOCK_BYTES:
+        lines.append(line())
+        size += len(lines[-1].encode())
+    return "".join(lines)
+
+
+def _logs() -> str:
+    chance = random.Random(1)
+
+    def line() -> str:
+        n, m = chance.randrange(10**6), chance.randrange(1000)
+        said = chance.choice(_MESSAGES).format(n=n, m=m)
+        return f"2031-05-01T12:{n % 60:02d}:{m % 60:02d} {chance.choice(_LEVELS)} {said}\n"
+
+    return _until_full(line)
+
+
+def _source() -> str:
+    texts, size = [], 0
+    for path in sorted(Path(sysconfig.get_path("stdlib")).glob("*.py")):
+        if size >= BLOCK_BYTES:
+            break
+        texts.append(path.read_text("utf-8"))
+        size += path.stat().st_size
+    return "".join(texts)
+
+
+def _json() -> str:
+    chance = random.Random(2)
+
+    def item() -> str:
+        n = chance.randrange(10**6)
+        return json.dumps({"id": n, "name": f"item {n}", "price": n / 100, "tags": ["a", "b"], "gone": None}) + ","
+
+    return "[" + _until_full(item)
+
+
+def _cjk() -> str:
+    chance = random.Random(3)
+    return _until_full(lambda: "".join(chance.choices(_PHRASES, k=chance.randrange(3, 20))) + "\n")
+
+
+_MAKERS: dict[str, Callable[[], str]] = {LOGS: _logs, SOURCE: _source, JSON: _json, CJK: _cjk}

@@ -1,0 +1,110 @@
+"""Writing: a text in memory, and a file that is larger than memory should be.
+
+A text is held against redis-py writing its pages, cut beforehand, in HSETs of 1 MB one after the other:
+the least that storing them in that form can cost. The difference is cutting, counting, the index and the
+step that makes a descriptor visible.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+from fdstore.bench import texts
+from fdstore.bench.measuring import Bar, Lap, Row, at_least, at_most, row, share_of_speed, slower, take_turns
+from fdstore.bench.stage import GB, KB, MB, Stage, shown
+from fdstore.bench.stage import stage as new_stage
+from fdstore.client import Process
+from fdstore.store.contents import DEFAULT_PAGE_SIZE
+from fdstore.text.paging import cut
+
+LARGE_AT_ONCE = 1
+
+Fields = list[bytes | str]
+"""Numbers and texts of pages, in turn, as HSET takes them."""
+
+
+def rows(stage: Stage) -> Iterator[Row]:
+    large = 10 * MB if stage.quick else 100 * MB
+    yield compared(stage, texts.LOGS, large, at_least(65, "%"))
+    with new_stage(quick=stage.quick, options={"appendonly": "yes", "appendfsync": "everysec"}) as logged:
+        yield compared(logged, texts.LOGS, large, at_least(80, "%"), ", AOF everysec")
+    yield compared(stage, texts.CJK, 10 * MB, at_least(35, "%"))
+    yield compared(stage, texts.LOGS, MB, at_least(45, "%"))
+    with stage.process() as proc:
+        text = texts.of_kind(texts.LOGS, 2 * KB)
+        rounds = take_turns([creating(stage, proc, text), setting(stage, text)], stage.budget_s)
+        yield slower("create, 2 KB logs", at_most(2.5), rounds)
+        yield row(
+            "create, 2 KB logs: round trips", at_most(1, "trips"), stage.trips(lambda: proc.create(text))
+        )
+    if not stage.quick:
+        yield ingest_memory(stage)
+
+
+def compared(stage: Stage, kind: str, size: int, bar: Bar, also: str = "") -> Row:
+    """Storing a text against writing its pages."""
+    text = texts.of_kind(kind, size)
+    with stage.process() as proc:
+        rounds = take_turns(
+            [creating(stage, proc, text), setting(stage, text)], stage.budget_s, at_once=LARGE_AT_ONCE
+        )
+    return share_of_speed(f"create, {shown(size)} {kind}{also}", bar, rounds, len(text.encode()))
+
+
+def creating(stage: Stage, proc: Process, text: str) -> Lap:
+    """Creating contents; they are dropped after each lap, on nobody's time."""
+
+    def run(times: int) -> float:
+        start = time.perf_counter()
+        made = [proc.create(text) for _ in range(times)]
+        passed = time.perf_counter() - start
+        for descriptor in made:
+            proc.close(descriptor.fd)
+        stage.settle()
+        return passed
+
+    return run
+
+
+def setting(stage: Stage, text: str) -> Lap:
+    """Writing the same pages with redis-py, dropped after each lap in the same way."""
+    requests = list(cut_requests(text))
+
+    def run(times: int) -> float:
+        start = time.perf_counter()
+        for number in range(times):
+            for fields in requests:
+                stage.plain.hset(f"pages:{number}", items=fields)
+        passed = time.perf_counter() - start
+        stage.plain.unlink(*(f"pages:{number}" for number in range(times)))
+        stage.settle()
+        return passed
+
+    return run
+
+
+def cut_requests(text: str) -> Iterator[Fields]:
+    """The pages of a text, as the fields of HSETs of about 1 MB."""
+    fields: Fields = []
+    size = number = 0
+    for pages in cut(text, DEFAULT_PAGE_SIZE):
+        for page in pages:
+            number += 1
+            fields += (str(number), page.data)
+            size += len(page.data)
+            if size >= MB:
+                yield fields
+                fields, size = [], 0
+    if fields:
+        yield fields
+
+
+def ingest_memory(stage: Stage) -> Row:
+    """How far the peak memory of a process rises while it ingests 1 GB."""
+    with stage.process() as proc:
+        asked = [sys.executable, "-m", "fdstore.bench.ingesting", stage.url, proc.id, str(GB)]
+        told = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
+    return row("ingest, 1 GB logs: growth of memory", at_most(32, "MB"), int(told) / MB)

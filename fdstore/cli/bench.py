@@ -1,0 +1,76 @@
+"""The verb that measures: bench."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from fdstore.cli import output
+from fdstore.cli.session import Session, verb
+from fdstore.cli.tables import table
+
+if TYPE_CHECKING:
+    from fdstore.bench.measuring import Row
+
+BAR_MISSED = 1
+AREAS = ("reading", "writing", "memory", "sharing", "crowd", "starting")
+
+
+@verb
+@click.argument("areas", metavar="[AREA]...", nargs=-1, type=click.Choice(AREAS))
+@click.option("--quick", is_flag=True, help="Nothing larger than 10 MB, in less than half a minute.")
+def bench(session: Session, areas: tuple[str, ...], quick: bool) -> None:
+    """Measure what fdstore costs beside plain Redis commands that move the same bytes.
+
+    Runs on a private server of its own; your data is not touched. Every ratio has a bar; the exit code
+    is 1 if one is missed. A wide spread means that the machine was busy. AREAs are reading, writing,
+    memory, sharing, crowd and starting; all of them if none is named.
+
+    \b
+    fdstore bench --quick
+    fdstore bench reading writing --json
+    """
+    from fdstore.bench.suite import measure
+
+    rows = []
+    for row in measure(areas, quick=quick):
+        rows.append(row)
+        if session.as_json:
+            output.document(row)
+        else:
+            output.note(f"{row.case}: {_number(row, row.value)}")
+    if not session.as_json:
+        output.line(shown(rows))
+    if not all(row.ok for row in rows):
+        click.get_current_context().exit(BAR_MISSED)
+
+
+def shown(rows: list[Row]) -> str:
+    """The measurements as a table."""
+    header = ["MEASURED", "FDSTORE", "REFERENCE", "RATIO", "SPREAD", "BAR", ""]
+    cells = [
+        [
+            row.case,
+            row.ours,
+            row.theirs,
+            _number(row, row.value),
+            f"{_number(row, row.low)}-{_number(row, row.high)}" if row.low < row.high else "",
+            f"{'>=' if row.bar.at_least else '<='} {_number(row, row.bar.limit)}",
+            "ok" if row.ok else "MISSED",
+        ]
+        for row in rows
+    ]
+    return table(header, cells, right=["FDSTORE", "REFERENCE", "RATIO", "SPREAD", "BAR"])
+
+
+def _number(row: Row, value: float) -> str:
+    match row.bar.unit:
+        case "x":
+            return f"{value:.2f}x"
+        case "trips":
+            return f"{value:.0f}"
+        case "%":
+            return f"{value:.2g} %" if value < 1 else f"{value:.0f} %" if value >= 10 else f"{value:.1f} %"
+        case unit:
+            return f"{value:.0f} {unit}" if value >= 10 else f"{value:.1f} {unit}"

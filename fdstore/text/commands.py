@@ -1,0 +1,151 @@
+"""Pipelines as a model writes them: one command a line of text, no shell; and what their exit codes say.
+
+    ["grep -n 'ERROR|WARN'", "sort", "uniq -c"]   ->   three stages, each an argv
+
+Words are split by the quoting rules of POSIX (shlex). Whatever a shell would act upon (`|`, `>`, `;`, `&`,
+`$(..)`, a second line) means nothing here: passed on, it would be an odd argument of the wrong program,
+so it is refused with the way it is done here. In quotes it is a character like any other.
+
+Codes are those of a shell: 128+n says that signal n ended the stage. Stages count from 1.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+
+from fdstore.errors import InvalidArgument, UnknownProgram, quoted
+from fdstore.records import Record
+
+MAX_STAGES = 32
+MAX_COMMAND_BYTES = 128 * 1024 - 1
+"""How long one command may be: the longest argument that Linux takes."""
+
+SIGPIPE_CODE = 128 + 13
+"""The code of a stage that was ended because its reader closed."""
+
+LAST_SIGNAL = 64
+
+_QUOTED = re.compile(r"""\\.|'[^']*+'|"(?:\\.|[^"\\])*+\"""", re.DOTALL)
+_IN_DOUBLE_QUOTES = re.compile(r"(?<!\\)(?:\\\\)*+(\$\(|`)")
+_SHELL = re.compile(r"&&|\|\||[0-9]*(?:>>|<<|>&|>|<)|[|;&`]|\$\(|\r?\n")
+
+_ADVICE = {
+    "|": "make each command an item of its own in the list; the items are the pipeline",
+    ">": "output and errors are descriptors already; fd_to_file writes one to a file",
+    "<": "give the input as in_fd",
+    "$(": "nothing is substituted; put the text itself there",
+    ";": "run one pipeline after the other",
+}
+
+
+class Command(Record, frozen=True, kw_only=True):
+    """One stage of a pipeline: the program and its arguments, as they are given to the system."""
+
+    argv: tuple[str, ...]
+
+    @property
+    def program(self) -> str:
+        return self.argv[0]
+
+
+def parse(lines: Sequence[str], allowed: Iterable[str]) -> tuple[Command, ...]:
+    """The stages of a pipeline, in order. All of it is checked before any of it is returned.
+
+    Raises `InvalidArgument` that names the stage for a line that is no command, and `UnknownProgram`
+    for a program that is not among `allowed`; a path is never a program.
+
+    >>> [command.argv for command in parse(["grep -c 'a b'", "wc -l"], ["grep", "wc"])]
+    [('grep', '-c', 'a b'), ('wc', '-l')]
+    """
+    if isinstance(lines, str):
+        raise InvalidArgument("commands", "must be a list with one command an item, not a text")
+    if not lines:
+        raise InvalidArgument("commands", "is empty; name at least one command")
+    if len(lines) > MAX_STAGES:
+        raise InvalidArgument("commands", f"has {len(lines)} stages; a pipeline has at most {MAX_STAGES}")
+    programs = tuple(allowed)
+    return tuple(_stage(number, line, programs) for number, line in enumerate(lines, start=1))
+
+
+def _stage(number: int, line: str, allowed: tuple[str, ...]) -> Command:
+    stage = f"commands: stage {number}"
+    if not isinstance(line, str):
+        raise InvalidArgument(stage, "must be a text")
+    if len(line) > MAX_COMMAND_BYTES or len(line.encode("utf-8", "surrogatepass")) > MAX_COMMAND_BYTES:
+        problem = f"is longer than {MAX_COMMAND_BYTES} bytes; pass long text through a descriptor"
+        raise InvalidArgument(stage, problem)
+    if "\0" in line:
+        raise InvalidArgument(stage, "holds a NUL character, which no argument can hold")
+    if not line.isascii() and re.search("[\ud800-\udfff]", line):
+        raise InvalidArgument(stage, "holds half of a surrogate pair, which is not text")
+    try:
+        argv = tuple(shlex.split(line, comments=False, posix=True))
+    except ValueError as error:
+        problem = f"cannot be split into words ({str(error).lower()}); quote as in a shell"
+        raise InvalidArgument(stage, problem) from error
+    _refuse_shell(stage, line.strip())
+    if not argv or not argv[0]:
+        raise InvalidArgument(stage, "is empty; name a program and its arguments")
+    program = argv[0]
+    if "/" in program or program not in allowed:
+        raise UnknownProgram(program, allowed)
+    return Command(argv=argv)
+
+
+def _refuse_shell(stage: str, line: str) -> None:
+    """Raises `InvalidArgument` for what only a shell would understand; `line` has balanced quotes."""
+    bare = _SHELL.search(_QUOTED.sub("_", line))
+    found = bare[0] if bare else None
+    if found is None:
+        # in double quotes a shell substitutes still
+        texts = (hit[0] for hit in _QUOTED.finditer(line) if hit[0].startswith('"'))
+        found = next((hit[1] for text in texts if (hit := _IN_DOUBLE_QUOTES.search(text))), None)
+    if found is None:
+        return
+    if found.isspace():
+        raise InvalidArgument(stage, f"there is no shell: a command is one line; {_ADVICE['|']}")
+    if ">" in found:
+        kind = ">"
+    elif "<" in found:
+        kind = "<"
+    else:
+        kind = {"|": "|", "$(": "$(", "`": "$("}.get(found, ";")
+    problem = f"there is no shell, so {quoted(found)} does nothing: {_ADVICE[kind]}"
+    raise InvalidArgument(stage, f"{problem}. If the character itself is meant, put it in single quotes")
+
+
+def overall(codes: Sequence[int]) -> int:
+    """The exit code of a pipeline: that of the rightmost stage that failed, 0 if none did.
+
+    141 says that the reader of the stage closed. That is a success if the reader succeeded, as with
+    `yes | head -n 1`. The last stage has no stage that reads it.
+
+    >>> overall((141, 0)), overall((1, 0)), overall((0, 2, 0, 1))
+    (0, 1, 1)
+    """
+    last = len(codes) - 1
+    for position in range(last, -1, -1):
+        # all stages to the right have succeeded, or this would have ended there: so did the reader
+        if codes[position] and not (codes[position] == SIGPIPE_CODE and position < last):
+            return codes[position]
+    return 0
+
+
+def fatal_signal(codes: Sequence[int]) -> int | None:
+    """The signal that ended a stage before its work was done, the rightmost if several.
+
+    141 is none, but for the last stage: a reader that closed wanted no more, and if it failed it says
+    so by its own code. A program that ends with 128+n by itself counts as ended by signal n, as it does
+    for a shell.
+
+    >>> fatal_signal((137, 0)), fatal_signal((141, 0)), fatal_signal((1, 0))
+    (9, None, None)
+    """
+    last = len(codes) - 1
+    for position in range(last, -1, -1):
+        code = codes[position]
+        if 128 < code <= 128 + LAST_SIGNAL and not (code == SIGPIPE_CODE and position < last):
+            return code - 128
+    return None

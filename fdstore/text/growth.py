@@ -1,0 +1,74 @@
+"""The end of a text that still grows: what must be stored anew for each piece that is added.
+
+Pages and index of a growing text are at any moment those of the same text stored at once. By the
+page rule only the last page can still change: it grows until more than `page_size` characters are
+there, and then ends after its last LF, or is full. So a piece changes the last page, adds pages after
+it, and rewrites the fields of the index that describe these. Everything before is final.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from fdstore.text.index import IndexWriter
+from fdstore.text.paging import Cutter, Page
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What one piece changes. `before` is how many characters were there; `pages` are the texts of page
+    `first_page` and those after it; the totals are those of the whole text with the piece."""
+
+    before: int
+    first_page: int
+    pages: tuple[bytes, ...]
+    index: dict[str, str]
+    chars: int
+    bytes: int
+    lines: int
+    page_count: int
+
+
+class Growth:
+    """The end of a growing text.
+
+    >>> growth = Growth(4)
+    >>> growth.add("ab\\n").pages, growth.add("cd").pages
+    ((b'ab\\n',), (b'ab\\n', b'cd'))
+    """
+
+    def __init__(self, page_size: int) -> None:
+        self._cutter = Cutter(page_size)
+        self._index = IndexWriter()
+        self.chars = 0
+
+    @classmethod
+    def resumed(cls, page_size: int, page: int, last: bytes, size_bytes: int, group: bytes) -> Growth:
+        """The end of a text that somebody else stored: `page` is its last page, with the text `last`,
+        `size_bytes` the bytes of all pages, `group` the index field that describes `page`."""
+        growth = cls(page_size)
+        growth._index = IndexWriter.before_last(page, size_bytes - len(last), group)
+        text = last.decode("utf-8")
+        growth._cutter.feed_text(text)
+        growth.chars = growth._index.chars + len(text)
+        return growth
+
+    def add(self, text: str) -> Change:
+        """Takes the next piece. Raises `InvalidArgument` for a lone surrogate."""
+        before = self.chars
+        first = self._index.pages + 1
+        final = self._cutter.feed_text(text)
+        self._index.add(final)
+        last: Page = self._cutter.rest()
+        full = self._index.full_groups()
+        whole = self._index.with_last(last)
+        self.chars = whole.chars
+        return Change(
+            before=before,
+            first_page=first,
+            pages=(*(page.data for page in final), last.data),
+            index=full | whole.fields(),
+            chars=whole.chars,
+            bytes=whole.bytes,
+            lines=whole.lines,
+            page_count=whole.pages,
+        )

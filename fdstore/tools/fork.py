@@ -1,0 +1,80 @@
+"""`fork`: copies of this agent, each with its whole conversation and table, and a task of its own.
+
+A copy is a child process whose conversation is the beginning of this one's journal, by reference, and
+whose table holds the same contents under the same ids: nothing is copied but numbers. What it is told
+is its own result of the very call that made it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated
+
+import msgspec
+
+from fdstore.errors import InvalidArgument
+from fdstore.store import copies, journal
+from fdstore.store.operation import Disk, Operation
+from fdstore.tools.brief import ForkBrief, encoded
+from fdstore.tools.tool import Arguments, Context, Outcome, Started, Tool, spoken
+
+MAX_COPIES = 10
+
+NO_CONVERSATION = (
+    "fork copies an agent together with its conversation, and the conversation of a loop of your own is "
+    "not stored here; run the agent with `fdstore run`, or copy its descriptors with proc.fork()"
+)
+
+
+class Fork(Arguments, frozen=True, kw_only=True):
+    prompts: Annotated[
+        list[str],
+        msgspec.Meta(
+            description="What each copy is to do.",
+            extra_json_schema={"minItems": 1, "maxItems": MAX_COPIES},
+        ),
+    ]
+
+
+def run(context: Context, arguments: Fork, call: str | None) -> Operation[Outcome]:
+    prompts = arguments.prompts
+    if not 1 <= len(prompts) <= MAX_COPIES:
+        raise InvalidArgument("prompts", f"1 to {MAX_COPIES} are taken, one for each copy")
+    for number, prompt in enumerate(prompts):
+        spoken(f"prompts[{number}]", prompt)
+    if call is None:
+        raise InvalidArgument("call_id", "fork needs the id of the call that it answers")
+    space = context.space
+    records = yield from journal.length(space)
+    if not context.itself.name or not records:
+        raise InvalidArgument("", NO_CONVERSATION)
+    limit = context.config.max_direct_output_chars if context.fds_on else None
+    briefs = [
+        encoded(
+            ForkBrief(
+                of=space.id,
+                records=records,
+                call=call,
+                prompt=prompt,
+                copy=number,
+                copies=len(prompts),
+                may_spawn=context.forks_may_spawn,
+                answer_limit=limit,
+            )
+        )
+        for number, prompt in enumerate(prompts, 1)
+    ]
+    made = yield from copies.copies(space, briefs, context.itself, call)
+    for copy in made:
+        yield Disk(partial(context.wake, copy.id))
+    return Started(tuple(copy.id for copy in made))
+
+
+def describe(context: Context) -> str:
+    return (
+        f"Run 1 to {MAX_COPIES} copies of yourself at the same time and get their last messages, in order. "
+        "Each copy has this whole conversation and your stored texts, and does what its prompt says."
+    )
+
+
+TOOL = Tool(name="fork", arguments=Fork, describe=describe, run=run)

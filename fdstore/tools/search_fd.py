@@ -1,0 +1,118 @@
+"""`search_fd`: the lines that match, as `grep -n` prints them, without reading the rest."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from fdstore.records import Hit, SearchResult
+from fdstore.render import LINE_CHARS, fd_extraction, fd_search
+from fdstore.store import reading, searching
+from fdstore.store.operation import Operation
+from fdstore.store.views import Namespace
+from fdstore.text.search import MAX_CONTEXT, MAX_MATCHES
+from fdstore.text.selection import Part, Selector, wanted
+from fdstore.tools.tool import Arguments, Context, Fd, Outcome, Tool
+
+MARGIN_CHARS = 60
+"""What a printed line has beside its text: its number, marks for what is left out."""
+
+
+class SearchFD(Arguments, frozen=True, kw_only=True):
+    fd: Fd
+    pattern: Annotated[
+        str,
+        msgspec.Meta(description="A regular expression for one line (RE2: no look-around)."),
+    ]
+    context: Annotated[
+        int, msgspec.Meta(ge=0, le=MAX_CONTEXT, description="Lines to show around each match.")
+    ] = 0
+    max_matches: Annotated[
+        int, msgspec.Meta(ge=1, le=MAX_MATCHES, description="Matches to show; all are counted.")
+    ] = searching.MAX_SHOWN
+    ignore_case: bool = False
+    extract_to_new_fd: Annotated[
+        bool, msgspec.Meta(description="Store all matching lines as a new fd instead of showing them.")
+    ] = False
+
+
+def run(context: Context, arguments: SearchFD, call: str | None) -> Operation[Outcome]:
+    space = context.space
+    chosen = wanted(arguments.fd)
+    question = (space, chosen.fd, chosen.part, arguments.pattern)
+    if arguments.extract_to_new_fd:
+        result, made = yield from searching.search_extract(
+            *question,
+            context=arguments.context,
+            max_matches=1,
+            ignore_case=arguments.ignore_case,
+            call=call,
+        )
+        if chosen.part is None:
+            return fd_extraction(
+                chosen.fd, made, "search", position="all", matches=result.matches, tools=context.enabled
+            )
+        first = yield from _first_line(space, chosen)
+        return fd_extraction(
+            chosen.fd,
+            made,
+            "search",
+            first,
+            result.lines_searched,
+            matches=result.matches,
+            tools=context.enabled,
+        )
+    result = yield from searching.search(
+        *question,
+        context=arguments.context,
+        max_matches=arguments.max_matches,
+        ignore_case=arguments.ignore_case,
+    )
+    result = fitting(result, context.config.max_read_chars)
+    if result.shown == result.matches:
+        return fd_search(result)
+    first = yield from _first_line(space, chosen)
+    last = first + result.lines_searched - 1
+    return fd_search(result, more=f"{chosen.fd}#L{result.hits[-1].line + 1}-{last}")
+
+
+def fitting(result: SearchResult, limit: int) -> SearchResult:
+    """The first hits that are shown in about `limit` characters; one at least."""
+    left = limit
+    for shown, hit in enumerate(result.hits):
+        left -= _printed_chars(hit)
+        if left < 0 and shown:
+            return msgspec.structs.replace(result, hits=result.hits[:shown], shown=shown)
+    return result
+
+
+def _printed_chars(hit: Hit) -> int:
+    lines = [hit.text, *(near.text for near in hit.before), *(near.text for near in hit.after)]
+    return sum(min(len(line), LINE_CHARS) + MARGIN_CHARS for line in lines)
+
+
+def _first_line(space: Namespace, chosen: Selector) -> Operation[int]:
+    """The number of the first line of what was searched."""
+    part = chosen.part
+    if part is None:
+        return 1
+    if part.mode == "line":
+        return part.start
+    begins = yield from reading.read(space, chosen.fd, Part(part.mode, part.start, 1))
+    return max(int(begins.lines.partition("-")[0]), 1)
+
+
+def describe(context: Context) -> str:
+    return (
+        "Find the lines of a stored text, or of a part of it, that match a pattern; shown as by grep -n. "
+        'When there are more than are shown, the attribute more="fd:3#L120-900" names what is left: '
+        "search that."
+    )
+
+
+def makes(arguments: SearchFD) -> bool:
+    return arguments.extract_to_new_fd
+
+
+TOOL = Tool(name="search_fd", arguments=SearchFD, describe=describe, run=run, makes=makes)

@@ -1,0 +1,24 @@
+"""The tools that agents of these tests are given by `[tools] python`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+
+def numbered(count: int) -> str:
+    """So many numbered lines."""
+    return "".join(f"{number} of {count}\n" for number in range(1, count + 1))
+
+
+def rest(seconds: float) -> str:
+    """Does nothing for a while, as a function that computes does."""
+    threading.Event().wait(seconds)
+    return f"rested for {seconds:g} s"
+
+
+def crash() -> str:
+    """Ends the worker that runs it."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    return "never said"

@@ -1,0 +1,103 @@
+"""The fault kit: real servers, workers and clients that are killed, stopped, cut off and filled up.
+
+Every test of this folder notes the faults that it caused; one in which no fault happened proved
+nothing, and fails. Random schedules come from a seed, which is in the test's name:
+
+    CHAOS_SEEDS=100 pytest tests/chaos -k seed       100 seeds in place of the few of a normal run
+    CHAOS_SEED=17 pytest tests/chaos -k seed         that one again
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+import fdstore
+from fdstore.client import Store
+from fdstore.store.server import PrivateServer
+from tests.chaos.proxy import Proxy
+from tests.chaos.crew import Crew
+
+FEW_SEEDS = 3
+DURABLE = {"appendonly": "yes", "appendfsync": "always"}
+
+Execute = Callable[..., Any]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "seed" in metafunc.fixturenames:
+        one = os.environ.get("CHAOS_SEED")
+        seeds = [int(one)] if one else range(int(os.environ.get("CHAOS_SEEDS", FEW_SEEDS)))
+        metafunc.parametrize("seed", seeds, ids=lambda seed: f"seed-{seed}")
+
+
+class Faults:
+    """What was done to the system in one test."""
+
+    def __init__(self) -> None:
+        self.kinds: Counter[str] = Counter()
+
+    def note(self, kind: str, count: int = 1) -> None:
+        self.kinds[kind] += count
+
+    def __str__(self) -> str:
+        return ", ".join(f"{count} x {kind}" for kind, count in self.kinds.items() if count) or "none"
+
+
+@pytest.fixture(autouse=True)
+def faults() -> Iterator[Faults]:
+    """Tells what happened; fails a test in which nothing did."""
+    noted = Faults()
+    yield noted
+    print(f"faults: {noted}")
+    assert noted.kinds.total(), "no fault happened, so this test proved nothing"
+
+
+@pytest.fixture
+def server() -> Iterator[PrivateServer]:
+    """A Redis that keeps what it acknowledged, whatever happens to it."""
+    with PrivateServer(DURABLE, port=True) as started:
+        yield started
+
+
+@pytest.fixture
+def store(server: PrivateServer) -> Iterator[Store]:
+    with fdstore.connect(server.url) as connected:
+        yield connected
+
+
+@pytest.fixture
+def execute(server: PrivateServer) -> Iterator[Execute]:
+    """Sends one command; its reply as Redis gives it. Survives a restart of the server."""
+    with redis.Redis.from_url(server.url, protocol=2) as client:
+
+        def send(*command: Any) -> Any:
+            connection = client.connection_pool.get_connection()
+            try:
+                connection.send_command(*command)
+                return connection.read_response()
+            finally:
+                client.connection_pool.release(connection)
+
+        yield send
+
+
+@pytest.fixture
+def crew(server: PrivateServer, tmp_path: Path, faults: Faults) -> Iterator[Crew]:
+    """Workers of the test's own, with leases of a second."""
+    hired = Crew(server.url, tmp_path, faults.note)
+    yield hired
+    hired.dismiss()
+
+
+@pytest.fixture
+def proxy(server: PrivateServer, faults: Faults) -> Iterator[Proxy]:
+    """A way to the server that breaks when it is told to."""
+    with Proxy(server.url, faults.note) as between:
+        yield between

@@ -1,0 +1,99 @@
+"""Real workers that may be killed, stopped and continued, and others hired in their place."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.chaos.waiting import wait_until
+
+HERE = Path(__file__).parent
+QUICK_WORKER = HERE / "quick_worker.py"
+
+
+class Worker:
+    """One worker process and what it wrote."""
+
+    def __init__(self, command: list[str], log: Path, folder: Path, environment: dict[str, str]) -> None:
+        self._log = log
+        with log.open("wb") as output:
+            self.process = subprocess.Popen(
+                command, stdout=output, stderr=subprocess.STDOUT, cwd=folder, env={**os.environ, **environment}
+            )
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text("utf-8", "replace")
+
+    @property
+    def is_alive(self) -> bool:
+        return self.process.poll() is None
+
+    @property
+    def is_ready(self) -> bool:
+        return " ready: " in self.log
+
+    def wait_until_ready(self) -> None:
+        wait_until(lambda: self.is_ready or not self.is_alive, what="the start of a worker")
+        assert self.is_alive, self.log
+
+    def send(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        """As a crash would: no handler runs, nothing is said to anybody."""
+        self.process.kill()
+        self.process.wait()
+
+
+class Crew:
+    """The workers of one test."""
+
+    def __init__(self, url: str, folder: Path, note: Callable[[str], None]) -> None:
+        self._url = url
+        self._folder = folder
+        self._note = note
+        self._hired: list[Worker] = []
+        self.environment: dict[str, str] = {"PYTHONPATH": str(HERE)}
+
+    def hire(
+        self, concurrency: int = 2, *, pool: str = "threads", quick: bool = True, url: str | None = None
+    ) -> Worker:
+        """A worker that starts; quick: its leases last a second in place of ten."""
+        program = [str(QUICK_WORKER)] if quick else ["-m", "workers"]
+        options = ["--url", url or self._url, "-c", str(concurrency), "--pool", pool]
+        log = self._folder / f"worker-{len(self._hired)}.log"
+        worker = Worker([sys.executable, *program, *options], log, self._folder, self.environment)
+        self._hired.append(worker)
+        return worker
+
+    @property
+    def alive(self) -> list[Worker]:
+        return [worker for worker in self._hired if worker.is_alive]
+
+    def kill_one(self, chance: random.Random, concurrency: int = 2) -> Worker:
+        """Kills one that is ready and hires another; which, is for chance to say."""
+        wait_until(lambda: any(worker.is_ready for worker in self.alive), what="a worker to kill")
+        victim = chance.choice([worker for worker in self.alive if worker.is_ready])
+        victim.kill()
+        self._note("worker killed")
+        self.hire(concurrency)
+        return victim
+
+    def logs(self) -> str:
+        return "\n".join(f"--- worker {worker.pid}\n{worker.log}" for worker in self._hired)
+
+    def dismiss(self) -> None:
+        """Ends those that are left."""
+        for worker in self.alive:
+            worker.send(signal.SIGCONT)
+            worker.kill()

@@ -1,0 +1,136 @@
+"""A tree of agents whose every word is known beforehand.
+
+    root     makes a long text, spawns two readers on it, reads both answers, ends with their digest
+    reader   reads its text, spawns a leaf, ends with a long answer that holds what both said
+    leaf     ends with a few words
+
+The model's answers follow from the conversation alone, so an agent that was resumed any number of
+times must end with the same words as one that was never disturbed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+from fdstore.agent.launch import launch_root
+from fdstore.agent.program import load
+from fdstore.client import Process, Store
+from fdstore.testing import Reply, Request, call, say, slow, turn
+from fdstore.toolset import waker
+
+LINES = 3000
+ANSWER_LINES = 900
+PROCESSES = 5
+TURNS = {"root": 4, "reader": 3, "leaf": 1}
+QUERIES = ("north", "south")
+
+_PROGRAM = """
+[model]
+name = "scripted"
+[prompt]
+system = "You are {name}."
+[tools]
+enabled = ["read_fd", "spawn"]
+python = ["agent_tools:numbered"]
+[limits]
+max_losses = 1000
+"""
+
+
+class Family:
+    """The programs, and the script of their model; `pace_s` is how long each answer takes."""
+
+    def __init__(self, folder: Path, pace_s: float) -> None:
+        self._folder = folder
+        self._pace_s = pace_s
+        links = {"root": "reader", "reader": "leaf", "leaf": None}
+        for name, linked in links.items():
+            text = _PROGRAM.format(name=name.upper())
+            if linked:
+                text += f'[linked_programs]\n{linked} = "{linked}.toml"\n'
+            (folder / f"{name}.toml").write_text(text)
+
+    @property
+    def script(self) -> dict[str, object]:
+        return {"You are ROOT": self._root, "You are READER": self._reader, "You are LEAF": self._leaf}
+
+    def launch(self, store: Store) -> Process:
+        """A root that the workers run."""
+        root = launch_root(store, load(self._folder / "root.toml"), "compare them")
+        waker(store.url, store.prefix)(root.id)
+        return root
+
+    def _said(self, reply: Reply) -> Reply:
+        return slow(reply, self._pace_s) if self._pace_s and not hasattr(reply, "seconds") else reply
+
+    def _root(self, request: Request) -> Reply:
+        results = request.tool_results()
+        match request.turn_number:
+            case 0:
+                reply = call("numbered", count=LINES)
+            case 1:
+                made = _fd_in(results[0].text)
+                reply = turn(
+                    *(
+                        call("spawn", program_name="reader", query=query, additional_preload_fds=[made])
+                        for query in QUERIES
+                    )
+                )
+            case 2:
+                reply = turn(
+                    *(call("read_fd", fd=_fd_in(result.text), read_all=True) for result in results[1:3])
+                )
+            case _:
+                reply = say(digest("".join(_body(result.text) for result in results[3:5])))
+        return self._said(reply)
+
+    def _reader(self, request: Request) -> Reply:
+        query = _query(request)
+        results = request.tool_results()
+        match request.turn_number:
+            case 0:
+                reply = call("read_fd", fd=_fd_in(request.system), mode="line", start=len(query), count=2)
+            case 1:
+                reply = call("spawn", program_name="leaf", query=f"leaf of {query}")
+            case _:
+                reply = say(long_answer(query, _body(results[0].text), _body(results[1].text)))
+        return self._said(reply)
+
+    def _leaf(self, request: Request) -> Reply:
+        return self._said(say(f"seen by {_query(request)}"))
+
+
+def long_answer(query: str, read: str, leaf: str) -> str:
+    return "".join(f"{query} {number}: {read.strip()}; {leaf}\n" for number in range(ANSWER_LINES))
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def right_answer() -> str:
+    """What the root says if nothing went wrong anywhere."""
+    lines = [f"{number} of {LINES}\n" for number in range(1, LINES + 1)]
+    answers = []
+    for query in QUERIES:
+        read = "".join(lines[len(query) - 1 : len(query) + 1])
+        answers.append(long_answer(query, read, f"seen by leaf of {query}"))
+    return digest("".join(answers))
+
+
+def _query(request: Request) -> str:
+    content = request.messages[0]["content"]
+    return content if isinstance(content, str) else str(content[0]["text"])
+
+
+def _fd_in(text: str) -> str:
+    found = re.search(r'fd="(fd:\d+)"', text)
+    assert found, text[:500]
+    return found.group(1)
+
+
+def _body(text: str) -> str:
+    """What stands between the tags of the outermost element."""
+    return text[text.index(">\n") + 2 : text.rindex("\n</")]

@@ -1,0 +1,89 @@
+"""What somebody saw while things went wrong, and what must hold of it afterwards.
+
+The observer reads every descriptor the moment it is listed: what is listed can be read whole, and
+what a process that keeps its table once listed is there at the end, unchanged.
+"""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import Self
+
+from fdstore.agent.conversation import Assistant, Result, decoded
+from fdstore.client import Process, Store
+from fdstore.errors import FDStoreError, NotFound
+from fdstore.records import ENDED, ProcessRecord
+from fdstore.store import journal
+from tests.chaos.family import digest
+
+LOOK_EVERY_S = 0.05
+
+
+class Observer:
+    """Looks at the tree of `root` from a thread until it is left."""
+
+    def __init__(self, store: Store, root: str) -> None:
+        self._store = store
+        self._root = root
+        self.seen: dict[tuple[str, str], str] = {}
+        """Process and descriptor, with the digest of the text that was read."""
+        self.problems: list[str] = []
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="observer", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _keep(self) -> None:
+        while not self._done.wait(LOOK_EVERY_S):
+            try:
+                for member in self._store.tree(self._root).members:
+                    self.look(self._store.process(member.id))
+            except FDStoreError:
+                continue  # the store is away at this moment
+
+    def look(self, process: Process) -> None:
+        """Reads what the process lists."""
+        for listed in process.list():
+            try:
+                text = process.read(listed.fd, read_all=True).text
+            except NotFound:
+                if any(each.fd == listed.fd for each in process.list()):
+                    self.problems.append(f"{process.id} lists {listed.fd}, which cannot be read")
+                continue  # it was dropped in between
+            if len(text) != listed.chars:
+                self.problems.append(f"{process.id} {listed.fd} has {len(text)} of {listed.chars} characters")
+            before = self.seen.setdefault((process.id, listed.fd), digest(text))
+            if before != digest(text):
+                self.problems.append(f"{process.id} {listed.fd} changed")
+
+    def check_nothing_lost(self, *keepers: str) -> None:
+        """What these processes were seen to hold, they hold still, unchanged."""
+        for keeper in keepers:
+            process = self._store.process(keeper)
+            self.look(process)
+            held = {listed.fd for listed in process.list()}
+            lost = {fd for owner, fd in self.seen if owner == keeper} - held
+            assert not lost, f"{keeper} lost {lost}"
+        assert not self.problems, self.problems
+
+
+def check_lives(store: Store, members: tuple[ProcessRecord, ...], turns: dict[str, int]) -> None:
+    """Every process ended well, asked its model as often as its program does, and has one result for
+    each call."""
+    for member in members:
+        assert member.state in ENDED, member
+        assert (member.state, member.exit_code) == ("exited", 0), member
+        entries = [decoded(record) for record in store.run(journal.read(store.prefix, member.id))]
+        answers = [entry for entry in entries if isinstance(entry, Assistant)]
+        results = [entry.call for entry in entries if isinstance(entry, Result)]
+        assert len(answers) == turns[(member.program or "").rpartition("/")[2].removesuffix(".toml")]
+        assert sorted(results) == sorted(block["id"] for answer in answers for block in answer.calls)

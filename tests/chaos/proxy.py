@@ -1,0 +1,198 @@
+"""A TCP way to Redis that delays, loses, cuts and falls silent, as networks do.
+
+    client --- commands --> proxy --> server
+                            proxy <-- server
+    client <-- replies ---  proxy
+
+Commands are counted as they pass (Redis's protocol says where one ends), so that "the reply of every
+n-th command" means what it says. To lose a reply is to let the command through, wait until the server
+has answered, and hang up in place of passing the answer on: what was asked for is done, and who asked
+does not know. One thread runs it all, with asyncio.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from urllib.parse import urlsplit
+
+CHUNK_BYTES = 1 << 16
+
+T = TypeVar("T")
+
+
+def commands_in(data: bytes) -> tuple[int, bytes]:
+    """How many whole commands there are, and what is left of one that has not come whole yet.
+
+    >>> commands_in(b"*1\\r\\n$4\\r\\nPING\\r\\n*1\\r\\n$4")
+    (1, b'*1\\r\\n$4')
+    """
+    count = at = 0
+    while (end := _end_of_command(data, at)) is not None:
+        count, at = count + 1, end
+    return count, data[at:]
+
+
+def _end_of_command(data: bytes, at: int) -> int | None:
+    line = data.find(b"\r\n", at)
+    if line < 0:
+        return None
+    at, parts = line + 2, int(data[at + 1 : line])
+    for _ in range(parts):
+        line = data.find(b"\r\n", at)
+        if line < 0:
+            return None
+        at = line + 2 + int(data[at + 1 : line]) + 2
+    return at if at <= len(data) else None
+
+
+class _Passage:
+    """One connection through the proxy."""
+
+    def __init__(self, client: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
+        self.client = client
+        self.server = server
+        self.loses_reply = False
+
+    def cut(self) -> None:
+        for end in (self.client, self.server):
+            end.transport.abort()
+
+
+class Proxy:
+    """A way to the server at `url` (redis://HOST:PORT) through `self.url`.
+
+    lose_every(n)    the reply of every n-th command from now on is lost (0: of none)
+    delay(seconds)   every reply comes so much later
+    cut()            all connections break now
+    silence(True)    connections stay, and nothing passes
+
+    `note` is told of each fault that happened.
+    """
+
+    def __init__(self, url: str, note: Callable[[str], None]) -> None:
+        parts = urlsplit(url)
+        self._server_at = (parts.hostname or "127.0.0.1", parts.port or 6379)
+        self._note = note
+        self._loop = asyncio.new_event_loop()
+        self._passages: set[_Passage] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._every = self._count = 0
+        self._delay_s = 0.0
+        self._open = asyncio.Event()
+        self._open.set()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
+        self._thread.start()
+        self._listener = self._do(self._listen())
+        self.port = self._listener.sockets[0].getsockname()[1]
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self.lost = 0
+        """Replies lost so far."""
+
+    def lose_every(self, n: int) -> None:
+        self._every, self._count = n, 0
+
+    def delay(self, seconds: float) -> None:
+        self._delay_s = seconds
+        if seconds:
+            self._note("replies delayed")
+
+    def cut(self) -> None:
+        async def cut_all() -> int:
+            passages = list(self._passages)
+            for passage in passages:
+                passage.cut()
+            return len(passages)
+
+        if self._do(cut_all()):
+            self._note("connections cut")
+
+    def silence(self, silent: bool) -> None:
+        async def switch() -> None:
+            self._open.clear() if silent else self._open.set()
+
+        self._do(switch())
+        if silent:
+            self._note("network silent")
+
+    async def _listen(self) -> asyncio.Server:
+        return await asyncio.start_server(self._connected, "127.0.0.1", 0)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            from_server, to_server = await asyncio.open_connection(*self._server_at)
+        except OSError:
+            writer.transport.abort()
+            return
+        passage = _Passage(writer, to_server)
+        self._passages.add(passage)
+        for pump in (self._commands(reader, passage), self._replies(from_server, passage)):
+            task = self._loop.create_task(pump)
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _commands(self, client: asyncio.StreamReader, passage: _Passage) -> None:
+        rest = b""
+        try:
+            while data := await client.read(CHUNK_BYTES):
+                await self._open.wait()
+                count, rest = commands_in(rest + data)
+                if self._every and (self._count + count) // self._every > self._count // self._every:
+                    passage.loses_reply = True
+                self._count += count
+                passage.server.write(data)
+                await passage.server.drain()
+        except OSError:
+            pass
+        finally:
+            passage.cut()
+            self._passages.discard(passage)
+
+    async def _replies(self, server: asyncio.StreamReader, passage: _Passage) -> None:
+        try:
+            while data := await server.read(CHUNK_BYTES):
+                await self._open.wait()
+                if passage.loses_reply:
+                    self.lost += 1
+                    self._note("reply lost")
+                    break
+                if self._delay_s:
+                    await asyncio.sleep(self._delay_s)
+                passage.client.write(data)
+                await passage.client.drain()
+        except OSError:
+            pass
+        finally:
+            passage.cut()
+
+    def _do(self, what: Coroutine[Any, Any, T]) -> T:
+        """Runs something in the proxy's thread; its result."""
+        return asyncio.run_coroutine_threadsafe(what, self._loop).result(10)
+
+    def close(self) -> None:
+        """Breaks all connections and listens no more."""
+
+        async def end() -> None:
+            self._listener.close()
+            for passage in list(self._passages):
+                passage.cut()
+            tasks = list(self._tasks)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+        self._do(end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

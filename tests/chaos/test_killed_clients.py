@@ -1,0 +1,111 @@
+"""A client that is killed at any of its requests leaves the store as it was, or as it was to become."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fdstore.client import Process, Store
+from fdstore.errors import NotFound
+from fdstore.store.server import PrivateServer
+from tests.chaos.conftest import Execute, Faults
+from tests.chaos.victim import LONG, WORK
+from tests.chaos.waiting import wait_until
+
+MOMENTS = ("before", "torn", "after")
+SHORT = "one\ntwo\nthree\n"
+
+
+@pytest.fixture
+def order(server: PrivateServer) -> Iterator[Callable[[str, int, str], str]]:
+    """`order(work, number, moment)`: what became of a client that was to die there."""
+    script = Path(__file__).with_name("victim.py")
+    with subprocess.Popen(
+        [sys.executable, str(script), server.url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+
+        def send(work: str, number: int, moment: str) -> str:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(f"{work} {number} {moment}\n")
+            process.stdin.flush()
+            return process.stdout.readline().strip()
+
+        yield send
+
+
+def scene(store: Store, execute: Execute) -> Process:
+    """The process `t` with a short and a long text, and another one that holds the short one too."""
+    execute("FLUSHALL")
+    proc = store.process("t")
+    proc.create(SHORT)
+    proc.create(LONG[:1_500_000])
+    proc.child(share=["fd:1"])
+    return proc
+
+
+def state(store: Store, execute: Execute) -> dict[str, Any]:
+    """All that somebody can see."""
+    found: dict[str, Any] = {}
+    for tree in store.trees():
+        for member in tree.members:
+            process = store.process(member.id)
+            texts = [(d.fd, d.source, process.read(d.fd, read_all=True).text) for d in process.list()]
+            found[member.id] = (member.state, member.next_fd, member.next_child, texts)
+    try:
+        tree = store.tree("t")
+    except NotFound:
+        return found
+    return found | {"counted": (tree.processes, tree.live, tree.fds, tree.bytes)}
+
+
+@pytest.mark.parametrize("work", WORK)
+def test_a_client_killed_at_any_request_leaves_before_or_after(
+    work: str,
+    order: Callable[[str, int, str], str],
+    store: Store,
+    execute: Execute,
+    faults: Faults,
+    assert_counted: Callable[..., None],
+) -> None:
+    scene(store, execute)
+    before = state(store, execute)
+    assert order(work, 1000, "before") == "lived"
+    after = state(store, execute)
+    assert before != after
+    outcomes = {"before": 0, "after": 0}
+
+    for moment in MOMENTS:
+        number = 0
+        answer = "died"
+        while answer == "died":
+            number += 1
+            scene(store, execute)
+            ours = clients(execute)
+            answer = order(work, number, moment)
+            if answer == "died":
+                faults.note(f"client killed {moment} a request")
+                # then Redis has read all that the dead client had sent
+                wait_until(partial(alone, execute, ours), 10, "the end of its connections")
+            found = state(store, execute)
+            assert found in (before, after), f"{work}, request {number}, {moment}"
+            outcomes["before" if found == before else "after"] += answer == "died"
+            assert_counted(execute)
+        assert answer == "lived", answer
+
+    print(f"{work}: {outcomes}")
+    assert all(outcomes.values()), "both ends must have been seen"
+
+
+def clients(execute: Execute) -> int:
+    return len(execute("CLIENT", "LIST").splitlines())
+
+
+def alone(execute: Execute, ours: int) -> bool:
+    return clients(execute) == ours

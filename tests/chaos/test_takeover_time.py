@@ -1,0 +1,88 @@
+"""How long a dead worker goes unnoticed, with the times that users have: 15 seconds at most."""
+
+from __future__ import annotations
+
+import random
+import statistics
+import threading
+import time
+from pathlib import Path
+
+from fdstore.agent.launch import launch_root
+from fdstore.agent.program import load
+from fdstore.client import Store
+from fdstore.store import processes
+from fdstore.testing import Reply, Request, ScriptedModel, say, slow
+from fdstore.toolset import waker
+from tests.chaos.conftest import Faults
+from tests.chaos.crew import Crew
+from tests.chaos.waiting import wait_until
+
+VICTIMS = 4
+LONGEST_S = 15.0
+PROGRAM = """
+[model]
+name = "scripted"
+[prompt]
+system = "You are WAITING."
+"""
+
+
+def first_time_slow() -> tuple[list[str], object]:
+    """Who asked, and a script that lets everybody's first request wait for ever."""
+    asked: list[str] = []
+
+    def reply(request: Request) -> Reply:
+        who = str(request.messages[0]["content"])
+        asked.append(who)
+        return say("done") if asked.count(who) > 1 else slow(say("never"), 3600)
+
+    return asked, reply
+
+
+def test_a_dead_worker_is_replaced_within_15_seconds(
+    store: Store, crew: Crew, tmp_path: Path, faults: Faults
+) -> None:
+    chance = random.Random(1)
+    (tmp_path / "waiting.toml").write_text(PROGRAM)
+    asked, script = first_time_slow()
+    wake = waker(store.url, store.prefix)
+    with ScriptedModel(script) as model:
+        crew.environment |= model.environ
+        victims = [crew.hire(1, quick=False) for _ in range(VICTIMS)]
+        for victim in victims:
+            victim.wait_until_ready()
+        roots = []
+        for number in range(VICTIMS):
+            roots.append(launch_root(store, load(tmp_path / "waiting.toml"), f"agent {number}").id)
+            wake(roots[-1])
+        wait_until(lambda: len(asked) == VICTIMS, what="the first requests")
+        crew.hire(VICTIMS, quick=False).wait_until_ready()
+        killed_at = {}
+        for victim in victims:
+            threading.Event().wait(chance.uniform(0, 1.5))
+            [its] = [each for each in roots if _worker(store, each).endswith(f":{victim.pid}")]
+            victim.kill()
+            killed_at[its] = time.monotonic()
+            faults.note("worker killed")
+        took_s: dict[str, float] = {}
+
+        def all_taken_over() -> bool:
+            for root in roots:
+                if root not in took_s and store.run(processes.record(store.prefix, root)).attempt > 1:
+                    took_s[root] = time.monotonic() - killed_at[root]
+            return len(took_s) == VICTIMS
+
+        wait_until(all_taken_over, 2 * LONGEST_S, "the takeover of all")
+        wait_until(lambda: all(store.tree(root).live == 0 for root in roots))
+
+    times = sorted(took_s.values())
+    print(f"from kill to takeover: median {statistics.median(times):.1f} s, worst {times[-1]:.1f} s")
+    assert times[-1] <= LONGEST_S
+    for root in roots:
+        record = store.run(processes.record(store.prefix, root))
+        assert (record.state, record.attempt, record.losses) == ("exited", 2, 1)
+
+
+def _worker(store: Store, root: str) -> str:
+    return store.run(processes.record(store.prefix, root)).worker or ""

@@ -1,0 +1,87 @@
+"""A client that dies at a chosen moment: `victim.py URL`, then one order a line on standard input.
+
+    create 3 before       die before sending the 3rd request
+    create 3 torn         die with half of it sent
+    create 3 after        die when it was sent, before its reply is read
+
+For each order a copy of this process does the work on the process `t`; the answer is `died`, or `lived`
+when the work has fewer requests than that.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from fdstore.client import Process, Store
+from fdstore.store.connection import Runner
+
+LONG = "".join(f"line {number}\n" for number in range(400_000))
+"""More than a few requests carry."""
+
+WORK: dict[str, Callable[[Process], object]] = {
+    "create": lambda proc: proc.create("short"),
+    "create-long": lambda proc: proc.create(LONG),
+    "ingest": lambda proc: proc.ingest(io.BytesIO(LONG.encode()), "a file"),
+    "extract": lambda proc: proc.extract("fd:1#L2-3"),
+    "extract-long": lambda proc: proc.extract("fd:2"),
+    "child": lambda proc: proc.child(share=["fd:1"]),
+    "fork": lambda proc: proc.fork(),
+    "close": lambda proc: proc.close("fd:1"),
+    "end": lambda proc: proc.end(),
+    "root": lambda proc: proc.store.process("another"),
+}
+
+
+class DyingRunner(Runner):
+    """A runner that ends this process at its n-th request."""
+
+    def __init__(self, url: str, number: int, moment: str) -> None:
+        super().__init__(url)
+        self._left = number
+        self._moment = moment
+        self._pool.connection_class = self._dying(self._pool.connection_class)
+
+    def _dying(self, connection_class: Callable[..., Any]) -> Callable[..., Any]:
+        def connect(**options: Any) -> Any:
+            return self._armed(connection_class(**options))
+
+        return connect
+
+    def _armed(self, connection: Any) -> Any:
+        send = connection.send_packed_command
+
+        def send_or_die(command: Any, check_health: bool = True) -> None:
+            self._left -= 1
+            if self._left == 0:
+                whole = b"".join([command] if isinstance(command, bytes) else command)
+                sent = {"before": b"", "torn": whole[: len(whole) // 2], "after": whole}[self._moment]
+                send([sent], check_health)
+                os.kill(os.getpid(), signal.SIGKILL)
+            send(command, check_health)
+
+        connection.send_packed_command = send_or_die
+        return connection
+
+
+def main(url: str) -> None:
+    for order in sys.stdin:
+        work, number, moment = order.split()
+        copy = os.fork()
+        if copy == 0:
+            with Store(Runner(url), "fdstore", url) as store:
+                proc = store.process("t")
+            with Store(DyingRunner(url, int(number), moment), "fdstore", url) as dying:
+                WORK[work](Process(dying, proc.space))
+            os._exit(0)
+        _, status = os.waitpid(copy, 0)
+        died = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+        print("died" if died else "lived" if status == 0 else f"failed with {status}", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,17 @@
+"""Waiting for what happens elsewhere: bounded, and without knowing how long it takes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+LOOK_EVERY_S = 0.02
+
+
+def wait_until(happened: Callable[[], object], seconds: float = 30.0, what: str = "it") -> None:
+    """Returns when `happened()` is true; fails when it still is not after `seconds`."""
+    until = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < until, f"{what} did not happen within {seconds:g} s"
+        threading.Event().wait(LOOK_EVERY_S)

@@ -1,0 +1,140 @@
+"""Agents in the test's own process: a scripted model, the test's Redis, and tools that note their calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from fdstore.agent.conversation import Result, decoded
+from fdstore.agent.launch import launch_root
+from fdstore.agent.model import Model
+from fdstore.agent.program import Bundle, LinkedProgram, Program
+from fdstore.agent.runner import Ending, run_process
+from fdstore.client import Process, Store
+from fdstore.records import ProcessRecord
+from fdstore.store import journal, leases, processes
+from fdstore.store.keys import process_keys
+from fdstore.store.operation import Operation
+from fdstore.testing import Script, ScriptedModel
+from fdstore.tools.config import FDConfig
+
+SYSTEM = "You are SOLO."
+SMALL = FDConfig(max_direct_output_chars=100, default_page_size=50, max_input_chars=100)
+
+READER = Program(
+    name="reader", model="any", system="You are READER.", tools=("read_fd",), file_descriptor=SMALL
+)
+
+ran: list[str] = []
+"""The calls of the tools below, in the order in which they ran."""
+
+
+def echo(words: str) -> str:
+    """Says it again."""
+    ran.append(words)
+    return f"you said {words}"
+
+
+def lines(count: int) -> str:
+    """That many lines."""
+    ran.append(f"lines {count}")
+    return "".join(f"line {number}\n" for number in range(1, count + 1))
+
+
+def blocks(count: int) -> list[dict[str, str]]:
+    """Text blocks, as tools of MCP servers return them."""
+    return [{"type": "text", "text": f"block {number}"} for number in range(count)]
+
+
+def figures() -> dict[str, Any]:
+    """Something that is no text."""
+    return {"total": 3, "parts": [1, 2]}
+
+
+def breaks(words: str) -> str:
+    """Always fails."""
+    ran.append(words)
+    raise RuntimeError(words)
+
+
+async def later() -> str:
+    """A coroutine."""
+    return "from a coroutine"
+
+
+def tool(name: str) -> str:
+    return f"{__name__}:{name}"
+
+
+class Agents:
+    """Launches and runs agents of a scripted model in this process."""
+
+    def __init__(self, store: Store, model: ScriptedModel, client: Model, folder: Path) -> None:
+        self.store = store
+        self.model = model
+        self.folder = folder
+        self.woken: list[str] = []
+        self._client = client
+
+    def launch(self, query: Any = "Go.", **fields: Any) -> Process:
+        fields.setdefault("system", SYSTEM)
+        others = {program.name: program for program in fields.pop("others", ())}
+        linked = {name: LinkedProgram(key=name) for name in others}
+        root = Program(name="solo", model="any", linked=linked, **fields)
+        return launch_root(self.store, Bundle(root="solo", programs={"solo": root, **others}), query, "solo")
+
+    def attempt(self, process: str, store: Store | None = None, **more: Any) -> Ending:
+        return run_process(
+            store or self.store,
+            process,
+            worker="here",
+            model=lambda: self._client,
+            wake=self.woken.append,
+            files_root=str(self.folder),
+            export_root=str(self.folder),
+            **more,
+        )
+
+    def run_all(self, root: str) -> None:
+        """Runs whatever is ready in the tree until nothing is, as workers would."""
+        while ready := [m.id for m in self.store.tree(root).members if m.state == "ready"]:
+            for process in ready:
+                self.attempt(process)
+
+    def lose(self, process: str) -> None:
+        """What becomes of a process whose worker died: the lease runs out, the sweep finds it."""
+        keys = process_keys("fdstore", process)
+        self.store.run(_expire(keys.record))
+        self.store.run(leases.look_after(keys))
+
+    def record(self, process: str = "solo") -> ProcessRecord:
+        return self.store.run(processes.record("fdstore", process))
+
+    def answer(self, process: str = "solo") -> str:
+        return self.store.run(processes.answer_of("fdstore", process)).text
+
+    def journal(self, process: str = "solo") -> list[bytes]:
+        return self.store.run(journal.read("fdstore", process))
+
+    def results(self, process: str = "solo") -> list[Result]:
+        """The tool results, in the order of the last request that showed them."""
+        return [e for e in map(decoded, self.journal(process)) if isinstance(e, Result)]
+
+
+def _expire(record: str) -> Operation[None]:
+    yield [("HEXISTS", record, "lease_until")]
+    yield [("HSET", record, "lease_until", "0")]
+
+
+@contextmanager
+def running(store: Store, script: Script, folder: Path) -> Iterator[Agents]:
+    """Agents of this script; `ran` begins anew."""
+    ran.clear()
+    with ScriptedModel(script) as model:
+        client = Model(api_key=model.api_key, base_url=model.base_url)
+        try:
+            yield Agents(store, model, client, folder)
+        finally:
+            client.close()

@@ -1,0 +1,297 @@
+"""Attempts at a process: claimed, kept, lost, given back, crashed, and what the next one makes of it."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fdstore.agent.runner import Ending, Lease
+from fdstore.client import Store
+from fdstore.errors import FDStoreError
+from fdstore.records import ENDED
+from fdstore.store import leases
+from fdstore.store.connection import Runner
+from fdstore.store.keys import process_keys
+from fdstore.store.operation import Operation
+from fdstore.store.views import Namespace
+from fdstore.testing import Request, Turn, call, fail, say, turn
+from tests.conftest import wait_until
+from tests.on_redis.agents import READER, SMALL, Agents, ran, running, tool
+
+Execute = Callable[..., Any]
+
+
+def test_a_process_is_claimed_once(store: Store, tmp_path: Path) -> None:
+    with running(store, [say("Done.")], tmp_path) as agents:
+        agents.launch()
+        keys = process_keys("fdstore", "solo")
+
+        first = store.run(leases.claim(keys, "a"))
+        second = store.run(leases.claim(keys, "b"))
+
+        assert first is not None
+        assert (first.attempt, second) == (1, None)
+
+
+def test_a_claim_whose_reply_was_lost_can_be_repeated(store: Store, tmp_path: Path) -> None:
+    def twice(operation: Operation[Any]) -> Operation[Any]:
+        request = next(operation)
+        yield request
+        reply = yield request
+        try:
+            operation.send(reply)
+        except StopIteration as done:
+            return done.value
+        raise AssertionError("a claim is one round trip")
+
+    with running(store, [], tmp_path) as agents:
+        agents.launch()
+
+        claimed = store.run(twice(leases.claim(process_keys("fdstore", "solo"), "a")))
+
+        assert claimed.attempt == 1
+        assert agents.record().attempt == 1
+
+
+def test_a_lease_is_kept_until_it_is_taken_away(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "RENEW_EVERY_S", 0.01)
+    with running(store, [], tmp_path) as agents:
+        root = agents.launch()
+        keys = process_keys("fdstore", "solo")
+        claimed = store.run(leases.claim(keys, "a"))
+        assert claimed is not None
+        first = agents.record().lease_until
+        assert first is not None
+
+        space = Namespace(keys, root.space.limits, claimed.attempt)
+        with Lease(store, space, threading.Event(), agents.woken.append) as lease:
+            wait_until(lambda: (agents.record().lease_until or 0) > first)
+            assert not lease.lost.is_set()
+            agents.lose("solo")
+            assert lease.lost.wait(10)
+
+
+def test_a_worker_that_stops_gives_its_agent_back(store: Store, tmp_path: Path) -> None:
+    stopping = threading.Event()
+
+    def script(request: Request) -> Turn:
+        stopping.set()
+        return call("echo", words="a", id="toolu_a") if request.turn_number == 0 else say("Done.")
+
+    with running(store, script, tmp_path) as agents:
+        agents.launch(python=(tool("echo"),))
+
+        assert agents.attempt("solo", stopping=stopping) == "given back"
+        record = agents.record()
+        assert (record.state, record.losses, record.worker) == ("ready", 0, None)
+        assert agents.woken == ["solo"]
+        assert agents.attempt("solo") == "ended"
+        assert agents.answer() == "Done."
+
+
+def test_a_worker_that_stops_does_not_sit_out_a_pause(store: Store, tmp_path: Path) -> None:
+    stopping = threading.Event()
+
+    def script(request: Request) -> Any:
+        stopping.set()
+        return fail(429, retry_after=250)
+
+    with running(store, script, tmp_path) as agents:
+        agents.launch()
+
+        assert agents.attempt("solo", stopping=stopping) == "given back"
+
+
+def test_an_attempt_that_was_replaced_writes_nothing(store: Store, tmp_path: Path, execute: Execute) -> None:
+    asked = itertools.count()
+    let_go = threading.Event()
+
+    def script(request: Request) -> Turn:
+        if request.turn_number == 0:
+            return call("echo", words="first", id="toolu_first")
+        if next(asked) > 0:
+            return say('<ref id="new">Alive.</ref>')
+        let_go.wait(30)
+        return turn(say('<ref id="old">From the grave.</ref>'), call("echo", words="too late"))
+
+    def everything() -> dict[bytes, bytes]:
+        return {key: execute("DUMP", key) for key in execute("KEYS", "*")}
+
+    with running(store, script, tmp_path) as agents:
+        agents.launch(tools=("read_fd",), python=(tool("echo"),))
+        ended: list[Ending] = []
+        old = threading.Thread(target=lambda: ended.append(agents.attempt("solo")))
+        old.start()
+        agents.model.wait_for(2)
+        agents.lose("solo")
+        assert agents.attempt("solo") == "ended"
+        before = everything()
+
+        let_go.set()
+        old.join(30)
+
+        assert ended == ["lost"]
+        assert everything() == before
+        assert (ran, agents.record().attempt, agents.record().losses) == (["first"], 2, 1)
+        assert agents.answer() == '<ref id="new">Alive.</ref>'
+
+
+def test_the_third_loss_is_the_last(store: Store, tmp_path: Path) -> None:
+    with running(store, [], tmp_path) as agents:
+        agents.launch()
+        decisions = []
+        for _ in range(3):
+            store.run(leases.claim(process_keys("fdstore", "solo"), "a"))
+            agents.lose("solo")
+            decisions.append(agents.record().state)
+
+        assert decisions == ["ready", "ready", "running"]
+        assert agents.record().losses == 3
+
+
+# crashes
+
+
+class Died(BaseException):
+    """The worker's process is gone; nothing in it may catch this."""
+
+
+class MortalStore(Store):
+    """A store whose client dies before its n-th request, a call of a user's function among them.
+
+    That is every state that a crash can leave: what a request changed and what was not asked yet. The
+    thread that keeps the lease is not counted.
+    """
+
+    def __init__(self, url: str, requests: int) -> None:
+        super().__init__(Runner(url), "fdstore", url)
+        self.left = requests
+        self._thread = threading.get_ident()
+
+    def run(self, operation: Operation[Any]) -> Any:
+        if threading.get_ident() != self._thread:
+            return super().run(operation)
+        return super().run(self._counted(operation))
+
+    def _counted(self, operation: Operation[Any]) -> Operation[Any]:
+        try:
+            request = next(operation)
+            while True:
+                if self.left == 0:
+                    raise Died
+                self.left -= 1
+                try:
+                    reply = yield request
+                except FDStoreError as error:
+                    request = operation.throw(error)
+                else:
+                    request = operation.send(reply)
+        except StopIteration as done:
+            return done.value
+        finally:
+            operation.close()
+
+
+SPAWN = call(
+    "spawn",
+    {
+        "program_name": "reader",
+        "query": "Read it.",
+        "additional_preload_fds": ["fd:3#L3-5", "ref:plan"],
+        "additional_preload_files": ["notes.txt"],
+    },
+    id="toolu_spawn",
+)
+
+
+def whole_life(request: Request) -> Turn:
+    """A script with a bit of everything, the same whenever it is asked the same."""
+    if "READER" in request.system:
+        if request.turn_number == 0:
+            return call("read_fd", fd="ref:plan", id="toolu_read")
+        return say("It says much. " * 20)
+    match request.turn_number:
+        case 0:
+            return turn(call("lines", count=40, id="toolu_lines"), call("echo", words="b", id="toolu_echo"))
+        case 1:
+            plan = say('<ref id="plan">Read, then write.</ref><ref id="gone">x</ref>')
+            return turn(plan, SPAWN, call("close_fd", fd="ref:gone", id="toolu_close"))
+        case 2:
+            write = call("fd_to_file", fd="ref:plan", file_path="plan.txt", id="toolu_file")
+            part = call("read_fd", fd="fd:3#L7", extract_to_new_fd=True, id="toolu_part")
+            return turn(write, part, call("breaks", words="no disk", id="toolu_breaks"))
+    return say("All is done.")
+
+
+CALL_OF = {"lines 40": "toolu_lines", "b": "toolu_echo", "no disk": "toolu_breaks"}
+
+
+def launch_whole_life(agents: Agents) -> None:
+    (agents.folder / "notes.txt").write_text("one\ntwo\n")
+    agents.launch(
+        "word " * 40,
+        tools=("read_fd", "fd_to_file", "close_fd", "spawn"),
+        python=(tool("lines"), tool("echo"), tool("breaks")),
+        file_descriptor=SMALL,
+        preload=(str(agents.folder / "notes.txt"),),
+        others=[READER],
+    )
+
+
+def lived(agents: Agents) -> dict[str, Any]:
+    """All that is left of an agent's life, apart from times and counts of attempts."""
+    tree = agents.store.tree("solo")
+    return {
+        "states": [(m.id, m.state, m.exit_code, m.reason) for m in tree.members],
+        "answer": agents.answer(),
+        "journals": [agents.journal(member.id) for member in tree.members],
+        "held": [(d.fd, d.chars, d.source, d.producer) for d in agents.store.process("solo").list()],
+        "counts": (tree.fds, tree.bytes, tree.live),
+        "file": (agents.folder / "plan.txt").read_text(),
+    }
+
+
+def live_until(agents: Agents, mortal: MortalStore) -> bool:
+    """Runs the tree on a store that dies; whether it did."""
+    try:
+        while ready := [m.id for m in agents.store.tree("solo").members if m.state == "ready"]:
+            agents.attempt(ready[0], mortal)
+    except Died:
+        return True
+    return False
+
+
+def test_an_agent_that_crashes_anywhere_lives_the_same_life(
+    store: Store, tmp_path: Path, execute: Execute, redis_url: str
+) -> None:
+    with running(store, whole_life, tmp_path) as agents:
+        launch_whole_life(agents)
+        agents.run_all("solo")
+        expected = lived(agents)
+        assert expected["states"] == [("solo", "exited", 0, None), ("solo.1", "exited", 0, None)]
+
+        for requests in itertools.count():
+            execute("FLUSHALL")
+            ran.clear()
+            launch_whole_life(agents)
+            with MortalStore(redis_url, requests) as mortal:
+                died = live_until(agents, mortal)
+            finished = {result.call for result in agents.results()}
+            before = len(ran)
+            for member in store.tree("solo").members:
+                if member.state not in ENDED:
+                    agents.lose(member.id)
+            agents.run_all("solo")
+
+            assert lived(agents) == expected, f"after a crash before request {requests}"
+            assert finished.isdisjoint(CALL_OF[words] for words in ran[before:])
+            if not died:
+                break
+        assert requests > 60

@@ -1,0 +1,48 @@
+"""Sharing is by reference: what a child or a fork holds costs no second copy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fdstore.client import Process
+
+
+def memory(execute: Any) -> int:
+    """Bytes of memory that all keys of the tree take, answers that expire by themselves left out."""
+    return sum(
+        execute("MEMORY", "USAGE", key, "SAMPLES", 0)
+        for key in execute("KEYS", "fdstore:{triage}*")
+        if execute("PTTL", key) == -1
+    )
+
+
+def test_a_child_that_shares_ten_megabytes_costs_less_than_ten_kilobytes(proc: Process, execute: Any) -> None:
+    proc.create("a line of ten megabytes\n" * 420_000)
+    before = memory(execute)
+
+    child = proc.child(share=["fd:1"])
+
+    assert before > 10_000_000
+    assert memory(execute) - before < 10_000
+    assert child.read("fd:1", start=2000).text
+
+
+def test_a_fork_of_a_table_costs_its_descriptors_and_no_text(proc: Process, execute: Any) -> None:
+    for _ in range(20):
+        proc.create("x" * 500_000)
+    before = memory(execute)
+
+    proc.fork()
+
+    assert memory(execute) - before < 10_000
+
+
+def test_nothing_is_left_when_the_last_holder_lets_go(proc: Process, execute: Any) -> None:
+    empty = memory(execute)
+    proc.create("x" * 5_000_000)
+    child = proc.child(share=["fd:1"])
+
+    proc.close("fd:1")
+    child.end()
+
+    assert memory(execute) - empty < 10_000  # the child's record, and the news of its end

@@ -1,0 +1,105 @@
+"""Reading one page costs one command and that page's bytes, whatever the size of the content."""
+
+from __future__ import annotations
+
+import io
+import time
+from typing import Any
+
+import pytest
+
+from fdstore.client import Process, Store
+from fdstore.records import TreeLimits
+
+LINE = b"a line of a build log that is about as long as such lines are, and then some\n"
+
+
+class Log(io.RawIOBase):
+    """A binary file of `size` bytes of log, made while it is read."""
+
+    def __init__(self, size: int) -> None:
+        self._block = LINE * 12_000  # whole lines, and less than what is asked for at once
+        self._left = size
+
+    def read(self, size: int = -1) -> bytes:
+        block = self._block[: min(size, self._left, len(self._block))]
+        self._left -= len(block)
+        return block
+
+
+def stats(execute: Any) -> tuple[dict[str, int], int]:
+    """Calls of each command so far, and bytes that Redis sent."""
+    commands = {
+        line.partition(":")[0].removeprefix("cmdstat_"): int(line.partition("calls=")[2].partition(",")[0])
+        for line in execute("INFO", "commandstats").decode().splitlines()
+        if line.startswith("cmdstat_")
+    }
+    sent = execute("INFO", "stats").decode().partition("total_net_output_bytes:")[2].split()[0]
+    return commands, int(sent)
+
+
+def cost_of_a_page(proc: Process, execute: Any, page: int) -> tuple[dict[str, int], int, int]:
+    """Commands and bytes that reading a page took, and the bytes of its text."""
+    before, sent_before = stats(execute)
+    found = proc.read("fd:1", start=page)
+    after, sent_after = stats(execute)
+    # the second INFO commandstats is counted in `after`, and its reply was sent by then
+    own = len(execute("INFO", "commandstats")) + len(execute("INFO", "stats")) + 40
+    calls = {name: after[name] - before.get(name, 0) for name in after if name != "info"}
+    return (
+        {name: n for name, n in calls.items() if n},
+        sent_after - sent_before - own,
+        len(found.text.encode()),
+    )
+
+
+@pytest.mark.timeout(100)
+@pytest.mark.parametrize("size", [1_000_000, 1_000_000_000], ids=["1 MB", "1 GB"])
+def test_a_page_is_one_command_and_its_bytes(
+    store: Store, execute: Any, size: int, record_property: Any
+) -> None:
+    proc = store.process("big", limits=TreeLimits(tree_bytes=2 * size))
+    started = time.monotonic()
+    made = proc.ingest(Log(size), source="a build")
+    ingest_s = time.monotonic() - started
+    middle = made.pages // 2
+    proc.read("fd:1", start=middle)
+
+    calls, sent, page = cost_of_a_page(proc, execute, middle + 1 if (middle % 256) else middle)
+
+    record_property("ingest_s", round(ingest_s, 2))
+    record_property("bytes_sent", sent)
+    print(f"{made.chars} characters: ingest {ingest_s:.2f} s; one page: {calls}, {sent} bytes for {page}")
+    assert made.bytes == size
+    assert calls == {"hget": 1}
+    assert page > 3000
+    assert sent == pytest.approx(page, abs=100)
+    proc.close("fd:1")
+
+
+def test_the_first_page_a_client_reads_is_one_round_trip_too(store: Store, execute: Any) -> None:
+    store.process("big").ingest(Log(5_000_000), source="a build")
+    afresh = store.process("big")
+    before, sent_before = stats(execute)
+
+    found = afresh.read("fd:1", start=700)
+
+    after, sent_after = stats(execute)
+    assert after["evalsha"] - before.get("evalsha", 0) == 1
+    assert "hmget" not in after or after["hmget"] == before.get("hmget", 0)
+    # the page, the metadata, one field of the index, and the replies to INFO
+    assert sent_after - sent_before < len(found.text.encode()) + 12_000
+
+
+def test_a_line_deep_inside_costs_its_page(store: Store, execute: Any) -> None:
+    proc = store.process("big")
+    made = proc.ingest(Log(20_000_000), source="a build")
+    proc.read("fd:1", mode="line", start=made.lines // 2)
+    before, sent_before = stats(execute)
+
+    found = proc.read("fd:1", mode="line", start=made.lines // 2 + 1)
+
+    after, sent_after = stats(execute)
+    assert found.text.encode() == LINE
+    assert sum(after.values()) - sum(before.values()) - 2 <= 1
+    assert sent_after - sent_before < 4000 + 6000

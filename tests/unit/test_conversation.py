@@ -1,0 +1,209 @@
+"""The conversation: what its records mean for the next step, and what the Messages API is sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fdstore.agent.conversation import Assistant, Conversation, Entry, Result, Start, decoded, encoded
+from fdstore.testing.rules import check_creation
+from fdstore.tools.brief import Brief, ForkBrief
+
+BRIEF = Brief(query="Count the errors.")
+START = Start(system="You count.", content="Count the errors.")
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+def tool_use(call: str, name: str = "read_fd") -> dict[str, Any]:
+    return {"type": "tool_use", "id": call, "name": name, "input": {"fd": "fd:1"}}
+
+
+def asked(*calls: str) -> Assistant:
+    return Assistant(content=[tool_use(call) for call in calls], stop_reason="tool_use")
+
+
+def said(words: str, stop_reason: str = "end_turn") -> Assistant:
+    return Assistant(content=[text(words)], stop_reason=stop_reason)
+
+
+def result(call: str, is_error: bool = False) -> Result:
+    return Result(call=call, content=f"result of {call}", is_error=is_error)
+
+
+# the journal
+
+some_json = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(st.characters(codec="utf-8")),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+utf8 = st.text(st.characters(codec="utf-8"))
+entries = st.one_of(
+    st.builds(Brief, query=utf8, preload=st.lists(utf8), answer_limit=st.none() | st.integers(1, 9)),
+    st.builds(
+        ForkBrief, of=utf8, records=st.just(3), call=utf8, prompt=utf8, copy=st.just(1), copies=st.just(2)
+    ),
+    st.builds(Start, system=utf8, content=utf8),
+    st.builds(
+        Assistant,
+        content=st.lists(st.dictionaries(utf8, some_json)),
+        stop_reason=st.none() | utf8,
+        input_tokens=st.integers(0, 2**40),
+        output_tokens=st.integers(0, 2**40),
+    ),
+    st.builds(Result, call=utf8, content=utf8, is_error=st.booleans()),
+)
+
+
+@given(entries)
+def test_a_record_is_read_as_it_was_written(entry: Entry) -> None:
+    assert decoded(encoded(entry).encode()) == entry
+
+
+@given(entries)
+def test_a_record_is_one_line(entry: Entry) -> None:
+    assert "\n" not in encoded(entry)
+
+
+def test_every_kind_of_record_names_itself() -> None:
+    kinds = [msgspec.json.decode(encoded(entry))["kind"] for entry in (BRIEF, START, said("x"), result("a"))]
+
+    assert kinds == ["brief", "start", "assistant", "result"]
+
+
+# what is to be done next
+
+
+def test_a_conversation_that_was_not_begun_has_no_start() -> None:
+    conversation = Conversation([BRIEF])
+
+    assert conversation.start is None
+    assert conversation.messages() == []
+
+
+def test_open_calls_are_those_of_the_last_answer_without_a_result_in_order() -> None:
+    conversation = Conversation([BRIEF, START, asked("a", "b", "c"), result("b")])
+
+    assert [call["id"] for call in conversation.open_calls()] == ["a", "c"]
+
+
+def test_calls_of_an_answer_that_was_cut_off_are_not_run() -> None:
+    cut_off = Assistant(content=[tool_use("a")], stop_reason="max_tokens")
+
+    assert Conversation([BRIEF, START, cut_off]).open_calls() == []
+
+
+@pytest.mark.parametrize(
+    ("stop_reason", "last"),
+    [
+        ("end_turn", True),
+        ("stop_sequence", True),
+        ("max_tokens", True),
+        ("refusal", True),
+        ("model_context_window_exceeded", True),
+        ("one_nobody_knows_yet", True),
+        (None, True),
+        ("pause_turn", False),
+    ],
+)
+def test_what_does_not_say_how_to_go_on_is_the_end(stop_reason: str | None, last: bool) -> None:
+    assert Assistant(content=[text("x")], stop_reason=stop_reason).is_last is last
+
+
+def test_an_answer_that_stops_for_tools_without_naming_one_is_the_end() -> None:
+    assert not asked("a").is_last
+    assert said("Let me look.", "tool_use").is_last
+
+
+def test_tokens_of_all_answers_count_in_and_out() -> None:
+    answers = [
+        Assistant(content=[], stop_reason="tool_use", input_tokens=number, output_tokens=1)
+        for number in (10, 20)
+    ]
+
+    assert Conversation([BRIEF, START, *answers]).tokens == 32
+
+
+# what the API is sent
+
+
+def test_results_follow_their_calls_in_the_order_of_the_calls() -> None:
+    conversation = Conversation(
+        [BRIEF, START, asked("a", "b"), result("b", is_error=True), result("a"), asked("c"), result("c")]
+    )
+
+    first, calls, results, call, last = conversation.messages()
+
+    assert first == {"role": "user", "content": "Count the errors."}
+    assert calls == {"role": "assistant", "content": [tool_use("a"), tool_use("b")]}
+    assert results["content"] == [
+        {"type": "tool_result", "tool_use_id": "a", "content": "result of a"},
+        {"type": "tool_result", "tool_use_id": "b", "content": "result of b", "is_error": True},
+    ]
+    assert (call["role"], last["content"][0]["tool_use_id"]) == ("assistant", "c")
+
+
+def test_a_paused_turn_is_sent_back_as_it_is_and_the_next_one_continues_it() -> None:
+    search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}}
+    paused = Assistant(content=[text("Searching."), search], stop_reason="pause_turn")
+
+    begun = Conversation([BRIEF, START, paused])
+    assert begun.messages()[-1] == {"role": "assistant", "content": [text("Searching."), search]}
+
+    begun.add(said("Found."))
+    assert [message["role"] for message in begun.messages()] == ["user", "assistant"]
+    assert begun.messages()[-1]["content"] == [text("Searching."), search, text("Found.")]
+
+
+def test_blank_texts_are_left_out_because_the_api_refuses_them() -> None:
+    answer = Assistant(content=[text(""), text(" \n"), tool_use("a")], stop_reason="tool_use")
+
+    messages = Conversation([BRIEF, START, answer, result("a")]).messages()
+
+    assert messages[1]["content"] == [tool_use("a")]
+
+
+def test_an_empty_answer_is_no_message() -> None:
+    empty = Assistant(content=[], stop_reason="pause_turn")
+
+    assert Conversation([BRIEF, START, empty]).messages() == [{"role": "user", "content": START.content}]
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> list[Entry]:
+    """Any conversation up to the moment before the model is asked again."""
+    found: list[Entry] = [BRIEF, START]
+    numbers = iter(range(1000))
+    for _ in range(draw(st.integers(0, 5))):
+        words = [text(draw(st.sampled_from(["", " ", "So."])))] * draw(st.integers(0, 2))
+        calls = [f"toolu_{next(numbers)}" for _ in range(draw(st.integers(0, 3)))]
+        reason = "tool_use" if calls else "pause_turn"
+        found.append(Assistant(content=[*words, *map(tool_use, calls)], stop_reason=reason))
+        found += [result(call, draw(st.booleans())) for call in draw(st.permutations(calls))]
+    return found
+
+
+@given(conversations())
+def test_whatever_was_said_the_api_takes_the_messages(found: list[Entry]) -> None:
+    check_creation({"model": "any", "max_tokens": 1, "messages": Conversation(found).messages()})
+
+
+@given(conversations(), st.data())
+def test_a_conversation_built_from_its_journal_is_the_one_that_was_written(
+    found: list[Entry], data: st.DataObject
+) -> None:
+    lived = Conversation(found[: data.draw(st.integers(0, len(found)))])
+    for entry in found[len(lived.entries) :]:
+        lived.add(entry)
+
+    resumed = Conversation([decoded(encoded(entry).encode()) for entry in found])
+
+    assert resumed.messages() == lived.messages()
+    assert resumed.open_calls() == lived.open_calls()

@@ -1,0 +1,138 @@
+"""Errors have stable types, cross processes whole, and stay short whatever the argument."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+from typing import Any
+
+import pytest
+
+from fdstore import errors
+from fdstore.errors import FDStoreError, NotFound, quoted
+
+CONTRACT_TYPES = {
+    *("not_found", "invalid_page", "invalid_range", "invalid_argument", "too_large", "file_exists"),
+    *("file_not_found", "permission_error", "write_error", "stream_closed", "stream_broken", "fenced"),
+    *("timeout", "unknown_program", "spawn_limit", "quota_exceeded", "cancelled", "unknown_outcome"),
+    *("store_full", "store_readonly", "store_unavailable", "unsafe_store"),
+}
+CLASSES = [
+    member
+    for member in vars(errors).values()
+    if inspect.isclass(member) and issubclass(member, FDStoreError) and member is not FDStoreError
+]
+SAMPLES: dict[str, Any] = {
+    "str": "fd:3",
+    "int": 7,
+    "float": 2.5,
+    "tuple[str, ...]": ("fd:1", "fd:2"),
+}
+
+
+def sample(kind: type[FDStoreError], **instead: Any) -> FDStoreError:
+    """An error of this class, with an argument of the right type everywhere."""
+    arguments = [
+        instead.get(str(parameter.annotation), SAMPLES[str(parameter.annotation)])
+        for name, parameter in inspect.signature(kind.__init__).parameters.items()
+        if name != "self"
+    ]
+    return kind(*arguments)
+
+
+def test_the_types_are_those_of_the_contract() -> None:
+    assert {kind.type for kind in CLASSES} == CONTRACT_TYPES
+
+
+def test_no_two_classes_share_a_type_unless_one_is_the_other() -> None:
+    for first in CLASSES:
+        for second in CLASSES:
+            if first.type == second.type and first is not second:
+                assert issubclass(first, second) or issubclass(second, first)
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_the_arguments_are_those_of_the_constructor(kind: type[FDStoreError]) -> None:
+    error = sample(kind)
+
+    names = [name for name in inspect.signature(kind.__init__).parameters if name != "self"]
+
+    assert error.args == tuple(getattr(error, name) for name in names)
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_an_error_survives_pickling(kind: type[FDStoreError], protocol: int) -> None:
+    error = sample(kind)
+
+    again = pickle.loads(pickle.dumps(error, protocol))
+
+    assert type(again) is kind
+    assert (again.args, str(again), vars(again)) == (error.args, str(error), vars(error))
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_an_error_can_be_made_again_from_its_arguments(kind: type[FDStoreError]) -> None:
+    error = sample(kind)
+
+    assert str(kind(*error.args)) == str(error)
+    assert str(copy.copy(error)) == str(error)
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_a_message_is_one_line(kind: type[FDStoreError]) -> None:
+    message = str(sample(kind))
+
+    assert len(message.splitlines()) == 1
+    assert not message.endswith(".")
+    assert repr(sample(kind)) == f"{kind.__name__}({message!r})"
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_every_class_is_documented(kind: type[FDStoreError]) -> None:
+    assert inspect.getdoc(kind) != inspect.getdoc(FDStoreError)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.TargetExists("p" * 10**6),
+        errors.TargetMissing("p" * 10**6),
+        errors.PathRefused("p" * 10**6, "it is a directory"),
+        errors.UnknownProgram("x" * 10**6, ("grep",)),
+        NotFound("fd:9", tuple(f"fd:{n}" for n in range(1, 9))),
+        NotFound("fd:99999", tuple(f"fd:{n}" for n in range(1, 10_001))),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_message_never_dumps_what_was_given(error: FDStoreError) -> None:
+    assert len(str(error)) < 500
+
+
+def test_what_exists_is_named_up_to_a_number() -> None:
+    error = NotFound("fd:99", tuple(f"fd:{n}" for n in range(1, 51)))
+
+    assert str(error).startswith("fd:99 does not exist; there are: fd:1, fd:2, ")
+    assert str(error).endswith("fd:40 and 10 more")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("plain", "'plain'"),
+        ("naïve 漢", "'naïve 漢'"),
+        ("a\nb", "'a\\nb'"),
+        ("\x1b[31m", "'\\x1b[31m'"),
+        ("\ud800", "'\\ud800'"),
+        ("x" * 100, "'" + "x" * 80 + "'..."),
+        (10**5000, "'int'"),
+        (float("nan"), "'float'"),
+        (None, "'NoneType'"),
+        (["x" * 10**6], "'list'"),
+    ],
+    ids=range(10),
+)
+def test_values_are_quoted_short_and_printable(value: object, shown: str) -> None:
+    assert quoted(value) == shown
+    assert quoted(value).isprintable()

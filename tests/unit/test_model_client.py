@@ -1,0 +1,316 @@
+"""The model client against a scripted Messages API: what it sends, what it makes of answers, which
+failures it tries again and how it says that it gave up."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from fdstore.agent.conversation import Assistant
+from fdstore.agent.model import LONGEST_PAUSE_S, Model, ModelFailed
+from fdstore.testing import ScriptedModel, Turn, Usage, call, cut, fail, say, slow, think, turn
+
+HELLO = [{"role": "user", "content": "Hello"}]
+ADD = {"name": "add", "description": "Adds.", "input_schema": {"type": "object", "properties": {}}}
+
+
+class Asking:
+    """A model client on a scripted model, and how long it paused between its tries."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.pauses: list[float] = []
+
+    def ask(self, *, within_s: float = 60.0, **more: Any) -> Assistant:
+        request = {
+            "model": "any",
+            "system": "Be brief.",
+            "messages": HELLO,
+            "tools": [],
+            "parameters": {"max_tokens": 100},
+            "pause": self.pauses.append,
+            **more,
+        }
+        return self.model.ask(until_s=time.monotonic() + within_s, **request)
+
+
+@contextmanager
+def asking(scripted: ScriptedModel) -> Iterator[Asking]:
+    model = Model(api_key=scripted.api_key, base_url=scripted.base_url)
+    try:
+        yield Asking(model)
+    finally:
+        model.close()
+
+
+# what is sent and what comes back
+
+
+def test_a_request_is_streamed_with_the_parameters_of_the_program() -> None:
+    thinking = {"type": "enabled", "budget_tokens": 2000}
+    parameters = {"max_tokens": 3000, "thinking": thinking, "stop_sequences": ["STOP"]}
+
+    with ScriptedModel([say("Hi.")]) as scripted, asking(scripted) as client:
+        client.ask(parameters=parameters, tools=[ADD])
+
+    [request] = scripted.requests
+    assert request.raw["stream"] is True
+    assert (request.system, request.tools) == ("Be brief.", ("add",))
+    assert (request.raw["max_tokens"], request.raw["thinking"]) == (3000, thinking)
+    assert request.raw["stop_sequences"] == ["STOP"]
+
+
+def test_an_empty_system_prompt_and_no_tools_are_left_out() -> None:
+    with ScriptedModel([say("Hi.")]) as scripted, asking(scripted) as client:
+        client.ask(system="", tools=[])
+
+    assert {"system", "tools"}.isdisjoint(scripted.requests[0].raw)
+
+
+def test_an_answer_keeps_every_block_as_the_api_wants_it_back() -> None:
+    search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}}
+    said = turn(think("Hm."), say("Two at once."), call("add", a=1.5, b=[None]), search, call("add"))
+
+    with ScriptedModel([said, say("Done.")]) as scripted, asking(scripted) as client:
+        answer = client.ask(tools=[ADD])
+        results = [
+            {"type": "tool_result", "tool_use_id": block["id"], "content": "3"} for block in answer.calls
+        ]
+        back = [
+            *HELLO,
+            {"role": "assistant", "content": answer.content},
+            {"role": "user", "content": results},
+        ]
+        # the scripted model refuses a thinking block that was altered, and any other that lost its shape
+        again = client.ask(messages=back, tools=[ADD])
+
+    assert [block["type"] for block in answer.content] == [
+        "thinking",
+        "text",
+        "tool_use",
+        "server_tool_use",
+        "tool_use",
+    ]
+    assert answer.calls[0]["input"] == {"a": 1.5, "b": [None]}
+    assert (answer.stop_reason, answer.text, again.text) == ("tool_use", "Two at once.", "Done.")
+
+
+@pytest.mark.parametrize("stop_reason", ["max_tokens", "pause_turn", "refusal", "one_nobody_knows_yet"])
+def test_any_stop_reason_comes_through(stop_reason: str) -> None:
+    said = turn(say("Half a sen"), stop_reason=stop_reason)
+
+    with ScriptedModel([said]) as scripted, asking(scripted) as client:
+        assert client.ask().stop_reason == stop_reason
+
+
+def test_an_empty_answer_is_an_answer() -> None:
+    with ScriptedModel([turn()]) as scripted, asking(scripted) as client:
+        answer = client.ask()
+
+    assert (answer.content, answer.stop_reason) == ([], "end_turn")
+
+
+def test_tokens_that_went_through_the_cache_are_counted_too() -> None:
+    usage = Usage(
+        input_tokens=10, output_tokens=5, cache_creation_input_tokens=200, cache_read_input_tokens=3000
+    )
+
+    with ScriptedModel([turn(say("Hi."), usage=usage)]) as scripted, asking(scripted) as client:
+        answer = client.ask()
+
+    assert (answer.input_tokens, answer.output_tokens) == (3210, 5)
+
+
+# what is tried again
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        *(fail(status) for status in (408, 409, 429, 500, 502, 503, 504, 529)),
+        fail(400, type="overloaded_error"),
+        fail(400, should_retry=True),
+        cut(say("Never whole."), after_events=0),
+        cut(say("Never whole."), after_events=4),
+        cut(say("Never whole."), after_events=3, error=fail(529)),
+        cut(say("Never whole."), after_events=3, error=fail(500)),
+    ],
+    ids=repr,
+)
+def test_what_may_pass_is_tried_again(failure: Any) -> None:
+    with ScriptedModel([failure, failure, say("Back again.")]) as scripted, asking(scripted) as client:
+        answer = client.ask()
+
+    assert answer.text == "Back again."
+    assert len(scripted.requests) == 3
+
+
+def test_pauses_grow_and_are_spread() -> None:
+    with ScriptedModel([fail(529)] * 4 + [say("Hi.")]) as scripted, asking(scripted) as client:
+        client.ask()
+
+    for pause, expected in zip(client.pauses, [0.5, 1, 2, 4], strict=True):
+        assert 0.75 * expected <= pause <= 1.25 * expected
+
+
+def test_pauses_end_growing() -> None:
+    with ScriptedModel([fail(529)] * 10 + [say("Hi.")]) as scripted, asking(scripted) as client:
+        client.ask(within_s=3600)
+
+    assert max(client.pauses) <= 1.25 * LONGEST_PAUSE_S
+
+
+@pytest.mark.parametrize(("asked_s", "paused_s"), [(0.007, 0.007), (2.5, 2.5), (100_000, 300)])
+def test_the_pause_is_the_one_that_the_server_asks_for(asked_s: float, paused_s: float) -> None:
+    with ScriptedModel([fail(429, retry_after=asked_s), say("Hi.")]) as scripted, asking(scripted) as client:
+        client.ask(within_s=3600)
+
+    assert client.pauses == [pytest.approx(paused_s)]
+
+
+def test_an_exception_of_the_pause_ends_the_tries() -> None:
+    class Stop(Exception):
+        pass
+
+    def stop(_: float) -> None:
+        raise Stop
+
+    with ScriptedModel([fail(529)]) as scripted, asking(scripted) as client, pytest.raises(Stop):
+        client.ask(pause=stop)
+
+    assert len(scripted.requests) == 1
+
+
+class Ending(http.server.BaseHTTPRequestHandler):
+    """Says `stream` and closes the connection in good order, as a proxy does that lost its upstream."""
+
+    stream = b""
+    requests = 0
+
+    def do_POST(self) -> None:
+        type(self).requests += 1
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.end_headers()
+        self.wfile.write(self.stream)
+
+    def log_message(self, *_: Any) -> None:
+        return
+
+
+BEGINNING = (
+    b'event: message_start\ndata: {"type":"message_start","message":{"id":"m","type":"message",'
+    b'"role":"assistant","model":"any","content":[],"stop_reason":null,"stop_sequence":null,'
+    b'"usage":{"input_tokens":1,"output_tokens":1}}}\n\n'
+)
+
+
+@pytest.mark.parametrize("stream", [b"", BEGINNING])
+def test_a_stream_that_ends_in_good_order_before_the_answer_does_is_no_answer(stream: bytes) -> None:
+    handler = type("Handler", (Ending,), {"stream": stream, "requests": 0})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        model = Model(api_key="any", base_url=f"http://127.0.0.1:{server.server_port}")
+        try:
+            with pytest.raises(ModelFailed, match=r"the answer broke off.*time was over"):
+                Asking(model).ask(within_s=2)
+        finally:
+            model.close()
+            server.shutdown()
+            thread.join()
+
+    assert handler.requests >= 2
+
+
+# what is given up
+
+
+@pytest.mark.parametrize(
+    ("failure", "words"),
+    [
+        (fail(400, message="max_tokens: too many"), "400 invalid_request_error: max_tokens: too many"),
+        (fail(401, message="invalid x-api-key"), "401 .*: invalid x-api-key; check ANTHROPIC_API_KEY"),
+        (fail(403), "403 permission_error: .*ANTHROPIC_API_KEY"),
+        (fail(404, message="model: claude-9"), r"404 .*: model: claude-9; check \[model\] name"),
+        (fail(413), "413 request_too_large"),
+        (fail(529, should_retry=False), "529 overloaded_error"),
+        (cut(say("x"), after_events=2, error=fail(400)), "the model answered invalid_request_error"),
+    ],
+    ids=repr,
+)
+def test_what_cannot_pass_fails_at_once_and_says_what_to_do(failure: Any, words: str) -> None:
+    with ScriptedModel([failure]) as scripted, asking(scripted) as client:
+        with pytest.raises(ModelFailed, match=words):
+            client.ask()
+
+        assert (len(scripted.requests), client.pauses) == (1, [])
+
+
+def test_a_wrong_key_fails_at_once() -> None:
+    with ScriptedModel([]) as scripted:
+        model = Model(api_key="wrong", base_url=scripted.base_url)
+        with pytest.raises(ModelFailed, match="check ANTHROPIC_API_KEY"):
+            Asking(model).ask()
+        model.close()
+
+
+def test_without_a_key_one_is_told_which(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    with pytest.raises(ModelFailed, match="set ANTHROPIC_API_KEY"):
+        Model()
+
+
+def test_a_message_of_any_length_is_cut() -> None:
+    with ScriptedModel([fail(400, message="x" * 10_000)]) as scripted, asking(scripted) as client:
+        with pytest.raises(ModelFailed) as caught:
+            client.ask()
+
+        assert len(str(caught.value)) < 600
+
+
+def test_tries_end_when_the_time_of_the_agent_is_over() -> None:
+    with ScriptedModel([fail(529)] * 99) as scripted, asking(scripted) as client:
+        with pytest.raises(ModelFailed, match=r"529 overloaded_error.*the agent's time was over"):
+            client.ask(within_s=0.1)
+
+        assert client.pauses == []
+
+
+def test_a_pause_that_would_outlast_the_time_is_not_begun() -> None:
+    with ScriptedModel([fail(429, retry_after=60)]) as scripted, asking(scripted) as client:
+        with pytest.raises(ModelFailed, match="time was over"):
+            client.ask(within_s=30)
+
+        assert client.pauses == []
+
+
+def test_a_model_that_says_nothing_is_not_waited_for_longer_than_the_time() -> None:
+    silent: list[Turn | Any] = [slow(say("Late."), 30)]
+
+    with ScriptedModel(silent) as scripted, asking(scripted) as client:
+        began = time.monotonic()
+        with pytest.raises(ModelFailed, match="could not be reached"):
+            client.ask(within_s=0.5)
+
+        assert time.monotonic() - began < 5
+
+
+def test_an_address_where_nobody_listens_is_tried_until_the_time_is_over() -> None:
+    with ScriptedModel([]) as scripted:
+        address = scripted.base_url
+    model = Model(api_key="any", base_url=address)
+
+    with pytest.raises(ModelFailed, match="could not be reached"):
+        Asking(model).ask(within_s=0.2)
+    model.close()

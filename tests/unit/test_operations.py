@@ -1,0 +1,307 @@
+"""What operations cost: one yield is one round trip, counted on a fake Redis."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+
+from fdstore.client import Process, Store
+from fdstore.errors import FDStoreError, InvalidArgument, NotFound, PageOutOfRange, QuotaExceeded
+from fdstore.records import TreeLimits
+from fdstore.store import contents, reading
+from fdstore.store.operation import Receive, Send
+from fdstore.store.scripts import name_of, script
+from fdstore.text.selection import Part
+
+LOG = "".join(f"line {n}\n" for n in range(1, 5001))
+
+
+@pytest.fixture
+def proc(store: Store) -> Process:
+    return store.process("triage")
+
+
+def commands(runner: Any) -> list[list[str]]:
+    """The round trips since the last call, as the names of their commands."""
+    trips = [[name_of(command) for command in batch] for batch in runner.trips]
+    runner.trips.clear()
+    runner.sent.clear()
+    return trips
+
+
+# --- reading
+
+
+def test_a_page_of_a_known_descriptor_is_one_hget(proc: Process, runner: Any) -> None:
+    proc.create(LOG, page_size=100)
+    proc.read("fd:1", start=2)
+    commands(runner)
+
+    proc.read("fd:1", start=3)
+
+    assert commands(runner) == [["HGET"]]
+
+
+def test_the_first_page_of_a_known_descriptor_is_one_round_trip(proc: Process, runner: Any) -> None:
+    proc.create(LOG, page_size=100)
+    commands(runner)
+
+    proc.read("fd:1", start=300)
+
+    assert commands(runner) == [["HGET", "HGET"]]
+
+
+def test_a_page_of_an_unknown_descriptor_is_one_round_trip(store: Store, proc: Process, runner: Any) -> None:
+    proc.create(LOG, page_size=100)
+    afresh = store.process("triage")
+    commands(runner)
+
+    assert afresh.read("fd:1", start=300).page == 300
+
+    assert commands(runner) == [["look"]]
+
+
+def test_a_named_passage_is_one_round_trip_every_time(proc: Process, runner: Any) -> None:
+    proc.store.run(contents.create(proc.space, LOG, "answer", name="ref:plan"))
+    commands(runner)
+
+    for _ in range(2):
+        proc.read("ref:plan")
+
+    assert commands(runner) == [["look"], ["look"]]
+
+
+@pytest.mark.parametrize(("mode", "start"), [("line", 2500), ("char", 20_000)])
+def test_a_range_costs_two_round_trips_and_then_one(
+    store: Store, proc: Process, runner: Any, mode: Any, start: int
+) -> None:
+    proc.create(LOG, page_size=100)
+    afresh = store.process("triage")
+    commands(runner)
+
+    afresh.read("fd:1", mode=mode, start=start)
+    first = commands(runner)
+    afresh.read("fd:1", mode=mode, start=start + 1)
+
+    assert first == [["look"], ["HMGET"]]
+    assert commands(runner) == [["HMGET"]]
+
+
+def test_a_short_text_is_read_whole_in_one_request(proc: Process, runner: Any) -> None:
+    proc.create(LOG)
+    commands(runner)
+
+    proc.read("fd:1", read_all=True)
+
+    assert commands(runner) == [["HMGET"]]
+
+
+def test_a_long_text_is_read_ahead_and_never_more_than_three_requests(proc: Process) -> None:
+    text = ("x" * 3999 + "\n") * 1500
+    made = proc.create(text)
+    operation = reading.read(proc.space, made.fd, None)
+    ahead, most = 0, 0
+
+    request: Any = next(operation)
+    pages: list[Any] = []
+    while not isinstance(request, Finished):
+        reply: Any = None
+        if isinstance(request, Send):
+            ahead += 1
+            pages.append(request.batch)
+        else:
+            assert isinstance(request, Receive)
+            ahead -= 1
+            [command] = pages.pop(0)
+            reply = [[b"x" * 3999 + b"\n" for _ in command[2:]]]
+        most = max(most, ahead)
+        request = resumed(operation, reply)
+
+    assert request.result.text == text
+    assert (most, ahead) == (3, 0)
+
+
+def test_what_cannot_be_is_refused_without_a_round_trip(proc: Process, runner: Any) -> None:
+    proc.create(LOG)
+    commands(runner)
+
+    with pytest.raises(InvalidArgument):
+        proc.read("fd:1", start=0)
+    with pytest.raises(InvalidArgument):
+        proc.read("fd:1}{", start=1)
+    with pytest.raises(PageOutOfRange):
+        proc.read("fd:1", start=10**6)
+    with pytest.raises(InvalidArgument):
+        proc.create("\ud800")
+
+    assert commands(runner) == []
+
+
+# --- writing
+
+
+def test_a_small_create_is_one_round_trip(proc: Process, runner: Any) -> None:
+    commands(runner)
+
+    proc.create(LOG)
+
+    [batch] = commands(runner)
+    assert batch == ["HSET", "EXPIRE", "HSET", "EXPIRE", "commit"]
+
+
+def test_a_large_create_is_sent_ahead_and_committed_once(proc: Process, runner: Any) -> None:
+    commands(runner)
+
+    proc.create(LOG * 100)
+
+    assert len(runner.sent) > 3
+    assert all(name_of(c) in ("HSET", "EXPIRE") for batch in runner.sent for c in batch)
+    assert commands(runner) == [["HSET", "EXPIRE", "HSET", "EXPIRE", "commit"]]
+
+
+def test_no_text_goes_through_the_arguments_of_a_script(proc: Process, runner: Any) -> None:
+    commands(runner)
+
+    proc.create("SECRET" * 1000)
+
+    [batch] = runner.trips
+    [commit] = [command for command in batch if command[0] == "EVALSHA"]
+    assert not any("SECRET" in str(argument) for argument in commit)
+
+
+def test_what_is_staged_expires_by_itself(proc: Process, runner: Any) -> None:
+    operation = contents.create(proc.space, LOG, "text")
+    batch = next(operation)
+    operation.close()
+    assert isinstance(batch, list)
+
+    staged = {command[1] for command in batch if command[0] == "HSET"}
+    expiring = {command[1] for command in batch if command[0] == "EXPIRE"}
+
+    assert staged == expiring
+    assert all(":staging:" in str(key) for key in staged)
+
+
+def test_close_child_and_fork_are_one_round_trip_each(proc: Process, runner: Any) -> None:
+    for _ in range(100):
+        proc.create("x")
+    commands(runner)
+
+    proc.child(share=["fd:1", "fd:2"])
+    proc.fork()
+    proc.close("fd:1")
+
+    assert commands(runner) == [["child"], ["child"], ["close"]]
+
+
+def test_an_end_is_one_round_trip(proc: Process, runner: Any) -> None:
+    child = proc.fork()
+    commands(runner)
+
+    child.end()
+
+    assert commands(runner) == [["finish"]]
+
+
+def test_a_list_of_any_length_is_two_round_trips(proc: Process, runner: Any) -> None:
+    commands(runner)
+    proc.list()
+    assert commands(runner) == [["HGETALL"]]
+    for _ in range(30):
+        proc.create("x")
+    commands(runner)
+
+    proc.list()
+
+    assert commands(runner) == [["HGETALL"], ["HGETALL"] * 30]
+
+
+def test_opening_what_exists_is_one_round_trip_and_writes_nothing(store: Store, runner: Any) -> None:
+    store.process("triage").fork()
+    commands(runner)
+
+    store.process("triage")
+    store.process("triage.1")
+
+    assert commands(runner) == [["HGET", "HMGET"], ["HGET", "HMGET"]]
+
+
+def test_a_tree_is_entered_outside_before_it_is_made(store: Store, runner: Any) -> None:
+    store.process("triage")
+
+    names = [name for trip in commands(runner) for name in trip]
+
+    assert names.index("ZADD") < names.index("root")
+
+
+# --- scripted replies
+
+
+def test_a_repeated_create_names_the_same_operation(proc: Process) -> None:
+    operation = contents.create(proc.space, "text", "text")
+    batch = next(operation)
+
+    with pytest.raises(StopIteration) as done:
+        operation.send([None, None, None, None, [b"ok", b"fd:7", b"triage/7", b"12.5"]])
+
+    assert isinstance(batch, list)
+    assert batch[-1][:2] == ("EVALSHA", script("commit").sha)
+    made = done.value.value
+    assert (made.fd, made.created_at, made.chars) == ("fd:7", 12.5, 4)
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        ([b"gone"], "not_found"),
+        ([b"fenced", b"it has ended (exited)"], "fenced"),
+        ([b"quota_exceeded", b"tree_fds", 5], "quota_exceeded"),
+        ([b"lost"], "store_unavailable"),
+    ],
+)
+def test_the_answers_of_scripts_are_typed_errors(proc: Process, reply: list[Any], error: str) -> None:
+    operation = contents.create(proc.space, "text", "text")
+    next(operation)
+
+    with pytest.raises(FDStoreError) as caught:
+        operation.send([None, None, None, None, reply])
+
+    assert caught.value.type == error
+
+
+def test_a_text_over_the_limit_stops_while_it_is_sent(store: Store, runner: Any) -> None:
+    proc = store.process("small", limits=TreeLimits(tree_bytes=1_000_000))
+    commands(runner)
+
+    with pytest.raises(QuotaExceeded):
+        proc.create(LOG * 1000)
+
+    assert len(runner.sent) <= 3
+
+
+def test_a_missing_page_of_a_known_content_is_looked_up_once_more(proc: Process, runner: Any) -> None:
+    proc.create(LOG)
+    proc.read("fd:1")
+    runner.execute("HDEL", "fdstore:{triage}:triage:fds", "fd:1")
+    runner.execute("DEL", "fdstore:{triage}:triage:fd:1:pages")
+    commands(runner)
+
+    with pytest.raises(NotFound):
+        proc.store.run(reading.read(proc.space, "fd:1", Part("page", 1, 1)))
+
+    assert commands(runner) == [["HGET"], ["look"]]
+
+
+class Finished(NamedTuple):
+    """What an operation that is done has returned."""
+
+    result: Any
+
+
+def resumed(operation: Any, reply: Any) -> Any:
+    """The operation's next request, or its result."""
+    try:
+        return operation.send(reply)
+    except StopIteration as done:
+        return Finished(done.value)

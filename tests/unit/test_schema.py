@@ -1,0 +1,244 @@
+"""Arguments of tools: the schema that a model is shown, and what is made of what it sends."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fdstore.errors import InvalidArgument
+from fdstore.tools import close_fd, fd_to_file, list_fds, read_fd, spawn
+from fdstore.tools.python_tool import python_tool
+from fdstore.tools.read_fd import ReadFD
+from fdstore.tools.spawn import Spawn
+from fdstore.tools.tool import Arguments, Number, converted, schema_of
+
+MODULES = [read_fd, list_fds, fd_to_file, close_fd, spawn]
+
+
+class Point(msgspec.Struct):
+    x: int
+    y: float = 0.0
+
+
+class Drawing(Arguments, frozen=True, kw_only=True):
+    title: str
+    copies: Number = 1
+    scale: float = 1.0
+    either: int | None = None
+    name_or_number: str | int = ""
+    origin: Point | None = None
+    corners: list[Point] = []
+
+
+def refused(given: object, arguments: type = Drawing) -> str:
+    """How the arguments were refused."""
+    with pytest.raises(InvalidArgument) as caught:
+        converted(arguments, given)
+    assert len(str(caught.value)) < 1000
+    return str(caught.value)
+
+
+# the schema
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.TOOL.name)
+def test_a_schema_is_flat_closed_and_plain(module: Any) -> None:
+    schema = schema_of(module.TOOL.arguments)
+
+    assert (schema["type"], schema["additionalProperties"]) == ("object", False)
+    assert {"$ref", "title", "oneOf", "allOf", "anyOf"}.isdisjoint(schema)
+    assert set(schema["required"]) <= set(schema["properties"])
+    assert json.loads(json.dumps(schema)) == schema
+
+
+def test_a_schema_says_names_types_defaults_and_bounds() -> None:
+    schema = schema_of(Drawing)
+
+    assert schema["required"] == ["title"]
+    assert schema["properties"]["title"] == {"type": "string"}
+    copies = schema["properties"]["copies"]
+    assert (copies["type"], copies["minimum"], copies["default"]) == ("integer", 1, 1)
+
+
+def test_structs_inside_are_defined_beside_it() -> None:
+    schema = schema_of(Drawing)
+
+    assert schema["properties"]["corners"]["items"] == {"$ref": "#/$defs/Point"}
+    assert set(schema["$defs"]["Point"]["properties"]) == {"x", "y"}
+    assert "title" not in schema["$defs"]["Point"]
+
+
+def test_aliases_are_taken_and_not_shown() -> None:
+    assert {"page", "start_line", "end_line"}.isdisjoint(schema_of(ReadFD)["properties"])
+
+    assert converted(ReadFD, {"fd": "fd:1", "page": 2}).page == 2
+
+
+def test_what_may_be_left_out_is_no_part_of_the_type() -> None:
+    start = schema_of(ReadFD)["properties"]["start"]
+
+    assert (start["type"], start["default"], start["minimum"]) == ("integer", 1, 1)
+
+
+def test_a_function_of_a_user_has_the_schema_of_its_signature() -> None:
+    def resize(image: str, width: int, modes: list[Literal["fit", "fill"]], exact: bool = False) -> str:
+        """Resize an image."""
+        return image
+
+    definition = python_tool(resize).definition()
+
+    assert (definition["name"], definition["description"]) == ("resize", "Resize an image.")
+    assert definition["input_schema"]["required"] == ["image", "width", "modes"]
+    assert definition["input_schema"]["properties"]["exact"] == {"type": "boolean", "default": False}
+
+
+# numbers, as models write them
+
+
+@pytest.mark.parametrize(("written", "meant"), [(3, 3), (3.0, 3), ("3", 3), (1e3, 1000), (2**53, 2**53)])
+def test_a_whole_number_may_be_written_loosely(written: Any, meant: int) -> None:
+    found = converted(Drawing, {"title": "t", "copies": written, "either": written})
+
+    assert (found.copies, found.either) == (meant, meant)
+    assert type(found.copies) is int
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        True,
+        False,
+        2.5,
+        "2.5",
+        "",
+        " 3",
+        "3 ",
+        "+3",
+        "1e3",
+        "0x3",
+        "٣",
+        "３",
+        "3\n",
+        None,
+        [3],
+        {"3": 3},
+        0,
+        -1,
+        "0",
+    ],
+    ids=repr,
+)
+def test_what_is_no_whole_number_is_refused_by_name(written: Any) -> None:
+    assert "copies" in refused({"title": "t", "copies": written})
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        float("nan"),
+        float("inf"),
+        -float("inf"),
+        2**53 + 1,
+        -(2**60),
+        float(2**60),
+        1e308,
+        10**5000,
+        -(10**5000),
+        "9" * 17,
+        "9" * 5000,
+    ],
+    ids=lambda written: type(written).__name__,
+)
+def test_numbers_that_cannot_be_are_refused_and_never_printed(written: Any) -> None:
+    for name in ("copies", "either"):
+        message = refused({"title": "t", name: written})
+
+        assert name in message
+        assert "99999" not in message
+
+
+def test_digits_stay_a_text_where_a_text_is_taken() -> None:
+    found = converted(Drawing, {"title": "007", "name_or_number": "3"})
+
+    assert (found.title, found.name_or_number) == ("007", "3")
+
+
+def test_descriptors_may_be_numbers_where_ids_are_taken() -> None:
+    found = converted(Spawn, {"program_name": "p", "query": "q", "additional_preload_fds": ["fd:1", 2]})
+
+    assert found.additional_preload_fds == ["fd:1", 2]
+
+
+@given(st.integers(1, 2**53))
+def test_every_way_to_write_a_number_means_the_same(number: int) -> None:
+    exact = float(number)
+
+    assert converted(Drawing, {"title": "t", "copies": number}).copies == number
+    assert converted(Drawing, {"title": "t", "copies": exact}).copies == int(exact)
+    if number < 10**17:
+        assert converted(Drawing, {"title": "t", "copies": str(number)}).copies == number
+
+
+# anything else that a model may send
+
+
+@pytest.mark.parametrize("written", [None, [], "", "{}", 3, True, [{"title": "t"}]], ids=repr)
+def test_arguments_that_are_no_object_are_refused(written: Any) -> None:
+    assert "JSON object" in refused(written)
+
+
+def test_an_unknown_field_is_refused_with_those_that_there_are() -> None:
+    message = refused({"title": "t", "colour": "red"})
+
+    assert "colour" in message
+    assert "title, copies, scale" in message
+
+
+def test_a_long_unknown_field_is_cut() -> None:
+    assert len(refused({"title": "t", "x" * 100_000: 1})) < 400
+
+
+def test_a_missing_field_is_named() -> None:
+    assert "title" in refused({})
+
+
+def test_a_mistake_inside_is_shown_with_its_path() -> None:
+    assert "corners[1].x" in refused({"title": "t", "corners": [{"x": 1}, {"x": "one"}]})
+
+
+@pytest.mark.parametrize("written", [3, None, ["t"], {"t": 1}, True])
+def test_what_is_no_text_is_not_made_one(written: Any) -> None:
+    assert "title" in refused({"title": written})
+
+
+def test_deep_json_is_refused_and_not_a_crash() -> None:
+    deep: Any = []
+    for _ in range(100_000):
+        deep = [deep]
+    for name in ("title", "copies", "corners", "origin"):
+        assert name in refused({"title": "t", name: deep})
+    while deep:  # taken apart by hand: to free it at once would recurse as deep
+        deep = deep.pop()
+
+
+some_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=10,
+)
+names = st.sampled_from(sorted(ReadFD.__struct_fields__ + Drawing.__struct_fields__))
+
+
+@given(st.sampled_from([Drawing, ReadFD, Spawn]), some_json | st.dictionaries(names, some_json))
+def test_whatever_a_model_sends_is_taken_or_refused_in_our_words(arguments: type, written: Any) -> None:
+    try:
+        found = converted(arguments, written)
+    except InvalidArgument as error:
+        assert str(error)
+    else:
+        assert isinstance(found, arguments)

@@ -1,0 +1,150 @@
+"""The Lua scripts keep their rules: documented arguments, keys of one tree, checks before writes."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+
+import pytest
+
+from fdstore.store import scripts
+from fdstore.store.scripts import in_full, name_of, only_reads, outcome, script
+
+FOLDER = resources.files("fdstore.store") / "lua"
+SOURCES = {
+    file.name.removesuffix(".lua"): file.read_text("utf-8")
+    for file in FOLDER.iterdir()
+    if file.name.endswith(".lua")
+}
+SCRIPTS = {name: source for name, source in SOURCES.items() if name != "common"}
+SHARED = SOURCES["common"]
+
+WRITES = {
+    *("APPEND", "DEL", "EXPIRE", "HDEL", "HINCRBY", "HSET", "HSETNX", "LPUSH", "LTRIM", "PERSIST", "PEXPIRE"),
+    *("RENAME", "RPUSH", "SADD", "SET", "SPOP", "SREM", "UNLINK", "XADD", "XTRIM", "ZADD", "ZREM"),
+}
+WRITERS = {"answer", "hold", "release", "release_all", "next_number"}
+
+
+def header_of(source: str) -> str:
+    return re.match(r"(?:--[^\n]*\n)*", source)[0]  # every source matches, if with nothing
+
+
+def code_of(source: str) -> str:
+    return re.sub(r"--[^\n]*", "", source)
+
+
+def calls_of(source: str) -> list[tuple[str, str]]:
+    """Commands and the expression of their first key."""
+    return re.findall(r"redis\.p?call\(\s*'([A-Z]+)'\s*,?\s*([^,)]*(?:\([^)]*\)[^,)]*)?)", code_of(source))
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_says_what_it_does_takes_and_answers(name: str) -> None:
+    header = header_of(SCRIPTS[name])
+
+    assert re.match(r"-- [A-Z](?:.|\n)*?\.\n-- KEYS", header)
+    assert "-- ->" in header
+    assert "ARGV" in header or "ARGV" not in code_of(SCRIPTS[name])
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("list_", ["KEYS", "ARGV"])
+def test_every_key_and_argument_used_is_in_the_header(name: str, list_: str) -> None:
+    header = header_of(SCRIPTS[name])
+    after = header.partition(list_)[2]
+    other = "ARGV" if list_ == "KEYS" else "-- ->"
+    documented = {int(n) for n in re.findall(r"(?<![\w'])(\d+)(?:\.\.)? ", after.partition(other)[0])}
+
+    used = {int(n) for n in re.findall(list_ + r"\[(\d+)\]", code_of(SCRIPTS[name]))}
+
+    assert used <= documented
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_every_key_is_passed_or_made_from_one_that_was(name: str) -> None:
+    code = code_of(SCRIPTS[name])
+    made = {"KEYS[", "process_record(", "content_record("}
+    grown = True
+    while grown:
+        before = len(made)
+        for variables, values in re.findall(r"local ([\w, ]+?) = ([^\n]+)", code):
+            for variable, value in zip(
+                variables.split(", "), re.split(r", (?![^(]*\))", values), strict=False
+            ):
+                if any(value.strip().startswith(start) for start in made):
+                    made.add(variable)
+        grown = len(made) > before
+
+    for command, key in calls_of(SCRIPTS[name]):
+        if command in ("TIME", "XREAD"):
+            continue
+        # parameters of local functions are called with keys; they are named for them
+        assert any(key.strip().startswith(start) for start in made | {"key", "record", "index"}), (
+            command,
+            key,
+        )
+
+
+def test_shared_functions_make_keys_from_the_tree_alone() -> None:
+    for command, key in calls_of(SHARED):
+        if command != "TIME":
+            assert re.match(
+                r"key|record|process_record\(|content_record\(|process\b|fds|tree|process_key", key
+            )
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_no_script_looks_for_keys(name: str) -> None:
+    assert not {command for command, _ in calls_of(SCRIPTS[name])} & {"KEYS", "SCAN", "RANDOMKEY", "FLUSHALL"}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_no_error_is_answered_after_the_first_write(name: str) -> None:
+    refusals = r"return (\{ '(gone|fenced|quota_exceeded|spawn_limit|not_found|lost|stream_closed)'|refused)"
+    written = False
+    late = []
+
+    # what a branch writes before it returns is that branch's own answer; what counts is the main way
+    for line in code_of(SCRIPTS[name]).splitlines():
+        if written and re.search(refusals, line):
+            late.append(line)
+        if not line.startswith(" "):
+            written = written or bool(re.search(r"'(" + "|".join(WRITES) + r")'", line))
+            written = written or bool(re.match(r"(return )?(" + "|".join(WRITERS) + r")\(", line))
+
+    assert late == []
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_only_commands_of_redis_6_2_are_used(name: str) -> None:
+    newer = {"EXPIRETIME", "LMPOP", "ZMPOP", "SINTERCARD", "HEXPIRE", "HGETEX", "HSETEX", "FUNCTION", "FCALL"}
+
+    assert not {command for command, _ in calls_of(SCRIPTS[name])} & newer
+
+
+def test_a_script_is_known_by_its_sha_and_sent_in_full_when_the_server_is_not_told_yet() -> None:
+    command = script("close")(("a", "b"), "x")
+
+    assert command[0] == "EVALSHA"
+    assert name_of(command) == "close"
+    full = in_full(command)
+    assert full[0] == "EVAL"
+    assert SCRIPTS["close"] in str(full[1])
+    assert full[2:] == (2, "a", "b", "x")
+
+
+def test_writes_and_reads_are_told_apart() -> None:
+    assert only_reads(("HGET", "k", "f"))
+    assert only_reads(script("look")(("a", "b"), "fd:1", 0, "", 0, 0))
+    assert not only_reads(("HSET", "k", "f", "v"))
+    assert not only_reads(script("close")(("a",)))
+    assert not only_reads(("ZADD", "k", 1, "m"))
+    assert not scripts.READS & WRITES
+
+
+def test_known_ids_are_in_number_order() -> None:
+    with pytest.raises(scripts.NotFound) as caught:
+        outcome([b"not_found", b"fd:99", b"ref:a", b"fd:10", b"fd:9"], "t")
+
+    assert caught.value.known == ("fd:9", "fd:10", "ref:a")

@@ -1,0 +1,105 @@
+"""One stage as the operating system runs it: started, signalled with all it started, reaped.
+
+A stage leads a session and process group of its own. It is reaped last, so that until then its pid, and
+with it the group's, cannot have become somebody else's.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+
+from fdstore.errors import FDStoreError, quoted
+from workers.relatives import Family
+
+NOT_FOUND, NOT_RUNNABLE = 127, 126
+"""What a shell gives as the code of a program that it cannot start."""
+
+
+class NotStarted(FDStoreError):
+    """The system would not run the program. `code` is the exit code that a shell would give."""
+
+    type = "unknown_program"
+
+    def __init__(self, program: str, problem: str, code: int) -> None:
+        super().__init__(program, problem, code)
+        self.program, self.problem, self.code = program, problem, code
+
+    def __str__(self) -> str:
+        return f"{quoted(self.program)} cannot be started: {self.problem}"
+
+
+class Stage:
+    """One running program; `pidfd` becomes readable when it ends."""
+
+    def __init__(
+        self,
+        argv: list[str],
+        *,
+        stdin: int,
+        stdout: int,
+        stderr: int,
+        environment: Mapping[str, str],
+        cwd: str | None,
+    ) -> None:
+        try:
+            self._process = subprocess.Popen(
+                argv,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                env=environment,
+                cwd=cwd,
+                start_new_session=True,
+                close_fds=True,
+                restore_signals=True,  # SIGPIPE: Python ignores it, and that would be inherited
+            )
+        except OSError as error:
+            if error.filename != argv[0]:  # no process, no memory, no such directory
+                raise
+            code = NOT_FOUND if error.errno == errno.ENOENT else NOT_RUNNABLE
+            raise NotStarted(argv[0], os.strerror(error.errno or 0), code) from error
+        try:
+            self.pidfd = os.pidfd_open(self._process.pid)
+        except OSError:
+            self._process.kill()
+            self._process.wait()
+            raise
+        self.running = True
+
+    def ended(self) -> None:
+        """Its first process has ended, and so shall its group."""
+        self.running = False
+        self._signal_group(signal.SIGKILL)
+
+    def signal(self, number: signal.Signals, family: Family) -> None:
+        """Signals all of it. A sandbox is not asked to end but the programs in it are: it ends with
+        them, and would take them along without a word if it ended first."""
+        below = family.below(self._process.pid)
+        inside = [relative for relative in below if relative.inside]
+        if inside and number != signal.SIGKILL:
+            below = inside
+        else:
+            below = [relative for relative in below if not self._in_group(relative.pid)]
+            self._signal_group(number)
+        for relative in below:
+            relative.send(number)
+
+    def reap(self) -> int:
+        """Waits for its end; the exit code, 128+n for signal n."""
+        code = self._process.wait()
+        os.close(self.pidfd)
+        return code if code >= 0 else 128 - code
+
+    def _in_group(self, pid: int) -> bool:
+        with suppress(ProcessLookupError):
+            return os.getpgid(pid) == self._process.pid
+        return True
+
+    def _signal_group(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)

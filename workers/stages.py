@@ -1,0 +1,220 @@
+r"""Runs a whole pipeline of programs over the pipes of the operating system.
+
+    feed -> [stage 1] -> [stage 2] -> ... -> [stage n] -> output
+               \-> error    \-> error, tee
+
+Between two stages runs a plain pipe, unless the output of the first is teed. All other ends are held by one
+thread, the caller of `run`, in one poll loop that never blocks on a pipe: each output is read whenever it
+has something, whatever the feed and the other stages do, so no stage can wait for another for ever. The
+receivers are called from that thread alone; the feed, which may wait, has its own (`workers.feeder`).
+
+A stage is its first process: when that ends, what it started is killed, and what is in its pipes is read.
+Outputs are drained first, then the stages are reaped, then the codes are told. When `run` returns or
+raises, nothing of the pipeline runs. Linux 5.3 or later (pidfd, eventfd).
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import select
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import Literal
+
+from fdstore.errors import InvalidArgument
+from fdstore.records import Record
+from fdstore.text.commands import fatal_signal, overall
+from workers.feeder import Bell, Feeder
+from workers.pipes import Deliver, End, Intake, Tap, pipe
+from workers.relatives import MARK, Family, kill_marked
+from workers.stage import NotStarted, Stage
+
+GRACE_S = 5.0
+FEED_S = 5.0
+"""How long a feed that was stopped is waited for."""
+
+STRAGGLERS_S = 0.5
+"""How long the pipes may be silent after all stages ended: who holds them open then is not ours."""
+
+Reason = Literal["cancelled", "closed", "idle", "wall", "bytes"]
+
+
+class StageLimits(Record, frozen=True, kw_only=True):
+    """None is no limit. `wall_s`: the whole run. `idle_s`: without a byte going in or coming out.
+    `stream_bytes`: what each output, tee and error may give; the bytes up to it are delivered."""
+
+    wall_s: float | None = None
+    idle_s: float | None = None
+    stream_bytes: int | None = None
+
+
+class Ended(Record, frozen=True, kw_only=True):
+    """How a pipeline ended: the code of each stage, first to last (128+n for signal n), and why it was
+    ended if it did not end by itself. "closed": neither output nor tee had a reader any more."""
+
+    codes: tuple[int, ...]
+    reason: Reason | None = None
+
+    @property
+    def code(self) -> int:
+        """The exit code of the whole."""
+        return overall(self.codes)
+
+    @property
+    def signal(self) -> int | None:
+        """The signal that ended a stage before its work was done."""
+        return fatal_signal(self.codes)
+
+
+class Pipeline:
+    """One run of a pipeline. Stages count from 1, in `error` and `tee` too.
+
+    `feed` gives the input (None: it is empty) and is closed at the end if it is a generator; while it has
+    nothing it must yield b"" at least every second. `output`, `tee` and `error` receive pieces of at most
+    64 KiB. A receiver that raises `BranchClosed` gets no more and the others go on; the stage of a closed
+    `error` is not harmed. When `output` and all tees are closed, the pipeline is ended. Any other
+    exception of a receiver or of the feed ends it too, and comes out of `run`.
+
+    `command` makes of a stage's words what is started (a sandbox). `environment` is all there is of it.
+    """
+
+    def __init__(
+        self,
+        argvs: Sequence[Sequence[str]],
+        *,
+        output: Deliver,
+        error: Callable[[int, bytes], None],
+        environment: Mapping[str, str],
+        feed: Iterator[bytes] | None = None,
+        tee: Mapping[int, Deliver] | None = None,
+        command: Callable[[list[str]], list[str]] = list,
+        limits: StageLimits | None = None,
+        cwd: str | None = None,
+    ) -> None:
+        if not argvs or not all(argvs):
+            raise InvalidArgument("argvs", "every stage needs a program, and a pipeline a stage")
+        self._tee = dict(tee or {})
+        if unknown := sorted(set(self._tee) - set(range(1, len(argvs) + 1))):
+            raise InvalidArgument("tee", f"there is no stage {unknown[0]}; stages are 1-{len(argvs)}")
+        self._argvs = [command(list(argv)) for argv in argvs]
+        self._output, self._error, self._feed = output, error, feed
+        self._limits = limits or StageLimits()
+        self._mark = secrets.token_hex(16)
+        self._environment = {**environment, MARK: self._mark}
+        self._cwd = cwd
+
+        self._ends = ExitStack()
+        self._bell = Bell()
+        self._ends.callback(self._bell.close)
+        self._stages: dict[int, Stage] = {}
+        self._codes: dict[int, int] = {}
+        self._taps: list[Tap] = []
+        self._intakes: list[Intake] = []
+        self._feeder: Feeder | None = None
+        self._fed: Intake | None = None
+
+        self._asked: float | None = None  # by `kill`: the grace it gives
+        self._reason: Reason | None = None
+        self._kill_at: float | None = None
+        self._wall_at: float | None = None
+        self._moved_at = 0.0
+
+    def kill(self, grace_s: float = GRACE_S) -> None:
+        """Ends it: TERM to all its processes, KILL after `grace_s`. Returns at once, `run` returns when it
+        is done. From any thread, at any time, any number of times; the shortest grace counts."""
+        self._asked = grace_s if self._asked is None else min(self._asked, grace_s)
+        self._bell.ring()
+
+    def run(self) -> Ended:
+        """Runs it to its end, once. A sandbox dies with the thread that started it: with this one."""
+        try:
+            if self._asked is not None:
+                return Ended(codes=(128 + signal.SIGTERM,) * len(self._argvs), reason="cancelled")
+            self._start()
+            while any(stage.running for stage in self._stages.values()) or self._drains():
+                self._turn()
+            return Ended(codes=self._reaped(), reason=self._reason)
+        finally:
+            self._clear()
+
+    # --- start and end
+
+    def _start(self) -> None:
+        self._moved_at = time.monotonic()
+        self._wall_at = None if self._limits.wall_s is None else self._moved_at + self._limits.wall_s
+        stdin = self._first_input()
+        for number, argv in enumerate(self._argvs, start=1):
+            reading, stdout = pipe(self._ends)
+            errors, stderr = pipe(self._ends)
+            self._taps.append(
+                Tap(errors, [partial(self._error, number)], limit=self._limits.stream_bytes, drain=True)
+            )
+            following = self._lead_on(number, reading)
+            self._launch(number, argv, stdin, stdout, stderr)
+            # only the stages hold these now, so that a reader sees the end when the writer ends
+            for end in (stdin, stdout, stderr):
+                end.close()
+            stdin = following
+
+    def _first_input(self) -> End:
+        reading, writing = pipe(self._ends)
+        if self._feed is None:
+            writing.close()
+        else:
+            self._fed = Intake(writing)
+            self._intakes.append(self._fed)
+            self._feeder = Feeder(self._feed, self._bell.ring)
+        return reading
+
+    def _lead_on(self, number: int, reading: End) -> End:
+        """Taps the output of a stage if somebody here wants it; where the next stage reads."""
+        last = number == len(self._argvs)
+        if not last and number not in self._tee:
+            return reading
+        following, onward = reading, None
+        if not last:
+            following, writing = pipe(self._ends)
+            onward = Intake(writing)
+            self._intakes.append(onward)
+        receivers = [self._output] if last else []
+        receivers += [self._tee[number]] if number in self._tee else []
+        self._taps.append(Tap(reading, receivers, onward=onward, limit=self._limits.stream_bytes))
+        return following
+
+    def _launch(self, number: int, argv: list[str], stdin: End, stdout: End, stderr: End) -> None:
+        try:
+            self._stages[number] = Stage(
+                argv,
+                stdin=stdin.fd,
+                stdout=stdout.fd,
+                stderr=stderr.fd,
+                environment=self._environment,
+                cwd=self._cwd,
+            )
+        except NotStarted as problem:
+            # as in a shell: the others run, and see an empty input or a closed output
+            self._codes[number] = problem.code
+            os.write(stderr.fd, f"{problem}\n".encode("utf-8", "backslashreplace"))
+
+    def _reaped(self) -> tuple[int, ...]:
+        while self._stages:
+            number, stage = self._stages.popitem()
+            self._codes[number] = stage.reap()
+        return tuple(self._codes[number] for number in range(1, len(self._argvs) + 1))
+
+    def _clear(self) -> None:
+        """Nothing is left running, open or waiting, whatever happened."""
+        try:
+            self._signal(signal.SIGKILL)
+            self._ends.close()
+            for stage in self._stages.values():
+                stage.reap()
+            kill_marked(self._mark)
+        finally:
+            if self._feeder:
+                self._feeder.stop()
+                self._feeder.join(FEED_S)
