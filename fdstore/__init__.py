@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     )
     from fdstore.tools.config import FDConfig
     from fdstore.toolset import Toolset
+    from fdstore.writer import StreamWriter
 
 __version__ = "0.1.0"
 
@@ -46,6 +47,7 @@ _HOMES = {
     ),
     "fdstore.tools.config": ("FDConfig",),
     "fdstore.toolset": ("Toolset",),
+    "fdstore.writer": ("StreamWriter",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -62,6 +64,7 @@ __all__ = [
     "SearchResult",
     "Slice",
     "Store",
+    "StreamWriter",
     "Toolset",
     "TreeLimits",
     "TreeRecord",

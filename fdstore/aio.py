@@ -207,7 +207,9 @@ class Process:
         *,
         lease_s: float = streams.LEASE_S,
     ) -> StreamWriter:
-        pen = await self._run(streams.open_stream(self.space, source, page_size, lease_s=lease_s))
+        pen = await self._run(
+            streams.open_stream(self.space, source, page_size, lease_s=streams.check_lease(lease_s))
+        )
         return StreamWriter(self.store.run, pen)
 
     def follow(self, fd: FdLike, start: int = 1) -> AsyncIterator[str]:

@@ -249,7 +249,9 @@ class Process:
         >>> with proc.open_stream(source="build") as out:         # doctest: +SKIP
         ...     out.write("compiling\\n")
         """
-        pen = self._run(streams.open_stream(self.space, source, page_size, lease_s=lease_s))
+        pen = self._run(
+            streams.open_stream(self.space, source, page_size, lease_s=streams.check_lease(lease_s))
+        )
         return StreamWriter(self.store.run, pen)
 
     def follow(self, fd: FdLike, start: int = 1) -> Iterator[str]:

@@ -151,7 +151,8 @@ class StreamWriter:
 
     def write(self, text: str) -> None:
         """Adds text. It is stored a little later, at the latest when `flush` or `end` returns, and an
-        error then shows there or in the next `write`.
+        error then shows there or in the next `write`. When Redis was out of reach, what was taken is
+        sent again with the next call, and stored once: do not write it again.
 
         Raises `InvalidArgument` (not a str, a lone surrogate), `StreamClosed` (it was ended, it broke, or
         nobody holds it any more), `Fenced`, `QuotaExceeded`; see also `Process`.

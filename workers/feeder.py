@@ -60,6 +60,8 @@ class Feeder:
         if self._pieces:
             piece = self._pieces.popleft()
             self._room.release()
+            if ended:
+                self._ring()  # for the end, whose own ring may have been heard with that of this piece
             return piece
         if ended:
             self._fetching.result()

@@ -1,4 +1,4 @@
-"""The ends of pipes that this process holds: taps it reads from, intakes it writes to. Nothing here blocks.
+r"""The ends of pipes that this process holds: taps it reads from, intakes it writes to. Nothing here blocks.
 
     stage 1 ---> tap ---> branch (a callback)
                    \----> intake ---> stage 2
@@ -64,13 +64,15 @@ class Intake:
         """Whether there is something to write; another piece is taken only after that."""
         return bool(self._left)
 
-    def put(self, piece: bytes) -> None:
-        """Takes a piece and writes what the pipe has room for."""
+    def put(self, piece: bytes) -> int:
+        """Takes a piece and writes what the pipe has room for; how many bytes that was."""
         self._left = memoryview(piece)
-        self.write()
+        return self.write()
 
     def write(self) -> int:
         """Writes what there is room for; how many bytes that was."""
+        if self.closed:
+            return 0
         written = 0
         try:
             written = os.write(self.fd, self._left)
@@ -132,6 +134,8 @@ class Tap:
 
     def read(self) -> int:
         """Moves one piece; how many bytes it had."""
+        if self.closed:
+            return 0
         try:
             piece = os.read(self.fd, PIECE_BYTES)
         except BlockingIOError:

@@ -13,6 +13,7 @@ descriptor first, and looked at once more before it is signalled.
 from __future__ import annotations
 
 import os
+import select
 import signal
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,6 +25,9 @@ MARK = "FDSTORE_PIPELINE"
 
 ROUNDS = 20
 """How often the marked are looked for again, since one may start another while it is looked for."""
+
+DEATH_MS = 2000
+"""How long one that was killed is waited for: it may hang in the kernel."""
 
 
 class Relative(Record, frozen=True, kw_only=True):
@@ -76,8 +80,17 @@ def _signal_pinned(pid: int, number: signal.Signals, still: Callable[[], bool]) 
         try:
             if still():
                 signal.pidfd_send_signal(pin, number)
+                if number == signal.SIGKILL:
+                    _await_end(pin)
         finally:
             os.close(pin)
+
+
+def _await_end(pin: int) -> None:
+    """Death takes a moment; an init of a sandbox is dead when all in it are."""
+    poll = select.poll()
+    poll.register(pin, select.POLLIN)
+    poll.poll(DEATH_MS)
 
 
 def _pids() -> list[int]:

@@ -76,7 +76,7 @@ class Stage:
         self.running = False
         self._signal_group(signal.SIGKILL)
 
-    def signal(self, number: signal.Signals, family: Family) -> None:
+    def send(self, number: signal.Signals, family: Family) -> None:
         """Signals all of it. A sandbox is not asked to end but the programs in it are: it ends with
         them, and would take them along without a word if it ended first."""
         below = family.below(self._process.pid)

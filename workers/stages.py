@@ -15,6 +15,7 @@ raises, nothing of the pipeline runs. Linux 5.3 or later (pidfd, eventfd).
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import select
@@ -108,11 +109,11 @@ class Pipeline:
         self._cwd = cwd
 
         self._ends = ExitStack()
-        self._bell = Bell()
-        self._ends.callback(self._bell.close)
+        self._bell: Bell | None = None
         self._stages: dict[int, Stage] = {}
         self._codes: dict[int, int] = {}
         self._taps: list[Tap] = []
+        self._outputs: list[Tap] = []
         self._intakes: list[Intake] = []
         self._feeder: Feeder | None = None
         self._fed: Intake | None = None
@@ -120,6 +121,8 @@ class Pipeline:
         self._asked: float | None = None  # by `kill`: the grace it gives
         self._reason: Reason | None = None
         self._kill_at: float | None = None
+        self._killed = False
+        self._silent_at: float | None = None
         self._wall_at: float | None = None
         self._moved_at = 0.0
 
@@ -127,26 +130,29 @@ class Pipeline:
         """Ends it: TERM to all its processes, KILL after `grace_s`. Returns at once, `run` returns when it
         is done. From any thread, at any time, any number of times; the shortest grace counts."""
         self._asked = grace_s if self._asked is None else min(self._asked, grace_s)
-        self._bell.ring()
+        if self._bell:  # else `run` has not begun, and will see it
+            self._bell.ring()
 
     def run(self) -> Ended:
         """Runs it to its end, once. A sandbox dies with the thread that started it: with this one."""
         try:
+            self._bell = Bell()
+            self._ends.callback(self._bell.close)
             if self._asked is not None:
                 return Ended(codes=(128 + signal.SIGTERM,) * len(self._argvs), reason="cancelled")
-            self._start()
-            while any(stage.running for stage in self._stages.values()) or self._drains():
-                self._turn()
+            self._start(self._bell)
+            while not self._finished():
+                self._turn(self._bell)
             return Ended(codes=self._reaped(), reason=self._reason)
         finally:
             self._clear()
 
     # --- start and end
 
-    def _start(self) -> None:
+    def _start(self, bell: Bell) -> None:
         self._moved_at = time.monotonic()
         self._wall_at = None if self._limits.wall_s is None else self._moved_at + self._limits.wall_s
-        stdin = self._first_input()
+        stdin = self._first_input(bell)
         for number, argv in enumerate(self._argvs, start=1):
             reading, stdout = pipe(self._ends)
             errors, stderr = pipe(self._ends)
@@ -160,14 +166,14 @@ class Pipeline:
                 end.close()
             stdin = following
 
-    def _first_input(self) -> End:
+    def _first_input(self, bell: Bell) -> End:
         reading, writing = pipe(self._ends)
         if self._feed is None:
             writing.close()
         else:
             self._fed = Intake(writing)
             self._intakes.append(self._fed)
-            self._feeder = Feeder(self._feed, self._bell.ring)
+            self._feeder = Feeder(self._feed, bell.ring)
         return reading
 
     def _lead_on(self, number: int, reading: End) -> End:
@@ -182,7 +188,9 @@ class Pipeline:
             self._intakes.append(onward)
         receivers = [self._output] if last else []
         receivers += [self._tee[number]] if number in self._tee else []
-        self._taps.append(Tap(reading, receivers, onward=onward, limit=self._limits.stream_bytes))
+        tap = Tap(reading, receivers, onward=onward, limit=self._limits.stream_bytes)
+        self._outputs.append(tap)
+        self._taps.append(tap)
         return following
 
     def _launch(self, number: int, argv: list[str], stdin: End, stdout: End, stderr: End) -> None:
@@ -199,6 +207,111 @@ class Pipeline:
             # as in a shell: the others run, and see an empty input or a closed output
             self._codes[number] = problem.code
             os.write(stderr.fd, f"{problem}\n".encode("utf-8", "backslashreplace"))
+
+    # --- the loop
+
+    def _finished(self) -> bool:
+        """Whether all stages ended and their outputs are read to the end."""
+        if any(stage.running for stage in self._stages.values()):
+            return False
+        if self._silent_at is None:
+            kill_marked(self._mark)
+            self._silent_at = time.monotonic() + STRAGGLERS_S
+        return all(tap.closed for tap in self._taps) or time.monotonic() >= self._silent_at
+
+    def _turn(self, bell: Bell) -> None:
+        """Waits until something can be done, and does it."""
+        self._keep_time(time.monotonic())
+        moved = self._feed_on()
+        for action in self._ready(bell):
+            moved += action() or 0
+        for tap in self._taps:
+            tap.close_if_unread()
+
+        now = time.monotonic()  # after the receivers, whose waiting is not the pipeline's silence
+        if moved:
+            self._moved_at = now
+            if self._silent_at is not None and not self._killed:
+                self._silent_at = now + STRAGGLERS_S
+        if any(tap.overflowed for tap in self._taps):
+            self._stop("bytes", GRACE_S, now)
+        elif not any(tap.wanted for tap in self._outputs):
+            self._stop("closed", GRACE_S, now)
+
+    def _feed_on(self) -> int:
+        if not (self._feeder and self._fed):
+            return 0
+        if self._fed.closed:
+            self._fed = None
+            self._feeder.stop()
+        elif not self._fed.full:
+            piece = self._feeder.take()
+            if piece is None:
+                self._fed.end()
+            elif piece:
+                return self._fed.put(piece)
+        return 0
+
+    def _ready(self, bell: Bell) -> list[Callable[[], int | None]]:
+        """Waits; what there is to do then."""
+        poll = select.poll()
+        actions: dict[int, Callable[[], int | None]] = {bell.fd: bell.hush}
+        poll.register(bell.fd, select.POLLIN)
+        for stage in self._stages.values():
+            if stage.running:
+                actions[stage.pidfd] = stage.ended
+                poll.register(stage.pidfd, select.POLLIN)
+        for tap in self._taps:
+            if tap.ready:  # one that is not is left out: the end of its writer would be told for ever
+                actions[tap.fd] = tap.read
+                poll.register(tap.fd, select.POLLIN)
+        for intake in self._intakes:
+            if not intake.closed:  # with no event asked for, it is still told that its reader closed
+                actions[intake.fd] = intake.write if intake.full else intake.close
+                poll.register(intake.fd, select.POLLOUT if intake.full else 0)
+        return [actions[fd] for fd, _ in poll.poll(self._wait_ms(time.monotonic()))]
+
+    # --- time and violence
+
+    def _wait_ms(self, now: float) -> int | None:
+        times = (
+            [self._kill_at, self._silent_at]
+            if self._reason
+            else [self._wall_at, self._idle_at, self._silent_at]
+        )
+        due = [at for at in times if at is not None]
+        return max(0, math.ceil((min(due) - now) * 1000)) if due else None
+
+    @property
+    def _idle_at(self) -> float | None:
+        return None if self._limits.idle_s is None else self._moved_at + self._limits.idle_s
+
+    def _keep_time(self, now: float) -> None:
+        if self._asked is not None:
+            self._stop("cancelled", self._asked, now)
+        elif self._wall_at is not None and now >= self._wall_at:
+            self._stop("wall", GRACE_S, now)
+        elif self._idle_at is not None and now >= self._idle_at:
+            self._stop("idle", GRACE_S, now)
+        if self._kill_at is not None and now >= self._kill_at:
+            self._kill_at, self._killed = None, True
+            self._signal(signal.SIGKILL)
+
+    def _stop(self, reason: Reason, grace_s: float, now: float) -> None:
+        """Asks all to end; the first reason is the one that counts."""
+        if self._killed:
+            return
+        if self._reason is None:
+            self._reason = reason
+            self._signal(signal.SIGTERM)
+        self._kill_at = now + grace_s if self._kill_at is None else min(self._kill_at, now + grace_s)
+
+    def _signal(self, number: signal.Signals) -> None:
+        running = [stage for stage in self._stages.values() if stage.running]
+        if running:
+            family = Family()
+            for stage in running:
+                stage.send(number, family)
 
     def _reaped(self) -> tuple[int, ...]:
         while self._stages:

@@ -2,6 +2,7 @@
 
     a process whose lease ran out       its worker is gone: ready again, or failed after the third loss
     a ready process nobody claimed      its wake-up was lost: sent again
+    a stream whose writer is gone       broken (writer_lost), for those who read it later
     a tree past its retention           collected
 
 Every worker has a sweeper; the one that holds `sweeper` works, the others stand by. All of it is
@@ -19,7 +20,7 @@ from fdstore.agent.program import Bundle
 from fdstore.client import Store
 from fdstore.errors import FDStoreError, Fenced, InvalidProgram, NotFound
 from fdstore.records import TreeLimits
-from fdstore.store import collect, leases, processes
+from fdstore.store import collect, leases, processes, streams
 from fdstore.store.keys import ProcessKeys
 from fdstore.store.operation import Operation
 from fdstore.store.scripts import text
@@ -66,7 +67,8 @@ def redis_now() -> Operation[float]:
 def sweep(store: Store, wake: Callable[[str], None]) -> int:
     """Looks after every process that is due; how many there were."""
     trees = store.run(processes.trees(store.prefix))
-    found = store.run(leases.due(store.prefix, trees, store.run(redis_now())))
+    now = store.run(redis_now())
+    found = store.run(leases.due(store.prefix, trees, now))
     for keys in found:
         try:
             lapsed = store.run(leases.look_after(keys, store.run(losses_allowed(keys))))
@@ -80,6 +82,8 @@ def sweep(store: Store, wake: Callable[[str], None]) -> int:
                     wake(parent)
         except (Fenced, NotFound):
             continue  # it ended meanwhile
+    for tree, content in store.run(streams.due(store.prefix, trees, now)):
+        store.run(streams.look_after(tree, content))
     return len(found)
 
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 
 from fdstore.bench import texts
-from fdstore.bench.measuring import Row, Rounds, at_least, row
+from fdstore.bench.measuring import Rounds, Row, at_least, row
 from fdstore.bench.stage import MB, Stage, keys_of
 from fdstore.client import Process
 
@@ -72,4 +72,4 @@ def best_per_s(stage: Stage, proc: Process, seconds: float) -> float:
         [*asked, "HGET", keys_of(proc, 1).pages, str(PAGE)], check=True, capture_output=True, text=True
     ).stdout
     # the last line is "HGET ...","requests per second",...; the command itself may hold commas
-    return float(told.splitlines()[-1].rpartition('}')[2].split('","')[1])
+    return float(told.splitlines()[-1].rpartition("}")[2].split('","')[1])

@@ -1,6 +1,6 @@
 """A process that reads pages for some seconds, when told to, and prints how many it got in a second.
 
-    python -m fdstore.bench.crowd_reader fdstore|redis-py URL PROCESS SECONDS
+python -m fdstore.bench.crowd_reader fdstore|redis-py URL PROCESS SECONDS
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from itertools import cycle
 
 from fdstore.bench import texts
 from fdstore.bench.measuring import Lap, Row, at_most, lap, row, slower, take_turns
-from fdstore.bench.stage import GB, KB, MB, Stage, keys_of, shown
+from fdstore.bench.stage import GB, MB, Stage, keys_of, shown
 from fdstore.client import Process
 
 PLACES = 97

@@ -32,7 +32,9 @@ def rows(stage: Stage) -> Iterator[Row]:
         more, less, pinged = map(duration, rounds.medians)
         yield row("share of a descriptor, of a PING", at_most(0.5), value, f"{more} - {less}", pinged)
     with stage.process() as proc:
-        yield slower("close, against PING", at_most(1.5), take_turns([closing(proc, text), ping], stage.budget_s))
+        yield slower(
+            "close, against PING", at_most(1.5), take_turns([closing(proc, text), ping], stage.budget_s)
+        )
 
 
 def born(make: Callable[[], Process]) -> Lap:

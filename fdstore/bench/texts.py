@@ -109,7 +109,10 @@ def _json() -> str:
 
     def item() -> str:
         n = chance.randrange(10**6)
-        return json.dumps({"id": n, "name": f"item {n}", "price": n / 100, "tags": ["a", "b"], "gone": None}) + ","
+        return (
+            json.dumps({"id": n, "name": f"item {n}", "price": n / 100, "tags": ["a", "b"], "gone": None})
+            + ","
+        )
 
     return "[" + _until_full(item)
 

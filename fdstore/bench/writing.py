@@ -17,7 +17,7 @@ from fdstore.bench.measuring import Bar, Lap, Row, at_least, at_most, row, share
 from fdstore.bench.stage import GB, KB, MB, Stage, shown
 from fdstore.bench.stage import stage as new_stage
 from fdstore.client import Process
-from fdstore.store.contents import DEFAULT_PAGE_SIZE
+from fdstore.store.staging import DEFAULT_PAGE_SIZE
 from fdstore.text.paging import cut
 
 LARGE_AT_ONCE = 1

@@ -163,6 +163,9 @@ class Runner:
                 tries = tries or Tries(self.where, flight.batches)
                 connection.disconnect()
                 time.sleep(tries.after(error))
+            except FDStoreError:
+                flight.batches.popleft()  # all its replies were read, and one of them was an error
+                raise
             else:
                 flight.batches.popleft()
                 return replies
@@ -308,6 +311,9 @@ class AsyncRunner:
                 tries = tries or Tries(self.where, flight.batches)
                 await connection.disconnect(nowait=True)
                 await asyncio.sleep(tries.after(error))
+            except FDStoreError:
+                flight.batches.popleft()  # all its replies were read, and one of them was an error
+                raise
             else:
                 flight.batches.popleft()
                 return replies

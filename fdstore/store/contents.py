@@ -1,159 +1,26 @@
 """Making, copying out and dropping contents.
 
-A new content is *staged*: its pages and index go under keys that expire by themselves, then one
-script moves them to their place, numbers the descriptor and writes metadata, table and holder. So a
-descriptor appears whole or not at all, and a writer that dies leaves nothing.
-
-    HSET staging:OP:pages 1 ... 2 ...   (several requests on their way at once)
-    HSET staging:OP:index 1 ...
-    EVALSHA commit                      RENAME, PERSIST, number, metadata, table, holders
-
-A small content is all of that in one pipeline: one round trip.
+How a content comes to be, out of sight until it is whole, is in `staging`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import BinaryIO, Literal
 
-import msgspec
-
-from fdstore.errors import InvalidArgument, QuotaExceeded, quoted
+from fdstore.errors import InvalidArgument, quoted
 from fdstore.files import Target
 from fdstore.inputs import next_block
 from fdstore.records import Descriptor, Export, Origin
 from fdstore.store.keys import content_keys
-from fdstore.store.operation import Batch, Disk, Operation, Receive, Send, Value, new_op
+from fdstore.store.operation import Disk, Operation, new_op
 from fdstore.store.reading import Stretch, fetch_part, locate, total_of
-from fdstore.store.scripts import outcome, script, text
+from fdstore.store.scripts import outcome, script
+from fdstore.store.staging import Stage, check_page_size
 from fdstore.store.views import Namespace, View, afresh_if_gone, descriptor_of, look, pairs, view_of
-from fdstore.text.index import IndexWriter, Place
-from fdstore.text.paging import BLOCK_CHARS, Cutter, DecodeErrors, Page, cut, encode
+from fdstore.text.index import Place
+from fdstore.text.paging import BLOCK_CHARS, Cutter, DecodeErrors, cut
 from fdstore.text.selection import Part
-
-DEFAULT_PAGE_SIZE = 4000
-"""Characters of a page, unless somebody chose otherwise."""
-
-STAGING_TTL_S = 900
-"""How long a source may pause while it is ingested, and what a writer that died leaves lies about."""
-SEND_BYTES = 700_000
-"""About how many bytes of pages one request carries."""
-
-AHEAD = 3
-"""Requests on their way at once while a content is staged."""
-
-MAX_SOURCE_CHARS = 200
-
-
-class Stage:
-    """A content being made: takes pages, sends them ahead, and is committed once."""
-
-    def __init__(self, space: Namespace, page_size: int, source: str, call: str | None) -> None:
-        self._space = space
-        self._page_size = page_size
-        self._source = check_source(source)
-        self._call = call
-        self._op = new_op()
-        self._pages_key, self._index_key = space.keys.tree.staging(self._op)
-        self._index = IndexWriter()
-        self._fields: list[Value] = []
-        self._waiting_bytes = 0
-        self._on_their_way = 0
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Characters and lines taken so far."""
-        return self._index.chars, self._index.lines
-
-    def add(self, pages: Iterable[Page]) -> Operation[None]:
-        """Takes the next pages; sends them when enough have come together."""
-        pages = list(pages)
-        number = self._index.pages
-        self._index.add(pages)
-        for page in pages:
-            number += 1
-            self._fields += (number, page.data)
-            self._waiting_bytes += len(page.data)
-            if self._waiting_bytes >= SEND_BYTES:
-                yield from self._send()
-
-    def _send(self) -> Operation[None]:
-        limit = self._space.limits.tree_bytes
-        if self._index.bytes > limit:
-            raise QuotaExceeded("tree_bytes", limit)
-        if self._on_their_way == AHEAD:
-            yield Receive("stage")
-            self._on_their_way -= 1
-        yield Send(self._requests(self._index.full_groups()), "stage")
-        self._on_their_way += 1
-
-    def _requests(self, groups: dict[str, str]) -> Batch:
-        batch: Batch = []
-        if self._fields:
-            batch += [("HSET", self._pages_key, *self._fields), ("EXPIRE", self._pages_key, STAGING_TTL_S)]
-        if groups:
-            entries = [part for entry in groups.items() for part in entry]
-            batch += [("HSET", self._index_key, *entries), ("EXPIRE", self._index_key, STAGING_TTL_S)]
-        self._fields, self._waiting_bytes = [], 0
-        return batch
-
-    def commit(self, origin: Origin | None = None, name: str = "") -> Operation[Descriptor]:
-        """Makes the content visible, under the next number or under `ref:NAME`.
-
-        Raises `Fenced`, `QuotaExceeded`, `NotFound` (the process is gone).
-        """
-        space, index = self._space, self._index
-        for _ in range(self._on_their_way):
-            yield Receive("stage")
-        answer_key, answer_field = space.answer_slot(self._op, self._call)
-        keys = (space.keys.tree.record, space.keys.record, space.keys.fds)
-        batch = self._requests(index.fields())
-        batch.append(
-            script("commit")(
-                (*keys, self._pages_key, self._index_key, answer_key),
-                *(answer_field, space.attempt, space.id, name),
-                *(index.chars, index.bytes, index.lines, index.pages, self._page_size, self._source),
-                msgspec.json.encode(origin) if origin else "",
-            )
-        )
-        *_, reply = yield batch
-        fd, content, created_at = map(text, outcome(reply, space.id))
-        descriptor = Descriptor(
-            fd=fd,
-            state="sealed",
-            chars=index.chars,
-            bytes=index.bytes,
-            lines=index.lines,
-            pages=index.pages,
-            page_size=self._page_size,
-            source=self._source,
-            created_at=float(created_at),
-            producer=space.id,
-            origin=origin,
-        )
-        if self._call is not None:
-            # the call may have been answered before, with another content than the one staged now
-            view, _ = yield from look(space, fd)
-            return view.descriptor
-        space.remember(fd, View(content, content_keys(space.keys.tree, content), descriptor))
-        return descriptor
-
-
-def check_source(source: object) -> str:
-    """What a content may say of where it comes from. Raises `InvalidArgument`."""
-    if not isinstance(source, str) or not source or len(source) > MAX_SOURCE_CHARS:
-        raise InvalidArgument("source", f"a text of 1-{MAX_SOURCE_CHARS} characters is needed")
-    encode(source)
-    return source
-
-
-def check_page_size(page_size: object) -> int:
-    """A page size that can be used; `None` means the default. Raises `InvalidArgument`."""
-    if page_size is None:
-        return DEFAULT_PAGE_SIZE
-    if isinstance(page_size, bool) or not isinstance(page_size, int) or not 1 <= page_size <= 2**53:
-        raise InvalidArgument("page_size", "a whole number of characters, 1 or more, is needed")
-    return page_size
 
 
 def create(
@@ -172,9 +39,13 @@ def create(
         )
     size = check_page_size(page_size)
     stage = Stage(space, size, source, call)
-    for pages in cut(content, size):
-        yield from stage.add(pages)
-    return (yield from stage.commit(name=name))
+
+    def making() -> Operation[Descriptor]:
+        for pages in cut(content, size):
+            yield from stage.add(pages)
+        return (yield from stage.commit(name=name))
+
+    return (yield from stage.kept(making()))
 
 
 def ingest(
@@ -192,15 +63,19 @@ def ingest(
     if errors not in ("strict", "backslashreplace"):
         raise InvalidArgument("errors", "use strict or backslashreplace")
     stage = Stage(space, size, source, call)
-    cutter = Cutter(size, errors)
-    read = 0
-    while block := (yield Disk(lambda: next_block(file, BLOCK_CHARS))):
-        yield from stage.add(cutter.feed(block))
-        read += len(block)
-        if progress:
-            progress(read)
-    yield from stage.add(cutter.finish())
-    return (yield from stage.commit())
+
+    def making() -> Operation[Descriptor]:
+        cutter = Cutter(size, errors)
+        read = 0
+        while block := (yield Disk(lambda: next_block(file, BLOCK_CHARS))):
+            yield from stage.add(cutter.feed(block))
+            read += len(block)
+            if progress:
+                progress(read)
+        yield from stage.add(cutter.finish())
+        return (yield from stage.commit())
+
+    return (yield from stage.kept(making()))
 
 
 def stat(space: Namespace, fd: str) -> Operation[Descriptor]:
@@ -253,11 +128,13 @@ def _extract(
     def take(run: list[bytes]) -> Operation[None]:
         yield from stage.add(cutter.feed(b"".join(run)))
 
-    yield from fetch_part(view, stretch, take, head.append)
-    yield from stage.add(cutter.finish())
-    [(chars_before, newlines_before)] = head
-    origin = _origin(view, chars_before, newlines_before, stage)
-    return (yield from stage.commit(origin))
+    def making() -> Operation[Descriptor]:
+        yield from fetch_part(view, stretch, take, head.append)
+        yield from stage.add(cutter.finish())
+        [(chars_before, newlines_before)] = head
+        return (yield from stage.commit(_origin(view, chars_before, newlines_before, stage)))
+
+    return (yield from stage.kept(making()))
 
 
 def _origin(view: View, chars_before: int, newlines_before: int, stage: Stage) -> Origin:

@@ -11,9 +11,10 @@ import msgspec
 
 from fdstore.errors import InvalidArgument
 from fdstore.records import Descriptor, SearchResult
-from fdstore.store.contents import Stage, part_of
+from fdstore.store.contents import part_of
 from fdstore.store.operation import Disk, Operation
 from fdstore.store.reading import Stretch, fetch_part
+from fdstore.store.staging import Stage
 from fdstore.store.views import Namespace, View
 from fdstore.text.grep import GrepPrinter
 from fdstore.text.hits import HitCollector
@@ -92,9 +93,15 @@ def search_extract(
     view, stretch = yield from part_of(space, fd, part)
     page_size = view.descriptor.page_size
     copy = _Copy(Stage(space, page_size, SOURCE, call), page_size, question.context)
-    result = yield from _answer(question, view, stretch, copy)
-    yield from copy.finish()
-    return result, (yield from copy.stage.commit())
+    found: list[SearchResult] = []
+
+    def making() -> Operation[Descriptor]:
+        found.append((yield from _answer(question, view, stretch, copy)))
+        yield from copy.finish()
+        return (yield from copy.stage.commit())
+
+    made = yield from copy.stage.kept(making())
+    return found[0], made
 
 
 def _asked(pattern: str, context: int, max_matches: int, ignore_case: bool) -> _Question:

@@ -34,11 +34,11 @@ from fdstore.errors import (
     quoted,
 )
 from fdstore.records import Slice
-from fdstore.store.contents import check_page_size, check_source
 from fdstore.store.keys import ContentKeys, TreeKeys, content_keys
 from fdstore.store.operation import Batch, Block, Command, Operation, Value, new_op
 from fdstore.store.reading import WINDOW_BYTES, collect, read
 from fdstore.store.scripts import outcome, script, text
+from fdstore.store.staging import check_page_size, check_source
 from fdstore.store.views import Namespace, View, look, view_of
 from fdstore.text.growth import Change, Growth
 from fdstore.text.index import group_of

@@ -10,6 +10,7 @@ needs, so the first read of anything costs one round trip for a page and two for
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
@@ -28,7 +29,7 @@ T = TypeVar("T")
 MAX_VIEWS = 1000
 """Contents a namespace remembers."""
 
-MAX_GROUPS = 64
+MAX_GROUPS = 256
 """Groups of the index (of 256 pages each) remembered for a content."""
 
 Unit = Literal["newlines", "chars"]
@@ -62,7 +63,7 @@ class View:
 
     def learn(self, first: int, value: bytes) -> Group:
         """Takes a field of the index."""
-        if len(self.groups) >= MAX_GROUPS:
+        if len(self.groups) >= MAX_GROUPS and first not in self.groups:
             self.groups.pop(next(iter(self.groups)))
         group = self.groups[first] = Group(first, value)
         return group
@@ -70,15 +71,13 @@ class View:
     def group_at(self, unit: Unit, position: int) -> Group | None:
         """The known group that holds this LF or character. Position 0 is in the first group, a
         position after the last is in the last."""
-        for group in self.groups.values():
-            if unit == "newlines":
-                before, after = group.start.newlines, group.newlines[-1]
-            else:
-                before, after = group.start.chars, group.chars[-1]
-            begins = before < position or group.first == 1
-            if begins and (position <= after or group.last == self.descriptor.pages):
-                return group
-        return None
+        known = sorted(self.groups.items())
+        begins_later = bisect_left(known, position, key=lambda entry: getattr(entry[1].start, unit))
+        # only the first group can hold what nothing comes before
+        group = known[begins_later - 1][1] if begins_later else self.groups.get(1)
+        if group is None or (position > getattr(group.end, unit) and group.last != self.descriptor.pages):
+            return None
+        return group
 
 
 class Namespace:

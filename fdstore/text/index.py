@@ -1,25 +1,28 @@
 """The sparse line index: where every line and character is, for 0.3 % of the content's size.
 
 One hash field for each group of 256 pages, named by the group's first page (`1`, `257`, ...), so
-its name follows from a page number and one HGET finds it. Its value is ASCII that people can read:
+its name follows from a page number and one HGET finds it. Its value is ASCII that people can read, a
+row for each 16 pages:
 
     13107 1048100~;52,3987 48,3990 0,4000~ ...
-    |     |      |  |  |           |     +- this page does not end in LF
-    |     |      |  |  +- characters       +- a page inside one long line
-    |     |      |  +- LFs in the group's first page
-    |     |      +- the page before the group did not end in LF
-    |     +- characters before the group
-    +- LFs before the group
+    13907 1112004;51,3998 ...
+    |     |        |  |                   +- "~": this page does not end in LF
+    |     |        |  +- characters in the row's first page
+    |     |        +- LFs in it
+    |     +- characters before the row ("~" after it: the page before does not end in LF)
+    +- LFs before the row
 
-A line or a character is found by two bisections, one over groups, one inside a group; the rest is
-cutting the page's text, which the reader has anyway. A list of all line starts would cost twenty
-times as much memory and save nothing.
+A line or a character is found by bisections, over groups, over rows, inside a row; the rest is
+cutting the page's text, which the reader has anyway. Whoever asks for one page reads one row: reading
+the counts of 256 pages would take longer than fetching the page. A list of all line starts would cost
+twenty times as much memory and save nothing.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
+from itertools import accumulate
 
 import msgspec
 
@@ -28,8 +31,11 @@ from fdstore.text.paging import Page, count_lines
 GROUP_PAGES = 256
 """Pages described by one field of the index."""
 
+ROW_PAGES = 16
+"""Pages described by one row of a field."""
+
 MID_LINE = "~"
-"""Marks a page (or what stands before a group) that does not end in LF."""
+"""Marks a page (or what stands before a row) that does not end in LF."""
 
 
 def group_of(page: int) -> int:
@@ -51,52 +57,83 @@ class Place(msgspec.Struct, frozen=True):
     mid_line: bool
 
 
-class Group:
-    """One field of the index, parsed: cumulative counts after each of its pages."""
+class Row:
+    """One row of a field, parsed: the places between its pages, each as far as it is counted."""
 
-    __slots__ = ("chars", "ends_line", "first", "newlines", "start")
+    __slots__ = ("chars", "first", "mid_line", "newlines")
+
+    def __init__(self, first: int, value: str) -> None:
+        head, _, body = value.partition(";")
+        newlines, _, chars = head.partition(" ")
+        counts = body.replace(MID_LINE, "").replace(",", " ").split(" ")
+        self.first = first
+        self.newlines = list(accumulate(map(int, counts[::2]), initial=int(newlines)))
+        self.chars = list(accumulate(map(int, counts[1::2]), initial=int(chars.rstrip(MID_LINE))))
+        if MID_LINE in value:
+            self.mid_line = [chars.endswith(MID_LINE), *(page.endswith(MID_LINE) for page in body.split(" "))]
+        else:
+            self.mid_line = [False] * len(self.chars)
+
+    @property
+    def last(self) -> int:
+        """The number of the row's last page."""
+        return self.first + len(self.chars) - 2
+
+    def before(self, page: int) -> Place:
+        """The place where `page` begins: a page of this row, or the one after it."""
+        i = page - self.first
+        return Place(page, self.newlines[i], self.chars[i], self.mid_line[i])
+
+
+class Group:
+    """One field of the index. Its rows are parsed when they are asked for."""
+
+    __slots__ = ("_rows", "first")
 
     def __init__(self, first: int, value: bytes) -> None:
-        head, _, body = value.decode("ascii").partition(";")
-        newlines, chars = map(int, head.rstrip(MID_LINE).split(" "))
         self.first = first
-        self.start = Place(first, newlines, chars, head.endswith(MID_LINE))
-        self.newlines: list[int] = []
-        self.chars: list[int] = []
-        self.ends_line: list[bool] = []
-        for entry in body.split(" "):
-            of_page, mark, _ = entry.partition(MID_LINE)
-            lf, _, length = of_page.partition(",")
-            newlines += int(lf)
-            chars += int(length)
-            self.newlines.append(newlines)
-            self.chars.append(chars)
-            self.ends_line.append(not mark)
+        self._rows: list[Row | str] = [*value.decode("ascii").split("\n")]
+
+    def _row(self, number: int) -> Row:
+        row = self._rows[number]
+        if isinstance(row, str):
+            row = self._rows[number] = Row(self.first + number * ROW_PAGES, row)
+        return row
+
+    @property
+    def start(self) -> Place:
+        """The place where the group begins."""
+        return self._row(0).before(self.first)
+
+    @property
+    def end(self) -> Place:
+        """The place where the group ends."""
+        return self.after(self.last)
 
     @property
     def last(self) -> int:
         """The number of the group's last page."""
-        return self.first + len(self.chars) - 1
+        return self._row(len(self._rows) - 1).last
 
     def before(self, page: int) -> Place:
         """The place where `page` (of this group) begins."""
-        i = page - self.first
-        if i == 0:
-            return self.start
-        return Place(page, self.newlines[i - 1], self.chars[i - 1], not self.ends_line[i - 1])
+        return self._row((page - self.first) // ROW_PAGES).before(page)
 
     def after(self, page: int) -> Place:
         """The place where `page` (of this group) ends, which is where the next one begins."""
-        i = page - self.first
-        return Place(page + 1, self.newlines[i], self.chars[i], not self.ends_line[i])
+        return self._row((page - self.first) // ROW_PAGES).before(page + 1)
 
     def page_of_newline(self, number: int) -> int:
         """The page that holds the LF with this number; the group's last page if it comes later."""
-        return self.first + min(bisect_left(self.newlines, number), len(self.newlines) - 1)
+        begins_later = bisect_left(range(len(self._rows)), number, key=lambda i: self._row(i).newlines[0])
+        row = self._row(max(begins_later - 1, 0))
+        return min(row.first + bisect_left(row.newlines, number, lo=1) - 1, row.last)
 
     def page_of_char(self, number: int) -> int:
         """The page that holds the character with this number; the last page if it comes later."""
-        return self.first + min(bisect_left(self.chars, number), len(self.chars) - 1)
+        begins_later = bisect_left(range(len(self._rows)), number, key=lambda i: self._row(i).chars[0])
+        row = self._row(max(begins_later - 1, 0))
+        return min(row.first + bisect_left(row.chars, number, lo=1) - 1, row.last)
 
 
 class IndexWriter:
@@ -114,6 +151,7 @@ class IndexWriter:
         self.chars = 0
         self.bytes = 0
         self.ends_line = True
+        self._rows: list[str] = []
         self._head = "0 0"
         self._entries: list[str] = []
         self._full: dict[str, str] = {}
@@ -125,16 +163,22 @@ class IndexWriter:
 
     def add(self, pages: Iterable[Page]) -> None:
         """Takes the next pages."""
-        for data, chars, newlines, ends_line in pages:
-            if len(self._entries) == GROUP_PAGES:
-                self._close_group()
-            mark = "" if ends_line else MID_LINE
-            self._entries.append(f"{newlines},{chars}{mark}")
-            self.pages += 1
-            self.newlines += newlines
-            self.chars += chars
-            self.bytes += len(data)
-            self.ends_line = ends_line
+        left = list(pages)
+        while left:
+            if len(self._entries) == ROW_PAGES:
+                self._close_row()
+            room = ROW_PAGES - len(self._entries)
+            taken, left = left[:room], left[room:]
+            data, chars, newlines, ends_line = zip(*taken, strict=True)
+            self._entries += [
+                f"{n},{c}" if ends else f"{n},{c}{MID_LINE}"
+                for n, c, ends in zip(newlines, chars, ends_line, strict=True)
+            ]
+            self.pages += len(taken)
+            self.newlines += sum(newlines)
+            self.chars += sum(chars)
+            self.bytes += sum(map(len, data))
+            self.ends_line = ends_line[-1]
 
     def with_last(self, page: Page) -> IndexWriter:
         """The index as it is when `page` is the last one; this one is left as it was, and `page` may
@@ -142,7 +186,7 @@ class IndexWriter:
         whole = IndexWriter()
         whole.pages, whole.newlines, whole.chars = self.pages, self.newlines, self.chars
         whole.bytes, whole.ends_line = self.bytes, self.ends_line
-        whole._head, whole._entries = self._head, self._entries.copy()
+        whole._rows, whole._head, whole._entries = self._rows.copy(), self._head, self._entries.copy()
         whole.add([page])
         return whole
 
@@ -154,19 +198,25 @@ class IndexWriter:
         start = Group(group_of(page), value).before(page)
         writer.pages, writer.newlines, writer.chars = page - 1, start.newlines, start.chars
         writer.bytes, writer.ends_line = size_bytes, not start.mid_line
-        writer._head, _, entries = value.decode("ascii").partition(";")
-        writer._entries = entries.split(" ")[: page - group_of(page)]
+        full, part = divmod(page - group_of(page), ROW_PAGES)
+        rows = value.decode("ascii").split("\n")
+        writer._rows = rows[:full]
+        writer._head, _, entries = rows[full].partition(";")
+        writer._entries = entries.split(" ")[:part]
         return writer
 
-    def _close_group(self) -> None:
-        self._full.update(self._open_group())
+    def _close_row(self) -> None:
+        self._rows.append(self._row())
+        if len(self._rows) == GROUP_PAGES // ROW_PAGES:
+            self._full[str(group_of(self.pages))] = "\n".join(self._rows)
+            self._rows = []
         # an empty text is "at the start of a line", so only a page with text can leave one open
         mark = MID_LINE if self.chars and not self.ends_line else ""
         self._head = f"{self.newlines} {self.chars}{mark}"
         self._entries = []
 
-    def _open_group(self) -> dict[str, str]:
-        return {str(group_of(self.pages)): f"{self._head};{' '.join(self._entries)}"}
+    def _row(self) -> str:
+        return f"{self._head};{' '.join(self._entries)}"
 
     def full_groups(self) -> dict[str, str]:
         """The fields that will not change any more, each returned once."""
@@ -175,4 +225,7 @@ class IndexWriter:
 
     def fields(self) -> dict[str, str]:
         """The fields not returned yet, with the last, unfinished group."""
-        return {**self.full_groups(), **(self._open_group() if self._entries else {})}
+        fields = self.full_groups()
+        if self._entries:
+            fields[str(group_of(self.pages))] = "\n".join([*self._rows, self._row()])
+        return fields

@@ -4,10 +4,10 @@
                             proxy <-- server
     client <-- replies ---  proxy
 
-Commands are counted as they pass (Redis's protocol says where one ends), so that "the reply of every
-n-th command" means what it says. To lose a reply is to let the command through, wait until the server
-has answered, and hang up in place of passing the answer on: what was asked for is done, and who asked
-does not know. One thread runs it all, with asyncio.
+To lose a reply is to let the command through, wait until the server has answered, pass on the answers
+to what was asked before, and hang up: what was asked for is done, and who asked does not know.
+Commands that are sent together are one request, of which one reply is lost; Redis's protocol says where
+a command or a reply ends. One thread runs it all, with asyncio.
 """
 
 from __future__ import annotations
@@ -24,29 +24,40 @@ CHUNK_BYTES = 1 << 16
 T = TypeVar("T")
 
 
-def commands_in(data: bytes) -> tuple[int, bytes]:
-    """How many whole commands there are, and what is left of one that has not come whole yet.
+def whole_in(data: bytes) -> tuple[int, int]:
+    """How many whole commands or replies `data` begins with, and how many bytes they are.
 
-    >>> commands_in(b"*1\\r\\n$4\\r\\nPING\\r\\n*1\\r\\n$4")
-    (1, b'*1\\r\\n$4')
+    >>> whole_in(b"*1\\r\\n$4\\r\\nPING\\r\\n*1\\r\\n$4")
+    (1, 14)
     """
     count = at = 0
-    while (end := _end_of_command(data, at)) is not None:
+    while (end := _end(data, at)) is not None:
         count, at = count + 1, end
-    return count, data[at:]
+    return count, at
 
 
-def _end_of_command(data: bytes, at: int) -> int | None:
+def _end(data: bytes, at: int) -> int | None:
+    """Where the value that begins at `at` ends, in the protocol's second version; None: not here yet."""
     line = data.find(b"\r\n", at)
     if line < 0:
         return None
-    at, parts = line + 2, int(data[at + 1 : line])
-    for _ in range(parts):
-        line = data.find(b"\r\n", at)
-        if line < 0:
-            return None
-        at = line + 2 + int(data[at + 1 : line]) + 2
-    return at if at <= len(data) else None
+    kind, after = data[at : at + 1], line + 2
+    if kind == b"$":
+        size = int(data[at + 1 : line])
+        after += size + 2 if size >= 0 else 0
+    elif kind == b"*":
+        for _ in range(int(data[at + 1 : line])):
+            inner = _end(data, after)
+            if inner is None:
+                return None
+            after = inner
+    return after if after <= len(data) else None
+
+
+async def _flushed(writer: asyncio.StreamWriter) -> None:
+    """Returns when all that was written is on its way, or never will be."""
+    while writer.transport.get_write_buffer_size() and not writer.transport.is_closing():
+        await asyncio.sleep(0.001)
 
 
 class _Passage:
@@ -55,7 +66,10 @@ class _Passage:
     def __init__(self, client: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
         self.client = client
         self.server = server
-        self.loses_reply = False
+        self.commands = 0
+        self.replies = 0
+        self.lost_reply: int | None = None
+        """The number of the reply that will not come, counted in this connection from 1."""
 
     def cut(self) -> None:
         for end in (self.client, self.server):
@@ -65,7 +79,7 @@ class _Passage:
 class Proxy:
     """A way to the server at `url` (redis://HOST:PORT) through `self.url`.
 
-    lose_every(n)    the reply of every n-th command from now on is lost (0: of none)
+    lose_every(n)    of every n-th request from now on a reply is lost (0: of none)
     delay(seconds)   every reply comes so much later
     cut()            all connections break now
     silence(True)    connections stay, and nothing passes
@@ -80,7 +94,7 @@ class Proxy:
         self._loop = asyncio.new_event_loop()
         self._passages: set[_Passage] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._every = self._count = 0
+        self._every = self._requests = 0
         self._delay_s = 0.0
         self._open = asyncio.Event()
         self._open.set()
@@ -93,7 +107,7 @@ class Proxy:
         """Replies lost so far."""
 
     def lose_every(self, n: int) -> None:
-        self._every, self._count = n, 0
+        self._every, self._requests = n, 0
 
     def delay(self, seconds: float) -> None:
         self._delay_s = seconds
@@ -135,14 +149,18 @@ class Proxy:
             task.add_done_callback(self._tasks.discard)
 
     async def _commands(self, client: asyncio.StreamReader, passage: _Passage) -> None:
-        rest = b""
+        held = b""
         try:
             while data := await client.read(CHUNK_BYTES):
                 await self._open.wait()
-                count, rest = commands_in(rest + data)
-                if self._every and (self._count + count) // self._every > self._count // self._every:
-                    passage.loses_reply = True
-                self._count += count
+                held += data
+                count, size = whole_in(held)
+                held = held[size:]
+                passage.commands += count
+                if count and self._every:
+                    self._requests += 1
+                    if self._requests % self._every == 0 and passage.lost_reply is None:
+                        passage.lost_reply = passage.commands
                 passage.server.write(data)
                 await passage.server.drain()
         except OSError:
@@ -152,20 +170,26 @@ class Proxy:
             self._passages.discard(passage)
 
     async def _replies(self, server: asyncio.StreamReader, passage: _Passage) -> None:
+        held = b""
         try:
             while data := await server.read(CHUNK_BYTES):
                 await self._open.wait()
-                if passage.loses_reply:
-                    self.lost += 1
-                    self._note("reply lost")
-                    break
-                if self._delay_s:
-                    await asyncio.sleep(self._delay_s)
-                passage.client.write(data)
+                held += data
+                while (end := _end(held, 0)) is not None:
+                    passage.replies += 1
+                    if passage.replies == passage.lost_reply:
+                        self.lost += 1
+                        self._note("reply lost")
+                        return
+                    if self._delay_s:
+                        await asyncio.sleep(self._delay_s)
+                    passage.client.write(held[:end])
+                    held = held[end:]
                 await passage.client.drain()
         except OSError:
             pass
         finally:
+            await _flushed(passage.client)
             passage.cut()
 
     def _do(self, what: Coroutine[Any, Any, T]) -> T:

@@ -15,7 +15,7 @@ from fdstore.agent.runner import Ending, run_process
 from fdstore.client import Process, Store
 from fdstore.records import ProcessRecord
 from fdstore.store import journal, leases, processes
-from fdstore.store.keys import process_keys
+from fdstore.store.keys import ProcessKeys, process_keys
 from fdstore.store.operation import Operation
 from fdstore.testing import Script, ScriptedModel
 from fdstore.tools.config import FDConfig
@@ -103,11 +103,14 @@ class Agents:
             for process in ready:
                 self.attempt(process)
 
+    def expire(self, process: str) -> None:
+        """As if the time were over at which somebody must look at the process."""
+        self.store.run(_expire(process_keys("fdstore", process)))
+
     def lose(self, process: str) -> None:
         """What becomes of a process whose worker died: the lease runs out, the sweep finds it."""
-        keys = process_keys("fdstore", process)
-        self.store.run(_expire(keys.record))
-        self.store.run(leases.look_after(keys))
+        self.expire(process)
+        self.store.run(leases.look_after(process_keys("fdstore", process)))
 
     def record(self, process: str = "solo") -> ProcessRecord:
         return self.store.run(processes.record("fdstore", process))
@@ -123,9 +126,11 @@ class Agents:
         return [e for e in map(decoded, self.journal(process)) if isinstance(e, Result)]
 
 
-def _expire(record: str) -> Operation[None]:
-    yield [("HEXISTS", record, "lease_until")]
-    yield [("HSET", record, "lease_until", "0")]
+def _expire(keys: ProcessKeys) -> Operation[None]:
+    [lease] = yield [("HGET", keys.record, "lease_until")]
+    if lease is not None:
+        yield [("HSET", keys.record, "lease_until", "0")]
+    yield [("ZADD", keys.tree.leases, "XX", "0", keys.process)]
 
 
 @contextmanager

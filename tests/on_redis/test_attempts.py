@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from fdstore.agent.program import Limits
 from fdstore.agent.runner import Ending, Lease
 from fdstore.client import Store
-from fdstore.errors import FDStoreError
+from fdstore.errors import FDStoreError, StoreFull, StoreReadOnly, StoreUnavailable, UnknownOutcome
 from fdstore.records import ENDED
 from fdstore.store import leases
 from fdstore.store.connection import Runner
@@ -22,6 +23,7 @@ from fdstore.store.views import Namespace
 from fdstore.testing import Request, Turn, call, fail, say, turn
 from tests.conftest import wait_until
 from tests.on_redis.agents import READER, SMALL, Agents, ran, running, tool
+from workers.sweeper import sweep
 
 Execute = Callable[..., Any]
 
@@ -143,17 +145,119 @@ def test_an_attempt_that_was_replaced_writes_nothing(store: Store, tmp_path: Pat
         assert agents.answer() == '<ref id="new">Alive.</ref>'
 
 
-def test_the_third_loss_is_the_last(store: Store, tmp_path: Path) -> None:
+class FailingStore(Store):
+    """A store that fails with this error at its n-th operation of the main thread."""
+
+    def __init__(self, url: str, operations: int, error: FDStoreError) -> None:
+        super().__init__(Runner(url), "fdstore", url)
+        self._left = operations
+        self._error = error
+
+    def run(self, operation: Operation[Any]) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            return super().run(operation)
+        if self._left == 0:
+            operation.close()
+            raise self._error
+        self._left -= 1
+        return super().run(operation)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [StoreUnavailable("redis://", "gone"), UnknownOutcome("'journal'"), StoreFull("x"), StoreReadOnly("x")],
+    ids=lambda error: error.type,
+)
+def test_trouble_of_the_store_is_not_the_end_of_the_agent(
+    store: Store, tmp_path: Path, redis_url: str, error: FDStoreError
+) -> None:
+    with running(store, [call("echo", words="a"), say("Done.")], tmp_path) as agents:
+        agents.launch(python=(tool("echo"),))
+
+        with FailingStore(redis_url, 8, error) as failing, pytest.raises(type(error)):
+            agents.attempt("solo", failing)
+        assert agents.record().state == "running"
+
+        agents.lose("solo")
+        agents.run_all("solo")
+        assert (agents.answer(), ran) == ("Done.", ["a"])
+
+
+# the sweep
+
+
+def test_the_sweep_makes_a_lost_process_ready_and_fails_it_at_the_third_loss(
+    store: Store, tmp_path: Path
+) -> None:
     with running(store, [], tmp_path) as agents:
         agents.launch()
-        decisions = []
+        states = []
         for _ in range(3):
             store.run(leases.claim(process_keys("fdstore", "solo"), "a"))
-            agents.lose("solo")
-            decisions.append(agents.record().state)
+            agents.expire("solo")
+            sweep(store, agents.woken.append)
+            states.append(agents.record().state)
 
-        assert decisions == ["ready", "ready", "running"]
-        assert agents.record().losses == 3
+        assert states == ["ready", "ready", "failed"]
+        assert agents.woken == ["solo", "solo"]
+        assert (agents.record().reason, agents.record().losses) == ("poison", 3)
+
+
+def test_a_parent_hears_that_its_child_was_lost_too_often(store: Store, tmp_path: Path) -> None:
+    script = {"SOLO": [call("spawn", program_name="reader", query="Read."), say("Done.")]}
+
+    with running(store, script, tmp_path) as agents:
+        agents.launch(tools=("spawn",), others=[READER], limits=Limits(max_losses=1))
+        agents.attempt("solo")
+        for _ in range(3):
+            store.run(leases.claim(process_keys("fdstore", "solo.1"), "a"))
+            agents.expire("solo.1")
+            sweep(store, agents.woken.append)
+
+        assert agents.record("solo.1").state == "failed"
+        assert agents.woken[-1] == "solo"
+        assert agents.attempt("solo") == "ended"
+        [result] = agents.results()
+        assert result.is_error
+        assert 'reason="poison"' in result.content
+
+
+def test_the_sweep_wakes_a_ready_process_once_in_a_while(store: Store, tmp_path: Path) -> None:
+    with running(store, [], tmp_path) as agents:
+        agents.launch()
+        agents.expire("solo")
+
+        sweep(store, agents.woken.append)
+        sweep(store, agents.woken.append)
+
+        assert agents.woken == ["solo"]
+
+
+def test_the_sweep_leaves_alone_what_runs_waits_or_has_ended(store: Store, tmp_path: Path) -> None:
+    script = {
+        "SOLO": [call("spawn", program_name="reader", query="Read."), say("Done.")],
+        "READER": [say("Read.")],
+    }
+
+    with running(store, script, tmp_path) as agents:
+        agents.launch(tools=("spawn",), others=[READER])
+        agents.attempt("solo")
+        store.run(leases.claim(process_keys("fdstore", "solo.1"), "a"))
+        agents.woken.clear()
+
+        assert sweep(store, agents.woken.append) == 0
+
+        agents.lose("solo.1")
+        agents.run_all("solo")
+        agents.woken.clear()
+        assert sweep(store, agents.woken.append) == 0
+        assert agents.woken == []
+
+
+def test_one_worker_sweeps_as_long_as_it_comes_back(store: Store, execute: Execute) -> None:
+    assert [store.run(leases.take_sweep("fdstore", worker, 5)) for worker in "aab"] == [True, True, False]
+    execute("DEL", "fdstore:sweeper")
+    assert store.run(leases.take_sweep("fdstore", "b", 5))
 
 
 # crashes
@@ -295,3 +399,29 @@ def test_an_agent_that_crashes_anywhere_lives_the_same_life(
             if not died:
                 break
         assert requests > 60
+
+
+def test_a_passage_is_that_of_the_answer_in_the_journal(
+    store: Store, tmp_path: Path, execute: Execute, redis_url: str
+) -> None:
+    """A model that is asked again says something else; what counts is what was written down."""
+    asked = itertools.count()
+
+    def script(_: Request) -> Turn:
+        return say(f'<ref id="plan">plan {next(asked)}</ref>')
+
+    with running(store, script, tmp_path) as agents:
+        for requests in itertools.count():
+            execute("FLUSHALL")
+            agents.launch(tools=("read_fd",))
+            with MortalStore(redis_url, requests) as mortal:
+                died = live_until(agents, mortal)
+            if died and agents.record().state not in ENDED:
+                agents.lose("solo")
+                agents.run_all("solo")
+
+            plan = store.process("solo").read("ref:plan").text
+            assert agents.answer() == f'<ref id="plan">{plan}</ref>'
+            assert [d.fd for d in store.process("solo").list()] == ["ref:plan"]
+            if not died:
+                break

@@ -188,6 +188,11 @@ def test_the_python_api_takes_no_loose_number(proc: Process, written: Any) -> No
         proc.read(1, start=written)
 
 
+def named(value: object) -> str:
+    """A test's name for a value that may be too large to print."""
+    return "huge" if value == 10**5000 else repr(value)
+
+
 NOT_A_NUMBER = [
     True,
     0,
@@ -210,9 +215,7 @@ NOT_A_NUMBER = [
 ]
 
 
-@pytest.mark.parametrize(
-    "written", NOT_A_NUMBER, ids=lambda value: str(value) if value != 10**5000 else "huge"
-)
+@pytest.mark.parametrize("written", NOT_A_NUMBER, ids=named)
 @pytest.mark.parametrize("field", ["start", "count"])
 def test_what_is_no_position_is_refused_by_both_and_never_formatted(
     proc: Process, tools: Toolset, field: str, written: Any
@@ -229,7 +232,7 @@ def test_what_is_no_position_is_refused_by_both_and_never_formatted(
 
 
 @pytest.mark.parametrize(
-    "written", [True, 0, -1, 1.5, float("nan"), 10**5000, None, [], {}, "fd", "fd:", "#"]
+    "written", [True, 0, -1, 1.5, float("nan"), 10**5000, None, [], {}, "fd", "fd:", "#"], ids=named
 )
 def test_what_names_no_descriptor_is_refused(proc: Process, tools: Toolset, written: Any) -> None:
     error = read(tools, fd=written)

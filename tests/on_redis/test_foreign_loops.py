@@ -19,7 +19,7 @@ import fdstore.aio
 from fdstore import FDConfig, Toolset
 from fdstore.testing import Script, ScriptedModel, call, say, turn
 
-MODEL: Any = "claude-sonnet-4-5"
+MODEL: Any = "claude-sonnet-5-5"
 LOG = "".join(f"line {number}\n" for number in range(1, 2001))
 ENABLED = ["read_fd", "fd_to_file"]
 

@@ -121,7 +121,8 @@ def test_a_field_is_ascii_that_people_can_read(text: str, page_size: int) -> Non
         writer.add(pages)
 
     for value in writer.fields().values():
-        assert re.fullmatch(r"\d+ \d+~?;\d+,\d+~?( \d+,\d+~?)*", value)
+        for row in value.split("\n"):
+            assert re.fullmatch(r"\d+ \d+~?;\d+,\d+~?( \d+,\d+~?){0,15}", row)
 
 
 def test_the_index_of_ordinary_text_is_a_small_part_of_it() -> None:

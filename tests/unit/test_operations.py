@@ -14,6 +14,7 @@ from fdstore.store.operation import Receive, Send
 from fdstore.store.scripts import name_of, script
 from fdstore.text.selection import Part
 
+STAGED = ["MULTI", "HSET", "EXPIRE", "HSET", "EXPIRE", "EXEC"]
 LOG = "".join(f"line {n}\n" for n in range(1, 5001))
 
 
@@ -147,7 +148,7 @@ def test_a_small_create_is_one_round_trip(proc: Process, runner: Any) -> None:
     proc.create(LOG)
 
     [batch] = commands(runner)
-    assert batch == ["HSET", "EXPIRE", "HSET", "EXPIRE", "commit"]
+    assert batch == [*STAGED, "commit"]
 
 
 def test_a_large_create_is_sent_ahead_and_committed_once(proc: Process, runner: Any) -> None:
@@ -156,8 +157,8 @@ def test_a_large_create_is_sent_ahead_and_committed_once(proc: Process, runner: 
     proc.create(LOG * 100)
 
     assert len(runner.sent) > 3
-    assert all(name_of(c) in ("HSET", "EXPIRE") for batch in runner.sent for c in batch)
-    assert commands(runner) == [["HSET", "EXPIRE", "HSET", "EXPIRE", "commit"]]
+    assert all(name_of(c) in STAGED for batch in runner.sent for c in batch)
+    assert commands(runner) == [[*STAGED, "commit"]]
 
 
 def test_no_text_goes_through_the_arguments_of_a_script(proc: Process, runner: Any) -> None:

@@ -147,7 +147,7 @@ class AgentWorker(WorkerProcess):
 
 class StartAgentWorker(Protocol):
     def __call__(
-        self, url: str, model: ScriptedModel, concurrency: int = 2, pool: str = "threads"
+        self, url: str, model: ScriptedModel, concurrency: int = 2, pool: str = "threads", *more: str
     ) -> AgentWorker: ...
 
 
@@ -156,9 +156,11 @@ def agent_workers(folder: Path) -> Iterator[StartAgentWorker]:
     """Starts workers that run in `folder`; kills those that are left."""
     started: list[AgentWorker] = []
 
-    def start(url: str, model: ScriptedModel, concurrency: int = 2, pool: str = "threads") -> AgentWorker:
+    def start(
+        url: str, model: ScriptedModel, concurrency: int = 2, pool: str = "threads", *more: str
+    ) -> AgentWorker:
         log = folder / f"agent-worker-{len(started)}.log"
-        arguments = ["-m", "workers", "--url", url, "-c", str(concurrency), "--pool", pool]
+        arguments = ["-m", "workers", "--url", url, "-c", str(concurrency), "--pool", pool, *more]
         worker = AgentWorker(log, arguments, environ={**os.environ, **model.environ}, folder=folder)
         started.append(worker)
         worker.wait_until_ready()

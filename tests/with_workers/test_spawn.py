@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -300,6 +300,29 @@ def test_agents_run_in_processes_of_their_own(stage: Stage, start_agent_worker: 
     assert len({stage.record(f"{root}.{number}").worker for number in (1, 2)}) == 2
     worker.terminate()
     assert worker.process.wait(20) == 0
+
+
+def test_the_queue_may_be_in_another_redis(stage: Stage, start_agent_worker: StartAgentWorker) -> None:
+    stage.program("root", tools="spawn", links="reader")
+    stage.program("reader")
+    stage.act(
+        {
+            "ROOT": [call("spawn", program_name="reader", query="Read."), say("Done.")],
+            "READER": [say("Read.")],
+        }
+    )
+
+    with PrivateServer() as broker, closing(Dispatcher(stage.url, broker.url)) as wakes:
+        start_agent_worker(stage.url, stage.model, 1, "threads", "--broker-url", broker.url)
+        root = launch_root(stage.store, load(stage.folder / "root.toml"), "Go.").id
+        wakes.wake(root)
+        began = time.monotonic()
+        stage.wait(root)
+        took_s = time.monotonic() - began
+
+    # not found by the sweep, which comes every 3 s, but woken through the broker
+    assert took_s < 2
+    assert stage.redis.keys("fdq:*") == []
 
 
 # what goes wrong

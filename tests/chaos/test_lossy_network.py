@@ -1,0 +1,150 @@
+"""A network that loses, delays and cuts: the results are those of a quiet one, each done once."""
+
+from __future__ import annotations
+
+import io
+import random
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fdstore
+from fdstore.client import Process, Store
+from fdstore.records import ENDED
+from fdstore.store import processes
+from fdstore.store.server import PrivateServer
+from fdstore.testing import ScriptedModel
+from tests.chaos.conftest import Execute
+from tests.chaos.crew import Crew
+from tests.chaos.family import PROCESSES, TURNS, Family, right_answer
+from tests.chaos.history import Observer, check_lives
+from tests.chaos.proxy import Proxy
+from tests.chaos.waiting import wait_until
+
+LONG = "".join(f"{number} of many\n" for number in range(150_000))
+
+
+def a_working_day(proc: Process, folder: Path) -> list[Any]:
+    """Some of everything, and all that came of it."""
+    found: list[Any] = []
+    for number in range(6):
+        found.append(proc.create(f"text {number}\n" * 50).fd)
+    found.append(proc.create(LONG, page_size=3000).pages)
+    found.append(proc.ingest(io.BytesIO(LONG.encode()), "a file").chars)
+    found.append(proc.extract("fd:7#L10-20").origin)
+    found.append(proc.read("fd:7#L70000-70010").text)
+    found.append(proc.read("fd:8", read_all=True).text == LONG)
+    found.append(proc.search("fd:7", "^1499.5 ").matches)
+    found.append(proc.export("fd:7", folder / "out.txt").size_bytes)
+    found.append((folder / "out.txt").read_text() == LONG)
+    child, twin = proc.child(share=["fd:1", "fd:7"]), proc.fork()
+    found += [child.id, twin.id, child.create("of a child").fd, twin.create("of a twin").fd]
+    proc.close("fd:7")
+    twin.end()
+    found.append([(d.fd, d.chars, d.lines) for each in (proc, child) for d in each.list()])
+    tree = proc.store.tree(proc.id)
+    found.append((tree.processes, tree.live, tree.fds, tree.bytes))
+    return found
+
+
+@pytest.fixture
+def quiet_day(store: Store, execute: Execute, tmp_path: Path) -> list[Any]:
+    """What comes of it when nothing goes wrong."""
+    found = a_working_day(store.process("t"), tmp_path)
+    execute("FLUSHALL")
+    return found
+
+
+@pytest.mark.parametrize("n", [3, 5, 7, 11])
+def test_with_the_reply_of_every_nth_request_lost_all_is_as_without(
+    n: int,
+    quiet_day: list[Any],
+    proxy: Proxy,
+    tmp_path: Path,
+    execute: Execute,
+    assert_counted: Callable[..., None],
+) -> None:
+    with fdstore.connect(proxy.url) as far:
+        proxy.lose_every(n)
+
+        assert a_working_day(far.process("t"), tmp_path) == quiet_day
+
+    print(f"{proxy.lost} replies lost")
+    assert_counted(execute)
+
+
+def test_with_connections_cut_at_random_all_is_as_without(
+    seed: int,
+    quiet_day: list[Any],
+    proxy: Proxy,
+    tmp_path: Path,
+    execute: Execute,
+    assert_counted: Callable[..., None],
+) -> None:
+    chance = random.Random(seed)
+    done = threading.Event()
+
+    def cut() -> None:
+        while not done.wait(chance.uniform(0, 0.03)):
+            proxy.cut()
+
+    cutter = threading.Thread(target=cut, daemon=True)
+    with fdstore.connect(proxy.url) as far:
+        cutter.start()
+
+        found = a_working_day(far.process("t"), tmp_path)
+
+        done.set()
+        cutter.join()
+    assert found == quiet_day
+    assert_counted(execute)
+
+
+def test_agents_behind_a_network_that_loses_replies_come_to_the_same_end(
+    server: PrivateServer,
+    store: Store,
+    crew: Crew,
+    proxy: Proxy,
+    tmp_path: Path,
+    execute: Execute,
+    assert_counted: Callable[..., None],
+) -> None:
+    family = Family(tmp_path, pace_s=0.1)
+    with ScriptedModel(family.script) as model:
+        crew.environment |= model.environ | {"FDSTORE_BROKER_URL": server.url}
+        crew.hire(4, quick=False, url=proxy.url).wait_until_ready()
+        proxy.lose_every(9)
+        root = family.launch(store)
+        with Observer(store, root.id) as observer:
+            wait_until(
+                lambda: store.run(processes.record(store.prefix, root.id)).state in ENDED,
+                60,
+                "the end of the root",
+            )
+
+    members = store.tree(root.id).members
+    assert len(members) == PROCESSES
+    check_lives(store, members, TURNS)
+    assert store.run(processes.answer_of(store.prefix, root.id)).text == right_answer()
+    observer.check_nothing_lost(root.id)
+    assert_counted(execute)
+
+
+def test_a_store_that_falls_silent_for_a_while_is_waited_for(proxy: Proxy, store: Store) -> None:
+    with fdstore.connect(proxy.url) as far:
+        proc = far.process("t")
+        made: list[str] = []
+        proxy.silence(True)
+        caller = threading.Thread(target=lambda: made.append(proc.create("said into silence").fd))
+        caller.start()
+        threading.Event().wait(1)
+        assert made == []
+
+        proxy.silence(False)
+        caller.join(15)
+
+    assert made == ["fd:1"]
+    assert store.process("t").read("fd:1").text == "said into silence"

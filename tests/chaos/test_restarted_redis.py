@@ -1,0 +1,123 @@
+"""A Redis that is killed and comes back: what it acknowledged is there, and everybody goes on."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import fdstore
+from fdstore.client import Store
+from fdstore.records import ENDED
+from fdstore.store import processes
+from fdstore.store.server import PrivateServer
+from fdstore.testing import ScriptedModel
+from tests.chaos.conftest import Faults
+from tests.chaos.crew import Crew
+from tests.chaos.family import PROCESSES, TURNS, Family, right_answer
+from tests.chaos.history import Observer, check_lives
+from tests.chaos.waiting import wait_until
+
+RESTARTS = 6
+CLIENTS = 3
+GOES_ON_WITHIN_S = 10.0
+
+
+class Client:
+    """Creates and reads, until it is told to stop, and notes what was acknowledged."""
+
+    def __init__(self, url: str, number: int, stop: threading.Event) -> None:
+        self._url = url
+        self._number = number
+        self.process = f"client-{number}"
+        self._stop = stop
+        self.acknowledged: dict[str, str] = {}
+        self.moments: list[float] = []
+        self.error: BaseException | None = None
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+
+    def _work(self) -> None:
+        try:
+            with fdstore.connect(self._url) as store:
+                proc = store.process(self.process)
+                while not self._stop.is_set():
+                    text = f"{self._number}/{len(self.acknowledged)}\n" * 2000
+                    made = proc.create(text)
+                    assert made.fd not in self.acknowledged
+                    self.acknowledged[made.fd] = text
+                    self.moments.append(time.monotonic())
+                    assert proc.read(made.fd, read_all=True).text == text
+        except BaseException as error:
+            self.error = error
+            raise
+
+    def end(self) -> None:
+        self._thread.join(30)
+        if self.error:
+            raise self.error
+
+
+def restart(server: PrivateServer, faults: Faults) -> float:
+    """Kills the server and starts it again; when it was back."""
+    server.kill()
+    faults.note("redis killed")
+    server.restart()
+    return time.monotonic()
+
+
+def test_no_acknowledged_text_is_lost_and_everybody_goes_on(
+    seed: int,
+    server: PrivateServer,
+    store: Store,
+    crew: Crew,
+    tmp_path: Path,
+    faults: Faults,
+    execute: Callable[..., Any],
+    assert_counted: Callable[..., None],
+) -> None:
+    chance = random.Random(seed)
+    family = Family(tmp_path, pace_s=0.3)
+    stop = threading.Event()
+    back_at = []
+    with ScriptedModel(family.script) as model:
+        crew.environment |= model.environ
+        worker = crew.hire(4)
+        worker.wait_until_ready()
+        clients = [Client(server.url, number, stop) for number in range(CLIENTS)]
+        root = family.launch(store)
+        with Observer(store, root.id) as observer:
+            for _ in range(RESTARTS):
+                threading.Event().wait(chance.uniform(0, 0.8))
+                back_at.append(restart(server, faults))
+            wait_until(
+                lambda: store.run(processes.record(store.prefix, root.id)).state in ENDED,
+                60,
+                "the end of the root",
+            )
+        stop.set()
+        for client in clients:
+            client.end()
+
+    assert worker.is_alive, worker.log
+    went_on_s = max(
+        min(moment for moment in client.moments if moment > back) - back
+        for client in clients
+        for back in back_at
+    )
+    print(f"after a restart every client had its next answer within {went_on_s:.2f} s")
+    assert went_on_s < GOES_ON_WITHIN_S
+    for client in clients:
+        proc = store.process(client.process)
+        assert {listed.fd for listed in proc.list()} == set(client.acknowledged)
+        for fd, text in client.acknowledged.items():
+            assert proc.read(fd, read_all=True).text == text
+    members = store.tree(root.id).members
+    assert len(members) == PROCESSES, members
+    check_lives(store, members, TURNS)
+    assert store.run(processes.answer_of(store.prefix, root.id)).text == right_answer()
+    observer.check_nothing_lost(root.id)
+    assert_counted(execute)

@@ -1,0 +1,86 @@
+"""What tests of streams share: a follower in a thread, what Redis holds, requests sent again."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, TypeVar
+
+from fdstore.client import Process, Store
+from fdstore.errors import FDStoreError, StoreUnavailable
+from fdstore.store.operation import Operation
+from fdstore.store.server_process import wait_until
+
+T = TypeVar("T")
+
+
+class Reader:
+    """Follows in a thread; `text` is what it has, `error` what ended it."""
+
+    def __init__(self, proc: Process, fd: str, start: int = 1) -> None:
+        self.pieces: list[str] = []
+        self.error: FDStoreError | None = None
+        self._thread = threading.Thread(target=self._follow, args=(proc, fd, start), daemon=True)
+        self._thread.start()
+
+    def _follow(self, proc: Process, fd: str, start: int) -> None:
+        try:
+            for piece in proc.follow(fd, start):
+                self.pieces.append(piece)
+        except FDStoreError as error:
+            self.error = error
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+    def has(self, text: str) -> bool:
+        return wait_until(lambda: self.text == text, 10)
+
+    def done(self) -> str:
+        self._thread.join(20)
+        assert not self._thread.is_alive()
+        return self.text
+
+
+def stored(execute: Any, content: str) -> dict[str, Any]:
+    """Pages, index and totals of a content, as they are in Redis."""
+
+    def pairs(key: str) -> dict[bytes, bytes]:
+        flat = execute("HGETALL", key)
+        return dict(zip(flat[::2], flat[1::2], strict=True))
+
+    record = pairs(content)
+    totals = {name: record[name] for name in (b"chars", b"bytes", b"lines", b"pages", b"page_size")}
+    return {"pages": pairs(f"{content}:pages"), "index": pairs(f"{content}:index"), **totals}
+
+
+def key_of(proc: Process, fd: str) -> str:
+    return f"{proc.space.keys.record}:{fd}"
+
+
+class Repeating:
+    """Sends every request as often as `times` says, and hands over the last reply; then, `failing`
+    times, says that none came."""
+
+    def __init__(self, store: Store, times: int = 1) -> None:
+        self.store = store
+        self.times = times
+        self.failing = 0
+
+    def run(self, operation: Operation[T]) -> T:
+        reply: Any = None
+        while True:
+            try:
+                request = operation.send(reply)
+            except StopIteration as done:
+                result: T = done.value
+                return result
+            for _ in range(self.times):
+                reply = self.store.run(self._one(request))
+            if self.failing:
+                self.failing -= 1
+                operation.close()
+                raise StoreUnavailable("here", "no reply came")
+
+    def _one(self, request: Any) -> Operation[Any]:
+        return (yield request)

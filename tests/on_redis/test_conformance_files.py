@@ -1,0 +1,194 @@
+"""`fd_to_file`: the table of its choices, and paths that try to leave the export root."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fdstore import Toolset
+from fdstore.client import Process
+from tests.elements import Element, only
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """The export root: a directory beside one with something worth stealing."""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret").write_text("old")
+    (tmp_path / "root").mkdir()
+    return tmp_path / "root"
+
+
+@pytest.fixture
+def tools(proc: Process, root: Path) -> Toolset:
+    proc.create("new")
+    return Toolset(proc, enabled=["read_fd", "fd_to_file"], export_root=root)
+
+
+def write(tools: Toolset, path: str, **choices: Any) -> Element:
+    return only(tools.call("fd_to_file", {"fd": "fd:1", "file_path": path, **choices}).content)
+
+
+MATRIX = [
+    # mode, create, exist_ok, what an absent file comes to, what a present one comes to
+    ("write", True, True, "new", "new"),
+    ("append", True, True, "new", "oldnew"),
+    ("write", True, False, "new", "file_exists"),
+    ("append", True, False, "new", "file_exists"),
+    ("write", False, True, "file_not_found", "new"),
+    ("append", False, True, "file_not_found", "oldnew"),
+    ("write", False, False, "file_not_found", "file_exists"),
+    ("append", False, False, "file_not_found", "file_exists"),
+]
+
+
+@pytest.mark.parametrize("present", [False, True], ids=["absent", "present"])
+@pytest.mark.parametrize(("mode", "create", "exist_ok", "absent_comes_to", "present_comes_to"), MATRIX)
+def test_each_row_of_the_table(
+    tools: Toolset,
+    root: Path,
+    mode: str,
+    create: bool,
+    exist_ok: bool,
+    absent_comes_to: str,
+    present_comes_to: str,
+    present: bool,
+) -> None:
+    file = root / "out"
+    if present:
+        file.write_text("old")
+    expected = present_comes_to if present else absent_comes_to
+
+    shown = write(tools, "out", mode=mode, create=create, exist_ok=exist_ok)
+
+    if expected.startswith("file_"):
+        assert (shown.name, shown["type"]) == ("fd_error", expected)
+        assert file.exists() == present
+        assert not present or file.read_text() == "old"
+    else:
+        assert (shown.name, shown["success"]) == ("fd_file_result", "true")
+        assert (shown["char_count"], shown["size_bytes"]) == ("3", str(len(expected)))
+        assert file.read_text() == expected
+    assert [path.name for path in root.iterdir()] == (["out"] if file.exists() else [])
+
+
+HOSTILE = [
+    "../outside/secret",
+    "a/../../outside/secret",
+    "sub/../../outside/secret",
+    "./../outside/secret",
+    "..",
+    ".",
+    "",
+    "/",
+    "/tmp/fdstore-escape",
+    "//tmp/fdstore-escape",
+    "~/fdstore-escape",
+    "~root/fdstore-escape",
+    "link",
+    "link/",
+    "linked_dir/secret",
+    "loop",
+    "loop/x",
+    "sub",
+    "sub/",
+    "fifo",
+    "fifo/x",
+    "secret\0.txt",
+    "no/such/directory",
+    "file/x",
+    "x" * 256,
+    "\ud800",
+    "\udcff",
+    "dev_null",
+]
+
+
+@pytest.mark.parametrize("mode", ["write", "append"])
+@pytest.mark.parametrize("path", HOSTILE, ids=ascii)
+def test_no_path_leaves_the_root_or_replaces_what_is_no_file(
+    tools: Toolset, root: Path, path: str, mode: str
+) -> None:
+    outside = root.parent / "outside"
+    (root / "link").symlink_to(outside / "secret")
+    (root / "linked_dir").symlink_to(outside)
+    (root / "loop").symlink_to("loop")
+    (root / "dev_null").symlink_to("/dev/null")
+    (root / "sub").mkdir()
+    (root / "file").write_text("old")
+    os.mkfifo(root / "fifo")
+    before = sorted(root.iterdir())
+
+    shown = write(tools, path, mode=mode)
+
+    assert (shown.name, shown["type"] in {"permission_error", "file_not_found"}) == ("fd_error", True)
+    assert sorted(root.iterdir()) == before
+    assert (outside / "secret").read_text() == (root / "file").read_text() + "" == "old"
+    assert list(outside.iterdir()) == [outside / "secret"]
+    assert not Path("/tmp/fdstore-escape").exists()
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["out", "./out", "sub//out", "sub/./out", "a b", "日本語", "-rf", "...", "out\n", "$(id)", "a\\b", "*"],
+)
+def test_any_other_name_below_the_root_may_be_written(tools: Toolset, root: Path, path: str) -> None:
+    (root / "sub").mkdir()
+
+    assert write(tools, path)["success"] == "true"
+
+    assert (root / path).read_text() == "new"
+
+
+def test_the_root_may_itself_be_reached_through_a_link(proc: Process, root: Path) -> None:
+    proc.create("new")
+    (root.parent / "alias").symlink_to(root)
+    tools = Toolset(proc, enabled=["fd_to_file"], export_root=root.parent / "alias")
+
+    assert write(tools, "out")["success"] == "true"
+
+    assert (root / "out").read_text() == "new"
+
+
+def test_the_root_is_the_current_directory_of_the_start(
+    proc: Process, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proc.create("new")
+    monkeypatch.chdir(root)
+    tools = Toolset(proc, enabled=["fd_to_file"])
+    monkeypatch.chdir("/")
+
+    assert write(tools, "out")["success"] == "true"
+
+    assert (root / "out").read_text() == "new"
+
+
+def test_a_root_that_is_not_there_is_told(proc: Process, root: Path) -> None:
+    proc.create("new")
+    tools = Toolset(proc, enabled=["fd_to_file"], export_root=root / "none")
+
+    assert "is no usable directory" in write(tools, "out").message
+
+
+def test_a_part_and_a_passage_can_be_saved(proc: Process, tools: Toolset, root: Path) -> None:
+    proc.create("one\ntwo\nthree\n")
+    tools.take_references('<ref id="plan">dig</ref>')
+
+    tools.call("fd_to_file", {"fd": "fd:2#L2-3", "file_path": "part"})
+    tools.call("fd_to_file", {"fd": "ref:plan#C1-2", "file_path": "passage"})
+
+    assert (root / "part").read_text() == "two\nthree\n"
+    assert (root / "passage").read_text() == "di"
+
+
+def test_a_failed_write_leaves_the_old_file(tools: Toolset, root: Path) -> None:
+    (root / "out").write_text("old")
+
+    shown = only(tools.call("fd_to_file", {"fd": "fd:9", "file_path": "out"}).content)
+
+    assert shown["type"] == "not_found"
+    assert (root / "out").read_text() == "old"
+    assert [path.name for path in root.iterdir()] == ["out"]

@@ -1,0 +1,396 @@
+"""`fork`: copies of an agent with its whole conversation and table, in this process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fdstore import TreeLimits
+from fdstore.agent.past import LEFT_TO_THE_OTHER
+from fdstore.agent.program import Limits
+from fdstore.client import Process, Store
+from fdstore.errors import InvalidArgument, SpawnLimit
+from fdstore.store import copies
+from fdstore.store.operation import Operation
+from fdstore.store.processes import Program
+from fdstore.testing import Request, call, fail, say, turn
+from fdstore.toolset import Toolset
+from tests.elements import elements, only
+from tests.on_redis.agents import READER, SMALL, Agents, running
+
+ENABLED = ("read_fd", "list_fds", "write_fd", "spawn", "fork")
+TWO = call("fork", prompts=["Look left.", "Look right."])
+
+
+def number_of(request: Request) -> int:
+    """Which copy asks; 0 for the original."""
+    for result in reversed(request.tool_results()):
+        if result.text.startswith("You are copy "):
+            return int(result.text.split()[3])
+    return 0
+
+
+class Cast:
+    """What the original says, and what each copy says after the turns that it took over."""
+
+    def __init__(self, original: list[Any], **copies: list[Any]) -> None:
+        self._original = original
+        self._copies = {int(name.removeprefix("copy")): replies for name, replies in copies.items()}
+        self._taken: dict[int, int] = {}
+        self._turn = threading.Lock()
+
+    def __call__(self, request: Request) -> Any:
+        number = number_of(request)
+        replies = self._original if number == 0 else self._copies[number]
+        with self._turn:
+            taken = self._taken.get(number, 0)
+            self._taken[number] = taken + 1
+        return replies[taken]
+
+
+def served(request: Any) -> Operation[Any]:
+    """The answer to one request of an operation."""
+    return (yield request)
+
+
+Play = Callable[..., Any]
+
+
+@pytest.fixture
+def play(store: Store, tmp_path: Path) -> Play:
+    """Launches an agent with this cast and runs its tree to the end."""
+
+    @contextmanager
+    def played(script: Any, query: str = "Look around.", **fields: Any) -> Iterator[Agents]:
+        with running(store, script, tmp_path) as agents:
+            fields.setdefault("tools", ENABLED)
+            fields.setdefault("others", [READER])
+            agents.launch(query, **fields)
+            agents.run_all("solo")
+            yield agents
+
+    return played
+
+
+def by_copy(agents: Agents, number: int) -> list[Request]:
+    """What a copy asked; 0 for the original."""
+    return [request for request in agents.model.requests if number_of(request) == number]
+
+
+# the conversation
+
+
+def test_a_copy_has_the_whole_conversation_and_its_own_task(play: Play) -> None:
+    cast = Cast(
+        [call("write_fd", data="a note"), TWO, say("Both looked.")],
+        copy1=[say("Left is clear.")],
+        copy2=[say("Right is clear.")],
+    )
+
+    with play(cast) as agents:
+        before = by_copy(agents, 0)[1]
+        [copy] = by_copy(agents, 2)
+
+        assert copy.system == before.system
+        assert copy.messages[: len(before.messages)] == before.messages
+        asked, told = copy.messages[len(before.messages) :]
+        assert [block["name"] for block in asked["content"]] == ["fork"]
+        assert told["role"] == "user"
+        assert copy.last_text() == (
+            "You are copy 2 of 2. You have the conversation and the stored texts of the process that made this "
+            "call, as they were then; it waits for your last message. Copies have no fork and no spawn. "
+            "Your task:\n\nLook right."
+        )
+
+
+def test_the_result_is_one_process_result_each_in_prompt_order(play: Play) -> None:
+    cast = Cast([TWO, say("Done.")], copy1=[say("Left is clear.")], copy2=[say("Right is clear.")])
+
+    with play(cast) as agents:
+        [result] = agents.results()
+
+        assert result.content == (
+            '<process_result process="solo.1" program="solo" state="exited" exit_code="0">\n'
+            "Left is clear.\n"
+            "</process_result>\n"
+            '<process_result process="solo.2" program="solo" state="exited" exit_code="0">\n'
+            "Right is clear.\n"
+            "</process_result>"
+        )
+        assert not result.is_error
+        assert agents.answer() == "Done."
+
+
+def test_the_system_prompt_of_a_copy_is_the_same_byte_for_byte_also_when_input_was_paged(play: Play) -> None:
+    cast = Cast([TWO, say("Done.")], copy1=[say("a")], copy2=[say("b")])
+
+    with play(cast, query="long " * 100, file_descriptor=SMALL) as agents:
+        raw = [request.raw["system"] for request in agents.model.requests]
+
+        assert len(raw) == 4
+        assert len(set(map(str, raw))) == 1
+        assert by_copy(agents, 1)[0].messages[0] == by_copy(agents, 0)[0].messages[0]
+
+
+def test_calls_of_the_same_turn_are_answered_in_a_copy(play: Play) -> None:
+    several = turn(
+        call("list_fds"),
+        call("spawn", program_name="reader", query="Read."),
+        call("fork", prompts=["Look."]),
+        call("write_fd", data="after"),
+    )
+
+    def script(request: Request) -> Any:
+        if request.system.startswith(READER.system):
+            return say("Read.")
+        return cast(request)
+
+    cast = Cast([several, say("Done.")], copy1=[say("I looked.")])
+
+    with play(script) as agents:
+        [copy] = by_copy(agents, 1)
+        listed, spawned, forked, written = copy.tool_results()[-4:]
+
+        assert only(listed.text).name == "fd_list"
+        assert (spawned.text, written.text) == (LEFT_TO_THE_OTHER, LEFT_TO_THE_OTHER)
+        assert forked.text.endswith("Your task:\n\nLook.")
+        done = by_copy(agents, 0)[-1].tool_results()
+        assert [only(each.text).name for each in done] == [
+            "fd_list",
+            "process_result",
+            "process_result",
+            "fd_write",
+        ]
+
+
+def test_a_copy_goes_on_by_itself(play: Play) -> None:
+    cast = Cast(
+        [call("fork", prompts=["Note it."]), call("list_fds"), say("Done.")],
+        copy1=[call("write_fd", data="of the copy"), call("list_fds"), say("Noted.")],
+    )
+
+    with play(cast) as agents:
+        assert [only(each.text).name for each in by_copy(agents, 1)[-1].tool_results()[1:]] == [
+            "fd_write",
+            "fd_list",
+        ]
+        assert len(agents.journal("solo.1")) == 6
+        assert only(agents.results()[-1].content)["total"] == "0"
+
+
+def test_a_copy_that_was_lost_goes_on_where_it_was(store: Store, tmp_path: Path) -> None:
+    cast = Cast(
+        [call("fork", prompts=["Note it."]), say("Done.")],
+        copy1=[call("write_fd", data="once"), say("Noted.")],
+    )
+    with running(store, cast, tmp_path) as agents:
+        agents.launch("Go.", tools=ENABLED, others=[READER])
+        agents.attempt("solo")
+        stopping = threading.Event()
+        stopping.set()
+        assert agents.attempt("solo.1", stopping=stopping) == "given back"
+
+        agents.run_all("solo")
+
+        assert agents.record("solo.1").attempt == 2
+        assert len(store.tree("solo").members) == 2
+        assert agents.answer() == "Done."
+        assert len(by_copy(agents, 1)) == 2
+
+
+# the table
+
+
+def test_a_copy_reads_the_same_texts_under_the_same_ids_and_nothing_is_moved(
+    play: Play, store: Store
+) -> None:
+    stored: list[tuple[int, int]] = []
+
+    def script(request: Request) -> Any:
+        stored.append((store.tree("solo").fds, store.tree("solo").bytes))
+        return cast(request)
+
+    cast = Cast(
+        [call("write_fd", data="shared\ntext\n"), TWO, say("Done.")],
+        copy1=[call("read_fd", fd="fd:1#L2"), say("a")],
+        copy2=[call("write_fd", data="more"), say("b")],
+    )
+
+    with play(script) as agents:
+        [read] = by_copy(agents, 1)[-1].tool_results()[2:]
+        [written] = by_copy(agents, 2)[-1].tool_results()[2:]
+
+        assert only(read.text).body == "text\n"
+        assert only(written.text)["fd"] == "fd:2"
+        assert max(size for fds, size in stored if fds == 1) == len("shared\ntext\n")
+        assert store.process("solo").read("fd:1").text == "shared\ntext\n"
+
+
+def test_a_large_answer_of_a_copy_comes_back_by_reference(play: Play, store: Store) -> None:
+    verses = "".join(f"verse {number}\n" for number in range(50))
+    cast = Cast([TWO, say("Done.")], copy1=[say(verses)], copy2=[say("short")])
+
+    with play(cast, file_descriptor=SMALL) as agents:
+        large, small = elements(agents.results()[0].content)
+
+        assert (large.child("fd_result")["fd"], small.body) == ("fd:1", "short")
+        assert store.process("solo").read("fd:1", read_all=True).text == verses
+        assert store.tree("solo").fds == 1
+
+
+def test_passages_that_the_original_named_are_there_in_a_copy(play: Play) -> None:
+    cast = Cast(
+        [turn(say('<ref id="plan">dig</ref>'), TWO), say("Done.")],
+        copy1=[call("read_fd", fd="ref:plan"), say("a")],
+        copy2=[say("b")],
+    )
+
+    with play(cast) as agents:
+        assert only(by_copy(agents, 1)[-1].tool_results()[-1].text).body == "dig"
+
+
+# what a copy may do
+
+
+def test_a_copy_has_no_fork_and_no_spawn(play: Play) -> None:
+    cast = Cast([TWO, say("Done.")], copy1=[call("fork", prompts=["again"]), say("a")], copy2=[say("b")])
+
+    with play(cast) as agents:
+        assert set(ENABLED) - set(by_copy(agents, 1)[0].tools) == {"fork", "spawn"}
+        refused = only(by_copy(agents, 1)[-1].tool_results()[-1].text)
+        assert refused.message == "there is no tool 'fork'; there are: read_fd, list_fds, write_fd"
+        assert agents.record("solo.1").state == "exited"
+
+
+def test_forks_may_spawn_gives_them_back_and_a_copy_of_a_copy_knows_it_all(play: Play) -> None:
+    def script(request: Request) -> Any:
+        told = [result.text for result in request.tool_results() if result.text.startswith("You are copy ")]
+        if len(told) == 2:
+            return say("Deepest.")
+        if len(told) == 1:
+            return (
+                say("Deeper.")
+                if "process_result" in request.last_text()
+                else call("fork", prompts=["Deeper."])
+            )
+        if "process_result" in request.last_text():
+            return say("Done.")
+        return (
+            call("fork", prompts=["Deep."]) if request.turn_number else call("write_fd", data="seen by all")
+        )
+
+    with play(script, limits=Limits(forks_may_spawn=True)) as agents:
+        deepest = next(request for request in agents.model.requests if "Deeper." in request.last_text())
+
+        texts = [result.text for result in deepest.tool_results()]
+        assert only(texts[0]).name == "fd_write"
+        assert [text.rpartition("\n")[2] for text in texts[1:]] == ["Deep.", "Deeper."]
+        assert "no fork" not in texts[1]
+        assert set(deepest.tools) == set(ENABLED)
+        assert [member.id for member in agents.store.tree("solo").members] == ["solo", "solo.1", "solo.1.1"]
+        assert agents.answer() == "Done."
+
+
+def test_a_copy_has_turns_and_tokens_of_its_own(play: Play) -> None:
+    notes = [call("write_fd", data=str(number)) for number in range(3)]
+    cast = Cast(
+        [*notes[:2], call("fork", prompts=["Go on."]), say("Done.")], copy1=[*notes, say("Four of mine.")]
+    )
+
+    with play(cast, limits=Limits(max_turns=4)) as agents:
+        assert agents.answer("solo.1") == "Four of mine."
+        assert agents.answer() == "Done."
+
+
+def test_one_failing_copy_does_not_harm_the_others(play: Play) -> None:
+    broken = [fail(400, "invalid_request_error", "no")]
+    cast = Cast([TWO, say("Done.")], copy1=broken, copy2=[say("Right is clear.")])
+
+    with play(cast) as agents:
+        [result] = agents.results()
+        failed, good = elements(result.content)
+
+        assert (failed["process"], failed["state"], "exit_code" in failed.attributes) == (
+            "solo.1",
+            "failed",
+            False,
+        )
+        assert (good.body, result.is_error) == ("Right is clear.", False)
+        assert agents.answer() == "Done."
+
+
+# what is refused
+
+
+@pytest.mark.parametrize(
+    ("prompts", "message"),
+    [
+        ([], "prompts: 1 to 10 are taken, one for each copy"),
+        (["x"] * 11, "prompts: 1 to 10 are taken, one for each copy"),
+        (["x", " "], "prompts[1]: must say what is to be done"),
+        ("x", "prompts: Expected `array`, got `str`"),
+        ([1], "prompts[0]: Expected `str`, got `int`"),
+    ],
+)
+def test_a_fork_that_is_refused_makes_no_copy(play: Play, prompts: Any, message: str) -> None:
+    with play(Cast([call("fork", prompts=prompts), say("Done.")])) as agents:
+        [result] = agents.results()
+
+        assert (only(result.content)["type"], only(result.content).message) == ("invalid_argument", message)
+        assert result.is_error
+        assert len(agents.store.tree("solo").members) == 1
+
+
+@pytest.mark.parametrize(
+    ("limits", "name"),
+    [
+        (TreeLimits(tree_live=3), "tree_live"),
+        (TreeLimits(tree_processes=3), "tree_processes"),
+        (TreeLimits(tree_depth=1), "tree_depth"),
+    ],
+)
+def test_copies_are_made_all_or_none(play: Play, limits: TreeLimits, name: str) -> None:
+    script = Cast([call("fork", prompts=["a", "b", "c"]), say("Done.")])
+
+    with play(script, tree_limits=limits) as agents:
+        error = only(agents.results()[0].content)
+
+        assert (error["type"], f"the limit {name} of this tree" in error.message) == ("spawn_limit", True)
+        assert [member.id for member in agents.store.tree("solo").members] == ["solo"]
+        assert agents.answer() == "Done."
+
+
+def test_room_that_somebody_else_takes_meanwhile_cancels_what_was_made(store: Store, proc: Process) -> None:
+    root = store.process("small", limits=TreeLimits(tree_live=3))
+    making = copies.copies(root.space, ["{}", "{}", "{}"], Program("p", "0", "{}"), "toolu_1")
+
+    request = next(making)
+    reply = store.run(served(request))
+    root.child()
+    with pytest.raises(SpawnLimit, match="tree_live"):
+        while True:
+            request = making.send(reply)
+            reply = store.run(served(request))
+
+    states = {member.id: member.state for member in store.tree("small").members}
+    assert states == {"small": "open", "small.1": "open", "small.2": "cancelled"}
+
+
+def test_a_call_that_is_made_again_makes_no_more_copies(store: Store, proc: Process) -> None:
+    program = Program("p", "0", "{}")
+
+    first = store.run(copies.copies(proc.space, ["{}", "{}"], program, "toolu_1"))
+
+    assert [copy.id for copy in first] == ["triage.1", "triage.2"]
+    again = store.run(copies.copies(proc.space, ["{}", "{}"], program, "toolu_1"))
+    assert [copy.id for copy in again] == ["triage.1", "triage.2"]
+
+
+def test_a_loop_of_ones_own_cannot_fork_and_is_told_why(proc: Process) -> None:
+    with pytest.raises(InvalidArgument, match="the conversation of a loop of your own is not stored here"):
+        Toolset(proc, enabled=["read_fd", "fork"])

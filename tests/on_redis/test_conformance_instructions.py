@@ -1,0 +1,185 @@
+"""The system prompt section is code: it names just what is on, and each of its examples works."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from fdstore import FDConfig
+from fdstore.agent.program import Bundle, Limits, LinkedProgram, Program
+from fdstore.agent.runner import toolbox_for
+from fdstore.client import Process, Store
+from fdstore.store import journal
+from fdstore.tools.brief import Birth, Brief, ForkBrief, encoded
+from fdstore.tools.storing import taken_references
+from fdstore.tools.tool import Started
+from fdstore.tools.toolbox import Toolbox
+from tests.elements import only
+
+FD_TOOLS = ["read_fd", "search_fd", "list_fds", "write_fd", "fd_to_file", "close_fd"]
+EXAMPLE = re.compile(r"\b([a-z_]+)\(([^()]*)\)")
+HELD = "".join(f"line {number} {'ERROR' if number % 50 == 0 else ''}\n" for number in range(1, 201))
+
+
+ON = FDConfig()
+BORN = Brief(query="q")
+
+MakeToolbox = Callable[..., Toolbox]
+
+
+def shout(text: str) -> str:
+    """Says it loud."""
+    return text.upper()
+
+
+@pytest.fixture
+def toolbox(store: Store, proc: Process, tmp_path: Path) -> MakeToolbox:
+    """Makes the toolbox of an agent's process that holds `fd:1` and `ref:summary`."""
+    proc.create(HELD, page_size=1000)
+    store.run(journal.append(proc.space, 0, [encoded(BORN), '{"kind":"start","system":"","content":""}']))
+
+    def make(tools: list[str], config: FDConfig = ON, *, linked: bool = True, birth: Birth = BORN) -> Toolbox:
+        expert = Program(name="expert", model="any")
+        program = Program(
+            name="root",
+            model="any",
+            tools=tuple(tools),
+            file_descriptor=config,
+            linked={"expert": LinkedProgram(key="expert")} if linked else {},
+            limits=Limits(),
+        )
+        bundle = Bundle(root="root", programs={"root": program, "expert": expert})
+        made = toolbox_for(
+            proc.space,
+            store.prefix,
+            bundle,
+            bundle.to_json(),
+            program,
+            birth,
+            export_root=str(tmp_path),
+            files_root=str(tmp_path),
+            wake=lambda process: None,
+        )
+        store.run(taken_references(made.context, '<ref id="summary">all is well</ref>'))
+        return made
+
+    return make
+
+
+def examples(text: str) -> list[tuple[str, dict[str, Any]]]:
+    """The calls that stand in a text, as a model would make them."""
+    found = []
+    for name, arguments in EXAMPLE.findall(text):
+        written = re.sub(r"\b(true|false)\b", lambda hit: hit[0].capitalize(), arguments)
+        call = ast.parse(f"f({written})", mode="eval").body
+        assert isinstance(call, ast.Call)
+        found.append((name, {each.arg: ast.literal_eval(each.value) for each in call.keywords}))
+    return found
+
+
+@pytest.mark.parametrize(
+    "enabled", [FD_TOOLS, ["read_fd"], ["read_fd", "spawn"], [*FD_TOOLS, "spawn", "fork"]]
+)
+def test_every_example_is_a_call_that_works(store: Store, toolbox: MakeToolbox, enabled: list[str]) -> None:
+    made = toolbox(enabled)
+    found = examples(made.instructions)
+
+    assert {name for name, _ in found} >= set(enabled)
+    found.sort(key=lambda each: each[0] == "close_fd")  # the others need what it closes
+    for number, (name, arguments) in enumerate(found):
+        outcome = store.run(made.start(name, arguments, f"toolu_{number}"))
+        assert isinstance(outcome, Started) or not outcome.is_error, (name, arguments, outcome)
+
+
+def test_an_example_of_reading_says_what_it_does(store: Store, toolbox: MakeToolbox) -> None:
+    made = toolbox(["read_fd"])
+    [line] = [line for line in made.instructions.splitlines() if line.startswith("- lines 120 to 139")]
+
+    for name, arguments in examples(line):
+        assert only(store.run(made.start(name, arguments)).content)["lines"] == "120-139"
+
+
+def test_the_examples_in_results_work_too(store: Store, toolbox: MakeToolbox) -> None:
+    made = toolbox(FD_TOOLS)
+    extraction = store.run(made.start("read_fd", {"fd": "fd:1#L1-9", "extract_to_new_fd": True})).content
+    result = store.run(
+        made.start("read_fd", {"fd": "fd:1", "read_all": True, "extract_to_new_fd": True})
+    ).content
+
+    for shown in (extraction, result):
+        [*found] = examples(only(shown).message)
+        assert found
+        for name, arguments in found:
+            assert not store.run(made.start(name, arguments)).is_error
+
+
+@pytest.mark.parametrize("enabled", list(itertools.combinations([*FD_TOOLS, "spawn", "fork"], 2)))
+def test_only_tools_that_are_on_are_named(toolbox: MakeToolbox, enabled: tuple[str, ...]) -> None:
+    made = toolbox(list(enabled))
+
+    named = set(re.findall(r"\b(?:[a-z]+_fds?|fd_to_file|spawn|fork)\b", made.instructions))
+
+    assert {name for name in named if name not in enabled} <= {"additional_preload_fds"}
+    assert set(enabled) <= named
+
+
+@pytest.mark.parametrize(
+    ("config", "there", "gone"),
+    [
+        (FDConfig(), '<ref id="summary">', "indented"),
+        (FDConfig(enable_references=False), "Large texts", "<ref"),
+        (FDConfig(page_user_input=False), "Large texts", "Input from the user"),
+        (FDConfig(json_pretty_print=True), "JSON result is indented", "never"),
+        (FDConfig(max_direct_output_chars=123, default_page_size=45), "longer than 123 characters", "4000"),
+        (FDConfig(max_input_chars=77), "Input from the user longer than 77", "never"),
+    ],
+)
+def test_the_switches_and_sizes_are_told_as_they_are(
+    toolbox: MakeToolbox, config: FDConfig, there: str, gone: str
+) -> None:
+    said = toolbox(["read_fd"], config).instructions
+
+    assert there in said
+    assert gone not in said
+
+
+def test_placeholders_are_told_when_there_are_tools_that_take_them(toolbox: MakeToolbox) -> None:
+    without = toolbox(["read_fd"])
+    with_shout = Toolbox(without.context, [shout])
+
+    assert "{{fd:1}}" not in without.instructions
+    assert (
+        "In the arguments of shout, {{fd:1}} or a part such as {{fd:1#L120-139}}" in with_shout.instructions
+    )
+
+
+def test_with_descriptors_off_nothing_is_said_of_them(toolbox: MakeToolbox) -> None:
+    made = toolbox(["spawn"])
+
+    assert made.instructions.startswith("# Other agents\n")
+    assert "fd:" not in made.instructions
+    assert "preload_fds" not in made.instructions
+    assert toolbox([]).instructions == ""
+
+
+def test_a_tool_that_cannot_be_used_is_not_told(toolbox: MakeToolbox) -> None:
+    made = toolbox(["read_fd", "spawn"], linked=False)
+
+    assert "spawn" not in made.instructions
+    assert [each["name"] for each in made.definitions] == ["read_fd"]
+
+
+def test_a_copy_is_offered_no_fork_and_no_spawn_unless_it_may(toolbox: MakeToolbox) -> None:
+    born = ForkBrief(of="triage", records=2, call="c", prompt="p", copy=1, copies=1)
+    free = msgspec.structs.replace(born, may_spawn=True)
+    enabled = ["read_fd", "spawn", "fork"]
+
+    assert [each["name"] for each in toolbox(enabled, birth=born).definitions] == ["read_fd"]
+    assert [each["name"] for each in toolbox(enabled, birth=free).definitions] == enabled

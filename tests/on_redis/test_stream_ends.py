@@ -1,0 +1,349 @@
+"""How streams end: EOF, failure, limits, fences, lost replies and lost writers."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from fdstore.client import Process, Store
+from fdstore.errors import (
+    Fenced,
+    QuotaExceeded,
+    StoreUnavailable,
+    StreamBroken,
+    StreamClosed,
+)
+from fdstore.records import TreeLimits
+from fdstore.store import leases, processes, streams
+from fdstore.store.keys import process_keys
+from fdstore.store.server_process import wait_until
+from fdstore.store.views import Namespace
+from fdstore.writer import StreamWriter
+from tests.on_redis.followers import Reader, Repeating, key_of, stored
+from workers.sweeper import sweep
+
+# --- the end
+
+
+def test_an_exit_code_is_told_by_the_slice_and_the_descriptor(proc: Process) -> None:
+    with proc.open_stream() as out:
+        out.write("text")
+        out.end(3)
+        out.end(0)
+
+    assert proc.stat(out.fd).exit_code == proc.read(out.fd).exit_code == 3
+    assert proc.read(out.fd).eof
+
+
+def test_a_stream_that_fails_gives_every_character_and_then_the_reason(proc: Process) -> None:
+    out = proc.open_stream(page_size=4)
+    reader = Reader(proc, out.fd)
+
+    out.write("one\ntw")
+    out.fail("the disk is full")
+    out.end()
+
+    assert reader.done() == "one\ntw"
+    assert isinstance(reader.error, StreamBroken)
+    assert reader.error.args == (out.fd, "the disk is full")
+    d, last = proc.stat(out.fd), proc.read(out.fd, start=2)
+    assert (d.state, d.reason, d.exit_code) == ("broken", "the disk is full", None)
+    assert (last.text, last.state, last.eof) == ("tw", "broken", False)
+
+
+def test_an_exception_that_leaves_the_block_breaks_the_stream(proc: Process) -> None:
+    def write() -> None:
+        with proc.open_stream() as out:
+            out.write("before")
+            raise ZeroDivisionError("by zero")
+
+    with pytest.raises(ZeroDivisionError):
+        write()
+
+    d = proc.stat("fd:1")
+    assert (d.state, d.chars, d.reason) == ("broken", 6, "ZeroDivisionError: by zero")
+
+
+def test_an_ended_stream_takes_no_more(proc: Process) -> None:
+    out = proc.open_stream()
+    out.end()
+
+    with pytest.raises(StreamClosed, match="sealed"):
+        out.write("late")
+    out.flush()
+
+
+def test_a_stream_nobody_holds_is_gone_and_takes_no_more(proc: Process, execute: Any) -> None:
+    out = proc.open_stream()
+    out.write("one")
+    out.flush()
+
+    proc.close(out.fd)
+
+    out.write("two")
+    with pytest.raises(StreamClosed, match="closed"):
+        out.flush()
+    with pytest.raises(StreamClosed):
+        out.end()
+    assert execute("HGET", "fdstore:{triage}", "bytes") == b"0"
+
+
+def test_a_stream_closed_by_its_writers_process_lives_while_another_holds_it(proc: Process) -> None:
+    out = proc.open_stream()
+    child = proc.child([out.fd])
+    reader = Reader(child, out.fd)
+
+    proc.close(out.fd)
+    out.write("still ")
+    out.end()
+
+    assert reader.done() == "still "
+    assert child.stat(out.fd).state == "sealed"
+
+
+@pytest.mark.parametrize(("state", "reason"), [("exited", "writer_lost"), ("cancelled", "cancelled")])
+def test_a_process_that_ends_breaks_what_it_still_writes(
+    store: Store, proc: Process, state: Any, reason: str
+) -> None:
+    child = proc.child()
+    out = child.open_stream()
+    held = child.child([out.fd])
+    reader = Reader(held, out.fd)
+    out.write("half")
+    out.flush()
+
+    store.run(processes.end(child.space, state, exit_code=None))
+
+    assert reader.done() == "half"
+    assert isinstance(reader.error, StreamBroken)
+    assert reader.error.reason == reason
+    with pytest.raises(Fenced, match="has ended"):
+        out.end()
+
+
+# --- limits and fences
+
+
+def test_more_than_the_tree_may_hold_breaks_the_stream(store: Store) -> None:
+    proc = store.process("small", limits=TreeLimits(tree_bytes=100))
+    out = proc.open_stream()
+    out.write("x" * 90)
+    out.flush()
+    reader = Reader(proc, out.fd)
+
+    out.write("y" * 11)
+    with pytest.raises(QuotaExceeded, match="tree_bytes"):
+        out.flush()
+
+    assert reader.done() == "x" * 90
+    assert isinstance(reader.error, StreamBroken)
+    assert proc.stat(out.fd).reason == "quota"
+    with pytest.raises(QuotaExceeded):
+        out.write("z")
+    out.fail("no room")
+    assert proc.stat(out.fd).reason == "quota"
+
+
+def test_a_stream_counts_as_a_content_of_the_tree(store: Store) -> None:
+    proc = store.process("small", limits=TreeLimits(tree_fds=1))
+
+    with proc.open_stream(), pytest.raises(QuotaExceeded, match="tree_fds"):
+        proc.open_stream()
+
+
+def test_another_writer_of_the_same_stream_is_fenced(store: Store, proc: Process) -> None:
+    with proc.open_stream() as out:
+        out.write("mine")
+        out.flush()
+        intruder = store.run(streams.resume(proc.space, out.fd))
+        intruder.put("not mine")
+
+        with pytest.raises(Fenced, match="another writer"):
+            store.run(intruder.store())
+
+    assert proc.read(out.fd).text == "mine"
+
+
+def test_an_attempt_that_was_replaced_stores_nothing(store: Store) -> None:
+    root = store.process("agent")
+    store.run(processes.launch(root.space, "{}"))
+    first = store.run(leases.claim(root.space.keys, "worker 1"))
+    old = Process(store, Namespace(root.space.keys, root.space.limits, first.attempt))
+    out = old.open_stream()
+    out.write("by the first attempt\n")
+    out.flush()
+
+    store.run(leases.give_back(old.space))
+    store.run(leases.claim(root.space.keys, "worker 2"))
+
+    out.write("too late")
+    with pytest.raises(Fenced, match="attempt 1 no longer runs it"):
+        out.flush()
+    with pytest.raises(Fenced):
+        out.fail("whatever")
+    assert root.read(out.fd).text == "by the first attempt\n"
+
+
+def test_a_stream_of_the_process_itself_goes_on_with_its_next_attempt(store: Store, execute: Any) -> None:
+    root = store.process("agent")
+    store.run(processes.launch(root.space, "{}"))
+    spaces = []
+    text = "".join(f"漢字 {number}\n" for number in range(2000))
+    for worker in ("worker 1", "worker 2"):
+        attempt = store.run(leases.claim(root.space.keys, worker)).attempt
+        space = Namespace(process_keys("fdstore", "agent"), root.space.limits, attempt)
+        spaces.append(space)
+        if attempt == 1:
+            fd = store.run(streams.open_stream(space, "draft", 25, lease_s=None, call="c0")).fd
+            again = store.run(streams.open_stream(space, "draft", 25, lease_s=None, call="c0"))
+            assert again.fd == fd
+            for number, start in enumerate(range(0, len(text) // 2, 3000)):
+                pen = store.run(streams.resume(space, fd))
+                store.run(pen.store_once(text[start : start + 3000], f"c{number + 1}"))
+            half = root.read(fd, read_all=True).text
+            store.run(leases.give_back(space))
+
+    resumed = store.run(streams.resume(spaces[1], fd))
+    # the first attempt's last call is made again, and changes nothing
+    store.run(resumed.store_once("x" * 3000, f"c{number + 1}"))
+    assert root.read(fd, read_all=True).text == half
+
+    store.run(store.run(streams.resume(spaces[1], fd)).store_once(text[len(half) :], "last"))
+    store.run(store.run(streams.resume(spaces[1], fd)).seal(0))
+
+    whole = root.create(text, page_size=25)
+    assert stored(execute, key_of(root, fd)) == stored(execute, key_of(root, whole.fd))
+    assert root.stat(fd).state == "sealed"
+    with pytest.raises(StreamClosed):
+        store.run(streams.resume(spaces[1], fd))
+
+
+# --- replies that are lost
+
+
+def test_everything_sent_twice_happens_once(store: Store, proc: Process) -> None:
+    repeating = Repeating(store, times=2)
+    pen = repeating.run(streams.open_stream(proc.space, "stream", 10))
+    for number in range(30):
+        pen.put(f"line {number}\n")
+        repeating.run(pen.store())
+    repeating.run(pen.renew())
+    repeating.run(pen.seal(0))
+
+    assert proc.read(pen.fd, read_all=True).text == "".join(f"line {number}\n" for number in range(30))
+    assert [d.fd for d in proc.list()] == ["fd:1"]
+
+
+def test_what_may_or_may_not_be_stored_is_sent_again_with_the_next_flush(store: Store, proc: Process) -> None:
+    repeating = Repeating(store)
+    out = StreamWriter(repeating.run, store.run(streams.open_stream(proc.space, "stream")))
+    out.write("one ")
+    repeating.failing = 1
+    with pytest.raises(StoreUnavailable):
+        out.flush()
+
+    out.write("two ")
+    out.flush()
+    out.end()
+
+    assert proc.read(out.fd).text == "one two "
+
+
+# --- writers that are lost
+
+
+WRITER = """
+import sys, fdstore, threading
+proc = fdstore.connect(sys.argv[1]).process("triage")
+out = proc.open_stream(lease_s=0.5)
+out.write("stored\\n" * 1000)
+out.flush()
+print(out.fd, flush=True)
+threading.Event().wait()
+"""
+
+
+@pytest.fixture
+def lost_writer(redis_url: str, proc: Process) -> Iterator[Callable[[], str]]:
+    """A process that writes a stream and is killed when the test says so; the descriptor."""
+    command = [sys.executable, "-c", WRITER, redis_url]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        fd = process.stdout.readline().strip()
+
+        def kill() -> str:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            return fd
+
+        yield kill
+        process.kill()
+
+
+def test_a_writer_killed_with_9_leaves_its_text_and_a_broken_stream(
+    proc: Process, lost_writer: Callable[[], str]
+) -> None:
+    reader = Reader(proc, "fd:1")
+    assert reader.has("stored\n" * 1000)
+
+    lost_writer()
+
+    assert reader.done() == "stored\n" * 1000
+    assert isinstance(reader.error, StreamBroken)
+    assert reader.error.reason == "writer_lost"
+    assert (proc.stat("fd:1").state, proc.read("fd:1", start=1).eof) == ("broken", False)
+
+
+def test_a_reader_that_waits_learns_of_a_lost_writer(proc: Process, lost_writer: Callable[[], str]) -> None:
+    fd = lost_writer()
+
+    found = proc.read(fd, read_all=True, wait=30)
+
+    assert (found.text, found.state, found.eof) == ("stored\n" * 1000, "broken", False)
+
+
+def test_the_sweep_finds_a_stream_that_nobody_reads(
+    store: Store, proc: Process, lost_writer: Callable[[], str], execute: Any
+) -> None:
+    fd = lost_writer()
+
+    def swept() -> bool:
+        sweep(store, wake=lambda process: None)
+        return bool(execute("HGET", key_of(proc, fd), "state") == b"broken")
+
+    assert wait_until(swept, 10)
+    assert execute("EXISTS", "fdstore:{triage}:writers") == 0
+
+
+def test_a_writer_that_lives_keeps_its_lease_though_it_has_nothing_to_say(
+    store: Store, proc: Process
+) -> None:
+    out = proc.open_stream(lease_s=0.3)
+    start = time.monotonic()
+
+    def still_open() -> bool:
+        assert proc.stat(out.fd).state == "open"
+        for tree, content in store.run(streams.due("fdstore", ["triage"], time.time() + 60)):
+            store.run(streams.look_after(tree, content))
+        return time.monotonic() - start > 1.2
+
+    assert wait_until(still_open, 5)
+    out.end()
+    assert proc.stat(out.fd).state == "sealed"
+
+
+def test_a_stream_that_broke_under_a_writer_who_was_silent_too_long_takes_no_more(
+    store: Store, proc: Process
+) -> None:
+    pen = store.run(streams.open_stream(proc.space, "stream", lease_s=0.1))
+
+    assert wait_until(lambda: proc.stat(pen.fd).state == "broken", 5)
+    pen.put("too late")
+    with pytest.raises(StreamClosed, match="broken"):
+        store.run(pen.store())

@@ -1,0 +1,444 @@
+"""What deploy/ promises: its Redis starts and keeps its data, its users may do what they must and no more,
+and every command, option, verb and variable that it names is there.
+
+Each Redis here is started with deploy/redis.conf itself, on a unix socket, once for every redis-server
+that this machine has. Docker is not run: its files are held against the project they copy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import pytest
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+import fdstore
+from fdstore import settings
+from fdstore.cli import VERBS
+from fdstore.dispatch import Dispatcher
+from fdstore.store.check import examine
+from fdstore.store.server import find_cli
+from fdstore.store.server_program import installed_binaries
+from fdstore.testing import ScriptedModel, call, say
+from workers.__main__ import worker as worker_command
+
+ROOT = Path(__file__).parents[1]
+DEPLOY = ROOT / "deploy"
+RUNBOOK = (DEPLOY / "runbook.md").read_text("utf-8")
+PASSWORD = "0123456789abcdef"
+# each program once, under the name redis-server: by another name the same program is another tool
+BINARIES = list({path.resolve(): path for path in installed_binaries()}.values())
+
+
+def wait_until(predicate: Callable[[], bool], seconds: float = 20.0) -> None:
+    until = time.monotonic() + seconds
+    while not predicate():
+        assert time.monotonic() < until, f"not so within {seconds:g} s"
+        threading.Event().wait(0.02)
+
+
+class Deployed:
+    """A Redis as deploy/ would run it. `users` have PASSWORD, as the runbook gives it to them."""
+
+    def __init__(self, binary: Path, folder: Path, *, with_passwords: bool = True) -> None:
+        self.binary, self.folder = binary, folder
+        self.socket = folder / "redis.sock"
+        digest = hashlib.sha256(PASSWORD.encode()).hexdigest() if with_passwords else None
+        users = (DEPLOY / "users.acl").read_text()
+        if digest:
+            users = re.sub(r"^(user (?:worker|reader|admin) .*)$", rf"\1 #{digest}", users, flags=re.M)
+        (folder / "users.acl").write_text(users)
+
+    def url(self, user: str) -> str:
+        return f"unix://{user}:{PASSWORD}@{self.socket}"
+
+    def client(self, user: str, password: str = PASSWORD) -> redis.Redis:
+        # a refusal is an answer: redis-py would ask ten times
+        once = Retry(NoBackoff(), 0)
+        return redis.Redis(unix_socket_path=str(self.socket), username=user, password=password, retry=once)
+
+    def start(self) -> subprocess.Popen[str]:
+        """The server's process, which may have ended at once."""
+        options = {"dir": ".", "aclfile": "users.acl", "port": "0", "unixsocket": "redis.sock"}
+        started = subprocess.Popen(
+            [
+                str(self.binary),
+                str(DEPLOY / "redis.conf"),
+                *(word for name, value in options.items() for word in (f"--{name}", value)),
+            ],
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        wait_until(lambda: started.poll() is not None or self._answers())
+        return started
+
+    def _answers(self) -> bool:
+        with self.client("probe", "any") as probe:
+            try:
+                return bool(probe.ping())
+            except redis.RedisError:
+                return False
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        server = self.start()
+        try:
+            if server.poll() is not None:
+                pytest.fail(server.communicate()[0])
+            yield
+        finally:
+            server.kill()
+            server.wait()
+            if server.stdout:
+                server.stdout.close()
+
+
+@pytest.fixture(params=BINARIES, ids=lambda binary: str(binary).replace(os.sep, "_"))
+def deployed(request: pytest.FixtureRequest) -> Iterator[Deployed]:
+    """One for each redis-server that is here; not started."""
+    # not tmp_path: the address of a socket holds about 100 bytes
+    with tempfile.TemporaryDirectory(prefix="fdstore-") as folder:
+        yield Deployed(request.param, Path(folder))
+
+
+def granted(user: str) -> set[str]:
+    """The commands that users.acl allows by name."""
+    [line] = [
+        line for line in (DEPLOY / "users.acl").read_text().split("\n") if line.startswith(f"user {user} ")
+    ]
+    return {word[1:] for word in line.split() if re.fullmatch(r"\+[a-z|]+", word)}
+
+
+# --- Redis
+
+
+def test_there_is_a_redis_server_to_try() -> None:
+    assert BINARIES
+
+
+def test_what_was_stored_is_there_after_a_crash_and_the_store_is_found_fit(deployed: Deployed) -> None:
+    with deployed.running(), fdstore.connect(deployed.url("worker")) as store:
+        store.process("triage").create("kept\n")
+        findings = store.run(examine())
+
+    assert [finding for finding in findings if not finding.ok] == []
+    # Redis 7.0 loads its log as the default user, and skips transactions that this user may not do
+    with deployed.running(), fdstore.connect(deployed.url("worker")) as store:
+        assert store.process("triage").read("fd:1").text == "kept\n"
+
+
+def test_a_torn_log_is_refused_until_it_is_mended_as_the_runbook_says(deployed: Deployed) -> None:
+    with deployed.running(), fdstore.connect(deployed.url("worker")) as store:
+        proc = store.process("triage")
+        proc.create("whole\n")
+        proc.create("torn\n")
+    log = deployed.folder / "appendonly.aof"
+    to_mend = log
+    if not log.exists():
+        log = deployed.folder / "appendonlydir" / "appendonly.aof.1.incr.aof"
+        to_mend = log.with_name("appendonly.aof.manifest")
+    os.truncate(log, log.stat().st_size - 20)
+
+    refused = deployed.start()
+    assert refused.wait() == 1
+    assert "redis-check-aof --fix" in refused.communicate()[0]
+
+    # one program: what it does is decided by its name
+    mender = deployed.folder / "redis-check-aof"
+    mender.symlink_to(deployed.binary)
+    subprocess.run([mender, "--fix", to_mend], input="y\n", text=True, stdout=subprocess.PIPE, check=True)
+    with deployed.running(), fdstore.connect(deployed.url("worker")) as store:
+        assert [each.fd for each in store.process("triage").list()] == ["fd:1"]
+
+
+# --- users
+
+
+def test_nobody_gets_in_before_a_password_is_set(deployed: Deployed) -> None:
+    open_door = Deployed(deployed.binary, deployed.folder, with_passwords=False)
+
+    with open_door.running():
+        for user, password in (("default", ""), ("worker", ""), ("worker", PASSWORD), ("admin", PASSWORD)):
+            with open_door.client(user, password) as client, pytest.raises(redis.AuthenticationError):
+                client.ping()
+        with open_door.client("probe", "any") as probe, pytest.raises(redis.exceptions.NoPermissionError):
+            probe.get("fdstore:trees")
+
+
+def test_the_worker_does_all_that_a_client_does_and_nothing_else(deployed: Deployed, tmp_path: Path) -> None:
+    with deployed.running():
+        with fdstore.connect(deployed.url("worker")) as store:
+            proc = store.process("triage")
+            proc.create("one\ntwo\n" * 2000)
+            child = proc.child(["fd:1"])
+            assert child.read("fd:1#L2").text == "two\n"
+            assert child.search("fd:1", "t.o").matches == 2000
+            child.extract("fd:1", mode="line", start=2)
+            child.export("fd:1", tmp_path / "out.txt")
+            child.fork().end()
+            proc.close("fd:1")
+            child.end()
+            dispatcher = Dispatcher(deployed.url("worker"))
+            dispatcher.wake("triage")
+            dispatcher.close()
+        with deployed.client("worker") as client, deployed.client("admin") as admin:
+            refused_before = [entry["object"] for entry in admin.acl_log()]
+            for command in ("KEYS *", "FLUSHALL", "CONFIG GET dir", "ACL LIST", "GET other", "SHUTDOWN"):
+                with pytest.raises(redis.exceptions.NoPermissionError):
+                    client.execute_command(*command.split())
+
+    # some servers let redis-py say its name, and it may not: it does not mind
+    assert set(refused_before) <= {"client", "client|setinfo"}
+
+
+def test_the_reader_reads_and_never_writes(deployed: Deployed) -> None:
+    with deployed.running():
+        with fdstore.connect(deployed.url("worker")) as store:
+            store.process("triage").create("text\n")
+        with deployed.client("reader") as reader:
+            assert reader.hget("fdstore:{triage}:triage:fd:1:pages", "1") == b"text\n"
+            assert reader.zrange("fdstore:trees", 0, -1) == [b"triage"]
+            for command in ("SET fdstore:x 1", "KEYS *", "GET other", "EVAL return 0", "FLUSHALL"):
+                with pytest.raises(redis.exceptions.NoPermissionError):
+                    reader.execute_command(*command.split())
+
+
+def test_every_command_in_the_code_is_one_that_the_worker_may_give() -> None:
+    lua = "".join(path.read_text() for path in (ROOT / "fdstore/store/lua").glob("*.lua"))
+    python = "".join(path.read_text() for path in (ROOT / "fdstore/store").glob("*.py"))
+
+    used = set(re.findall(r"redis\.p?call\('(\w+)'", lua)) | set(
+        re.findall(r"\(\s*\"([A-Z]{3,})\", ", python)
+    )
+
+    assert {command.lower() for command in used} - granted("worker") == set(), "users.acl must allow these"
+
+
+def test_the_users_reach_the_keys_that_are_used_by_default() -> None:
+    for user in ("worker", "reader"):
+        [line] = re.findall(rf"^user {user} .*$", (DEPLOY / "users.acl").read_text(), re.M)
+        assert re.findall(r"~(\S+)", line) == [f"{settings.DEFAULT_PREFIX}:*", f"{settings.QUEUE_PREFIX}*"]
+
+
+# --- workers
+
+
+def test_a_worker_runs_an_agent_as_the_user_worker_and_is_seen_alive(
+    deployed: Deployed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = importlib.util.spec_from_file_location("worker_alive", DEPLOY / "worker_alive.py")
+    assert found
+    assert found.loader
+    worker_alive = importlib.util.module_from_spec(found)
+    found.loader.exec_module(worker_alive)
+    program = write_program(tmp_path)
+    with deployed.running(), ScriptedModel([call("list_fds"), say("done")]) as model:
+        monkeypatch.setenv("FDSTORE_URL", deployed.url("worker"))
+        for name, value in model.environ.items():
+            monkeypatch.setenv(name, value)
+        run_agent = ["run", str(program), "-p", "go", "--detach", "--name", "nightly"]
+        subprocess.run([sys.executable, "-m", "fdstore", *run_agent], check=True, capture_output=True)
+        assert worker_alive.main() == 1
+        with (tmp_path / "worker.log").open("wb") as log:
+            worker = subprocess.Popen(
+                [sys.executable, "-m", "workers", "-c", "1"], cwd=tmp_path, stdout=log, stderr=log
+            )
+        try:
+            with fdstore.connect() as store:
+                wait_until(lambda: store.tree("nightly").members[0].state == "exited")
+            wait_until(lambda: worker_alive.main() == 0)
+        finally:
+            worker.terminate()
+            status = worker.wait()
+
+    assert status == 0
+    assert "NOPERM" not in (tmp_path / "worker.log").read_text()
+
+
+def write_program(folder: Path) -> Path:
+    program = folder / "nightly.toml"
+    program.write_text('[model]\nname = "any"\n[prompt]\nsystem = "Go."\n[tools]\nenabled = ["list_fds"]\n')
+    return program
+
+
+def worker_options() -> set[str]:
+    return {option for parameter in worker_command.params for option in parameter.opts}
+
+
+@pytest.mark.parametrize("file", ["compose.yaml", "Dockerfile", "fdstore-worker@.service"])
+def test_workers_are_started_with_options_that_they_have(file: str) -> None:
+    lines = [line for line in (DEPLOY / file).read_text().split("\n") if not line.lstrip().startswith("#")]
+    started = [line for line in lines if re.search(r'\bworker"?,? .*--', line)]
+
+    assert len(started) == 1
+    assert set(re.findall(r"--[a-z-]+", started[0])) <= worker_options()
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="needs systemd")
+def test_systemd_understands_the_units(tmp_path: Path) -> None:
+    for unit in ("fdstore-redis.service", "fdstore-worker@.service"):
+        text = (DEPLOY / unit).read_text()
+        (tmp_path / unit).write_text(
+            re.sub(r"^ExecStart=\S+", f"ExecStart={sys.executable}", text, flags=re.M)
+        )
+
+        checked = subprocess.run(
+            ["systemd-analyze", "verify", tmp_path / unit], capture_output=True, text=True, check=False
+        )
+
+        assert (checked.returncode, checked.stderr) == (0, "")
+
+
+# --- containers
+
+
+def yaml_outline(text: str) -> dict[str, str]:
+    """The scalars of a YAML file in the plain style of compose.yaml: "services.redis.image" -> value, and
+    "services.redis.command.0" for the items of a list. Fails at a line that is not of that style."""
+    found: dict[str, str] = {}
+    path: list[tuple[int, str]] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        entry = re.fullmatch(r"( *)(?:(- )(.+)|([\w-]+):(?: (.+))?)", line)
+        assert entry, f"line {number}: {line!r}"
+        assert len(entry[1]) % 2 == 0, f"line {number} is indented by {len(entry[1])}"
+        value = (entry[3] or entry[5] or "").strip()
+        assert value.count('"') % 2 == 0, f"line {number}: a quote is not closed"
+        assert [value.count(mark) for mark in "[{"] == [value.count(mark) for mark in "]}"], f"line {number}"
+        while path and path[-1][0] >= len(entry[1]):
+            path.pop()
+        parent = ".".join(name for _, name in path)
+        name = entry[4] or str(sum(1 for key in found if re.fullmatch(re.escape(parent) + r"\.\d+", key)))
+        path.append((len(entry[1]), name))
+        key = f"{parent}.{name}" if parent else name
+        assert key not in found, f"line {number}: {key} is there twice"
+        found[key] = value
+    return found
+
+
+def test_compose_starts_redis_as_configured_and_workers_that_can_be_scaled() -> None:
+    compose = yaml_outline((DEPLOY / "compose.yaml").read_text())
+
+    services = {key.split(".")[1] for key in compose if re.fullmatch(r"services\.\w+", key)}
+    assert services == {"redis", "worker"}
+    assert not [key for key in compose if re.fullmatch(r"services\.\w+\.(ports|container_name)", key)]
+    mounted = [value for key, value in compose.items() if re.fullmatch(r"services\.\w+\.volumes\.\d+", key)]
+    local = [DEPLOY / value.partition(":")[0] for value in mounted if value.startswith(".")]
+    assert local
+    assert [path for path in local if not path.exists()] == []
+    assert {value.partition(":")[0] for value in mounted if not value.startswith(".")} == {
+        key.partition(".")[2] for key in compose if key.startswith("volumes.")
+    }
+    assert compose["services.worker.build.dockerfile"] == "deploy/Dockerfile"
+    assert compose["services.worker.env_file"] == ".env"
+    assert "--user probe" in compose["services.redis.healthcheck.test"]
+
+
+def test_the_image_copies_what_is_there_and_let_through_and_runs_as_nobody_special() -> None:
+    dockerfile = (DEPLOY / "Dockerfile").read_text()
+    let_through = re.findall(r"^!(.+)$", (DEPLOY / "Dockerfile.dockerignore").read_text(), re.M)
+
+    copied = [
+        source for line in re.findall(r"^COPY (?!--)(.+)$", dockerfile, re.M) for source in line.split()[:-1]
+    ]
+
+    assert set(copied) == set(let_through)
+    assert [source for source in copied if not (ROOT / source).exists()] == []
+    assert re.findall(r"^USER (.+)$", dockerfile, re.M) == ["fdstore"]
+    assert "STOPSIGNAL SIGTERM" in dockerfile
+    assert re.search(r'^ENTRYPOINT \["', dockerfile, re.M)
+    assert not re.findall(r"^(?:ENV|ARG) .*(?:KEY|TOKEN|PASSWORD|_URL)", dockerfile, re.M)
+
+
+# --- words
+
+
+def test_every_variable_of_the_example_is_read_by_somebody() -> None:
+    example = (DEPLOY / "fdstore.env.example").read_text()
+    ours = set(re.findall(r"\"((?:FDSTORE|XDG)_\w+)\"", inspect.getsource(settings)))
+    sdk = Path(anthropic.Anthropic.__init__.__code__.co_filename).read_text("utf-8")
+    theirs = set(re.findall(r"environ\.get\(\"(ANTHROPIC_\w+)\"", sdk))
+
+    named = set(re.findall(r"^#?([A-Z][A-Z0-9_]+)=", example, re.M))
+
+    assert named - ours - theirs == set()
+    assert {name for name in ours if name.startswith("FDSTORE_")} <= named
+
+
+def test_every_verb_and_section_that_the_runbook_names_exists() -> None:
+    code = re.findall(r"^```\w+\n(.*?)^```", RUNBOOK, re.M | re.S) + re.findall(r"`([^`\n]+)`", RUNBOOK)
+    verbs = set(re.findall(r"\bfdstore ([a-z]+)\b", "\n".join(re.sub(r"#.*", "", part) for part in code)))
+    headings = {
+        re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+        for title in re.findall(r"^##+ (.+)$", RUNBOOK, re.M)
+    }
+
+    assert verbs - {verb for section in VERBS.values() for verb in section} == set()
+    assert set(re.findall(r"\]\(#([^)]+)\)", RUNBOOK)) <= headings
+
+
+def test_the_commands_of_the_runbook_work_as_they_stand(deployed: Deployed, tmp_path: Path) -> None:
+    """Those marked `sh`, in order. Those marked `bash` need root, systemd or docker."""
+    programs = {
+        "redis-cli": f"exec {shlex.quote(str(find_cli()))}",
+        "redis-check-rdb": f"exec -a redis-check-rdb {shlex.quote(str(deployed.binary))}",
+        "fdstore": f"exec {shlex.quote(sys.executable)} -m fdstore",
+    }
+    for name, run in programs.items():
+        (tmp_path / name).write_text(f'#!/bin/bash\n{run} "$@"\n')
+        (tmp_path / name).chmod(0o755)
+    as_user = f'{{ redis-cli --no-auth-warning -s {deployed.socket} --pass {PASSWORD} --user %s "$@"; }}'
+    prelude = f"set -euo pipefail\nrc() {as_user % 'reader'}\nra() {as_user % 'admin'}\n"
+    environment: dict[str, Any] = os.environ | {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "FDSTORE_URL": deployed.url("worker"),
+    }
+
+    def shell(commands: str) -> str:
+        done = subprocess.run(
+            ["bash", "-c", prelude + commands],
+            cwd=tmp_path,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{commands}\n{done.stdout}\n{done.stderr}"
+        assert not re.search(r"^(?:ERR|NO[A-Z]+|WRONG[A-Z]+|\(error\)) ", done.stdout, re.M), done.stdout
+        return done.stdout
+
+    with deployed.running():
+        with fdstore.connect(deployed.url("worker")) as store:
+            proc = store.process("triage")
+            proc.create("http 80/tcp\nssh 22/tcp\n" * 300)
+            proc.create("to be dropped\n")
+            proc.child(["fd:1"])
+        shell(f"fdstore run {write_program(tmp_path)} -p go --detach --name nightly")
+        blocks = re.findall(r"^```sh\n(.*?)^```", RUNBOOK, re.M | re.S)
+        # what ends `nightly` for good comes last, whatever the order of the sections is
+        said = [shell(block) for block in sorted(blocks, key=lambda block: "used_at 0" in block)]
+
+    assert "removed" in said[-1]
+    assert (tmp_path / "services.txt").read_text().startswith("http 80/tcp\n")

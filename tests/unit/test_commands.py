@@ -1,0 +1,199 @@
+"""Pipelines as a model writes them, and what exit codes say."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fdstore.errors import InvalidArgument, UnknownProgram
+from fdstore.text.commands import MAX_COMMAND_BYTES, MAX_STAGES, fatal_signal, overall, parse
+from fdstore.text.utf8 import Utf8Text
+
+ALLOWED = ("grep", "sort", "uniq", "awk", "sed", "cut")
+
+words = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20)
+codes = st.lists(st.sampled_from([0, 1, 2, 127, 137, 141, 143, 255]), min_size=1, max_size=6)
+
+
+def argvs(*lines: str) -> list[tuple[str, ...]]:
+    return [command.argv for command in parse(lines, ALLOWED)]
+
+
+# --- words
+
+
+def test_each_line_is_a_stage_split_as_a_shell_splits_words() -> None:
+    assert argvs("grep -n 'two words'", "sort  -r", 'cut -d "|" -f2') == [
+        ("grep", "-n", "two words"),
+        ("sort", "-r"),
+        ("cut", "-d", "|", "-f2"),
+    ]
+
+
+@given(st.lists(words, max_size=5))
+def test_any_arguments_come_through_when_they_are_quoted(arguments: list[str]) -> None:
+    [argv] = argvs(shlex.join(["grep", *arguments]))
+
+    assert argv == ("grep", *arguments)
+
+
+@given(words)
+def test_any_line_is_a_command_or_refused_with_a_reason(line: str) -> None:
+    try:
+        [command] = parse([line], ALLOWED)
+    except (InvalidArgument, UnknownProgram) as problem:
+        assert str(problem)
+    else:
+        assert command.program in ALLOWED
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "grep 'a|b'",
+        'grep "a > b; c & d"',
+        r"grep a\|b",
+        "awk '{print $1; print `x`}'",
+        "awk '{\n  print $1\n}'",
+        "sed s/#.*//",
+        r'grep "\$(x) \`y\`"',
+        "sort -k2,2 # not a comment",
+    ],
+)
+def test_what_a_shell_acts_upon_is_plain_text_in_quotes(line: str) -> None:
+    assert argvs(line) == [tuple(shlex.split(line))]
+
+
+def test_a_hash_begins_no_comment() -> None:
+    assert argvs("grep # x") == [("grep", "#", "x")]
+
+
+# --- refusals
+
+
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        ("grep x | sort", "item of its own"),
+        ("grep x|sort", "item of its own"),
+        ("grep x\nsort", "item of its own"),
+        ("grep x > out.txt", "fd_to_file"),
+        ("grep x 2>&1", "fd_to_file"),
+        ("grep x >> out.txt", "fd_to_file"),
+        ("sort < in.txt", "in_fd"),
+        ("sort <<EOF", "in_fd"),
+        ("grep x; sort", "one pipeline after the other"),
+        ("grep x && sort", "one pipeline after the other"),
+        ("grep x || sort", "one pipeline after the other"),
+        ("grep x &", "one pipeline after the other"),
+        ("grep `date`", "nothing is substituted"),
+        ("grep $(date)", "nothing is substituted"),
+        ('grep "$(date)"', "nothing is substituted"),
+        ('grep "a `date`"', "nothing is substituted"),
+    ],
+)
+def test_what_needs_a_shell_is_refused_with_the_way_it_is_done_here(line: str, advice: str) -> None:
+    with pytest.raises(InvalidArgument, match=r"stage 2.*there is no shell") as refusal:
+        parse(["sort", line], ALLOWED)
+
+    assert advice in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("", "is empty"),
+        ("   ", "is empty"),
+        ("'' x", "is empty"),
+        ("grep 'x", "no closing quotation"),
+        ("grep x\\", "no escaped character"),
+        ("grep \0", "NUL"),
+        ("grep \ud800", "surrogate"),
+        ("grep " + "x" * MAX_COMMAND_BYTES, "longer than"),
+        ("grep " + "é" * (MAX_COMMAND_BYTES // 2), "longer than"),
+    ],
+)
+def test_a_line_that_is_no_command_is_refused_by_its_number(line: str, problem: str) -> None:
+    with pytest.raises(InvalidArgument, match=f"stage 3: .*{problem}"):
+        parse(["sort", "uniq", line], ALLOWED)
+
+
+def test_a_pipeline_has_one_stage_at_least_and_a_bounded_number() -> None:
+    assert len(parse(["sort"] * MAX_STAGES, ALLOWED)) == MAX_STAGES
+    with pytest.raises(InvalidArgument, match="is empty"):
+        parse([], ALLOWED)
+    with pytest.raises(InvalidArgument, match="at most 32"):
+        parse(["sort"] * (MAX_STAGES + 1), ALLOWED)
+    with pytest.raises(InvalidArgument, match="a list"):
+        parse("sort", ALLOWED)
+
+
+def test_a_program_that_is_not_allowed_is_named_with_those_that_are() -> None:
+    with pytest.raises(UnknownProgram, match="'rm'; there are: grep, sort"):
+        parse(["sort", "rm -rf /"], ["grep", "sort"])
+
+
+@pytest.mark.parametrize("program", ["/usr/bin/sort", "./sort", "../sort", "bin/sort"])
+def test_a_path_is_no_program_even_if_it_is_listed(program: str) -> None:
+    with pytest.raises(UnknownProgram):
+        parse([program], ["sort", program])
+
+
+# --- exit codes
+
+
+@pytest.mark.parametrize(
+    ("ended", "code", "signal"),
+    [
+        ((0,), 0, None),
+        ((141, 0), 0, None),  # yes | head -n 1
+        ((1, 0), 1, None),  # false | true
+        ((0, 2, 0, 1), 1, None),
+        ((141, 141, 0), 0, None),
+        ((3, 141, 0), 3, None),
+        ((141, 1), 1, None),  # the reader's failure is told by its own code
+        ((137, 0), 137, 9),
+        ((137, 1), 1, 9),
+        ((141,), 141, 13),
+        ((0, 141), 141, 13),
+        ((255, 0), 255, None),
+    ],
+)
+def test_the_codes_of_stages_give_one_code_and_the_signal_that_cut_work_short(
+    ended: tuple[int, ...], code: int, signal: int | None
+) -> None:
+    assert overall(ended) == code
+    assert fatal_signal(ended) == signal
+
+
+@given(codes)
+def test_a_pipeline_succeeds_just_when_nothing_failed_but_writers_whose_reader_closed(
+    ended: list[int],
+) -> None:
+    failed = [code for code in ended[:-1] if code not in (0, 141)] + [code for code in ended[-1:] if code]
+
+    assert overall(ended) == (failed[-1] if failed else 0)
+
+
+# --- bytes as text
+
+
+@given(st.binary(max_size=60), st.integers(1, 7))
+def test_text_does_not_depend_on_how_its_bytes_were_cut(data: bytes, size: int) -> None:
+    stream = Utf8Text()
+
+    pieces = [stream.feed(data[at : at + size]) for at in range(0, len(data), size)]
+
+    assert "".join(pieces) + stream.end() == data.decode("utf-8", "backslashreplace")
+    assert stream.replaced == len(data) - len(data.decode("utf-8", "ignore").encode())
+
+
+@given(st.text(st.characters(codec="utf-8")))
+def test_text_that_is_utf8_is_kept_exactly(text: str) -> None:
+    stream = Utf8Text()
+
+    assert stream.feed(text.encode()) + stream.end() == text
+    assert stream.replaced == 0

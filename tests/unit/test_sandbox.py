@@ -1,0 +1,335 @@
+"""What a command can and cannot do in the sandbox; and what is said where there is none.
+
+On a machine that cannot make a sandbox, each test of the first kind asserts instead that nothing runs there.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fdstore.records import Record
+from workers.relatives import Family
+from workers.sandbox import Bubblewrap, CommandLimits, CommandsOff, Refused, Unsandboxed, find
+from workers.stages import Ended, Pipeline, StageLimits
+
+MiB = 1 << 20
+TIGHT = CommandLimits(
+    cpu_s=2, memory_bytes=512 * MiB, file_bytes=8 * MiB, scratch_bytes=16 * MiB, open_files=64, processes=16
+)
+
+
+class Said(Record, frozen=True, kw_only=True):
+    """What a command answered."""
+
+    ended: Ended
+    output: str
+    errors: str
+
+
+Inside = Callable[..., Said]
+
+
+def run_in(sandbox: Bubblewrap | Unsandboxed, *argv: str, wall_s: float = 20.0) -> Said:
+    output, errors = bytearray(), bytearray()
+    pipeline = Pipeline(
+        [argv],
+        output=output.extend,
+        error=lambda number, piece: errors.extend(piece),
+        command=sandbox.wrap,
+        environment=sandbox.environment,
+        limits=StageLimits(wall_s=wall_s),
+    )
+    ended = pipeline.run()
+    return Said(ended=ended, output=output.decode(), errors=errors.decode())
+
+
+@pytest.fixture(scope="module")
+def found() -> Bubblewrap | Unsandboxed | Refused:
+    return find(limits=TIGHT)
+
+
+@pytest.fixture
+def inside(found: Bubblewrap | Unsandboxed | Refused) -> Iterator[Inside]:
+    """Runs a command in the sandbox. Nothing of it may be left."""
+    assert not isinstance(found, Unsandboxed)
+    if isinstance(found, Refused):
+        with pytest.raises(CommandsOff, match="commands are off"):
+            found.wrap(["true"])
+        pytest.skip(f"asserted that no command runs here: {found.why}")
+    sandbox = found
+    before = Family().below(os.getpid())
+    yield lambda *argv, **options: run_in(sandbox, *argv, **options)
+    assert Family().below(os.getpid()) == before
+
+
+def bash(script: str) -> tuple[str, str, str]:
+    return "bash", "-c", script
+
+
+# --- what it cannot do
+
+
+def test_a_program_runs_and_its_code_comes_out(inside: Inside) -> None:
+    assert inside("echo", "hello").output == "hello\n"
+    assert inside(*bash("exit 7")).ended.codes == (7,)
+    assert inside(*bash("kill -9 $$")).ended.codes == (137,)
+    assert inside("no-such-program").ended.codes == (127,)
+
+
+def test_files_of_the_host_are_not_there(inside: Inside, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("hidden")
+    for path in (secret, Path(__file__), Path("/etc/shadow"), Path("/etc/passwd"), Path.home(), Path.cwd()):
+        said = inside("ls", "-d", str(path))
+
+        assert said.ended.code != 0, path
+        assert "No such file" in said.errors
+
+
+def test_only_what_a_program_needs_is_in_sight(inside: Inside) -> None:
+    top = set(inside("ls", "/").output.split())
+
+    assert {"usr", "proc", "dev", "tmp", "work", "etc"} <= top
+    assert top <= {
+        "usr",
+        "proc",
+        "dev",
+        "tmp",
+        "work",
+        "etc",
+        "bin",
+        "sbin",
+        "lib",
+        "lib32",
+        "lib64",
+        "libx32",
+    }
+    assert set(inside("ls", "/etc").output.split()) <= {"ld.so.cache", "alternatives"}
+    assert inside("ls", "-A", "/work", "/tmp").output.split() == ["/tmp:", "/work:"]
+    assert inside("ls", "-A", "/usr/src").output == ""
+
+
+def test_the_environment_of_the_worker_is_not_seen(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-hidden")
+
+    # also that of the sandbox's own init, which was started from here
+    said = inside(*bash("env; cat /proc/[0-9]*/environ | tr '\\0' '\\n'"))
+
+    assert "HOME=/work" in said.output
+    assert "sk-hidden" not in said.output
+    assert "ANTHROPIC" not in said.output
+
+
+def test_there_is_no_network(inside: Inside) -> None:
+    assert inside(*bash("exec 3<>/dev/tcp/127.0.0.1/22")).ended.code != 0
+    assert "unreachable" in inside(*bash("exec 3<>/dev/tcp/192.0.2.1/80")).errors
+    interfaces = inside("cat", "/proc/net/dev").output.splitlines()[2:]
+    assert [line.split(":")[0].strip() for line in interfaces] == ["lo"]
+
+
+def test_nothing_can_be_written_but_the_scratch(inside: Inside) -> None:
+    places = "/ /usr /usr/bin /etc /dev /dev/shm /proc /proc/sys/kernel /usr/src"
+    said = inside(*bash(f"for d in {places}; do echo x >$d/file && echo wrote $d; done; echo x >/dev/null"))
+
+    assert said.output == ""
+    assert inside(*bash("echo a >/work/f && echo b >/tmp/f && cat f /tmp/f")).output == "a\nb\n"
+
+
+def test_no_mount_is_writable_but_the_scratch_and_what_the_kernel_makes(inside: Inside) -> None:
+    mounts = [line.split() for line in inside("cat", "/proc/mounts").output.splitlines()]
+    writable = {place for _, place, kind, options, *_ in mounts if "rw" in options.split(",")}
+
+    assert {place for place in writable if not place.startswith(("/dev/", "/proc"))} == {"/work", "/tmp"}
+
+
+def test_it_is_nobody_without_powers_and_cannot_get_any(inside: Inside) -> None:
+    assert inside("id", "-u").output == "65534\n"
+    status = dict(line.split(":", 1) for line in inside("cat", "/proc/self/status").output.splitlines())
+    assert all(int(status[name], 16) == 0 for name in ("CapPrm", "CapEff", "CapBnd", "CapAmb"))
+    assert status["NoNewPrivs"].strip() == "1"
+    assert inside("unshare", "--user", "--map-root-user", "true").ended.code != 0
+
+
+def test_processes_of_the_host_are_not_seen(inside: Inside) -> None:
+    said = inside(*bash(f"kill -0 {os.getpid()} || echo none; ls -d /proc/[0-9]*"))
+
+    assert said.output.startswith("none\n")
+    assert len(said.output.split()) < 8
+
+
+# --- what it may use
+
+
+def test_a_full_scratch_is_an_error_of_the_program_alone(inside: Inside) -> None:
+    said = inside(*bash("for i in 1 2 3 4 5; do head -c 7M /dev/zero >$i || exit 9; done"))
+
+    assert said.ended.codes == (9,)
+    assert "No space left" in said.errors
+
+
+def test_one_file_has_a_bounded_size(inside: Inside) -> None:
+    assert inside("dd", "if=/dev/zero", "of=big", "bs=1M", "count=12").ended.codes == (153,)  # XFSZ
+
+
+def test_memory_of_a_process_is_bounded(inside: Inside) -> None:
+    assert inside("head", "-c", "1M", "/dev/zero").ended.code == 0
+    # a line as long as the input: it has to be held whole
+    assert inside(*bash("head -c 2G /dev/zero | sort | wc -c; exit ${PIPESTATUS[1]}")).ended.code != 0
+
+
+def test_time_of_the_processor_is_bounded(inside: Inside) -> None:
+    started = time.monotonic()
+
+    said = inside(*bash("while :; do :; done"))
+
+    assert said.ended.codes == (152,)  # XCPU
+    assert time.monotonic() - started < 15
+
+
+def test_open_files_are_bounded(inside: Inside) -> None:
+    said = inside(*bash("ulimit -n; ulimit -c; ulimit -n 1000"))
+
+    assert said.output == "64\n0\n"
+    assert said.ended.code != 0
+
+
+def test_a_fork_bomb_does_not_spread_and_leaves_nothing(inside: Inside) -> None:
+    bomb = "b() { b | b & b; }; b"
+
+    said = inside(*bash(bomb), wall_s=1.0)
+
+    assert said.ended.reason == "wall" or said.ended.code != 0
+    assert "Resource temporarily unavailable" in said.errors
+
+
+def test_the_number_of_processes_is_this_sandbox_s_own(inside: Inside) -> None:
+    said = inside(
+        *bash("n=0; while sleep 5 & do n=$((n+1)); echo $n; [ $n -lt 100 ] || break; done"), wall_s=1.0
+    )
+
+    started = int(said.output.split()[-1])
+    assert TIGHT.processes - 6 <= started < TIGHT.processes
+
+
+def test_a_command_is_asked_to_end_and_can_say_so(inside: Inside) -> None:
+    said = inside(*bash("trap 'echo asked; exit 3' TERM; while :; do sleep 0.05; done"), wall_s=0.5)
+
+    assert (said.ended.codes, said.output, said.ended.reason) == ((3,), "asked\n", "wall")
+
+
+def test_what_is_in_force_is_told(found: Bubblewrap | Unsandboxed | Refused) -> None:
+    told = found.describe()
+
+    if isinstance(found, Refused):
+        assert told == f"commands are off on this worker: {found.why}"
+    else:
+        assert "bubblewrap" in told
+        assert "no network" in told
+        assert "16 processes" in told
+        assert "memory of all processes together is not limited" in told
+
+
+# --- where there is none
+
+
+def program(directory: Path, name: str, script: str) -> None:
+    path = directory / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+
+
+def test_without_bubblewrap_commands_are_off_and_say_why(tmp_path: Path) -> None:
+    refused = find(search_path=str(tmp_path))
+
+    assert isinstance(refused, Refused)
+    with pytest.raises(CommandsOff, match=r"bwrap \(bubblewrap\) is not installed.*--unsandboxed-commands"):
+        refused.wrap(["true"])
+    assert "not installed" in refused.describe()
+
+
+def test_a_refused_pipeline_starts_nothing(tmp_path: Path) -> None:
+    refused = find(search_path=str(tmp_path))
+
+    with pytest.raises(CommandsOff):
+        Pipeline(
+            [["touch", str(tmp_path / "started")]],
+            output=lambda piece: None,
+            error=lambda number, piece: None,
+            command=refused.wrap,
+            environment=refused.environment,
+        )
+
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_old_bubblewrap_is_refused_by_what_it_lacks(tmp_path: Path) -> None:
+    program(tmp_path, "bwrap", "[ $1 = --version ] && echo bubblewrap 0.4.1; echo '--unshare-all --tmpfs'")
+
+    assert "bubblewrap 0.4.1" in find(search_path=str(tmp_path)).describe()
+    assert "0.8 or later" in find(search_path=str(tmp_path)).describe()
+
+
+def test_a_bubblewrap_that_may_not_make_namespaces_is_refused_in_its_own_words(tmp_path: Path) -> None:
+    program(
+        tmp_path,
+        "bwrap",
+        "case $1 in --version) echo bubblewrap 0.9.0;; --help) echo --clearenv --size --disable-userns;;\n"
+        "*) echo 'bwrap: setting up uid map: Permission denied' >&2; exit 1;; esac",
+    )
+    for name in ("prlimit", "setpriv", "choom"):
+        # each is the command after its "--"
+        program(tmp_path, name, 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"')
+
+    # nobody, which root becomes, must be able to come here
+    for directory in (tmp_path, *tmp_path.parents):
+        if directory.stat().st_uid == os.geteuid() and directory != Path("/"):
+            directory.chmod(directory.stat().st_mode | stat.S_IXGRP | stat.S_IXOTH)
+    told = find(search_path=str(tmp_path)).describe()
+
+    assert (
+        "bubblewrap 0.9.0 cannot make a sandbox here (bwrap: setting up uid map: Permission denied)" in told
+    )
+
+
+def test_without_a_sandbox_the_operator_may_allow_commands_and_is_told_what_that_means(
+    tmp_path: Path,
+) -> None:
+    allowed = find(search_path=str(tmp_path), allow_unsandboxed=True)
+
+    assert isinstance(allowed, Unsandboxed)
+    assert "WITHOUT a sandbox" in allowed.describe()
+    assert "bwrap (bubblewrap) is not installed" in allowed.describe()
+    assert "prlimit (util-linux) is missing" in allowed.describe()
+    assert run_in(allowed, "sh", "-c", "echo $HOME").output == "/nonexistent\n"
+
+
+def test_commands_without_a_sandbox_have_limits_where_they_can_be_set() -> None:
+    unsandboxed = Unsandboxed("so", TIGHT, "/usr/bin/prlimit" if Path("/usr/bin/prlimit").exists() else None)
+
+    said = run_in(unsandboxed, "sh", "-c", "ulimit -n")
+
+    assert said.output == "64\n" or "no limits" in unsandboxed.describe()
+
+
+def test_an_operator_s_permission_does_not_turn_a_sandbox_off() -> None:
+    assert isinstance(
+        find(allow_unsandboxed=True), type(find()) if not isinstance(find(), Refused) else Unsandboxed
+    )
+
+
+def test_a_private_directory_below_usr_is_hidden(found: Bubblewrap | Unsandboxed | Refused) -> None:
+    some = next(
+        path for path in sorted(Path("/usr/share").iterdir()) if path.is_dir() and any(path.iterdir())
+    )
+    hiding = find(private=[some], limits=TIGHT)
+
+    if isinstance(hiding, Bubblewrap):
+        assert run_in(hiding, "ls", "-A", str(some)).output == ""
+    else:
+        assert isinstance(found, Refused)

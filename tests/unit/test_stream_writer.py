@@ -1,0 +1,361 @@
+"""A growing text and its writer, without a server: what is stored, when, and what an error means."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fdstore.errors import (
+    FDStoreError,
+    InvalidArgument,
+    QuotaExceeded,
+    StoreUnavailable,
+    StreamClosed,
+)
+from fdstore.records import TreeLimits
+from fdstore.store.keys import process_keys
+from fdstore.store.operation import Operation
+from fdstore.store.scripts import name_of
+from fdstore.store.server_process import wait_until
+from fdstore.store.streams import PIECE_CHARS, Pen
+from fdstore.store.views import Namespace
+from fdstore.text.growth import Change, Growth
+from fdstore.text.index import IndexWriter, group_of
+from fdstore.text.paging import Page, cut
+from fdstore.writer import GROUP_CHARS, StreamWriter, reason_of
+
+T = TypeVar("T")
+
+texts = st.lists(
+    st.sampled_from(["\n", "a", "line\n", "longer than a page ", "漢字\n", "\N{GRINNING FACE}"])
+    | st.text(max_size=4),
+    max_size=30,
+)
+sizes = st.integers(1, 9) | st.just(4000)
+
+
+def whole(text: str, size: int) -> tuple[dict[int, bytes], dict[str, str], tuple[int, ...]]:
+    """Pages, index and totals of a text that is stored at once."""
+    pages: list[Page] = [page for run in cut(text, size) for page in run]
+    index = IndexWriter()
+    index.add(pages)
+    totals = (index.chars, index.bytes, index.lines, index.pages)
+    return {i: page.data for i, page in enumerate(pages, 1)}, index.fields(), totals
+
+
+class Stored:
+    """What Redis would hold after these changes."""
+
+    def __init__(self) -> None:
+        self.pages: dict[int, bytes] = {}
+        self.index: dict[str, str] = {}
+        self.totals: tuple[int, ...] = ()
+
+    def take(self, change: Change) -> None:
+        self.pages |= dict(enumerate(change.pages, change.first_page))
+        self.index |= change.index
+        self.totals = (change.chars, change.bytes, change.lines, change.page_count)
+
+    @property
+    def all(self) -> tuple[dict[int, bytes], dict[str, str], tuple[int, ...]]:
+        return self.pages, self.index, self.totals
+
+
+# --- the growing text
+
+
+@given(pieces=texts, size=sizes)
+def test_after_every_piece_all_is_as_if_the_text_were_stored_at_once(pieces: list[str], size: int) -> None:
+    growth, stored, text = Growth(size), Stored(), ""
+    stored.take(growth.add(""))
+
+    for piece in pieces:
+        change = growth.add(piece)
+        assert change.before == len(text)
+        stored.take(change)
+        text += piece
+        assert stored.all == whole(text, size)
+
+
+@given(pieces=texts, size=sizes)
+def test_somebody_else_can_go_on_from_what_is_stored(pieces: list[str], size: int) -> None:
+    stored, text = Stored(), ""
+    stored.take(Growth(size).add(""))
+
+    for piece in pieces:
+        last = max(stored.pages)
+        group = stored.index[str(group_of(last))].encode()
+        growth = Growth.resumed(size, last, stored.pages[last], stored.totals[1], group)
+        assert growth.chars == len(text)
+        stored.take(growth.add(piece))
+        text += piece
+        assert stored.all == whole(text, size)
+
+
+@pytest.mark.parametrize("pages", [255, 256, 257, 512, 513])
+def test_the_borders_of_index_groups_are_right(pages: int) -> None:
+    growth, stored = Growth(3), Stored()
+    text = "ab\n" * (pages - 1) + "c"
+    for start in range(0, len(text), 5):
+        stored.take(growth.add(text[start : start + 5]))
+
+    last = max(stored.pages)
+    group = stored.index[str(group_of(last))].encode()
+    resumed = Growth.resumed(3, last, stored.pages[last], stored.totals[1], group)
+    stored.take(resumed.add("d\nlast"))
+
+    assert stored.all == whole(text + "d\nlast", 3)
+
+
+def test_a_change_holds_the_last_page_and_new_ones_only() -> None:
+    growth = Growth(4)
+    growth.add("one\ntwo\nthr")
+
+    change = growth.add("ee\nfour\n")
+
+    assert change.first_page == 3
+    assert change.pages == (b"thre", b"e\n", b"four", b"\n")
+
+
+# --- the writer
+
+
+class Shelf:
+    """Answers the commands of a pen: good, or with the errors that a test puts in front. `texts` holds
+    the pages of each append, which with pages this large is the text so far, `scripts` the names of all
+    scripts."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.scripts: list[str] = []
+        self.errors: list[Any] = []
+        self._lock = threading.Lock()
+
+    def run(self, operation: Operation[T]) -> T:
+        with self._lock:
+            try:
+                request: Any = next(operation)
+                while True:
+                    error = self.errors.pop(0) if self.errors else None
+                    if isinstance(error, FDStoreError):
+                        operation.throw(error)
+                    request = operation.send([error or self._serve(request[0])])
+            except StopIteration as done:
+                result: T = done.value
+                return result
+
+    def _serve(self, command: Any) -> list[bytes]:
+        self.scripts.append(name_of(command))
+        if name_of(command) == "append":
+            _, _, keys, *rest = command
+            arguments = rest[keys:]
+            before, chars, count = arguments[6], arguments[7], arguments[12]
+            if chars > before:
+                self.texts.append(b"".join(arguments[13 : 13 + count]).decode())
+        return [b"ok"]
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    return Shelf()
+
+
+def pen_of(lease_s: float = 30.0) -> Pen:
+    space = Namespace(process_keys("fdstore", "t"), TreeLimits())
+    growth = Growth(1_000_000)
+    growth.add("")
+    return Pen(space, "fd:1", "t/1", growth, "me", lease_s)
+
+
+@pytest.fixture
+def out(shelf: Shelf) -> Iterator[StreamWriter]:
+    writer = StreamWriter(shelf.run, pen_of())
+    yield writer
+    shelf.errors.clear()
+    writer.fail("the test is over")
+
+
+def test_bits_are_collected_and_stored_together(shelf: Shelf, out: StreamWriter) -> None:
+    for _ in range(100):
+        out.write("bit ")
+    out.flush()
+
+    assert shelf.texts[-1] == "bit " * 100
+    assert len(shelf.texts) < 20
+
+
+def test_much_text_is_stored_at_once(shelf: Shelf, out: StreamWriter) -> None:
+    out.write("x" * GROUP_CHARS)
+
+    assert shelf.texts == ["x" * GROUP_CHARS]
+
+
+def test_a_little_text_is_stored_by_itself(shelf: Shelf, out: StreamWriter) -> None:
+    out.write("a little")
+
+    assert wait_until(lambda: shelf.texts == ["a little"], 5)
+
+
+def test_a_long_text_is_stored_in_pieces(shelf: Shelf, out: StreamWriter) -> None:
+    out.write("x" * (2 * PIECE_CHARS + 1))
+
+    assert shelf.scripts.count("append") == 3
+    assert shelf.texts[-1] == "x" * (2 * PIECE_CHARS + 1)
+
+
+def test_a_writer_with_nothing_to_say_shows_that_it_lives(shelf: Shelf) -> None:
+    out = StreamWriter(shelf.run, pen_of(lease_s=0.15))
+
+    assert wait_until(lambda: shelf.scripts.count("append") >= 3, 5)
+    assert shelf.texts == []
+    out.end()
+
+
+@pytest.mark.parametrize("text", [b"bytes", None, 1, bytearray(b"x")])
+def test_only_str_is_taken(out: StreamWriter, text: Any) -> None:
+    with pytest.raises(InvalidArgument, match="a str is needed"):
+        out.write(text)
+
+
+def test_a_lone_surrogate_is_refused_and_the_writer_goes_on(shelf: Shelf, out: StreamWriter) -> None:
+    out.write("good ")
+    with pytest.raises(InvalidArgument, match=r"U\+D800"):
+        out.write("bad \ud800")
+    out.write("text")
+    out.flush()
+
+    assert shelf.texts[-1] == "good text"
+
+
+@pytest.mark.parametrize("code", [True, 1.0, "1", None, 2**60])
+def test_an_exit_code_that_cannot_be_is_refused_and_nothing_ended(
+    shelf: Shelf, out: StreamWriter, code: Any
+) -> None:
+    with pytest.raises(InvalidArgument, match="exit_code"):
+        out.end(code)
+
+    out.write("goes on")
+    out.flush()
+    assert "seal" not in shelf.scripts
+
+
+@pytest.mark.parametrize("reason", ["", "x" * 201, None, 1, "\ud800"])
+def test_a_reason_that_cannot_be_is_refused(out: StreamWriter, reason: Any) -> None:
+    with pytest.raises(InvalidArgument):
+        out.fail(reason)
+
+
+def test_an_end_stores_what_is_left_and_comes_once(shelf: Shelf, out: StreamWriter) -> None:
+    out.write("the last words")
+
+    out.end(1)
+    out.end(2)
+    out.fail("too late")
+
+    assert shelf.texts[-1] == "the last words"
+    assert shelf.scripts.count("seal") == 1
+    with pytest.raises(StreamClosed):
+        out.write("more")
+
+
+def test_an_error_that_lasts_is_told_every_time(shelf: Shelf, out: StreamWriter) -> None:
+    shelf.errors.append([b"quota_exceeded", b"tree_bytes", 100])
+
+    out.write("x")
+    with pytest.raises(QuotaExceeded):
+        out.flush()
+    for call in (lambda: out.write("y"), out.flush, out.end, out.end):
+        with pytest.raises(QuotaExceeded, match="100"):
+            call()
+
+
+def test_an_error_of_the_thread_shows_at_the_next_call(shelf: Shelf, out: StreamWriter) -> None:
+    shelf.errors.append([b"stream_closed", b"fd:1", b"broken"])
+
+    out.write("stored by the thread")
+
+    assert wait_until(lambda: not shelf.errors, 5)
+    with pytest.raises(StreamClosed, match="broken"):
+        out.flush()
+
+
+def test_an_error_that_passes_loses_nothing(shelf: Shelf, out: StreamWriter) -> None:
+    shelf.errors.append(StoreUnavailable("here", "away"))
+
+    with pytest.raises(StoreUnavailable):
+        out.write("x" * GROUP_CHARS)
+    out.write("two")
+    out.end()
+
+    assert shelf.texts[-1] == "x" * GROUP_CHARS + "two"
+
+
+def test_an_error_of_the_block_outweighs_one_of_the_store(shelf: Shelf) -> None:
+    def write() -> None:
+        with StreamWriter(shelf.run, pen_of()):
+            shelf.errors.append([b"gone"])
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write()
+
+
+def test_many_threads_may_write(shelf: Shelf, out: StreamWriter) -> None:
+    def write(name: str) -> None:
+        for _ in range(2000):
+            out.write(f"{name} wrote\n")
+
+    threads = [threading.Thread(target=write, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    out.flush()
+
+    lines = shelf.texts[-1].split("\n")
+    assert sorted(lines) == sorted(["", *(f"{name} wrote" for name in "abcd" for _ in range(2000))])
+
+
+def test_a_forgotten_writer_is_told_of_and_its_thread_ends(shelf: Shelf) -> None:
+    out = StreamWriter(shelf.run, pen_of())
+    thread = out._thread
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        del out
+        gc.collect()
+        thread.join(5)
+
+    assert not thread.is_alive()
+    assert [str(one.message) for one in told] == ["the stream fd:1 was never ended"]
+    assert "seal" not in shelf.scripts
+
+
+def test_an_ended_writer_leaves_no_thread(shelf: Shelf) -> None:
+    start = time.monotonic()
+
+    with StreamWriter(shelf.run, pen_of()) as out:
+        out.write("x")
+
+    assert not out._thread.is_alive()
+    assert time.monotonic() - start < 5
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ValueError("no such line"), "ValueError: no such line"),
+        (KeyboardInterrupt(), "KeyboardInterrupt"),
+        (OSError("\ud800" + "x" * 300), "OSError: ?" + "x" * 190),
+    ],
+)
+def test_the_reason_of_an_exception_is_short_and_can_be_stored(error: BaseException, reason: str) -> None:
+    assert reason_of(error) == reason
