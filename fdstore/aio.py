@@ -297,6 +297,7 @@ class Toolset:
         config: FDConfig | None = None,
         python: Sequence[Callable[..., Any]] = (),
         programs: Mapping[str, str | os.PathLike[str]] | None = None,
+        commands: Sequence[str] = (),
         export_root: str | os.PathLike[str] = ".",
     ) -> None:
         self._store = process.store
@@ -308,6 +309,7 @@ class Toolset:
             linked=toolset.linked_programs(programs or {}),
             export_root=export_root,
             wake=toolset.waker(process.store.url, process.store.prefix),
+            commands=commands,
         )
         self._toolbox = Toolbox(context, python)
 
@@ -327,7 +329,9 @@ class Toolset:
             return outcome
         prefix = self._toolbox.context.prefix
         children = [*outcome.processes]
-        while not await self._store.run(processes.wait_ended(prefix, children, toolset.WAIT_SLICE_S)):
+        while not await self._store.run(
+            processes.wait_ended(prefix, children, toolset.wait_slice_s(outcome))
+        ):
             pass
         return await self._store.run(self._toolbox.finished(outcome))
 

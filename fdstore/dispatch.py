@@ -113,7 +113,9 @@ def celery_config(broker: Broker, queue: str = DEFAULT_PREFIX) -> dict[str, Any]
         "task_acks_late": True,
         "task_reject_on_worker_lost": False,
         "worker_prefetch_multiplier": 1,
-        "worker_cancel_long_running_tasks_on_connection_loss": True,
+        # A broker that goes away for a moment is no reason to end an agent: three times, and it would
+        # be taken for one that kills its workers.
+        "worker_cancel_long_running_tasks_on_connection_loss": False,
         "broker_connection_retry_on_startup": True,
         "broker_connection_max_retries": None,
         # Remote control and events would add pub/sub channels, keys of their own and a message a

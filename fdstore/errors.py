@@ -120,7 +120,7 @@ class TargetExists(FDStoreError):
         self.path = path
 
     def __str__(self) -> str:
-        return f"the file {quoted(self.path)} exists; use exist_ok=true or another name"
+        return f"the file {quoted(self.path, 300)} exists; use exist_ok=true or another name"
 
 
 class TargetMissing(FDStoreError):
@@ -133,7 +133,7 @@ class TargetMissing(FDStoreError):
         self.path, self.advice = path, advice
 
     def __str__(self) -> str:
-        return f"the file {quoted(self.path)} does not exist; {self.advice}"
+        return f"the file {quoted(self.path, 300)} does not exist; {self.advice}"
 
 
 class PathRefused(FDStoreError):
@@ -146,7 +146,7 @@ class PathRefused(FDStoreError):
         self.path, self.problem = path, problem
 
     def __str__(self) -> str:
-        return f"the path {quoted(self.path)} cannot be used: {self.problem}"
+        return f"the path {quoted(self.path, 300)} cannot be used: {self.problem}"
 
 
 class WriteFailed(FDStoreError):

@@ -40,7 +40,8 @@ class Descriptor(Record, frozen=True, kw_only=True):
     """One descriptor of a process and the content behind it.
 
     `chars`, `bytes`, `lines` and `pages` count the whole content; an empty content has one
-    (empty) page. `producer` is the process that made it.
+    (empty) page. `producer` is the process that made it. `chain` has the exit codes of the pipelines that
+    made it, source first: pipelines separated by a blank, stages by a comma.
     """
 
     fd: str
@@ -56,6 +57,7 @@ class Descriptor(Record, frozen=True, kw_only=True):
     origin: Origin | None = None
     exit_code: int | None = None
     reason: str | None = None
+    chain: str | None = None
 
 
 class Slice(Record, frozen=True, kw_only=True):
@@ -65,7 +67,8 @@ class Slice(Record, frozen=True, kw_only=True):
     `count` is what was returned, in units of `mode`. `lines` and `chars` are the first and last
     one touched, "a-b" ("0-0" when nothing is there). `continued`: it starts in the middle of a
     line. `truncated`: it ends before the end of the line it ends in. `eof`: nothing comes after
-    it, now or later; a broken content has no EOF, its `state` says so. `chain` is set at the EOF of a pipeline's output.
+    it, now or later; a broken content has no EOF, its `state` says so. `chain` is set at the EOF of
+    a pipeline's output.
     """
 
     text: str

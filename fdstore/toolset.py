@@ -10,6 +10,7 @@ The awaiting twin is `fdstore.aio.Toolset`. Both share `tools.toolbox.Toolbox`.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,9 +61,12 @@ def context_for(
     linked: dict[str, Linked],
     export_root: str | os.PathLike[str],
     wake: Callable[[str], None],
+    commands: Sequence[str] = (),
 ) -> Context:
     """What the tools of one agent work with. Raises `InvalidArgument`."""
     names = check_enabled(enabled)
+    if "pipe" in names and not commands:
+        raise InvalidArgument("commands", "pipe is enabled, so name the programs that it may run")
     if "spawn" in names and not linked:
         raise InvalidArgument("programs", "spawn is enabled, so name the programs that it may start")
     if "fork" in names:
@@ -81,6 +85,7 @@ def context_for(
         files_root=os.getcwd(),
         linked=linked,
         wake=wake,
+        commands=tuple(commands),
     )
 
 
@@ -103,6 +108,13 @@ def waker(store_url: str, prefix: str, broker_url: str | None = None) -> Callabl
     return wake
 
 
+def wait_slice_s(started: Started) -> float:
+    """How long to wait at a time for what a call has started."""
+    if started.until_s is None:
+        return WAIT_SLICE_S
+    return max(0.0, min(WAIT_SLICE_S, started.until_s - time.time()))
+
+
 class Toolset:
     """The tools of one process, for a loop of your own.
 
@@ -110,6 +122,7 @@ class Toolset:
     config       sizes and switches (`FDConfig`)
     python       functions of yours, offered as tools: typed parameters, a docstring
     programs     {"name": "file.toml"} that `spawn` may start on the workers
+    commands     programs that `pipe` may run on the workers, by their bare names
     export_root  the directory that `fd_to_file` writes below
 
     Raises `InvalidArgument` for a tool or function that cannot be, `InvalidProgram`.
@@ -127,6 +140,7 @@ class Toolset:
         config: FDConfig | None = None,
         python: Sequence[Callable[..., Any]] = (),
         programs: Mapping[str, str | os.PathLike[str]] | None = None,
+        commands: Sequence[str] = (),
         export_root: str | os.PathLike[str] = ".",
     ) -> None:
         self._store = process.store
@@ -138,6 +152,7 @@ class Toolset:
             linked=linked_programs(programs or {}),
             export_root=export_root,
             wake=waker(process.store.url, process.store.prefix),
+            commands=commands,
         )
         self._toolbox = Toolbox(context, python)
 
@@ -160,9 +175,10 @@ class Toolset:
         outcome = self._store.run(self._toolbox.start(name, arguments, call_id or None))
         if not isinstance(outcome, Started):
             return outcome
-        prefix = self._toolbox.context.prefix
-        while not self._store.run(processes.wait_ended(prefix, list(outcome.processes), WAIT_SLICE_S)):
-            pass
+        prefix, children = self._toolbox.context.prefix, list(outcome.processes)
+        while not self._store.run(processes.wait_ended(prefix, children, wait_slice_s(outcome))):
+            if outcome.is_over(time.time()):
+                break
         return self._store.run(self._toolbox.finished(outcome))
 
     def wrap(self, output: Any, source: str = "tool_result", call_id: str | None = None) -> str:

@@ -170,15 +170,16 @@ class StreamWriter:
         if self._outbox.ended is None:
             self._store()
 
-    def end(self, exit_code: int = 0) -> None:
-        """Stores what was written and ends the stream: readers get EOF and the exit code. Once ended,
-        does nothing. Raises as `write`, and `InvalidArgument`."""
+    def end(self, exit_code: int = 0, *, chain: str = "") -> None:
+        """Stores what was written and ends the stream: readers get EOF and the exit code (and `chain`,
+        the exit codes of the pipelines that made it). Once ended, does nothing. Raises as `write`, and
+        `InvalidArgument`."""
         code = check_exit_code(exit_code)
         try:
             with self._storing:
                 if self._outbox.ended is None:
                     self._store_all()
-                    self._run(self._outbox.pen.seal(code))
+                    self._run(self._outbox.pen.seal(code, chain))
                     self._outbox.ended = "sealed"
         except FINAL as error:
             self._outbox.error = error

@@ -30,6 +30,11 @@ from fdstore.errors import FDStoreError
     show_default=True,
     help="threads: one process; prefork: one process for each agent at a time, for tools that compute.",
 )
+@click.option(
+    "--unsandboxed-commands",
+    is_flag=True,
+    help="Run the commands of pipelines without a sandbox where none can be made.",
+)
 @click.option("--export-root", help="Where fd_to_file writes (default: the program's, else here).")
 def worker(
     url: str | None,
@@ -38,11 +43,20 @@ def worker(
     concurrency: int,
     pool: Literal["threads", "prefork"],
     export_root: str | None,
+    unsandboxed_commands: bool,
 ) -> None:
     from workers.main import work
 
     broker = broker_url or settings.read().broker_url
-    status = work(url, prefix, broker, concurrency=concurrency, pool=pool, export_root=export_root)
+    status = work(
+        url,
+        prefix,
+        broker,
+        concurrency=concurrency,
+        pool=pool,
+        export_root=export_root,
+        unsandboxed_commands=unsandboxed_commands,
+    )
     sys.exit(status)
 
 

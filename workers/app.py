@@ -11,8 +11,8 @@ itself (or once per process id of the operating system), never inherit them from
 called `make_app`.
 
 When the broker goes away the worker stays, connects again every few seconds (with growing pauses, up
-to half a minute) for ever, and consumes on. Meanwhile tasks in threads go on, as a thread cannot be
-cancelled; tasks in processes are ended, and their leases tell the sweeper.
+to half a minute) for ever, and consumes on. Running tasks go on: it is a lease that says who runs a
+process, so their messages may come again, and do nothing.
 """
 
 from __future__ import annotations
@@ -74,9 +74,6 @@ def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"]
 
     Must be called in the main thread. Returns an exit status: 0 after TERM.
     """
-    if pool == "threads":
-        # Celery would try to cancel each running task, fail, and print a page about each.
-        app.conf.worker_cancel_long_running_tasks_on_connection_loss = False
     signals.setup_logging.connect(_log_to_stderr, dispatch_uid="fdstore")
     worker = app.Worker(
         hostname=f"fdstore-{os.getpid()}@{socket.gethostname()}",

@@ -15,6 +15,7 @@ import logging
 import mmap
 import os
 import threading
+from functools import cache, partial
 from typing import Any, Literal
 
 import billiard
@@ -24,6 +25,8 @@ from fdstore.agent import runner
 from fdstore.client import connect
 from fdstore.toolset import waker
 from workers.app import make_app, start_worker
+from workers.pipelines import run_pipeline
+from workers.sandbox import find
 from workers.sweeper import Sweeper
 from workers.tasks import Place, runner_of, worker_name
 
@@ -86,6 +89,7 @@ def work(
     concurrency: int,
     pool: Literal["threads", "prefork"],
     export_root: str | None,
+    unsandboxed_commands: bool = False,
 ) -> int:
     """Works until TERM; the exit status.
 
@@ -100,7 +104,9 @@ def work(
         export_root=export_root,
         files_root=os.getcwd(),
     )
-    app = make_app(store.url, broker_url, run=runner_of(place, stopping), queue=store.prefix)
+    sandbox = cache(partial(find, allow_unsandboxed=unsandboxed_commands))
+    run = runner_of(place, stopping, partial(run_pipeline, sandbox))
+    app = make_app(store.url, broker_url, run=run, queue=store.prefix)
     sweeper = Sweeper(store, worker_name(), waker(store.url, store.prefix, broker_url))
 
     departure = Departure(stopping, sweeper)

@@ -39,8 +39,12 @@ class Relative(Record, frozen=True, kw_only=True):
 
     @property
     def inside(self) -> bool:
-        """Whether it is a sandbox's own; pid 1 is the init there, which holds the sandbox up."""
-        return len(self.namespaces) > 1 and self.namespaces[-1] != 1
+        """Whether it is in a sandbox, as pid 1 too: the init there, which holds the sandbox up."""
+        return len(self.namespaces) > 1
+
+    @property
+    def init(self) -> bool:
+        return self.inside and self.namespaces[-1] == 1
 
     def send(self, number: signal.Signals) -> None:
         """Signals it, if it is still the same process."""

@@ -19,6 +19,9 @@ from workers.relatives import Family
 NOT_FOUND, NOT_RUNNABLE = 127, 126
 """What a shell gives as the code of a program that it cannot start."""
 
+SANDBOX_END_S = 2.0
+"""How long a sandbox takes to notice that all in it were killed, at the very most."""
+
 
 class NotStarted(FDStoreError):
     """The system would not run the program. `code` is the exit code that a shell would give."""
@@ -77,21 +80,32 @@ class Stage:
         self._signal_group(signal.SIGKILL)
 
     def send(self, number: signal.Signals, family: Family) -> None:
-        """Signals all of it. A sandbox is not asked to end but the programs in it are: it ends with
-        them, and would take them along without a word if it ended first."""
+        """Signals all of it. Of a sandbox only the inside is signalled: what made it ends by itself when
+        that has ended. If it were to end first, it would take the programs along without a word."""
         below = family.below(self._process.pid)
         inside = [relative for relative in below if relative.inside]
-        if inside and number != signal.SIGKILL:
-            below = inside
-        else:
+        programs = [relative for relative in inside if not relative.init]
+        if not inside:
             below = [relative for relative in below if not self._in_group(relative.pid)]
             self._signal_group(number)
-        for relative in below:
-            relative.send(number)
+            for relative in below:
+                relative.send(number)
+        elif programs and number != signal.SIGKILL:
+            for relative in programs:
+                relative.send(number)
+        else:
+            # all of a sandbox dies with its init; one that is still being made has nobody else to ask
+            for relative in inside:
+                if relative.init:
+                    relative.send(signal.SIGKILL)
 
     def reap(self) -> int:
         """Waits for its end; the exit code, 128+n for signal n."""
-        code = self._process.wait()
+        try:
+            code = self._process.wait(SANDBOX_END_S)
+        except subprocess.TimeoutExpired:
+            self._signal_group(signal.SIGKILL)
+            code = self._process.wait()
         os.close(self.pidfd)
         return code if code >= 0 else 128 - code
 

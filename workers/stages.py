@@ -35,6 +35,9 @@ from workers.relatives import MARK, Family, kill_marked
 from workers.stage import NotStarted, Stage
 
 GRACE_S = 5.0
+AGAIN_S = 1.0
+"""When those that were killed are killed again: a sandbox that was being made, one that came after."""
+
 FEED_S = 5.0
 """How long a feed that was stopped is waited for."""
 
@@ -294,8 +297,9 @@ class Pipeline:
         elif self._idle_at is not None and now >= self._idle_at:
             self._stop("idle", GRACE_S, now)
         if self._kill_at is not None and now >= self._kill_at:
-            self._kill_at, self._killed = None, True
+            self._killed = True
             self._signal(signal.SIGKILL)
+            self._kill_at = now + AGAIN_S
 
     def _stop(self, reason: Reason, grace_s: float, now: float) -> None:
         """Asks all to end; the first reason is the one that counts."""
@@ -322,8 +326,8 @@ class Pipeline:
     def _clear(self) -> None:
         """Nothing is left running, open or waiting, whatever happened."""
         try:
+            self._ends.close()  # first: without a free descriptor nobody could be looked for
             self._signal(signal.SIGKILL)
-            self._ends.close()
             for stage in self._stages.values():
                 stage.reap()
             kill_marked(self._mark)

@@ -38,10 +38,10 @@ that dies as the sweeper delays nothing."""
 COLLECT_EVERY_S = 60.0
 
 
-def poisoned(keys: ProcessKeys, attempt: int) -> Operation[str]:
-    """Ends a process that was lost too often; the parent to wake, or ""."""
+def given_up(keys: ProcessKeys, attempt: int, reason: str) -> Operation[str]:
+    """Ends a process that is not to be run again; the parent to wake, or ""."""
     space = Namespace(keys, TreeLimits(), attempt)
-    return (yield from processes.end(space, "failed", exit_code=None, reason="poison", release=False))
+    return (yield from processes.end(space, "failed", exit_code=None, reason=reason, release=False))
 
 
 def losses_allowed(keys: ProcessKeys) -> Operation[int]:
@@ -75,9 +75,10 @@ def sweep(store: Store, wake: Callable[[str], None]) -> int:
             if lapsed.decision == "wake":
                 log.info("%s is to be run again", keys.process)
                 wake(keys.process)
-            elif lapsed.decision == "poison" and lapsed.attempt is not None:
-                log.warning("%s was lost too often and has failed", keys.process)
-                parent = store.run(poisoned(keys, lapsed.attempt))
+            elif lapsed.attempt is not None:
+                reason = "poison" if lapsed.decision == "poison" else "worker_lost"
+                log.warning("%s has failed: %s", keys.process, reason)
+                parent = store.run(given_up(keys, lapsed.attempt, reason))
                 if parent:
                     wake(parent)
         except (Fenced, NotFound):
@@ -102,10 +103,12 @@ class Sweeper:
         self._store = store
         self._worker = worker
         self._wake = wake
+        self._seen_at = time.monotonic()
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="sweeper", daemon=True)
 
     def start(self) -> None:
+        self._seen_at = time.monotonic()
         self._thread.start()
 
     def stop(self) -> None:
@@ -118,17 +121,27 @@ class Sweeper:
         except FDStoreError as error:
             log.info("the store was gone before this worker: %s", error)
 
+    def _is_back(self) -> bool:
+        """Whether Redis was away since the last round, or this worker slept. Then nobody could renew a
+        lease, and those that ran out meanwhile are no losses: who holds one renews it now."""
+        before, self._seen_at = self._seen_at, time.monotonic()
+        return self._seen_at - before > leases.LEASE_S / 2
+
     def _keep(self) -> None:
         collect_at = 0.0
         while True:
             try:
                 now = time.time()
                 self._store.run(leases.alive(self._store.prefix, self._worker, now + SIGN_OF_LIFE_S, now))
+                if self._is_back():
+                    log.info("the store was away; leases that ran out are given time to be renewed")
+                    self._done.wait(leases.LEASE_S / 2)
                 if self._store.run(leases.take_sweep(self._store.prefix, self._worker, SWEEPER_S)):
                     sweep(self._store, self._wake)
                     if time.monotonic() >= collect_at:
                         collect_at = time.monotonic() + COLLECT_EVERY_S
                         collect_due(self._store)
+                self._seen_at = time.monotonic()
             except FDStoreError as error:
                 log.warning("the sweep was cut short: %s", error)
             if self._done.wait(leases.SWEEP_EVERY_S):

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import msgspec
 
 from fdstore.agent.model import Model
-from fdstore.agent.runner import Flag, run_process
+from fdstore.agent.runner import Flag, RunPipeline, run_process
 from fdstore.client import Store, connect
 from fdstore.errors import FDStoreError, NotFound
 from fdstore.toolset import waker
@@ -67,7 +67,7 @@ def worker_name() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-def runner_of(place: Place, stopping: Flag) -> Callable[[str], None]:
+def runner_of(place: Place, stopping: Flag, pipeline: RunPipeline) -> Callable[[str], None]:
     """The body of the worker's one task."""
     clients = Clients(place)
 
@@ -83,6 +83,7 @@ def runner_of(place: Place, stopping: Flag) -> Callable[[str], None]:
                 files_root=place.files_root,
                 export_root=place.export_root,
                 stopping=stopping,
+                pipeline=pipeline,
             )
         except NotFound:
             log.info("%s does not exist any more", process)

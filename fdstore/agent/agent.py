@@ -47,9 +47,10 @@ class Finished(msgspec.Struct, frozen=True):
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """Nothing to do before these processes have ended."""
+    """Nothing to do before these processes have ended, or `until_s` (seconds since the epoch) has come."""
 
     children: tuple[str, ...]
+    until_s: float | None = None
 
 
 Outcome: TypeAlias = Finished | Waiting | None
@@ -134,12 +135,16 @@ class Agent:
             else:
                 self._write(_result(call["id"], outcome))
         live: list[str] = []
+        untils: list[float] = []
         for call_id, children in started.items():
             running = [child for child in children.processes if not self._ended(child)]
-            live += running
-            if not running:
+            if not running or children.is_over(time.time()):
                 self._write(_result(call_id, self._run(self._toolbox.finished(children))))
-        return Waiting(tuple(live)) if live else None
+                continue
+            live += running
+            if children.until_s is not None:
+                untils.append(children.until_s)
+        return Waiting(tuple(live), min(untils, default=None)) if live else None
 
     def _ended(self, process: str) -> bool:
         return self._run(processes.record(self._toolbox.context.prefix, process)).state in ENDED

@@ -10,8 +10,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Literal, Protocol
+
+import msgspec
 
 from fdstore.agent.agent import Agent, Finished, Waiting
 from fdstore.agent.model import Model, ModelFailed
@@ -27,10 +30,10 @@ from fdstore.errors import (
     StoreUnavailable,
     UnknownOutcome,
 )
-from fdstore.store import leases, processes
+from fdstore.store import journal, leases, processes
 from fdstore.store.keys import process_keys
 from fdstore.store.views import Namespace
-from fdstore.tools.brief import Birth, ForkBrief
+from fdstore.tools.brief import Birth, ForkBrief, PipeBrief
 from fdstore.tools.python_tool import imported
 from fdstore.tools.tool import Context, Linked
 from fdstore.tools.toolbox import Toolbox
@@ -47,6 +50,10 @@ LOOK_UP_EVERY_S = 0.5
 STOP_GRACE_S = 20.0
 """How long a step may go on when the worker stops. A model's answer or a user's tool may take minutes,
 and cannot be ended from outside; what it comes to is then not written by this attempt."""
+
+
+STORE_TROUBLE = (StoreUnavailable, StoreFull, StoreReadOnly, UnknownOutcome)
+"""The store's trouble and not the agent's: another attempt goes on when it is over."""
 
 
 class Flag(Protocol):
@@ -109,6 +116,10 @@ class Lease:
                 log.warning("the lease of %s could not be renewed: %s", self._space.id, error)
 
 
+RunPipeline = Callable[[Store, Namespace, PipeBrief, threading.Event, Flag], Finished]
+"""Runs the commands of a pipeline and writes what they give; is told of a lost lease and of a stop."""
+
+
 def linked_of(bundle: Bundle, text: str, program: Program) -> dict[str, Linked]:
     """The programs that `program` may spawn, for the tool."""
     digest = bundle.digest()
@@ -154,6 +165,10 @@ def toolbox_for(
         # the tree has the bundle already, so its text is not sent again for each copy
         itself=processes.Program(program.name, bundle.digest(), ""),
         forks_may_spawn=program.limits.forks_may_spawn,
+        commands=program.commands,
+        stream_bytes=program.limits.stream_bytes,
+        stream_idle_seconds=program.limits.stream_idle_seconds,
+        wall_seconds=program.limits.wall_seconds,
     )
     return Toolbox(context, [imported(path) for path in program.python])
 
@@ -169,14 +184,17 @@ def run_process(
     export_root: str | None = None,
     wait_here: bool = False,
     stopping: Flag | None = None,
+    pipeline: RunPipeline | None = None,
 ) -> Ending:
     """Runs a process until it ends, waits, or is somebody else's.
 
     `model` makes the client, `wake` sends wake-ups. With `wait_here` children are waited for in this
-    call. When `stopping` is set the process goes back to be run elsewhere, at the next step.
+    call. When `stopping` is set the process goes back to be run elsewhere, at the next step. `pipeline`
+    runs the commands of a process that is no agent.
 
-    Raises `StoreUnavailable` and the like when the store has trouble: the process is then as it was,
-    and another attempt goes on with it once its lease is over.
+    When the store has trouble that lasts, a worker gives the process back as soon as it can. Who waits
+    here for children is told: `StoreUnavailable` and the like are raised, and another attempt goes on
+    with the process once its lease is over. Ctrl-C cancels it, with all below it.
     """
     keys = process_keys(store.prefix, process)
     claimed = store.run(leases.claim(keys, worker))
@@ -197,6 +215,8 @@ def run_process(
                     raise Stopped
 
         try:
+            if claimed.is_pipeline:
+                return _run_pipeline(store, space, pipeline, lease, stop, wake)
             bundle = Bundle.from_json(claimed.bundle)
             program = bundle.programs[claimed.program]
             root = export_root or program.export_root or "."
@@ -230,9 +250,10 @@ def run_process(
                 outcome = agent.step()
                 if isinstance(outcome, Waiting):
                     children = list(outcome.children)
+                    left_s = None if outcome.until_s is None else outcome.until_s - time.time()
                     if wait_here:
-                        _wait(store, children, lease, stop)
-                    elif store.run(leases.rest(space, children)):
+                        _wait(store, children, left_s, lease, stop)
+                    elif store.run(leases.rest(space, children, left_s)):
                         return "waiting"
                 elif isinstance(outcome, Finished):
                     parent = agent.hand_over(outcome, is_root=not claimed.parent)
@@ -246,10 +267,14 @@ def run_process(
         except Fenced:
             return "lost"
         except KeyboardInterrupt:
-            store.run(processes.end(space, "cancelled", exit_code=None, reason="interrupted", release=False))
+            with suppress(FDStoreError):
+                store.run(processes.cancel(store.prefix, process, "interrupted"))
             raise
-        except (StoreUnavailable, StoreFull, StoreReadOnly, UnknownOutcome):
-            raise  # the store's trouble and not the agent's, which another attempt will go on with
+        except STORE_TROUBLE as error:
+            if wait_here:
+                raise
+            log.warning("%s cannot go on now: %s", process, error)
+            return _leave(store, space, lease, stop)
         except (FDStoreError, ModelFailed) as error:
             return _fail(store, space, str(error), wake)
         except Exception as error:
@@ -258,10 +283,45 @@ def run_process(
             return _fail(store, space, f"{type(error).__name__}: {error}"[:500], wake)
 
 
-def _wait(store: Store, children: list[str], lease: Lease, stop: Flag) -> None:
+def _wait(store: Store, children: list[str], left_s: float | None, lease: Lease, stop: Flag) -> None:
+    until = None if left_s is None else time.monotonic() + left_s
     while not (lease.lost.is_set() or stop.is_set()):
-        if store.run(processes.wait_ended(store.prefix, children, 1.0)):
+        slice_s = 1.0 if until is None else min(1.0, until - time.monotonic())
+        if slice_s <= 0 or store.run(processes.wait_ended(store.prefix, children, slice_s)):
             return
+
+
+def _run_pipeline(
+    store: Store,
+    space: Namespace,
+    pipeline: RunPipeline | None,
+    lease: Lease,
+    stop: Flag,
+    wake: Callable[[str], None],
+) -> Ending:
+    """Runs commands to their end: they cannot go back to be run elsewhere."""
+    [brief] = store.run(journal.read(store.prefix, space.id, 1))
+    if pipeline is None:
+        return _fail(store, space, "no commands run here", wake)
+    end = pipeline(store, space, msgspec.json.decode(brief, type=PipeBrief), lease.lost, stop)
+    parent = store.run(
+        processes.end(space, end.state, exit_code=end.exit_code, reason=end.reason, release=True)
+    )
+    if parent:
+        wake(parent)
+    return "ended"
+
+
+def _leave(store: Store, space: Namespace, lease: Lease, stop: Flag) -> Ending:
+    """Gives the process back once the store takes it, so that its trouble does not count as a loss. No
+    wake-up: a moment later, when the sweep sends one, there is more hope."""
+    while not (lease.lost.is_set() or stop.is_set()):
+        try:
+            store.run(leases.give_back(space))
+            return "given back"
+        except STORE_TROUBLE:
+            lease.lost.wait(LOOK_UP_EVERY_S)
+    return "lost"
 
 
 def _fail(store: Store, space: Namespace, reason: str, wake: Callable[[str], None]) -> Ending:

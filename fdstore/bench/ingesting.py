@@ -29,8 +29,8 @@ def peak_bytes() -> int:
 def main(url: str, process: str, size_bytes: int) -> None:
     with connect(url) as store:
         proc = store.process(process)
-        file = texts.LogFile(size_bytes)
-        proc.ingest(texts.LogFile(MB))
+        file = texts.log_file(size_bytes)
+        proc.ingest(texts.log_file(MB))
         before = peak_bytes()
         proc.ingest(file)
         print(peak_bytes() - before)

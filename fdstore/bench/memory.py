@@ -12,7 +12,7 @@ from fdstore.bench.stage import KB, MB, Stage, keys_of, shown
 def rows(stage: Stage) -> Iterator[Row]:
     for size in (100 * KB, MB, 10 * MB) if stage.quick else (100 * KB, MB, 10 * MB, 100 * MB):
         with stage.process() as proc:
-            stored = proc.ingest(texts.LogFile(size)).bytes
+            stored = proc.ingest(texts.log_file(size)).bytes
             keys = keys_of(proc, 1)
             index = used(stage, keys.index)
             over = index + used(stage, keys.record, keys.pages, keys.holders) - stored

@@ -33,7 +33,7 @@ def pages(stage: Stage) -> Iterator[Row]:
             yield from page(stage, proc, f"{shown(MB)} {kind}")
     for size in stage.sizes:
         with stage.process() as proc:
-            proc.ingest(texts.LogFile(size))
+            proc.ingest(texts.log_file(size))
             yield from page(stage, proc, f"{shown(size)} {texts.LOGS}")
     if not stage.quick:
         yield largest_against_small(stage)
@@ -65,7 +65,7 @@ def largest_against_small(stage: Stage) -> Row:
     with stage.process() as small, stage.process() as large:
         readers = []
         for proc, size in ((large, GB), (small, MB)):
-            proc.ingest(texts.LogFile(size))
+            proc.ingest(texts.log_file(size))
             places = spread(proc.stat("fd:1").pages)
             for number in places:
                 proc.read("fd:1", start=number)
@@ -112,7 +112,7 @@ def everything(stage: Stage) -> Iterator[Row]:
         for field in fields:
             stage.plain.hset("blocks", str(field), block)
         with stage.process() as proc:
-            proc.ingest(texts.LogFile(size))
+            proc.ingest(texts.log_file(size))
 
             def mine() -> object:
                 return proc.read("fd:1", read_all=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 
 from fdstore.bench.measuring import Row, at_most, duration, lap, row, take_turns
 from fdstore.bench.stage import Stage
@@ -16,7 +17,7 @@ def rows(stage: Stage) -> Iterator[Row]:
         ("import fdstore, over python", [sys.executable, "-c", "import fdstore"], 60),
         ("fdstore --help, over python", [sys.executable, "-m", "fdstore", "--help"], 120),
     ):
-        rounds = take_turns([lap(lambda asked=asked: ran(asked)), lap(lambda: ran(python))], stage.budget_s)
+        rounds = take_turns([lap(partial(ran, asked)), lap(partial(ran, python))], stage.budget_s)
         value = rounds.value(lambda ours, bare: (ours - bare) * 1000)
         yield row(case, at_most(bar, "ms"), value, *map(duration, rounds.medians))
 

@@ -18,6 +18,10 @@ import sysconfig
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 BLOCK_BYTES = 2_000_000
 
@@ -50,24 +54,27 @@ def of_kind(kind: str, size_bytes: int) -> str:
     return text.encode()[:size_bytes].decode("utf-8", "ignore")
 
 
-class LogFile(io.RawIOBase):
+def log_file(size_bytes: int) -> BinaryIO:
     """A binary file of logs, made while it is read, so that it takes no disk and no memory."""
+    return io.BufferedReader(_Logs(size_bytes))
 
+
+class _Logs(io.RawIOBase):
     def __init__(self, size_bytes: int) -> None:
-        self._block = _block(LOGS).encode()
+        self._block = memoryview(_block(LOGS).encode())
         self._size = size_bytes
         self._position = 0
 
     def readable(self) -> bool:
         return True
 
-    def read(self, size: int = -1) -> bytes:
-        """The next `size` bytes, or fewer: never past the end of the block that repeats."""
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        into = memoryview(buffer)
         start = self._position % len(self._block)
-        left = self._size - self._position
-        data = self._block[start : start + (left if size < 0 else min(size, left))]
-        self._position += len(data)
-        return data
+        piece = self._block[start : start + min(len(into), self._size - self._position)]
+        into[: len(piece)] = piece
+        self._position += len(piece)
+        return len(piece)
 
 
 @cache

@@ -1,8 +1,10 @@
-"""The verbs on running agents: kill, attach."""
+"""The verbs on running agents: kill, attach, resume; and running one in this program."""
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -12,7 +14,16 @@ from fdstore.cli import output
 from fdstore.cli.session import Session, verb
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from fdstore.client import Store
     from fdstore.store.processes import Answer
+
+LOOK_EVERY_S = 0.25
+ANY_NUMBER = 2**53
+"""Losses that are not too many: who resumes an agent has decided that it may go on."""
+
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Do not tell on standard error what happens.")
 
 
 @click.argument("process", metavar="PROC")
@@ -35,23 +46,110 @@ def kill(session: Session, process: str) -> None:
 
 
 @click.argument("process", metavar="PROC")
-@click.option("-q", "--quiet", is_flag=True, help="Do not tell on standard error what happens.")
+@quiet_option
 @verb
 def attach(session: Session, process: str, quiet: bool) -> None:
     """Watch a process until it ends and print its answer. Ctrl-C leaves it running."""
-    from fdstore.cli.watch import Watch
     from fdstore.store import processes
+
+    with session.store() as store:
+        store.run(processes.record(store.prefix, process))
+        with _watched(store, process, quiet=quiet):
+            _wait_for(store, process)
+        _exit_as(session, store, process)
+
+
+@click.argument("process", metavar="PROC")
+@quiet_option
+@verb
+def resume(session: Session, process: str, quiet: bool) -> None:
+    """Run an agent here whose program or worker died, from where it was; print its answer.
+
+    One that somebody still runs is left to them. With a worker up there is no need for this: a
+    worker takes an agent over that nobody runs any more.
+    """
+    from fdstore.store import processes
+
+    with session.store() as store:
+        if store.run(processes.record(store.prefix, process)).ended_at is None:
+            _take_back(store, process)
+            run_here(session, store, process, quiet=quiet)
+        else:
+            click.echo(f"fdstore: {process} has ended already", err=True)
+            _exit_as(session, store, process)
+
+
+def _take_back(store: Store, process: str) -> None:
+    """Makes a process ready whose lease runs out. Raises `Fenced`, naming who runs it."""
+    from fdstore.errors import Fenced
+    from fdstore.store import leases, processes
+    from fdstore.store.keys import process_keys
+
+    lease = None
+    while True:
+        record = store.run(processes.record(store.prefix, process))
+        match record.state:
+            case "ready":
+                return
+            case "running":
+                if lease not in (None, record.lease_until):
+                    raise Fenced(process, f"{record.worker} runs it; watch it with: fdstore attach {process}")
+            case "waiting":
+                on = ", ".join(record.waiting_for)
+                raise Fenced(process, f"it waits for {on}; watch it with: fdstore attach {process}")
+            case _:
+                raise Fenced(process, f"it is {record.state}, and no agent that could go on")
+        lease = record.lease_until
+        lapsed = store.run(leases.look_after(process_keys(store.prefix, process), ANY_NUMBER))
+        if lapsed.decision == "wake":
+            return
+        time.sleep(LOOK_EVERY_S)
+
+
+def run_here(session: Session, store: Store, process: str, *, quiet: bool) -> None:
+    """Runs an agent in this program until it ends, and prints its answer. If a worker has taken it
+    over, as after this machine slept, its end is waited for."""
+    from fdstore.agent.model import Model
+    from fdstore.agent.runner import run_process
+    from fdstore.toolset import waker
+
+    with _watched(store, process, quiet=quiet):
+        ending = run_process(
+            store,
+            process,
+            worker=f"run:{os.getpid()}",
+            model=Model,
+            wake=waker(store.url, store.prefix),
+            files_root=os.getcwd(),
+            wait_here=True,
+        )
+        if ending != "ended":
+            click.echo(f"fdstore: a worker goes on with {process}; waiting for its end", err=True)
+            _wait_for(store, process)
+    _exit_as(session, store, process)
+
+
+def _watched(store: Store, process: str, *, quiet: bool) -> AbstractContextManager[object]:
+    from fdstore.cli.watch import Watch
 
     def say(text: str) -> None:
         click.echo(text, err=True)
 
-    with session.store() as store:
-        store.run(processes.record(store.prefix, process))
-        tree = process.partition(".")[0]
-        with nullcontext() if quiet else Watch(store, tree, say):
-            while not store.run(processes.wait_ended(store.prefix, [process], 3600.0)):
-                continue
-        code = report_end(session, store.run(processes.answer_of(store.prefix, process)))
+    return nullcontext() if quiet else Watch(store, process.partition(".")[0], say)
+
+
+def _wait_for(store: Store, process: str) -> None:
+    from fdstore.store import processes
+
+    while not store.run(processes.wait_ended(store.prefix, [process], 3600.0)):
+        continue
+
+
+def _exit_as(session: Session, store: Store, process: str) -> None:
+    """Prints how an agent ended; ends this program with the exit code that says so too."""
+    from fdstore.store import processes
+
+    code = report_end(session, store.run(processes.answer_of(store.prefix, process)))
     if code:
         output.finish()
         sys.exit(code)

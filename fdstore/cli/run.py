@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fdstore.cli import output
+from fdstore.cli.control import quiet_option, run_here
 from fdstore.cli.session import Session, verb
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("-f", "--file", metavar="FILE", help="The same, from a file; - is standard input.")
 @click.option("--name", help="The name of its process (default: PROGRAM-xxxxxx).")
 @click.option("--detach", is_flag=True, help="Hand it to the workers and return at once.")
-@click.option("-q", "--quiet", is_flag=True, help="Do not tell on standard error what happens.")
+@quiet_option
 @verb
 def run(
     session: Session,
@@ -60,7 +60,7 @@ def run(
             else:
                 output.line(root.id)
             return
-        _run_here(session, store, root.id, quiet=quiet)
+        run_here(session, store, root.id, quiet=quiet)
 
 
 def _read(file: str) -> str:
@@ -85,32 +85,3 @@ def _workers_for(session: Session, store: Store) -> None:
             "(start it with: fdstore worker)",
             err=True,
         )
-
-
-def _run_here(session: Session, store: Store, process: str, *, quiet: bool) -> None:
-    from contextlib import nullcontext
-
-    from fdstore.agent.model import Model
-    from fdstore.agent.runner import run_process
-    from fdstore.cli.control import report_end
-    from fdstore.cli.watch import Watch
-    from fdstore.store.processes import answer_of
-    from fdstore.toolset import waker
-
-    def say(text: str) -> None:
-        click.echo(text, err=True)
-
-    with nullcontext() if quiet else Watch(store, process, say):
-        run_process(
-            store,
-            process,
-            worker=f"run:{os.getpid()}",
-            model=Model,
-            wake=waker(store.url, store.prefix),
-            files_root=os.getcwd(),
-            wait_here=True,
-        )
-    code = report_end(session, store.run(answer_of(store.prefix, process)))
-    if code:
-        output.finish()
-        sys.exit(code)

@@ -29,11 +29,13 @@ from fdstore.store.wire import (
     PASSING,
     SOCKET_TIMEOUT_S,
     Flight,
-    Replies,
     Tries,
     connection_options,
+    packed,
+    raise_refusal,
     shown_url,
     translate,
+    unknown_scripts,
 )
 
 T = TypeVar("T")
@@ -124,7 +126,7 @@ class Runner:
         try:
             while True:
                 try:
-                    connection.send_packed_command(connection.pack_commands(batch), check_health=False)
+                    connection.send_packed_command(packed(batch), check_health=False)
                     sent = True
                     return self._replies(connection, batch, block_s)
                 except RedisError as error:
@@ -144,8 +146,7 @@ class Runner:
         if flight.broken:
             return  # on a new connection this batch would go ahead of those before it
         try:
-            packed = flight.connection.pack_commands(flight.batches[-1])
-            flight.connection.send_packed_command(packed, check_health=False)
+            flight.connection.send_packed_command(packed(flight.batches[-1]), check_health=False)
         except PASSING:
             # the replies will be missed, and everything on its way sent again, when they are asked for
             flight.connection.disconnect()
@@ -157,7 +158,7 @@ class Runner:
             try:
                 if not connection.is_connected:
                     for batch in flight.batches:
-                        connection.send_packed_command(connection.pack_commands(batch), check_health=False)
+                        connection.send_packed_command(packed(batch), check_health=False)
                 replies = self._replies(connection, flight.batches[0])
             except RedisError as error:
                 tries = tries or Tries(self.where, flight.batches)
@@ -171,20 +172,23 @@ class Runner:
                 return replies
 
     def _replies(self, connection: Any, batch: Batch, block_s: float = 0.0) -> list[Any]:
-        errors = Replies(batch)
         patience = {"timeout": block_s + SOCKET_TIMEOUT_S} if block_s else {}
+        replies: list[Any] = []
+        refused = False
         for _ in batch:
             try:
-                errors.add(connection.read_response(**patience))
+                replies.append(connection.read_response(**patience))
             except BusyLoadingError:
                 raise
             except ResponseError as error:
-                errors.add(error)
-        for i in errors.unknown_scripts:
-            errors.replies[i] = self._round_trip([in_full(batch[i])])[0]
-        if errors.first is not None:
-            raise translate(errors.first, self.where) from errors.first
-        return errors.replies
+                # the other replies are read too, so that the connection is clean for what comes next
+                replies.append(error)
+                refused = True
+        if refused:
+            for i in unknown_scripts(replies):
+                replies[i] = self._round_trip([in_full(batch[i])])[0]
+            raise_refusal(replies, self.where)
+        return replies
 
 
 class AsyncRunner:
@@ -272,7 +276,7 @@ class AsyncRunner:
         try:
             while True:
                 try:
-                    await connection.send_packed_command(connection.pack_commands(batch), check_health=False)
+                    await connection.send_packed_command(packed(batch), check_health=False)
                     sent = True
                     return await self._replies(connection, batch, block_s)
                 except RedisError as error:
@@ -292,8 +296,7 @@ class AsyncRunner:
         if flight.broken:
             return  # on a new connection this batch would go ahead of those before it
         try:
-            packed = flight.connection.pack_commands(flight.batches[-1])
-            await flight.connection.send_packed_command(packed, check_health=False)
+            await flight.connection.send_packed_command(packed(flight.batches[-1]), check_health=False)
         except PASSING:
             await flight.connection.disconnect(nowait=True)
 
@@ -304,8 +307,7 @@ class AsyncRunner:
             try:
                 if not connection.is_connected:
                     for batch in flight.batches:
-                        packed = connection.pack_commands(batch)
-                        await connection.send_packed_command(packed, check_health=False)
+                        await connection.send_packed_command(packed(batch), check_health=False)
                 replies = await self._replies(connection, flight.batches[0])
             except RedisError as error:
                 tries = tries or Tries(self.where, flight.batches)
@@ -319,17 +321,19 @@ class AsyncRunner:
                 return replies
 
     async def _replies(self, connection: Any, batch: Batch, block_s: float = 0.0) -> list[Any]:
-        errors = Replies(batch)
         patience = {"timeout": block_s + SOCKET_TIMEOUT_S} if block_s else {}
+        replies: list[Any] = []
+        refused = False
         for _ in batch:
             try:
-                errors.add(await connection.read_response(**patience))
+                replies.append(await connection.read_response(**patience))
             except BusyLoadingError:
                 raise
             except ResponseError as error:
-                errors.add(error)
-        for i in errors.unknown_scripts:
-            errors.replies[i] = (await self._round_trip([in_full(batch[i])]))[0]
-        if errors.first is not None:
-            raise translate(errors.first, self.where) from errors.first
-        return errors.replies
+                replies.append(error)
+                refused = True
+        if refused:
+            for i in unknown_scripts(replies):
+                replies[i] = (await self._round_trip([in_full(batch[i])]))[0]
+            raise_refusal(replies, self.where)
+        return replies

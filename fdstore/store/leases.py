@@ -32,6 +32,7 @@ class Claim(msgspec.Struct, frozen=True):
     program: str
     bundle: str
     parent: str
+    is_pipeline: bool = False
 
 
 def claim(keys: ProcessKeys, worker: str) -> Operation[Claim | None]:
@@ -40,8 +41,8 @@ def claim(keys: ProcessKeys, worker: str) -> Operation[Claim | None]:
     [reply] = yield [script("claim")((keys.tree.record, keys.record), *arguments)]
     if reply[0] == b"no":
         return None
-    attempt, program, bundle, parent = outcome(reply, keys.process)
-    return Claim(int(attempt), text(program), text(bundle), text(parent))
+    attempt, program, bundle, parent, kind = outcome(reply, keys.process)
+    return Claim(int(attempt), text(program), text(bundle), text(parent), kind == b"pipeline")
 
 
 def renew(space: Namespace) -> Operation[None]:
@@ -51,16 +52,19 @@ def renew(space: Namespace) -> Operation[None]:
     outcome(reply, keys.process)
 
 
-def rest(space: Namespace, children: list[str]) -> Operation[bool]:
-    """Gives the worker back until these children have ended; False when they have already.
-    Raises `Fenced`, `NotFound`."""
+def rest(space: Namespace, children: list[str], seconds: float | None = None) -> Operation[bool]:
+    """Gives the worker back until these children have ended, for at most so long; False when they have
+    already. Raises `Fenced`, `NotFound`."""
     keys = space.keys
-    [reply] = yield [script("wait")((keys.tree.record, keys.record), space.id, space.attempt, *children)]
+    until = "" if seconds is None else max(seconds, 0.0)
+    arguments = (space.id, space.attempt, until, *children)
+    [reply] = yield [script("wait")((keys.tree.record, keys.record), *arguments)]
     return text(outcome(reply, space.id)[0]) == "waiting"
 
 
 class Lapsed(msgspec.Struct, frozen=True):
-    """What a look at a process decided: `wake` it, it is `poison` under `attempt`, or nothing."""
+    """What a look at a process decided: `wake` it, it is `poison` under `attempt`, it is a pipeline whose
+    worker is `lost`, or nothing."""
 
     decision: str
     attempt: int | None = None
@@ -80,7 +84,7 @@ def _lapse(keys: ProcessKeys, max_losses: int, back: str, attempt: str) -> Opera
     arguments = (keys.process, max_losses, WAKE_AGAIN_S, back, attempt)
     [reply] = yield [script("lapse")((keys.tree.record, keys.record), *arguments)]
     decision, *of = map(text, outcome(reply, keys.process))
-    return Lapsed(decision, int(of[0]) if of else None)
+    return Lapsed(decision, int(of[0]) if of and decision in ("poison", "lost") else None)
 
 
 def due(prefix: str, trees: list[str], now_s: float) -> Operation[list[ProcessKeys]]:

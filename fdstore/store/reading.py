@@ -7,6 +7,7 @@ the index alone; fetching it moves those pages and nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import msgspec
 
@@ -15,7 +16,7 @@ from fdstore.records import Descriptor, Slice
 from fdstore.store.operation import Batch, Operation, Receive, Send
 from fdstore.store.views import Namespace, Unit, View, afresh_if_gone, group_with, look, view_of
 from fdstore.text.index import Group, Place, group_of
-from fdstore.text.paging import count_lines
+from fdstore.text.paging import count_lines, newlines_in
 from fdstore.text.selection import Part, clamp
 
 WINDOW_BYTES = 512_000
@@ -114,8 +115,11 @@ def clamped(space: Namespace, fd: str, wanted: Part) -> Operation[Part]:
 
 
 def _groups(view: View, unit: Unit, first: int, wanted: Part) -> tuple[Group, Group] | None:
-    head, tail = view.group_at(unit, first), view.group_at(unit, wanted.last)
-    return (head, tail) if head and tail else None
+    head = view.group_at(unit, first)
+    if head is None:
+        return None
+    tail = head if wanted.last <= getattr(head.end, unit) else view.group_at(unit, wanted.last)
+    return (head, tail) if tail else None
 
 
 def _line_start(group: Group, newlines_before: int) -> Place:
@@ -131,46 +135,54 @@ def _line_end(group: Group, newlines: int) -> Place:
     return group.before(group.page_of_newline(newlines))
 
 
+def window_of(descriptor: Descriptor) -> int:
+    """How many pages one request of a long read asks for."""
+    each = max(1, descriptor.bytes // max(descriptor.pages, 1))
+    return max(1, min(1000, WINDOW_BYTES // each))
+
+
+def request(view: View, run: range) -> Batch:
+    return [("HMGET", view.pages_key, *run)]
+
+
+def whole(view: View, found: list[bytes | None]) -> list[bytes]:
+    """The pages of a reply. Raises `NotFound` when the content has gone meanwhile."""
+    if None in found:
+        raise NotFound(view.descriptor.fd)
+    return cast("list[bytes]", found)
+
+
 def fetch(view: View, pages: range, take: Take) -> Operation[None]:
     """Hands the pages over in order, in runs of about `WINDOW_BYTES`, several requests at once. The
     last page of an open content comes from the view.
 
     Raises `NotFound` when the content has gone meanwhile.
     """
-    descriptor = view.descriptor
-    each = max(1, descriptor.bytes // max(descriptor.pages, 1))
-    window = max(1, min(1000, WINDOW_BYTES // each))
-    if view.last_page is not None and pages[-1] == descriptor.pages:
+    if view.last_page is not None and pages[-1] == view.descriptor.pages:
         if len(pages) > 1:
             yield from fetch(view, pages[:-1], take)
         yield from take([view.last_page])
         return
+    window = window_of(view.descriptor)
     runs = [pages[i : i + window] for i in range(0, len(pages), window)]
-
-    def request(run: range) -> Batch:
-        return [("HMGET", view.pages_key, *run)]
-
-    def checked(found: list[bytes | None]) -> list[bytes]:
-        present = [page for page in found if page is not None]
-        if len(present) != len(found):
-            raise NotFound(descriptor.fd)
-        return present
-
     if len(runs) == 1:
-        [found] = yield request(runs[0])
-        yield from take(checked(found))
+        [found] = yield request(view, pages)
+        yield from take(whole(view, found))
         return
     for run in runs[:AHEAD]:
-        yield Send(request(run), "read")
+        yield Send(request(view, run), "read")
     for i in range(len(runs)):
         [found] = yield Receive("read")
         if i + AHEAD < len(runs):
-            yield Send(request(runs[i + AHEAD]), "read")
-        yield from take(checked(found))
+            yield Send(request(view, runs[i + AHEAD]), "read")
+        yield from take(whole(view, found))
 
 
 def collect(view: View, pages: range) -> Operation[list[bytes]]:
     """The pages, in memory."""
+    if view.last_page is None and len(pages) <= window_of(view.descriptor):
+        [found] = yield request(view, pages)
+        return whole(view, found)
     parts: list[bytes] = []
 
     def take(run: list[bytes]) -> Operation[None]:
@@ -217,10 +229,10 @@ def read(space: Namespace, fd: str, wanted: Part | None, limit: int | None = Non
     than `limit` characters; then at most `limit` characters and two pages were fetched.
     """
     if wanted is None:
-        return (yield from afresh_if_gone(space, fd, lambda: read_all(space, fd, limit)))
+        return afresh_if_gone(space, fd, lambda: read_all(space, fd, limit))
     if wanted.mode == "page" and wanted.count == 1:
-        return (yield from read_page(space, fd, wanted.start, limit))
-    return (yield from afresh_if_gone(space, fd, lambda: read_range(space, fd, wanted, limit)))
+        return read_page(space, fd, wanted.start, limit)
+    return afresh_if_gone(space, fd, lambda: read_range(space, fd, wanted, limit))
 
 
 def read_range(space: Namespace, fd: str, wanted: Part, limit: int | None = None) -> Operation[Slice]:
@@ -234,7 +246,7 @@ def read_range(space: Namespace, fd: str, wanted: Part, limit: int | None = None
         if least > limit:
             raise too_large(fd, least, limit)
     pages = yield from collect(view, stretch.pages)
-    made = _slice(view.descriptor, stretch, pages)
+    made = _cut(view.descriptor, stretch, pages)
     if limit is not None and len(made.text) > limit:
         raise too_large(fd, len(made.text), limit)
     return made
@@ -250,32 +262,31 @@ def read_page(space: Namespace, fd: str, number: int, limit: int | None = None) 
     """One page. One round trip, whether the descriptor is known or not."""
     view = space.known(fd)
     data: bytes | None = None
+    first = group_of(number)
     if view is not None:
-        clamp(fd, Part("page", number, 1), view.descriptor.pages)
-        group = view.groups.get(group_of(number))
+        part = clamp(fd, Part("page", number, 1), view.descriptor.pages)
+        group = view.groups.get(first)
         if group is not None:
             [data] = yield [("HGET", view.pages_key, number)]
         else:
-            data, value = yield [
-                ("HGET", view.pages_key, number),
-                ("HGET", view.index_key, group_of(number)),
-            ]
+            data, value = yield [("HGET", view.pages_key, number), ("HGET", view.index_key, first)]
             if value is not None:
-                group = view.learn(group_of(number), value)
+                group = view.learn(first, value)
         if data is None:
             space.forget(fd)
             view = None
     if view is None:
         view, data = yield from look(space, fd, page=number)
-        clamp(fd, Part("page", number, 1), view.descriptor.pages)
-        group = view.groups.get(group_of(number))
+        part = clamp(fd, Part("page", number, 1), view.descriptor.pages)
+        group = view.groups.get(first)
     if data is None or group is None:
         raise NotFound(fd)
-    place = group.before(number)
-    made = _slice(view.descriptor, Stretch(Part("page", number, 1), place, place), [data])
-    if limit is not None and len(made.text) > limit:
-        raise too_large(fd, len(made.text), limit)
-    return made
+    begin, end = group.before(number), group.after(number)
+    text = data.decode("utf-8")
+    if limit is not None and len(text) > limit:
+        raise too_large(fd, len(text), limit)
+    lines = count_lines(end.newlines - begin.newlines, len(text), not end.mid_line)
+    return _slice(view.descriptor, part, text, begin, lines)
 
 
 def read_all(space: Namespace, fd: str, limit: int | None = None) -> Operation[Slice]:
@@ -284,33 +295,40 @@ def read_all(space: Namespace, fd: str, limit: int | None = None) -> Operation[S
     descriptor = view.descriptor
     if limit is not None and descriptor.chars > limit:
         raise too_large(fd, descriptor.chars, limit)
-    start = Place(1, 0, 0, mid_line=False)
-    end = Place(descriptor.pages, 0, 0, mid_line=False)
     pages = yield from collect(view, range(1, descriptor.pages + 1))
-    made = _slice(descriptor, Stretch(Part("page", 1, descriptor.pages), start, end), pages)
-    return msgspec.structs.replace(made, page="all")
+    text = b"".join(pages).decode("utf-8")
+    part, begin = Part("page", 1, descriptor.pages), Place(1, 0, 0, mid_line=False)
+    return msgspec.structs.replace(_slice(descriptor, part, text, begin, descriptor.lines), page="all")
 
 
-def _slice(descriptor: Descriptor, stretch: Stretch, pages: list[bytes]) -> Slice:
-    part, head = stretch.part, stretch.head
+def _cut(descriptor: Descriptor, stretch: Stretch, pages: list[bytes]) -> Slice:
+    """The slice that is a stretch of these pages. Lines are counted in the first and the last page
+    alone; the index knows the rest."""
+    part, head, tail = stretch.part, stretch.head, stretch.tail
     if part.mode == "page":
-        skipped_chars, mid_line = 0, head.mid_line
-        text = (pages[0] if len(pages) == 1 else b"".join(pages)).decode("utf-8")
-        newlines_before = head.newlines
-    else:
-        texts = [pages[0].decode("utf-8")]
-        if len(pages) > 1:
-            texts += [b"".join(pages[1:-1]).decode("utf-8"), pages[-1].decode("utf-8")]
-        texts[-1] = texts[-1][: cut_tail(stretch, texts[-1])]
-        skipped_chars = cut_head(stretch, texts[0])
-        skipped, texts[0] = texts[0][:skipped_chars], texts[0][skipped_chars:]
-        text = "".join(texts)
-        mid_line = not skipped.endswith("\n") if skipped else head.mid_line
-        newlines_before = head.newlines + skipped.count("\n")
-    before = head.chars + skipped_chars
-    last_char = before + len(text)
-    ends_line = text.endswith("\n")
-    touched = count_lines(text.count("\n"), len(text), ends_line)
+        newlines = tail.newlines + newlines_in(pages[-1]) - head.newlines
+        text = b"".join(pages).decode("utf-8")
+        return _slice(descriptor, part, text, head, count_lines(newlines, len(text), text.endswith("\n")))
+    texts = [pages[0].decode("utf-8")]
+    if len(pages) > 1:
+        texts += [b"".join(pages[1:-1]).decode("utf-8"), pages[-1].decode("utf-8")]
+    last = texts[-1] = texts[-1][: cut_tail(stretch, texts[-1])]
+    skip = cut_head(stretch, texts[0])
+    skipped, texts[0] = texts[0][:skip], texts[0][skip:]
+    text = "".join(texts)
+    chars = head.chars + skip
+    if part.mode == "line":
+        begin = Place(head.page, part.start - 1, chars, mid_line=False)
+        return _slice(descriptor, part, text, begin, part.count)
+    mid_line = not skipped.endswith("\n") if skipped else head.mid_line
+    begin = Place(head.page, head.newlines + skipped.count("\n"), chars, mid_line)
+    newlines = tail.newlines + last.count("\n") - begin.newlines
+    return _slice(descriptor, part, text, begin, count_lines(newlines, len(text), text.endswith("\n")))
+
+
+def _slice(descriptor: Descriptor, part: Part, text: str, begin: Place, lines: int) -> Slice:
+    """A text that was cut, with where it `begin`s and how many lines it touches."""
+    last_char = begin.chars + len(text)
     at_end = last_char >= descriptor.chars
     return Slice(
         text=text,
@@ -320,12 +338,12 @@ def _slice(descriptor: Descriptor, stretch: Stretch, pages: list[bytes]) -> Slic
         start=part.start,
         count=part.count,
         pages=descriptor.pages,
-        lines=f"{newlines_before + 1}-{newlines_before + touched}" if text else "0-0",
+        lines=f"{begin.newlines + 1}-{begin.newlines + lines}" if text else "0-0",
         total_lines=descriptor.lines,
-        chars=f"{before + 1}-{last_char}" if text else "0-0",
+        chars=f"{begin.chars + 1}-{last_char}" if text else "0-0",
         total_chars=descriptor.chars,
-        continued=mid_line and bool(text),
-        truncated=bool(text) and not ends_line and not (at_end and descriptor.state != "open"),
+        continued=begin.mid_line and bool(text),
+        truncated=bool(text) and not text.endswith("\n") and not (at_end and descriptor.state != "open"),
         state=descriptor.state,
         eof=at_end and descriptor.state == "sealed",
         exit_code=descriptor.exit_code,

@@ -108,9 +108,10 @@ class Pen:
         else:
             yield from self.store()
 
-    def seal(self, exit_code: int) -> Operation[None]:
-        """EOF, after what is stored. Raises as `store`."""
-        yield from self._end("sealed", str(exit_code), "")
+    def seal(self, exit_code: int, chain: str = "") -> Operation[None]:
+        """EOF, after what is stored; `chain` says the exit codes of a chain of pipelines. Raises as
+        `store`."""
+        yield from self._end("sealed", str(exit_code), "", chain)
 
     def break_off(self, reason: str) -> Operation[None]:
         """Failure, after what is stored. Raises as `store`."""
@@ -134,12 +135,22 @@ class Pen:
         [reply] = yield [command]
         outcome(reply, self._space.id)
 
-    def _end(self, state: str, exit_code: str, reason: str) -> Operation[None]:
+    def _end(self, state: str, exit_code: str, reason: str, chain: str = "") -> Operation[None]:
         keys = self._space.keys
         [reply] = yield [
             script("seal")(
                 (keys.tree.record, keys.record, self._keys.record, keys.tree.answer(self._end_op)),
-                *("", self._space.attempt, self._content, self.fd, self._writer, state, exit_code, reason),
+                *(
+                    "",
+                    self._space.attempt,
+                    self._content,
+                    self.fd,
+                    self._writer,
+                    state,
+                    exit_code,
+                    reason,
+                    chain,
+                ),
             )
         ]
         outcome(reply, self._space.id)
@@ -187,6 +198,12 @@ def resume(space: Namespace, fd: str) -> Operation[Pen]:
     return Pen(space, fd, view.content, growth, secrets.token_hex(8), None)
 
 
+def own_pen(space: Namespace, fd: str, page_size: int) -> Pen:
+    """The writing end of a stream that this process was made with, and has not written yet."""
+    content = f"{space.id}/{fd.removeprefix('fd:')}"
+    return Pen(space, fd, content, Growth(page_size), secrets.token_hex(8), None)
+
+
 def check_lease(lease_s: object) -> float:
     """A lease in seconds that can be kept. Raises `InvalidArgument`."""
     if isinstance(lease_s, bool) or not isinstance(lease_s, (int, float)) or not 0.1 <= lease_s <= 86_400:
@@ -219,8 +236,13 @@ def read_whole(
     """As `reading.read`, after up to `wait_s` seconds for the part to be whole: no later text can
     change it. None, for everything, waits for the end."""
     if not check_wait(wait_s):
-        return (yield from read(space, fd, part, limit))  # without a look before it: one round trip
-    until = time.monotonic() + wait_s
+        return read(space, fd, part, limit)
+    return _read_when_whole(space, fd, part, limit, time.monotonic() + wait_s)
+
+
+def _read_when_whole(
+    space: Namespace, fd: str, part: Part | None, limit: int | None, until: float
+) -> Operation[Slice]:
     while True:
         view = yield from view_of(space, fd)
         left = until - time.monotonic()
@@ -267,14 +289,14 @@ class Piece(msgspec.Struct, frozen=True):
     ended: bool
 
 
-def follow(space: Namespace, fd: str, position: Position) -> Operation[Piece]:
+def follow(space: Namespace, fd: str, position: Position, wait_s: float = BLOCK_S) -> Operation[Piece]:
     """The text after a position: what is there (at most about `WINDOW_BYTES`), else what comes within
-    `BLOCK_S`. Two round trips for what was just appended.
+    `wait_s`. Two round trips for what was just appended.
 
     Raises `StreamBroken` when nothing is left of a broken stream, `PositionOutOfRange` for a position
     beyond the end of an ended one, `NotFound`.
     """
-    until = time.monotonic() + BLOCK_S
+    until = time.monotonic() + wait_s
     next_char = position.chars + 1
     while True:
         if position.page:

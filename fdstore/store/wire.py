@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 from urllib.parse import urlsplit
 
+from hiredis import pack_command
 from redis.backoff import NoBackoff
 from redis.exceptions import (
     AuthenticationError,
@@ -26,7 +27,7 @@ from redis.exceptions import TimeoutError as LostReply
 from redis.retry import Retry
 
 from fdstore.errors import FDStoreError, StoreFull, StoreReadOnly, StoreUnavailable, UnknownOutcome
-from fdstore.store.operation import Batch
+from fdstore.store.operation import Batch, Command
 from fdstore.store.scripts import name_of, only_reads
 
 DEADLINE_S = 10.0
@@ -35,6 +36,9 @@ DEADLINE_S = 10.0
 SOCKET_TIMEOUT_S = 5.0
 CONNECT_TIMEOUT_S = 2.0
 READ_SIZE_BYTES = 256 * 1024
+JOIN_BYTES = 16_000
+"""Commands up to this size are joined before they are sent, rather than sent one by one."""
+
 PAUSES_S = (0.0, 0.05, 0.1, 0.2, 0.5)
 """Waits before each further try; the last one is repeated."""
 
@@ -119,19 +123,34 @@ class Flight:
         return len(self.batches) > 1 and not self.connection.is_connected
 
 
-class Replies:
-    """Collects the replies of one batch; the first error among them is raised at the end, when the
-    connection is clean again."""
+# its stub says a tuple of one
+_pack = cast("Callable[[Command], bytes]", pack_command)
 
-    def __init__(self, batch: Batch) -> None:
-        self.batch = batch
-        self.replies: list[Any] = []
-        self.unknown_scripts: list[int] = []
-        self.first: Exception | None = None
 
-    def add(self, reply: Any) -> None:
-        if isinstance(reply, NoScriptError):
-            self.unknown_scripts.append(len(self.replies))
-        elif isinstance(reply, RedisError) and self.first is None:
-            self.first = reply
-        self.replies.append(reply)
+def packed(batch: Batch) -> list[bytes]:
+    """The batch as it goes over the wire, small commands in one piece. redis-py's own packing gives the
+    same bytes in four times the time."""
+    commands = list(map(_pack, batch))
+    if sum(map(len, commands)) <= JOIN_BYTES:
+        return [b"".join(commands)]
+    pieces: list[bytes] = []
+    small: list[bytes] = []
+    for command in commands:
+        if len(command) <= JOIN_BYTES:
+            small.append(command)
+        else:
+            pieces += [b"".join(small), command]
+            small = []
+    return [*pieces, b"".join(small)]
+
+
+def unknown_scripts(replies: list[Any]) -> list[int]:
+    """Which of the replies say that the server does not know a script yet."""
+    return [i for i, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
+
+
+def raise_refusal(replies: list[Any], where: str) -> None:
+    """Raises the first error among the replies, if there is one."""
+    for reply in replies:
+        if isinstance(reply, RedisError):
+            raise translate(reply, where) from reply

@@ -38,6 +38,10 @@ MID_LINE = "~"
 """Marks a page (or what stands before a row) that does not end in LF."""
 
 
+_NUMBERS = msgspec.json.Decoder(list[int])
+"""The fastest way from text to many numbers that there is here."""
+
+
 def group_of(page: int) -> int:
     """The number of the first page of the group that holds `page`; also its field's name.
 
@@ -63,14 +67,14 @@ class Row:
     __slots__ = ("chars", "first", "mid_line", "newlines")
 
     def __init__(self, first: int, value: str) -> None:
-        head, _, body = value.partition(";")
-        newlines, _, chars = head.partition(" ")
-        counts = body.replace(MID_LINE, "").replace(",", " ").split(" ")
+        # what comes before the row is written like one more page, so that sums over all are the places
+        entries = value.replace(" ", ",", 1).replace(";", " ")
+        counts = _NUMBERS.decode(f"[{entries.replace(MID_LINE, '').replace(' ', ',')}]")
         self.first = first
-        self.newlines = list(accumulate(map(int, counts[::2]), initial=int(newlines)))
-        self.chars = list(accumulate(map(int, counts[1::2]), initial=int(chars.rstrip(MID_LINE))))
+        self.newlines = list(accumulate(counts[::2]))
+        self.chars = list(accumulate(counts[1::2]))
         if MID_LINE in value:
-            self.mid_line = [chars.endswith(MID_LINE), *(page.endswith(MID_LINE) for page in body.split(" "))]
+            self.mid_line = [entry.endswith(MID_LINE) for entry in entries.split(" ")]
         else:
             self.mid_line = [False] * len(self.chars)
 

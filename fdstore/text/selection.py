@@ -13,6 +13,7 @@ clamped: what is reported is what was returned.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 import msgspec
 
@@ -84,10 +85,16 @@ def selector(value: object) -> Selector:
 
     Raises `InvalidArgument`.
     """
-    if not isinstance(value, str) or "#" not in value:
-        return Selector(fd_id(value))
-    name, _, written = value.partition("#")
+    # text alone is remembered: of other types, some that are equal are not the same (1 and True)
+    return _selector(value) if isinstance(value, str) else Selector(fd_id(value))
+
+
+@lru_cache(maxsize=1024)
+def _selector(value: str) -> Selector:
+    name, hash_sign, written = value.partition("#")
     fd = fd_id(name)
+    if not hash_sign:
+        return Selector(fd)
     found = _PART.fullmatch(written)
     if not found:
         raise InvalidArgument("fd", f"{quoted(written)} is no part of a content; {SELECTOR_FORMS}")

@@ -35,9 +35,20 @@ class ForkBrief(msgspec.Struct, frozen=True, kw_only=True, tag="fork", tag_field
     answer_limit: int | None = None
 
 
+class PipeBrief(msgspec.Struct, frozen=True, kw_only=True, tag="pipe", tag_field="kind"):
+    """A pipeline: the words of each stage, which stages are kept as well (from 1), and what it may use."""
+
+    commands: list[list[str]]
+    page_size: int
+    tee: list[int] = []
+    stream_bytes: int = 1 << 30
+    stream_idle_seconds: float = 600
+    wall_seconds: float = 3600
+
+
 Birth = Brief | ForkBrief
 
 
-def encoded(brief: Birth) -> str:
+def encoded(brief: Birth | PipeBrief) -> str:
     """The brief as a journal record."""
     return msgspec.json.encode(brief).decode("utf-8")

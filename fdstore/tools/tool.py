@@ -109,6 +109,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
     `itself` is the program that this process runs, so that copies of it can be made; a loop of
     somebody's own has none. `forks_may_spawn` says whether those copies may start processes too.
+    `commands` are the programs that a pipeline may run, the limits after it what one may use.
     """
 
     space: Namespace
@@ -122,6 +123,10 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     wake: Callable[[str], None]
     itself: Program = NO_PROGRAM
     forks_may_spawn: bool = False
+    commands: tuple[str, ...] = ()
+    stream_bytes: int = 1 << 30
+    stream_idle_seconds: float = 600
+    wall_seconds: float = 3600
 
 
 class ToolResult(msgspec.Struct, frozen=True, tag="result", tag_field="kind"):
@@ -132,9 +137,15 @@ class ToolResult(msgspec.Struct, frozen=True, tag="result", tag_field="kind"):
 
 
 class Started(msgspec.Struct, frozen=True, tag="started", tag_field="kind"):
-    """A call whose result is the end of other processes, in this order."""
+    """A call whose result is the end of other processes, in this order; or, once `until_s` (seconds
+    since the epoch) has come, their state then."""
 
     processes: tuple[str, ...]
+    until_s: float | None = None
+
+    def is_over(self, now_s: float) -> bool:
+        """Whether the time to wait is over."""
+        return self.until_s is not None and now_s >= self.until_s
 
 
 Outcome: TypeAlias = Rendered | Started
@@ -244,6 +255,8 @@ def converted(arguments: type, given: object) -> Any:
         raise InvalidArgument(name, _problem(said, arguments, name)) from error
     except RecursionError as error:
         raise InvalidArgument("", "the arguments are nested too deep") from error
+    except UnicodeEncodeError as error:
+        raise InvalidArgument("", "a text holds a lone surrogate, which is not a character") from error
 
 
 def _number(name: str, value: object) -> object:

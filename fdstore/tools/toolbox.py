@@ -24,11 +24,23 @@ from fdstore.errors import (
     StreamClosed,
     quoted,
 )
+from fdstore.records import ENDED, ProcessRecord
 from fdstore.render import Rendered, fd_error, process_result
-from fdstore.store import calls, processes
+from fdstore.store import calls, pipelines, processes
 from fdstore.store.operation import Disk, Operation
 from fdstore.text.selection import selector
-from fdstore.tools import close_fd, fd_to_file, fork, list_fds, read_fd, search_fd, spawn, write_fd
+from fdstore.tools import (
+    close_fd,
+    fd_to_file,
+    fork,
+    list_fds,
+    pipe,
+    read_fd,
+    search_fd,
+    spawn,
+    wait,
+    write_fd,
+)
 from fdstore.tools.config import FD_TOOLS, PROCESS_TOOLS
 from fdstore.tools.instructions import instructions
 from fdstore.tools.python_tool import PythonTool, called, expanded, python_tool
@@ -37,8 +49,8 @@ from fdstore.tools.tool import Context, Started, Tool, ToolResult, converted
 
 BUILT_IN: dict[str, Tool] = {
     module.TOOL.name: module.TOOL
-    for module in (read_fd, search_fd, list_fds, write_fd, fd_to_file, close_fd, spawn, fork)
-}
+    for module in (read_fd, search_fd, list_fds, write_fd, fd_to_file, close_fd, spawn, fork, pipe)
+} | {tool.name: tool for tool in (wait.WAIT, wait.KILL)}
 
 STOPPING = frozenset(
     {"fenced", "cancelled", "store_unavailable", "store_readonly", "unsafe_store", "unknown_outcome"}
@@ -65,6 +77,8 @@ def usable(context: Context) -> frozenset[str]:
         names -= {"spawn"}
     if not context.itself.name:
         names -= {"fork"}
+    if not context.commands:
+        names -= {"pipe"}
     return names
 
 
@@ -121,8 +135,12 @@ class Toolbox:
         failed = 0
         for process in started.processes:
             ended = yield from processes.answer_of(self.context.prefix, process)
-            failed += ended.record.exit_code != 0
-            if ended.fd is not None:
+            fds = yield from pipelines.fds_of(self.context.prefix, process)
+            failed += _went_wrong(ended.record, is_pipeline=fds is not None)
+            if fds is not None:
+                fd, stderr_fd = fds.fd, fds.stderr_fd
+                parts.append(process_result(ended.record, fd=fd, stderr_fd=stderr_fd, tee_fds=fds.tee_fds))
+            elif ended.fd is not None:
                 inner = yield from shown(self.context, ended.fd)
                 parts.append(process_result(ended.record, result=inner))
             else:
@@ -154,6 +172,13 @@ class Toolbox:
         values = {name: getattr(checked, name) for name in checked.__struct_fields__}
         text, is_error = yield Disk(lambda: called(tool, values))
         return ToolResult((yield from wrapped(context, text, tool.name, call)), is_error)
+
+
+def _went_wrong(record: ProcessRecord, *, is_pipeline: bool) -> bool:
+    """Whether a process ended badly. The exit code of a pipeline is the model's to judge, as grep's is."""
+    if record.state not in ENDED:
+        return False
+    return record.state != "exited" or (record.exit_code != 0 and not is_pipeline)
 
 
 _decoder: msgspec.json.Decoder[ToolResult | Started] = msgspec.json.Decoder(ToolResult | Started)

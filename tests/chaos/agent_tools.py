@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from pathlib import Path
 
 
 def numbered(count: int) -> str:
@@ -13,7 +14,8 @@ def numbered(count: int) -> str:
 
 
 def rest(seconds: float) -> str:
-    """Does nothing for a while, as a function that computes does."""
+    """Does nothing for a while, as a function that computes does. A file says that it has begun."""
+    Path("resting").touch()
     threading.Event().wait(seconds)
     return f"rested for {seconds:g} s"
 

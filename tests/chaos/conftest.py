@@ -21,8 +21,8 @@ import redis
 import fdstore
 from fdstore.client import Store
 from fdstore.store.server import PrivateServer
-from tests.chaos.proxy import Proxy
 from tests.chaos.crew import Crew
+from tests.chaos.proxy import Proxy
 
 FEW_SEEDS = 3
 DURABLE = {"appendonly": "yes", "appendfsync": "always"}

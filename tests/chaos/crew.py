@@ -23,7 +23,11 @@ class Worker:
         self._log = log
         with log.open("wb") as output:
             self.process = subprocess.Popen(
-                command, stdout=output, stderr=subprocess.STDOUT, cwd=folder, env={**os.environ, **environment}
+                command,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=folder,
+                env={**os.environ, **environment},
             )
 
     @property

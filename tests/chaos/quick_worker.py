@@ -1,21 +1,13 @@
-"""`python -m workers` with every time of a lease a tenth of what it is: a test need not wait for
-longer than what it tests. The proportions are kept, so what holds here holds there."""
+"""`python -m workers` in quick times."""
 
 from __future__ import annotations
 
-from fdstore.agent import runner
-from fdstore.store import leases
+import quick_times
+
 from workers import sweeper
 from workers.__main__ import main
 
-FASTER = 10
-
-leases.LEASE_S /= FASTER
-leases.RENEW_EVERY_S /= FASTER
-leases.SWEEP_EVERY_S /= FASTER
-leases.WAKE_AGAIN_S /= FASTER
-sweeper.SWEEPER_S /= FASTER
-runner.STOP_GRACE_S /= FASTER
+sweeper.SWEEPER_S /= quick_times.FASTER
 
 if __name__ == "__main__":
     main()

@@ -15,10 +15,9 @@ from fdstore.client import Process, Store
 from fdstore.errors import NotFound
 from fdstore.store.server import PrivateServer
 from tests.chaos.conftest import Execute, Faults
-from tests.chaos.victim import LONG, WORK
+from tests.chaos.victim import LONG, MOMENTS, WORK
 from tests.chaos.waiting import wait_until
 
-MOMENTS = ("before", "torn", "after")
 SHORT = "one\ntwo\nthree\n"
 
 
@@ -97,10 +96,16 @@ def test_a_client_killed_at_any_request_leaves_before_or_after(
             assert found in (before, after), f"{work}, request {number}, {moment}"
             outcomes["before" if found == before else "after"] += answer == "died"
             assert_counted(execute)
+            assert not [key for key in unfinished(execute) if execute("PTTL", key) == -1]
         assert answer == "lived", answer
 
     print(f"{work}: {outcomes}")
     assert all(outcomes.values()), "both ends must have been seen"
+
+
+def unfinished(execute: Execute) -> list[bytes]:
+    """What was left by somebody who did not come to an end."""
+    return [key for key in execute("KEYS", "*") if b"}:staging:" in key or b"}:op:" in key]
 
 
 def clients(execute: Execute) -> int:

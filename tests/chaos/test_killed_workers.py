@@ -12,10 +12,10 @@ from fdstore.client import Store
 from fdstore.records import ENDED
 from fdstore.store import processes
 from fdstore.testing import ScriptedModel
+from tests.chaos.crew import Crew
 from tests.chaos.family import PROCESSES, TURNS, Family, right_answer
 from tests.chaos.history import Observer, check_lives
 from tests.chaos.waiting import wait_until
-from tests.chaos.crew import Crew
 
 KILLS = 8
 LONGEST_PAUSE_S = 1.5

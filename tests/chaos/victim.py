@@ -1,8 +1,9 @@
 """A client that dies at a chosen moment: `victim.py URL`, then one order a line on standard input.
 
     create 3 before       die before sending the 3rd request
-    create 3 torn         die with half of it sent
-    create 3 after        die when it was sent, before its reply is read
+    create 3 torn         die when half of it was sent
+    create 3 short        die when all but its last command was sent
+    create 3 after        die when it was answered, before the answer is read
 
 For each order a copy of this process does the work on the process `t`; the answer is `died`, or `lived`
 when the work has fewer requests than that.
@@ -20,7 +21,7 @@ from typing import Any
 from fdstore.client import Process, Store
 from fdstore.store.connection import Runner
 
-LONG = "".join(f"line {number}\n" for number in range(400_000))
+LONG = "".join(f"line {number}\n" for number in range(150_000))
 """More than a few requests carry."""
 
 WORK: dict[str, Callable[[Process], object]] = {
@@ -35,6 +36,15 @@ WORK: dict[str, Callable[[Process], object]] = {
     "end": lambda proc: proc.end(),
     "root": lambda proc: proc.store.process("another"),
 }
+
+
+MOMENTS: dict[str, Callable[[bytes], int]] = {
+    "before": lambda request: 0,
+    "torn": lambda request: len(request) // 2,
+    "short": lambda request: request.rindex(b"\r\n*") + 2 if b"\r\n*" in request else 0,
+    "after": len,
+}
+"""How much of a request is sent before its sender dies."""
 
 
 class DyingRunner(Runner):
@@ -59,8 +69,9 @@ class DyingRunner(Runner):
             self._left -= 1
             if self._left == 0:
                 whole = b"".join([command] if isinstance(command, bytes) else command)
-                sent = {"before": b"", "torn": whole[: len(whole) // 2], "after": whole}[self._moment]
-                send([sent], check_health)
+                send([whole[: MOMENTS[self._moment](whole)]], check_health)
+                if self._moment == "after":
+                    connection.can_read(timeout=10)
                 os.kill(os.getpid(), signal.SIGKILL)
             send(command, check_health)
 

@@ -58,6 +58,12 @@ def served(request: Any) -> Operation[Any]:
     return (yield request)
 
 
+def rest_of(operation: Operation[Any], reply: Any) -> Operation[Any]:
+    """An operation that waits for this reply, to its end."""
+    while True:
+        reply = yield operation.send(reply)
+
+
 Play = Callable[..., Any]
 
 
@@ -102,8 +108,8 @@ def test_a_copy_has_the_whole_conversation_and_its_own_task(play: Play) -> None:
         assert [block["name"] for block in asked["content"]] == ["fork"]
         assert told["role"] == "user"
         assert copy.last_text() == (
-            "You are copy 2 of 2. You have the conversation and the stored texts of the process that made this "
-            "call, as they were then; it waits for your last message. Copies have no fork and no spawn. "
+            "You are copy 2 of 2. You have the conversation and the stored texts of the process that made "
+            "this call, as they were then; it waits for your last message. Copies have no fork and no spawn. "
             "Your task:\n\nLook right."
         )
 
@@ -366,19 +372,21 @@ def test_copies_are_made_all_or_none(play: Play, limits: TreeLimits, name: str) 
 
 
 def test_room_that_somebody_else_takes_meanwhile_cancels_what_was_made(store: Store, proc: Process) -> None:
-    root = store.process("small", limits=TreeLimits(tree_live=3))
+    root = store.process("small", limits=TreeLimits(tree_live=4))
     making = copies.copies(root.space, ["{}", "{}", "{}"], Program("p", "0", "{}"), "toolu_1")
 
-    request = next(making)
-    reply = store.run(served(request))
+    looked = store.run(served(next(making)))
     root.child()
     with pytest.raises(SpawnLimit, match="tree_live"):
-        while True:
-            request = making.send(reply)
-            reply = store.run(served(request))
+        store.run(rest_of(making, looked))
 
-    states = {member.id: member.state for member in store.tree("small").members}
-    assert states == {"small": "open", "small.1": "open", "small.2": "cancelled"}
+    states = [(member.id, member.state) for member in store.tree("small").members]
+    assert states == [
+        ("small", "open"),
+        ("small.1", "open"),
+        ("small.2", "cancelled"),
+        ("small.3", "cancelled"),
+    ]
 
 
 def test_a_call_that_is_made_again_makes_no_more_copies(store: Store, proc: Process) -> None:

@@ -224,12 +224,15 @@ def pairs(text: str) -> Any:
 
 some_json = st.recursive(
     st.none() | st.booleans() | st.floats(allow_nan=False) | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+    max_leaves=12,
 )
 
 
 @often
-@given(st.lists(some_json, min_size=8) | st.dictionaries(st.text(min_size=1), some_json, min_size=5))
+@given(
+    st.lists(some_json, min_size=2, max_size=5) | st.dictionaries(st.text(min_size=1), some_json, min_size=1)
+)
 def test_any_json_means_the_same_when_indented(proc: Process, value: Any) -> None:
     text = json.dumps(value)
     tools = Toolset(proc, config=FDConfig(max_direct_output_chars=1, json_pretty_print=True))

@@ -60,7 +60,17 @@ def test_a_page_of_an_unknown_descriptor_is_one_round_trip(store: Store, proc: P
 
     assert afresh.read("fd:1", start=300).page == 300
 
-    assert commands(runner) == [["look"]]
+    assert commands(runner) == [["look", "HGETALL", "HGET", "HGET"]]
+
+
+def test_a_page_of_a_shared_descriptor_is_one_round_trip(store: Store, proc: Process, runner: Any) -> None:
+    proc.create(LOG, page_size=100)
+    child = proc.child(share=["fd:1"])
+    commands(runner)
+
+    assert child.read("fd:1", start=300).text == proc.read("fd:1", start=300).text
+
+    assert len(commands(runner)) == 2
 
 
 def test_a_named_passage_is_one_round_trip_every_time(proc: Process, runner: Any) -> None:
@@ -171,12 +181,16 @@ def test_no_text_goes_through_the_arguments_of_a_script(proc: Process, runner: A
     assert not any("SECRET" in str(argument) for argument in commit)
 
 
-def test_what_is_staged_expires_by_itself(proc: Process, runner: Any) -> None:
+def test_what_is_staged_expires_by_itself_also_when_its_writer_dies_between_two_commands(
+    proc: Process, runner: Any
+) -> None:
     operation = contents.create(proc.space, LOG, "text")
     batch = next(operation)
     operation.close()
     assert isinstance(batch, list)
 
+    names = [name_of(command) for command in batch]
+    assert (names[0], names[-2]) == ("MULTI", "EXEC")
     staged = {command[1] for command in batch if command[0] == "HSET"}
     expiring = {command[1] for command in batch if command[0] == "EXPIRE"}
 
@@ -266,7 +280,8 @@ def test_the_answers_of_scripts_are_typed_errors(proc: Process, reply: list[Any]
     next(operation)
 
     with pytest.raises(FDStoreError) as caught:
-        operation.send([None, None, None, None, reply])
+        assert name_of(operation.send([None, None, None, None, None, None, reply])[0]) == "UNLINK"
+        operation.send([2])
 
     assert caught.value.type == error
 
@@ -291,7 +306,7 @@ def test_a_missing_page_of_a_known_content_is_looked_up_once_more(proc: Process,
     with pytest.raises(NotFound):
         proc.store.run(reading.read(proc.space, "fd:1", Part("page", 1, 1)))
 
-    assert commands(runner) == [["HGET"], ["look"]]
+    assert commands(runner) == [["HGET"], ["look", "HGETALL", "HGET", "HGET"]]
 
 
 class Finished(NamedTuple):

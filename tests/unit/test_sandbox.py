@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from fdstore.records import Record
+from fdstore.store.server_process import wait_until
 from workers.relatives import Family
 from workers.sandbox import Bubblewrap, CommandLimits, CommandsOff, Refused, Unsandboxed, find
 from workers.stages import Ended, Pipeline, StageLimits
@@ -210,7 +213,7 @@ def test_a_fork_bomb_does_not_spread_and_leaves_nothing(inside: Inside) -> None:
 
 def test_the_number_of_processes_is_this_sandbox_s_own(inside: Inside) -> None:
     said = inside(
-        *bash("n=0; while sleep 5 & do n=$((n+1)); echo $n; [ $n -lt 100 ] || break; done"), wall_s=1.0
+        *bash("n=0; while sleep 5 & do n=$((n+1)); echo $n; [ $n -lt 100 ] || break; done"), wall_s=1.5
     )
 
     started = int(said.output.split()[-1])
@@ -221,6 +224,50 @@ def test_a_command_is_asked_to_end_and_can_say_so(inside: Inside) -> None:
     said = inside(*bash("trap 'echo asked; exit 3' TERM; while :; do sleep 0.05; done"), wall_s=0.5)
 
     assert (said.ended.codes, said.output, said.ended.reason) == ((3,), "asked\n", "wall")
+
+
+def test_what_a_command_left_behind_ends_with_it(inside: Inside) -> None:
+    marker = f"98{os.getpid()}"
+
+    said = inside("bash", "-c", f"setsid sleep {marker} & echo main")
+
+    assert (said.ended.codes, said.output) == ((0,), "main\n")
+    assert not [path for path in Path("/proc").glob("[0-9]*/cmdline") if marker in text_of(path)]
+
+
+def text_of(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+WORKER = """
+import sys
+from workers.sandbox import find
+from workers.stages import Pipeline
+sandbox = find()
+print("ready", flush=True)
+Pipeline(
+    [["sh", "-c", "echo begun; (setsid sleep 987 &); sleep 987"]],
+    output=lambda piece: print(piece.decode(), flush=True),
+    error=lambda number, piece: None,
+    command=sandbox.wrap,
+    environment=sandbox.environment,
+).run()
+"""
+
+
+def test_commands_of_a_worker_that_is_killed_end_with_it(inside: Inside) -> None:
+    with subprocess.Popen([sys.executable, "-c", WORKER], stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdout
+        assert [worker.stdout.readline(), worker.stdout.readline()] == ["ready\n", "begun\n"]
+        below = Family().below(worker.pid)
+
+        worker.kill()
+
+    assert len(below) >= 2
+    assert wait_until(lambda: not any(Path(f"/proc/{process.pid}").exists() for process in below), 10.0)
 
 
 def test_what_is_in_force_is_told(found: Bubblewrap | Unsandboxed | Refused) -> None:
@@ -286,10 +333,6 @@ def test_a_bubblewrap_that_may_not_make_namespaces_is_refused_in_its_own_words(t
         # each is the command after its "--"
         program(tmp_path, name, 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"')
 
-    # nobody, which root becomes, must be able to come here
-    for directory in (tmp_path, *tmp_path.parents):
-        if directory.stat().st_uid == os.geteuid() and directory != Path("/"):
-            directory.chmod(directory.stat().st_mode | stat.S_IXGRP | stat.S_IXOTH)
     told = find(search_path=str(tmp_path)).describe()
 
     assert (

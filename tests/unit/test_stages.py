@@ -6,7 +6,6 @@ import os
 import resource
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,12 @@ from typing import Any
 import pytest
 
 from fdstore.errors import InvalidArgument
+from fdstore.store.server_process import wait_until
 from workers.pipes import BranchClosed
 from workers.relatives import MARK, Family
 from workers.stages import Ended, Pipeline, StageLimits
 
-ENVIRONMENT = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
 BLOCK = b"x" * 65536
 
 
@@ -62,16 +62,6 @@ def closed(_: bytes) -> None:
     raise BranchClosed
 
 
-def until(holds: Callable[[], bool], seconds: float = 10.0) -> bool:
-    end = time.monotonic() + seconds
-    tick = threading.Event()
-    while not holds():
-        if time.monotonic() > end:
-            return False
-        tick.wait(0.01)
-    return True
-
-
 def is_alive(pid: int) -> bool:
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
@@ -88,7 +78,7 @@ def nothing_left() -> Iterator[None]:
     yield
     assert Family().below(os.getpid()) == running_before
     assert len(os.listdir("/proc/self/fd")) == open_before
-    assert until(lambda: not [t for t in threading.enumerate() if t.name.startswith("feeder")])
+    assert wait_until(lambda: not any(t.name.startswith("feeder") for t in threading.enumerate()), 10.0)
 
 
 # --- codes
@@ -117,17 +107,27 @@ def test_a_stage_that_is_killed_is_seen_in_the_codes() -> None:
 
 def test_a_program_that_does_not_exist_has_the_code_of_a_shell_and_harms_no_other(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("no program")
-    run = Run("echo begin", "no-such-program", "wc -c", str(tmp_path / "data"))
+    run = Run(str(tmp_path / "data"), "no-such-program", "wc -c")
 
     ended = run.end()
 
-    assert ended.codes[1:] == (127, 0, 126)
+    assert (ended.codes, run.output.strip()) == ((126, 127, 0), b"0")
     assert b"no-such-program" in run.errors[2]
 
 
 def test_a_directory_that_does_not_exist_starts_nothing() -> None:
     with pytest.raises(FileNotFoundError):
         Run("cat", "cat", cwd="/no/such/directory").end()
+
+
+def test_when_descriptors_run_out_the_stages_that_began_are_ended() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 40, hard))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            Run(*["sleep 1002"] * 32).end()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.mark.parametrize("stages", [[], [[]]])
@@ -362,7 +362,7 @@ def killed_when(run: Run, ready: bytes, *graces: float) -> Ended:
     result: list[Ended] = []
     thread = threading.Thread(target=lambda: result.append(run.end()))
     thread.start()
-    assert until(lambda: ready in run.output)
+    assert wait_until(lambda: ready in run.output, 10.0)
     for grace_s in graces:
         run.pipeline.kill(grace_s)
     thread.join(20)

@@ -303,9 +303,8 @@ def test_a_worker_outlives_a_broker_killed_under_its_task(
 
     wait_until(lambda: "after" in ledger.ended or not worker.is_alive)
     assert worker.is_alive, worker.log
-    if pool == "threads":
-        ledger.release("hold")
-        wait_until(lambda: "hold" in ledger.ended)
+    ledger.release("hold")
+    wait_until(lambda: "hold" in ledger.ended)
     worker.terminate()
     assert worker.process.wait(20) == 0, worker.log
 

@@ -13,8 +13,10 @@ for _, member in ipairs(redis.call('ZRANGE', tree .. ':processes', 0, -1)) do
   if member == id or string.sub(member, 1, #id + 1) == id .. '.' then
     local record = process_record(tree, member)
     if not ENDED[redis.call('HGET', record, 'state')] then
-      redis.call('HSET', record, 'reason', ARGV[2])
+      redis.call('HDEL', record, 'lease_until') -- removing first, as in write_end
+      -- it begins by removing, which a full Redis allows: a kill makes room
       write_end(tree, member, 'cancelled', now)
+      redis.call('HSET', record, 'reason', ARGV[2])
       cancelled[#cancelled + 1] = member
     end
   end

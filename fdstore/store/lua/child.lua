@@ -13,17 +13,9 @@ if refused then
   return refused
 end
 local tree, parent = KEYS[1], ARGV[3]
-local limits = limits_of(tree)
-local _, dots = string.gsub(parent, '%.', '')
-if dots + 2 > limits.tree_depth then
-  return { 'spawn_limit', 'tree_depth', limits.tree_depth }
-end
-local processes, live = unpack(redis.call('HMGET', tree, 'processes', 'live'))
-if processes + 1 > limits.tree_processes then
-  return { 'spawn_limit', 'tree_processes', limits.tree_processes }
-end
-if live + 1 > limits.tree_live then
-  return { 'spawn_limit', 'tree_live', limits.tree_live }
+local full = no_room(tree, parent)
+if full then
+  return full
 end
 local table_of_parent = {}
 local held = redis.call('HGETALL', KEYS[3])
@@ -60,11 +52,5 @@ end
 for fd, content in pairs(shared) do
   hold(tree, id, fd, content)
 end
-redis.call('ZADD', tree .. ':processes', now, id)
-redis.call('HINCRBY', tree, 'processes', 1)
-redis.call('HINCRBY', tree, 'live', 1)
-redis.call('HSET', tree, 'used_at', now)
-if ARGV[4] == 'ready' then
-  redis.call('ZADD', tree .. ':leases', now, id)
-end
+enter_process(tree, id, now, ARGV[4] == 'ready')
 return answer(KEYS[4], ARGV[1], { 'ok', id })

@@ -155,6 +155,54 @@ local function child_ended(tree, parent, id, now)
   return parent
 end
 
+-- Why a child may not be made below this parent now, or nil.
+local function no_room(tree, parent)
+  local limits = limits_of(tree)
+  local _, dots = string.gsub(parent, '%.', '')
+  if dots + 2 > limits.tree_depth then
+    return { 'spawn_limit', 'tree_depth', limits.tree_depth }
+  end
+  local processes, live = unpack(redis.call('HMGET', tree, 'processes', 'live'))
+  if processes + 1 > limits.tree_processes then
+    return { 'spawn_limit', 'tree_processes', limits.tree_processes }
+  end
+  if live + 1 > limits.tree_live then
+    return { 'spawn_limit', 'tree_live', limits.tree_live }
+  end
+end
+
+-- Notes a new process in its tree.
+local function enter_process(tree, id, now, is_ready)
+  redis.call('ZADD', tree .. ':processes', now, id)
+  redis.call('HINCRBY', tree, 'processes', 1)
+  redis.call('HINCRBY', tree, 'live', 1)
+  redis.call('HSET', tree, 'used_at', now)
+  if is_ready then
+    redis.call('ZADD', tree .. ':leases', now, id)
+  end
+end
+
+-- Makes an empty open content that `process` writes; `lease` in seconds, or '' when it is the process's
+-- own; `index` is the index of an empty text.
+local function make_stream(tree, process, number, page_size, source, writer, lease, index)
+  local now = seconds_now()
+  local content = process .. '/' .. number
+  local record = content_record(tree, content)
+  redis.call('HSET', record .. ':pages', 1, '')
+  redis.call('HSET', record .. ':index', 1, index)
+  redis.call('HSET', record, 'fd', 'fd:' .. number, 'state', 'open', 'chars', 0, 'bytes', 0, 'lines', 0,
+    'pages', 1, 'page_size', page_size, 'source', source, 'created_at', stamp(now), 'producer', process,
+    'writer', writer)
+  if lease ~= '' then
+    redis.call('HSET', record, 'writer_until', stamp(now + lease))
+  end
+  redis.call('SADD', tree .. ':contents', content)
+  redis.call('ZADD', tree .. ':writers', stamp(now + writer_left(record)), content)
+  redis.call('HINCRBY', tree, 'fds', 1)
+  redis.call('HSET', tree, 'used_at', stamp(now))
+  return content
+end
+
 local function next_number(process_key, counter)
   return redis.call('HINCRBY', process_key, counter, 1) - 1
 end

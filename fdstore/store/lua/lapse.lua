@@ -1,24 +1,46 @@
 -- Decides what becomes of a process whose lease time is over or whose wake-up may be lost.
 -- KEYS  1 tree  2 process
--- ARGV  1 process id  2 how many losses are too many  3 seconds until the sweep looks again
+-- ARGV  1 process id  2 how many losses are too many  3 seconds until the sweep looks again, at first:
+--       each time nobody has claimed it they double, or a busy day would fill the queue with repeats
 --       4 '1' if its worker gives it back, which is no loss; 5 the attempt that gives it back
--- ->    ok 'wake' | ok 'poison' attempt | ok 'nothing'
+-- ->    ok 'wake' | ok 'poison' attempt | ok 'lost' attempt | ok 'nothing'
+local MAX_DOUBLINGS = 4
 local now = seconds_now()
-local state, until_, attempt = unpack(redis.call('HMGET', KEYS[2], 'state', 'lease_until', 'attempt'))
+local state, until_, attempt, kind =
+  unpack(redis.call('HMGET', KEYS[2], 'state', 'lease_until', 'attempt', 'kind'))
 local given_back = ARGV[4] == '1'
+local due = redis.call('ZSCORE', KEYS[1] .. ':leases', ARGV[1])
+if kind == 'pipeline' and state == 'running' then
+  -- its commands may have done anything: it is never run twice
+  return { 'ok', (tonumber(until_) > now or given_back) and 'nothing' or 'lost', attempt }
+end
+redis.call('ZREM', KEYS[1] .. ':leases', ARGV[1]) -- removing first, as in write_end
 if state == 'running' and (given_back and attempt == ARGV[5] or not given_back and tonumber(until_) <= now) then
   if not given_back and redis.call('HINCRBY', KEYS[2], 'losses', 1) >= tonumber(ARGV[2]) then
+    redis.call('ZADD', KEYS[1] .. ':leases', until_, ARGV[1]) -- whoever decided it may die before it is done
     return { 'ok', 'poison', attempt }
   end
   redis.call('HSET', KEYS[2], 'state', 'ready')
   redis.call('HDEL', KEYS[2], 'worker', 'lease_until')
   state = 'ready'
 end
+if state == 'waiting' and due then
+  if tonumber(due) > now then
+    redis.call('ZADD', KEYS[1] .. ':leases', due, ARGV[1])
+  else
+    -- it waited for a time too, and that is over
+    redis.call('HSET', KEYS[2], 'state', 'ready')
+    redis.call('HDEL', KEYS[2], 'waiting_for')
+    state = 'ready'
+  end
+end
 if state == 'ready' then
-  redis.call('ZADD', KEYS[1] .. ':leases', stamp(now + ARGV[3]), ARGV[1])
+  local wakes = redis.call('HINCRBY', KEYS[2], 'wakes', 1)
+  local pause = ARGV[3] * 2 ^ math.min(wakes - 1, MAX_DOUBLINGS)
+  redis.call('ZADD', KEYS[1] .. ':leases', stamp(now + pause), ARGV[1])
   return { 'ok', 'wake' }
 end
-if state ~= 'running' then
-  redis.call('ZREM', KEYS[1] .. ':leases', ARGV[1])
+if state == 'running' then
+  redis.call('ZADD', KEYS[1] .. ':leases', until_, ARGV[1])
 end
 return { 'ok', 'nothing' }

@@ -17,21 +17,8 @@ if redis.call('HGET', tree, 'fds') + 1 > limits.tree_fds then
   return { 'quota_exceeded', 'tree_fds', limits.tree_fds }
 end
 
-local now = seconds_now()
 local number = next_number(KEYS[2], 'next_fd')
 local fd = 'fd:' .. number
-local content = id .. '/' .. number
-local record = content_record(tree, content)
-redis.call('HSET', record .. ':pages', 1, '')
-redis.call('HSET', record .. ':index', 1, ARGV[8])
-redis.call('HSET', record, 'fd', fd, 'state', 'open', 'chars', 0, 'bytes', 0, 'lines', 0, 'pages', 1,
-  'page_size', ARGV[4], 'source', ARGV[5], 'created_at', stamp(now), 'producer', id, 'writer', ARGV[6])
-if ARGV[7] ~= '' then
-  redis.call('HSET', record, 'writer_until', stamp(now + ARGV[7]))
-end
-redis.call('SADD', tree .. ':contents', content)
-redis.call('ZADD', tree .. ':writers', stamp(now + writer_left(record)), content)
-redis.call('HINCRBY', tree, 'fds', 1)
-redis.call('HSET', tree, 'used_at', stamp(now))
+local content = make_stream(tree, id, number, ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8])
 hold(tree, id, fd, content)
 return answer(KEYS[4], ARGV[1], { 'ok', fd, content })

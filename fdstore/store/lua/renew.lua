@@ -7,6 +7,7 @@ if refused then
   return refused
 end
 local until_ = stamp(seconds_now() + ARGV[3])
+redis.call('HDEL', KEYS[2], 'lease_until') -- removing first, as in write_end
 redis.call('HSET', KEYS[2], 'lease_until', until_)
 redis.call('ZADD', KEYS[1] .. ':leases', until_, ARGV[1])
 return { 'ok' }

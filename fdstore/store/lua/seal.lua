@@ -1,7 +1,7 @@
 -- Ends a stream on its writer's word: EOF, or a failure with its reason.
 -- KEYS  1 tree  2 process  3 content  4 answer of this operation
 -- ARGV  1 answer field  2 attempt  3 content id  4 fd  5 the writer
---       6 'sealed'|'broken'  7 exit code or ''  8 reason or ''
+--       6 'sealed'|'broken'  7 exit code or ''  8 reason or ''  9 exit codes of a chain of pipelines or ''
 -- ->    ok | gone | fenced why | stream_closed fd state
 local done = answered(KEYS[4], ARGV[1])
 if done then
@@ -19,6 +19,9 @@ if state ~= 'open' then
 end
 if process_record(tree, producer) ~= KEYS[2] or leased and writer ~= ARGV[5] then
   return { 'fenced', ARGV[4] .. ' has another writer' }
+end
+if ARGV[9] ~= '' then
+  redis.call('HSET', KEYS[3], 'chain', ARGV[9])
 end
 end_stream(tree, ARGV[3], ARGV[6], ARGV[7], ARGV[8])
 redis.call('HSET', tree, 'used_at', stamp(seconds_now()))

@@ -1,13 +1,13 @@
 -- Gives the worker back while children run; the last one's end makes the process ready again.
 -- KEYS  1 tree  2 process
--- ARGV  1 process id  2 attempt  3.. children
+-- ARGV  1 process id  2 attempt  3 for how many seconds at most, or ''  4.. children
 -- ->    ok 'waiting'|'go' | gone | fenced why
 local refused = refusal(KEYS[2], ARGV[2])
 if refused then
   return refused
 end
 local left = {}
-for i = 3, #ARGV do
+for i = 4, #ARGV do
   local state = redis.call('HGET', process_record(KEYS[1], ARGV[i]), 'state')
   if state and not ENDED[state] then
     left[#left + 1] = ARGV[i]
@@ -16,7 +16,11 @@ end
 if #left == 0 then
   return { 'ok', 'go' }
 end
+redis.call('HDEL', KEYS[2], 'lease_until', 'worker') -- removing first, as in write_end
 redis.call('HSET', KEYS[2], 'state', 'waiting', 'waiting_for', table.concat(left, ' '))
-redis.call('HDEL', KEYS[2], 'lease_until', 'worker')
-redis.call('ZREM', KEYS[1] .. ':leases', ARGV[1])
+if ARGV[3] == '' then
+  redis.call('ZREM', KEYS[1] .. ':leases', ARGV[1])
+else
+  redis.call('ZADD', KEYS[1] .. ':leases', stamp(seconds_now() + ARGV[3]), ARGV[1])
+end
 return { 'ok', 'waiting' }

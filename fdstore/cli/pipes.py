@@ -1,0 +1,122 @@
+"""The verbs on what grows: pipe, tail."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from fdstore.cli import output
+from fdstore.cli.session import Session, raw_option, verb
+
+if TYPE_CHECKING:
+    from fdstore.client import Process
+    from fdstore.store.pipelines import PipeFDs
+
+
+@click.argument("process", metavar="PROC")
+@click.argument("words", metavar="COMMAND ['|' COMMAND]...", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("-i", "--input", "given", metavar="FD", help="What the first command reads (default: nothing).")
+@click.option("--tee", "tees", metavar="STAGE", multiple=True, type=int, help="Keep this stage's output too.")
+@click.option("--detach", is_flag=True, help="Print the descriptors and return at once.")
+@raw_option
+@verb
+def pipe(
+    session: Session,
+    process: str,
+    words: tuple[str, ...],
+    given: str | None,
+    tees: tuple[int, ...],
+    detach: bool,
+    raw: bool,
+) -> None:
+    """Run commands over a stored text, on a worker, and print their output as it grows.
+
+    \b
+    fdstore pipe triage -i fd:1 -- grep -n ERROR '|' sort '|' uniq -c
+
+    The exit code is the pipeline's. Ctrl-C leaves it running.
+    """
+    from fdstore.store import pipelines, processes
+    from fdstore.store.staging import DEFAULT_PAGE_SIZE
+    from fdstore.text.commands import parse
+    from fdstore.text.selection import fd_id
+    from fdstore.tools.brief import PipeBrief, encoded
+    from fdstore.toolset import waker
+
+    lines = [shlex.join(stage) for stage in _stages(words)]
+    named = [shlex.split(line)[0] for line in lines if line]
+    commands = parse(lines, named)
+    brief = PipeBrief(
+        commands=[list(each.argv) for each in commands], page_size=DEFAULT_PAGE_SIZE, tee=list(tees)
+    )
+    with session.process(process) as caller:
+        made = caller.store.run(
+            pipelines.start(
+                caller.space,
+                encoded(brief),
+                shown=" | ".join(lines)[:150],
+                in_fd=None if given is None else fd_id(given),
+                tees=tees,
+            )
+        )
+        waker(caller.store.url, caller.store.prefix)(made.process)
+        if detach:
+            _print_made(session, made)
+            return
+        output.note(f"{made.process} writes {made.fd}, and what it says of errors to {made.stderr_fd}")
+        _follow(caller, made.fd, raw=raw)
+        errors = caller.read(made.stderr_fd, read_all=True).text
+        click.echo(errors, err=True, nl=False)
+        ended = caller.store.run(processes.record(caller.store.prefix, made.process))
+    output.finish()
+    sys.exit(ended.exit_code or 0)
+
+
+def _stages(words: tuple[str, ...]) -> list[list[str]]:
+    stages: list[list[str]] = [[]]
+    for word in words:
+        if word == "|":
+            stages.append([])
+        else:
+            stages[-1].append(word)
+    return stages
+
+
+def _print_made(session: Session, made: PipeFDs) -> None:
+    if session.as_json:
+        output.document(made)
+        return
+    output.line(f"process  {made.process}\noutput   {made.fd}\nstderr   {made.stderr_fd}")
+    for fd in made.tee_fds:
+        output.line(f"tee      {fd}")
+
+
+@click.argument("process", metavar="PROC")
+@click.argument("fd", metavar="FD")
+@click.option("-f", "--follow", is_flag=True, help="Go on until its end.")
+@click.option(
+    "-n", "--lines", type=click.IntRange(0), default=10, show_default=True, help="Lines to begin with."
+)
+@raw_option
+@verb
+def tail(session: Session, process: str, fd: str, follow: bool, lines: int, raw: bool) -> None:
+    """Print the end of a content, and with -f what is still being written."""
+    with session.process(process) as opened:
+        now = opened.stat(fd)
+        start = now.chars + 1
+        if lines and now.lines:
+            first = max(1, now.lines - lines + 1)
+            begin = opened.read(fd, mode="line", start=first, count=now.lines - first + 1)
+            output.content(begin.text.encode("utf-8"), raw=raw)
+            start = int(begin.chars.rpartition("-")[2]) + 1
+        if follow:
+            _follow(opened, fd, start, raw=raw)
+
+
+def _follow(process: Process, fd: str, start: int = 1, *, raw: bool) -> None:
+    for piece in process.follow(fd, start=start):
+        output.content(piece.encode("utf-8"), raw=raw)
+        sys.stdout.flush()

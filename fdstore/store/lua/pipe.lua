@@ -1,0 +1,54 @@
+-- Makes a pipeline: a child process that runs commands, and the open contents that it writes. Parent and
+-- child hold them under the same numbers.
+-- KEYS  1 tree  2 parent  3 parent's fds  4 answer of this operation
+-- ARGV  1 answer field  2 attempt of the parent  3 parent id  4 brief (JSON)  5 page size
+--       6 index of an empty text  7 input: '' for none, 'new' for a stream that the parent writes, or an fd
+--       8 source of a new input  9.. sources of what it writes: output, stderr, then each tee
+-- ->    ok process input fd... | gone | fenced why | spawn_limit name limit | quota_exceeded name limit
+--       | not_found id known...
+local done = answered(KEYS[4], ARGV[1])
+if done then
+  return done
+end
+local refused = refusal(KEYS[2], ARGV[2]) or no_room(KEYS[1], ARGV[3])
+if refused then
+  return refused
+end
+local tree, parent, input = KEYS[1], ARGV[3], ARGV[7]
+local limits = limits_of(tree)
+if redis.call('HGET', tree, 'fds') + #ARGV - 8 + (input == 'new' and 1 or 0) > limits.tree_fds then
+  return { 'quota_exceeded', 'tree_fds', limits.tree_fds }
+end
+local source = input ~= '' and input ~= 'new' and redis.call('HGET', KEYS[3], input)
+if input ~= '' and input ~= 'new' and not source then
+  local known = redis.call('HKEYS', KEYS[3])
+  return { 'not_found', input, unpack(known, 1, math.min(#known, 1000)) }
+end
+
+local now = stamp(seconds_now())
+local id = parent .. '.' .. next_number(KEYS[2], 'next_child')
+local process = process_record(tree, id)
+if input == 'new' then
+  local number = next_number(KEYS[2], 'next_fd')
+  input = 'fd:' .. number
+  source = make_stream(tree, parent, number, ARGV[5], ARGV[8], 'process', '', ARGV[6])
+  hold(tree, parent, input, source)
+end
+if source then
+  hold(tree, id, input, source)
+end
+local written = {}
+for i = 9, #ARGV do
+  local number = next_number(KEYS[2], 'next_fd')
+  local fd = 'fd:' .. number
+  local content = make_stream(tree, id, number, ARGV[5], ARGV[i], 'process', '', ARGV[6])
+  -- the pipeline itself does not hold what it writes: it is to notice when all readers have closed it
+  hold(tree, parent, fd, content)
+  written[#written + 1] = fd
+end
+redis.call('HSET', process, 'parent', parent, 'state', 'ready', 'attempt', 0, 'losses', 0, 'kind', 'pipeline',
+  'input', input, 'outputs', table.concat(written, ' '), 'next_fd', redis.call('HGET', KEYS[2], 'next_fd'),
+  'next_child', 1, 'started_at', now)
+redis.call('RPUSH', process .. ':journal', ARGV[4])
+enter_process(tree, id, now, true)
+return answer(KEYS[4], ARGV[1], { 'ok', id, input, unpack(written) })

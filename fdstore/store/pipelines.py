@@ -1,0 +1,93 @@
+"""Pipelines in the store: processes that run commands, and the contents that these write.
+
+One script makes a pipeline whole: the process, its output, its stderr, its tees, and the hold on its
+input. Caller and pipeline know all of them by the same numbers, so what is said of one is true for the
+other. What runs the commands is a worker's business.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from fdstore.store.keys import content_keys, process_keys
+from fdstore.store.operation import Operation, new_op
+from fdstore.store.scripts import outcome, script, text
+from fdstore.store.staging import check_page_size
+from fdstore.store.views import Namespace, pairs
+from fdstore.text.growth import Growth
+from fdstore.text.index import group_of
+
+INPUT_SOURCE = "pipeline input"
+
+
+class PipeFDs(msgspec.Struct, frozen=True, kw_only=True):
+    """The descriptors of a pipeline: what it writes, and what it reads (None: nothing)."""
+
+    process: str
+    fd: str
+    stderr_fd: str
+    tee_fds: tuple[str, ...] = ()
+    in_fd: str | None = None
+
+
+def start(
+    space: Namespace,
+    brief: str,
+    *,
+    shown: str,
+    in_fd: str | Literal["new"] | None = None,
+    tees: tuple[int, ...] = (),
+    page_size: int | None = None,
+    call: str | None = None,
+) -> Operation[PipeFDs]:
+    """Makes a pipeline, ready to be run. `brief` is what its worker is told (JSON), `shown` what people
+    read as the source of its output. One round trip.
+
+    Raises `NotFound` (its input), `SpawnLimit`, `QuotaExceeded`, `Fenced`; nothing is made then.
+    """
+    size = check_page_size(page_size)
+    empty = Growth(size).add("").index[str(group_of(1))]
+    answer_key, answer_field = space.answer_slot(new_op(), call)
+    sources = [shown, f"stderr of {shown}"[:200], *(f"stage {number} of {shown}"[:200] for number in tees)]
+    [reply] = yield [
+        script("pipe")(
+            (space.keys.tree.record, space.keys.record, space.keys.fds, answer_key),
+            *(answer_field, space.attempt, space.id, brief, size, empty, in_fd or "", INPUT_SOURCE),
+            *sources,
+        )
+    ]
+    process, given, *written = map(text, outcome(reply, space.id))
+    return _fds(process, given, written)
+
+
+def _fds(process: str, given: str, written: list[str]) -> PipeFDs:
+    output, error, *tees = written
+    return PipeFDs(process=process, fd=output, stderr_fd=error, tee_fds=tuple(tees), in_fd=given or None)
+
+
+def fds_of(prefix: str, process: str) -> Operation[PipeFDs | None]:
+    """The descriptors of a pipeline; None for any other process."""
+    keys = process_keys(prefix, process)
+    [(kind, given, outputs)] = yield [("HMGET", keys.record, "kind", "input", "outputs")]
+    if kind != b"pipeline":
+        return None
+    return _fds(process, text(given), text(outputs).split())
+
+
+def note_codes(space: Namespace, codes: tuple[int, ...]) -> Operation[None]:
+    """Keeps the exit codes of all stages, for people, before the process ends."""
+    yield [("HSET", space.keys.record, "codes", ",".join(map(str, codes)))]
+
+
+def chain_of(space: Namespace, fd: str | None) -> Operation[str]:
+    """The exit codes that stand at the end of an input, "" when it is no pipeline's."""
+    if fd is None:
+        return ""
+    [content] = yield [("HGET", space.keys.fds, fd)]
+    if content is None:
+        return ""
+
+    [flat] = yield [("HGETALL", content_keys(space.keys.tree, text(content)).record)]
+    return pairs(flat).get("chain", "")

@@ -1,0 +1,91 @@
+"""`pipe`: programs over stored texts, in the background, on a worker; nothing passes through the model."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from fdstore.errors import InvalidArgument
+from fdstore.render import process_result
+from fdstore.store import pipelines, processes
+from fdstore.store.operation import Disk, Operation
+from fdstore.text.commands import parse
+from fdstore.text.selection import fd_id
+from fdstore.tools.brief import PipeBrief, encoded
+from fdstore.tools.tool import Arguments, Context, Outcome, Tool
+
+MAX_SHOWN = 150
+
+
+class Pipe(Arguments, frozen=True, kw_only=True):
+    commands: Annotated[
+        list[str],
+        msgspec.Meta(
+            description="A program with its arguments for each stage, there is no shell: "
+            '["grep -n ERROR", "sort"].',
+        ),
+    ]
+    in_fd: Annotated[
+        str | int | None,
+        msgspec.Meta(
+            description='What the first stage reads: a descriptor, also one still being written, or "new" '
+            "for one that you write with write_fd. Nothing by default.",
+            extra_json_schema={"type": "string"},
+        ),
+    ] = None
+    tee: Annotated[
+        list[int], msgspec.Meta(description="Stages, from 1, whose output is kept as a descriptor too.")
+    ] = msgspec.field(default_factory=list)
+
+
+def run(context: Context, arguments: Pipe, call: str | None) -> Operation[Outcome]:
+    commands = parse(arguments.commands, context.commands)
+    tees = tuple(arguments.tee)
+    for stage in tees:
+        if isinstance(stage, bool) or not 1 <= stage <= len(commands):
+            raise InvalidArgument("tee", f"stages are numbered 1 to {len(commands)}")
+    if len(set(tees)) != len(tees):
+        raise InvalidArgument("tee", "each stage can be kept once")
+    brief = PipeBrief(
+        commands=[list(command.argv) for command in commands],
+        page_size=context.config.default_page_size,
+        tee=list(tees),
+        stream_bytes=context.stream_bytes,
+        stream_idle_seconds=context.stream_idle_seconds,
+        wall_seconds=context.wall_seconds,
+    )
+    made = yield from pipelines.start(
+        context.space,
+        encoded(brief),
+        shown=" | ".join(arguments.commands)[:MAX_SHOWN],
+        in_fd=_input(arguments.in_fd),
+        tees=tees,
+        page_size=context.config.default_page_size,
+        call=call,
+    )
+    yield Disk(lambda: context.wake(made.process))
+    record = yield from processes.record(context.prefix, made.process)
+    return process_result(
+        record,
+        fd=made.fd,
+        stderr_fd=made.stderr_fd,
+        tee_fds=made.tee_fds,
+        in_fd=made.in_fd if arguments.in_fd == "new" else None,
+    )
+
+
+def _input(given: str | int | None) -> str | Literal["new"] | None:
+    return given if given is None or given == "new" else fd_id(given)
+
+
+def describe(context: Context) -> str:
+    programs = ", ".join(context.commands)
+    return (
+        "Run programs over a stored text in the background: the output of each stage is the input of the "
+        "next. Returns at once with the descriptors it writes; read them while it runs, or wait for it. "
+        f"Programs: {programs}."
+    )
+
+
+TOOL = Tool(name="pipe", arguments=Pipe, describe=describe, run=run)

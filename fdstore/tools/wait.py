@@ -1,0 +1,84 @@
+"""`wait` and `kill`: the end of another process, awaited or brought about."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import msgspec
+
+from fdstore.errors import InvalidArgument, NotFound
+from fdstore.render import process_result
+from fdstore.store import pipelines, processes
+from fdstore.store.keys import check_process
+from fdstore.store.operation import Disk, Operation
+from fdstore.store.views import look
+from fdstore.text.selection import fd_id
+from fdstore.tools.tool import Arguments, Context, Outcome, Started, Tool
+
+MAX_WAIT_S = 86_400
+
+Target = Annotated[
+    str | int,
+    msgspec.Meta(
+        description="A process id such as triage.1, or a descriptor that the process writes.",
+        extra_json_schema={"type": "string"},
+    ),
+]
+
+
+class Wait(Arguments, frozen=True, kw_only=True):
+    target: Target
+    seconds: Annotated[float, msgspec.Meta(ge=0, le=MAX_WAIT_S)] = 60
+
+
+class Kill(Arguments, frozen=True, kw_only=True):
+    target: Target
+
+
+def process_of(context: Context, target: str | int) -> Operation[str]:
+    """The process that a target names; one below this process. Raises `NotFound`, `InvalidArgument`."""
+    try:
+        fd = fd_id(target)
+    except InvalidArgument:
+        process = check_process(target)
+    else:
+        view, _ = yield from look(context.space, fd)
+        process = view.descriptor.producer
+    if not process.startswith(f"{context.space.id}."):
+        tree = yield from processes.tree_record(context.prefix, context.space.id.partition(".")[0])
+        below = tuple(m.id for m in tree.members if m.id.startswith(f"{context.space.id}."))
+        raise NotFound(f"a process {process} below this one", below)
+    return process
+
+
+def run_wait(context: Context, arguments: Wait, call: str | None) -> Operation[Outcome]:
+    process = yield from process_of(context, arguments.target)
+    yield from processes.record(context.prefix, process)
+    return Started((process,), time.time() + arguments.seconds)
+
+
+def run_kill(context: Context, arguments: Kill, call: str | None) -> Operation[Outcome]:
+    process = yield from process_of(context, arguments.target)
+    done = yield from processes.cancel(context.prefix, process)
+    if done.wake:
+        yield Disk(lambda: context.wake(done.wake))
+    record = yield from processes.record(context.prefix, process)
+    fds = yield from pipelines.fds_of(context.prefix, process)
+    if fds is None:
+        return process_result(record)
+    return process_result(record, fd=fds.fd, stderr_fd=fds.stderr_fd, tee_fds=fds.tee_fds)
+
+
+WAIT = Tool(
+    name="wait",
+    arguments=Wait,
+    describe=lambda _: "Wait until a process ends, for at most so many seconds; its state then.",
+    run=run_wait,
+)
+KILL = Tool(
+    name="kill",
+    arguments=Kill,
+    describe=lambda _: "Cancel a process with all below it. What it has written stays readable.",
+    run=run_kill,
+)

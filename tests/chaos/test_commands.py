@@ -1,0 +1,214 @@
+"""The commands of a person at a terminal, interrupted and killed; real workers do the rest."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fdstore.client import Store
+from fdstore.errors import FDStoreError
+from fdstore.records import ENDED, ProcessRecord
+from fdstore.store import processes
+from fdstore.store.server import PrivateServer
+from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
+from tests.chaos.conftest import Faults
+from tests.chaos.crew import HERE, Crew
+from tests.chaos.waiting import wait_until
+
+BOSS = """
+[model]
+name = "scripted"
+[prompt]
+system = "You are BOSS."
+[tools]
+enabled = ["spawn"]
+[linked_programs]
+hand = "hand.toml"
+"""
+HAND = """
+[model]
+name = "scripted"
+[prompt]
+system = "You are HAND."
+"""
+Start = Callable[..., subprocess.Popen[str]]
+
+
+class Office:
+    """A boss that spawns a hand, and the moment of each: whoever has asked its model waits until it is
+    let go on."""
+
+    def __init__(self) -> None:
+        self.asked = {"boss": threading.Event(), "hand": threading.Event(), "last": threading.Event()}
+        self.held: set[str] = set()
+
+    @property
+    def script(self) -> dict[str, object]:
+        return {"You are BOSS": self._boss, "You are HAND": self._hand}
+
+    def _boss(self, request: Request) -> Reply:
+        if request.turn_number == 0:
+            return self._said("boss", call("spawn", program_name="hand", query="help"))
+        return self._said("last", say(f"the hand said {request.last_text().splitlines()[1]}"))
+
+    def _hand(self, request: Request) -> Reply:
+        return self._said("hand", say("done"))
+
+    def _said(self, who: str, reply: Reply) -> Reply:
+        first = not self.asked[who].is_set()
+        self.asked[who].set()
+        return slow(reply, 3600) if first and who in self.held else reply
+
+
+@pytest.fixture
+def office() -> Office:
+    return Office()
+
+
+@pytest.fixture
+def model(office: Office, crew: Crew) -> Iterator[ScriptedModel]:
+    with ScriptedModel(office.script) as listening:
+        crew.environment |= listening.environ
+        yield listening
+
+
+@pytest.fixture
+def command(server: PrivateServer, model: ScriptedModel, tmp_path: Path) -> Iterator[Start]:
+    """`command("run", ...)`: the command, started in a folder with the programs."""
+    (tmp_path / "boss.toml").write_text(BOSS)
+    (tmp_path / "hand.toml").write_text(HAND)
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, str(HERE / "quick_command.py"), *arguments],
+            cwd=tmp_path,
+            env={**os.environ, **model.environ, "FDSTORE_URL": server.url},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def state(store: Store, process: str) -> ProcessRecord:
+    return store.run(processes.record(store.prefix, process))
+
+
+def run_boss(command: Start, *more: str) -> subprocess.Popen[str]:
+    return command("run", "boss.toml", "-p", "do it", "--name", "boss", *more)
+
+
+def test_ctrl_c_of_a_run_cancels_it_with_all_that_it_started(
+    command: Start, office: Office, store: Store, crew: Crew, faults: Faults
+) -> None:
+    office.held.add("hand")
+    crew.hire(1).wait_until_ready()
+    running = run_boss(command)
+    assert office.asked["hand"].wait(30)
+
+    running.send_signal(signal.SIGINT)
+    faults.note("run interrupted")
+
+    assert running.wait(15) == 130
+    assert {(m.state, m.reason) for m in store.tree("boss").members} == {("cancelled", "interrupted")}
+
+
+@pytest.mark.parametrize("moment", ["boss", "hand", "last"])
+def test_a_run_that_was_killed_is_resumed_from_where_it_was(
+    moment: str, command: Start, office: Office, store: Store, crew: Crew, faults: Faults
+) -> None:
+    office.held.add(moment)
+    worker = crew.hire(1)
+    worker.wait_until_ready()
+    running = run_boss(command)
+    assert office.asked[moment].wait(30)
+    worker.kill()
+    running.kill()
+    faults.note("run killed")
+
+    resumed = command("resume", "boss")
+    if moment == "hand":
+        crew.hire(1).wait_until_ready()
+    out, err = resumed.communicate(timeout=40)
+
+    assert (resumed.returncode, out) == (0, "the hand said done\n"), err
+    tree = store.tree("boss")
+    assert [(m.state, m.exit_code) for m in tree.members] == [("exited", 0)] * 2
+    assert state(store, "boss").attempt == 2
+
+
+def test_a_run_that_was_killed_goes_on_at_a_worker(
+    command: Start, office: Office, store: Store, crew: Crew, faults: Faults
+) -> None:
+    office.held.add("last")
+    crew.hire(1).wait_until_ready()
+    running = run_boss(command)
+    assert office.asked["last"].wait(30)
+
+    running.kill()
+    faults.note("run killed")
+
+    wait_until(lambda: state(store, "boss").state in ENDED)
+    out, _ = command("attach", "boss").communicate(timeout=20)
+    assert out == "the hand said done\n"
+
+
+def test_what_somebody_runs_is_not_resumed(
+    command: Start, office: Office, store: Store, crew: Crew, faults: Faults
+) -> None:
+    office.held |= {"boss", "hand"}
+    running = run_boss(command)
+    assert office.asked["boss"].wait(30)
+
+    _, err = command("resume", "boss").communicate(timeout=20)
+    assert "runs it; watch it with: fdstore attach boss" in err
+    with pytest.raises(FDStoreError):
+        store.process("nobody.1")
+    _, err = command("resume", "nobody").communicate(timeout=20)
+    assert "not_found" in err
+
+    running.kill()
+    faults.note("run killed")
+    crew.hire(1).wait_until_ready()
+    assert office.asked["hand"].wait(30)
+    wait_until(lambda: state(store, "boss").state == "waiting")
+    _, err = command("resume", "boss").communicate(timeout=20)
+    assert "it waits for boss.1; watch it with: fdstore attach boss" in err
+
+
+def test_a_detached_run_is_watched_left_and_killed(
+    command: Start, office: Office, store: Store, crew: Crew, faults: Faults
+) -> None:
+    office.held.add("hand")
+    crew.hire(1).wait_until_ready()
+    out, err = run_boss(command, "--detach").communicate(timeout=20)
+    assert out == "boss\n", err
+    assert office.asked["hand"].wait(30)
+    watching = command("attach", "boss")
+    assert watching.stderr is not None
+    wait_until(lambda: "hand" in watching.stderr.readline(), what="a word of the hand")
+
+    watching.send_signal(signal.SIGINT)
+    faults.note("attach interrupted")
+    assert watching.wait(15) == 130
+    assert {m.state for m in store.tree("boss").members} == {"waiting", "running"}
+
+    last = command("attach", "boss", "-q")
+    out, _ = command("kill", "boss").communicate(timeout=20)
+    assert out == "cancelled boss\ncancelled boss.1\n"
+    assert last.wait(15) == 1
+    assert {m.state for m in store.tree("boss").members} == {"cancelled"}

@@ -1,0 +1,140 @@
+"""Two who believe that a process is theirs: one of them writes, and that is the later one."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fdstore.agent.launch import launch_root
+from fdstore.agent.program import load
+from fdstore.client import Store
+from fdstore.dispatch import Dispatcher
+from fdstore.records import ENDED
+from fdstore.store import journal, processes
+from fdstore.testing import Reply, Request, ScriptedModel, call, say, turn
+from fdstore.toolset import waker
+from tests.chaos.conftest import Execute, Faults
+from tests.chaos.crew import Crew
+from tests.chaos.family import PROCESSES, TURNS, Family, right_answer
+from tests.chaos.history import check_lives
+from tests.chaos.waiting import wait_until
+
+PROGRAM = """
+[model]
+name = "scripted"
+[prompt]
+system = "You are WRITER."
+[tools]
+enabled = ["read_fd", "spawn"]
+python = ["agent_tools:numbered", "agent_tools:rest"]
+[linked_programs]
+writer = "writer.toml"
+"""
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Path:
+    (tmp_path / "writer.toml").write_text(PROGRAM)
+    return tmp_path / "writer.toml"
+
+
+def everything(execute: Execute, tree: str) -> dict[bytes, Any]:
+    """All keys of a tree as Redis would save them; those that expire by themselves excepted."""
+    keys = execute("KEYS", f"fdstore:{{{tree}}}*")
+    return {key: execute("DUMP", key) for key in keys if execute("PTTL", key) == -1}
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        pytest.param(say("the words of a ghost"), id="an end"),
+        pytest.param(
+            turn(
+                say("<ref id='ghost'>boo</ref>"),
+                call("numbered", count=5000),
+                call("spawn", program_name="writer", query="another"),
+            ),
+            id="tools, a reference and a child",
+        ),
+    ],
+)
+def test_a_worker_stopped_past_its_lease_writes_nothing_when_it_goes_on(
+    late: Reply, writer: Path, store: Store, crew: Crew, execute: Execute, faults: Faults
+) -> None:
+    asked = threading.Event()
+    asleep = threading.Event()
+
+    def script(request: Request) -> Reply:
+        if not asked.is_set():
+            asked.set()
+            assert asleep.wait(30)
+            return late
+        return call("numbered", count=3000) if request.turn_number == 0 else say("the right words")
+
+    with ScriptedModel(script) as model:
+        crew.environment |= model.environ
+        sleeper = crew.hire(1)
+        sleeper.wait_until_ready()
+        root = launch_root(store, load(writer), "write")
+        waker(store.url, store.prefix)(root.id)
+        assert asked.wait(30)
+        sleeper.send(signal.SIGSTOP)
+        faults.note("worker stopped past its lease")
+        asleep.set()
+        other = crew.hire(1)
+        wait_until(lambda: store.run(processes.record(store.prefix, root.id)).state in ENDED)
+        before = everything(execute, root.id)
+
+        sleeper.send(signal.SIGCONT)
+        wait_until(lambda: f"{root.id}: lost" in sleeper.log, what="the sleeper's end of that attempt")
+
+    assert everything(execute, root.id) == before
+    ended = store.run(processes.answer_of(store.prefix, root.id))
+    assert (ended.text, ended.record.attempt, ended.record.losses) == ("the right words", 2, 1)
+    assert [d.source for d in root.list()] == ["numbered"]
+    assert len(store.tree(root.id).members) == 1
+    assert b"ghost" not in b"".join(store.run(journal.read(store.prefix, root.id)))
+    assert sleeper.is_alive
+    assert other.is_alive
+
+
+def test_a_message_that_is_delivered_ten_times_gives_one_run(
+    store: Store,
+    crew: Crew,
+    tmp_path: Path,
+    execute: Execute,
+    faults: Faults,
+    assert_counted: Callable[..., None],
+) -> None:
+    family = Family(tmp_path, pace_s=0.05)
+    with ScriptedModel(family.script) as model:
+        crew.environment |= model.environ
+        for worker in [crew.hire(4), crew.hire(4)]:
+            worker.wait_until_ready()
+        root = family.launch(store)
+        dispatcher = Dispatcher(store.url, queue=store.prefix)
+
+        def repeat() -> bool:
+            members = store.tree(root.id).members
+            for member in members:
+                dispatcher.wake(*[member.id] * 10)
+                faults.note("message repeated", 10)
+            return members[0].state in ENDED
+
+        wait_until(repeat, what="the end of the tree")
+        wait_until(lambda: execute("LLEN", "fdq:fdstore") == 0, what="the end of the queue")
+        dispatcher.close()
+        requests = len(model.requests)
+
+    members = store.tree(root.id).members
+    assert len(members) == PROCESSES
+    assert [member.losses for member in members] == [0] * PROCESSES
+    check_lives(store, members, TURNS)
+    assert requests == sum(TURNS[(m.program or "").rpartition("/")[2].removesuffix(".toml")] for m in members)
+    assert store.run(processes.answer_of(store.prefix, root.id)).text == right_answer()
+    assert_counted(execute)

@@ -1,0 +1,150 @@
+"""A Redis at its maxmemory: nothing is half there, and what reads, frees or tidies works."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fdstore.client import Process, Store
+from fdstore.errors import StoreFull
+from fdstore.records import TreeLimits
+from fdstore.store import collect, leases, processes
+from fdstore.store.keys import TreeKeys
+from fdstore.store.views import Namespace
+from tests.chaos.conftest import Execute, Faults
+
+ROOM_BYTES = 3_000_000
+TEXT = "".join(f"{number}\n" for number in range(100_000))
+LARGE = b"a line of a large file\n" * 1_000_000
+
+
+@pytest.fixture
+def proc(store: Store) -> Process:
+    """A process with a text, and a little room left in Redis."""
+    made = store.process("t")
+    made.create(TEXT)
+    return made
+
+
+@pytest.fixture
+def fill(execute: Execute, faults: Faults) -> Iterator[Callable[[], None]]:
+    """`fill()` takes the rest of the room, to the last byte."""
+
+    def now() -> None:
+        execute("CONFIG", "SET", "maxmemory", "1")
+        faults.note("redis full")
+
+    yield now
+    execute("CONFIG", "SET", "maxmemory", "0")
+
+
+def leave(room_bytes: int, execute: Execute) -> None:
+    used = next(line for line in execute("INFO", "memory").split(b"\r\n") if line.startswith(b"used_memory:"))
+    execute("CONFIG", "SET", "maxmemory", str(int(used.partition(b":")[2]) + room_bytes))
+
+
+@pytest.mark.parametrize("how", ["ingest", "create", "extract"])
+def test_what_does_not_fit_leaves_nothing_behind(
+    how: str,
+    store: Store,
+    proc: Process,
+    execute: Execute,
+    faults: Faults,
+    assert_counted: Callable[..., None],
+) -> None:
+    proc.ingest(io.BytesIO(LARGE), "a file")
+    before = set(execute("KEYS", "*staging*")), proc.list(), store.tree("t").bytes
+    leave(ROOM_BYTES, execute)
+    work = {
+        "ingest": lambda: proc.ingest(io.BytesIO(LARGE), "a file"),
+        "create": lambda: proc.create(LARGE.decode()),
+        "extract": lambda: proc.extract("fd:2"),
+    }
+
+    with pytest.raises(StoreFull):
+        work[how]()
+    faults.note("redis full")
+
+    assert (set(execute("KEYS", "*staging*")), proc.list(), store.tree("t").bytes) == before
+    assert_counted(execute)
+    assert proc.create("a short text fits again").fd == "fd:3"
+
+
+def test_a_full_redis_can_be_read(
+    proc: Process, store: Store, fill: Callable[[], None], tmp_path: Path
+) -> None:
+    fill()
+
+    again = store.process("t")
+    assert again.read("fd:1", mode="line", start=500).text == "499\n"
+    assert again.read("fd:1", read_all=True).text == TEXT
+    assert again.search("fd:1", "^777$").matches == 1
+    assert again.export("fd:1", tmp_path / "out").char_count == len(TEXT)
+    assert [d.fd for d in again.list()] == ["fd:1"]
+    with pytest.raises(StoreFull):
+        again.create("no room")
+    with pytest.raises(StoreFull):
+        again.fork()
+
+
+def test_closing_and_ending_make_room_in_a_full_redis(
+    proc: Process,
+    store: Store,
+    fill: Callable[[], None],
+    execute: Execute,
+    assert_counted: Callable[..., None],
+) -> None:
+    child = proc.fork()
+    proc.create("another")
+    fill()
+
+    proc.close("fd:1")
+    child.end()
+    processes_left = store.tree("t")
+    proc.end()
+
+    assert (processes_left.live, processes_left.fds) == (1, 1)
+    assert store.tree("t").bytes == 0
+    assert_counted(execute)
+
+
+def test_a_full_redis_is_tidied(
+    proc: Process, store: Store, fill: Callable[[], None], execute: Execute
+) -> None:
+    old = store.process("old", limits=TreeLimits(retention_days=1))
+    old.create(TEXT)
+    execute("HSET", "fdstore:{old}", "used_at", "1000000000")
+    fill()
+
+    assert store.run(collect.collect_tree(TreeKeys("fdstore", "old"))).outcome == "gone"
+
+    assert execute("KEYS", "fdstore:{old}:old*") == []
+    assert proc.read("fd:1").pages > 1
+
+
+def test_agents_keep_their_leases_and_can_be_killed_in_a_full_redis(
+    proc: Process,
+    store: Store,
+    fill: Callable[[], None],
+    execute: Execute,
+    assert_counted: Callable[..., None],
+) -> None:
+    child = store.run(processes.child(proc.space, ["fd:1"], state="ready"))
+    other = store.run(processes.child(proc.space, [], state="ready"))
+    claimed = store.run(leases.claim(child.keys, "w"))
+    stopped = store.run(leases.claim(other.keys, "w"))
+    assert claimed
+    assert stopped
+    space = Namespace(child.keys, child.limits, claimed.attempt)
+    fill()
+
+    store.run(leases.renew(space))
+    back = store.run(leases.give_back(Namespace(other.keys, other.limits, stopped.attempt)))
+    done = store.run(processes.cancel("fdstore", "t"))
+
+    assert back.decision == "wake"
+    assert set(done.cancelled) == {"t", child.id, other.id}
+    assert_counted(execute)

@@ -1,0 +1,117 @@
+"""Too much of everything: processes that multiply, and trees that nobody ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from fdstore.agent.launch import launch_root
+from fdstore.agent.program import load
+from fdstore.client import Store
+from fdstore.records import TreeLimits
+from fdstore.store import contents, processes
+from fdstore.store.operation import Operation
+from fdstore.testing import Reply, Request, ScriptedModel, call, say, turn
+from fdstore.toolset import waker
+from tests.chaos.conftest import Execute, Faults
+from tests.chaos.crew import Crew
+from tests.chaos.waiting import wait_until
+from workers.sweeper import collect_due, sweep
+
+BOMB = """
+[model]
+name = "scripted"
+[prompt]
+system = "You are BOMB."
+[tools]
+enabled = ["spawn"]
+[linked_programs]
+bomb = "bomb.toml"
+[limits]
+tree_depth = 7
+tree_live = 16
+tree_processes = 60
+"""
+TREES = 1000
+LONG_AGO_S = 100_000
+
+
+def test_a_spawn_bomb_stops_at_the_limits_and_drains(
+    store: Store,
+    crew: Crew,
+    tmp_path: Path,
+    execute: Execute,
+    faults: Faults,
+    assert_counted: Callable[..., None],
+) -> None:
+    (tmp_path / "bomb.toml").write_text(BOMB)
+    most_live = 0
+
+    def script(request: Request) -> Reply:
+        if request.turn_number == 0:
+            two = [call("spawn", program_name="bomb", query="go on") for _ in range(2)]
+            return turn(*two)
+        for result in request.tool_results():
+            if result.is_error and "spawn_limit" in result.text:
+                faults.note("spawn refused")
+        return say("drained")
+
+    with ScriptedModel(script) as model:
+        crew.environment |= model.environ
+        crew.hire(4).wait_until_ready()
+        root = launch_root(store, load(tmp_path / "bomb.toml"), "go on")
+        waker(store.url, store.prefix)(root.id)
+
+        def drained() -> bool:
+            nonlocal most_live
+            tree = store.tree(root.id)
+            most_live = max(most_live, tree.live)
+            return tree.live == 0
+
+        wait_until(drained, 60, "the end of the tree")
+        wait_until(lambda: execute("LLEN", "fdq:fdstore") == 0, what="the end of the queue")
+
+    tree = store.tree(root.id)
+    print(f"{tree.processes} processes, {most_live} of them at a time")
+    assert 16 < tree.processes <= 60
+    assert most_live <= 16
+    assert max(member.id.count(".") + 1 for member in tree.members) <= 7
+    assert {(member.state, member.losses) for member in tree.members} == {("exited", 0)}
+    assert store.run(processes.answer_of(store.prefix, root.id)).text == "drained"
+    assert_counted(execute)
+
+
+def test_a_thousand_abandoned_trees_leave_no_key_after_one_sweep(
+    store: Store, execute: Execute, faults: Faults
+) -> None:
+    limits = TreeLimits(retention_days=1)
+    for number in range(TREES):
+        proc = store.process(f"tree-{number}", limits=limits)
+        proc.create(f"text of {number}\n")
+        if number % 10 == 0:
+            child = proc.child(share=["fd:1"])
+            child.create("of a child")
+            proc.fork().end()
+            unfinished = contents.create(child.space, "never committed", "text")
+            store.run(first_but_last(unfinished))
+        faults.note("tree abandoned")
+    then = time.time() - LONG_AGO_S
+    for number in range(TREES):
+        execute("HSET", f"fdstore:{{tree-{number}}}", "used_at", f"{then:.3f}")
+        execute("ZADD", "fdstore:trees", f"{then:.3f}", f"tree-{number}")
+
+    began = time.monotonic()
+    sweep(store, lambda process: None)
+    collect_due(store)
+    print(f"collected in {time.monotonic() - began:.1f} s")
+
+    assert [key for key in execute("KEYS", "*") if execute("PTTL", key) == -1] == []
+
+
+def first_but_last(making: Operation[object]) -> Operation[None]:
+    """What a client did that died before its commit."""
+    batch = next(making)
+    making.close()
+    assert isinstance(batch, list)
+    yield batch[:-1]

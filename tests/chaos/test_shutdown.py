@@ -1,0 +1,118 @@
+"""A worker that is told to stop while agents are in the middle of something that takes for ever."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fdstore.agent.launch import launch_root
+from fdstore.agent.program import load
+from fdstore.client import Store
+from fdstore.records import ENDED
+from fdstore.store import processes
+from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
+from fdstore.toolset import waker
+from tests.chaos.conftest import Execute, Faults
+from tests.chaos.crew import Crew
+from tests.chaos.waiting import wait_until
+
+PROGRAM = """
+[model]
+name = "scripted"
+[prompt]
+system = "You are PATIENT."
+[tools]
+enabled = ["read_fd"]
+python = ["agent_tools:rest"]
+"""
+GONE_WITHIN_S = 10
+"""The bounded time of these quick workers is 2 s, and 3 s more for tasks that cannot be ended."""
+
+
+@pytest.mark.parametrize("pool", ["threads", "prefork"])
+@pytest.mark.parametrize("busy_with", ["a model", "a tool"])
+def test_on_term_an_agent_in_a_long_step_goes_to_another_worker(
+    busy_with: str,
+    pool: str,
+    store: Store,
+    crew: Crew,
+    tmp_path: Path,
+    execute: Execute,
+    faults: Faults,
+    assert_counted: Callable[..., None],
+) -> None:
+    (tmp_path / "patient.toml").write_text(PROGRAM)
+    busy = threading.Event()
+
+    def script(request: Request) -> Reply:
+        first = not busy.is_set()
+        busy.set()
+        if busy_with == "a tool":
+            if request.turn_number == 0:
+                return call("rest", seconds=3600)
+            return say("done")
+        return slow(say("never"), 3600) if first else say("done")
+
+    with ScriptedModel(script) as model:
+        crew.environment |= model.environ
+        leaving = crew.hire(2, pool=pool)
+        leaving.wait_until_ready()
+        root = launch_root(store, load(tmp_path / "patient.toml"), "wait")
+        waker(store.url, store.prefix)(root.id)
+        assert busy.wait(30)
+        if busy_with == "a tool":
+            wait_until((tmp_path / "resting").exists)
+
+        leaving.send(signal.SIGTERM)
+        faults.note("worker stopped in a long step")
+        began = time.monotonic()
+        wait_until(lambda: store.run(processes.record(store.prefix, root.id)).state == "ready")
+        assert leaving.process.wait(GONE_WITHIN_S) == 0, leaving.log
+        took_s = time.monotonic() - began
+        if busy_with == "a model":
+            crew.hire(1).wait_until_ready()
+            wait_until(lambda: store.run(processes.record(store.prefix, root.id)).state in ENDED)
+
+    print(f"{pool}, {busy_with}: gone after {took_s:.1f} s")
+    record = store.run(processes.record(store.prefix, root.id))
+    expected = ("exited", 2, 0) if busy_with == "a model" else ("ready", 1, 0)
+    assert (record.state, record.attempt, record.losses) == expected
+    assert execute("ZCARD", "fdstore:workers") == (busy_with == "a model")
+    assert_counted(execute)
+
+
+def test_a_signal_that_comes_twice_ends_no_agent(
+    store: Store, crew: Crew, tmp_path: Path, faults: Faults
+) -> None:
+    (tmp_path / "patient.toml").write_text(PROGRAM)
+    busy = threading.Event()
+
+    def script(request: Request) -> Reply:
+        first = not busy.is_set()
+        busy.set()
+        return slow(say("never"), 3600) if first else say("done")
+
+    with ScriptedModel(script) as model:
+        crew.environment |= model.environ
+        leaving = crew.hire(1)
+        leaving.wait_until_ready()
+        root = launch_root(store, load(tmp_path / "patient.toml"), "wait")
+        waker(store.url, store.prefix)(root.id)
+        assert busy.wait(30)
+
+        for _ in range(3):
+            leaving.send(signal.SIGINT)
+            faults.note("worker interrupted")
+            threading.Event().wait(0.2)
+        leaving.process.wait(GONE_WITHIN_S)
+        print(f"exit status {leaving.process.returncode}; it said:\n{leaving.log}")
+        crew.hire(1)
+        wait_until(lambda: store.run(processes.record(store.prefix, root.id)).state in ENDED)
+
+    record = store.run(processes.record(store.prefix, root.id))
+    assert (record.state, record.exit_code) == ("exited", 0)

@@ -1,0 +1,229 @@
+"""Runs the commands of a pipeline process: input from one content, outputs into others, while they grow.
+
+    input content --follow--> [stage 1 | stage 2 | ...] --+--> output
+    (sealed, or still open)                               +--> stderr, tees
+
+How it ends decides how its outputs end:
+
+    by itself               sealed with the exit code; the chain's codes at EOF
+    a stage by a signal     broken (signal n)
+    its input broke         its stored bytes are worked on; then failed and broken (upstream_broken)
+    a limit                 failed and broken (idle, wall, bytes), nothing left running
+    cancelled, lost         this process writes no more; the store has broken its outputs already
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from fdstore.agent.agent import Finished
+from fdstore.agent.runner import STOP_GRACE_S, Flag
+from fdstore.client import Store
+from fdstore.errors import FDStoreError, Fenced, NotFound, QuotaExceeded, StreamBroken, StreamClosed
+from fdstore.store import pipelines, streams
+from fdstore.store.pipelines import PipeFDs
+from fdstore.store.views import Namespace
+from fdstore.text.utf8 import Utf8Text
+from fdstore.tools.brief import PipeBrief
+from fdstore.writer import StreamWriter
+from workers.pipes import BranchClosed
+from workers.sandbox import Sandbox
+from workers.stages import Ended, Pipeline, StageLimits
+
+log = logging.getLogger("fdstore.pipelines")
+
+LOOK_UP_EVERY_S = 0.2
+FEED_WAIT_S = 0.5
+STOP_KILL_S = 5.0
+"""How long before the worker's own end a pipeline that still runs is killed."""
+
+
+class Branch:
+    """One content that a pipeline writes: bytes of programs become text on the way."""
+
+    def __init__(self, store: Store, space: Namespace, fd: str, page_size: int) -> None:
+        self._writer = StreamWriter(store.run, streams.own_pen(space, fd, page_size))
+        self._decoders: dict[int, Utf8Text] = {}
+        self.closed = False
+
+    @property
+    def replaced(self) -> int:
+        """Bytes so far that were not UTF-8."""
+        return sum(decoder.replaced for decoder in self._decoders.values())
+
+    def take(self, data: bytes, stage: int = 0) -> None:
+        """Stores the output of a stage. Raises `BranchClosed` when nobody holds the content any more."""
+        decoder = self._decoders.setdefault(stage, Utf8Text())
+        self._write(decoder.feed(data))
+
+    def say(self, text: str) -> None:
+        """Adds a line of our own."""
+        if not self.closed:
+            self._write(text)
+
+    def finish(self) -> None:
+        """Stores characters that were begun and never ended."""
+        for decoder in self._decoders.values():
+            if (rest := decoder.end()) and not self.closed:
+                self._write(rest)
+
+    def end(self, exit_code: int, chain: str) -> None:
+        """EOF."""
+        self._leave(lambda: self._writer.end(exit_code, chain=chain))
+
+    def break_off(self, reason: str) -> None:
+        """Failure."""
+        self._leave(lambda: self._writer.fail(reason))
+
+    def _write(self, text: str) -> None:
+        try:
+            self._writer.write(text)
+        except (StreamClosed, QuotaExceeded) as error:
+            self.closed = True
+            raise BranchClosed from error
+
+    def _leave(self, how: Callable[[], None]) -> None:
+        try:
+            how()
+        except (StreamClosed, QuotaExceeded, Fenced, NotFound):
+            # nobody reads it any more, or the store has broken it already: then the writer is done too
+            self._writer.fail("closed")
+
+
+class Feed:
+    """The input of a pipeline, from its beginning to its EOF, also while it grows."""
+
+    def __init__(self, store: Store, space: Namespace, fd: str | None) -> None:
+        self._store, self._space, self._fd = store, space, fd
+        self.broken: str | None = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        if self._fd is None:
+            return
+        position = streams.Position(0)
+        while True:
+            try:
+                piece = self._store.run(streams.follow(self._space, self._fd, position, FEED_WAIT_S))
+            except StreamBroken as error:
+                self.broken = error.reason
+                return
+            yield piece.text.encode("utf-8")
+            if piece.ended:
+                return
+            position = piece.position
+
+
+def run_pipeline(
+    sandbox: Callable[[], Sandbox],
+    store: Store,
+    space: Namespace,
+    brief: PipeBrief,
+    lost: threading.Event,
+    stop: Flag,
+) -> Finished:
+    """Runs a pipeline to its end, and ends what it writes; how it ended."""
+    fds = store.run(pipelines.fds_of(store.prefix, space.id))
+    if fds is None:
+        return Finished("failed", None, "it is no pipeline", "")
+    written = [fds.fd, fds.stderr_fd, *fds.tee_fds]
+    output, error, *tees = [Branch(store, space, fd, brief.page_size) for fd in written]
+    feed = Feed(store, space, fds.in_fd)
+    try:
+        place = sandbox()
+        pipeline = Pipeline(
+            brief.commands,
+            output=output.take,
+            error=lambda stage, data: error.take(data, stage),
+            tee={stage: branch.take for stage, branch in zip(brief.tee, tees, strict=True)},
+            feed=iter(feed) if fds.in_fd else None,
+            command=place.wrap,
+            environment=place.environment,
+            limits=StageLimits(
+                wall_s=brief.wall_seconds,
+                idle_s=brief.stream_idle_seconds,
+                stream_bytes=brief.stream_bytes,
+            ),
+        )
+        ended = _watched(pipeline, lost, stop)
+    except FDStoreError as problem:
+        for branch in (output, error, *tees):
+            branch.break_off(problem.type)
+        return Finished("failed", None, str(problem), "")
+    return _conclude(store, space, fds, ended, feed, [output, error, *tees], stopped=stop.is_set())
+
+
+def _watched(pipeline: Pipeline, lost: threading.Event, stop: Flag) -> Ended:
+    """Runs it, and kills it when its process is lost or cancelled, or the worker has to go."""
+    over = threading.Event()
+
+    def watch() -> None:
+        leave_at = None
+        while not over.wait(LOOK_UP_EVERY_S):
+            if leave_at is None and stop.is_set():
+                leave_at = time.monotonic() + STOP_GRACE_S - 2 * STOP_KILL_S
+            if lost.is_set() or (leave_at is not None and time.monotonic() >= leave_at):
+                pipeline.kill(STOP_KILL_S)
+                return
+
+    watcher = threading.Thread(target=watch, name="pipeline watch", daemon=True)
+    watcher.start()
+    try:
+        return pipeline.run()
+    finally:
+        over.set()
+        watcher.join()
+
+
+def _conclude(
+    store: Store,
+    space: Namespace,
+    fds: PipeFDs,
+    ended: Ended,
+    feed: Feed,
+    branches: list[Branch],
+    *,
+    stopped: bool,
+) -> Finished:
+    """Ends the contents as the pipeline ended; how the process ends."""
+    error = branches[1]
+    for branch in branches:
+        try:
+            branch.finish()
+        except BranchClosed:
+            continue
+    replaced = sum(branch.replaced for branch in branches)
+    if replaced:
+        try:
+            error.say(f"fdstore: {replaced} bytes were not UTF-8 and are shown as \\xNN\n")
+        except BranchClosed:
+            log.debug("nobody reads the stderr of %s", space.id)
+    store.run(pipelines.note_codes(space, ended.codes))
+    failure = None
+    if ended.reason == "cancelled":
+        failure = "worker_lost" if stopped else "cancelled"
+    elif ended.reason in ("idle", "wall", "bytes"):
+        failure = ended.reason
+    elif feed.broken is not None:
+        failure = "upstream_broken"
+    if failure is not None:
+        for branch in branches:
+            branch.break_off(failure)
+        return Finished("failed", ended.code, failure, "")
+    if ended.signal is not None:
+        for branch in branches:
+            branch.break_off(f"signal {ended.signal}")
+        return Finished("exited", ended.code, f"signal {ended.signal}", "")
+    own = ",".join(map(str, ended.codes))
+    before = store.run(pipelines.chain_of(space, fds.in_fd))
+    for branch in branches:
+        branch.end(ended.code, f"{before} {own}".strip())
+    return Finished("exited", ended.code, "", "")
+
+
+def runner(sandbox: Callable[[], Sandbox]) -> Callable[..., Finished]:
+    """`run_pipeline` in this sandbox."""
+    return partial(run_pipeline, sandbox)
