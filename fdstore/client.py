@@ -168,7 +168,7 @@ class Process:
 
     def create(self, text: str, source: str = "text", page_size: int | None = None) -> Descriptor:
         """Stores a text under the next number. `page_size` in characters (default 4000). One round
-        trip up to about 700 kB.
+        trip up to about 250 kB.
 
         Raises `InvalidArgument` (not a str, a lone surrogate, a page size below 1), `QuotaExceeded`.
 

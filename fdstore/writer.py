@@ -131,6 +131,11 @@ class StreamWriter:
     def __repr__(self) -> str:
         return f"<fdstore.StreamWriter {self.fd}>"
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it takes nothing more: it was ended, or it was seen to be broken or closed by all."""
+        return self._outbox.is_over
+
     def __enter__(self) -> StreamWriter:
         return self
 

@@ -25,6 +25,7 @@ from typing import Any, Literal
 
 import msgspec
 from celery import signals
+from celery.concurrency import thread
 
 from fdstore.dispatch import TASK, celery_app, find_broker
 from fdstore.settings import DEFAULT_PREFIX
@@ -35,6 +36,15 @@ log = logging.getLogger("fdstore.worker")
 SOCKET_TIMEOUT_S = 10.0
 """How long a worker waits for a reply of the broker before it takes the connection for lost. Without
 one a peer that vanished in silence (a fail-over, a firewall) would hold the main loop for ever."""
+
+
+def _leave_alone(pool: Any, pid: int, number: int | None = None) -> None:
+    """What a second Ctrl-C does to a task in a thread, which cannot be ended from outside: nothing. Its
+    lease is given back in time."""
+
+
+# Celery's own raises there. A class statement would need Celery to be typed.
+ThreadPool: Any = type("ThreadPool", (thread.TaskPool,), {"terminate_job": _leave_alone})
 
 
 def make_app(
@@ -77,7 +87,7 @@ def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"]
     signals.setup_logging.connect(_log_to_stderr, dispatch_uid="fdstore")
     worker = app.Worker(
         hostname=f"fdstore-{os.getpid()}@{socket.gethostname()}",
-        pool=pool,
+        pool=ThreadPool if pool == "threads" else pool,
         concurrency=concurrency,
         loglevel="WARNING",
         quiet=True,

@@ -107,7 +107,8 @@ def work(
     sandbox = cache(partial(find, allow_unsandboxed=unsandboxed_commands))
     run = runner_of(place, stopping, partial(run_pipeline, sandbox))
     app = make_app(store.url, broker_url, run=run, queue=store.prefix)
-    sweeper = Sweeper(store, worker_name(), waker(store.url, store.prefix, broker_url))
+    wake = waker(store.url, store.prefix, broker_url)
+    sweeper = Sweeper(store, worker_name(), wake, commands=sandbox().describe())
 
     departure = Departure(stopping, sweeper)
 

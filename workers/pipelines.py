@@ -8,7 +8,8 @@ How it ends decides how its outputs end:
     by itself               sealed with the exit code; the chain's codes at EOF
     a stage by a signal     broken (signal n)
     its input broke         its stored bytes are worked on; then failed and broken (upstream_broken)
-    a limit                 failed and broken (idle, wall, bytes), nothing left running
+    a limit                 failed and broken (idle, wall, bytes, quota_exceeded), nothing left running
+    all outputs closed      exited (closed), as soon as that is noticed
     cancelled, lost         this process writes no more; the store has broken its outputs already
 """
 
@@ -18,6 +19,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 
 from fdstore.agent.agent import Finished
@@ -48,7 +50,13 @@ class Branch:
     def __init__(self, store: Store, space: Namespace, fd: str, page_size: int) -> None:
         self._writer = StreamWriter(store.run, streams.own_pen(space, fd, page_size))
         self._decoders: dict[int, Utf8Text] = {}
-        self.closed = False
+        self._closed = False
+        self.over_quota = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether nobody holds it any more, as far as is known: a writer that is silent looks now and then."""
+        return self._closed or self._writer.is_over
 
     @property
     def replaced(self) -> int:
@@ -83,15 +91,14 @@ class Branch:
         try:
             self._writer.write(text)
         except (StreamClosed, QuotaExceeded) as error:
-            self.closed = True
+            self._closed = True
+            self.over_quota = isinstance(error, QuotaExceeded)
             raise BranchClosed from error
 
     def _leave(self, how: Callable[[], None]) -> None:
-        try:
+        # nobody reads it any more, or the store has broken it already: then the writer is done too
+        with suppress(StreamClosed, QuotaExceeded, Fenced, NotFound):
             how()
-        except (StreamClosed, QuotaExceeded, Fenced, NotFound):
-            # nobody reads it any more, or the store has broken it already: then the writer is done too
-            self._writer.fail("closed")
 
 
 class Feed:
@@ -148,7 +155,7 @@ def run_pipeline(
                 stream_bytes=brief.stream_bytes,
             ),
         )
-        ended = _watched(pipeline, lost, stop)
+        ended = _watched(pipeline, [output, *tees], lost, stop)
     except FDStoreError as problem:
         for branch in (output, error, *tees):
             branch.break_off(problem.type)
@@ -156,8 +163,9 @@ def run_pipeline(
     return _conclude(store, space, fds, ended, feed, [output, error, *tees], stopped=stop.is_set())
 
 
-def _watched(pipeline: Pipeline, lost: threading.Event, stop: Flag) -> Ended:
-    """Runs it, and kills it when its process is lost or cancelled, or the worker has to go."""
+def _watched(pipeline: Pipeline, outputs: list[Branch], lost: threading.Event, stop: Flag) -> Ended:
+    """Runs it, and kills it when its process is lost or cancelled, nobody reads it any more although it
+    writes nothing, or the worker has to go."""
     over = threading.Event()
 
     def watch() -> None:
@@ -165,7 +173,8 @@ def _watched(pipeline: Pipeline, lost: threading.Event, stop: Flag) -> Ended:
         while not over.wait(LOOK_UP_EVERY_S):
             if leave_at is None and stop.is_set():
                 leave_at = time.monotonic() + STOP_GRACE_S - 2 * STOP_KILL_S
-            if lost.is_set() or (leave_at is not None and time.monotonic() >= leave_at):
+            unread = all(branch.closed for branch in outputs)
+            if lost.is_set() or unread or (leave_at is not None and time.monotonic() >= leave_at):
                 pipeline.kill(STOP_KILL_S)
                 return
 
@@ -189,21 +198,30 @@ def _conclude(
     stopped: bool,
 ) -> Finished:
     """Ends the contents as the pipeline ended; how the process ends."""
-    error = branches[1]
-    for branch in branches:
-        try:
-            branch.finish()
-        except BranchClosed:
-            continue
-    replaced = sum(branch.replaced for branch in branches)
-    if replaced:
-        try:
-            error.say(f"fdstore: {replaced} bytes were not UTF-8 and are shown as \\xNN\n")
-        except BranchClosed:
-            log.debug("nobody reads the stderr of %s", space.id)
-    store.run(pipelines.note_codes(space, ended.codes))
+    output, error, *tees = branches
+    try:
+        for branch in branches:
+            with suppress(BranchClosed):
+                branch.finish()
+        replaced = sum(branch.replaced for branch in branches)
+        if replaced:
+            with suppress(BranchClosed):
+                error.say(f"fdstore: {replaced} bytes were not UTF-8 and are shown as \\xNN\n")
+        store.run(pipelines.note_codes(space, ended.codes))
+    except (Fenced, NotFound):
+        for branch in branches:
+            branch.break_off("cancelled")
+        raise
     failure = None
-    if ended.reason == "cancelled":
+    if any(branch.over_quota for branch in branches):
+        failure = "quota_exceeded"
+    elif ended.reason == "closed" or all(branch.closed for branch in (output, *tees)):
+        # it was ended because nobody wants more of it, which is no failure; its stderr is all there is
+        error.end(ended.code, "")
+        for branch in (output, *tees):
+            branch.break_off("closed")
+        return Finished("exited", ended.code, "closed", "")
+    elif ended.reason == "cancelled":
         failure = "worker_lost" if stopped else "cancelled"
     elif ended.reason in ("idle", "wall", "bytes"):
         failure = ended.reason

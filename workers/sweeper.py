@@ -97,11 +97,13 @@ def collect_due(store: Store) -> None:
 
 
 class Sweeper:
-    """Sweeps from a thread until it is stopped; also this worker's sign of life."""
+    """Sweeps from a thread until it is stopped; also this worker's sign of life, which says what
+    `commands` run in here."""
 
-    def __init__(self, store: Store, worker: str, wake: Callable[[str], None]) -> None:
+    def __init__(self, store: Store, worker: str, wake: Callable[[str], None], commands: str = "") -> None:
         self._store = store
         self._worker = worker
+        self._commands = commands
         self._wake = wake
         self._seen_at = time.monotonic()
         self._done = threading.Event()
@@ -132,7 +134,8 @@ class Sweeper:
         while True:
             try:
                 now = time.time()
-                self._store.run(leases.alive(self._store.prefix, self._worker, now + SIGN_OF_LIFE_S, now))
+                until = now + SIGN_OF_LIFE_S
+                self._store.run(leases.alive(self._store.prefix, self._worker, until, now, self._commands))
                 if self._is_back():
                     log.info("the store was away; leases that ran out are given time to be renewed")
                     self._done.wait(leases.LEASE_S / 2)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 class StoreStatus(Record, frozen=True, kw_only=True):
     """A store that answers: what it is, and what it holds. `contents` and `bytes` (of UTF-8) are those
-    of all trees."""
+    of all trees, `commands` says of each worker what commands run in there."""
 
     url: str
     version: str
@@ -38,6 +38,7 @@ class StoreStatus(Record, frozen=True, kw_only=True):
     contents: int
     bytes: int
     workers: list[str]
+    commands: dict[str, str]
 
 
 @click.option(
@@ -122,6 +123,8 @@ def store_status(session: Session, url: str) -> StoreStatus:
     with session.store(url) as store:
         info = store.run(server_info("server", "memory", "persistence"))
         trees = store.trees()
+        workers = store.run(leases.workers(store.prefix, time.time()))
+        commands = store.run(leases.commands_of(store.prefix, workers))
         return StoreStatus(
             url=store.where,
             version=info["redis_version"],
@@ -134,7 +137,8 @@ def store_status(session: Session, url: str) -> StoreStatus:
             live=sum(tree.live for tree in trees),
             contents=sum(tree.fds for tree in trees),
             bytes=sum(tree.bytes for tree in trees),
-            workers=store.run(leases.workers(store.prefix, time.time())),
+            workers=workers,
+            commands=dict(zip(workers, commands, strict=True)),
         )
 
 
@@ -174,7 +178,13 @@ def held_facts(store: StoreStatus) -> list[tuple[str, str]]:
     processes = f"{counted(store.processes, 'process', 'processes')} ({store.live} not ended)"
     contents = f"{counted(store.contents, 'content')} with {size(store.bytes)} of text"
     workers = ", ".join(store.workers) or "none lives; start one with `fdstore up` or `fdstore worker`"
-    return [("holds", f"{counted(store.trees, 'tree')}, {processes}, {contents}"), ("workers", workers)]
+    said = [("holds", f"{counted(store.trees, 'tree')}, {processes}, {contents}"), ("workers", workers)]
+    # most often all say the same
+    for sentence in dict.fromkeys(filter(None, store.commands.values())):
+        at = [worker for worker in store.workers if store.commands[worker] == sentence]
+        everywhere = len(at) == len(store.workers)
+        said.append(("commands", sentence if everywhere else f"at {', '.join(at)}: {sentence}"))
+    return said
 
 
 def note_other_store(session: Session) -> None:

@@ -14,9 +14,9 @@ from fdstore.inputs import next_block
 from fdstore.records import Descriptor, Export, Origin
 from fdstore.store.keys import content_keys
 from fdstore.store.operation import Disk, Operation, new_op
-from fdstore.store.reading import Stretch, fetch_part, locate, total_of
 from fdstore.store.scripts import outcome, script
 from fdstore.store.staging import Stage, check_page_size
+from fdstore.store.stretches import Stretch, fetch_part, locate, total_of
 from fdstore.store.views import Namespace, View, afresh_if_gone, descriptor_of, look, pairs, view_of
 from fdstore.text.index import Place
 from fdstore.text.paging import BLOCK_CHARS, Cutter, DecodeErrors, cut

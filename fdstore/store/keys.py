@@ -3,6 +3,7 @@
     pattern (after the prefix)           type    holds                                deleted by
     trees                                zset    tree -> when it may be collected     collect
     workers                              zset    worker -> when its sign of life ends the sweep
+    workers:commands                     hash    worker -> what commands run in       the sweep
     sweeper                              string  the worker that sweeps now           expires (5 s)
     {triage}                             hash    the tree: usage and limits           collect
     {triage}:processes                   zset    its processes, by time of birth      collect

@@ -102,15 +102,33 @@ def workers_key(prefix: str) -> str:
     return f"{prefix}:workers"
 
 
-def alive(prefix: str, worker: str, until_s: float, now_s: float) -> Operation[None]:
-    """Says that a worker lives, and forgets those that said so too long ago."""
-    key = workers_key(prefix)
-    yield [("ZADD", key, f"{until_s:.3f}", worker), ("ZREMRANGEBYSCORE", key, "-inf", f"{now_s - 60:.3f}")]
+def commands_key(prefix: str) -> str:
+    return f"{prefix}:workers:commands"
+
+
+def alive(prefix: str, worker: str, until_s: float, now_s: float, commands: str = "") -> Operation[None]:
+    """Says that a worker lives and what commands run in there, and forgets workers that said so too
+    long ago."""
+    [found, *_] = yield [
+        ("ZRANGEBYSCORE", workers_key(prefix), "-inf", f"{now_s - 60:.3f}"),
+        ("ZADD", workers_key(prefix), f"{until_s:.3f}", worker),
+        ("HSET", commands_key(prefix), worker, commands),
+    ]
+    if dead := [each for each in map(text, found) if each != worker]:
+        yield [("ZREM", workers_key(prefix), *dead), ("HDEL", commands_key(prefix), *dead)]
 
 
 def gone(prefix: str, worker: str) -> Operation[None]:
     """Forgets a worker that stops."""
-    yield [("ZREM", workers_key(prefix), worker)]
+    yield [("ZREM", workers_key(prefix), worker), ("HDEL", commands_key(prefix), worker)]
+
+
+def commands_of(prefix: str, workers: list[str]) -> Operation[list[str]]:
+    """What commands run in at each of these workers, in words for people; "" for one that did not say."""
+    if not workers:
+        return []
+    [found] = yield [("HMGET", commands_key(prefix), *workers)]
+    return [text(each or b"") for each in found]
 
 
 def workers(prefix: str, now_s: float) -> Operation[list[str]]:

@@ -77,8 +77,11 @@ def fds_of(prefix: str, process: str) -> Operation[PipeFDs | None]:
 
 
 def note_codes(space: Namespace, codes: tuple[int, ...]) -> Operation[None]:
-    """Keeps the exit codes of all stages, for people, before the process ends."""
-    yield [("HSET", space.keys.record, "codes", ",".join(map(str, codes)))]
+    """Keeps the exit codes of all stages, for people, before the process ends. Raises `Fenced`,
+    `NotFound`."""
+    record = space.keys.record
+    [reply] = yield [script("keep")((record, record), space.attempt, "codes", ",".join(map(str, codes)))]
+    outcome(reply, space.id)
 
 
 def chain_of(space: Namespace, fd: str | None) -> Operation[str]:

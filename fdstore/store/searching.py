@@ -13,8 +13,8 @@ from fdstore.errors import InvalidArgument
 from fdstore.records import Descriptor, SearchResult
 from fdstore.store.contents import part_of
 from fdstore.store.operation import Disk, Operation
-from fdstore.store.reading import Stretch, fetch_part
 from fdstore.store.staging import Stage
+from fdstore.store.stretches import Stretch, fetch_part
 from fdstore.store.views import Namespace, View
 from fdstore.text.grep import GrepPrinter
 from fdstore.text.hits import HitCollector

@@ -41,7 +41,7 @@ DEFAULT_PAGE_SIZE = 4000
 
 STAGING_TTL_S = 900
 """How long a source may pause while it is ingested, and what a writer that died leaves lies about."""
-SEND_BYTES = 700_000
+SEND_BYTES = 250_000
 """About how many bytes of pages one request carries."""
 
 AHEAD = 3
@@ -74,10 +74,9 @@ class Stage:
     def add(self, pages: Iterable[Page]) -> Operation[None]:
         """Takes the next pages; sends them when enough have come together."""
         pages = list(pages)
-        number = self._index.pages
+        first = self._index.pages + 1
         self._index.add(pages)
-        for page in pages:
-            number += 1
+        for number, page in enumerate(pages, first):
             self._fields += (number, page.data)
             self._waiting_bytes += len(page.data)
             if self._waiting_bytes >= SEND_BYTES:

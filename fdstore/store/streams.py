@@ -36,9 +36,10 @@ from fdstore.errors import (
 from fdstore.records import Slice
 from fdstore.store.keys import ContentKeys, TreeKeys, content_keys
 from fdstore.store.operation import Batch, Block, Command, Operation, Value, new_op
-from fdstore.store.reading import WINDOW_BYTES, collect, read
+from fdstore.store.reading import read
 from fdstore.store.scripts import outcome, script, text
 from fdstore.store.staging import check_page_size, check_source
+from fdstore.store.stretches import WINDOW_BYTES, collect
 from fdstore.store.views import Namespace, View, look, view_of
 from fdstore.text.growth import Change, Growth
 from fdstore.text.index import group_of
@@ -108,10 +109,10 @@ class Pen:
         else:
             yield from self.store()
 
-    def seal(self, exit_code: int, chain: str = "") -> Operation[None]:
-        """EOF, after what is stored; `chain` says the exit codes of a chain of pipelines. Raises as
-        `store`."""
-        yield from self._end("sealed", str(exit_code), "", chain)
+    def seal(self, exit_code: int, chain: str = "", call: str | None = None) -> Operation[None]:
+        """EOF, after what is stored, once for a tool call; `chain` says the exit codes of a chain of
+        pipelines. Raises as `store`."""
+        yield from self._end("sealed", str(exit_code), "", chain, call)
 
     def break_off(self, reason: str) -> Operation[None]:
         """Failure, after what is stored. Raises as `store`."""
@@ -135,13 +136,16 @@ class Pen:
         [reply] = yield [command]
         outcome(reply, self._space.id)
 
-    def _end(self, state: str, exit_code: str, reason: str, chain: str = "") -> Operation[None]:
+    def _end(
+        self, state: str, exit_code: str, reason: str, chain: str = "", call: str | None = None
+    ) -> Operation[None]:
         keys = self._space.keys
+        answer_key, answer_field = self._space.answer_slot(self._end_op, call)
         [reply] = yield [
             script("seal")(
-                (keys.tree.record, keys.record, self._keys.record, keys.tree.answer(self._end_op)),
+                (keys.tree.record, keys.record, self._keys.record, answer_key),
                 *(
-                    "",
+                    answer_field,
                     self._space.attempt,
                     self._content,
                     self.fd,
@@ -235,19 +239,20 @@ def read_whole(
 ) -> Operation[Slice]:
     """As `reading.read`, after up to `wait_s` seconds for the part to be whole: no later text can
     change it. None, for everything, waits for the end."""
+    yield from until_whole(space, fd, part, wait_s)
+    return (yield from read(space, fd, part, limit))
+
+
+def until_whole(space: Namespace, fd: str, part: Part | None, wait_s: float) -> Operation[None]:
+    """Waits for a part to be whole, for up to `wait_s` seconds. For 0 it does nothing."""
     if not check_wait(wait_s):
-        return read(space, fd, part, limit)
-    return _read_when_whole(space, fd, part, limit, time.monotonic() + wait_s)
-
-
-def _read_when_whole(
-    space: Namespace, fd: str, part: Part | None, limit: int | None, until: float
-) -> Operation[Slice]:
+        return
+    until = time.monotonic() + wait_s
     while True:
         view = yield from view_of(space, fd)
         left = until - time.monotonic()
         if left <= 0 or _is_whole(view, part):
-            return (yield from read(space, fd, part, limit))
+            return
         yield from wait_for_more(view, left)
 
 

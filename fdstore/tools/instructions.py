@@ -23,6 +23,10 @@ def instructions(context: Context, python: tuple[str, ...] = ()) -> str:
         parts.append(_spawning(context))
     if "fork" in context.enabled:
         parts.append(_forking())
+    if "pipe" in context.enabled:
+        parts.append(_pipelines(context))
+    elif context.enabled & {"wait", "kill"}:
+        parts.append(_ends(context))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -63,6 +67,7 @@ def _uses(context: Context) -> str:
         uses.append("- what is stored: list_fds()")
     if "write_fd" in on:
         uses.append('- store a text of your own: write_fd(data="...")')
+        uses.append('- begin one that others read while you write it: write_fd(data="...", eof=false)')
     if "fd_to_file" in on:
         uses.append('- save it exactly as it is: fd_to_file(fd="fd:1", file_path="out.txt")')
     if "close_fd" in on:
@@ -119,3 +124,35 @@ def _forking() -> str:
         'fork(prompts=["Check the first half.", "Check the second half."]). Their last messages are your '
         "result, in this order."
     )
+
+
+def _pipelines(context: Context) -> str:
+    on = context.enabled
+    programs = ", ".join(context.commands)
+    commands = ", ".join(f'"{each}"' for each in dict.fromkeys((context.commands[0], context.commands[-1])))
+    given = ', in_fd="fd:1"' if context.fds_on else ""
+    said = [
+        "# Programs over stored texts\n"
+        f"pipe runs programs ({programs}) in the background: pipe(commands=[{commands}]{given}). There is no "
+        "shell: no variables, redirections or globs. You get the process, the fd of its output, and the fd "
+        "of what it says of errors" + ("; read them at once or later." if "read_fd" in on else ".")
+    ]
+    if context.fds_on:
+        said.append("The output of one pipeline may be the in_fd of another, also while it is written.")
+    if "write_fd" in on:
+        said.append('With in_fd="new" you write its input yourself with write_fd, and end it with eof=true.')
+    if on & {"wait", "kill"}:
+        said.append(_ends(context))
+    return " ".join(said)
+
+
+def _ends(context: Context) -> str:
+    said = []
+    if "wait" in context.enabled:
+        said.append(
+            "wait returns when a process has ended, or when the time is over, with its state; name the "
+            "process or the fd that it writes."
+        )
+    if "kill" in context.enabled:
+        said.append("kill ends a process and all that it started; what it has written stays.")
+    return " ".join(said)

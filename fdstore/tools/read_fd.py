@@ -8,7 +8,7 @@ import msgspec
 
 from fdstore.errors import InvalidArgument
 from fdstore.render import fd_content, fd_extraction
-from fdstore.store import contents, reading
+from fdstore.store import contents, reading, streams, stretches
 from fdstore.store.operation import Operation
 from fdstore.text.selection import FIRST_PAGE, Selector, wanted
 from fdstore.tools.tool import (
@@ -24,6 +24,9 @@ from fdstore.tools.tool import (
     given,
 )
 
+MAX_WAIT_S = 60.0
+"""The longest that one call waits: it holds a worker's slot meanwhile. A model that wants more asks again."""
+
 
 class ReadFD(Arguments, frozen=True, kw_only=True):
     fd: Fd
@@ -34,6 +37,14 @@ class ReadFD(Arguments, frozen=True, kw_only=True):
     extract_to_new_fd: Annotated[
         bool, msgspec.Meta(description="Store this part as a new fd instead of showing it.")
     ] = False
+    wait_seconds: Annotated[
+        float,
+        msgspec.Meta(
+            ge=0,
+            description="Of what is still being written: wait up to so long (at most 60) until this part is "
+            "complete, then read what is there.",
+        ),
+    ] = 0
     page: Start = UNSET
     start_line: Start = UNSET
     end_line: Start = UNSET
@@ -65,13 +76,16 @@ def asked(arguments: ReadFD) -> Selector:
 
 def run(context: Context, arguments: ReadFD, call: str | None) -> Operation[Outcome]:
     chosen = asked(arguments)
+    wait_s = min(arguments.wait_seconds, MAX_WAIT_S)
+    yield from streams.until_whole(context.space, chosen.fd, chosen.part, wait_s)
     if not arguments.extract_to_new_fd:
         limit = context.config.max_read_chars
-        return fd_content((yield from reading.read(context.space, chosen.fd, chosen.part, limit)))
+        found = yield from reading.read(context.space, chosen.fd, chosen.part, limit)
+        return fd_content(found, streamed=wait_s > 0)
     made = yield from contents.extract(context.space, chosen.fd, chosen.part, call=call)
     if chosen.part is None:
         return fd_extraction(chosen.fd, made, "page", position="all", tools=context.enabled)
-    part = yield from reading.clamped(context.space, chosen.fd, chosen.part)
+    part = yield from stretches.clamped(context.space, chosen.fd, chosen.part)
     return fd_extraction(chosen.fd, made, part.mode, part.start, part.count, tools=context.enabled)
 
 

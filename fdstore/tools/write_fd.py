@@ -1,38 +1,120 @@
-"""`write_fd`: a text of the model's own becomes a descriptor.
+"""`write_fd`: a text of the model's own becomes a descriptor, whole or bit by bit.
 
-The text is finished when the call is: a note, a draft that others shall read. Writing on into an open
-stream is another operation with another answer; it would begin in `run`, on the arguments that name
-the stream.
+Without `fd` the text is a note that others shall read, finished at once; with `eof=false` it is the
+beginning of a stream that the process writes. Such a stream belongs to the process and not to the
+worker that runs it, so a later attempt of the process goes on with it.
+
+A call that is made again changes nothing: each piece of its text, and the end, is kept under the call.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
-from fdstore.render import fd_write
-from fdstore.store import contents
+from fdstore.errors import Fenced, InvalidArgument, StreamClosed
+from fdstore.records import Descriptor
+from fdstore.render import Rendered, fd_write
+from fdstore.store import contents, streams
 from fdstore.store.operation import Operation
-from fdstore.tools.tool import Arguments, Context, Outcome, Tool, stored
+from fdstore.store.views import Namespace, look
+from fdstore.text.selection import fd_id
+from fdstore.tools.tool import Arguments, Context, Outcome, Tool, WholeFd, stored
 
 SOURCE = "note"
+
+TRIES = 10
+"""How often a piece is added to the end of a stream that other calls add to at the same moment."""
 
 
 class WriteFD(Arguments, frozen=True, kw_only=True):
     data: Annotated[str, msgspec.Meta(description="The text, exactly as it is to be stored.")]
+    fd: Annotated[
+        WholeFd,
+        msgspec.Meta(
+            description="An open fd that you write; the text is added to its end. A new one by default."
+        ),
+    ] = None
+    eof: Annotated[
+        Any,
+        msgspec.Meta(
+            description="Whether the text of the fd is complete with this. By default that of a new one "
+            "is, and that of an open one is not.",
+            extra_json_schema={"type": "boolean"},
+        ),
+    ] = None
 
 
 def run(context: Context, arguments: WriteFD, call: str | None) -> Operation[Outcome]:
-    text = stored("data", arguments.data)
-    made = yield from contents.create(
-        context.space, text, SOURCE, context.config.default_page_size, call=call
-    )
-    return fd_write(made.fd, made.chars, made.chars, made.state, f"The text is stored as {made.fd}.")
+    text, eof = stored("data", arguments.data), arguments.eof
+    if eof is not None and not isinstance(eof, bool):
+        raise InvalidArgument("eof", "must be true or false")
+    space, page_size = context.space, context.config.default_page_size
+    if arguments.fd is not None:
+        fd = fd_id(arguments.fd)
+    elif eof is False:
+        fd = (yield from streams.open_stream(space, SOURCE, page_size, lease_s=None, call=call)).fd
+    else:
+        made = yield from contents.create(space, text, SOURCE, page_size, call=call)
+        return _written(made, text, f"The text is stored as {made.fd}.")
+
+    yield from _add(space, fd, text, ends=bool(eof), call=call)
+    now = (yield from look(space, fd))[0].descriptor
+    if now.state == "open":
+        said = f'{fd} is open: add to it with write_fd(fd="{fd}", data="..."), and end it with eof=true.'
+    else:
+        said = f"{fd} is complete."
+    return _written(now, text, said)
+
+
+def _written(descriptor: Descriptor, text: str, said: str) -> Rendered:
+    return fd_write(descriptor.fd, len(text), descriptor.chars, descriptor.state, said)
+
+
+def _add(space: Namespace, fd: str, text: str, *, ends: bool, call: str | None) -> Operation[None]:
+    """Adds to a stream that this process writes. Raises `NotFound`, `StreamClosed`, `InvalidArgument`
+    for a stream of somebody else, `QuotaExceeded`, `Fenced`."""
+    view, _ = yield from look(space, fd)
+    descriptor = view.descriptor
+    ended = None if call is None else f"{call}/eof"
+    leased, ended_before = yield [
+        ("HGET", view.keys.record, "writer_until"),
+        ("HEXISTS", space.keys.calls, ended or ""),
+    ]
+    if ended_before:
+        return
+    if descriptor.state != "open":
+        raise StreamClosed(fd, descriptor.state)
+    if descriptor.producer != space.id or leased is not None:
+        writer = "a program" if descriptor.producer == space.id else descriptor.producer
+        raise InvalidArgument(
+            "fd", f"{fd} is written by {writer}; you write what you opened yourself, and the in_fd of a pipe"
+        )
+    size = streams.PIECE_CHARS
+    for number, start in enumerate(range(0, len(text), size)):
+        piece = None if call is None else f"{call}/text/{number}"
+        yield from _add_piece(space, fd, text[start : start + size], piece)
+    if ends:
+        yield from (yield from streams.resume(space, fd)).seal(0, call=ended)
+
+
+def _add_piece(space: Namespace, fd: str, piece: str, call: str | None) -> Operation[None]:
+    """Adds a piece at where the stream ends now. Calls that are made at once take turns."""
+    for tries_left in reversed(range(TRIES)):
+        pen = yield from streams.resume(space, fd)
+        try:
+            return (yield from pen.store_once(piece, call))
+        except Fenced:
+            if not tries_left:
+                raise
 
 
 def describe(context: Context) -> str:
-    return "Store a text of your own, such as a note or a draft, as a new fd."
+    return (
+        "Store a text of your own, such as a note or a draft, as a new fd; or write one bit by bit, for "
+        "others who read it meanwhile: begin with eof=false, add with fd, end with eof=true."
+    )
 
 
 TOOL = Tool(name="write_fd", arguments=WriteFD, describe=describe, run=run)

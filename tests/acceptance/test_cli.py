@@ -373,7 +373,8 @@ def test_status_is_for_people_too(fresh):
     assert stopped.lines[0].startswith("server  not running")
     assert not fresh.data_dir.joinpath("redis.log").exists() or "pid" in running.out
     names = [line.split()[0] for line in running.lines]
-    assert names == ["server", "url", "data", "memory", "holds", "workers"]
+    assert names == ["server", "url", "data", "memory", "holds", "workers", "commands"]
+    assert "commands run " in running.out or "commands are off on this worker" in running.out
     assert "0 trees, 0 processes (0 not ended), 0 contents with 0 B of text" in running.out
 
 

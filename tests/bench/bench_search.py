@@ -20,7 +20,7 @@ from collections.abc import Callable
 from fdstore.client import Process, connect
 from fdstore.store.contents import part_of
 from fdstore.store.operation import Operation
-from fdstore.store.reading import fetch_part
+from fdstore.store.stretches import fetch_part
 from fdstore.store.server import PrivateServer
 
 ROUNDS = 5

@@ -141,8 +141,8 @@ def test_a_run_that_was_killed_is_resumed_from_where_it_was(
     faults.note("run killed")
 
     resumed = command("resume", "boss")
-    if moment == "hand":
-        crew.hire(1).wait_until_ready()
+    wait_until(lambda: state(store, "boss").attempt == 2, what="the resumption")
+    crew.hire(1)
     out, err = resumed.communicate(timeout=40)
 
     assert (resumed.returncode, out) == (0, "the hand said done\n"), err

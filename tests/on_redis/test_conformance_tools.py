@@ -70,7 +70,7 @@ def test_definitions_are_what_the_messages_api_takes(proc: Process, spawning: To
             assert "title" not in str(definition["input_schema"])
             assert "$ref" not in str(definition["input_schema"])
             for field in definition["input_schema"]["properties"].values():
-                assert field["type"] in {"string", "integer", "boolean", "array"}
+                assert field["type"] in {"string", "integer", "number", "boolean", "array"}
 
 
 def test_the_signatures_are_those_of_the_contract(tools: Toolset, spawning: Toolset) -> None:
@@ -88,6 +88,7 @@ def test_the_signatures_are_those_of_the_contract(tools: Toolset, spawning: Tool
         "count": 1,
         "read_all": False,
         "extract_to_new_fd": False,
+        "wait_seconds": 0,
     }
     assert signature(tools, "search_fd") == {
         "fd": ...,
@@ -106,7 +107,7 @@ def test_the_signatures_are_those_of_the_contract(tools: Toolset, spawning: Tool
         "exist_ok": True,
     }
     assert signature(tools, "close_fd") == {"fd": ...}
-    assert signature(tools, "write_fd")["data"] is ...
+    assert signature(tools, "write_fd") == {"data": ..., "fd": None, "eof": None}
     assert signature(spawning, "spawn") == {
         "program_name": ...,
         "query": ...,
