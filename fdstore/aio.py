@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, Literal, TypeVar
 
 from fdstore import client, settings, toolset
 from fdstore.aio_writer import StreamWriter
-from fdstore.client import TOUCHES_PER_RETENTION, FdLike
+from fdstore.client import FdLike, next_touch
 from fdstore.files import Target
 from fdstore.inputs import opened, source_name
 from fdstore.records import (
@@ -147,7 +147,7 @@ class Process:
     def __init__(self, store: Store, space: Namespace) -> None:
         self.store = store
         self.space = space
-        self._touched = time.monotonic()
+        self._touch_due = next_touch(space.limits)
 
     def __repr__(self) -> str:
         return f"<fdstore.aio.Process {self.id}>"
@@ -158,10 +158,8 @@ class Process:
         return self.space.id
 
     async def _run(self, operation: Operation[T]) -> T:
-        retention_s = self.space.limits.retention_days * processes.DAY_S
-        now = time.monotonic()
-        if retention_s and now - self._touched > retention_s / TOUCHES_PER_RETENTION:
-            self._touched = now
+        if time.monotonic() > self._touch_due:
+            self._touch_due = next_touch(self.space.limits)
             await self.store.run(processes.touch(self.space))
         return await self.store.run(operation)
 

@@ -5,6 +5,7 @@ Each method checks its arguments and runs one operation; what it costs is writte
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -42,6 +43,12 @@ TOUCHES_PER_RETENTION = 100
 
 FdLike = str | int
 """What names a descriptor: "fd:3", "fd-3", "3", 3, "ref:plan"; where noted, with "#L1-9"."""
+
+
+def next_touch(limits: TreeLimits) -> float:
+    """When a read notes the use of the tree again, by the monotonic clock."""
+    every_s = limits.retention_days * processes.DAY_S / TOUCHES_PER_RETENTION
+    return time.monotonic() + every_s if every_s else math.inf
 
 
 def connect(url: str | None = None, prefix: str | None = None) -> Store:
@@ -148,7 +155,7 @@ class Process:
     def __init__(self, store: Store, space: Namespace) -> None:
         self.store = store
         self.space = space
-        self._touched = time.monotonic()
+        self._touch_due = next_touch(space.limits)
 
     def __repr__(self) -> str:
         return f"<fdstore.Process {self.id}>"
@@ -159,10 +166,8 @@ class Process:
         return self.space.id
 
     def _run(self, operation: Operation[T]) -> T:
-        retention_s = self.space.limits.retention_days * processes.DAY_S
-        now = time.monotonic()
-        if retention_s and now - self._touched > retention_s / TOUCHES_PER_RETENTION:
-            self._touched = now
+        if time.monotonic() > self._touch_due:
+            self._touch_due = next_touch(self.space.limits)
             self.store.run(processes.touch(self.space))
         return self.store.run(operation)
 

@@ -55,7 +55,7 @@ class Branch:
 
     @property
     def closed(self) -> bool:
-        """Whether nobody holds it any more, as far as is known: a writer that is silent looks now and then."""
+        """Whether nobody holds it any more, as far as is known: a silent writer looks now and then."""
         return self._closed or self._writer.is_over
 
     @property

@@ -1,6 +1,7 @@
 """The conversation of an agent, as its journal holds it, and as the Messages API wants it.
 
-    brief       what the process was told when it was born (or `fork`: whose copy it is, see `past`)
+    brief       what the process was told when it was born (or `fork`: whose copy it is, see `past`;
+                or `pipe`: its commands, and then nothing follows)
     start       the system prompt and the user's message as they were shown
     assistant   one answer of the model, block by block
     result      what one tool call came to
@@ -17,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from fdstore.tools.brief import Brief, ForkBrief
+from fdstore.tools.brief import Brief, ForkBrief, PipeBrief
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start", tag_field="kind"):
@@ -65,7 +66,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, tag="result", tag_field=
     is_error: bool = False
 
 
-Entry = Brief | ForkBrief | Start | Assistant | Result
+Entry = Brief | ForkBrief | PipeBrief | Start | Assistant | Result
 _decoder = msgspec.json.Decoder(Entry)
 
 

@@ -1,8 +1,8 @@
 """Taking turns, medians and bars: how a ratio is measured so that it can be believed.
 
 What is compared takes turns in short laps, in changing order, so that whatever else the machine does
-meets all of it. The ratio is that of the medians; the spread is where the middle half of the ratios of
-single rounds lies. A wide spread says that the machine was busy, and that the ratio says little.
+meets all of it. The ratio is the median of those of the rounds; the spread is where the middle half of
+them lies. A wide spread says that the machine was busy, and that the ratio says little.
 """
 
 from __future__ import annotations
@@ -68,9 +68,11 @@ class Rounds:
         self.medians = [statistics.median(times) for times in seconds]
 
     def value(self, of: Callable[..., float]) -> tuple[float, float, float]:
-        """`of` the medians, and the lower and upper quartile of `of` single rounds."""
-        low, _, high = statistics.quantiles([of(*times) for times in zip(*self.seconds, strict=True)], n=4)
-        return of(*self.medians), low, high
+        """What `of` gives for the times of one round: its median and its quartiles."""
+        low, middle, high = statistics.quantiles(
+            [of(*times) for times in zip(*self.seconds, strict=True)], n=4
+        )
+        return middle, low, high
 
 
 def lap(work: Callable[[], object]) -> Lap:

@@ -10,19 +10,23 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.session import Session, raw_option, verb
+from fdstore.errors import StreamBroken
 
 if TYPE_CHECKING:
     from fdstore.client import Process
     from fdstore.store.pipelines import PipeFDs
 
+END_S = 30.0
+"""How long the end of a pipeline is waited for when its output has ended: a lost worker takes longest."""
 
+
+@verb
 @click.argument("process", metavar="PROC")
 @click.argument("words", metavar="COMMAND ['|' COMMAND]...", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("-i", "--input", "given", metavar="FD", help="What the first command reads (default: nothing).")
 @click.option("--tee", "tees", metavar="STAGE", multiple=True, type=int, help="Keep this stage's output too.")
 @click.option("--detach", is_flag=True, help="Print the descriptors and return at once.")
 @raw_option
-@verb
 def pipe(
     session: Session,
     process: str,
@@ -37,11 +41,12 @@ def pipe(
     \b
     fdstore pipe triage -i fd:1 -- grep -n ERROR '|' sort '|' uniq -c
 
-    The exit code is the pipeline's. Ctrl-C leaves it running.
+    The exit code is the pipeline's, 128+n if signal n ended it. Ctrl-C leaves it running.
     """
     from fdstore.store import pipelines, processes
     from fdstore.store.staging import DEFAULT_PAGE_SIZE
     from fdstore.text.commands import parse
+    from fdstore.text.layout import visible
     from fdstore.text.selection import fd_id
     from fdstore.tools.brief import PipeBrief, encoded
     from fdstore.toolset import waker
@@ -67,11 +72,20 @@ def pipe(
             _print_made(session, made)
             return
         output.note(f"{made.process} writes {made.fd}, and what it says of errors to {made.stderr_fd}")
-        _follow(caller, made.fd, raw=raw)
+        broken = None
+        try:
+            _follow(caller, made.fd, raw=raw)
+        except StreamBroken as error:
+            broken = error
+        # the output ends a moment before its process, which knows the code
+        caller.store.run(processes.wait_ended(caller.store.prefix, [made.process], END_S))
         errors = caller.read(made.stderr_fd, read_all=True).text
-        click.echo(errors, err=True, nl=False)
+        as_it_is = raw or not sys.stderr.isatty()
+        click.echo(errors if as_it_is else visible(errors), err=True, nl=False)
         ended = caller.store.run(processes.record(caller.store.prefix, made.process))
     output.finish()
+    if broken is not None and ended.state != "exited":
+        raise broken
     sys.exit(ended.exit_code or 0)
 
 
@@ -94,6 +108,7 @@ def _print_made(session: Session, made: PipeFDs) -> None:
         output.line(f"tee      {fd}")
 
 
+@verb
 @click.argument("process", metavar="PROC")
 @click.argument("fd", metavar="FD")
 @click.option("-f", "--follow", is_flag=True, help="Go on until its end.")
@@ -101,7 +116,6 @@ def _print_made(session: Session, made: PipeFDs) -> None:
     "-n", "--lines", type=click.IntRange(0), default=10, show_default=True, help="Lines to begin with."
 )
 @raw_option
-@verb
 def tail(session: Session, process: str, fd: str, follow: bool, lines: int, raw: bool) -> None:
     """Print the end of a content, and with -f what is still being written."""
     with session.process(process) as opened:

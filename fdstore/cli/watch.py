@@ -6,6 +6,7 @@ another machine as well as one in this program.
 
 from __future__ import annotations
 
+import shlex
 import threading
 import time
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from fdstore.store import journal
 from fdstore.store.contents import listed
 from fdstore.store.processes import open_child
 from fdstore.text.layout import visible
+from fdstore.tools.brief import PipeBrief
 
 EVERY_S = 0.1
 
@@ -83,6 +85,8 @@ class Watch:
         records = self._store.run(journal.read(self._store.prefix, process))
         for record in records[self._read.get(process, 0) :]:
             match decoded(record):
+                case PipeBrief(commands=commands):
+                    self._tell(process, f"runs {' | '.join(map(shlex.join, commands))[:90]}")
                 case Start(system=system, content=content):
                     self.chars_shown += len(system) + len(str(content))
                 case Assistant() as turn:

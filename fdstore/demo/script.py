@@ -12,6 +12,9 @@ from fdstore.testing.replies import Turn
 PATTERN = r"\b(def|class|import|return|raise|if)\b"
 """Matches a few hundred thousand lines of any Python's standard library."""
 
+COUNTS = ["cut -d/ -f1", "sort", "uniq -c", "sort -rn", "head -n 10"]
+"""What a pipeline makes of the text: how many lines each directory has."""
+
 CUT_LINES = 1200
 """How many lines the root hands to the quoter."""
 
@@ -26,7 +29,7 @@ def script_for(file: str | None) -> dict[str, Callable[[Request], Turn]]:
 
 
 def triage(request: Request, file: str | None) -> Turn:
-    """The root: get the text, look, cut, spawn two, report, save, end."""
+    """The root: get the text, look, cut, count with programs, spawn two, report, save, end."""
     shown = request.last_text()
     match request.turn_number:
         case 0:
@@ -46,8 +49,16 @@ def triage(request: Request, file: str | None) -> Turn:
             cut = call("read_fd", fd=fd, mode="line", start=first, count=CUT_LINES, extract_to_new_fd=True)
             return turn(say("This region matters. I cut it out without reading it."), cut)
         case 3:
-            source = attribute(shown, "fd_extraction", "source_fd")
-            part = attribute(shown, "fd_extraction", "new_fd")
+            counting = call("pipe", commands=COUNTS, in_fd=attribute(shown, "fd_extraction", "source_fd"))
+            return turn(say("Programs count on the whole text, in the background."), counting)
+        case 4:
+            return turn(call("wait", target=attribute(shown, "process_result", "process")))
+        case 5:
+            return turn(call("read_fd", fd=attribute(shown, "process_result", "fd")))
+        case 6:
+            extracted = request.tool_results()[2].text
+            source = attribute(extracted, "fd_extraction", "source_fd")
+            part = attribute(extracted, "fd_extraction", "new_fd")
             survey = call(
                 "spawn",
                 program_name="surveyor",
@@ -61,16 +72,26 @@ def triage(request: Request, file: str | None) -> Turn:
                 additional_preload_fds=[part],
             )
             return turn(say("Two agents at the same time, on the same stored text."), survey, quote)
-        case 4:
+        case 7:
+            _, _, _, _, ended, counts, *_ = [result.text for result in request.tool_results()]
             survey_text = body(shown, "process_result")
             quotes = attribute(shown, "fd_result", "fd")
-            report = f"Report\n\n{survey_text}\nThe quotations are in {quotes}.\n"
+            report = f"Report\n\n{survey_text}\n{counted(ended, counts)}\nThe quotations are in {quotes}.\n"
             return turn(
                 say(f'<ref id="report">{report}</ref>'),
                 call("fd_to_file", fd="ref:report", file_path="report.txt"),
             )
         case _:
             return turn(say("The report is saved as report.txt."))
+
+
+def counted(ended: str, counts: str) -> str:
+    """What the report says of the pipeline: its lines, or why there are none."""
+    state = attribute(ended, "process_result", "state")
+    if state != "exited":
+        why = attribute(ended, "process_result", "reason") if " reason=" in ended else "no reason is given"
+        return f"Nothing was counted, the pipeline {state}: {why}."
+    return f"Lines for each directory, most first:\n{body(counts, 'fd_content')}"
 
 
 def surveyor(request: Request) -> Turn:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import msgspec
 
-from fdstore.errors import NotFound, TooLarge
+from fdstore.errors import NotFound, PageOutOfRange, TooLarge
 from fdstore.records import Descriptor, Slice
 from fdstore.store.operation import Operation
 from fdstore.store.stretches import Stretch, collect, cut_head, cut_tail, fetch, locate
 from fdstore.store.views import Namespace, afresh_if_gone, group_with, look, view_of
 from fdstore.text.index import Place, group_of
 from fdstore.text.paging import count_lines, newlines_in
-from fdstore.text.selection import Part, clamp
+from fdstore.text.selection import Part
 
 
 def read(space: Namespace, fd: str, wanted: Part | None, limit: int | None = None) -> Operation[Slice]:
@@ -56,11 +56,13 @@ def too_large(fd: str, size: int, limit: int) -> TooLarge:
 
 def read_page(space: Namespace, fd: str, number: int, limit: int | None = None) -> Operation[Slice]:
     """One page. One round trip, whether the descriptor is known or not."""
+    part = Part("page", number, 1)
+    first = group_of(number)
     view = space.known(fd)
     data: bytes | None = None
-    first = group_of(number)
     if view is not None:
-        part = clamp(fd, Part("page", number, 1), view.descriptor.pages)
+        if number > view.descriptor.pages:
+            raise PageOutOfRange(fd, number, view.descriptor.pages)
         group = view.groups.get(first)
         if group is not None:
             [data] = yield [("HGET", view.pages_key, number)]
@@ -73,11 +75,12 @@ def read_page(space: Namespace, fd: str, number: int, limit: int | None = None) 
             view = None
     if view is None:
         view, data = yield from look(space, fd, page=number)
-        part = clamp(fd, Part("page", number, 1), view.descriptor.pages)
+        if number > view.descriptor.pages:
+            raise PageOutOfRange(fd, number, view.descriptor.pages)
         group = view.groups.get(first)
     if data is None or group is None:
         raise NotFound(fd)
-    begin, end = group.before(number), group.after(number)
+    begin, end = group.around(number)
     text = data.decode("utf-8")
     if limit is not None and len(text) > limit:
         raise too_large(fd, len(text), limit)

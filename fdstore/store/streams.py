@@ -239,6 +239,14 @@ def read_whole(
 ) -> Operation[Slice]:
     """As `reading.read`, after up to `wait_s` seconds for the part to be whole: no later text can
     change it. None, for everything, waits for the end."""
+    if not check_wait(wait_s):
+        return read(space, fd, part, limit)
+    return _read_when_whole(space, fd, part, limit, wait_s)
+
+
+def _read_when_whole(
+    space: Namespace, fd: str, part: Part | None, limit: int | None, wait_s: float
+) -> Operation[Slice]:
     yield from until_whole(space, fd, part, wait_s)
     return (yield from read(space, fd, part, limit))
 

@@ -127,6 +127,11 @@ class Group:
         """The place where `page` (of this group) ends, which is where the next one begins."""
         return self._row((page - self.first) // ROW_PAGES).before(page + 1)
 
+    def around(self, page: int) -> tuple[Place, Place]:
+        """The places where `page` (of this group) begins and ends."""
+        row = self._row((page - self.first) // ROW_PAGES)
+        return row.before(page), row.before(page + 1)
+
     def page_of_newline(self, number: int) -> int:
         """The page that holds the LF with this number; the group's last page if it comes later."""
         begins_later = bisect_left(range(len(self._rows)), number, key=lambda i: self._row(i).newlines[0])

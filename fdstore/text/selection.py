@@ -106,7 +106,7 @@ def _selector(value: str) -> Selector:
 
 def number(name: str, value: object) -> int:
     """`value` if it is a whole number from 1 to 2**53. Raises `InvalidArgument`."""
-    if isinstance(value, bool) or not isinstance(value, int):
+    if type(value) is not int and (isinstance(value, bool) or not isinstance(value, int)):
         raise InvalidArgument(name, f"a whole number is needed, not {quoted(value)}")
     if not 1 <= value <= MAX_NUMBER:
         raise InvalidArgument(name, f"a number from 1 to {MAX_NUMBER} is needed")
@@ -154,21 +154,18 @@ def wanted(
     Raises `InvalidArgument`, also when two of the ways are mixed.
     """
     found = selector(value)
+    if found.part is None and not whole:
+        if mode is None and start is None and count is None:
+            return Selector(found.fd, default)
+        mode = "page" if mode is None else mode
+        return Selector(found.fd, part(mode, 1 if start is None else start, 1 if count is None else count))
     said = [name for name, given in (("mode", mode), ("start", start), ("count", count)) if given is not None]
     if found.part is not None and (said or whole):
         extra = said[0] if said else "read_all"
         raise InvalidArgument(extra, f"{quoted(value)} says which part already; leave {extra} out")
     if mode is not None:
-        mode = check_mode(mode)
-    if whole:
-        beside = [name for name in said if name != "mode"]
-        if beside:
-            raise InvalidArgument(beside[0], f"read_all reads everything; leave {beside[0]} out")
-        return found
-    if found.part is not None:
-        return found
-    if not said:
-        return Selector(found.fd, default)
-    return Selector(
-        found.fd, part(mode or "page", 1 if start is None else start, 1 if count is None else count)
-    )
+        check_mode(mode)
+    beside = [name for name in said if name != "mode"]
+    if beside:
+        raise InvalidArgument(beside[0], f"read_all reads everything; leave {beside[0]} out")
+    return found

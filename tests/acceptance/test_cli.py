@@ -354,7 +354,7 @@ def test_the_server_starts_by_itself_and_keeps_its_data_over_down_and_up(fresh):
     assert {"trees": 1, "processes": 1, "live": 1, "contents": 1, "bytes": 4}.items() <= running[
         "store"
     ].items()
-    assert [line.split() for line in down.lines] == [["worker", "was", "not", "running"], ["server", "stopped"]]
+    assert [" ".join(line.split()) for line in down.lines] == ["worker was not running", "server stopped"]
     assert decoded(down_again.out, dict) == {
         "server": {"stopped": False},
         "worker": {"stopped": False},

@@ -20,8 +20,8 @@ from collections.abc import Callable
 from fdstore.client import Process, connect
 from fdstore.store.contents import part_of
 from fdstore.store.operation import Operation
-from fdstore.store.stretches import fetch_part
 from fdstore.store.server import PrivateServer
+from fdstore.store.stretches import fetch_part
 
 ROUNDS = 5
 LIMIT_RATIO = 2.5

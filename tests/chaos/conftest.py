@@ -24,7 +24,7 @@ from fdstore.store.server import PrivateServer
 from tests.chaos.crew import Crew
 from tests.chaos.proxy import Proxy
 
-FEW_SEEDS = 3
+FEW_SEEDS = 2
 DURABLE = {"appendonly": "yes", "appendfsync": "always"}
 
 Execute = Callable[..., Any]

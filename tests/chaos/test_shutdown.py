@@ -31,7 +31,7 @@ enabled = ["read_fd"]
 python = ["agent_tools:rest"]
 """
 GONE_WITHIN_S = 10
-"""The bounded time of these quick workers is 2 s, and 3 s more for tasks that cannot be ended."""
+"""The bounded time of these quick workers is 2 s."""
 
 
 @pytest.mark.parametrize("pool", ["threads", "prefork"])

@@ -183,3 +183,20 @@ def test_a_copy_is_offered_no_fork_and_no_spawn_unless_it_may(toolbox: MakeToolb
 
     assert [each["name"] for each in toolbox(enabled, birth=born).definitions] == ["read_fd"]
     assert [each["name"] for each in toolbox(enabled, birth=free).definitions] == enabled
+
+
+def test_pipelines_are_told_with_what_can_be_done_with_them(toolbox: MakeToolbox) -> None:
+    enabled = ["read_fd", "write_fd", "pipe", "wait", "kill"]
+    without = toolbox(enabled)
+    context = msgspec.structs.replace(without.context, enabled=frozenset(enabled), commands=("grep", "sort"))
+    said = Toolbox(context).instructions
+
+    assert "pipe" not in without.instructions
+    assert "programs (grep, sort)" in said
+    assert ("pipe", {"commands": ["grep", "sort"], "in_fd": "fd:1"}) in examples(said)
+    assert "wait returns when" in said
+    assert "kill ends" in said
+    alone = Toolbox(msgspec.structs.replace(context, enabled=frozenset({"pipe"}), fds_on=False)).instructions
+    assert "fd:1" not in alone
+    assert "write_fd" not in alone
+    assert "wait returns" not in alone

@@ -18,11 +18,13 @@ class Log(io.RawIOBase):
     """A binary file of `size` bytes of log, made while it is read."""
 
     def __init__(self, size: int) -> None:
-        self._block = LINE * 12_000  # whole lines, and less than what is asked for at once
+        self._block = LINE * 12_000
         self._left = size
+        self._at = 0
 
     def read(self, size: int = -1) -> bytes:
-        block = self._block[: min(size, self._left, len(self._block))]
+        block = self._block[self._at : self._at + min(size, self._left)]
+        self._at = (self._at + len(block)) % len(self._block)
         self._left -= len(block)
         return block
 

@@ -279,9 +279,13 @@ def test_the_answers_of_scripts_are_typed_errors(proc: Process, reply: list[Any]
     operation = contents.create(proc.space, "text", "text")
     next(operation)
 
-    with pytest.raises(FDStoreError) as caught:
-        assert name_of(operation.send([None, None, None, None, None, None, reply])[0]) == "UNLINK"
+    def answer_and_clear() -> None:
+        [clearing] = operation.send([None, None, None, None, None, None, reply])
+        assert name_of(clearing) == "UNLINK"
         operation.send([2])
+
+    with pytest.raises(FDStoreError) as caught:
+        answer_and_clear()
 
     assert caught.value.type == error
 

@@ -1,0 +1,143 @@
+"""`fdstore pipe` and `fdstore tail`, as people run them, with a real worker beside them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import fdstore
+from fdstore.store import leases
+from fdstore.store.server_process import wait_until
+from tests.acceptance.conftest import Command
+
+TEXT = "an x\nnone\nx again\n"
+
+
+@pytest.fixture
+def worker(command: Command, store: fdstore.Store, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A worker on the store of `command`; with a sandbox where there can be one."""
+    arguments = ["--url", store.url, "--prefix", store.prefix, "-c", "4", "--unsandboxed-commands"]
+    with (tmp_path / "worker.log").open("wb") as log:
+        running = subprocess.Popen(
+            [sys.executable, "-m", "workers", *arguments], stdout=log, stderr=log, env=command.environment
+        )
+    name = f"{os.uname().nodename}:{running.pid}"
+    assert wait_until(lambda: name in store.run(leases.workers(store.prefix, 0)), 30)
+    yield running
+    running.terminate()
+    running.wait()
+
+
+def test_pipe_prints_the_output_and_ends_with_its_code(command, store, worker):
+    store.process("triage").create(TEXT)
+
+    found = command("pipe", "triage", "-i", "fd:1", "--", "grep", "-n", "x", "|", "wc", "-l")
+    nothing = command("pipe", "triage", "-i", "fd:1", "--", "grep", "nope")
+
+    assert (found.code, found.out.strip()) == (0, "2")
+    assert found.err == ""
+    assert (nothing.code, nothing.out) == (1, "")
+    assert store.process("triage").read("fd:2").chain == "0,0"
+
+
+def test_pipe_passes_on_what_a_stage_says_of_errors(command, store, worker):
+    store.process("triage").create(TEXT)
+
+    ended = command("pipe", "triage", "-i", "fd:1", "--", "ls", "/there-is-no-such-file")
+
+    assert (ended.code, ended.out) == (2, "")
+    assert "No such file or directory" in ended.err
+
+
+def test_pipe_of_a_pipeline_that_was_killed_prints_what_there_is_and_says_so(command, store, worker):
+    with store.process("triage").open_stream(source="feed") as feed:
+        feed.write("one\n")
+        feed.flush()
+        with command.start("pipe", "triage", "-i", feed.fd, "--", "cat") as watching:
+            first = watching.stdout.read(4)
+            command("kill", "triage.1")
+            rest, err = watching.communicate(timeout=30)
+
+    assert (first, rest, watching.returncode) == (b"one\n", b"", 1)
+    assert err.startswith(b"fdstore: stream_broken: ")
+    assert b"cancelled" in err
+
+
+def test_pipe_detached_prints_what_was_made(command, store, worker):
+    store.process("triage").create(TEXT)
+
+    made = command("pipe", "triage", "-i", "fd:1", "--tee", "1", "--detach", "--", "sort", "|", "cat")
+
+    assert [line.split() for line in made.lines] == [
+        ["process", "triage.1"],
+        ["output", "fd:2"],
+        ["stderr", "fd:3"],
+        ["tee", "fd:4"],
+    ]
+    assert command("tail", "triage", "fd:2", "-f").out == "an x\nnone\nx again\n"
+    assert command("cat", "triage", "fd:4").out == "an x\nnone\nx again\n"
+
+
+def test_pipe_refuses_an_input_that_is_not_there(command, store, worker):
+    store.process("triage")
+
+    ended = command("pipe", "triage", "-i", "fd:9", "--", "cat")
+
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.startswith("fdstore: not_found: fd:9")
+    assert len(store.tree("triage").members) == 1
+
+
+def test_the_pipeline_goes_on_when_its_watcher_leaves(command, store, worker):
+    with store.process("triage").open_stream(source="feed") as feed:
+        feed.write("one\n")
+        feed.flush()
+        with command.start("pipe", "triage", "-i", feed.fd, "--", "cat") as watching:
+            assert watching.stdout.read(4) == b"one\n"
+            watching.send_signal(signal.SIGINT)
+            watching.communicate(timeout=20)
+        feed.write("two\n")
+
+    assert watching.returncode == 130
+    assert store.process("triage").read("fd:2", read_all=True, wait=20).text == "one\ntwo\n"
+
+
+def test_tail_begins_with_the_last_lines_and_follows_to_the_end(command, store):
+    proc = store.process("triage")
+    with proc.open_stream(source="build") as out:
+        out.write("".join(f"line {number}\n" for number in range(1, 31)))
+        out.flush()
+        with command.start("tail", "triage", out.fd, "-f", "-n", "2") as following:
+            first = following.stdout.read(len("line 29\nline 30\n"))
+            out.write("line 31\n")
+            out.end()
+            rest, err = following.communicate(timeout=20)
+
+    assert (first, rest, err) == (b"line 29\nline 30\n", b"line 31\n", b"")
+    assert following.returncode == 0
+    assert command("tail", "triage", out.fd, "-n", "1").out == "line 31\n"
+
+
+def test_tail_of_a_stream_that_breaks_prints_all_of_it_and_says_why(command, store):
+    out = store.process("triage").open_stream(source="build")
+    out.write("half\n")
+    out.fail("signal 9")
+
+    ended = command("tail", "triage", out.fd, "-f")
+
+    assert (ended.code, ended.out) == (1, "half\n")
+    assert ended.err.startswith("fdstore: stream_broken: ")
+    assert "signal 9" in ended.err
+
+
+def test_status_says_what_commands_run_in(command, store, worker):
+    ended = command("status", "--json")
+
+    assert '"commands":{' in ended.out.replace(" ", "")
+    assert "commands run " in ended.out

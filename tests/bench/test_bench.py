@@ -1,0 +1,179 @@
+"""The measurements measure what they say; what in them is no time holds its bar.
+
+Ratios of times are for `fdstore bench` itself: a test that failed because a machine was busy would say
+nothing. Round trips and bytes are the same everywhere, so they are held here.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from fdstore.bench import memory, reading, sharing, texts, writing
+from fdstore.bench.measuring import Rounds, Row, at_least, at_most, lap, row, slower, take_turns
+from fdstore.bench.stage import MB, Stage, stage
+
+KINDS = [texts.LOGS, texts.SOURCE, texts.JSON, texts.CJK]
+
+
+@pytest.fixture(scope="module")
+def brief() -> Iterator[Stage]:
+    """A stage on which nothing is measured for longer than it must be."""
+    with stage(quick=True) as made:
+        made.budget_s = 0.0
+        yield made
+
+
+def only(rows: Iterator[Row], words: str) -> list[Row]:
+    found = [row for row in rows if words in row.case]
+    assert found
+    return found
+
+
+# --- what is promised, apart from time
+
+
+def test_a_page_is_one_round_trip_warm_and_cold(brief: Stage) -> None:
+    with brief.process() as proc:
+        proc.create(texts.of_kind(texts.LOGS, MB))
+
+        measured = only(reading.page(brief, proc, "1 MB"), "round trips")
+
+    assert [(row.value, row.ok) for row in measured] == [(1, True)]
+
+
+def test_a_fork_of_a_large_table_is_one_round_trip(brief: Stage) -> None:
+    assert [row.value for row in only(sharing.rows(brief), "round trips")] == [1]
+
+
+def test_memory_stays_below_its_bars(brief: Stage) -> None:
+    missed = [row.case for row in memory.rows(brief) if not row.ok]
+
+    assert missed == []
+
+
+def test_a_file_is_ingested_in_bounded_memory(brief: Stage) -> None:
+    grown = writing.ingest_memory(brief, 200 * MB)
+
+    assert grown.ok, f"{grown.value:.0f} MB"
+
+
+# --- how it is measured
+
+
+def test_what_is_compared_takes_turns_in_changing_order() -> None:
+    order: list[str] = []
+
+    def noting(name: str) -> float:
+        order.append(name)
+        return 1.0
+
+    rounds = take_turns([lambda _: noting("a"), lambda _: noting("b")], 0.0)
+
+    assert order[:2] == ["a", "b"]  # to know how long one takes
+    assert order[2:8] == ["a", "b", "b", "a", "a", "b"]
+    assert len(rounds.seconds[0]) == len(rounds.seconds[1]) == 7
+
+
+def test_short_work_is_timed_many_times_at_once() -> None:
+    asked: list[int] = []
+
+    def run(times: int) -> float:
+        asked.append(times)
+        return 0.00001 * times
+
+    rounds = take_turns([run], 0.0)
+
+    assert asked[0] == 1
+    assert asked[1] > 100
+    assert rounds.medians == [pytest.approx(0.00001)]
+
+
+def test_a_ratio_is_the_median_of_its_rounds() -> None:
+    # one round met a busy machine
+    rounds = Rounds([[2.0, 2.0, 90.0, 2.0, 2.2], [1.0, 1.0, 1.0, 1.0, 1.0]])
+
+    measured = slower("twice as long", at_most(2.1), rounds)
+
+    assert (measured.value, measured.ok) == (2.0, True)
+    assert measured.low <= measured.value <= measured.high
+
+
+@pytest.mark.parametrize(
+    ("bar", "value", "ok"),
+    [(at_most(1.5), 1.5, True), (at_most(1.5), 1.6, False), (at_least(65, "%"), 64, False)],
+)
+def test_a_bar_holds_or_is_missed(bar: object, value: float, ok: bool) -> None:
+    assert row("case", bar, value).ok is ok
+
+
+def test_a_lap_counts_all_of_its_work() -> None:
+    done: list[int] = []
+
+    assert lap(lambda: done.append(1))(3) >= 0.0
+
+    assert len(done) == 3
+
+
+# --- on what
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", [2000, 3 * MB + 1])
+def test_texts_are_of_the_size_asked_for_and_the_same_each_time(kind: str, size: int) -> None:
+    text = texts.of_kind(kind, size)
+
+    assert size - 3 <= len(text.encode()) <= size
+    assert texts.of_kind(kind, size) == text
+
+
+def test_texts_are_what_they_are_called() -> None:
+    logs, one_line, cjk = (texts.of_kind(kind, MB) for kind in (texts.LOGS, texts.JSON, texts.CJK))
+
+    assert logs.isascii()
+    assert 10_000 < logs.count("\n") < 20_000
+    assert "\n" not in one_line
+    assert len(cjk) < MB // 2
+    assert any(ord(character) > 0xFFFF for character in cjk)
+
+
+def test_a_file_of_logs_is_the_text_of_logs() -> None:
+    with texts.log_file(5 * MB) as file:
+        assert file.read() == texts.of_kind(texts.LOGS, 5 * MB).encode()
+
+
+# --- the verb
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    asked = [sys.executable, "-m", "fdstore", "bench", *arguments]
+    return subprocess.run(asked, capture_output=True, text=True, timeout=60)
+
+
+def test_the_verb_prints_a_table_with_a_verdict_in_each_row() -> None:
+    done = run("memory", "--quick")
+
+    header, *rows = done.stdout.splitlines()
+    assert done.returncode == 0
+    assert header.split() == ["MEASURED", "FDSTORE", "REFERENCE", "RATIO", "SPREAD", "BAR"]
+    assert rows
+    assert all(row.endswith("ok") for row in rows)
+
+
+def test_the_verb_prints_a_document_for_each_measurement() -> None:
+    done = run("memory", "--quick", "--json")
+
+    measured = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {"case", "value", "low", "high", "bar", "ok"} <= set(measured[0])
+    assert all(row["ok"] for row in measured)
+
+
+def test_an_area_that_is_not_there_is_a_usage_error() -> None:
+    done = run("everything")
+
+    assert done.returncode == 2
+    assert "reading" in done.stderr

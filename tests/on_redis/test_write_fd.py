@@ -1,0 +1,154 @@
+"""`write_fd` bit by bit, and `read_fd` of what is still being written."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from fdstore import Toolset
+from fdstore.client import Process
+from tests.elements import Element, only
+
+TOOLS = ["read_fd", "write_fd", "list_fds"]
+
+
+@pytest.fixture
+def tools(proc: Process) -> Toolset:
+    return Toolset(proc, enabled=TOOLS)
+
+
+def show(tools: Toolset, name: str, call: str | None = None, **arguments: Any) -> Element:
+    return only(tools.call(name, arguments, call).content)
+
+
+def test_a_text_is_written_bit_by_bit_and_ended(proc: Process, tools: Toolset) -> None:
+    opened = show(tools, "write_fd", data="one\n", eof=False)
+    added = show(tools, "write_fd", data="two\n", fd="fd:1")
+    ended = show(tools, "write_fd", data="three\n", fd=1, eof=True)
+
+    assert (opened["fd"], opened["chars"], opened["total_chars"], opened["state"]) == (
+        "fd:1",
+        "4",
+        "4",
+        "open",
+    )
+    assert (added["chars"], added["total_chars"], added["state"]) == ("4", "8", "open")
+    assert (ended["chars"], ended["total_chars"], ended["state"]) == ("6", "14", "sealed")
+    assert proc.read("fd:1").text == "one\ntwo\nthree\n"
+    assert proc.stat("fd:1").exit_code == 0
+
+
+def test_an_end_needs_no_text(proc: Process, tools: Toolset) -> None:
+    show(tools, "write_fd", data="", eof=False)
+
+    assert show(tools, "write_fd", data="", fd="fd:1", eof=True)["state"] == "sealed"
+    assert proc.read("fd:1").text == ""
+
+
+def test_a_call_that_is_made_again_writes_once_even_if_its_result_was_lost(
+    proc: Process, tools: Toolset, execute: Any
+) -> None:
+    text = "x" * 150_000
+    calls = [
+        {"data": "begin ", "eof": False},
+        {"data": text, "fd": "fd:1"},
+        {"data": " end", "fd": "fd:1", "eof": True},
+    ]
+
+    for number, given in enumerate(calls):
+        first = tools.call("write_fd", given, f"toolu_{number}")
+        # as if the worker had died before it could keep what the call came to
+        execute("HDEL", "fdstore:{triage}:triage:calls", f"toolu_{number}/outcome")
+        assert tools.call("write_fd", given, f"toolu_{number}") == first
+
+    assert proc.read("fd:1", read_all=True).text == f"begin {text} end"
+    assert [each.fd for each in proc.list()] == ["fd:1"]
+
+
+def test_a_call_that_broke_off_between_two_pieces_goes_on_where_it_was(
+    proc: Process, tools: Toolset, execute: Any
+) -> None:
+    text = "".join(f"{number}\n" for number in range(30_000))
+    show(tools, "write_fd", data="", eof=False)
+    tools.call("write_fd", {"data": text[:65_536], "fd": "fd:1"}, "toolu_1")
+    execute("HDEL", "fdstore:{triage}:triage:calls", "toolu_1/outcome")
+
+    tools.call("write_fd", {"data": text, "fd": "fd:1"}, "toolu_1")
+
+    assert proc.read("fd:1", read_all=True).text == text
+
+
+def test_calls_that_are_made_at_once_take_turns(proc: Process, tools: Toolset) -> None:
+    show(tools, "write_fd", data="", eof=False)
+    lines = [f"line {number}\n" for number in range(12)]
+
+    with ThreadPoolExecutor(3) as threads:
+        written = list(threads.map(lambda line: tools.call("write_fd", {"data": line, "fd": 1}), lines))
+
+    assert not any(each.is_error for each in written)
+    assert sorted(proc.read("fd:1", read_all=True).text.splitlines(keepends=True)) == sorted(lines)
+
+
+def test_what_takes_no_more_is_closed(proc: Process, tools: Toolset) -> None:
+    proc.create("sealed")
+    broken = proc.open_stream(source="build")
+    broken.fail("power cut")
+
+    for fd, state in (("fd:1", "sealed"), ("fd:2", "broken")):
+        refused = show(tools, "write_fd", data="more", fd=fd)
+        assert (refused["type"], refused["fd"]) == ("stream_closed", fd)
+        assert f"{fd} is {state} and takes no more text" in refused.message
+
+
+def test_the_stream_of_somebody_else_is_not_written(proc: Process, tools: Toolset) -> None:
+    show(tools, "write_fd", data="mine\n", eof=False)
+    child = Toolset(proc.child(share=["fd:1"]), enabled=TOOLS)
+    with proc.open_stream(source="program") as out:
+        of_the_parent = show(child, "write_fd", data="x", fd="fd:1")
+        of_a_program = show(tools, "write_fd", data="x", fd=out.fd)
+
+    assert of_the_parent["type"] == of_a_program["type"] == "invalid_argument"
+    assert "fd:1 is written by triage;" in of_the_parent.message
+    assert "fd:2 is written by a program;" in of_a_program.message
+    assert show(tools, "write_fd", data="", fd="fd:9")["type"] == "not_found"
+
+
+def test_eof_is_true_or_false(tools: Toolset) -> None:
+    assert show(tools, "write_fd", data="x", eof="yes")["type"] == "invalid_argument"
+
+
+def test_read_fd_waits_until_the_part_is_complete(tools: Toolset) -> None:
+    show(tools, "write_fd", data="one", eof=False)
+
+    with ThreadPoolExecutor(1) as threads:
+        reading = threads.submit(show, tools, "read_fd", fd="fd:1", mode="line", wait_seconds=20)
+        show(tools, "write_fd", data=" line\n", fd="fd:1")
+        read = reading.result()
+
+    assert (read.body, read["state"], read["eof"]) == ("one line\n", "open", "false")
+
+
+def test_read_fd_shows_what_is_there_when_the_time_is_over(tools: Toolset) -> None:
+    show(tools, "write_fd", data="one", eof=False)
+    began = time.monotonic()
+
+    read = show(tools, "read_fd", fd="fd:1", wait_seconds=0.3)
+
+    assert 0.25 < time.monotonic() - began < 5
+    assert (read.body, read["state"], read["eof"]) == ("one", "open", "false")
+
+
+@pytest.mark.parametrize("seconds", [-1, "long", True])
+def test_read_fd_refuses_a_time_that_is_none(tools: Toolset, seconds: object) -> None:
+    assert show(tools, "read_fd", fd="fd:1", wait_seconds=seconds)["type"] == "invalid_argument"
+
+
+def test_read_fd_extracts_what_has_come_by_then(proc: Process, tools: Toolset) -> None:
+    show(tools, "write_fd", data="one\ntwo", eof=False)
+
+    made = show(tools, "read_fd", fd="fd:1#L1", extract_to_new_fd=True, wait_seconds=5)
+
+    assert proc.read(made["new_fd"]).text == "one\n"

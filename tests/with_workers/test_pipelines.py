@@ -1,0 +1,570 @@
+"""Pipelines on real worker processes: what their outputs hold, how they end, and what is left of them."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+import fdstore
+from fdstore.agent.launch import launch_root
+from fdstore.agent.program import load
+from fdstore.client import Process, Store
+from fdstore.errors import StreamBroken
+from fdstore.records import ENDED, ProcessRecord
+from fdstore.store import pipelines, processes
+from fdstore.store.pipelines import PipeFDs
+from fdstore.store.server import PrivateServer
+from fdstore.testing import ScriptedModel, call, say
+from fdstore.tools.brief import PipeBrief, encoded
+from fdstore.toolset import Toolset, waker
+from tests.conftest import wait_until
+from tests.elements import Element, only
+from tests.with_workers.conftest import AgentWorker, StartAgentWorker, agent_workers
+
+PROGRAMS = ["cat", "echo", "false", "grep", "head", "ls", "printf", "sleep", "sort", "tail", "true", "uniq"]
+PROGRAMS += ["wc", "yes"]
+TOOLS = ["pipe", "wait", "kill", "read_fd", "write_fd", "close_fd", "list_fds"]
+WHEREVER = "--unsandboxed-commands"
+"""A sandbox is used where there can be one; without this, nothing here would run where there cannot."""
+
+
+class Bench:
+    """A store with workers, and one process at a time that starts pipelines on them."""
+
+    def __init__(self, server: PrivateServer, model: ScriptedModel, start: StartAgentWorker) -> None:
+        self.url, self.model, self._start = server.url, model, start
+        self.store: Store = fdstore.connect(server.url)
+        self.redis = redis.Redis.from_url(server.url, decode_responses=True)
+        self.workers: list[AgentWorker] = []
+
+    def close(self) -> None:
+        self.redis.close()
+        self.store.close()
+
+    def hire(self, concurrency: int = 6) -> AgentWorker:
+        worker = self._start(self.url, self.model, concurrency, "threads", WHEREVER)
+        self.workers.append(worker)
+        return worker
+
+    def begin(self) -> None:
+        """A root process of the test's own."""
+        self.proc: Process = self.store.process()
+        self.tools = Toolset(self.proc, enabled=TOOLS, commands=PROGRAMS)
+
+    def show(self, name: str, **arguments: Any) -> Element:
+        return only(self.tools.call(name, arguments).content)
+
+    def pipe(self, *commands: str, **more: Any) -> Element:
+        made = self.show("pipe", commands=list(commands), **more)
+        assert made.name == "process_result", made
+        return made
+
+    def pipe_with(self, limits: dict[str, Any], *commands: list[str], in_fd: str | None = None) -> PipeFDs:
+        """A pipeline with limits of its own, as a program file gives them."""
+        brief = PipeBrief(commands=list(commands), page_size=4000, **limits)
+        made = self.store.run(pipelines.start(self.proc.space, encoded(brief), shown="it", in_fd=in_fd))
+        waker(self.url, "fdstore")(made.process)
+        return made
+
+    def wait(self, target: str, seconds: float = 40) -> Element:
+        ended = self.show("wait", target=target, seconds=seconds)
+        assert ended["state"] in ENDED, ended
+        return ended
+
+    def run(self, *commands: str, **more: Any) -> Element:
+        return self.wait(self.pipe(*commands, **more)["process"])
+
+    def text(self, fd: str) -> str:
+        return self.proc.read(fd, read_all=True).text
+
+    def record(self, process: str) -> ProcessRecord:
+        return self.store.run(processes.record("fdstore", process))
+
+    def codes(self, process: str) -> str | None:
+        return self.redis.hget(f"fdstore:{{{self.proc.id}}}:{process}", "codes")
+
+    def keys(self) -> dict[str, bytes]:
+        """All that the tree has, as Redis dumps it."""
+        with redis.Redis.from_url(self.url) as raw:
+            names = raw.keys(f"fdstore:{{{self.proc.id}}}*")
+            return {name: raw.dump(name) for name in sorted(names)}
+
+    def wait_until_running(self, program: str, worker: AgentWorker | None = None) -> int:
+        """The pid of a program that runs in a pipeline."""
+        found: list[int] = []
+
+        def runs() -> bool:
+            found[:] = [pid for pid in below(self._pid(worker)) if name_of(pid) == program]
+            return bool(found)
+
+        wait_until(runs)
+        return found[0]
+
+    def nothing_runs(self, seconds: float) -> None:
+        wait_until(lambda: not below(self._pid(None)), seconds)
+
+    def _pid(self, worker: AgentWorker | None) -> int:
+        return (worker or self.workers[-1]).process.pid
+
+
+def below(pid: int) -> list[int]:
+    """Every process below this one that is no zombie."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                said = (entry / "stat").read_text()
+            except OSError:
+                continue
+            state, parent = said.rpartition(")")[2].split()[:2]
+            if state != "Z":
+                children.setdefault(int(parent), []).append(int(entry.name))
+    found = list(children.get(pid, []))
+    for each in found:
+        found += children.get(each, [])
+    return found
+
+
+def name_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def memory_kb(pid: int, field: str) -> int:
+    [found] = re.findall(rf"{field}:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    return int(found)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    folder = tmp_path_factory.mktemp("pipelines")
+    with PrivateServer() as server, ScriptedModel([]) as model, agent_workers(folder) as start:
+        made = Bench(server, model, start)
+        made.hire()
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def bench(shared: Bench) -> Iterator[Bench]:
+    """A worker that many tests share; at the end of each, nothing of a pipeline may run."""
+    shared.begin()
+    yield shared
+    for member in shared.store.tree(shared.proc.id).members:
+        if member.id != shared.proc.id and member.state not in ENDED:
+            shared.show("kill", target=member.id)
+    shared.nothing_runs(15)
+
+
+@pytest.fixture
+def alone(agents_server: PrivateServer, start_agent_worker: StartAgentWorker) -> Iterator[Bench]:
+    """A bench of this test alone, without a worker."""
+    with ScriptedModel([]) as model:
+        made = Bench(agents_server, model, start_agent_worker)
+        made.begin()
+        yield made
+        made.close()
+
+
+# --- codes
+
+
+def test_a_writer_whose_reader_has_enough_ends_with_141_which_is_no_failure(bench: Bench) -> None:
+    ended = bench.run("yes", "head -n 1")
+
+    assert (ended["state"], ended["exit_code"]) == ("exited", "0")
+    assert bench.text(ended["fd"]) == "y\n"
+    assert bench.codes(ended["process"]) == "141,0"
+    bench.nothing_runs(2)
+
+
+def test_the_rightmost_failure_is_the_code_of_the_whole(bench: Bench) -> None:
+    ended = bench.run("false", "true")
+
+    assert (ended["state"], ended["exit_code"], bench.codes(ended["process"])) == ("exited", "1", "1,0")
+    assert bench.proc.stat(ended["fd"]).state == "sealed"
+
+
+@pytest.mark.parametrize(
+    ("given", "type_", "named"),
+    [
+        ({"commands": ["cat", "nope -x", "cat"]}, "unknown_program", "nope"),
+        ({"commands": ["cat", "/bin/ls"]}, "unknown_program", "/bin/ls"),
+        ({"commands": ["cat 'a"]}, "invalid_argument", "commands"),
+        ({"commands": ["cat | sort"]}, "invalid_argument", "no shell"),
+        ({"commands": ["cat"], "in_fd": "fd:7"}, "not_found", "fd:7"),
+        ({"commands": ["cat"], "tee": [2]}, "invalid_argument", "tee"),
+        ({"commands": []}, "invalid_argument", "commands"),
+    ],
+)
+def test_what_cannot_run_is_refused_by_name_and_makes_nothing(
+    bench: Bench, given: dict[str, Any], type_: str, named: str
+) -> None:
+    bench.proc.create("text")
+    before = bench.keys()
+
+    refused = bench.tools.call("pipe", given)
+
+    assert refused.is_error
+    assert only(refused.content)["type"] == type_
+    assert named in only(refused.content).message
+    assert bench.keys() == before
+
+
+def test_what_a_stage_says_of_errors_can_be_read_after_the_end(bench: Bench) -> None:
+    ended = bench.run("ls /there-is-no-such-file")
+
+    assert ended["exit_code"] == "2"
+    assert "No such file or directory" in bench.text(ended["stderr_fd"])
+    assert bench.text(ended["fd"]) == ""
+
+
+# --- what passes through
+
+
+def test_twenty_megabytes_pass_in_bounded_memory(bench: Bench) -> None:
+    pid = bench.workers[0].process.pid
+    bench.run("true")
+    text = "0123456789abcde\n" * 1_250_000
+    given = bench.proc.create(text).fd
+    before = memory_kb(pid, "VmRSS")
+
+    counted = bench.run("cat", "wc -c", in_fd=given)
+    copied = bench.run("cat", in_fd=given)
+
+    assert bench.text(counted["fd"]).strip() == "20000000"
+    assert bench.text(copied["fd"]) == text
+    assert memory_kb(pid, "VmHWM") - before < 64 * 1024
+
+
+def test_a_line_of_a_megabyte_stays_whole_through_every_stage(bench: Bench) -> None:
+    line = "é" * 500_000 + "\n"
+    given = bench.proc.create(line).fd
+
+    ended = bench.run("cat", "sort", "uniq", "tail -n 1", in_fd=given, tee=[1, 2, 3])
+
+    for fd in (ended["fd"], *ended["tee_fds"].split()):
+        assert bench.text(fd) == line
+        assert bench.proc.stat(fd).lines == 1
+
+
+def test_bytes_that_are_no_text_are_shown_as_what_they_are_and_counted(bench: Bench) -> None:
+    ended = bench.run(r"printf 'a\377b\000c\303'")
+
+    assert bench.text(ended["fd"]) == "a\\xffb\0c\\xc3"
+    assert bench.text(ended["stderr_fd"]) == "fdstore: 2 bytes were not UTF-8 and are shown as \\xNN\n"
+
+
+def test_a_pipeline_without_an_input_reads_nothing(bench: Bench) -> None:
+    assert bench.text(bench.run("wc -c")["fd"]).strip() == "0"
+
+
+# --- chains, tees, branches
+
+
+def test_a_pipeline_on_the_growing_output_of_another_ends_when_that_ends(bench: Bench) -> None:
+    first = bench.pipe("cat", in_fd="new")
+    second = bench.pipe("cat", "grep nope", in_fd=first["fd"])
+    third = bench.pipe("wc -l", in_fd=first["fd"])
+    bench.show("write_fd", fd=first["in_fd"], data="one\n")
+    seen = bench.show("read_fd", fd=first["fd"], mode="line", wait_seconds=20)
+    assert (seen.body, seen["state"], seen["eof"]) == ("one\n", "open", "false")
+    assert "chain" not in seen.attributes
+    assert bench.record(third["process"]).state == "running"
+
+    bench.show("write_fd", fd=first["in_fd"], data="two\n", eof=True)
+    bench.wait(second["process"])
+    bench.wait(third["process"])
+
+    read = bench.show("read_fd", fd=second["fd"])
+    assert (read["eof"], read["exit_code"], read["chain"]) == ("true", "1", "0 0,1")
+    counted = bench.show("read_fd", fd=third["fd"])
+    assert ((counted.body or "").strip(), counted["chain"]) == ("2", "0 0")
+    assert bench.proc.read(second["fd"]).chain == "0 0,1"
+
+
+def test_the_chain_is_told_at_the_end_and_not_before(bench: Bench) -> None:
+    given = bench.proc.create("x" * 9000).fd
+
+    ended = bench.run("cat", "cat", in_fd=given)
+
+    assert "chain" not in bench.show("read_fd", fd=ended["fd"], start=1).attributes
+    assert bench.show("read_fd", fd=ended["fd"], start=3)["chain"] == "0,0"
+
+
+def test_every_reader_of_a_stream_sees_every_byte(bench: Bench) -> None:
+    source = bench.pipe("cat", in_fd="new")
+    readers = [bench.pipe("cat", in_fd=source["fd"]) for _ in range(2)]
+    text = "".join(f"line {number}\n" for number in range(20_000))
+
+    for start in range(0, len(text), 50_000):
+        bench.show("write_fd", fd=source["in_fd"], data=text[start : start + 50_000])
+    bench.show("write_fd", fd=source["in_fd"], data="", eof=True)
+
+    for reader in readers:
+        bench.wait(reader["process"])
+        assert bench.text(reader["fd"]) == text
+
+
+def test_a_tee_keeps_what_its_stage_wrote(bench: Bench) -> None:
+    given = bench.proc.create("b 1\na 2\nc\nb 3\n").fd
+
+    ended = bench.run("grep -n b", "sort -r", in_fd=given, tee=[1])
+
+    assert bench.text(ended["tee_fds"]) == "1:b 1\n4:b 3\n"
+    assert bench.text(ended["fd"]) == "4:b 3\n1:b 1\n"
+
+
+def test_a_closed_branch_leaves_the_others_whole(bench: Bench) -> None:
+    made = bench.pipe("cat", "cat", in_fd="new", tee=[1])
+    bench.show("write_fd", fd=made["in_fd"], data="one\n")
+    bench.show("read_fd", fd=made["tee_fds"], mode="line", wait_seconds=20)
+
+    bench.show("close_fd", fd=made["tee_fds"])
+    for _ in range(20):
+        bench.show("write_fd", fd=made["in_fd"], data="more\n")
+    bench.show("write_fd", fd=made["in_fd"], data="", eof=True)
+    ended = bench.wait(made["process"])
+
+    assert (ended["state"], ended["exit_code"]) == ("exited", "0")
+    assert bench.text(made["fd"]) == "one\n" + "more\n" * 20
+    assert bench.text(made["in_fd"]) == "one\n" + "more\n" * 20
+
+
+@pytest.mark.parametrize("command", ["yes", "sleep 600"])
+def test_a_pipeline_that_nobody_reads_any_more_ends(bench: Bench, command: str) -> None:
+    made = bench.pipe(command, "cat", tee=[1])
+    bench.wait_until_running(command.split()[0])
+
+    bench.show("close_fd", fd=made["tee_fds"])
+    bench.show("close_fd", fd=made["fd"])
+    ended = bench.wait(made["process"], 20)
+
+    assert (ended["state"], ended["reason"]) == ("exited", "closed")
+    assert bench.proc.stat(made["stderr_fd"]).state == "sealed"
+    bench.nothing_runs(5)
+
+
+# --- violence
+
+
+def test_a_stage_killed_by_a_signal_breaks_the_outputs_after_what_they_hold(bench: Bench) -> None:
+    made = bench.pipe("cat", in_fd="new")
+    bench.show("write_fd", fd=made["in_fd"], data="stored\n")
+    bench.show("read_fd", fd=made["fd"], mode="line", wait_seconds=20)
+
+    os.kill(bench.wait_until_running("cat"), signal.SIGKILL)
+    got: list[str] = []
+    with pytest.raises(StreamBroken, match="signal 9"):
+        got.extend(bench.proc.follow(made["fd"]))
+
+    ended = bench.wait(made["process"])
+    assert "".join(got) == "stored\n"
+    assert (ended["state"], ended["exit_code"], ended["reason"]) == ("exited", "137", "signal 9")
+    assert (bench.proc.stat(made["fd"]).state, bench.proc.stat(made["fd"]).reason) == ("broken", "signal 9")
+
+
+def test_a_pipeline_of_a_killed_worker_has_failed_and_is_not_run_again(alone: Bench) -> None:
+    victim = alone.hire(2)
+    made = alone.pipe("cat", in_fd="new")
+    alone.show("write_fd", fd=made["in_fd"], data="stored\n")
+    alone.show("read_fd", fd=made["fd"], mode="line", wait_seconds=20)
+    left = below(victim.process.pid)
+    began = time.monotonic()
+
+    victim.kill()
+    alone.hire(2)
+    ended = alone.wait(made["process"])
+
+    assert time.monotonic() - began < 20
+    assert (ended["state"], ended["reason"]) == ("failed", "worker_lost")
+    for fd in (made["fd"], made["stderr_fd"]):
+        assert (alone.proc.stat(fd).state, alone.proc.stat(fd).reason) == ("broken", "writer_lost")
+    assert alone.text(made["fd"]) == "stored\n"
+    assert (alone.record(made["process"]).attempt, alone.codes(made["process"])) == (1, None)
+    wait_until(lambda: not any(name_of(pid) for pid in left), 5)
+
+
+def test_a_kill_may_be_repeated_and_leaves_nothing_running(bench: Bench) -> None:
+    made = bench.pipe("sleep 600", "cat")
+    bench.wait_until_running("sleep")
+
+    first = bench.tools.call("kill", {"target": made["process"]})
+    again = bench.tools.call("kill", {"target": made["fd"]})
+
+    assert first == again
+    assert (only(first.content)["state"], only(first.content)["reason"]) == ("cancelled", "killed")
+    assert bench.proc.stat(made["fd"]).reason == "cancelled"
+    bench.nothing_runs(10)
+    assert bench.tools.call("kill", {"target": made["process"]}) == first
+
+
+def test_a_kill_after_the_end_changes_nothing(bench: Bench) -> None:
+    ended = bench.run("echo done")
+
+    killed = bench.show("kill", target=ended["process"])
+
+    assert killed.attributes == ended.attributes
+    assert (bench.text(ended["fd"]), bench.proc.stat(ended["fd"]).state) == ("done\n", "sealed")
+
+
+def test_an_input_that_breaks_gives_what_it_had_and_fails_the_pipeline(bench: Bench) -> None:
+    with bench.proc.open_stream(source="upstream") as writer:
+        writer.write("half\n")
+        writer.flush()
+        made = bench.pipe("cat", in_fd=writer.fd)
+        bench.show("read_fd", fd=made["fd"], mode="line", wait_seconds=20)
+        writer.fail("power cut")
+
+    ended = bench.wait(made["process"])
+
+    assert (ended["state"], ended["reason"]) == ("failed", "upstream_broken")
+    assert bench.text(made["fd"]) == "half\n"
+    assert bench.proc.stat(made["fd"]).reason == "upstream_broken"
+
+
+@pytest.mark.parametrize(
+    ("limits", "command", "reason"),
+    [
+        ({"stream_idle_seconds": 0.5}, ["sleep", "600"], "idle"),
+        ({"wall_seconds": 0.5}, ["yes"], "wall"),
+        ({"stream_bytes": 100_000}, ["yes"], "bytes"),
+    ],
+)
+def test_a_limit_ends_a_pipeline_and_is_its_reason(
+    bench: Bench, limits: dict[str, Any], command: list[str], reason: str
+) -> None:
+    made = bench.pipe_with(limits, command)
+
+    ended = bench.wait(made.process)
+
+    assert (ended["state"], ended["reason"]) == ("failed", reason)
+    assert (bench.proc.stat(made.fd).state, bench.proc.stat(made.fd).reason) == ("broken", reason)
+    if reason == "bytes":
+        assert bench.text(made.fd) == "y\n" * 50_000
+    bench.nothing_runs(8)
+
+
+def test_a_tree_that_is_full_fails_the_pipeline(bench: Bench) -> None:
+    bench.proc = bench.store.process(limits=fdstore.TreeLimits(tree_bytes=1_000_000))
+    bench.tools = Toolset(bench.proc, enabled=TOOLS, commands=PROGRAMS)
+
+    ended = bench.run("yes")
+
+    assert (ended["state"], ended["reason"]) == ("failed", "quota_exceeded")
+    assert bench.proc.stat(ended["fd"]).state == "broken"
+
+
+# --- what it leaves behind
+
+
+def test_what_a_pipeline_made_for_itself_is_released_and_what_was_named_is_kept(bench: Bench) -> None:
+    given = bench.proc.create("text\n").fd
+
+    ended = bench.run("cat", in_fd=given)
+
+    assert {each.fd for each in bench.proc.list()} == {given, ended["fd"], ended["stderr_fd"]}
+    tree = f"fdstore:{{{bench.proc.id}}}"
+    assert bench.redis.exists(f"{tree}:{ended['process']}:fds") == 0
+    assert bench.redis.smembers(f"{tree}:{bench.proc.id}:fd:1:holders") == {bench.proc.id}
+
+
+def test_the_same_call_starts_one_pipeline(bench: Bench) -> None:
+    given = {"commands": ["echo once"]}
+
+    first = bench.tools.call("pipe", given, "toolu_1")
+
+    assert bench.tools.call("pipe", given, "toolu_1") == first
+    assert len(bench.store.tree(bench.proc.id).members) == 2
+
+
+def test_commands_see_nothing_of_the_worker(bench: Bench) -> None:
+    said = bench.redis.hvals("fdstore:workers:commands")
+    if "WITHOUT" in "".join(said):
+        pytest.skip("no sandbox can be made here")
+
+    ended = bench.run(f"cat {Path(__file__)}")
+
+    assert ended["exit_code"] == "1"
+    assert "No such file" in bench.text(ended["stderr_fd"])
+
+
+# --- agents
+
+PROGRAM = """
+[model]
+name = "any"
+[prompt]
+system = "You are an agent."
+[tools]
+enabled = ["pipe", "wait", "kill", "write_fd", "read_fd"]
+[commands]
+allow = ["cat", "sort", "uniq", "sleep"]
+"""
+
+
+def results_of(bench: Bench, folder: Path, concurrency: int, script: list[Any]) -> list[Element]:
+    """What an agent was answered, call by call, that ran to its end on a worker of its own."""
+    (folder / "agent.toml").write_text(PROGRAM)
+    with ScriptedModel(script) as model:
+        bench.model = model
+        bench.hire(concurrency)
+        root = launch_root(bench.store, load(folder / "agent.toml"), "Go.").id
+        waker(bench.url, "fdstore")(root)
+        assert bench.store.run(processes.wait_ended("fdstore", [root], 30)), "it did not end"
+        assert bench.record(root).exit_code == 0
+        return [only(result.text) for result in model.requests[-1].tool_results()]
+
+
+def test_an_agent_that_waits_leaves_its_one_slot_to_the_pipeline(alone: Bench, tmp_path: Path) -> None:
+    script = [
+        call("pipe", commands=["sort", "uniq -c"], in_fd="new"),
+        call("write_fd", fd="fd:1", data="b\na\nb\n", eof=True),
+        call("wait", target="fd:2"),
+        call("read_fd", fd="fd:2"),
+        say("Done."),
+    ]
+
+    piped, written, waited, read = results_of(alone, tmp_path, 1, script)
+
+    assert (piped["fd"], piped["stderr_fd"], piped["in_fd"]) == ("fd:2", "fd:3", "fd:1")
+    assert (written["total_chars"], written["state"]) == ("6", "sealed")
+    assert (waited["state"], waited["exit_code"]) == ("exited", "0")
+    assert (read.body or "").split() == ["1", "a", "2", "b"]
+    assert read["chain"] == "0,0"
+
+
+def test_an_agent_sees_that_its_time_to_wait_is_over_and_kills(alone: Bench, tmp_path: Path) -> None:
+    script = [
+        call("pipe", commands=["sleep 600"]),
+        call("wait", target="fd:1", seconds=0.5),
+        call("kill", target="fd:1"),
+        call("read_fd", fd="fd:1", wait_seconds=5),
+        say("Done."),
+    ]
+
+    _, waited, killed, read = results_of(alone, tmp_path, 2, script)
+
+    assert waited["state"] == "running"
+    assert (killed["state"], killed["reason"]) == ("cancelled", "killed")
+    assert (read["state"], read["eof"]) == ("broken", "false")
+    alone.nothing_runs(10)
+
+
+def test_a_program_that_an_agent_may_not_run_is_refused(alone: Bench, tmp_path: Path) -> None:
+    script = [call("pipe", commands=["cat", "rm -rf x"]), say("Done.")]
+
+    [refused] = results_of(alone, tmp_path, 1, script)
+
+    assert refused["type"] == "unknown_program"
+    assert refused.message.strip() == "there is no program 'rm'; there are: cat, sort, uniq, sleep"
