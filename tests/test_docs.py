@@ -54,7 +54,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict
     with PrivateServer() as server, ScriptedModel(answers) as model:
         environment = {**os.environ, **model.environ, "FDSTORE_URL": server.url}
         worker = subprocess.Popen(
-            [sys.executable, "-m", "workers", "-c", "2"], cwd=folder, env=environment, stderr=subprocess.PIPE
+            [sys.executable, "-m", "workers", "-c", "2", "--unsandboxed-commands"],
+            cwd=folder,
+            env=environment,
+            stderr=subprocess.PIPE,
         )
         assert worker.stderr is not None
         assert any(b"ready:" in line for line in worker.stderr)

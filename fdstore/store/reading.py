@@ -6,6 +6,8 @@ beside it that grows with the content. Everything else is a stretch of pages (se
 
 from __future__ import annotations
 
+from io import StringIO
+
 import msgspec
 
 from fdstore.errors import NotFound, PageOutOfRange, TooLarge
@@ -94,16 +96,16 @@ def read_all(space: Namespace, fd: str, limit: int | None = None) -> Operation[S
     descriptor = view.descriptor
     if limit is not None and descriptor.chars > limit:
         raise too_large(fd, descriptor.chars, limit)
-    texts: list[str] = []
+    # grows in place: memory that was never touched before is what a large text costs most
+    whole = StringIO(newline="\n")  # which translates nothing
 
     def take(run: list[bytes]) -> Operation[None]:
-        # at once: memory that was never touched before is what a large text costs most
-        texts.append(b"".join(run).decode("utf-8"))
+        whole.write(b"".join(run).decode("utf-8"))
         return
         yield  # a generator that needs nothing
 
     yield from fetch(view, range(1, descriptor.pages + 1), take)
-    text = "".join(texts)
+    text = whole.getvalue()
     part, begin = Part("page", 1, descriptor.pages), Place(1, 0, 0, mid_line=False)
     return msgspec.structs.replace(_slice(descriptor, part, text, begin, descriptor.lines), page="all")
 
