@@ -15,6 +15,7 @@ import logging
 import mmap
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from typing import Any, Literal
 
@@ -31,6 +32,9 @@ from workers.sweeper import Sweeper
 from workers.tasks import Place, runner_of, worker_name
 
 log = logging.getLogger("fdstore.worker")
+
+PIPELINES = 64
+"""Pipelines at a time, beside the agents; more of them wait."""
 
 LEAVE_AFTER_S = 3.0
 """How long after the last process went back a task may still go on: renewing looks every half second,
@@ -105,7 +109,9 @@ def work(
         files_root=os.getcwd(),
     )
     sandbox = cache(partial(find, allow_unsandboxed=unsandboxed_commands))
-    run = runner_of(place, stopping, partial(run_pipeline, sandbox))
+    # a pool of processes runs its pipelines in its processes
+    apart = ThreadPoolExecutor(PIPELINES, "pipeline") if pool == "threads" else None
+    run = runner_of(place, stopping, partial(run_pipeline, sandbox), apart)
     app = make_app(store.url, broker_url, run=run, queue=store.prefix)
     wake = waker(store.url, store.prefix, broker_url)
     sweeper = Sweeper(store, worker_name(), wake, commands=sandbox().describe())
@@ -124,6 +130,9 @@ def work(
     try:
         return start_worker(app, concurrency, pool)
     finally:
+        if apart is not None:
+            stopping.set()
+            apart.shutdown()  # the departure goes on counting: nobody waits for ever
         departure.cancel()
         sweeper.stop()
         store.close()

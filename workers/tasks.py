@@ -11,6 +11,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable
+from concurrent.futures import Executor
 
 import msgspec
 
@@ -18,6 +19,7 @@ from fdstore.agent.model import Model
 from fdstore.agent.runner import Flag, RunPipeline, run_process
 from fdstore.client import Store, connect
 from fdstore.errors import FDStoreError, NotFound
+from fdstore.store import pipelines
 from fdstore.toolset import waker
 
 log = logging.getLogger("fdstore.worker")
@@ -67,11 +69,25 @@ def worker_name() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-def runner_of(place: Place, stopping: Flag, pipeline: RunPipeline) -> Callable[[str], None]:
-    """The body of the worker's one task."""
+def runner_of(
+    place: Place, stopping: Flag, pipeline: RunPipeline, apart: Executor | None
+) -> Callable[[str], None]:
+    """The body of the worker's one task. Pipelines run in the threads of `apart`, where given: one may
+    wait for what an agent writes, and must not hold the place that the agent needs to write it."""
     clients = Clients(place)
 
     def run(process: str) -> None:
+        try:
+            store, _ = clients.open()
+            if apart is not None and store.run(pipelines.fds_of(store.prefix, process)) is not None:
+                apart.submit(run_now, process)
+                return
+        except FDStoreError as error:
+            log.warning("%s is left to the sweep: %s", process, error)
+        else:
+            run_now(process)
+
+    def run_now(process: str) -> None:
         try:
             store, wake = clients.open()
             ending = run_process(

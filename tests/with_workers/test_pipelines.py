@@ -553,7 +553,7 @@ def test_an_agent_sees_that_its_time_to_wait_is_over_and_kills(alone: Bench, tmp
         say("Done."),
     ]
 
-    _, waited, killed, read = results_of(alone, tmp_path, 2, script)
+    _, waited, killed, read = results_of(alone, tmp_path, 1, script)
 
     assert waited["state"] == "running"
     assert (killed["state"], killed["reason"]) == ("cancelled", "killed")
