@@ -35,7 +35,7 @@ from fdstore.records import (
     TreeLimits,
     TreeRecord,
 )
-from fdstore.store import contents, processes, searching, streams
+from fdstore.store import contents, following, processes, searching, streams
 from fdstore.store.check import check_server
 from fdstore.store.connection import AsyncRunner
 from fdstore.store.keys import check_prefix
@@ -196,7 +196,7 @@ class Process:
         wait: float = 0.0,
     ) -> Slice:
         asked = wanted(fd, mode, start, count, whole=read_all, default=FIRST_PAGE)
-        return await self._run(streams.read_whole(self.space, asked.fd, asked.part, max_chars, wait))
+        return await self._run(following.read_whole(self.space, asked.fd, asked.part, max_chars, wait))
 
     async def open_stream(
         self,
@@ -211,12 +211,12 @@ class Process:
         return StreamWriter(self.store.run, pen)
 
     def follow(self, fd: FdLike, start: int = 1) -> AsyncIterator[str]:
-        return self._pieces(fd_id(fd), streams.Position(number("start", start) - 1))
+        return self._pieces(fd_id(fd), following.Position(number("start", start) - 1))
 
-    async def _pieces(self, fd: str, position: streams.Position) -> AsyncIterator[str]:
+    async def _pieces(self, fd: str, position: following.Position) -> AsyncIterator[str]:
         ended = False
         while not ended:
-            piece = await self._run(streams.follow(self.space, fd, position))
+            piece = await self._run(following.follow(self.space, fd, position))
             position, ended = piece.position, piece.ended
             if piece.text:
                 yield piece.text

@@ -25,7 +25,7 @@ from fdstore.records import (
     TreeLimits,
     TreeRecord,
 )
-from fdstore.store import contents, processes, searching, streams
+from fdstore.store import contents, following, processes, searching, streams
 from fdstore.store.check import check_server
 from fdstore.store.connection import Runner
 from fdstore.store.keys import check_prefix
@@ -235,7 +235,7 @@ class Process:
         'two\\n'
         """
         asked = wanted(fd, mode, start, count, whole=read_all, default=FIRST_PAGE)
-        return self._run(streams.read_whole(self.space, asked.fd, asked.part, max_chars, wait))
+        return self._run(following.read_whole(self.space, asked.fd, asked.part, max_chars, wait))
 
     def open_stream(
         self,
@@ -270,12 +270,12 @@ class Process:
         >>> for piece in proc.follow("fd:9"):                     # doctest: +SKIP
         ...     print(piece, end="")
         """
-        return self._pieces(fd_id(fd), streams.Position(number("start", start) - 1))
+        return self._pieces(fd_id(fd), following.Position(number("start", start) - 1))
 
-    def _pieces(self, fd: str, position: streams.Position) -> Iterator[str]:
+    def _pieces(self, fd: str, position: following.Position) -> Iterator[str]:
         ended = False
         while not ended:
-            piece = self._run(streams.follow(self.space, fd, position))
+            piece = self._run(following.follow(self.space, fd, position))
             position, ended = piece.position, piece.ended
             if piece.text:
                 yield piece.text

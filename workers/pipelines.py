@@ -26,7 +26,7 @@ from fdstore.agent.agent import Finished
 from fdstore.agent.runner import STOP_GRACE_S, Flag
 from fdstore.client import Store
 from fdstore.errors import FDStoreError, Fenced, NotFound, QuotaExceeded, StreamBroken, StreamClosed
-from fdstore.store import pipelines, streams
+from fdstore.store import following, pipelines, streams
 from fdstore.store.pipelines import PipeFDs
 from fdstore.store.views import Namespace
 from fdstore.text.utf8 import Utf8Text
@@ -111,10 +111,10 @@ class Feed:
     def __iter__(self) -> Iterator[bytes]:
         if self._fd is None:
             return
-        position = streams.Position(0)
+        position = following.Position(0)
         while True:
             try:
-                piece = self._store.run(streams.follow(self._space, self._fd, position, FEED_WAIT_S))
+                piece = self._store.run(following.follow(self._space, self._fd, position, FEED_WAIT_S))
             except StreamBroken as error:
                 self.broken = error.reason
                 return

@@ -8,7 +8,7 @@ import msgspec
 
 from fdstore.errors import InvalidArgument
 from fdstore.render import fd_content, fd_extraction
-from fdstore.store import contents, reading, streams, stretches
+from fdstore.store import contents, following, reading, stretches
 from fdstore.store.operation import Operation
 from fdstore.text.selection import FIRST_PAGE, Selector, wanted
 from fdstore.tools.tool import (
@@ -77,7 +77,7 @@ def asked(arguments: ReadFD) -> Selector:
 def run(context: Context, arguments: ReadFD, call: str | None) -> Operation[Outcome]:
     chosen = asked(arguments)
     wait_s = min(arguments.wait_seconds, MAX_WAIT_S)
-    yield from streams.until_whole(context.space, chosen.fd, chosen.part, wait_s)
+    yield from following.until_whole(context.space, chosen.fd, chosen.part, wait_s)
     if not arguments.extract_to_new_fd:
         limit = context.config.max_read_chars
         found = yield from reading.read(context.space, chosen.fd, chosen.part, limit)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import fdstore.aio
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument, NotFound, PageOutOfRange, PositionOutOfRange, StreamClosed
-from fdstore.store import streams
+from fdstore.store import following
 from fdstore.store.operation import Operation
 from fdstore.store.server_process import wait_until
 from tests.on_redis.followers import Reader, key_of, stored
@@ -149,7 +149,7 @@ def test_a_range_is_right_while_the_last_page_is_split_under_the_reader(proc: Pr
     out = proc.open_stream(page_size=8)
     out.write("one\ntwo\nthr\nx")
     out.flush()
-    reading = streams.read_whole(proc.space, out.fd, None, None, 0.0)
+    reading = following.read_whole(proc.space, out.fd, None, None, 0.0)
     taken = False
 
     def meddled() -> Operation[Any]:

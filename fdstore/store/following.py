@@ -1,0 +1,150 @@
+"""Reading what grows: waiting for a part to be whole, and following a content to its end.
+
+Readers of an open content wait on its events. A wake-up is a hint: they look at the content again, so a
+missed one costs time and never text. A reader also finds that a writer is gone, since nobody else may be
+looking; a follower's position is a number of characters, so it can go on anywhere, any time later.
+"""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from fdstore.errors import InvalidArgument, NotFound, PositionOutOfRange, StreamBroken
+from fdstore.records import Slice
+from fdstore.store.operation import Block, Operation
+from fdstore.store.reading import read
+from fdstore.store.stretches import WINDOW_BYTES, collect
+from fdstore.store.views import Namespace, View, look, view_of
+from fdstore.text.selection import MAX_NUMBER, Part
+
+BLOCK_S = 5.0
+"""How long a reader waits for a wake-up before it looks by itself."""
+
+
+def wait_for_more(view: View, seconds: float) -> Operation[None]:
+    """Waits until an open content is longer than in this view, or ended, or somebody should look
+    whether its writer lives; for at most so long."""
+    pause = max(0.01, min(seconds, BLOCK_S, view.writer_left_s))
+    seen = f"{view.descriptor.chars}-1"
+    events = view.keys.events
+    yield Block(("XREAD", "BLOCK", max(1, int(pause * 1000)), "STREAMS", events, seen), pause)
+
+
+def read_whole(
+    space: Namespace, fd: str, part: Part | None, limit: int | None, wait_s: float
+) -> Operation[Slice]:
+    """As `reading.read`, after up to `wait_s` seconds for the part to be whole: no later text can
+    change it. None, for everything, waits for the end."""
+    if not check_wait(wait_s):
+        return read(space, fd, part, limit)
+    return _read_when_whole(space, fd, part, limit, wait_s)
+
+
+def _read_when_whole(
+    space: Namespace, fd: str, part: Part | None, limit: int | None, wait_s: float
+) -> Operation[Slice]:
+    yield from until_whole(space, fd, part, wait_s)
+    return (yield from read(space, fd, part, limit))
+
+
+def until_whole(space: Namespace, fd: str, part: Part | None, wait_s: float) -> Operation[None]:
+    """Waits for a part to be whole, for up to `wait_s` seconds. For 0 it does nothing."""
+    if not check_wait(wait_s):
+        return
+    until = time.monotonic() + wait_s
+    while True:
+        view = yield from view_of(space, fd)
+        left = until - time.monotonic()
+        if left <= 0 or _is_whole(view, part):
+            return
+        yield from wait_for_more(view, left)
+
+
+def check_wait(wait_s: object) -> float:
+    """Seconds to wait. Raises `InvalidArgument`."""
+    if isinstance(wait_s, bool) or not isinstance(wait_s, (int, float)) or not 0 <= wait_s <= MAX_NUMBER:
+        raise InvalidArgument("wait", "a number of seconds, 0 or more, is needed")
+    return float(wait_s)
+
+
+def _is_whole(view: View, part: Part | None) -> bool:
+    d = view.descriptor
+    if d.state != "open":
+        return True
+    if part is None:
+        return False
+    if part.mode == "page":
+        return d.pages > part.last
+    if part.mode == "char":
+        return d.chars >= part.last
+    ended = d.lines if (view.last_page or b"").endswith(b"\n") else d.lines - 1
+    return ended >= part.last
+
+
+class Position(msgspec.Struct, frozen=True):
+    """How far a follower is: `chars` characters are behind it, and `page`, which holds the next one or
+    ends before it, begins after `page_chars`. Page 0: not looked up yet."""
+
+    chars: int
+    page: int = 0
+    page_chars: int = 0
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """What a follower gets at a time: text (none if the wait was in vain), and whether it was the last."""
+
+    text: str
+    position: Position
+    ended: bool
+
+
+def follow(space: Namespace, fd: str, position: Position, wait_s: float = BLOCK_S) -> Operation[Piece]:
+    """The text after a position: what is there (at most about `WINDOW_BYTES`), else what comes within
+    `wait_s`. Two round trips for what was just appended.
+
+    Raises `StreamBroken` when nothing is left of a broken stream, `PositionOutOfRange` for a position
+    beyond the end of an ended one, `NotFound`.
+    """
+    until = time.monotonic() + wait_s
+    next_char = position.chars + 1
+    while True:
+        if position.page:
+            view = yield from view_of(space, fd)
+        else:
+            view, _ = yield from look(space, fd, unit="chars", first=next_char, last=next_char)
+        d = view.descriptor
+        if next_char <= d.chars:
+            return (yield from _piece(view, position if position.page else _place_of(view, next_char)))
+        if d.state != "open" and position.chars > d.chars:
+            raise PositionOutOfRange(fd, "character", next_char, d.chars)
+        if d.state == "broken":
+            raise StreamBroken(fd, d.reason or "unknown")
+        left = until - time.monotonic()
+        if d.state == "sealed" or left <= 0:
+            return Piece("", position, d.state == "sealed")
+        yield from wait_for_more(view, left)
+
+
+def _place_of(view: View, char: int) -> Position:
+    group = view.group_at("chars", char)
+    if group is None:
+        raise NotFound(view.descriptor.fd)
+    place = group.before(group.page_of_char(char))
+    return Position(char - 1, place.page, place.chars)
+
+
+def _piece(view: View, position: Position) -> Operation[Piece]:
+    d = view.descriptor
+    # two at least: of the first, all may be known
+    window = max(2, WINDOW_BYTES * d.pages // max(d.bytes, 1))
+    last = min(d.pages, position.page + window - 1)
+    pages = yield from collect(view, range(position.page, last + 1))
+    tail = pages.pop().decode("utf-8")
+    head = b"".join(pages).decode("utf-8")
+    new = (head + tail)[position.chars - position.page_chars :]
+    reached = position.chars + len(new)
+    # the last page may still grow, so the next piece begins by looking at it again
+    now = Position(reached, last, position.page_chars + len(head))
+    return Piece(new, now, d.state == "sealed" and reached >= d.chars)
