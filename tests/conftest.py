@@ -9,6 +9,7 @@ Both need only a client and a function that sends one command, so they run on fa
 from __future__ import annotations
 
 import re
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -41,6 +42,10 @@ PIECES = [
 ]
 texts = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=12).map("".join)
 some_numbers = st.integers(1, 12) | st.just(2**53)
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and whatever they start too;
+# with a handler here it is as usual for the commands that are interrupted in tests.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def lines_of(text: str) -> list[str]:

@@ -18,15 +18,19 @@ from tests.chaos.conftest import Execute, Faults
 from tests.chaos.victim import LONG, MOMENTS, WORK
 from tests.chaos.waiting import wait_until
 
+PROJECT = Path(__file__).parents[2]
 SHORT = "one\ntwo\nthree\n"
 
 
 @pytest.fixture
 def order(server: PrivateServer) -> Iterator[Callable[[str, int, str], str]]:
     """`order(work, number, moment)`: what became of a client that was to die there."""
-    script = Path(__file__).with_name("victim.py")
     with subprocess.Popen(
-        [sys.executable, str(script), server.url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "tests.chaos.victim", server.url],
+        cwd=PROJECT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
 
         def send(work: str, number: int, moment: str) -> str:

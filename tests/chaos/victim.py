@@ -1,9 +1,10 @@
-"""A client that dies at a chosen moment: `victim.py URL`, then one order a line on standard input.
+"""A client that dies at a chosen moment: `python -m tests.chaos.victim URL`, then one order a line on its
+standard input.
 
     create 3 before       die before sending the 3rd request
     create 3 torn         die when half of it was sent
     create 3 short        die when all but its last command was sent
-    create 3 after        die when it was answered, before the answer is read
+    create 3 after        die when it was answered, before anybody is told
 
 For each order a copy of this process does the work on the process `t`; the answer is `died`, or `lived`
 when the work has fewer requests than that.
@@ -20,6 +21,7 @@ from typing import Any
 
 from fdstore.client import Process, Store
 from fdstore.store.connection import Runner
+from tests.chaos.proxy import whole_in
 
 LONG = "".join(f"line {number}\n" for number in range(150_000))
 """More than a few requests carry."""
@@ -71,7 +73,8 @@ class DyingRunner(Runner):
                 whole = b"".join([command] if isinstance(command, bytes) else command)
                 send([whole[: MOMENTS[self._moment](whole)]], check_health)
                 if self._moment == "after":
-                    connection.can_read(timeout=10)
+                    for _ in range(whole_in(whole)[0]):
+                        connection.read_response()
                 os.kill(os.getpid(), signal.SIGKILL)
             send(command, check_health)
 
