@@ -269,6 +269,21 @@ class StoreModel(RuleBasedStateMachine):
         assert (self.folder / "out.txt").read_bytes() == text.encode()
         assert (done.char_count, done.size_bytes) == (len(text), len(text.encode()))
 
+    @precondition(something_is_held)
+    @rule(data=st.data(), wanted=st.sampled_from(["a", "line", "漢", "page ", "\r", "zz"]))
+    def search(self, data: st.DataObject, wanted: str) -> None:
+        proc, fd, text, _ = self.a_descriptor(data)
+        lines = [line.removesuffix("\n") for line in lines_of(text)]
+        expected = [(number, line) for number, line in enumerate(lines, 1) if wanted in line]
+
+        found = proc.search(fd, wanted, max_matches=3)
+
+        assert (found.matches, found.lines_searched) == (len(expected), len(lines))
+        assert [(hit.line, hit.text) for hit in found.hits] == expected[:3]
+        for hit in found.hits:
+            first, last = map(int, hit.chars.split("-"))
+            assert text[first - 1 : last] == wanted
+
     @rule(data=st.data(), beyond=st.integers(1, 3))
     def read_what_is_not_there(self, data: st.DataObject, beyond: int) -> None:
         proc = self.a_process(data)

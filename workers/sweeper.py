@@ -64,10 +64,11 @@ def redis_now() -> Operation[float]:
     return int(text(seconds)) + int(text(micros)) / 1e6
 
 
-def sweep(store: Store, wake: Callable[[str], None]) -> int:
-    """Looks after every process that is due; how many there were."""
+def sweep(store: Store, wake: Callable[[str], None], now: float | None = None) -> int:
+    """Looks after every process that is due, or was at `now` by the clock of Redis; how many there were."""
+    if now is None:
+        now = store.run(redis_now())
     trees = store.run(processes.trees(store.prefix))
-    now = store.run(redis_now())
     found = store.run(leases.due(store.prefix, trees, now))
     for keys in found:
         try:
@@ -123,11 +124,17 @@ class Sweeper:
         except FDStoreError as error:
             log.info("the store was gone before this worker: %s", error)
 
-    def _is_back(self) -> bool:
-        """Whether Redis was away since the last round, or this worker slept. Then nobody could renew a
-        lease, and those that ran out meanwhile are no losses: who holds one renews it now."""
+    def _now(self) -> float:
+        """The time of Redis for this round. If Redis was away since the last one, or this worker slept,
+        nobody could renew a lease, and those that ran out meanwhile are no losses: their holders get
+        time to renew them. What runs out later in this round is not looked at in it."""
+        now = self._store.run(redis_now())
         before, self._seen_at = self._seen_at, time.monotonic()
-        return self._seen_at - before > leases.LEASE_S / 2
+        if self._seen_at - before <= leases.LEASE_S / 2:
+            return now
+        log.info("the store was away; leases that ran out are given time to be renewed")
+        self._done.wait(leases.LEASE_S / 2)
+        return self._store.run(redis_now())
 
     def _keep(self) -> None:
         collect_at = 0.0
@@ -136,11 +143,9 @@ class Sweeper:
                 now = time.time()
                 until = now + SIGN_OF_LIFE_S
                 self._store.run(leases.alive(self._store.prefix, self._worker, until, now, self._commands))
-                if self._is_back():
-                    log.info("the store was away; leases that ran out are given time to be renewed")
-                    self._done.wait(leases.LEASE_S / 2)
+                moment = self._now()
                 if self._store.run(leases.take_sweep(self._store.prefix, self._worker, SWEEPER_S)):
-                    sweep(self._store, self._wake)
+                    sweep(self._store, self._wake, moment)
                     if time.monotonic() >= collect_at:
                         collect_at = time.monotonic() + COLLECT_EVERY_S
                         collect_due(self._store)
