@@ -490,11 +490,12 @@ def test_the_same_call_starts_one_pipeline(bench: Bench) -> None:
 
 def test_commands_see_nothing_of_the_worker(bench: Bench) -> None:
     said = bench.redis.hvals("fdstore:workers:commands")
-    if "WITHOUT" in "".join(said):
-        pytest.skip("no sandbox can be made here")
 
     ended = bench.run(f"cat {Path(__file__)}")
 
+    if "WITHOUT" in "".join(said):
+        assert ended["exit_code"] == "0"  # no sandbox can be made here, and that is what was said
+        return
     assert ended["exit_code"] == "1"
     assert "No such file" in bench.text(ended["stderr_fd"])
 
