@@ -48,7 +48,7 @@ def run(context: Context, arguments: Spawn, call: str | None) -> Operation[Outco
         # a repeated call, as after waiting for the child, has nothing left to prepare
         before = yield from processes.made_by(context.space, call)
         if before is not None:
-            return Started((before,))
+            return (yield from _answer(context, before, arguments))
     linked = context.linked.get(arguments.program_name)
     if linked is None:
         raise UnknownProgram(arguments.program_name, tuple(context.linked))
@@ -71,9 +71,13 @@ def run(context: Context, arguments: Spawn, call: str | None) -> Operation[Outco
         call=call,
     )
     yield Disk(lambda: context.wake(child.id))
+    return (yield from _answer(context, child.id, arguments))
+
+
+def _answer(context: Context, child: str, arguments: Spawn) -> Operation[Outcome]:
     if arguments.background:
-        return process_result((yield from processes.record(context.prefix, child.id)))
-    return Started((child.id,))
+        return process_result((yield from processes.record(context.prefix, child)))
+    return Started((child,))
 
 
 def _shared(context: Context, given: list[object], call: str | None) -> Operation[list[str]]:
