@@ -129,6 +129,7 @@ def test_no_acknowledged_text_is_lost_and_everybody_goes_on(
     assert_counted(execute)
 
 
+@pytest.mark.long
 def test_a_redis_that_is_away_for_longer_than_a_lease_costs_no_agent_a_loss(
     server: PrivateServer,
     store: Store,
@@ -165,6 +166,7 @@ def test_a_redis_that_is_away_for_longer_than_a_lease_costs_no_agent_a_loss(
     assert_counted(execute)
 
 
+@pytest.mark.long
 def test_after_a_pause_of_redis_the_sweep_lets_holders_renew_their_leases_first(
     server: PrivateServer, store: Store, faults: Faults, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,8 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program import load
 from fdstore.client import Store
@@ -40,6 +42,7 @@ def first_time_slow() -> tuple[list[str], object]:
     return asked, reply
 
 
+@pytest.mark.long
 def test_a_dead_worker_is_replaced_within_15_seconds(
     store: Store, crew: Crew, tmp_path: Path, faults: Faults
 ) -> None:
