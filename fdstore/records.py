@@ -141,7 +141,8 @@ class Export(Record, frozen=True, kw_only=True):
 
 class ProcessRecord(Record, frozen=True, kw_only=True):
     """One process as Redis holds it. `attempt` counts the claims by workers, `losses` those
-    that were lost; `lease_until` is when the running claim lapses if it is not renewed."""
+    that were lost; `lease_until` is when the running claim lapses if it is not renewed. `outputs` are
+    the descriptors, in its parent's table, of the streams that it was made to write."""
 
     id: str
     state: ProcessState
@@ -152,6 +153,7 @@ class ProcessRecord(Record, frozen=True, kw_only=True):
     worker: str | None = None
     lease_until: float | None = None
     waiting_for: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
     exit_code: int | None = None
     reason: str | None = None
     next_fd: int = 1

@@ -29,7 +29,8 @@ from fdstore.errors import (
     quoted,
 )
 from fdstore.store.operation import Operation
-from fdstore.store.streams import MAX_REASON_CHARS, Pen, check_exit_code
+from fdstore.store.staging import MAX_REASON_CHARS
+from fdstore.store.streams import Pen, check_exit_code
 from fdstore.text.paging import encode
 
 GROUP_CHARS = 16_000

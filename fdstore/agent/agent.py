@@ -21,6 +21,7 @@ from fdstore.agent.conversation import Assistant, Result, Start, encoded
 from fdstore.agent.model import Model, ModelFailed
 from fdstore.agent.past import Past
 from fdstore.agent.program import Program
+from fdstore.agent.voice import Voice
 from fdstore.errors import NotFound
 from fdstore.records import ENDED
 from fdstore.store import contents, journal, processes
@@ -70,6 +71,7 @@ class Agent:
         past: Past,
         started_at: float,
         pause: Callable[[float], None],
+        voice: Voice | None = None,
     ) -> None:
         self._run = run
         self._space = space
@@ -77,6 +79,7 @@ class Agent:
         self._toolbox = toolbox
         self._model = model
         self._pause = pause
+        self._voice = voice
         left_s = started_at + program.limits.wall_seconds - time.time()
         self._until_s = time.monotonic() + left_s
         self._written = len(past.own)
@@ -110,10 +113,15 @@ class Agent:
                 parameters=self._program.parameters,
                 until_s=self._until_s,
                 pause=self._pause,
+                listener=None if self._voice is None else _Ear(self._run, self._voice),
             )
         except ModelFailed as error:
             return Finished("failed", None, str(error), "")
-        self._write(answer)
+        if self._voice is None:
+            self._write(answer)
+        else:
+            self._write(msgspec.structs.replace(answer, said=self._voice.chars))
+            self._run(self._voice.complete())
         self._take_references(answer)
         return None
 
@@ -172,11 +180,14 @@ class Agent:
 
     def hand_over(self, end: Finished, *, is_root: bool) -> str:
         """Ends the process; the id of the parent if it is to be woken, else "". A long answer becomes
-        a descriptor that the parent gets; a process that did well, and is no root, drops its own."""
+        a descriptor that the parent gets, unless it is all that its stream holds; a process that did
+        well, and is no root, drops its own descriptors."""
         fd = ""
         limit = self.birth.answer_limit
         answer = storable(end.answer)
-        if limit is not None and len(answer) > limit:
+        if limit is not None and len(answer) > limit and self._voice and self._voice.chars == len(answer):
+            fd = self._voice.fd
+        elif limit is not None and len(answer) > limit:
             size = self._program.file_descriptor.default_page_size
             source = f"answer of {self._space.id}"
             fd = self._run(contents.create(self._space, answer, source, size, call="answer")).fd
@@ -189,9 +200,24 @@ class Agent:
                 release=end.state == "exited" and end.exit_code == 0 and not is_root,
                 answer="" if fd else answer,
                 answer_fd=fd,
+                broken=end.reason,
             )
         )
         return wake
+
+
+class _Ear:
+    """Hears the model for a voice, whose operations it runs."""
+
+    def __init__(self, run: RunOperation, voice: Voice) -> None:
+        self._run = run
+        self._voice = voice
+
+    def hear(self, text: str) -> None:
+        self._run(self._voice.hear(text))
+
+    def break_off(self) -> None:
+        self._voice.break_off()
 
 
 def _result(call: str, outcome: ToolResult) -> Result:

@@ -29,12 +29,14 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start", tag_field="k
 
 
 class Assistant(msgspec.Struct, frozen=True, kw_only=True, tag="assistant", tag_field="kind"):
-    """One answer of the model: its content blocks as JSON, why it stopped, what it cost in tokens."""
+    """One answer of the model: its content blocks as JSON, why it stopped, what it cost in tokens, and,
+    where others read the agent's text as a stream, how many characters that has with it."""
 
     content: list[dict[str, Any]]
     stop_reason: str | None
     input_tokens: int = 0
     output_tokens: int = 0
+    said: int = 0
 
     @property
     def text(self) -> str:

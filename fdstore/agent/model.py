@@ -13,7 +13,7 @@ import json
 import random
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import anthropic
 import httpx2
@@ -31,6 +31,16 @@ ADVICE = {
     403: "check what ANTHROPIC_API_KEY may use",
     404: "check [model] name and ANTHROPIC_BASE_URL",
 }
+
+
+class Listener(Protocol):
+    """Who reads an answer while it is given. Both may raise, which ends the request."""
+
+    def hear(self, text: str) -> None:
+        """Takes the next bit of its text; an empty one for everything else that comes."""
+
+    def break_off(self) -> None:
+        """The answer broke off, and is asked for again."""
 
 
 class ModelFailed(Exception):
@@ -67,9 +77,10 @@ class Model:
         parameters: dict[str, Any],
         until_s: float,
         pause: Callable[[float], None],
+        listener: Listener | None = None,
     ) -> Assistant:
         """One answer. Tries again until `until_s` (of `time.monotonic`); `pause` waits between tries
-        and may raise to give up.
+        and may raise to give up. `listener` gets its text as it comes.
 
         Raises `ModelFailed`.
         """
@@ -94,6 +105,8 @@ class Model:
                     last = ""
                     for event in stream:
                         last = event.type
+                        if listener is not None:
+                            listener.hear(event.text if event.type == "text" else "")
                     if last != "message_stop":
                         raise httpx2.RemoteProtocolError("the answer broke off")
                     return _answer(stream.current_message_snapshot)
@@ -105,6 +118,8 @@ class Model:
                 chosen_s = asked_s if asked_s is not None else wait_s * random.uniform(0.75, 1.25)
                 if now_s + chosen_s >= until_s:
                     raise ModelFailed(f"{_reason(error)}; the agent's time was over") from error
+            if listener is not None:
+                listener.break_off()
             pause(chosen_s)
             wait_s = min(wait_s * 2, LONGEST_PAUSE_S)
 

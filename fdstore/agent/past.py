@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fdstore.agent.conversation import Conversation, Entry, Result, decoded
+from fdstore.agent.conversation import Assistant, Conversation, Entry, Result, decoded
 from fdstore.store import journal
 from fdstore.store.operation import Operation
 from fdstore.tools.brief import Birth, Brief, ForkBrief
@@ -30,6 +30,11 @@ class Past(msgspec.Struct, frozen=True):
 
     def conversation(self) -> Conversation:
         return Conversation([*self.inherited, *self.own], inherited=len(self.inherited))
+
+    @property
+    def last_answer(self) -> Assistant | None:
+        """The last answer of its own."""
+        return next((entry for entry in reversed(self.own) if isinstance(entry, Assistant)), None)
 
 
 def past_of(prefix: str, process: str) -> Operation[Past]:

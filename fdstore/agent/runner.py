@@ -20,6 +20,7 @@ from fdstore.agent.agent import Agent, Finished, Waiting
 from fdstore.agent.model import Model, ModelFailed
 from fdstore.agent.past import past_of
 from fdstore.agent.program import Bundle, Program
+from fdstore.agent.voice import voice_of
 from fdstore.client import Store
 from fdstore.errors import (
     FDStoreError,
@@ -241,6 +242,7 @@ def run_process(
                 past=past,
                 started_at=record.started_at or 0.0,
                 pause=pause,
+                voice=store.run(voice_of(space, record.outputs, past.last_answer)),
             )
             while True:
                 if lease.lost.is_set():
@@ -326,7 +328,9 @@ def _leave(store: Store, space: Namespace, lease: Lease, stop: Flag) -> Ending:
 
 def _fail(store: Store, space: Namespace, reason: str, wake: Callable[[str], None]) -> Ending:
     try:
-        parent = store.run(processes.end(space, "failed", exit_code=None, reason=reason, release=False))
+        parent = store.run(
+            processes.end(space, "failed", exit_code=None, reason=reason, release=False, broken=reason)
+        )
     except (Fenced, NotFound):
         return "lost"
     if parent:

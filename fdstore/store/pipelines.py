@@ -16,8 +16,7 @@ from fdstore.store.operation import Operation, new_op
 from fdstore.store.scripts import outcome, script, text
 from fdstore.store.staging import check_page_size
 from fdstore.store.views import Namespace, pairs
-from fdstore.text.growth import Growth
-from fdstore.text.index import group_of
+from fdstore.text.growth import empty_index
 
 INPUT_SOURCE = "pipeline input"
 
@@ -48,7 +47,7 @@ def start(
     Raises `NotFound` (its input), `SpawnLimit`, `QuotaExceeded`, `Fenced`; nothing is made then.
     """
     size = check_page_size(page_size)
-    empty = Growth(size).add("").index[str(group_of(1))]
+    empty = empty_index(size)
     answer_key, answer_field = space.answer_slot(new_op(), call)
     sources = [shown, f"stderr of {shown}"[:200], *(f"stage {number} of {shown}"[:200] for number in tees)]
     [reply] = yield [

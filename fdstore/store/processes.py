@@ -24,7 +24,9 @@ from fdstore.store.collect import collect_tree
 from fdstore.store.keys import ProcessKeys, TreeKeys, check_process, check_root, process_keys
 from fdstore.store.operation import Batch, Block, Operation, new_op
 from fdstore.store.scripts import outcome, script, text
+from fdstore.store.staging import MAX_REASON_CHARS, check_page_size, check_source
 from fdstore.store.views import Namespace, pairs
+from fdstore.text.growth import empty_index
 
 DAY_S = 86_400
 NAME_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
@@ -45,6 +47,14 @@ class Program(msgspec.Struct, frozen=True):
 
 
 NO_PROGRAM = Program("", "", "")
+
+
+class Output(msgspec.Struct, frozen=True):
+    """A stream that a child is made with, to write what it says: people read `source` as where it is
+    from. The parent holds it."""
+
+    source: str
+    page_size: int
 
 
 def fresh_name(program: str) -> str:
@@ -163,12 +173,13 @@ def child(
     state: ProcessState = "open",
     program: Program = NO_PROGRAM,
     brief: str = "",
+    output: Output | None = None,
     call: str | None = None,
 ) -> Operation[Namespace]:
     """A new process below this one that holds the shared descriptors (all of them for None) under
-    the same ids. One round trip, no content moved.
+    the same ids. One round trip, no content moved. The `output`'s descriptor is in its record.
 
-    Raises `NotFound`, `SpawnLimit`, `Fenced`.
+    Raises `NotFound`, `SpawnLimit`, `QuotaExceeded`, `Fenced`.
     """
     tree = space.keys.tree
     answer_key, answer_field = space.answer_slot(new_op(), call)
@@ -177,11 +188,17 @@ def child(
             (tree.record, space.keys.record, space.keys.fds, answer_key),
             *(answer_field, space.attempt, space.id, state),
             *(program.name, program.digest, program.bundle, brief),
+            *(("", "", "") if output is None else _empty(output)),
             *(["*"] if share is None else ["", *share]),
         )
     ]
     [child_id] = map(text, outcome(reply, space.id))
     return Namespace(ProcessKeys(tree, child_id), space.limits)
+
+
+def _empty(output: Output) -> tuple[str, int, str]:
+    size = check_page_size(output.page_size)
+    return check_source(output.source), size, empty_index(size)
 
 
 def made_by(space: Namespace, call: str) -> Operation[str | None]:
@@ -207,8 +224,12 @@ def end(
     release: bool = True,
     answer: str = "",
     answer_fd: str = "",
+    broken: str = "",
 ) -> Operation[str]:
     """Ends the process. Returns the id of the parent if it is ready now and wants a wake-up, else "".
+
+    An agent's text ends with it: EOF with the exit code when it exits. Anything else that the process
+    still writes breaks off, with the reason `broken` ("" is `cancelled` or `writer_lost`).
 
     Ending twice is no error. Raises `Fenced` when a newer attempt runs it, `NotFound`.
     """
@@ -217,6 +238,7 @@ def end(
             (space.keys.tree.record, space.keys.record),
             *(space.id, space.attempt, state, "" if exit_code is None else exit_code, reason),
             *("1" if release else "0", answer, answer_fd),
+            broken[:MAX_REASON_CHARS] or ("cancelled" if state == "cancelled" else "writer_lost"),
         )
     ]
     _, wake = map(text, outcome(reply, space.id))
@@ -261,6 +283,7 @@ def process_of(process: str, fields: dict[str, str]) -> ProcessRecord:
         worker=fields.get("worker"),
         lease_until=moment("lease_until"),
         waiting_for=tuple(fields.get("waiting_for", "").split()),
+        outputs=tuple(fields.get("outputs", "").split()),
         exit_code=number("exit_code"),
         reason=fields.get("reason"),
         next_fd=int(fields.get("next_fd", 1)),

@@ -166,6 +166,10 @@ class Stage:
         return descriptor
 
 
+MAX_REASON_CHARS = 200
+"""The longest reason that a stream breaks off with."""
+
+
 def check_source(source: object) -> str:
     """What a content may say of where it comes from. Raises `InvalidArgument`."""
     if not isinstance(source, str) or not source or len(source) > MAX_SOURCE_CHARS:

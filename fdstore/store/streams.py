@@ -32,7 +32,7 @@ from fdstore.store.operation import Batch, Command, Operation, Value, new_op
 from fdstore.store.scripts import outcome, script, text
 from fdstore.store.staging import check_page_size, check_source
 from fdstore.store.views import Namespace, look
-from fdstore.text.growth import Change, Growth
+from fdstore.text.growth import Change, Growth, empty_index
 from fdstore.text.index import group_of
 from fdstore.text.selection import MAX_NUMBER
 
@@ -41,8 +41,6 @@ LEASE_S = 30.0
 
 PIECE_CHARS = 65_536
 """The longest piece that one append stores; more is split."""
-
-MAX_REASON_CHARS = 200
 
 
 class Pen:
@@ -66,6 +64,11 @@ class Pen:
         self._end_op = new_op()  # asked twice how it is to end, the stream keeps the first answer
         self._waiting: deque[str] = deque()
         self._sent: Command | None = None
+
+    @property
+    def chars(self) -> int:
+        """How many characters the stream has with all that was taken."""
+        return self._growth.chars + sum(map(len, self._waiting))
 
     def put(self, given: str) -> None:
         """Takes text that the next `store` stores. It holds no lone surrogate."""
@@ -160,17 +163,17 @@ def open_stream(
     """
     check_source(source)
     size = check_page_size(page_size)
-    growth = Growth(size)
-    empty = growth.add("").index[str(group_of(1))]
     writer = secrets.token_hex(8)
     answer_key, answer_field = space.answer_slot(new_op(), call)
     keys = (space.keys.tree.record, space.keys.record, space.keys.fds, answer_key)
     lease = "" if lease_s is None else check_lease(lease_s)
     [reply] = yield [
-        script("open")(keys, answer_field, space.attempt, space.id, size, source, writer, lease, empty)
+        script("open")(
+            keys, answer_field, space.attempt, space.id, size, source, writer, lease, empty_index(size)
+        )
     ]
     fd, content = map(text, outcome(reply, space.id))
-    return Pen(space, fd, content, growth, writer, lease_s)
+    return Pen(space, fd, content, Growth(size), writer, lease_s)
 
 
 def resume(space: Namespace, fd: str) -> Operation[Pen]:
@@ -187,10 +190,32 @@ def resume(space: Namespace, fd: str) -> Operation[Pen]:
     return Pen(space, fd, view.content, growth, secrets.token_hex(8), None)
 
 
+def resume_output(space: Namespace, fd: str) -> Operation[Pen | None]:
+    """The writing end of a stream that this process was made to write, where its text ends now; None
+    if it has ended, or nobody holds it any more. Two round trips."""
+    content = _output(space, fd)
+    keys = content_keys(space.keys.tree, content)
+    [(state, page_size, pages, size_bytes)] = yield [
+        ("HMGET", keys.record, "state", "page_size", "pages", "bytes")
+    ]
+    if state != b"open":
+        return None
+    # nobody else writes it, so it is still as it was a moment ago, or gone
+    last, group = yield [("HGET", keys.pages, pages), ("HGET", keys.index, group_of(int(pages)))]
+    if last is None or group is None:
+        return None
+    growth = Growth.resumed(int(page_size), int(pages), last, int(size_bytes), group)
+    return Pen(space, fd, content, growth, secrets.token_hex(8), None)
+
+
 def own_pen(space: Namespace, fd: str, page_size: int) -> Pen:
     """The writing end of a stream that this process was made with, and has not written yet."""
-    content = f"{space.id}/{fd.removeprefix('fd:')}"
-    return Pen(space, fd, content, Growth(page_size), secrets.token_hex(8), None)
+    return Pen(space, fd, _output(space, fd), Growth(page_size), secrets.token_hex(8), None)
+
+
+def _output(space: Namespace, fd: str) -> str:
+    """The content that a process writes and does not hold; its parent has it under the same number."""
+    return f"{space.id}/{fd.removeprefix('fd:')}"
 
 
 def check_lease(lease_s: object) -> float:

@@ -39,6 +39,7 @@ standard library and msgspec; the SDK is the agent's.
 from fdstore.testing.replies import (
     Cut,
     Fail,
+    Held,
     Reply,
     Slow,
     Turn,
@@ -46,6 +47,7 @@ from fdstore.testing.replies import (
     call,
     cut,
     fail,
+    held,
     say,
     slow,
     think,
@@ -58,6 +60,7 @@ from fdstore.testing.server import ScriptedModel
 __all__ = [
     "Cut",
     "Fail",
+    "Held",
     "Replies",
     "Reply",
     "Request",
@@ -70,6 +73,7 @@ __all__ = [
     "call",
     "cut",
     "fail",
+    "held",
     "say",
     "slow",
     "think",

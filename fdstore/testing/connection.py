@@ -126,7 +126,10 @@ class Connection(BaseHTTPRequestHandler):
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(answer.length or sum(map(len, answer.pieces))))
         self.end_headers()
-        for piece in answer.pieces:
+        for number, piece in enumerate(answer.pieces):
+            if answer.hold is not None and number == answer.hold_at and not answer.hold():
+                self.close_connection = True
+                return
             self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece) if answer.streamed else piece)
         if answer.dropped:
             self.close_connection = True

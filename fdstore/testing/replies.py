@@ -15,6 +15,7 @@ played any number of times. A `Turn` is both a whole reply and a piece of a larg
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -116,7 +117,15 @@ class Slow(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-Reply = Turn | Fail | Cut | Slow
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """A streamed answer that stands still after so many SSE events until `until` is set."""
+
+    reply: Turn | Cut
+    after_events: int
+    until: threading.Event
+
+
+Reply = Turn | Fail | Cut | Slow | Held
 
 
 def signature_of(thinking: str) -> str:
@@ -217,3 +226,12 @@ def cut(reply: Turn, after_events: int, error: Fail | None = None) -> Cut:
 def slow(reply: Turn | Fail | Cut, seconds: float) -> Slow:
     """`reply`, begun `seconds` later. Closing the model ends the wait at once."""
     return Slow(reply=reply, seconds=seconds)
+
+
+def held(reply: Turn | Cut, after_events: int, until: threading.Event) -> Held:
+    """`reply`, streamed, which stands still after `after_events` SSE events until the event is set: the
+    time to look at what an agent does with half an answer. A text comes in up to three deltas, the first
+    of which is the fourth event. Closing the model ends the wait at once."""
+    if after_events < 0:
+        raise ValueError(f"after_events is {after_events}; it counts events from 0")
+    return Held(reply=reply, after_events=after_events, until=until)

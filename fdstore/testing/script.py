@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from fdstore.testing.replies import Cut, Fail, Reply, Slow, Turn
+from fdstore.testing.replies import Reply
 from fdstore.testing.requests import Request
 from fdstore.testing.rules import Refused
 
@@ -79,8 +79,8 @@ def _replies(replies: Replies, where: str) -> Replies:
 
 
 def _checked(reply: object, origin: str) -> Reply:
-    if isinstance(reply, Turn | Fail | Cut | Slow):
+    if isinstance(reply, Reply):
         return reply
     raise TypeError(
-        f"{origin} gave a {type(reply).__name__}; a reply is made by say, call, turn, fail, cut or slow"
+        f"{origin} gave a {type(reply).__name__}; a reply is made by say, call, turn, fail, cut, slow or held"
     )

@@ -18,8 +18,8 @@ from typing import Any, Self
 import msgspec
 
 from fdstore.testing import wire
-from fdstore.testing.connection import Call, Listener
-from fdstore.testing.replies import Fail, Json, Reply, Slow, Turn
+from fdstore.testing.connection import POLL_SECONDS, Call, Listener
+from fdstore.testing.replies import Fail, Held, Json, Reply, Slow, Turn
 from fdstore.testing.requests import Request, blocks_of, read_request
 from fdstore.testing.rules import Refused, check_count, check_creation
 from fdstore.testing.script import Cast, Line, Script
@@ -190,6 +190,12 @@ class ScriptedModel:
             if self._closing.wait(reply.seconds):
                 return None
             reply = reply.reply
+        if isinstance(reply, Held):
+            answer = self._performed(reply.reply, request, input_tokens, request_id)
+            until = reply.until
+            return answer and msgspec.structs.replace(
+                answer, hold_at=reply.after_events, hold=lambda: self._is_set(until)
+            )
         if isinstance(reply, Fail):
             return wire.failure(reply, request_id)
         # An agent resumed under a second model brings calls counted by the first one.
@@ -205,6 +211,13 @@ class ScriptedModel:
         if isinstance(reply, Turn):
             return wire.whole(finished, streamed=streamed)
         return wire.broken(finished, reply, request_id, streamed=streamed)
+
+    def _is_set(self, until: threading.Event) -> bool:
+        """Waits until the event is set; False when the model closes before."""
+        while not self._closing.is_set():
+            if until.wait(POLL_SECONDS):
+                return True
+        return False
 
 
 class _Failed:

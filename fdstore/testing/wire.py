@@ -13,7 +13,7 @@ that parses too early is found out.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -37,7 +37,8 @@ PIECES = 3
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """A response: one JSON body, or the events of a stream. With `dropped` the connection ends
-    after what is here, short of what was promised."""
+    after what is here, short of what was promised. `hold` is called before the piece number
+    `hold_at` (from 0), and says whether to go on."""
 
     status: int
     pieces: tuple[bytes, ...]
@@ -45,6 +46,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     dropped: bool = False
     length: int | None = None
     headers: dict[str, str] = {}
+    hold_at: int | None = None
+    hold: Callable[[], bool] | None = None
 
 
 def tokens(size: int) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fdstore.text.index import IndexWriter
+from fdstore.text.index import IndexWriter, group_of
 from fdstore.text.paging import Cutter, Page
 
 
@@ -72,3 +72,8 @@ class Growth:
             lines=whole.lines,
             page_count=whole.pages,
         )
+
+
+def empty_index(page_size: int) -> str:
+    """The one field of the index of a text that is still empty."""
+    return Growth(page_size).add("").index[str(group_of(1))]

@@ -110,10 +110,16 @@ def _spawning(context: Context) -> str:
     )
     if not context.fds_on:
         return f"{said} Example: {example})"
-    return (
+    said = (
         f"{said} Hand texts on by id, whole or in part, instead of repeating them; they are read under "
         f'the same ids: {example}, additional_preload_fds=["fd:1", "fd:1#L120-139"]). A part gets an id '
         "of its own."
+    )
+    if not context.enabled & {"read_fd", "wait"}:
+        return said
+    return (
+        f"{said} With background=true you go on at once, with the fd of its text, which grows while it "
+        f"works: {example}, background=true)."
     )
 
 

@@ -31,7 +31,11 @@ class Spawn(Arguments, frozen=True, kw_only=True):
         msgspec.Meta(description="Stored texts, or parts of them, that it reads under the same ids."),
     ] = msgspec.field(default_factory=list)
     background: Annotated[
-        bool, msgspec.Meta(description="Do not wait for its answer: get that with wait(target=...).")
+        bool,
+        msgspec.Meta(
+            description="Do not wait for its answer: the result is at once the fd of its text, which grows "
+            "while it works."
+        ),
     ] = False
 
     @staticmethod
@@ -39,8 +43,7 @@ class Spawn(Arguments, frozen=True, kw_only=True):
         if context is None:
             return frozenset()
         no_fds = frozenset() if context.fds_on else frozenset({"additional_preload_fds"})
-        # a child that nobody can wait for has no use
-        return no_fds if "wait" in context.enabled else no_fds | {"background"}
+        return no_fds if _can_be_followed(context) else no_fds | {"background"}
 
 
 def run(context: Context, arguments: Spawn, call: str | None) -> Operation[Outcome]:
@@ -53,8 +56,8 @@ def run(context: Context, arguments: Spawn, call: str | None) -> Operation[Outco
     if linked is None:
         raise UnknownProgram(arguments.program_name, tuple(context.linked))
     query = spoken("query", arguments.query)
-    if arguments.background and "wait" not in context.enabled:
-        raise InvalidArgument("background", "there is no tool to wait for it with; leave it out")
+    if arguments.background and not _can_be_followed(context):
+        raise InvalidArgument("background", "there is no tool to read or wait for it with; leave it out")
     if arguments.additional_preload_fds and not context.fds_on:
         raise InvalidArgument("additional_preload_fds", "there are no descriptors; put the text in query")
     if len(arguments.additional_preload_fds) + len(arguments.additional_preload_files) > MAX_PRELOADS:
@@ -68,6 +71,7 @@ def run(context: Context, arguments: Spawn, call: str | None) -> Operation[Outco
         state="ready",
         program=processes.Program(linked.key, linked.digest, linked.bundle),
         brief=encoded(Brief(query=query, preload=preload, answer_limit=limit)),
+        output=_text_of(context, arguments) if arguments.background else None,
         call=call,
     )
     yield Disk(lambda: context.wake(child.id))
@@ -76,8 +80,20 @@ def run(context: Context, arguments: Spawn, call: str | None) -> Operation[Outco
 
 def _answer(context: Context, child: str, arguments: Spawn) -> Operation[Outcome]:
     if arguments.background:
-        return process_result((yield from processes.record(context.prefix, child)))
+        record = yield from processes.record(context.prefix, child)
+        return process_result(record, fd=record.outputs[0] if record.outputs else None)
     return Started((child,))
+
+
+def _can_be_followed(context: Context) -> bool:
+    """Whether there is a use for a child that goes on by itself."""
+    return bool(context.enabled & {"read_fd", "wait"})
+
+
+def _text_of(context: Context, arguments: Spawn) -> processes.Output | None:
+    if not context.fds_on:
+        return None
+    return processes.Output(f"text of {arguments.program_name}", context.config.default_page_size)
 
 
 def _shared(context: Context, given: list[object], call: str | None) -> Operation[list[str]]:

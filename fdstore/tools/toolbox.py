@@ -142,9 +142,9 @@ class Toolbox:
                 parts.append(process_result(ended.record, fd=fd, stderr_fd=stderr_fd, tee_fds=fds.tee_fds))
             elif ended.fd is not None:
                 inner = yield from shown(self.context, ended.fd)
-                parts.append(process_result(ended.record, result=inner))
+                parts.append(process_result(ended.record, result=inner, fd=_text_fd(ended.record)))
             else:
-                parts.append(process_result(ended.record, answer=ended.text))
+                parts.append(process_result(ended.record, answer=ended.text, fd=_text_fd(ended.record)))
         return ToolResult("\n".join(parts), is_error=failed == len(started.processes))
 
     def _work(
@@ -172,6 +172,11 @@ class Toolbox:
         values = {name: getattr(checked, name) for name in checked.__struct_fields__}
         text, is_error = yield Disk(lambda: called(tool, values))
         return ToolResult((yield from wrapped(context, text, tool.name, call)), is_error)
+
+
+def _text_fd(record: ProcessRecord) -> str | None:
+    """The descriptor of the text of an agent that was spawned in the background."""
+    return record.outputs[0] if record.outputs else None
 
 
 def _went_wrong(record: ProcessRecord, *, is_pipeline: bool) -> bool:

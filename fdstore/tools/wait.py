@@ -66,7 +66,7 @@ def run_kill(context: Context, arguments: Kill, call: str | None) -> Operation[O
     record = yield from processes.record(context.prefix, process)
     fds = yield from pipelines.fds_of(context.prefix, process)
     if fds is None:
-        return process_result(record)
+        return process_result(record, fd=record.outputs[0] if record.outputs else None)
     return process_result(record, fd=fds.fd, stderr_fd=fds.stderr_fd, tee_fds=fds.tee_fds)
 
 

@@ -113,6 +113,7 @@ def test_the_signatures_are_those_of_the_contract(tools: Toolset, spawning: Tool
         "query": ...,
         "additional_preload_files": [],
         "additional_preload_fds": [],
+        "background": False,
     }
 
 
@@ -300,11 +301,15 @@ def test_spawn_needs_programs_to_start(proc: Process) -> None:
         Toolset(proc, enabled=["spawn"])
 
 
-def test_a_child_that_nobody_can_wait_for_is_not_started(spawning: Toolset, store: Store) -> None:
-    assert "background" not in schema(spawning, "spawn")["properties"]
-    error = show(spawning, "spawn", program_name="adder", query="add", background=True)
+def test_a_child_that_nobody_can_read_or_wait_for_is_not_started(
+    proc: Process, programs: dict[str, Path], store: Store
+) -> None:
+    alone = Toolset(proc, enabled=["spawn"], programs=programs)
 
-    assert error.message == "background: there is no tool to wait for it with; leave it out"
+    assert "background" not in schema(alone, "spawn")["properties"]
+    error = show(alone, "spawn", program_name="adder", query="add", background=True)
+
+    assert error.message == "background: there is no tool to read or wait for it with; leave it out"
     assert len(store.tree("triage").members) == 1
 
 

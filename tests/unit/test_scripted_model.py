@@ -30,6 +30,7 @@ from fdstore.testing import (
     call,
     cut,
     fail,
+    held,
     say,
     slow,
     think,
@@ -291,6 +292,32 @@ def test_a_slow_answer_can_be_any_answer() -> None:
         assert created(client).content[0].to_dict()["text"] == "late"
         with pytest.raises(anthropic.RateLimitError):
             created(client)
+
+
+def test_a_held_answer_stands_still_until_it_is_released() -> None:
+    release = threading.Event()
+
+    with (
+        playing([held(say("abcdef"), 4, release)]) as (_, client),
+        client.messages.stream(model="m", max_tokens=100, messages=HELLO) as stream,
+    ):
+        bits = stream.text_stream
+        first = next(bits)
+        release.set()
+        rest = list(bits)
+
+    assert (first, rest) == ("ab", ["cd", "ef"])
+
+
+def test_closing_ends_a_held_answer_at_once() -> None:
+    model = ScriptedModel([held(say("never"), 4, threading.Event())])
+
+    with client_of(model) as client, ThreadPoolExecutor() as pool:
+        asked = pool.submit(streamed, client)
+        model.wait_for(1)
+        model.close()
+        with pytest.raises((anthropic.APIError, httpx2.HTTPError)):
+            asked.result(timeout=20)
 
 
 # Scripts

@@ -22,11 +22,12 @@ import fdstore.aio
 from fdstore.agent.conversation import Result, decoded
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program import load
+from fdstore.agent.voice import BROKE_OFF
 from fdstore.client import Store
 from fdstore.dispatch import Dispatcher
 from fdstore.store import journal, processes
 from fdstore.store.server import PrivateServer
-from fdstore.testing import Request, ScriptedModel, call, fail, say, slow, turn
+from fdstore.testing import Request, ScriptedModel, call, fail, held, say, slow, turn
 from tests.conftest import wait_until
 from tests.with_workers.conftest import AgentWorker, StartAgentWorker, agent_workers
 
@@ -562,3 +563,84 @@ def test_an_event_loop_goes_on_while_children_run(crew: Stage) -> None:
     one, two = asyncio.run(main())
 
     assert ("\none\n" in one, "\ntwo\n" in two) == (True, True)
+
+
+# children in the background, whose text is read while they write it
+
+
+def background(stage: Stage, **more: Any) -> fdstore.Toolset:
+    """A loop of its own that spawns `speaker` in the background; its text is fd:1."""
+    stage.program("speaker")
+    proc = stage.store.process("own-loop")
+    tools = fdstore.Toolset(
+        proc,
+        enabled=["spawn", "read_fd", "wait", "pipe"],
+        programs={"speaker": stage.folder / "speaker.toml"},
+        commands=["tr"],
+    )
+    result = tools.call(
+        "spawn", {"program_name": "speaker", "query": "Speak.", "background": True}, "toolu_1"
+    )
+    assert result.content == (
+        '<process_result process="own-loop.1" program="speaker" state="ready" fd="fd:1"/>'
+    )
+    return tools
+
+
+def test_the_text_of_a_child_is_followed_while_it_works_and_ends_with_it(
+    stage: Stage, start_agent_worker: StartAgentWorker
+) -> None:
+    release = threading.Event()
+    stage.act({"SPEAKER": [turn(say("I look."), call("lines", count=3)), held(say("abcdef"), 4, release)]})
+    tools = background(stage)
+    start_agent_worker(stage.url, stage.model)
+    proc = stage.store.process("own-loop")
+    heard: list[str] = []
+
+    with ThreadPoolExecutor(1) as threads:
+        following = threads.submit(lambda: heard.extend(proc.follow("fd:1")))
+        wait_until(lambda: "".join(heard) == "I look.\n\nab")
+        read = tools.call("read_fd", {"fd": "fd:1"}).content
+        release.set()
+        following.result(20)
+
+    assert 'state="open" eof="false">\nI look.\n\nab\n' in read
+    assert "".join(heard) == "I look.\n\nabcdef"
+    assert proc.stat("fd:1").exit_code == 0
+    waited = tools.call("wait", {"target": "fd:1"}).content
+    assert waited.endswith('state="exited" exit_code="0" fd="fd:1">\nabcdef\n</process_result>')
+
+
+def test_a_killed_worker_leaves_a_text_that_goes_on_with_the_next(
+    stage: Stage, start_agent_worker: StartAgentWorker
+) -> None:
+    answers = iter([held(say("abcdef"), 4, threading.Event()), say("Whole.")])
+    stage.act({"SPEAKER": lambda _: next(answers)})
+    background(stage)
+    first = start_agent_worker(stage.url, stage.model)
+    proc = stage.store.process("own-loop")
+    wait_until(lambda: proc.read("fd:1", read_all=True).text == "ab")
+
+    first.kill()
+    stage.lease_runs_out("own-loop.1")
+    start_agent_worker(stage.url, stage.model)
+
+    assert "".join(proc.follow("fd:1")) == f"ab{BROKE_OFF}Whole."
+    assert proc.stat("fd:1").state == "sealed"
+
+
+def test_a_pipeline_reads_what_an_agent_is_still_writing(
+    stage: Stage, start_agent_worker: StartAgentWorker
+) -> None:
+    release = threading.Event()
+    stage.act({"SPEAKER": [held(say("abcdef"), 4, release)]})
+    tools = background(stage)
+    start_agent_worker(stage.url, stage.model, 2, "threads", "--unsandboxed-commands")
+    piped = tools.call("pipe", {"commands": ["tr a-f A-F"], "in_fd": "fd:1"}, "toolu_2").content
+    assert 'fd="fd:2"' in piped
+    proc = stage.store.process("own-loop")
+    wait_until(lambda: stage.record("own-loop.2").state == "running")
+
+    release.set()
+
+    assert "".join(proc.follow("fd:2")) == "ABCDEF"

@@ -15,7 +15,7 @@ for _, member in ipairs(redis.call('ZRANGE', tree .. ':processes', 0, -1)) do
     if not ENDED[redis.call('HGET', record, 'state')] then
       redis.call('HDEL', record, 'lease_until') -- removing first, as in write_end
       -- it begins by removing, which a full Redis allows: a kill makes room
-      write_end(tree, member, 'cancelled', now)
+      write_end(tree, member, 'cancelled', now, 'cancelled')
       redis.call('HSET', record, 'reason', ARGV[2])
       cancelled[#cancelled + 1] = member
     end

@@ -2,8 +2,10 @@
 -- KEYS  1 tree  2 parent  3 parent's fds  4 answer of this operation
 -- ARGV  1 answer field  2 attempt of the parent  3 parent id  4 state  5 program  6 bundle digest
 --       7 bundle (JSON, '' if the tree has it)  8 first journal record ('' for none)
---       9 '*' for the whole table, else '' followed by 10.. the ids to share
--- ->    ok child | gone | fenced why | spawn_limit name limit | not_found id known...
+--       9 source of the stream that it writes ('' for none)  10 page size  11 index of an empty text
+--       12 '*' for the whole table, else '' followed by 13.. the ids to share
+-- ->    ok child | gone | fenced why | spawn_limit name limit | quota_exceeded name limit
+--       | not_found id known...
 local done = answered(KEYS[4], ARGV[1])
 if done then
   return done
@@ -17,16 +19,21 @@ local full = no_room(tree, parent)
 if full then
   return full
 end
+local speaks = ARGV[9] ~= ''
+local limits = limits_of(tree)
+if speaks and redis.call('HGET', tree, 'fds') + 1 > limits.tree_fds then
+  return { 'quota_exceeded', 'tree_fds', limits.tree_fds }
+end
 local table_of_parent = {}
 local held = redis.call('HGETALL', KEYS[3])
 for i = 1, #held, 2 do
   table_of_parent[held[i]] = held[i + 1]
 end
 local shared = {}
-if ARGV[9] == '*' then
+if ARGV[12] == '*' then
   shared = table_of_parent
 else
-  for i = 10, #ARGV do
+  for i = 13, #ARGV do
     if not table_of_parent[ARGV[i]] then
       local known = redis.call('HKEYS', KEYS[3])
       return { 'not_found', ARGV[i], unpack(known, 1, math.min(#known, 1000)) }
@@ -38,6 +45,13 @@ end
 local now = stamp(seconds_now())
 local id = parent .. '.' .. next_number(KEYS[2], 'next_child')
 local process = process_record(tree, id)
+if speaks then
+  -- its parent alone holds what it writes: a child that reads its own words has no use for them
+  local number = next_number(KEYS[2], 'next_fd')
+  local fd = 'fd:' .. number
+  hold(tree, parent, fd, make_stream(tree, id, number, ARGV[10], ARGV[9], 'process', '', ARGV[11]))
+  redis.call('HSET', process, 'outputs', fd)
+end
 redis.call('HSET', process, 'parent', parent, 'state', ARGV[4], 'attempt', 0, 'losses', 0,
   'next_fd', redis.call('HGET', KEYS[2], 'next_fd'), 'next_child', 1, 'started_at', now)
 if ARGV[5] ~= '' then

@@ -119,8 +119,9 @@ local function break_streams(tree, process, reason)
   end
 end
 
--- Writes the end of a process: its state, and what nobody has to know any more.
-local function write_end(tree, id, state, now)
+-- Writes the end of a process: its state, and what nobody has to know any more. What it still writes
+-- breaks off, with the reason `why`.
+local function write_end(tree, id, state, now, why)
   local process = process_record(tree, id)
   -- removing first: a full Redis refuses a script that begins by adding, and an end makes room
   redis.call('HDEL', process, 'lease_until', 'waiting_for')
@@ -128,7 +129,7 @@ local function write_end(tree, id, state, now)
   redis.call('HINCRBY', tree, 'live', -1)
   redis.call('HSET', tree, 'used_at', now)
   redis.call('ZREM', tree .. ':leases', id)
-  break_streams(tree, id, state == 'cancelled' and state or 'writer_lost')
+  break_streams(tree, id, why)
   redis.call('XADD', process .. ':events', 'MAXLEN', 1, '*', 'state', state)
 end
 

@@ -3,9 +3,11 @@
 -- KEYS  1 tree  2 process
 -- ARGV  1 process id  2 attempt  3 final state  4 exit code or ''  5 reason or ''
 --       6 '1' to release its descriptors  7 short answer ('' for none)  8 fd that holds a long answer or ''
+--       9 why what it still writes breaks off; an agent's text ends in good order when its agent exits
 -- ->    ok state parent-to-wake|'' | gone | fenced why
 local tree, process, id = KEYS[1], KEYS[2], ARGV[1]
-local state, attempt, parent = unpack(redis.call('HMGET', process, 'state', 'attempt', 'parent'))
+local state, attempt, parent, outputs =
+  unpack(redis.call('HMGET', process, 'state', 'attempt', 'parent', 'outputs'))
 if not state then
   return { 'gone' }
 end
@@ -36,7 +38,9 @@ local wake = ''
 if parent then
   local key = process_record(tree, parent)
   local parent_state = redis.call('HGET', key, 'state')
-  if content and parent_state and not ENDED[parent_state] then
+  if ARGV[8] ~= '' and ARGV[8] == outputs then
+    redis.call('HSET', process, 'answer_fd', outputs) -- the parent holds it already
+  elseif content and parent_state and not ENDED[parent_state] then
     local fd = 'fd:' .. next_number(key, 'next_fd')
     hold(tree, parent, fd, content)
     redis.call('HSET', process, 'answer_fd', fd)
@@ -48,5 +52,13 @@ end
 if ARGV[6] == '1' then
   release_all(tree, id)
 end
-write_end(tree, id, ARGV[3], now)
+if ARGV[3] == 'exited' and outputs then
+  for fd in string.gmatch(outputs, 'fd:(%d+)') do
+    local written = id .. '/' .. fd
+    if redis.call('HGET', content_record(tree, written), 'state') == 'open' then
+      end_stream(tree, written, 'sealed', ARGV[4], '')
+    end
+  end
+end
+write_end(tree, id, ARGV[3], now, ARGV[9])
 return { 'ok', ARGV[3], wake }
