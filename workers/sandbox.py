@@ -1,11 +1,13 @@
 """Where commands of pipelines run: in a sandbox made by bubblewrap, or not at all.
 
-    worker -> [setpriv] -> [choom] -> bwrap -> prlimit -> the program
+    worker -> [unshare] -> [setpriv] -> [choom] -> bwrap -> prlimit -> the program
 
 A program sees /usr and what links into it, read-only; a few files of /etc that loading needs; empty /work
 and /tmp of bounded size; its own processes; no network, no user of the host, nothing of the worker's
 environment. Every mount that is not scratch is read-only, /dev and the root included, since a file system
-in memory without a bound is a way to fill the host's.
+in memory without a bound is a way to fill the host's. That holds for what is mounted below /usr when a
+command starts. What the host mounts there later would be seen, and writable, in the mount namespace that
+bubblewrap makes; so one that hears nothing of the host is put around it (`unshare`), where that may be.
 
 Limits are set by `prlimit`, inside, just before the program: a preexec function is not safe in a process
 with threads, and the number of processes is counted per user namespace (Linux 5.14), so that inside it
@@ -95,9 +97,12 @@ class CommandLimits(Record, frozen=True, kw_only=True):
 class Bubblewrap:
     """Commands run in a sandbox of their own."""
 
-    def __init__(self, outer: list[str], inner: list[str], limits: CommandLimits, version: str) -> None:
+    def __init__(
+        self, outer: list[str], inner: list[str], limits: CommandLimits, version: str, *, apart: bool
+    ) -> None:
         self._outer, self._inner = outer, inner
         self._limits, self._version = limits, version
+        self._apart = apart
         self.environment: Mapping[str, str] = {"PATH": PATH, "LANG": "C.UTF-8"}
 
     def wrap(self, argv: list[str]) -> list[str]:
@@ -110,6 +115,7 @@ class Bubblewrap:
             f"as nobody; {self._limits}, {self._limits.processes} processes and "
             f"{self._limits.scratch_bytes // MiB} MiB in each of /work and /tmp for a stage; the memory of "
             "all processes together is not limited"
+            + ("" if self._apart else "; what is mounted below /usr while a command runs is open to it")
         )
 
 
@@ -193,20 +199,26 @@ def _bubblewrap(limits: CommandLimits, private: list[Path], search_path: str | N
     if missing := [option for option in NEEDED if option not in known.stdout + known.stderr]:
         raise CommandsOff(f"{version} has no {missing[0]}; 0.8 or later is needed")
     prlimit = program("prlimit", "util-linux")
+    apart = [program("unshare", "util-linux"), "--mount", "--propagation", "private"]
     outer = []
     if os.geteuid() == 0:
         become = [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"]
         outer += [program("setpriv", "util-linux"), *become]
+    else:
+        apart += ["--user", "--map-current-user"]
     if choom := shutil.which("choom", path=search_path):
         outer += [choom, "-n", "1000", "--"]
     outer += [bwrap, *_walls(limits, private), "--"]
-    made = Bubblewrap(outer, limits.prlimit(prlimit, processes=True), limits, version)
+    inner = limits.prlimit(prlimit, processes=True)
 
-    tried = _ask(made.wrap(["true"]), made.environment)
-    if tried.returncode != 0:
-        said = (tried.stderr.strip().splitlines() or [f"exit code {tried.returncode}"])[-1]
-        raise CommandsOff(f"{version} cannot make a sandbox here ({said})")
-    return made
+    # some systems let bubblewrap make namespaces, and nobody else
+    for around in ([*apart, "--"], []):
+        made = Bubblewrap([*around, *outer], inner, limits, version, apart=bool(around))
+        tried = _ask(made.wrap(["true"]), made.environment)
+        if tried.returncode == 0:
+            return made
+    said = (tried.stderr.strip().splitlines() or [f"exit code {tried.returncode}"])[-1]
+    raise CommandsOff(f"{version} cannot make a sandbox here ({said})")
 
 
 def _walls(limits: CommandLimits, private: list[Path]) -> list[str]:

@@ -151,6 +151,57 @@ def test_no_mount_is_writable_but_the_scratch_and_what_the_kernel_makes(inside: 
     assert {place for place in writable if not place.startswith(("/dev/", "/proc"))} == {"/work", "/tmp"}
 
 
+def below_usr(moment: str) -> str:
+    """What a command says that writes into a directory below /usr, where the host mounts a file system that
+    anybody may write, "before" or "after" the command starts. All in a mount namespace of the test's own."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount")
+    place = next(path for path in sorted(Path("/usr/share").iterdir()) if path.is_dir())
+    arguments = [sys.executable, "-c", MOUNTED_BELOW_USR, str(place), moment]
+    return subprocess.run(
+        ["unshare", "--mount", "--propagation", "shared", *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stdout
+
+
+MOUNTED_BELOW_USR = """
+import subprocess, sys
+from workers.sandbox import find
+place, moment = sys.argv[1:]
+
+def mount():
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=1777", "none", place], check=True)
+    open(f"{place}/there", "w").close()
+
+sandbox = find()
+if moment == "before":
+    mount()
+script = "echo begun; read go; cd $0; test -e there && echo seen; echo x >file && echo wrote; echo done"
+command = subprocess.Popen(
+    sandbox.wrap(["sh", "-c", script, place]),
+    env=sandbox.environment,
+    stdin=subprocess.PIPE,
+    stdout=subprocess.PIPE,
+    stderr=subprocess.DEVNULL,
+    text=True,
+)
+command.stdout.readline()
+if moment == "after":
+    mount()
+print(command.communicate("go\\n")[0], end="")
+"""
+
+
+def test_a_file_system_of_its_own_below_usr_can_be_read_only(inside: Inside) -> None:
+    assert below_usr("before") == "seen\ndone\n"
+
+
+def test_what_is_mounted_below_usr_while_a_command_runs_is_not_there(inside: Inside) -> None:
+    assert below_usr("after") == "done\n"
+
+
 def test_it_is_nobody_without_powers_and_cannot_get_any(inside: Inside) -> None:
     assert inside("id", "-u").output == "65534\n"
     status = dict(line.split(":", 1) for line in inside("cat", "/proc/self/status").output.splitlines())
@@ -329,7 +380,7 @@ def test_a_bubblewrap_that_may_not_make_namespaces_is_refused_in_its_own_words(t
         "case $1 in --version) echo bubblewrap 0.9.0;; --help) echo --clearenv --size --disable-userns;;\n"
         "*) echo 'bwrap: setting up uid map: Permission denied' >&2; exit 1;; esac",
     )
-    for name in ("prlimit", "setpriv", "choom"):
+    for name in ("unshare", "prlimit", "setpriv", "choom"):
         # each is the command after its "--"
         program(tmp_path, name, 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"')
 
@@ -338,6 +389,22 @@ def test_a_bubblewrap_that_may_not_make_namespaces_is_refused_in_its_own_words(t
     assert (
         "bubblewrap 0.9.0 cannot make a sandbox here (bwrap: setting up uid map: Permission denied)" in told
     )
+
+
+def test_where_only_bubblewrap_may_make_namespaces_it_is_used_and_what_lacks_is_told(
+    found: Bubblewrap | Unsandboxed | Refused, tmp_path: Path
+) -> None:
+    program(tmp_path, "unshare", "echo 'unshare failed: Operation not permitted' >&2; exit 1")
+
+    alone = find(limits=TIGHT, search_path=f"{tmp_path}:{os.environ['PATH']}")
+
+    if not isinstance(found, Bubblewrap):
+        assert isinstance(alone, Refused)
+        return
+    assert isinstance(alone, Bubblewrap)
+    assert run_in(alone, "echo", "hello").output == "hello\n"
+    assert "mounted below /usr" not in found.describe()
+    assert "mounted below /usr while a command runs is open to it" in alone.describe()
 
 
 def test_without_a_sandbox_the_operator_may_allow_commands_and_is_told_what_that_means(
