@@ -15,9 +15,11 @@ from typing import Protocol
 import pytest
 import redis
 
+from fdstore.records import ENDED
 from fdstore.store.server import PrivateServer
 from fdstore.testing import ScriptedModel
 from tests.conftest import wait_until
+from tests.with_workers.pipe_bench import Bench
 
 RECORDING_WORKER = Path(__file__).with_name("recording_worker.py")
 
@@ -185,3 +187,34 @@ def agents_server() -> Iterator[PrivateServer]:
     """An empty Redis of this test alone."""
     with PrivateServer() as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def shared_bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    folder = tmp_path_factory.mktemp("pipelines")
+    with PrivateServer() as server, ScriptedModel([]) as model, agent_workers(folder) as start:
+        made = Bench(server, model, start)
+        made.hire()
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def bench(shared_bench: Bench) -> Iterator[Bench]:
+    """A worker that many tests share; at the end of each, nothing of a pipeline may run."""
+    shared_bench.begin()
+    yield shared_bench
+    for member in shared_bench.store.tree(shared_bench.proc.id).members:
+        if member.id != shared_bench.proc.id and member.state not in ENDED:
+            shared_bench.show("kill", target=member.id)
+    shared_bench.nothing_runs(15)
+
+
+@pytest.fixture
+def alone(agents_server: PrivateServer, start_agent_worker: StartAgentWorker) -> Iterator[Bench]:
+    """A bench of this test alone, without a worker."""
+    with ScriptedModel([]) as model:
+        made = Bench(agents_server, model, start_agent_worker)
+        made.begin()
+        yield made
+        made.close()

@@ -3,178 +3,23 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
 
 import fdstore
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program import load
-from fdstore.client import Process, Store
 from fdstore.errors import StreamBroken
-from fdstore.records import ENDED, ProcessRecord
-from fdstore.store import pipelines, processes
-from fdstore.store.pipelines import PipeFDs
-from fdstore.store.server import PrivateServer
+from fdstore.store import processes
 from fdstore.testing import ScriptedModel, call, say
-from fdstore.tools.brief import PipeBrief, encoded
-from fdstore.toolset import Toolset, waker
+from fdstore.toolset import waker
 from tests.conftest import wait_until
 from tests.elements import Element, only
-from tests.with_workers.conftest import AgentWorker, StartAgentWorker, agent_workers
-
-PROGRAMS = ["cat", "echo", "false", "grep", "head", "ls", "printf", "sleep", "sort", "tail", "true", "uniq"]
-PROGRAMS += ["wc", "yes"]
-TOOLS = ["pipe", "wait", "kill", "read_fd", "write_fd", "close_fd", "list_fds"]
-WHEREVER = "--unsandboxed-commands"
-"""A sandbox is used where there can be one; without this, nothing here would run where there cannot."""
-
-
-class Bench:
-    """A store with workers, and one process at a time that starts pipelines on them."""
-
-    def __init__(self, server: PrivateServer, model: ScriptedModel, start: StartAgentWorker) -> None:
-        self.url, self.model, self._start = server.url, model, start
-        self.store: Store = fdstore.connect(server.url)
-        self.redis = redis.Redis.from_url(server.url, decode_responses=True)
-        self.workers: list[AgentWorker] = []
-
-    def close(self) -> None:
-        self.redis.close()
-        self.store.close()
-
-    def hire(self, concurrency: int = 6) -> AgentWorker:
-        worker = self._start(self.url, self.model, concurrency, "threads", WHEREVER)
-        self.workers.append(worker)
-        return worker
-
-    def begin(self) -> None:
-        """A root process of the test's own."""
-        self.proc: Process = self.store.process()
-        self.tools = Toolset(self.proc, enabled=TOOLS, commands=PROGRAMS)
-
-    def show(self, name: str, **arguments: Any) -> Element:
-        return only(self.tools.call(name, arguments).content)
-
-    def pipe(self, *commands: str, **more: Any) -> Element:
-        made = self.show("pipe", commands=list(commands), **more)
-        assert made.name == "process_result", made
-        return made
-
-    def pipe_with(self, limits: dict[str, Any], *commands: list[str], in_fd: str | None = None) -> PipeFDs:
-        """A pipeline with limits of its own, as a program file gives them."""
-        brief = PipeBrief(commands=list(commands), page_size=4000, **limits)
-        made = self.store.run(pipelines.start(self.proc.space, encoded(brief), shown="it", in_fd=in_fd))
-        waker(self.url, "fdstore")(made.process)
-        return made
-
-    def wait(self, target: str, seconds: float = 40) -> Element:
-        ended = self.show("wait", target=target, seconds=seconds)
-        assert ended["state"] in ENDED, ended
-        return ended
-
-    def run(self, *commands: str, **more: Any) -> Element:
-        return self.wait(self.pipe(*commands, **more)["process"])
-
-    def text(self, fd: str) -> str:
-        return self.proc.read(fd, read_all=True).text
-
-    def record(self, process: str) -> ProcessRecord:
-        return self.store.run(processes.record("fdstore", process))
-
-    def codes(self, process: str) -> str | None:
-        return self.redis.hget(f"fdstore:{{{self.proc.id}}}:{process}", "codes")
-
-    def keys(self) -> dict[str, bytes]:
-        """All that the tree has, as Redis dumps it."""
-        with redis.Redis.from_url(self.url) as raw:
-            names = raw.keys(f"fdstore:{{{self.proc.id}}}*")
-            return {name: raw.dump(name) for name in sorted(names)}
-
-    def wait_until_running(self, program: str, worker: AgentWorker | None = None) -> int:
-        """The pid of a program that runs in a pipeline."""
-        found: list[int] = []
-
-        def runs() -> bool:
-            found[:] = [pid for pid in below(self._pid(worker)) if name_of(pid) == program]
-            return bool(found)
-
-        wait_until(runs)
-        return found[0]
-
-    def nothing_runs(self, seconds: float) -> None:
-        wait_until(lambda: not below(self._pid(None)), seconds)
-
-    def _pid(self, worker: AgentWorker | None) -> int:
-        return (worker or self.workers[-1]).process.pid
-
-
-def below(pid: int) -> list[int]:
-    """Every process below this one that is no zombie."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                said = (entry / "stat").read_text()
-            except OSError:
-                continue
-            state, parent = said.rpartition(")")[2].split()[:2]
-            if state != "Z":
-                children.setdefault(int(parent), []).append(int(entry.name))
-    found = list(children.get(pid, []))
-    for each in found:
-        found += children.get(each, [])
-    return found
-
-
-def name_of(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    except OSError:
-        return ""
-
-
-def memory_kb(pid: int, field: str) -> int:
-    [found] = re.findall(rf"{field}:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    return int(found)
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    folder = tmp_path_factory.mktemp("pipelines")
-    with PrivateServer() as server, ScriptedModel([]) as model, agent_workers(folder) as start:
-        made = Bench(server, model, start)
-        made.hire()
-        yield made
-        made.close()
-
-
-@pytest.fixture
-def bench(shared: Bench) -> Iterator[Bench]:
-    """A worker that many tests share; at the end of each, nothing of a pipeline may run."""
-    shared.begin()
-    yield shared
-    for member in shared.store.tree(shared.proc.id).members:
-        if member.id != shared.proc.id and member.state not in ENDED:
-            shared.show("kill", target=member.id)
-    shared.nothing_runs(15)
-
-
-@pytest.fixture
-def alone(agents_server: PrivateServer, start_agent_worker: StartAgentWorker) -> Iterator[Bench]:
-    """A bench of this test alone, without a worker."""
-    with ScriptedModel([]) as model:
-        made = Bench(agents_server, model, start_agent_worker)
-        made.begin()
-        yield made
-        made.close()
-
+from tests.with_workers.pipe_bench import Bench, below, growth_kb, name_of
 
 # --- codes
 
@@ -233,18 +78,17 @@ def test_what_a_stage_says_of_errors_can_be_read_after_the_end(bench: Bench) -> 
 
 
 def test_twenty_megabytes_pass_in_bounded_memory(bench: Bench) -> None:
-    pid = bench.workers[0].process.pid
-    bench.run("true")
     text = "0123456789abcde\n" * 1_250_000
     given = bench.proc.create(text).fd
-    before = memory_kb(pid, "VmRSS")
+    bench.run("true")
 
-    counted = bench.run("cat", "wc -c", in_fd=given)
-    copied = bench.run("cat", in_fd=given)
+    with growth_kb(bench.workers[0].process.pid) as grown:
+        counted = bench.run("cat", "wc -c", in_fd=given)
+        copied = bench.run("cat", in_fd=given)
 
     assert bench.text(counted["fd"]).strip() == "20000000"
     assert bench.text(copied["fd"]) == text
-    assert memory_kb(pid, "VmHWM") - before < 64 * 1024
+    assert max(grown) < 64 * 1024
 
 
 def test_a_line_of_a_megabyte_stays_whole_through_every_stage(bench: Bench) -> None:
@@ -456,8 +300,7 @@ def test_a_limit_ends_a_pipeline_and_is_its_reason(
 
 
 def test_a_tree_that_is_full_fails_the_pipeline(bench: Bench) -> None:
-    bench.proc = bench.store.process(limits=fdstore.TreeLimits(tree_bytes=1_000_000))
-    bench.tools = Toolset(bench.proc, enabled=TOOLS, commands=PROGRAMS)
+    bench.begin(limits=fdstore.TreeLimits(tree_bytes=1_000_000))
 
     ended = bench.run("yes")
 

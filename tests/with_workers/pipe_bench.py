@@ -1,0 +1,168 @@
+"""A store, real workers and one process at a time that starts pipelines on them; and what is to be seen of
+the operating system's processes."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import redis
+
+import fdstore
+from fdstore.client import Process, Store
+from fdstore.records import ENDED, ProcessRecord, TreeLimits
+from fdstore.store import pipelines, processes
+from fdstore.store.pipelines import PipeFDs
+from fdstore.store.server import PrivateServer
+from fdstore.testing import ScriptedModel
+from fdstore.tools.brief import PipeBrief, encoded
+from fdstore.toolset import Toolset, waker
+from tests.conftest import wait_until
+from tests.elements import Element, only
+
+if TYPE_CHECKING:
+    from tests.with_workers.conftest import AgentWorker, StartAgentWorker
+
+PROGRAMS = ["cat", "echo", "false", "grep", "head", "ls", "printf", "sleep", "sort", "tail", "true", "uniq"]
+PROGRAMS += ["wc", "yes"]
+TOOLS = ["pipe", "wait", "kill", "read_fd", "write_fd", "close_fd", "list_fds"]
+WHEREVER = "--unsandboxed-commands"
+"""A sandbox is used where there can be one; without this, nothing here would run where there cannot."""
+
+
+class Bench:
+    """A store with workers, and one process at a time that starts pipelines on them."""
+
+    def __init__(self, server: PrivateServer, model: ScriptedModel, start: StartAgentWorker) -> None:
+        self.url, self.model, self._start = server.url, model, start
+        self.store: Store = fdstore.connect(server.url)
+        self.redis = redis.Redis.from_url(server.url, decode_responses=True)
+        self.workers: list[AgentWorker] = []
+
+    def close(self) -> None:
+        self.redis.close()
+        self.store.close()
+
+    def hire(self, concurrency: int = 6) -> AgentWorker:
+        worker = self._start(self.url, self.model, concurrency, "threads", WHEREVER)
+        self.workers.append(worker)
+        return worker
+
+    def begin(self, programs: Sequence[str] = PROGRAMS, limits: TreeLimits | None = None) -> None:
+        """A root process of the test's own."""
+        self.proc: Process = self.store.process(limits=limits)
+        self.tools = Toolset(self.proc, enabled=TOOLS, commands=programs)
+
+    def show(self, name: str, **arguments: Any) -> Element:
+        return only(self.tools.call(name, arguments).content)
+
+    def pipe(self, *commands: str, **more: Any) -> Element:
+        made = self.show("pipe", commands=list(commands), **more)
+        assert made.name == "process_result", made
+        return made
+
+    def pipe_with(self, limits: dict[str, Any], *commands: list[str], in_fd: str | None = None) -> PipeFDs:
+        """A pipeline with limits of its own, as a program file gives them."""
+        brief = PipeBrief(commands=list(commands), page_size=4000, **limits)
+        made = self.store.run(pipelines.start(self.proc.space, encoded(brief), shown="it", in_fd=in_fd))
+        waker(self.url, "fdstore")(made.process)
+        return made
+
+    def wait(self, target: str, seconds: float = 40) -> Element:
+        ended = self.show("wait", target=target, seconds=seconds)
+        assert ended["state"] in ENDED, ended
+        return ended
+
+    def run(self, *commands: str, **more: Any) -> Element:
+        return self.wait(self.pipe(*commands, **more)["process"])
+
+    def text(self, fd: str) -> str:
+        return self.proc.read(fd, read_all=True).text
+
+    def record(self, process: str) -> ProcessRecord:
+        return self.store.run(processes.record("fdstore", process))
+
+    def codes(self, process: str) -> str | None:
+        return self.redis.hget(f"fdstore:{{{self.proc.id}}}:{process}", "codes")
+
+    def keys(self) -> dict[str, bytes]:
+        """All that the tree has, as Redis dumps it."""
+        with redis.Redis.from_url(self.url) as raw:
+            names = raw.keys(f"fdstore:{{{self.proc.id}}}*")
+            return {name: raw.dump(name) for name in sorted(names)}
+
+    def wait_until_running(self, program: str, worker: AgentWorker | None = None) -> int:
+        """The pid of a program that runs in a pipeline."""
+        found: list[int] = []
+
+        def runs() -> bool:
+            found[:] = [pid for pid in below(self._pid(worker)) if name_of(pid) == program]
+            return bool(found)
+
+        wait_until(runs)
+        return found[0]
+
+    def nothing_runs(self, seconds: float) -> None:
+        wait_until(lambda: not below(self._pid(None)), seconds)
+
+    def _pid(self, worker: AgentWorker | None) -> int:
+        return (worker or self.workers[-1]).process.pid
+
+
+def below(pid: int) -> list[int]:
+    """Every process below this one that is no zombie."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                said = (entry / "stat").read_text()
+            except OSError:
+                continue
+            state, parent = said.rpartition(")")[2].split()[:2]
+            if state != "Z":
+                children.setdefault(int(parent), []).append(int(entry.name))
+    found = list(children.get(pid, []))
+    for each in found:
+        found += children.get(each, [])
+    return found
+
+
+def name_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def memory_kb(pid: int) -> int:
+    """What a process has in memory, 0 if it has ended."""
+    try:
+        found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    except OSError:
+        return 0
+    return int(found[1]) if found else 0
+
+
+@contextmanager
+def growth_kb(pid: int) -> Iterator[list[int]]:
+    """By how much more memory than now a process and the programs below it had, some milliseconds apart."""
+    over = threading.Event()
+    before, grown = memory_kb(pid), [0]
+
+    def watch() -> None:
+        while not over.wait(0.01):
+            # a child that has not begun its program yet shows the memory of its parent, which it shares
+            programs = [each for each in below(pid) if name_of(each) != name_of(pid)]
+            grown.append(sum(map(memory_kb, [pid, *programs])) - before)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield grown
+    finally:
+        over.set()
+        watcher.join()
