@@ -118,6 +118,10 @@ class Feed:
             except StreamBroken as error:
                 self.broken = error.reason
                 return
+            except NotFound:
+                # the hold on it ended with the process, which was cancelled or given up
+                self.broken = "closed"
+                return
             yield piece.text.encode("utf-8")
             if piece.ended:
                 return

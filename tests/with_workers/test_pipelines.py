@@ -253,6 +253,34 @@ def test_a_kill_may_be_repeated_and_leaves_nothing_running(bench: Bench) -> None
     assert bench.tools.call("kill", {"target": made["process"]}) == first
 
 
+def test_a_kill_lets_go_of_the_input_so_that_its_source_can_end(bench: Bench) -> None:
+    source = bench.pipe("yes")
+    reader = bench.pipe("sleep 600", in_fd=source["fd"])
+    bench.wait_until_running("sleep")
+    bench.show("close_fd", fd=source["fd"])
+
+    bench.show("kill", target=reader["process"])
+
+    assert bench.redis.exists(f"fdstore:{{{bench.proc.id}}}:{reader['process']}:fds") == 0
+    ended = bench.wait(source["process"])
+    assert (ended["state"], ended["reason"]) == ("exited", "closed")
+    bench.nothing_runs(10)
+
+
+def test_a_pipeline_that_no_worker_has_taken_yet_can_be_killed(alone: Bench) -> None:
+    given = alone.proc.create("text").fd
+    made = alone.pipe("cat", in_fd=given)
+
+    killed = alone.show("kill", target=made["process"])
+    alone.hire(1)
+    ended = alone.run("cat", in_fd=given)
+
+    assert (killed["state"], killed["reason"]) == ("cancelled", "killed")
+    assert alone.proc.stat(made["fd"]).reason == "cancelled"
+    assert (ended["exit_code"], alone.text(ended["fd"])) == ("0", "text")
+    assert alone.show("kill", target=made["process"]) == killed
+
+
 def test_a_kill_after_the_end_changes_nothing(bench: Bench) -> None:
     ended = bench.run("echo done")
 

@@ -125,6 +125,10 @@ local function write_end(tree, id, state, now, why)
   local process = process_record(tree, id)
   -- removing first: a full Redis refuses a script that begins by adding, and an end makes room
   redis.call('HDEL', process, 'lease_until', 'waiting_for')
+  if redis.call('HGET', process, 'kind') == 'pipeline' then
+    -- all it held is its input: held on, that would keep a source running that nobody reads
+    release_all(tree, id)
+  end
   redis.call('HSET', process, 'state', state, 'ended_at', now)
   redis.call('HINCRBY', tree, 'live', -1)
   redis.call('HSET', tree, 'used_at', now)
