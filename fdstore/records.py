@@ -41,7 +41,8 @@ class Descriptor(Record, frozen=True, kw_only=True):
 
     `chars`, `bytes`, `lines` and `pages` count the whole content; an empty content has one
     (empty) page. `producer` is the process that made it. `chain` has the exit codes of the pipelines that
-    made it, source first: pipelines separated by a blank, stages by a comma.
+    made it, source first: pipelines separated by a blank, stages by a comma, `?` for a pipeline that was
+    still running when its reader ended, or was lost.
     """
 
     fd: str

@@ -212,16 +212,18 @@ def _conclude(
             with suppress(BranchClosed):
                 error.say(f"fdstore: {replaced} bytes were not UTF-8 and are shown as \\xNN\n")
         store.run(pipelines.note_codes(space, ended.codes))
+        before = store.run(pipelines.chain_of(space, fds.in_fd))
     except (Fenced, NotFound):
         for branch in branches:
             branch.break_off("cancelled")
         raise
+    chain = f"{before} {','.join(map(str, ended.codes))}".strip()
     failure = None
     if any(branch.over_quota for branch in branches):
         failure = "quota_exceeded"
     elif ended.reason == "closed" or all(branch.closed for branch in (output, *tees)):
         # it was ended because nobody wants more of it, which is no failure; its stderr is all there is
-        error.end(ended.code, "")
+        error.end(ended.code, chain)
         for branch in (output, *tees):
             branch.break_off("closed")
         return Finished("exited", ended.code, "closed", "")
@@ -239,10 +241,8 @@ def _conclude(
         for branch in branches:
             branch.break_off(f"signal {ended.signal}")
         return Finished("exited", ended.code, f"signal {ended.signal}", "")
-    own = ",".join(map(str, ended.codes))
-    before = store.run(pipelines.chain_of(space, fds.in_fd))
     for branch in branches:
-        branch.end(ended.code, f"{before} {own}".strip())
+        branch.end(ended.code, chain)
     return Finished("exited", ended.code, "", "")
 
 

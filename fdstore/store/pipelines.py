@@ -11,14 +11,17 @@ from typing import Literal
 
 import msgspec
 
-from fdstore.store.keys import content_keys, process_keys
+from fdstore.store.keys import ProcessKeys, content_keys, process_keys
 from fdstore.store.operation import Operation, new_op
 from fdstore.store.scripts import outcome, script, text
 from fdstore.store.staging import check_page_size
-from fdstore.store.views import Namespace, pairs
+from fdstore.store.views import Namespace
 from fdstore.text.growth import empty_index
 
 INPUT_SOURCE = "pipeline input"
+
+UNKNOWN_CODES = "?"
+"""What a chain says of a pipeline that was still running when its reader ended, or was lost."""
 
 
 class PipeFDs(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,12 +87,28 @@ def note_codes(space: Namespace, codes: tuple[int, ...]) -> Operation[None]:
 
 
 def chain_of(space: Namespace, fd: str | None) -> Operation[str]:
-    """The exit codes that stand at the end of an input, "" when it is no pipeline's."""
-    if fd is None:
-        return ""
-    [content] = yield [("HGET", space.keys.fds, fd)]
-    if content is None:
-        return ""
+    """The exit codes of the pipelines behind an input, source first, "" when no pipeline wrote it.
 
-    [flat] = yield [("HGETALL", content_keys(space.keys.tree, text(content)).record)]
-    return pairs(flat).get("chain", "")
+    An output has them at its EOF. Before that `UNKNOWN_CODES` stands for its pipeline, and what that
+    one reads is looked at in turn. Two round trips for each pipeline that has not ended.
+    """
+    codes: list[str] = []
+    keys = space.keys
+    while fd:
+        [name] = yield [("HGET", keys.fds, fd)]
+        if name is None:
+            break
+        content = text(name)
+        writer = ProcessKeys(keys.tree, content.partition("/")[0])
+        [chain, (kind, given, own)] = yield [
+            ("HGET", content_keys(keys.tree, content).record, "chain"),
+            ("HMGET", writer.record, "kind", "input", "codes"),
+        ]
+        if kind != b"pipeline":
+            break
+        if chain is not None:
+            codes.append(text(chain))
+            break
+        codes.append(UNKNOWN_CODES if own is None else text(own))
+        keys, fd = writer, text(given)
+    return " ".join(reversed(codes))

@@ -146,6 +146,36 @@ def test_the_chain_is_told_at_the_end_and_not_before(bench: Bench) -> None:
     assert bench.show("read_fd", fd=ended["fd"], start=3)["chain"] == "0,0"
 
 
+def test_a_source_that_goes_on_when_its_reader_has_enough_has_no_codes_in_the_chain_yet(bench: Bench) -> None:
+    first = bench.pipe("cat", in_fd="new")
+    second = bench.pipe("cat", in_fd=first["fd"])
+    bench.show("write_fd", fd=first["in_fd"], data="one\ntwo\n")
+
+    third = bench.run("head -n 1", in_fd=second["fd"])
+
+    read = bench.show("read_fd", fd=third["fd"])
+    assert (read.body, read["eof"], read["chain"]) == ("one\n", "true", "? ? 0")
+    assert bench.record(first["process"]).state == bench.record(second["process"]).state == "running"
+    bench.show("write_fd", fd=first["in_fd"], data="", eof=True)
+    bench.wait(second["process"])
+    assert bench.text(second["fd"]) == "one\ntwo\n"
+    assert bench.show("read_fd", fd=second["fd"])["chain"] == "0 0"
+
+
+def test_a_source_ends_with_its_last_reader_when_nobody_else_holds_what_it_writes(bench: Bench) -> None:
+    source = bench.pipe("yes")
+    reader = bench.pipe("head -n 100000", in_fd=source["fd"])
+    bench.show("close_fd", fd=source["fd"])
+
+    assert bench.wait(reader["process"])["exit_code"] == "0"
+    ended = bench.wait(source["process"])
+
+    assert bench.text(reader["fd"]) == "y\n" * 100_000
+    assert (ended["state"], ended["reason"]) == ("exited", "closed")
+    assert bench.codes(source["process"]) == "141"
+    bench.nothing_runs(2)
+
+
 def test_every_reader_of_a_stream_sees_every_byte(bench: Bench) -> None:
     source = bench.pipe("cat", in_fd="new")
     readers = [bench.pipe("cat", in_fd=source["fd"]) for _ in range(2)]
