@@ -39,6 +39,10 @@ from fdstore.text.selection import MAX_NUMBER
 LEASE_S = 30.0
 """How long the writer of a client may be silent before its stream counts as broken."""
 
+UNLEASED_S = 9.0
+"""What counts as the lease of a stream that has none, because its process has: three times in it a silent
+writer looks whether anybody still holds the stream."""
+
 PIECE_CHARS = 65_536
 """The longest piece that one append stores; more is split."""
 
@@ -59,7 +63,7 @@ class Pen:
         self._keys: ContentKeys = content_keys(space.keys.tree, content)
         self._growth = growth
         self._writer = writer
-        self.lease_s = LEASE_S if lease_s is None else lease_s
+        self.lease_s = UNLEASED_S if lease_s is None else lease_s
         self._lease: str | float = "" if lease_s is None else lease_s
         self._end_op = new_op()  # asked twice how it is to end, the stream keeps the first answer
         self._waiting: deque[str] = deque()
