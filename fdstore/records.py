@@ -68,8 +68,8 @@ class Slice(Record, frozen=True, kw_only=True):
     `count` is what was returned, in units of `mode`. `lines` and `chars` are the first and last
     one touched, "a-b" ("0-0" when nothing is there). `continued`: it starts in the middle of a
     line. `truncated`: it ends before the end of the line it ends in. `eof`: nothing comes after
-    it, now or later; a broken content has no EOF, its `state` says so. `chain` is set at the EOF of
-    a pipeline's output.
+    it, now or later; a broken content has no EOF, its `state` says so and `reason` why. `chain` is set at
+    the EOF of a pipeline's output.
     """
 
     text: str
@@ -86,6 +86,7 @@ class Slice(Record, frozen=True, kw_only=True):
     continued: bool
     truncated: bool
     state: ContentState
+    reason: str | None = None
     eof: bool
     exit_code: int | None = None
     chain: str | None = None

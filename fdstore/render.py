@@ -95,7 +95,7 @@ def fd_content(s: Slice, streamed: bool = False) -> Rendered:
     """A part of a content, as read.
 
     `state` and `eof` are shown for what visibly is or was a stream (not sealed, or with an exit code or
-    chain), and always if `streamed` says that the reader is following one.
+    chain), and always if `streamed` says that the reader is following one; `reason` for one that broke.
     """
     whole = s.page is not None
     streamed = streamed or s.state != "sealed" or s.exit_code is not None or s.chain is not None
@@ -114,6 +114,7 @@ def fd_content(s: Slice, streamed: bool = False) -> Rendered:
             ("start", None if whole else s.start),
             ("count", None if whole else s.count),
             ("state", s.state if streamed else None),
+            ("reason", s.reason),
             ("eof", s.eof if streamed else None),
             ("exit_code", s.exit_code),
             ("chain", s.chain),
@@ -253,6 +254,7 @@ def fd_list(descriptors: Iterable[Descriptor], total: int, next: int | None = No
     lines = [
         f"{d.fd} {d.state} chars={d.chars} lines={d.lines} pages={d.pages}"
         f' source="{_attribute(d.source)}" producer="{_attribute(d.producer)}"'
+        + ("" if d.reason is None else f' reason="{_attribute(d.reason)}"')
         for d in descriptors
     ]
     return element("fd_list", [("count", len(lines)), ("total", total), ("next", next)], "\n".join(lines))

@@ -104,7 +104,7 @@ def ls(session: Session, process: str) -> None:
 def _row(descriptor: Descriptor, now_s: float) -> list[str]:
     return [
         descriptor.fd,
-        descriptor.state,
+        _state(descriptor),
         str(descriptor.chars),
         size(descriptor.bytes),
         str(descriptor.lines),
@@ -131,7 +131,7 @@ def stat(session: Session, process: str, fd: str) -> None:
 def _described(found: Descriptor, now_s: float) -> list[tuple[str, str]]:
     described = [
         ("fd", found.fd),
-        ("state", found.state if found.reason is None else f"{found.state} ({found.reason})"),
+        ("state", _state(found)),
         ("size", f"{size(found.bytes)} ({found.bytes} bytes of UTF-8)"),
         ("chars", str(found.chars)),
         ("lines", str(found.lines)),
@@ -142,11 +142,17 @@ def _described(found: Descriptor, now_s: float) -> list[tuple[str, str]]:
     ]
     if found.exit_code is not None:
         described.append(("exit code", str(found.exit_code)))
+    if found.chain is not None:
+        described.append(("exit codes", found.chain))
     if found.origin is not None:
         origin = found.origin
         where = f"lines {origin.lines}, characters {origin.chars} of {origin.fd} ({origin.content})"
         described.append(("cut from", where))
     return described
+
+
+def _state(found: Descriptor) -> str:
+    return found.state if found.reason is None else f"{found.state} ({found.reason})"
 
 
 @verb

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fdstore.cli import output
+from fdstore.cli.reading import tell_unfinished
 from fdstore.cli.session import Session, raw_option, verb
 from fdstore.errors import StreamBroken
 
@@ -117,7 +118,8 @@ def _print_made(session: Session, made: PipeFDs) -> None:
 )
 @raw_option
 def tail(session: Session, process: str, fd: str, follow: bool, lines: int, raw: bool) -> None:
-    """Print the end of a content, and with -f what is still being written."""
+    """Print the end of a content, and with -f what is still being written. Of a stream that broke off
+    it prints what was stored, and fails."""
     with session.process(process) as opened:
         now = opened.stat(fd)
         start = now.chars + 1
@@ -128,6 +130,8 @@ def tail(session: Session, process: str, fd: str, follow: bool, lines: int, raw:
             start = int(begin.chars.rpartition("-")[2]) + 1
         if follow:
             _follow(opened, fd, start, raw=raw)
+        else:
+            tell_unfinished(now)
 
 
 def _follow(process: Process, fd: str, start: int = 1, *, raw: bool) -> None:

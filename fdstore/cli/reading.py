@@ -38,7 +38,7 @@ def read(
     """Print a part of a content: SELECTOR says which, or --mode, --start and --count do.
 
     Only the text is printed. Without any of them it is page 1. For everything of something large,
-    `fdstore cat` needs less memory than --all.
+    `fdstore cat` needs less memory than --all. Reading to where a stream broke off prints it, and fails.
 
     \b
     fdstore read triage fd:1#L120-180
@@ -54,6 +54,8 @@ def read(
         if part.text and not part.text.endswith("\n"):
             output.line()
         output.note(_place(part))
+    if part.state == "broken" and part.chars.rpartition("-")[2] in ("0", str(part.total_chars)):
+        raise StreamBroken(part.fd, part.reason or "unknown")
 
 
 def _place(part: Slice) -> str:
@@ -69,7 +71,7 @@ def _place(part: Slice) -> str:
     if part.truncated:
         said.append("ends inside a line")
     if part.state != "sealed":
-        said.append(part.state)
+        said.append(part.state if part.reason is None else f"{part.state} ({part.reason})")
     return f"[{', '.join(said)}]"
 
 
@@ -102,10 +104,11 @@ def cat(session: Session, process: str, selector: str, raw: bool) -> None:
         state = opened.stat(asked.fd)
     if output.on_terminal() and not session.as_json and last != b"\n":
         output.line()
-    _tell_unfinished(state)
+    tell_unfinished(state)
 
 
-def _tell_unfinished(state: Descriptor) -> None:
+def tell_unfinished(state: Descriptor) -> None:
+    """After all there is of it: whether more may come. Raises `StreamBroken`."""
     if state.state == "open":
         output.note(f"[{state.fd} is still being written]")
     elif state.state == "broken":

@@ -154,6 +154,7 @@ def _slice(descriptor: Descriptor, part: Part, text: str, begin: Place, lines: i
         continued=begin.mid_line and bool(text),
         truncated=bool(text) and not text.endswith("\n") and not (at_end and descriptor.state != "open"),
         state=descriptor.state,
+        reason=descriptor.reason,
         eof=at_end and descriptor.state == "sealed",
         exit_code=descriptor.exit_code,
         chain=descriptor.chain if at_end and descriptor.state == "sealed" else None,

@@ -129,11 +129,27 @@ def test_tail_of_a_stream_that_breaks_prints_all_of_it_and_says_why(command, sto
     out.write("half\n")
     out.fail("signal 9")
 
-    ended = command("tail", "triage", out.fd, "-f")
+    for options in (["-f"], []):
+        ended = command("tail", "triage", out.fd, *options)
 
-    assert (ended.code, ended.out) == (1, "half\n")
-    assert ended.err.startswith("fdstore: stream_broken: ")
-    assert "signal 9" in ended.err
+        assert (ended.code, ended.out) == (1, "half\n")
+        assert ended.err.startswith("fdstore: stream_broken: ")
+        assert "signal 9" in ended.err
+
+
+def test_reading_to_where_a_stream_broke_off_says_why_and_a_part_before_it_is_a_part(command, store):
+    out = store.process("triage").open_stream(source="build", page_size=5)
+    out.write("half\nand a half")
+    out.fail("signal 9")
+
+    first, last = command("read", "triage", out.fd), command("read", "triage", f"{out.fd}#P3")
+
+    assert (first.code, first.out, first.err) == (0, "half\n", "")
+    assert (last.code, last.out) == (1, " half")
+    assert "signal 9" in last.err
+    assert '"reason":"signal 9"' in command("read", "triage", out.fd, "--json").out
+    assert "broken (signal 9)" in command("ls", "triage").out
+    assert "broken (signal 9)" in command("stat", "triage", out.fd).out
 
 
 def test_status_says_what_commands_run_in(command, store, worker):

@@ -55,6 +55,7 @@ def test_a_stream_that_fails_gives_every_character_and_then_the_reason(proc: Pro
     d, last = proc.stat(out.fd), proc.read(out.fd, start=2)
     assert (d.state, d.reason, d.exit_code) == ("broken", "the disk is full", None)
     assert (last.text, last.state, last.eof) == ("tw", "broken", False)
+    assert last.reason == "the disk is full"
 
 
 def test_an_exception_that_leaves_the_block_breaks_the_stream(proc: Process) -> None:

@@ -158,6 +158,16 @@ def test_a_stream_shows_its_state_and_at_its_end_the_exit_codes_of_its_chain():
     assert ' state="sealed" eof="false">' in render.fd_content(a_slice("x"), streamed=True)
 
 
+def test_a_stream_that_broke_off_says_why_in_every_part_and_in_the_list():
+    part = render.fd_content(a_slice("x", state="broken", reason='signal 9 "at once"'))
+    listed = render.fd_list([descriptor(state="broken", reason="writer_lost"), descriptor("fd:2")], 2)
+
+    assert ' state="broken" reason="signal 9 &quot;at once&quot;" eof="false">' in part
+    assert "fd:1 broken chars=" in listed
+    assert ' producer="triage" reason="writer_lost"\n' in listed
+    assert listed.count("reason") == 1
+
+
 def test_a_stored_text_shows_its_first_page_and_its_end():
     d = descriptor(source="web search")
     first = a_slice("first page\n", page=1, lines="1-40")
