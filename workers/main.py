@@ -17,6 +17,7 @@ import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
+from pathlib import Path
 from typing import Any, Literal
 
 import billiard
@@ -108,7 +109,8 @@ def work(
         export_root=export_root,
         files_root=os.getcwd(),
     )
-    sandbox = cache(partial(find, allow_unsandboxed=unsandboxed_commands))
+    private = [Path(root) for root in (place.files_root, place.export_root) if root]
+    sandbox = cache(partial(find, allow_unsandboxed=unsandboxed_commands, private=private))
     # a pool of processes runs its pipelines in its processes
     apart = ThreadPoolExecutor(PIPELINES, "pipeline") if pool == "threads" else None
     run = runner_of(place, stopping, partial(run_pipeline, sandbox), apart)

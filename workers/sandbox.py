@@ -122,11 +122,16 @@ class Bubblewrap:
 class Unsandboxed:
     """Commands run as the worker's user, because the operator said so."""
 
-    def __init__(self, why: str, limits: CommandLimits, prlimit: str | None) -> None:
+    def __init__(
+        self, why: str, limits: CommandLimits, prlimit: str | None, setpriv: str | None = None
+    ) -> None:
         self._why = why
         self._limits = limits
+        self._limited = prlimit is not None
+        # a worker that is killed takes its commands along, though not what they started
+        self._prefix = [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
         # not the number of processes: without a namespace that counts all of this user's
-        self._prefix = limits.prlimit(prlimit, processes=False) if prlimit else []
+        self._prefix += limits.prlimit(prlimit, processes=False) if prlimit else []
         self.environment: Mapping[str, str] = {"PATH": PATH, "LANG": "C.UTF-8", "HOME": "/nonexistent"}
 
     def wrap(self, argv: list[str]) -> list[str]:
@@ -134,7 +139,7 @@ class Unsandboxed:
         return [*self._prefix, *argv]
 
     def describe(self) -> str:
-        limits = str(self._limits) if self._prefix else "no limits, because prlimit (util-linux) is missing"
+        limits = str(self._limits) if self._limited else "no limits, because prlimit (util-linux) is missing"
         return (
             f"commands run WITHOUT a sandbox, as user {os.geteuid()}: they may read, write and reach what "
             f"the worker may; {limits}. No sandbox because {self._why}"
@@ -170,8 +175,8 @@ def find(
     """What commands of this worker run in. A sandbox is tried by running `true` in it, so this takes some
     10 ms; it is used wherever it works, `allow_unsandboxed` says what to do where it does not.
 
-    `private` are directories not to be seen even if they lie under /usr: the worker's own. Programs of
-    the sandbox are looked for in `search_path` (default: PATH).
+    `private` are directories not to be seen even if they lie under /usr: the worker's own, unless the
+    programs lie in them. Programs of the sandbox are looked for in `search_path` (default: PATH).
     """
     bounds = limits or CommandLimits()
     if not hasattr(os, "pidfd_open"):
@@ -180,7 +185,8 @@ def find(
         return _bubblewrap(bounds, [*map(Path, HIDDEN), *private], search_path)
     except CommandsOff as problem:
         if allow_unsandboxed:
-            return Unsandboxed(problem.why, bounds, shutil.which("prlimit", path=search_path))
+            tools = (shutil.which(name, path=search_path) for name in ("prlimit", "setpriv"))
+            return Unsandboxed(problem.why, bounds, *tools)
         return Refused(f"{problem.why}, and the worker was not started with --unsandboxed-commands")
 
 
@@ -238,7 +244,8 @@ def _walls(limits: CommandLimits, private: list[Path]) -> list[str]:
         walls += ["--ro-bind-try", file, file]
     for directory in private:
         real = directory.resolve()
-        if real.is_dir() and real.is_relative_to("/usr"):
+        programs = any(Path(place).is_relative_to(real) for place in PATH.split(":"))
+        if real.is_dir() and real.is_relative_to("/usr") and not programs:
             walls += ["--tmpfs", str(real), "--remount-ro", str(real)]
     walls += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
     for scratch in ("/tmp", HOME):

@@ -6,6 +6,7 @@ On a machine that cannot make a sandbox, each test of the first kind asserts ins
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -417,6 +418,37 @@ def test_without_a_sandbox_the_operator_may_allow_commands_and_is_told_what_that
     assert "bwrap (bubblewrap) is not installed" in allowed.describe()
     assert "prlimit (util-linux) is missing" in allowed.describe()
     assert run_in(allowed, "sh", "-c", "echo $HOME").output == "/nonexistent\n"
+
+
+WORKER_WITHOUT = """
+import sys
+from workers.sandbox import find
+from workers.stages import Pipeline
+without = find(allow_unsandboxed=True, search_path=sys.argv[1])
+Pipeline(
+    [["sh", "-c", "echo begun; exec sleep 987"]],
+    output=lambda piece: print(piece.decode(), flush=True),
+    error=lambda number, piece: None,
+    command=without.wrap,
+    environment=without.environment,
+).run()
+"""
+
+
+def test_commands_without_a_sandbox_end_with_a_worker_that_is_killed(tmp_path: Path) -> None:
+    if (setpriv := shutil.which("setpriv")) is None:
+        pytest.skip("setpriv (util-linux) is missing")
+    (tmp_path / "setpriv").symlink_to(setpriv)
+    arguments = [sys.executable, "-c", WORKER_WITHOUT, str(tmp_path)]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdout
+        assert worker.stdout.readline() == "begun\n"
+        below = Family().below(worker.pid)
+
+        worker.kill()
+
+    assert len(below) == 1
+    assert wait_until(lambda: not any(Path(f"/proc/{process.pid}").exists() for process in below), 10.0)
 
 
 def test_commands_without_a_sandbox_have_limits_where_they_can_be_set() -> None:
