@@ -8,6 +8,7 @@ How it ends decides how its outputs end:
     by itself               sealed with the exit code; the chain's codes at EOF
     a stage by a signal     broken (signal n)
     its input broke         its stored bytes are worked on; then failed and broken (upstream_broken)
+    its worker has to go    failed (worker_lost) and broken (writer_lost), as when it dies
     a limit                 failed and broken (idle, wall, bytes, quota_exceeded), nothing left running
     all outputs closed      exited (closed), as soon as that is noticed
     cancelled, lost         this process writes no more; the store has broken its outputs already
@@ -235,7 +236,8 @@ def _conclude(
         failure = "upstream_broken"
     if failure is not None:
         for branch in branches:
-            branch.break_off(failure)
+            # to a reader, a worker that has to go is what a worker that died is
+            branch.break_off("writer_lost" if failure == "worker_lost" else failure)
         return Finished("failed", ended.code, failure, "")
     if ended.signal is not None:
         for branch in branches:

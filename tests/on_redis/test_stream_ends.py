@@ -144,11 +144,11 @@ def test_more_than_the_tree_may_hold_breaks_the_stream(store: Store) -> None:
 
     assert reader.done() == "x" * 90
     assert isinstance(reader.error, StreamBroken)
-    assert proc.stat(out.fd).reason == "quota"
+    assert proc.stat(out.fd).reason == "quota_exceeded"
     with pytest.raises(QuotaExceeded):
         out.write("z")
     out.fail("no room")
-    assert proc.stat(out.fd).reason == "quota"
+    assert proc.stat(out.fd).reason == "quota_exceeded"
 
 
 def test_a_stream_counts_as_a_content_of_the_tree(store: Store) -> None:

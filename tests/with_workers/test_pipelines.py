@@ -364,6 +364,7 @@ def test_a_tree_that_is_full_fails_the_pipeline(bench: Bench) -> None:
 
     assert (ended["state"], ended["reason"]) == ("failed", "quota_exceeded")
     assert bench.proc.stat(ended["fd"]).state == "broken"
+    assert bench.proc.stat(ended["fd"]).reason == "quota_exceeded"
 
 
 # --- what it leaves behind

@@ -17,7 +17,7 @@ end
 local tree, record = KEYS[1], KEYS[3]
 local state, chars, bytes, writer, leased, reason, producer =
   unpack(redis.call('HMGET', record, 'state', 'chars', 'bytes', 'writer', 'writer_until', 'reason', 'producer'))
-if state == 'broken' and reason == 'quota' then
+if state == 'broken' and reason == 'quota_exceeded' then
   return { 'quota_exceeded', 'tree_bytes', limits_of(tree).tree_bytes }
 end
 if state ~= 'open' then
@@ -33,7 +33,7 @@ end
 local limit = limits_of(tree).tree_bytes
 local tree_bytes = redis.call('HGET', tree, 'bytes') + (stored and 0 or ARGV[9] - bytes)
 if not stored and tree_bytes > limit then
-  end_stream(tree, ARGV[3], 'broken', '', 'quota')
+  end_stream(tree, ARGV[3], 'broken', '', 'quota_exceeded')
   return { 'quota_exceeded', 'tree_bytes', limit }
 end
 
