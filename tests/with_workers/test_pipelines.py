@@ -14,12 +14,15 @@ import fdstore
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program import load
 from fdstore.errors import StreamBroken
-from fdstore.store import processes
+from fdstore.store import leases, processes
 from fdstore.testing import ScriptedModel, call, say
 from fdstore.toolset import waker
 from tests.conftest import wait_until
 from tests.elements import Element, only
-from tests.with_workers.pipe_bench import Bench, below, growth_kb, name_of
+from tests.with_workers.pipe_bench import Bench, below, name_of
+
+SLOW_S = 8.0
+"""By how much a busy machine may be late."""
 
 # --- codes
 
@@ -45,6 +48,8 @@ def test_the_rightmost_failure_is_the_code_of_the_whole(bench: Bench) -> None:
     [
         ({"commands": ["cat", "nope -x", "cat"]}, "unknown_program", "nope"),
         ({"commands": ["cat", "/bin/ls"]}, "unknown_program", "/bin/ls"),
+        ({"commands": ["../usr/bin/cat"]}, "unknown_program", "../usr/bin/cat"),
+        ({"commands": ["env cat"]}, "unknown_program", "env"),
         ({"commands": ["cat 'a"]}, "invalid_argument", "commands"),
         ({"commands": ["cat | sort"]}, "invalid_argument", "no shell"),
         ({"commands": ["cat"], "in_fd": "fd:7"}, "not_found", "fd:7"),
@@ -72,45 +77,6 @@ def test_what_a_stage_says_of_errors_can_be_read_after_the_end(bench: Bench) -> 
     assert ended["exit_code"] == "2"
     assert "No such file or directory" in bench.text(ended["stderr_fd"])
     assert bench.text(ended["fd"]) == ""
-
-
-# --- what passes through
-
-
-def test_twenty_megabytes_pass_in_bounded_memory(bench: Bench) -> None:
-    text = "0123456789abcde\n" * 1_250_000
-    given = bench.proc.create(text).fd
-    bench.run("true")
-
-    with growth_kb(bench.workers[0].process.pid) as grown:
-        counted = bench.run("cat", "wc -c", in_fd=given)
-        copied = bench.run("cat", in_fd=given)
-
-    assert bench.text(counted["fd"]).strip() == "20000000"
-    assert bench.text(copied["fd"]) == text
-    assert max(grown) < 64 * 1024
-
-
-def test_a_line_of_a_megabyte_stays_whole_through_every_stage(bench: Bench) -> None:
-    line = "é" * 500_000 + "\n"
-    given = bench.proc.create(line).fd
-
-    ended = bench.run("cat", "sort", "uniq", "tail -n 1", in_fd=given, tee=[1, 2, 3])
-
-    for fd in (ended["fd"], *ended["tee_fds"].split()):
-        assert bench.text(fd) == line
-        assert bench.proc.stat(fd).lines == 1
-
-
-def test_bytes_that_are_no_text_are_shown_as_what_they_are_and_counted(bench: Bench) -> None:
-    ended = bench.run(r"printf 'a\377b\000c\303'")
-
-    assert bench.text(ended["fd"]) == "a\\xffb\0c\\xc3"
-    assert bench.text(ended["stderr_fd"]) == "fdstore: 2 bytes were not UTF-8 and are shown as \\xNN\n"
-
-
-def test_a_pipeline_without_an_input_reads_nothing(bench: Bench) -> None:
-    assert bench.text(bench.run("wc -c")["fd"]).strip() == "0"
 
 
 # --- chains, tees, branches
@@ -172,7 +138,7 @@ def test_a_source_ends_with_its_last_reader_when_nobody_else_holds_what_it_write
 
     assert bench.text(reader["fd"]) == "y\n" * 100_000
     assert (ended["state"], ended["reason"]) == ("exited", "closed")
-    assert bench.codes(source["process"]) == "141"
+    assert bench.codes(source["process"]) in ("141", "143")  # it wrote to nobody, or was asked before
     bench.nothing_runs(2)
 
 
@@ -243,30 +209,66 @@ def test_a_stage_killed_by_a_signal_breaks_the_outputs_after_what_they_hold(benc
         got.extend(bench.proc.follow(made["fd"]))
 
     ended = bench.wait(made["process"])
+    read = bench.show("read_fd", fd=made["fd"])
+    assert (read.body, read["state"], read["reason"]) == ("stored\n", "broken", "signal 9")
+    assert read["eof"] == "false"
+    assert ' reason="signal 9"' in (bench.show("list_fds").body or "")
     assert "".join(got) == "stored\n"
     assert (ended["state"], ended["exit_code"], ended["reason"]) == ("exited", "137", "signal 9")
     assert (bench.proc.stat(made["fd"]).state, bench.proc.stat(made["fd"]).reason) == ("broken", "signal 9")
 
 
-def test_a_pipeline_of_a_killed_worker_has_failed_and_is_not_run_again(alone: Bench) -> None:
+def test_a_pipeline_of_a_killed_worker_keeps_what_is_stored_has_no_eof_and_is_not_run_again(
+    alone: Bench,
+) -> None:
+    text = "".join(f"line {number}\n" for number in range(1_000_000))
     victim = alone.hire(2)
-    made = alone.pipe("cat", in_fd="new")
-    alone.show("write_fd", fd=made["in_fd"], data="stored\n")
-    alone.show("read_fd", fd=made["fd"], mode="line", wait_seconds=20)
-    left = below(victim.process.pid)
-    began = time.monotonic()
+    with alone.proc.open_stream(source="upstream") as upstream:
+        upstream.write(text)
+        upstream.flush()
+        made = alone.pipe("cat", in_fd=upstream.fd, tee=[1])
+        follower = alone.proc.follow(made["fd"])
+        followed = [next(follower)]
+        left = below(victim.process.pid)
+        alone.hire(2)
 
-    victim.kill()
-    alone.hire(2)
-    ended = alone.wait(made["process"])
+        killed_at = time.time()
+        victim.kill()
+        ended = alone.wait(made["process"])
 
-    assert time.monotonic() - began < 20
     assert (ended["state"], ended["reason"]) == ("failed", "worker_lost")
-    for fd in (made["fd"], made["stderr_fd"]):
-        assert (alone.proc.stat(fd).state, alone.proc.stat(fd).reason) == ("broken", "writer_lost")
-    assert alone.text(made["fd"]) == "stored\n"
-    assert (alone.record(made["process"]).attempt, alone.codes(made["process"])) == (1, None)
+    record = alone.record(made["process"])
+    assert (record.attempt, alone.codes(made["process"])) == (1, None)
+    # at the second sweep after the end of the lease, should the victim have been the one to sweep
+    assert (record.ended_at or 0) - killed_at < leases.LEASE_S + 2 * leases.SWEEP_EVERY_S + SLOW_S
+    assert alone.proc.stat(made["stderr_fd"]).reason == "writer_lost"
+    for fd in (made["fd"], made["tee_fds"]):
+        stored = alone.proc.read(fd, read_all=True)
+        assert text.startswith(stored.text)
+        assert (stored.state, stored.reason, stored.eof) == ("broken", "writer_lost", False)
+    with pytest.raises(StreamBroken, match="writer_lost"):
+        followed.extend(follower)
+    assert "".join(followed) == alone.text(made["fd"])
     wait_until(lambda: not any(name_of(pid) for pid in left), 5)
+
+
+def test_a_pipeline_that_takes_too_long_for_a_worker_that_stops_ends_as_if_it_had_died(alone: Bench) -> None:
+    worker = alone.hire(2)
+    made = alone.pipe("sleep 600", "cat", in_fd="new")
+    short = alone.pipe("cat", in_fd="new")
+    alone.wait_until_running("sleep")
+    left = below(worker.process.pid)
+
+    worker.terminate()
+    alone.show("write_fd", fd=short["in_fd"], data="text\n", eof=True)
+
+    assert alone.wait(short["process"])["exit_code"] == "0"
+    assert alone.text(short["fd"]) == "text\n"
+    ended = alone.wait(made["process"])
+    assert (ended["state"], ended["reason"]) == ("failed", "worker_lost")
+    assert alone.proc.stat(made["fd"]).reason == "writer_lost"
+    assert worker.process.wait(20) == 0
+    assert not any(name_of(pid) for pid in left)
 
 
 def test_a_kill_may_be_repeated_and_leaves_nothing_running(bench: Bench) -> None:
@@ -388,18 +390,6 @@ def test_the_same_call_starts_one_pipeline(bench: Bench) -> None:
 
     assert bench.tools.call("pipe", given, "toolu_1") == first
     assert len(bench.store.tree(bench.proc.id).members) == 2
-
-
-def test_commands_see_nothing_of_the_worker(bench: Bench) -> None:
-    said = bench.redis.hvals("fdstore:workers:commands")
-
-    ended = bench.run(f"cat {Path(__file__)}")
-
-    if "WITHOUT" in "".join(said):
-        assert ended["exit_code"] == "0"  # no sandbox can be made here, and that is what was said
-        return
-    assert ended["exit_code"] == "1"
-    assert "No such file" in bench.text(ended["stderr_fd"])
 
 
 # --- agents

@@ -1,0 +1,85 @@
+"""What passes through pipelines on real worker processes, whole, in bounded memory, for every reader."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.with_workers.pipe_bench import Bench, growth_kb
+
+MiB_KB = 1024
+
+LINES = "".join(f"line {number}\n" for number in range(20_000))
+
+
+def test_a_hundred_megabytes_pass_in_bounded_memory(bench: Bench) -> None:
+    text = "0123456789abcde\n" * 6_250_000
+    given = bench.proc.create(text).fd
+    bench.run("true")
+
+    with growth_kb(bench.workers[0].process.pid) as grown:
+        counted = bench.run("cat", "wc -c", in_fd=given)
+        copied = bench.run("cat", in_fd=given)
+
+    assert bench.text(counted["fd"]).strip() == "100000000"
+    assert bench.text(copied["fd"]) == text
+    assert max(grown) < 64 * MiB_KB
+
+
+def test_a_line_of_a_megabyte_stays_whole_through_every_stage(bench: Bench) -> None:
+    line = "é" * 500_000 + "\n"
+    given = bench.proc.create(line).fd
+
+    ended = bench.run("cat", "sort", "uniq", "tail -n 1", in_fd=given, tee=[1, 2, 3])
+
+    for fd in (ended["fd"], *ended["tee_fds"].split()):
+        assert bench.text(fd) == line
+        assert bench.proc.stat(fd).lines == 1
+
+
+def test_bytes_that_are_no_text_are_shown_as_what_they_are_and_counted(bench: Bench) -> None:
+    ended = bench.run(r"printf 'a\377b\000c\303'")
+
+    assert bench.text(ended["fd"]) == "a\\xffb\0c\\xc3"
+    assert bench.text(ended["stderr_fd"]) == "fdstore: 2 bytes were not UTF-8 and are shown as \\xNN\n"
+
+
+def test_a_pipeline_without_an_input_reads_nothing(bench: Bench) -> None:
+    assert bench.text(bench.run("wc -c")["fd"]).strip() == "0"
+
+
+def test_followers_that_come_early_late_and_all_at_once_see_the_same_text(bench: Bench) -> None:
+    made = bench.pipe("cat", in_fd="new", tee=[1])
+    half = len(LINES) // 2
+
+    def follow(fd: str) -> str:
+        return "".join(bench.proc.follow(fd))
+
+    with ThreadPoolExecutor(52) as followers:
+        early = followers.submit(follow, made["fd"])
+        bench.show("write_fd", fd=made["in_fd"], data=LINES[:half])
+        bench.proc.read(made["fd"], mode="char", start=half, wait=20)
+        at_once = [followers.submit(follow, fd) for fd in [made["fd"], made["tee_fds"]] * 25]
+        bench.show("write_fd", fd=made["in_fd"], data=LINES[half:], eof=True)
+        bench.wait(made["process"])
+        late = follow(made["fd"])
+
+        assert late == LINES
+        assert all(each.result() == LINES for each in (early, *at_once))
+
+
+def test_a_reader_that_never_reads_does_not_hold_the_writer_up(bench: Bench) -> None:
+    source = bench.pipe("cat", in_fd="new")
+    asleep = bench.pipe("sleep 600", in_fd=source["fd"])
+    bench.wait_until_running("sleep")
+    bench.show("write_fd", fd=source["in_fd"], data="first\n")
+    follower = bench.proc.follow(source["fd"])
+    assert next(follower) == "first\n"
+
+    for _ in range(20):
+        bench.show("write_fd", fd=source["in_fd"], data=LINES)
+    bench.show("write_fd", fd=source["in_fd"], data="", eof=True)
+    ended = bench.wait(source["process"])
+
+    assert (ended["state"], ended["exit_code"]) == ("exited", "0")
+    assert bench.record(asleep["process"]).state == "running"
+    assert "".join(follower) == LINES * 20
