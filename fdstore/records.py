@@ -142,9 +142,10 @@ class Export(Record, frozen=True, kw_only=True):
 
 
 class ProcessRecord(Record, frozen=True, kw_only=True):
-    """One process as Redis holds it. `attempt` counts the claims by workers, `losses` those
-    that were lost; `lease_until` is when the running claim lapses if it is not renewed. `outputs` are
-    the descriptors, in its parent's table, of the streams that it was made to write."""
+    """One process as Redis holds it. `program` is an agent's, or the commands of a pipeline. `attempt`
+    counts the claims by workers, `losses` those that were lost; `lease_until` is when the running claim
+    lapses if it is not renewed. `outputs` are the descriptors, in its parent's table, of the streams that
+    it was made to write."""
 
     id: str
     state: ProcessState

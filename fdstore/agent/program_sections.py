@@ -123,7 +123,8 @@ class ExportSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CommandsSection(msgspec.Struct, frozen=True, kw_only=True):
-    """[commands]: the programs that stages of a pipeline may run."""
+    """[commands]: the programs that stages of a pipeline may run. One that starts others (a shell, env,
+    xargs, find) stands for all that its sandbox has."""
 
     allow: tuple[str, ...] = ()
 

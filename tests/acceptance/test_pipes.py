@@ -84,6 +84,17 @@ def test_pipe_detached_prints_what_was_made(command, store, worker):
     assert command("cat", "triage", "fd:4").out == "an x\nnone\nx again\n"
 
 
+def test_ps_shows_the_commands_of_a_pipeline(command, store, worker):
+    store.process("triage").create(TEXT)
+
+    command("pipe", "triage", "-i", "fd:1", "--", "sort", "|", "false")
+
+    [line] = [line for line in command("ps").lines if "triage.1" in line]
+    assert "exited" in line
+    assert "sort | false" in line
+    assert "exit code 1" in line
+
+
 def test_pipe_refuses_an_input_that_is_not_there(command, store, worker):
     store.process("triage")
 

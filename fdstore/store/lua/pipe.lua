@@ -47,8 +47,8 @@ for i = 9, #ARGV do
   written[#written + 1] = fd
 end
 redis.call('HSET', process, 'parent', parent, 'state', 'ready', 'attempt', 0, 'losses', 0, 'kind', 'pipeline',
-  'input', input, 'outputs', table.concat(written, ' '), 'next_fd', redis.call('HGET', KEYS[2], 'next_fd'),
-  'next_child', 1, 'started_at', now)
+  'program', ARGV[9], 'input', input, 'outputs', table.concat(written, ' '),
+  'next_fd', redis.call('HGET', KEYS[2], 'next_fd'), 'next_child', 1, 'started_at', now)
 redis.call('RPUSH', process .. ':journal', ARGV[4])
 enter_process(tree, id, now, true)
 return answer(KEYS[4], ARGV[1], { 'ok', id, input, unpack(written) })
