@@ -12,6 +12,9 @@ How it ends decides how its outputs end:
     a limit                 failed and broken (idle, wall, bytes, quota_exceeded), nothing left running
     all outputs closed      exited (closed), as soon as that is noticed
     cancelled, lost         this process writes no more; the store has broken its outputs already
+
+While the store is out of reach the programs wait: nothing is read from them, and what was read is kept. They
+are not given up, since they cannot be run again.
 """
 
 from __future__ import annotations
@@ -22,19 +25,27 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
+from typing import TypeVar
 
 from fdstore.agent.agent import Finished
 from fdstore.agent.runner import STOP_GRACE_S, Flag
 from fdstore.client import Store
-from fdstore.errors import FDStoreError, Fenced, NotFound, QuotaExceeded, StreamBroken, StreamClosed
+from fdstore.errors import (
+    FDStoreError,
+    NotFound,
+    QuotaExceeded,
+    StoreUnavailable,
+    StreamBroken,
+    UnknownOutcome,
+)
 from fdstore.store import following, pipelines, streams
 from fdstore.store.pipelines import PipeFDs
 from fdstore.store.views import Namespace
 from fdstore.text.utf8 import Utf8Text
 from fdstore.tools.brief import PipeBrief
-from fdstore.writer import StreamWriter
+from fdstore.writer import FINAL, StreamWriter
 from workers.pipes import BranchClosed
-from workers.sandbox import Sandbox
+from workers.sandbox import CommandsOff, Sandbox
 from workers.stages import Ended, Pipeline, StageLimits
 
 log = logging.getLogger("fdstore.pipelines")
@@ -45,10 +56,31 @@ STOP_KILL_S = 5.0
 """How long before the worker's own end a pipeline that still runs is killed."""
 
 
+OUT_OF_REACH = (StoreUnavailable, UnknownOutcome)
+"""What passes when the store comes back."""
+
+T = TypeVar("T")
+
+
+def patiently(step: Callable[[], T], lost: threading.Event) -> T:
+    """Takes a step that may be repeated until the store is there for it. Raises `StoreUnavailable` or
+    `UnknownOutcome` when the process is known to be lost meanwhile."""
+    while True:
+        try:
+            return step()
+        except OUT_OF_REACH as error:
+            log.warning("a pipeline waits for the store: %s", error)
+            if lost.wait(FEED_WAIT_S):
+                raise
+
+
 class Branch:
     """One content that a pipeline writes: bytes of programs become text on the way."""
 
-    def __init__(self, store: Store, space: Namespace, fd: str, page_size: int) -> None:
+    def __init__(
+        self, store: Store, space: Namespace, fd: str, page_size: int, lost: threading.Event
+    ) -> None:
+        self._lost = lost
         self._writer = StreamWriter(store.run, streams.own_pen(space, fd, page_size))
         self._decoders: dict[int, Utf8Text] = {}
         self._closed = False
@@ -90,23 +122,26 @@ class Branch:
 
     def _write(self, text: str) -> None:
         try:
-            self._writer.write(text)
-        except (StreamClosed, QuotaExceeded) as error:
+            try:
+                self._writer.write(text)
+            except OUT_OF_REACH:
+                patiently(self._writer.flush, self._lost)  # it has taken the text
+        except FINAL as error:
             self._closed = True
             self.over_quota = isinstance(error, QuotaExceeded)
             raise BranchClosed from error
 
     def _leave(self, how: Callable[[], None]) -> None:
-        # nobody reads it any more, or the store has broken it already: then the writer is done too
-        with suppress(StreamClosed, QuotaExceeded, Fenced, NotFound):
-            how()
+        # nobody reads it any more, or the store breaks it or has broken it: then the writer is done too
+        with suppress(*FINAL, *OUT_OF_REACH):
+            patiently(how, self._lost)
 
 
 class Feed:
     """The input of a pipeline, from its beginning to its EOF, also while it grows."""
 
-    def __init__(self, store: Store, space: Namespace, fd: str | None) -> None:
-        self._store, self._space, self._fd = store, space, fd
+    def __init__(self, store: Store, space: Namespace, fd: str | None, lost: threading.Event) -> None:
+        self._store, self._space, self._fd, self._lost = store, space, fd, lost
         self.broken: str | None = None
 
     def __iter__(self) -> Iterator[bytes]:
@@ -123,6 +158,11 @@ class Feed:
                 # the hold on it ended with the process, which was cancelled or given up
                 self.broken = "closed"
                 return
+            except OUT_OF_REACH as error:
+                log.warning("the input of a pipeline waits for the store: %s", error)
+                self._lost.wait(FEED_WAIT_S)
+                yield b""
+                continue
             yield piece.text.encode("utf-8")
             if piece.ended:
                 return
@@ -142,8 +182,8 @@ def run_pipeline(
     if fds is None:
         return Finished("failed", None, "it is no pipeline", "")
     written = [fds.fd, fds.stderr_fd, *fds.tee_fds]
-    output, error, *tees = [Branch(store, space, fd, brief.page_size) for fd in written]
-    feed = Feed(store, space, fds.in_fd)
+    output, error, *tees = [Branch(store, space, fd, brief.page_size, lost) for fd in written]
+    feed = Feed(store, space, fds.in_fd, lost)
     try:
         place = sandbox()
         pipeline = Pipeline(
@@ -164,8 +204,9 @@ def run_pipeline(
     except FDStoreError as problem:
         for branch in (output, error, *tees):
             branch.break_off(problem.type)
-        return Finished("failed", None, str(problem), "")
-    return _conclude(store, space, fds, ended, feed, [output, error, *tees], stopped=stop.is_set())
+        reason = str(problem) if isinstance(problem, CommandsOff) else problem.type
+        return Finished("failed", None, reason, "")
+    return _conclude(store, space, fds, ended, feed, [output, error, *tees], lost, stopped=stop.is_set())
 
 
 def _watched(pipeline: Pipeline, outputs: list[Branch], lost: threading.Event, stop: Flag) -> Ended:
@@ -199,6 +240,7 @@ def _conclude(
     ended: Ended,
     feed: Feed,
     branches: list[Branch],
+    lost: threading.Event,
     *,
     stopped: bool,
 ) -> Finished:
@@ -212,9 +254,9 @@ def _conclude(
         if replaced:
             with suppress(BranchClosed):
                 error.say(f"fdstore: {replaced} bytes were not UTF-8 and are shown as \\xNN\n")
-        store.run(pipelines.note_codes(space, ended.codes))
-        before = store.run(pipelines.chain_of(space, fds.in_fd))
-    except (Fenced, NotFound):
+        patiently(lambda: store.run(pipelines.note_codes(space, ended.codes)), lost)
+        before = patiently(lambda: store.run(pipelines.chain_of(space, fds.in_fd)), lost)
+    except FDStoreError:
         for branch in branches:
             branch.break_off("cancelled")
         raise

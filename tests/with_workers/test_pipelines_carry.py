@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
+from fdstore.store.server import PrivateServer
+from fdstore.testing import ScriptedModel
+from tests.conftest import wait_until
+from tests.with_workers.conftest import StartAgentWorker
 from tests.with_workers.pipe_bench import Bench, growth_kb
 
 MiB_KB = 1024
@@ -65,6 +71,32 @@ def test_followers_that_come_early_late_and_all_at_once_see_the_same_text(bench:
 
         assert late == LINES
         assert all(each.result() == LINES for each in (early, *at_once))
+
+
+@pytest.mark.parametrize("out_of_patience", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_a_redis_that_is_killed_and_comes_back_costs_a_chain_no_byte(
+    durable_server: PrivateServer, start_agent_worker: StartAgentWorker, out_of_patience: bool
+) -> None:
+    with ScriptedModel([]) as model:
+        bench = Bench(durable_server, model, start_agent_worker)
+        worker = bench.hire()
+        bench.begin()
+        source = bench.pipe("cat", in_fd="new", tee=[1])
+        readers = [bench.pipe("cat", "cat", in_fd=source["fd"]) for _ in range(2)]
+        bench.show("write_fd", fd=source["in_fd"], data=LINES)
+
+        durable_server.kill()
+        if out_of_patience:
+            wait_until(lambda: "input of a pipeline waits for the store" in worker.log, 30)
+        durable_server.start()
+        bench.show("write_fd", fd=source["in_fd"], data=LINES, eof=True)
+
+        for reader in readers:
+            assert bench.wait(reader["process"])["exit_code"] == "0"
+            assert bench.text(reader["fd"]) == LINES * 2
+            assert bench.proc.stat(reader["fd"]).chain == "0 0,0"
+        assert bench.text(source["fd"]) == bench.text(source["tee_fds"]) == LINES * 2
+        bench.close()
 
 
 def test_a_reader_that_never_reads_does_not_hold_the_writer_up(bench: Bench) -> None:
