@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from itertools import accumulate
+from itertools import accumulate, islice
 
 import msgspec
 
@@ -172,12 +172,10 @@ class IndexWriter:
 
     def add(self, pages: Iterable[Page]) -> None:
         """Takes the next pages."""
-        left = list(pages)
-        while left:
+        left = iter(pages)
+        while taken := list(islice(left, ROW_PAGES - len(self._entries) % ROW_PAGES)):
             if len(self._entries) == ROW_PAGES:
                 self._close_row()
-            room = ROW_PAGES - len(self._entries)
-            taken, left = left[:room], left[room:]
             data, chars, newlines, ends_line = zip(*taken, strict=True)
             self._entries += [
                 f"{n},{c}" if ends else f"{n},{c}{MID_LINE}"
