@@ -17,7 +17,7 @@ from fdstore.records import Record
 Lap = Callable[[int], float]
 """Does its work so many times, and says how many seconds of that count."""
 
-Unit = Literal["x", "%", "B", "MB", "ms", "trips"]
+Unit = Literal["x", "%", "B", "MB", "MB/s", "ms", "trips"]
 
 LAP_S = 0.004
 """About how long one lap takes, where one piece of work is shorter."""

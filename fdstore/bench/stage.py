@@ -25,6 +25,9 @@ UNBOUNDED = TreeLimits(
 )
 SETTLE_S = 20.0
 
+PROCESSORS = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set[int]()
+"""Where this program may run. A stage within a stage asks here: it was left some of them only."""
+
 
 class Stage:
     """One server with both clients. `quick` says to leave out what is large."""
@@ -91,17 +94,17 @@ def apart(server: int | None) -> Iterator[None]:
     A client and a server that share a processor wake each other in a third of the usual time. Whether
     they do is the kernel's mood, changes within a run, and is not how a server is used in earnest.
     """
-    if server is None or not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2:
+    if server is None or len(PROCESSORS) < 2:
         yield
         return
-    every = os.sched_getaffinity(0)
-    alone = {max(every)}
+    before = os.sched_getaffinity(0)
+    alone = {max(PROCESSORS)}
     os.sched_setaffinity(server, alone)
-    os.sched_setaffinity(0, every - alone)
+    os.sched_setaffinity(0, PROCESSORS - alone)
     try:
         yield
     finally:
-        os.sched_setaffinity(0, every)
+        os.sched_setaffinity(0, before)
 
 
 def keys_of(proc: Process, number: int) -> ContentKeys:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 
-from fdstore.bench import crowd, memory, reading, sharing, starting, writing
+from fdstore.bench import crowd, memory, reading, sharing, starting, streams, writing
 from fdstore.bench.measuring import Row
 from fdstore.bench.stage import Stage, stage
 
 AREAS: dict[str, Callable[[Stage], Iterator[Row]]] = {
     "reading": reading.rows,
     "writing": writing.rows,
+    "streams": streams.rows,
     "memory": memory.rows,
     "sharing": sharing.rows,
     "crowd": crowd.rows,
     "starting": starting.rows,
 }
 """Area -> its measurements."""
+
+OPTIONS = {"streams": streams.OPTIONS}
+"""Area -> what its server is to be like, where that matters."""
 
 
 def measure(areas: Collection[str] = (), *, quick: bool = False) -> Iterator[Row]:
@@ -29,5 +33,6 @@ def measure(areas: Collection[str] = (), *, quick: bool = False) -> Iterator[Row
     for name, rows in AREAS.items():
         if name in areas or not areas:
             # eight readers want every processor there is
-            with stage(quick=quick, own_processor=rows is not crowd.rows) as fresh:
+            own_processor = rows is not crowd.rows
+            with stage(quick=quick, own_processor=own_processor, options=OPTIONS.get(name)) as fresh:
                 yield from rows(fresh)

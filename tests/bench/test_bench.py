@@ -13,7 +13,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from fdstore.bench import memory, reading, sharing, texts, writing
+from fdstore.bench import memory, reading, sharing, streams, texts, writing
+from fdstore.bench.following import digest
 from fdstore.bench.measuring import Rounds, Row, at_least, at_most, lap, row, slower, take_turns
 from fdstore.bench.stage import MB, Stage, stage
 from fdstore.store.check import server_info
@@ -126,6 +127,32 @@ def test_a_lap_counts_all_of_its_work() -> None:
     assert lap(lambda: done.append(1))(3) >= 0.0
 
     assert len(done) == 3
+
+
+def test_the_follower_of_a_stream_says_what_it_got(brief: Stage) -> None:
+    with brief.process() as proc, streams.follower(brief, proc) as reader:
+        for pieces in (["begin", " end"], ["another ", "stream\n"]):
+            with proc.open_stream() as out:
+                out.write(pieces[0])
+                out.flush()
+                reader.begin(out.fd)
+                out.write(pieces[1])
+
+            assert reader.got() == digest(pieces)
+
+
+def test_streams_are_measured_in_speed_in_bytes_of_the_log_and_in_time() -> None:
+    with stage(quick=True, options=streams.OPTIONS) as logged:
+        logged.budget_s = 0.0
+        measured = {row.case: row for row in streams.rows(logged)}
+
+    assert {case: row.bar.unit for case, row in measured.items()} == {
+        "append, 64 KB, with a live tail": "%",
+        "write, 100 bytes": "MB/s",
+        "write, 100 bytes: log, over the text": "x",
+        "append to a waiting reader's hands, against HGET": "x",
+    }
+    assert measured["write, 100 bytes: log, over the text"].ok
 
 
 # --- on what

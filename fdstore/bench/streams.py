@@ -1,0 +1,213 @@
+"""Streams: appends that somebody follows, many small writes, and how long a line is on its way.
+
+Appends are held against redis-py's APPEND of the same bytes to one string, which is the least that storing
+them can cost: no pages, no index, no reader. The follower is a process of its own, and what it got is
+compared with what was written. Small writes are held against what grouping them promises: a speed, and
+how much of Redis's log a byte of them takes. All is measured with that log on, as streams are used.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from queue import SimpleQueue
+
+from fdstore.bench import texts
+from fdstore.bench.following import digest
+from fdstore.bench.measuring import (
+    Lap,
+    Rounds,
+    Row,
+    at_least,
+    at_most,
+    lap,
+    row,
+    share_of_speed,
+    slower,
+    take_turns,
+)
+from fdstore.bench.stage import MB, Stage, keys_of
+from fdstore.client import Process
+from fdstore.store.staging import DEFAULT_PAGE_SIZE
+from fdstore.writer import StreamWriter
+
+BLOCK_BYTES = 65_536
+BLOCKS = 100
+"""How many blocks are appended in a lap."""
+
+SMALL_BYTES = 100
+SMALL_TOTAL = 2 * MB
+SMALL_REFERENCE = 1000
+"""How many small texts the reference appends in a lap: each costs it a round trip."""
+
+BEGIN = "begin\n"
+PATIENCE_S = 30.0
+
+OPTIONS: dict[str, str | int] = {
+    "appendonly": "yes",
+    "appendfsync": "everysec",
+    "auto-aof-rewrite-percentage": 0,
+}
+"""Of the server. A log that is written anew meanwhile would tell nothing of its growth."""
+
+
+def rows(stage: Stage) -> Iterator[Row]:
+    yield followed(stage)
+    yield from small_writes(stage)
+    yield on_its_way(stage)
+
+
+def followed(stage: Stage) -> Row:
+    """Appends of 64 KB with a live tail."""
+    text = texts.of_kind(texts.LOGS, BLOCK_BYTES)
+    with stage.process() as proc, follower(stage, proc) as reader:
+        laps = [appending(stage, proc, reader, text), appending_bare(stage, text, BLOCKS)]
+        rounds = take_turns(laps, stage.budget_s, at_once=1)
+    return share_of_speed("append, 64 KB, with a live tail", at_least(35, "%"), rounds, BLOCKS * len(text))
+
+
+def appending(stage: Stage, proc: Process, reader: Follower, text: str) -> Lap:
+    """Writing the text `BLOCKS` times while it is followed, until all of it is stored."""
+    whole = digest([BEGIN, text * BLOCKS])
+
+    def run(times: int) -> float:
+        passed = 0.0
+        for _ in range(times):
+            with proc.open_stream() as out:
+                out.write(BEGIN)
+                out.flush()
+                reader.begin(out.fd)
+                start = time.perf_counter()
+                for _ in range(BLOCKS):
+                    out.write(text)
+                out.flush()
+                passed += time.perf_counter() - start
+            if reader.got() != whole:
+                raise RuntimeError("the follower did not get what was written")
+            proc.close(out.fd)
+            stage.settle()
+        return passed
+
+    return run
+
+
+def appending_bare(stage: Stage, text: str, count: int) -> Lap:
+    """Appending the text to a string with redis-py."""
+
+    def run(times: int) -> float:
+        passed = 0.0
+        for _ in range(times):
+            start = time.perf_counter()
+            for _ in range(count):
+                stage.plain.append("appended", text)
+            passed += time.perf_counter() - start
+            stage.plain.unlink("appended")
+            stage.settle()
+        return passed
+
+    return run
+
+
+class Follower:
+    """A process that follows one stream after the other; see `fdstore.bench.following`."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._told, self._tells = process.stdin, process.stdout
+
+    def begin(self, fd: str) -> None:
+        """When this returns, it follows the stream and has the text that is there."""
+        self._told.write(f"{fd}\n")
+        self._told.flush()
+        self._tells.readline()
+
+    def got(self) -> str:
+        """The digest of all it got, once the stream has ended."""
+        return self._tells.readline().strip()
+
+
+@contextmanager
+def follower(stage: Stage, proc: Process) -> Iterator[Follower]:
+    asked = [sys.executable, "-m", "fdstore.bench.following", stage.url, proc.id]
+    with subprocess.Popen(asked, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield Follower(process)
+        finally:
+            process.kill()
+
+
+def small_writes(stage: Stage) -> Iterator[Row]:
+    """Writes of 100 bytes: how many bytes a second, and how many bytes of the log for each."""
+    text = "x" * (SMALL_BYTES - 1) + "\n"
+    log_ratios: list[float] = []
+    with stage.process() as proc:
+
+        def writing(times: int) -> float:
+            passed = 0.0
+            for _ in range(times):
+                before = log_bytes(stage)
+                start = time.perf_counter()
+                with proc.open_stream() as out:
+                    for _ in range(SMALL_TOTAL // SMALL_BYTES):
+                        out.write(text)
+                passed += time.perf_counter() - start
+                log_ratios.append((log_bytes(stage) - before) / SMALL_TOTAL)
+                proc.close(out.fd)
+                stage.settle()
+            return passed
+
+        laps = [writing, appending_bare(stage, text, SMALL_REFERENCE)]
+        rounds = take_turns(laps, stage.budget_s, at_once=1)
+    speed = rounds.value(lambda ours, _: SMALL_TOTAL / ours / MB)
+    theirs = SMALL_REFERENCE * SMALL_BYTES / rounds.medians[1] / MB
+    yield row("write, 100 bytes", at_least(20, "MB/s"), speed, f"{speed[0]:.0f} MB/s", f"{theirs:.1f} MB/s")
+    yield row("write, 100 bytes: log, over the text", at_most(2.5), Rounds([log_ratios]).value(float))
+
+
+def log_bytes(stage: Stage) -> int:
+    """How long the append-only file is. Redis writes it before it answers the next request."""
+    stage.plain.ping()
+    return int(stage.plain.info("persistence")["aof_current_size"])
+
+
+def on_its_way(stage: Stage) -> Row:
+    """From the call that appends a line to the line in the hands of a reader that waits for it."""
+    arrivals: SimpleQueue[float] = SimpleQueue()
+    with stage.process() as proc:
+        page = lap(partial(stage.plain.hget, keys_of(proc, 1).pages, "1"))
+        proc.create(texts.of_kind(texts.LOGS, DEFAULT_PAGE_SIZE))
+        with proc.open_stream() as out:
+            reader = threading.Thread(target=note, args=(proc, out.fd, arrivals))
+            reader.start()
+            rounds = take_turns([sending(stage, out, arrivals), page], stage.budget_s)
+        reader.join()
+    return slower("append to a waiting reader's hands, against HGET", at_most(10), rounds)
+
+
+def note(proc: Process, fd: str, arrivals: SimpleQueue[float]) -> None:
+    """Follows a stream and notes when each piece of it is there."""
+    for _ in proc.follow(fd):
+        arrivals.put(time.perf_counter())
+
+
+def sending(stage: Stage, out: StreamWriter, arrivals: SimpleQueue[float]) -> Lap:
+    """Appending a line, until it has arrived."""
+
+    def run(times: int) -> float:
+        passed = 0.0
+        for _ in range(times):
+            while not stage.plain.info("clients")["blocked_clients"]:
+                pass  # the reader does not wait yet
+            start = time.perf_counter()
+            out.write("a line\n")
+            out.flush()
+            passed += arrivals.get(timeout=PATIENCE_S) - start
+        return passed
+
+    return run
