@@ -24,8 +24,9 @@ from fdstore.tools.tool import Arguments, Context, Outcome, Tool, WholeFd, store
 
 SOURCE = "note"
 
-TRIES = 10
-"""How often a piece is added to the end of a stream that other calls add to at the same moment."""
+TRIES = 100
+"""How often a piece is tried at the end of a stream that other calls add to at the same moment. Whoever
+is late sees that another call stored something, so no call is late more often than others have pieces."""
 
 
 class WriteFD(Arguments, frozen=True, kw_only=True):
