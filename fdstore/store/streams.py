@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import secrets
 from collections import deque
+from itertools import chain
 
 from fdstore.errors import (
     InvalidArgument,
@@ -117,11 +118,12 @@ class Pen:
         arguments += (self._writer, self._lease)
         if change is None:
             # nothing after what is there: all that is left of an append is its lease
-            arguments += (self._growth.chars, self._growth.chars, 0, 0, 0, 0, 0)
+            arguments += (self._growth.chars, self._growth.chars, 0, 0, 0, 0)
         else:
             arguments += (change.before, change.chars, change.bytes, change.lines, change.page_count)
-            arguments += (change.first_page, len(change.pages), *change.pages)
-            arguments += [part for entry in change.index.items() for part in entry]
+            arguments.append(len(arguments) + 1 + 2 * len(change.pages))
+            for numbered in (enumerate(change.pages, change.first_page), change.index.items()):
+                arguments += chain.from_iterable(numbered)
         return script("append")((*keys, process.calls), *arguments)
 
     def _append(self, command: Command) -> Operation[None]:

@@ -339,6 +339,24 @@ def test_a_writer_that_lives_keeps_its_lease_though_it_has_nothing_to_say(
     assert proc.stat(out.fd).state == "sealed"
 
 
+def test_a_sign_of_life_before_the_first_text_changes_nothing(
+    store: Store, proc: Process, execute: Any
+) -> None:
+    fd = store.run(streams.open_stream(proc.space, "output", lease_s=None)).fd
+    used = execute("HGET", "fdstore:{triage}", "bytes")
+
+    pen = streams.own_pen(proc.space, fd, 4000)
+    store.run(pen.renew())
+
+    assert proc.stat(fd).pages == 1
+    assert execute("HGET", "fdstore:{triage}", "bytes") == used
+    pen.put("the first text")
+    store.run(pen.store())
+    store.run(store.run(streams.resume(proc.space, fd)).renew())
+    assert proc.read(fd).text == "the first text"
+    assert proc.stat(fd).chars == len("the first text")
+
+
 def test_a_stream_that_broke_under_a_writer_who_was_silent_too_long_takes_no_more(
     store: Store, proc: Process
 ) -> None:

@@ -157,9 +157,9 @@ class Shelf:
         if name_of(command) == "append":
             _, _, keys, *rest = command
             arguments = rest[keys:]
-            before, chars, count = arguments[6], arguments[7], arguments[12]
+            before, chars, pages_end = arguments[6], arguments[7], arguments[11]
             if chars > before:
-                self.texts.append(b"".join(arguments[13 : 13 + count]).decode())
+                self.texts.append(b"".join(arguments[13:pages_end:2]).decode())
         return [b"ok"]
 
 
