@@ -19,7 +19,6 @@ from fdstore.store.operation import Operation
 from fdstore.store.streams import Pen, check_exit_code
 from fdstore.writer import (
     FINAL,
-    GROUP_CHARS,
     MAX_AGE_S,
     RENEWALS_PER_LEASE,
     Outbox,
@@ -43,7 +42,8 @@ class StreamWriter:
         self._renew_every_s = pen.lease_s / RENEWALS_PER_LEASE
         self._stored_at = time.monotonic()
         self._storing = asyncio.Lock()
-        self._wake = asyncio.Event()
+        self._wake = asyncio.Event()  # there is text, or it is over
+        self._enough = asyncio.Event()  # there is enough of it, or it is over
         attending = _attend(weakref.ref(self), self._wake, self._renew_every_s)
         self._task = asyncio.create_task(attending, name=f"stream {self.fd}")
 
@@ -71,10 +71,12 @@ class StreamWriter:
     async def write(self, text: str) -> None:
         """Adds text, which is stored a little later; errors as for the blocking `write`."""
         self._outbox.put(text)
-        if self._outbox.chars >= GROUP_CHARS:
+        if self._outbox.is_full:
             await self._store()
-        else:
-            self._wake.set()
+            return
+        if self._outbox.has_enough:
+            self._enough.set()
+        self._wake.set()
 
     async def flush(self) -> None:
         """Stores what was written so far. Raises as `write`."""
@@ -120,6 +122,7 @@ class StreamWriter:
     async def _store_all(self) -> None:
         self._outbox.check()
         self._outbox.hand_over()
+        self._enough.clear()
         try:
             await self._run(self._outbox.pen.store())
         except FINAL as error:
@@ -129,12 +132,13 @@ class StreamWriter:
 
     async def _stop(self) -> None:
         self._over.set()
+        self._enough.set()
         self._wake.set()
         await asyncio.wait([self._task])
 
     async def _attend_once(self) -> bool:
         if self._outbox.chars:
-            await _set_within(self._over, MAX_AGE_S)
+            await _set_within(self._enough, MAX_AGE_S)
         async with self._storing:
             if self._over.is_set() or self._outbox.is_over:
                 return False

@@ -141,7 +141,7 @@ def packed(batch: Batch) -> list[bytes]:
         else:
             pieces += [b"".join(small), command]
             small = []
-    return [*pieces, b"".join(small)]
+    return [piece for piece in (*pieces, b"".join(small)) if piece]
 
 
 def unknown_scripts(replies: list[Any]) -> list[int]:

@@ -10,6 +10,7 @@ import pytest
 
 from fdstore import Toolset
 from fdstore.client import Process
+from fdstore.store.streams import PIECE_CHARS
 from tests.elements import Element, only
 
 TOOLS = ["read_fd", "write_fd", "list_fds"]
@@ -51,7 +52,7 @@ def test_an_end_needs_no_text(proc: Process, tools: Toolset) -> None:
 def test_a_call_that_is_made_again_writes_once_even_if_its_result_was_lost(
     proc: Process, tools: Toolset, execute: Any
 ) -> None:
-    text = "x" * 150_000
+    text = "x" * (PIECE_CHARS + 1000)
     calls = [
         {"data": "begin ", "eof": False},
         {"data": text, "fd": "fd:1"},
@@ -71,9 +72,9 @@ def test_a_call_that_is_made_again_writes_once_even_if_its_result_was_lost(
 def test_a_call_that_broke_off_between_two_pieces_goes_on_where_it_was(
     proc: Process, tools: Toolset, execute: Any
 ) -> None:
-    text = "".join(f"{number}\n" for number in range(30_000))
+    text = "".join(f"{number}\n" for number in range(60_000))
     show(tools, "write_fd", data="", eof=False)
-    tools.call("write_fd", {"data": text[:65_536], "fd": "fd:1"}, "toolu_1")
+    tools.call("write_fd", {"data": text[:PIECE_CHARS], "fd": "fd:1"}, "toolu_1")
     execute("HDEL", "fdstore:{triage}:triage:calls", "toolu_1/outcome")
 
     tools.call("write_fd", {"data": text, "fd": "fd:1"}, "toolu_1")

@@ -30,7 +30,7 @@ from fdstore.store.views import Namespace
 from fdstore.text.growth import Change, Growth
 from fdstore.text.index import IndexWriter, group_of
 from fdstore.text.paging import Page, cut
-from fdstore.writer import GROUP_CHARS, StreamWriter, reason_of
+from fdstore.writer import ENOUGH_CHARS, GROUP_CHARS, StreamWriter, reason_of
 
 T = TypeVar("T")
 
@@ -137,10 +137,10 @@ class Shelf:
         self.texts: list[str] = []
         self.scripts: list[str] = []
         self.errors: list[Any] = []
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
 
     def run(self, operation: Operation[T]) -> T:
-        with self._lock:
+        with self.lock:
             try:
                 request: Any = next(operation)
                 while True:
@@ -196,6 +196,30 @@ def test_much_text_is_stored_at_once(shelf: Shelf, out: StreamWriter) -> None:
     out.write("x" * GROUP_CHARS)
 
     assert shelf.texts == ["x" * GROUP_CHARS]
+
+
+def test_enough_text_does_not_wait_to_grow_old(
+    shelf: Shelf, out: StreamWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fdstore.writer.MAX_AGE_S", 600.0)
+
+    out.write("a little, and ")
+    out.write("x" * ENOUGH_CHARS)
+
+    assert wait_until(lambda: shelf.texts == ["a little, and " + "x" * ENOUGH_CHARS], 5)
+
+
+def test_what_comes_while_a_piece_is_on_its_way_goes_together(shelf: Shelf, out: StreamWriter) -> None:
+    text = "x" * ENOUGH_CHARS
+
+    with shelf.lock:
+        out.write(text)
+        assert wait_until(lambda: not out._outbox.chars, 5)
+        for _ in range(3):
+            out.write(text)
+    out.flush()
+
+    assert shelf.texts == [text, text * 4]
 
 
 def test_a_little_text_is_stored_by_itself(shelf: Shelf, out: StreamWriter) -> None:
