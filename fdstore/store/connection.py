@@ -21,8 +21,10 @@ from typing import Any, TypeVar
 import redis
 import redis.asyncio
 from redis.exceptions import BusyLoadingError, RedisError, ResponseError
+from redis.exceptions import ConnectionError as LostConnection
 
 from fdstore.errors import FDStoreError, InvalidArgument
+from fdstore.store.link import Link
 from fdstore.store.operation import Batch, Block, Disk, Operation, Receive, Request, Send
 from fdstore.store.scripts import in_full
 from fdstore.store.wire import (
@@ -100,7 +102,7 @@ class Runner:
         try:
             return self._free.pop()
         except IndexError:
-            return self._pool.connection_class(**self._pool.connection_kwargs)
+            return Link(self._pool.connection_class(**self._pool.connection_kwargs))
 
     def _serve(self, request: Request, flights: dict[str, Flight]) -> Any:
         match request:
@@ -126,7 +128,7 @@ class Runner:
         try:
             while True:
                 try:
-                    connection.send_packed_command(packed(batch), check_health=False)
+                    connection.send(packed(batch))
                     sent = True
                     return self._replies(connection, batch, block_s)
                 except RedisError as error:
@@ -146,7 +148,7 @@ class Runner:
         if flight.broken:
             return  # on a new connection this batch would go ahead of those before it
         try:
-            flight.connection.send_packed_command(packed(flight.batches[-1]), check_health=False)
+            flight.connection.send(packed(flight.batches[-1]))
         except PASSING:
             # the replies will be missed, and everything on its way sent again, when they are asked for
             flight.connection.disconnect()
@@ -158,7 +160,7 @@ class Runner:
             try:
                 if not connection.is_connected:
                     for batch in flight.batches:
-                        connection.send_packed_command(packed(batch), check_health=False)
+                        connection.send(packed(batch))
                 replies = self._replies(connection, flight.batches[0])
             except RedisError as error:
                 tries = tries or Tries(self.where, flight.batches)
@@ -172,22 +174,20 @@ class Runner:
                 return replies
 
     def _replies(self, connection: Any, batch: Batch, block_s: float = 0.0) -> list[Any]:
-        patience = {"timeout": block_s + SOCKET_TIMEOUT_S} if block_s else {}
-        replies: list[Any] = []
-        refused = False
-        for _ in batch:
-            try:
-                replies.append(connection.read_response(**patience))
-            except BusyLoadingError:
-                raise
-            except ResponseError as error:
-                # the other replies are read too, so that the connection is clean for what comes next
-                replies.append(error)
-                refused = True
-        if refused:
-            for i in unknown_scripts(replies):
-                replies[i] = self._round_trip([in_full(batch[i])])[0]
-            raise_refusal(replies, self.where)
+        replies: list[Any] = connection.receive(len(batch), block_s)
+        for reply in replies:
+            if isinstance(reply, RedisError):
+                return self._see_to_refusals(batch, replies)
+        return replies
+
+    def _see_to_refusals(self, batch: Batch, replies: list[Any]) -> list[Any]:
+        # all replies were read, so the connection is clean for what comes next
+        for reply in replies:
+            if isinstance(reply, LostConnection):
+                raise reply  # by its class: the server says that it serves nobody now
+        for i in unknown_scripts(replies):
+            replies[i] = self._round_trip([in_full(batch[i])])[0]
+        raise_refusal(replies, self.where)
         return replies
 
 

@@ -56,30 +56,25 @@ class DyingRunner(Runner):
         super().__init__(url)
         self._left = number
         self._moment = moment
-        self._pool.connection_class = self._dying(self._pool.connection_class)
 
-    def _dying(self, connection_class: Callable[..., Any]) -> Callable[..., Any]:
-        def connect(**options: Any) -> Any:
-            return self._armed(connection_class(**options))
+    def _take(self) -> Any:
+        link = super()._take()
+        if "send" in vars(link):
+            return link  # armed before
+        send = link.send
 
-        return connect
-
-    def _armed(self, connection: Any) -> Any:
-        send = connection.send_packed_command
-
-        def send_or_die(command: Any, check_health: bool = True) -> None:
+        def send_or_die(pieces: list[bytes]) -> None:
             self._left -= 1
             if self._left == 0:
-                whole = b"".join([command] if isinstance(command, bytes) else command)
-                send([whole[: MOMENTS[self._moment](whole)]], check_health)
+                whole = b"".join(pieces)
+                send([whole[: MOMENTS[self._moment](whole)]])
                 if self._moment == "after":
-                    for _ in range(whole_in(whole)[0]):
-                        connection.read_response()
+                    link.receive(whole_in(whole)[0])
                 os.kill(os.getpid(), signal.SIGKILL)
-            send(command, check_health)
+            send(pieces)
 
-        connection.send_packed_command = send_or_die
-        return connection
+        link.send = send_or_die
+        return link
 
 
 def main(url: str) -> None:

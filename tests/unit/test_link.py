@@ -1,0 +1,123 @@
+"""A connection as operations use it, with a server of this test's own at the other end."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from redis.connection import UnixDomainSocketConnection
+from redis.exceptions import BusyLoadingError, NoScriptError
+from redis.exceptions import ConnectionError as LostConnection
+from redis.exceptions import TimeoutError as LostReply
+
+from fdstore.store.link import Link
+
+TIMEOUT_S = 0.1
+
+
+@pytest.fixture
+def listener(tmp_path: Path) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.settimeout(5)
+        made.bind(str(tmp_path / "socket"))
+        made.listen()
+        yield made
+
+
+@pytest.fixture
+def link(listener: socket.socket) -> Iterator[Link]:
+    # nothing is said when it connects: no database is chosen, no name given, the protocol is the old one
+    made = Link(
+        UnixDomainSocketConnection(
+            path=listener.getsockname(), protocol=2, driver_info=None, socket_timeout=TIMEOUT_S
+        )
+    )
+    yield made
+    made.disconnect()
+
+
+@pytest.fixture
+def server(listener: socket.socket, link: Link) -> Iterator[socket.socket]:
+    """The other end of the link."""
+    link.send([b"hello"])
+    accepted, _ = listener.accept()
+    with accepted:
+        assert accepted.recv(100) == b"hello"
+        yield accepted
+
+
+def test_it_connects_when_it_is_first_used(link: Link, listener: socket.socket) -> None:
+    assert not link.is_connected
+
+    link.send([b"one", b"request"])
+
+    assert link.is_connected
+    with listener.accept()[0] as server:
+        assert server.recv(10, socket.MSG_WAITALL) == b"onerequest"
+
+
+def test_replies_may_come_in_any_pieces(link: Link, server: socket.socket) -> None:
+    server.sendall(b"$5\r\nfirst\r\n:2\r\n*2\r\n$1\r\na\r\n$-1\r\n+the beginning of ")
+
+    assert link.receive(3) == [b"first", 2, [b"a", None]]
+
+    server.sendall(b"a fourth\r\n")
+    assert link.receive(1) == [b"the beginning of a fourth"]
+
+
+def test_an_error_is_a_reply_like_others(link: Link, server: socket.socket) -> None:
+    server.sendall(b"-NOSCRIPT no such script\r\n-LOADING the data set\r\n+after\r\n")
+
+    unknown, loading, after = link.receive(3)
+
+    assert isinstance(unknown, NoScriptError)
+    assert isinstance(loading, BusyLoadingError)
+    assert after == b"after"
+
+
+def test_a_reply_that_does_not_come_is_lost(link: Link, server: socket.socket) -> None:
+    server.sendall(b"$5\r\nfi")
+
+    with pytest.raises(LostReply):
+        link.receive(1)
+
+
+def test_a_reply_that_is_held_back_is_waited_for_longer(link: Link, server: socket.socket) -> None:
+    later = threading.Timer(3 * TIMEOUT_S, server.sendall, [b"+OK\r\n"])
+    later.start()
+
+    assert link.receive(1, held_s=30) == [b"OK"]
+
+    later.join()
+    with pytest.raises(LostReply):
+        link.receive(1)
+
+
+def test_a_server_that_goes_takes_the_connection_along(link: Link, server: socket.socket) -> None:
+    server.sendall(b"+whole\r\n+torn")
+    server.close()
+
+    assert link.receive(1) == [b"whole"]
+    with pytest.raises(LostConnection):
+        link.receive(1)
+    with pytest.raises(LostConnection):
+        link.send([b"more"])
+
+
+def test_what_came_on_a_lost_connection_is_no_reply_on_the_next(
+    link: Link, server: socket.socket, listener: socket.socket
+) -> None:
+    server.sendall(b"+whole\r\n+torn")
+    assert link.receive(1) == [b"whole"]
+
+    link.disconnect()
+
+    with pytest.raises(LostConnection):
+        link.receive(1)
+    link.send([b"again"])
+    with listener.accept()[0] as anew:
+        anew.sendall(b"+afresh\r\n")
+        assert link.receive(1) == [b"afresh"]
