@@ -61,7 +61,7 @@ class Descriptor(Record, frozen=True, kw_only=True):
     chain: str | None = None
 
 
-class Slice(Record, frozen=True, kw_only=True):
+class Slice(Record, frozen=True):
     """A part of a content, exactly as stored.
 
     `page` is the number when exactly one page was read, "all" for `read_all`, else None.
@@ -86,10 +86,10 @@ class Slice(Record, frozen=True, kw_only=True):
     continued: bool
     truncated: bool
     state: ContentState
-    reason: str | None = None
     eof: bool
     exit_code: int | None = None
     chain: str | None = None
+    reason: str | None = None
 
 
 class ContextLine(Record, frozen=True, kw_only=True):

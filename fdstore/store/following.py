@@ -64,6 +64,8 @@ def until_whole(space: Namespace, fd: str, part: Part | None, wait_s: float) -> 
 
 def check_wait(wait_s: object) -> float:
     """Seconds to wait. Raises `InvalidArgument`."""
+    if type(wait_s) is float and 0 <= wait_s <= MAX_NUMBER:
+        return wait_s
     if isinstance(wait_s, bool) or not isinstance(wait_s, (int, float)) or not 0 <= wait_s <= MAX_NUMBER:
         raise InvalidArgument("wait", "a number of seconds, 0 or more, is needed")
     return float(wait_s)

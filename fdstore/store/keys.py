@@ -33,6 +33,7 @@ A content's id says where it was born: `triage/3` is number 3 of process `triage
 from __future__ import annotations
 
 import re
+from functools import cached_property
 
 import msgspec
 
@@ -67,13 +68,13 @@ def check_prefix(prefix: object) -> str:
     raise InvalidArgument("prefix", f"{quoted(prefix)} is no key prefix; use letters, digits, _ . : -")
 
 
-class TreeKeys(msgspec.Struct, frozen=True):
+class TreeKeys(msgspec.Struct, frozen=True, dict=True):
     """The keys that a tree has once. `tree` is the name of its root process."""
 
     prefix: str
     tree: str
 
-    @property
+    @cached_property
     def record(self) -> str:
         return f"{self.prefix}:{{{self.tree}}}"
 
@@ -111,17 +112,17 @@ class TreeKeys(msgspec.Struct, frozen=True):
         return f"{self.record}:op:{op}"
 
 
-class ProcessKeys(msgspec.Struct, frozen=True):
+class ProcessKeys(msgspec.Struct, frozen=True, dict=True):
     """The keys of one process."""
 
     tree: TreeKeys
     process: str
 
-    @property
+    @cached_property
     def record(self) -> str:
         return f"{self.tree.record}:{self.process}"
 
-    @property
+    @cached_property
     def fds(self) -> str:
         return f"{self.record}:fds"
 

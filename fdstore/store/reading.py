@@ -82,11 +82,10 @@ def read_page(space: Namespace, fd: str, number: int, limit: int | None = None) 
         group = view.groups.get(first)
     if data is None or group is None:
         raise NotFound(fd)
-    begin, end = group.around(number)
     text = data.decode("utf-8")
     if limit is not None and len(text) > limit:
         raise too_large(fd, len(text), limit)
-    lines = count_lines(end.newlines - begin.newlines, len(text), not end.mid_line)
+    begin, lines = group.at(number)
     return _slice(view.descriptor, part, text, begin, lines)
 
 
@@ -139,23 +138,26 @@ def _slice(descriptor: Descriptor, part: Part, text: str, begin: Place, lines: i
     """A text that was cut, with where it `begin`s and how many lines it touches."""
     last_char = begin.chars + len(text)
     at_end = last_char >= descriptor.chars
+    final = at_end and descriptor.state != "open"
+    eof = at_end and descriptor.state == "sealed"
+    # by position: the same by name takes as long as all else that is done with a page
     return Slice(
-        text=text,
-        fd=descriptor.fd,
-        mode=part.mode,
-        page=part.start if part.mode == "page" and part.count == 1 else None,
-        start=part.start,
-        count=part.count,
-        pages=descriptor.pages,
-        lines=f"{begin.newlines + 1}-{begin.newlines + lines}" if text else "0-0",
-        total_lines=descriptor.lines,
-        chars=f"{begin.chars + 1}-{last_char}" if text else "0-0",
-        total_chars=descriptor.chars,
-        continued=begin.mid_line and bool(text),
-        truncated=bool(text) and not text.endswith("\n") and not (at_end and descriptor.state != "open"),
-        state=descriptor.state,
-        reason=descriptor.reason,
-        eof=at_end and descriptor.state == "sealed",
-        exit_code=descriptor.exit_code,
-        chain=descriptor.chain if at_end and descriptor.state == "sealed" else None,
+        text,
+        descriptor.fd,
+        part.mode,
+        part.start if part.count == 1 and part.mode == "page" else None,  # page
+        part.start,
+        part.count,
+        descriptor.pages,
+        f"{begin.newlines + 1}-{begin.newlines + lines}" if text else "0-0",  # lines
+        descriptor.lines,
+        f"{begin.chars + 1}-{last_char}" if text else "0-0",  # chars
+        descriptor.chars,
+        begin.mid_line and bool(text),  # continued
+        bool(text) and not final and not text.endswith("\n"),  # truncated
+        descriptor.state,
+        eof,
+        descriptor.exit_code,
+        descriptor.chain if eof else None,
+        descriptor.reason,
     )

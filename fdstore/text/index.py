@@ -127,10 +127,12 @@ class Group:
         """The place where `page` (of this group) ends, which is where the next one begins."""
         return self._row((page - self.first) // ROW_PAGES).before(page + 1)
 
-    def around(self, page: int) -> tuple[Place, Place]:
-        """The places where `page` (of this group) begins and ends."""
+    def at(self, page: int) -> tuple[Place, int]:
+        """The place where `page` (of this group) begins, and how many lines it touches."""
         row = self._row((page - self.first) // ROW_PAGES)
-        return row.before(page), row.before(page + 1)
+        i = page - row.first
+        # a page that does not end in LF touches a line more than it ends
+        return row.before(page), row.newlines[i + 1] - row.newlines[i] + row.mid_line[i + 1]
 
     def page_of_newline(self, number: int) -> int:
         """The page that holds the LF with this number; the group's last page if it comes later."""

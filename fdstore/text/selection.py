@@ -113,11 +113,6 @@ def number(name: str, value: object) -> int:
     return value
 
 
-def part(mode: object, start: object, count: object) -> Part:
-    """The part that separate arguments name. Raises `InvalidArgument`."""
-    return Part(check_mode(mode), number("start", start), number("count", count))
-
-
 def check_mode(mode: object) -> Mode:
     """`mode` if it is one. Raises `InvalidArgument`."""
     for known in MODES:
@@ -157,8 +152,14 @@ def wanted(
     if found.part is None and not whole:
         if mode is None and start is None and count is None:
             return Selector(found.fd, default)
-        mode = "page" if mode is None else mode
-        return Selector(found.fd, part(mode, 1 if start is None else start, 1 if count is None else count))
+        return Selector(
+            found.fd,
+            Part(
+                "page" if mode is None else check_mode(mode),
+                1 if start is None else number("start", start),
+                1 if count is None else number("count", count),
+            ),
+        )
     said = [name for name, given in (("mode", mode), ("start", start), ("count", count)) if given is not None]
     if found.part is not None and (said or whole):
         extra = said[0] if said else "read_all"
