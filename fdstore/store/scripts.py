@@ -50,9 +50,12 @@ class Script(msgspec.Struct, frozen=True):
 
 @cache
 def script(name: str) -> Script:
-    """The script in `lua/<name>.lua`, with what all scripts share put before it."""
+    """The script in `lua/<name>.lua`, with what all scripts share put before it, or where it says so:
+    Redis makes those functions anew for each call."""
     folder = resources.files("fdstore.store") / "lua"
-    source = (folder / "common.lua").read_text("utf-8") + (folder / f"{name}.lua").read_text("utf-8")
+    shared, own = ((folder / f"{file}.lua").read_text("utf-8") for file in ("common", name))
+    first, _, rest = own.rpartition("-- common.lua\n")
+    source = first + shared + rest
     made = Script(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
     _by_sha[made.sha] = made
     return made

@@ -139,7 +139,7 @@ def look(
     own, group = ContentKeys(f"{space.keys.record}:{fd}"), group_of(page)
     while True:
         keys = (tree.record, space.keys.fds, own.record)
-        batch: Batch = [script("look")(keys, fd, page, unit or "", first, last, expected)]
+        batch: Batch = [script("look")(keys, fd, page, expected, *((unit, first, last) if unit else ()))]
         if expected:
             batch += [("HGETALL", own.record), ("HGET", own.pages, page), ("HGET", own.index, group)]
         reply, *direct = yield batch

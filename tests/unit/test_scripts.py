@@ -136,7 +136,7 @@ def test_a_script_is_known_by_its_sha_and_sent_in_full_when_the_server_is_not_to
 
 def test_writes_and_reads_are_told_apart() -> None:
     assert only_reads(("HGET", "k", "f"))
-    assert only_reads(script("look")(("a", "b"), "fd:1", 0, "", 0, 0))
+    assert only_reads(script("look")(("a", "b", "c"), "fd:1", 0, ""))
     assert not only_reads(("HSET", "k", "f", "v"))
     assert not only_reads(script("close")(("a",)))
     assert not only_reads(("ZADD", "k", 1, "m"))

@@ -1,18 +1,20 @@
 -- Finds what a descriptor means, and in the same round trip what a reader wants of it. Reads only.
 -- KEYS  1 tree  2 the process's fds  3 the content's record, if it is the one expected
--- ARGV  1 fd  2 page to return (0 for none)  3 'newlines'|'chars'|'' : bisect the index for
---       4 first and 5 last position in that unit
---       6 content that the reader expects ('' for none): it fetches that by itself, at less cost than
+-- ARGV  1 fd  2 page to return (0 for none)
+--       3 content that the reader expects ('' for none): it fetches that by itself, at less cost than
 --         through a script, and needs no more than the confirmation
+--       4 'newlines'|'chars' (not given with a page): bisect the index for 5 first and 6 last position
+--         in that unit
 -- ->    ok content (as expected, and not open) | ok content metadata page-text|false {group name, group value, ...}, and of an open content its
 --       last page's text and the seconds its writer has left | not_found id known...
 local content = redis.call('HGET', KEYS[2], ARGV[1])
+if content == ARGV[3] and redis.call('HGET', KEYS[3], 'state') ~= 'open' then
+  return { 'ok', content }
+end
+-- common.lua
 if not content then
   local known = redis.call('HKEYS', KEYS[2])
   return { 'not_found', ARGV[1], unpack(known, 1, math.min(#known, 1000)) }
-end
-if content == ARGV[6] and redis.call('HGET', KEYS[3], 'state') ~= 'open' then
-  return { 'ok', content }
 end
 local record = content_record(KEYS[1], content)
 local index = record .. ':index'
@@ -49,9 +51,9 @@ local text = false
 if wanted > 0 and wanted <= pages then
   text = redis.call('HGET', record .. ':pages', ARGV[2])
   add(math.floor((wanted - 1) / 256) * 256 + 1)
-elseif ARGV[3] ~= '' then
-  add(group_before(ARGV[3], tonumber(ARGV[4])))
-  add(group_before(ARGV[3], tonumber(ARGV[5])))
+elseif ARGV[4] then
+  add(group_before(ARGV[4], tonumber(ARGV[5])))
+  add(group_before(ARGV[4], tonumber(ARGV[6])))
 end
 if redis.call('HGET', record, 'state') == 'open' then
   local last = redis.call('HGET', record .. ':pages', string.format('%d', pages))
