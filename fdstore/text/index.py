@@ -37,9 +37,12 @@ ROW_PAGES = 16
 MID_LINE = "~"
 """Marks a page (or what stands before a row) that does not end in LF."""
 
+_MARK = MID_LINE.encode("ascii")
 
 _NUMBERS = msgspec.json.Decoder(list[int])
 """The fastest way from text to many numbers that there is here."""
+
+_COMMAS = bytes.maketrans(b" ;", b",,")
 
 
 def group_of(page: int) -> int:
@@ -66,15 +69,15 @@ class Row:
 
     __slots__ = ("chars", "first", "mid_line", "newlines")
 
-    def __init__(self, first: int, value: str) -> None:
+    def __init__(self, first: int, value: bytes) -> None:
         # what comes before the row is written like one more page, so that sums over all are the places
-        entries = value.replace(" ", ",", 1).replace(";", " ")
-        counts = _NUMBERS.decode(f"[{entries.replace(MID_LINE, '').replace(' ', ',')}]")
+        counts = _NUMBERS.decode(b"[%b]" % value.translate(_COMMAS, _MARK))
         self.first = first
         self.newlines = list(accumulate(counts[::2]))
         self.chars = list(accumulate(counts[1::2]))
-        if MID_LINE in value:
-            self.mid_line = [entry.endswith(MID_LINE) for entry in entries.split(" ")]
+        if _MARK in value:
+            entries = value.replace(b" ", b",", 1).replace(b";", b" ").split(b" ")
+            self.mid_line = [entry.endswith(_MARK) for entry in entries]
         else:
             self.mid_line = [False] * len(self.chars)
 
@@ -90,19 +93,31 @@ class Row:
 
 
 class Group:
-    """One field of the index. Its rows are parsed when they are asked for."""
+    """One field of the index. Its rows are found and parsed when they are asked for."""
 
-    __slots__ = ("_rows", "first")
+    __slots__ = ("_count", "_rows", "_value", "first")
 
     def __init__(self, first: int, value: bytes) -> None:
         self.first = first
-        self._rows: list[Row | str] = [*value.decode("ascii").split("\n")]
+        self._value = value
+        self._rows: dict[int, Row] = {}
+        self._count = 0
 
     def _row(self, number: int) -> Row:
-        row = self._rows[number]
-        if isinstance(row, str):
-            row = self._rows[number] = Row(self.first + number * ROW_PAGES, row)
+        row = self._rows.get(number)
+        if row is None:
+            # splitting all of the value would take as long as parsing this row
+            begin = 0
+            for _ in range(number):
+                begin = self._value.index(b"\n", begin) + 1
+            end = self._value.find(b"\n", begin)
+            line = self._value[begin:] if end < 0 else self._value[begin:end]
+            row = self._rows[number] = Row(self.first + number * ROW_PAGES, line)
         return row
+
+    def _row_count(self) -> int:
+        self._count = self._count or self._value.count(b"\n") + 1
+        return self._count
 
     @property
     def start(self) -> Place:
@@ -117,7 +132,7 @@ class Group:
     @property
     def last(self) -> int:
         """The number of the group's last page."""
-        return self._row(len(self._rows) - 1).last
+        return self._row(self._row_count() - 1).last
 
     def before(self, page: int) -> Place:
         """The place where `page` (of this group) begins."""
@@ -136,13 +151,13 @@ class Group:
 
     def page_of_newline(self, number: int) -> int:
         """The page that holds the LF with this number; the group's last page if it comes later."""
-        begins_later = bisect_left(range(len(self._rows)), number, key=lambda i: self._row(i).newlines[0])
+        begins_later = bisect_left(range(self._row_count()), number, key=lambda i: self._row(i).newlines[0])
         row = self._row(max(begins_later - 1, 0))
         return min(row.first + bisect_left(row.newlines, number, lo=1) - 1, row.last)
 
     def page_of_char(self, number: int) -> int:
         """The page that holds the character with this number; the last page if it comes later."""
-        begins_later = bisect_left(range(len(self._rows)), number, key=lambda i: self._row(i).chars[0])
+        begins_later = bisect_left(range(self._row_count()), number, key=lambda i: self._row(i).chars[0])
         row = self._row(max(begins_later - 1, 0))
         return min(row.first + bisect_left(row.chars, number, lo=1) - 1, row.last)
 
