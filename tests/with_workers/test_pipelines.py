@@ -268,7 +268,7 @@ def test_a_pipeline_that_takes_too_long_for_a_worker_that_stops_ends_as_if_it_ha
     assert (ended["state"], ended["reason"]) == ("failed", "worker_lost")
     assert alone.proc.stat(made["fd"]).reason == "writer_lost"
     assert worker.process.wait(20) == 0
-    assert not any(name_of(pid) for pid in left)
+    wait_until(lambda: not any(name_of(pid) for pid in left), 5)
 
 
 def test_a_kill_may_be_repeated_and_leaves_nothing_running(bench: Bench) -> None:
