@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -42,6 +43,10 @@ PIECES = [
 ]
 texts = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=12).map("".join)
 some_numbers = st.integers(1, 12) | st.just(2**53)
+
+# How long an example takes is for the bench to say; a machine may be busy with others.
+settings.register_profile("fdstore", deadline=None)
+settings.load_profile("fdstore")
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and whatever they start too;
 # with a handler here it is as usual for the commands that are interrupted in tests.

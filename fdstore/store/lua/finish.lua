@@ -6,8 +6,8 @@
 --       9 why what it still writes breaks off; an agent's text ends in good order when its agent exits
 -- ->    ok state parent-to-wake|'' | gone | fenced why
 local tree, process, id = KEYS[1], KEYS[2], ARGV[1]
-local state, attempt, parent, outputs =
-  unpack(redis.call('HMGET', process, 'state', 'attempt', 'parent', 'outputs'))
+local state, attempt, parent, outputs, kind =
+  unpack(redis.call('HMGET', process, 'state', 'attempt', 'parent', 'outputs', 'kind'))
 if not state then
   return { 'gone' }
 end
@@ -52,7 +52,7 @@ end
 if ARGV[6] == '1' then
   release_all(tree, id)
 end
-if ARGV[3] == 'exited' and outputs then
+if ARGV[3] == 'exited' and outputs and kind ~= 'pipeline' then
   for fd in string.gmatch(outputs, 'fd:(%d+)') do
     local written = id .. '/' .. fd
     if redis.call('HGET', content_record(tree, written), 'state') == 'open' then
