@@ -175,20 +175,19 @@ class Runner:
 
     def _replies(self, connection: Any, batch: Batch, block_s: float = 0.0) -> list[Any]:
         replies: list[Any] = connection.receive(len(batch), block_s)
-        for reply in replies:
-            if isinstance(reply, RedisError):
-                return self._see_to_refusals(batch, replies)
-        return replies
-
-    def _see_to_refusals(self, batch: Batch, replies: list[Any]) -> list[Any]:
-        # all replies were read, so the connection is clean for what comes next
+        refused = False
         for reply in replies:
             if isinstance(reply, LostConnection):
                 raise reply  # by its class: the server says that it serves nobody now
+            refused = refused or isinstance(reply, RedisError)
+        if refused:
+            self._see_to_refusals(batch, replies)
+        return replies
+
+    def _see_to_refusals(self, batch: Batch, replies: list[Any]) -> None:
         for i in unknown_scripts(replies):
             replies[i] = self._round_trip([in_full(batch[i])])[0]
         raise_refusal(replies, self.where)
-        return replies
 
 
 class AsyncRunner:

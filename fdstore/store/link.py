@@ -26,7 +26,7 @@ class Link:
     """A connection, made when it is first needed, and again after it was lost. Raises redis-py's errors."""
 
     def __init__(self, connection: Any) -> None:
-        self._connection = connection
+        self.connection = connection
         self._sock: socket.socket | None = None
         self._reader: Any = None
         self._buffer = bytearray(READ_SIZE_BYTES)
@@ -37,18 +37,18 @@ class Link:
 
     def connect(self) -> socket.socket:
         """Connects, trying once."""
-        self._connection.connect()
+        self.connection.connect()
         self._reader = hiredis.Reader(
             protocolError=InvalidResponse,
-            replyError=self._connection._parser.parse_error,
+            replyError=self.connection._parser.parse_error,
             notEnoughData=_NOT_YET,
         )
-        sock = self._sock = cast("socket.socket", self._connection._sock)
+        sock = self._sock = cast("socket.socket", self.connection._sock)
         return sock
 
     def disconnect(self) -> None:
         self._sock = None
-        self._connection.disconnect()
+        self.connection.disconnect()
 
     def send(self, pieces: list[bytes]) -> None:
         """Sends a packed request, connected or not before."""
@@ -69,7 +69,7 @@ class Link:
             raise LostConnection("it was closed")
         replies: list[Any] = []
         if held_s:
-            sock.settimeout(self._connection.socket_timeout + held_s)
+            sock.settimeout(self.connection.socket_timeout + held_s)
         try:
             for _ in range(count):
                 while (reply := self._reader.gets()) is _NOT_YET:
@@ -83,5 +83,5 @@ class Link:
         except OSError as error:
             raise LostConnection(f"receiving failed: {error}") from error
         if held_s:
-            sock.settimeout(self._connection.socket_timeout)
+            sock.settimeout(self.connection.socket_timeout)
         return replies
