@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         TreeRecord,
     )
     from fdstore.tools.config import FDConfig
+    from fdstore.tools.python_tool import tool
     from fdstore.toolset import Toolset
     from fdstore.writer import StreamWriter
 
@@ -46,6 +47,7 @@ _HOMES = {
         *("SearchResult", "Slice", "TreeLimits", "TreeRecord"),
     ),
     "fdstore.tools.config": ("FDConfig",),
+    "fdstore.tools.python_tool": ("tool",),
     "fdstore.toolset": ("Toolset",),
     "fdstore.writer": ("StreamWriter",),
 }
@@ -71,6 +73,7 @@ __all__ = [
     "aio",
     "connect",
     "errors",
+    "tool",
 ]
 
 

@@ -280,6 +280,16 @@ class UnknownOutcome(FDStoreError):
         return f"whether {self.what} happened is unknown: the store is out of reach; look before repeating"
 
 
+class CallInterrupted(UnknownOutcome):
+    """An earlier attempt at a tool call began what must not be done twice, and left no result."""
+
+    def __str__(self) -> str:
+        return (
+            f"outcome unknown: {self.what} was begun by an earlier attempt, which left no result; it was not "
+            "done again. Look whether it took effect before you call it again"
+        )
+
+
 class StoreFull(FDStoreError):
     """Redis is at its memory limit and refused a write."""
 

@@ -2,15 +2,17 @@
 
     fdstore:{triage}:triage:calls   hash   toolu_1          what the script that made something answered
                                            toolu_1/outcome  what the whole call came to (JSON)
+                                           toolu_1/begun    the run of a tool that must not run twice
 
 The first kind is written in one step with what was made, so nothing is made twice even when a worker
 dies in between. The second saves the way there: a repeat does not read files, copy texts or run
-somebody's function again, and finds its answer when what it was made of is closed by now.
+somebody's function again, and finds its answer when what it was made of is closed by now. The third is
+for what the store cannot see the end of: it is written before a function runs, by one attempt alone.
 """
 
 from __future__ import annotations
 
-from fdstore.store.operation import Operation
+from fdstore.store.operation import Operation, new_op
 from fdstore.store.scripts import outcome, script, text
 from fdstore.store.views import Namespace
 
@@ -23,6 +25,18 @@ def earlier(space: Namespace, call: str) -> Operation[str | None]:
 
 def keep(space: Namespace, call: str, made: str) -> Operation[None]:
     """Keeps what a call came to; what was kept first stays. Raises `Fenced`, `NotFound`."""
-    keys = space.keys
-    [reply] = yield [script("keep")((keys.record, keys.calls), space.attempt, f"{call}/outcome", made)]
-    outcome(reply, space.id)
+    yield from _say(space, f"{call}/outcome", made)
+
+
+def begin(space: Namespace, call: str) -> Operation[bool]:
+    """Whether this run of a call is the first to begin. Of any number that ask, one is told so, however
+    often its request is sent. Raises `Fenced`, `NotFound`."""
+    run = new_op()
+    return (yield from _say(space, f"{call}/begun", run)) == run
+
+
+def _say(space: Namespace, field: str, said: str) -> Operation[str]:
+    """Writes a field, unless it is there; what it holds then."""
+    [reply] = yield [script("keep")((space.keys.record, space.keys.calls), space.attempt, field, said)]
+    [stays] = outcome(reply, space.id)
+    return text(stays)

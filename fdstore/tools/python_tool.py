@@ -1,4 +1,8 @@
-"""A user's Python function as a tool: schema from its signature, description from its docstring."""
+"""A user's Python function as a tool: schema from its signature, description from its docstring.
+
+The store cannot see what a function does in the world. When a worker dies while one runs, the next
+attempt runs it again, unless the function says that it must not be (`tool`).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -29,6 +33,10 @@ log = logging.getLogger("fdstore.tools")
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
+_REPEATABLE = "__fdstore_repeatable__"
+
+F = TypeVar("F", bound=Callable[..., Any])
+
 MAX_NESTING = 100
 """Levels of arguments in which texts are looked for."""
 
@@ -40,6 +48,7 @@ class PythonTool(msgspec.Struct, frozen=True):
     description: str
     arguments: type
     function: Callable[..., Any]
+    repeatable: bool = True
 
     def definition(self) -> dict[str, Any]:
         """The Messages-API tool dict."""
@@ -48,6 +57,26 @@ class PythonTool(msgspec.Struct, frozen=True):
             "description": self.description,
             "input_schema": schema_of(self.arguments),
         }
+
+
+def tool(*, repeatable: bool = True) -> Callable[[F], F]:
+    """Says of a function how it is to be run as a tool.
+
+    repeatable   False: one call of the model runs it once at most. If the worker dies meanwhile, the
+                 next attempt does not run it again: the model is told `unknown_outcome`, and to look
+                 whether it took effect. A call without an id (`Toolset.call` without `call_id`) cannot
+                 be told from another and runs each time.
+
+    >>> @fdstore.tool(repeatable=False)                      # doctest: +SKIP
+    ... def send_mail(to: str, text: str) -> str:
+    ...     "Send a mail."
+    """
+
+    def mark(function: F) -> F:
+        setattr(function, _REPEATABLE, repeatable)
+        return function
+
+    return mark
 
 
 def python_tool(function: Callable[..., Any]) -> PythonTool:
@@ -71,7 +100,8 @@ def python_tool(function: Callable[..., Any]) -> PythonTool:
         schema_of(arguments)
     except (TypeError, NameError, ValueError) as error:
         raise InvalidArgument("python", f"{name} cannot be a tool: {error}") from error
-    return PythonTool(name, inspect.getdoc(function) or name, arguments, function)
+    description = inspect.getdoc(function) or name
+    return PythonTool(name, description, arguments, function, getattr(function, _REPEATABLE, True))
 
 
 def _default(value: Any) -> Any:

@@ -4,7 +4,8 @@ Everything is an operation, so the blocking and the awaiting `Toolset`, and the 
 it. A call ends in one of two ways: a `ToolResult`, or `Started` with the processes whose end is the
 result; `finished` makes the result when they have ended.
 
-A call with an id is done once: what it came to is kept under the id, if it made something.
+A call with an id is done once: what it came to is kept under the id, if it made something. Where the
+store cannot tell whether a lost attempt did it, and it must not be done twice, the model is told so.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from typing import Any
 import msgspec
 
 from fdstore.errors import (
+    CallInterrupted,
     FDStoreError,
     InvalidArgument,
     NotFound,
     PageOutOfRange,
     PositionOutOfRange,
+    QuotaExceeded,
+    StoreFull,
     StreamBroken,
     StreamClosed,
     quoted,
@@ -125,7 +129,7 @@ class Toolbox:
             yield from calls.keep(self.context.space, call, made)
             return outcome
         except FDStoreError as error:
-            if error.type in STOPPING:
+            if error.type in STOPPING and not isinstance(error, CallInterrupted):
                 raise
             return ToolResult(fd_error(error, _descriptor_of(error, arguments)), is_error=True)
 
@@ -170,8 +174,16 @@ class Toolbox:
             arguments = yield from expanded(context.space, arguments, context.config.max_expand_chars)
         checked = converted(tool.arguments, arguments)
         values = {name: getattr(checked, name) for name in checked.__struct_fields__}
+        # the last thing before it runs: an argument that is refused has begun nothing
+        if call is not None and not tool.repeatable and not (yield from calls.begin(context.space, call)):
+            raise CallInterrupted(f"this call of {tool.name}")
         text, is_error = yield Disk(lambda: called(tool, values))
-        return ToolResult((yield from wrapped(context, text, tool.name, call)), is_error)
+        try:
+            return ToolResult((yield from wrapped(context, text, tool.name, call)), is_error)
+        except (QuotaExceeded, StoreFull) as error:
+            # the model must not take it for a call that did nothing
+            said = f"{tool.name} has run, and its output could not be stored\n{fd_error(error)}"
+            return ToolResult(said, is_error=True)
 
 
 def _text_fd(record: ProcessRecord) -> str | None:

@@ -7,6 +7,8 @@ import signal
 import threading
 from pathlib import Path
 
+import fdstore
+
 
 def numbered(count: int) -> str:
     """So many numbered lines."""
@@ -20,7 +22,10 @@ def rest(seconds: float) -> str:
     return f"rested for {seconds:g} s"
 
 
-def crash() -> str:
-    """Ends the worker that runs it."""
+@fdstore.tool(repeatable=False)
+def deliver(parcel: str) -> str:
+    """Delivers, and ends the worker before anybody hears of it."""
+    with Path("delivered").open("a") as book:
+        book.write(f"{parcel}\n")
     os.kill(os.getpid(), signal.SIGKILL)
     return "never said"

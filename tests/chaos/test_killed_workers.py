@@ -8,10 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fdstore.agent.launch import launch_root
+from fdstore.agent.program import load
 from fdstore.client import Store
 from fdstore.records import ENDED
 from fdstore.store import processes
-from fdstore.testing import ScriptedModel
+from fdstore.testing import Reply, Request, ScriptedModel, call, say
+from fdstore.toolset import waker
+from tests.chaos.conftest import Faults
 from tests.chaos.crew import Crew
 from tests.chaos.family import PROCESSES, TURNS, Family, right_answer
 from tests.chaos.history import Observer, check_lives
@@ -51,3 +55,39 @@ def test_a_tree_whose_workers_are_killed_comes_to_the_same_end(
     assert store.run(processes.answer_of(store.prefix, root.id)).text == right_answer()
     observer.check_nothing_lost(root.id)
     assert_counted(execute)
+
+
+COURIER = """
+[model]
+name = "scripted"
+[prompt]
+system = "You are COURIER."
+[tools]
+python = ["agent_tools:deliver"]
+"""
+
+
+def test_a_tool_that_must_not_be_repeated_runs_once_though_its_worker_dies_in_it(
+    store: Store, crew: Crew, tmp_path: Path, faults: Faults
+) -> None:
+    def courier(request: Request) -> Reply:
+        results = request.tool_results()
+        return say(results[0].text) if results else call("deliver", parcel="a letter")
+
+    (tmp_path / "courier.toml").write_text(COURIER)
+    with ScriptedModel(courier) as model:
+        crew.environment |= model.environ
+        victim = crew.hire(1)
+        victim.wait_until_ready()
+        root = launch_root(store, load(tmp_path / "courier.toml"), "deliver")
+        waker(store.url, store.prefix)(root.id)
+        wait_until(lambda: not victim.is_alive, LONGEST_RUN_S, "the death of the worker")
+        faults.note("worker killed")
+        crew.hire(1)
+        wait_until(lambda: store.tree(root.id).live == 0, LONGEST_RUN_S, "the end of the agent")
+
+    answer = store.run(processes.answer_of(store.prefix, root.id))
+    assert (tmp_path / "delivered").read_text() == "a letter\n"
+    assert 'type="unknown_outcome"' in answer.text
+    assert "outcome unknown: this call of deliver" in answer.text
+    assert (answer.record.state, answer.record.losses) == ("exited", 1)

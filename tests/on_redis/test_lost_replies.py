@@ -257,6 +257,25 @@ def test_awaited_calls_happen_once_too(redis_url: str, proxy: Proxy, far: Proces
     assert proxy.lost == 4
 
 
+def test_a_tool_that_must_not_be_repeated_runs_though_the_note_of_its_begin_is_unanswered(
+    far: Process, proxy: Proxy
+) -> None:
+    ran = []
+
+    @fdstore.tool(repeatable=False)
+    def post(words: str) -> str:
+        ran.append(words)
+        return "posted"
+
+    tools = fdstore.Toolset(far, python=[post])
+    proxy.lose(2)
+
+    result = tools.call("post", {"words": "a"}, call_id="toolu_1")
+
+    assert proxy.lost == 2
+    assert (result.content, ran) == ("posted", ["a"])
+
+
 # --- a store that stays away
 
 

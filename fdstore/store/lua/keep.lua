@@ -1,10 +1,10 @@
--- Keeps what a tool call came to, for a repeat of the same call. The first answer stays.
+-- Keeps what is said of a tool call, for a repeat of the same call. What was said first stays.
 -- KEYS  1 process  2 its calls
--- ARGV  1 attempt  2 field  3 outcome (JSON)
--- ->    ok | gone | fenced why
+-- ARGV  1 attempt  2 field  3 what is said
+-- ->    ok what-stays | gone | fenced why
 local refused = refusal(KEYS[1], ARGV[1])
 if refused then
   return refused
 end
 redis.call('HSETNX', KEYS[2], ARGV[2], ARGV[3])
-return { 'ok' }
+return { 'ok', redis.call('HGET', KEYS[2], ARGV[2]) }

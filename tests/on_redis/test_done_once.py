@@ -1,0 +1,169 @@
+"""What must not be done twice is not, whatever becomes of the attempt that did it; and nobody is left to
+guess."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fdstore
+import fdstore.aio
+from fdstore import FDConfig, Toolset, TreeLimits
+from fdstore.client import Process, Store
+from fdstore.testing import call, say
+from tests.conftest import wait_until
+from tests.elements import only
+from tests.on_redis.agents import running, tool
+
+sent: list[str] = []
+may_end = threading.Event()
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    sent.clear()
+    may_end.clear()
+    yield
+    may_end.set()
+
+
+@fdstore.tool(repeatable=False)
+def send_mail(to: str) -> str:
+    """Send a mail, which takes its time."""
+    sent.append(to)
+    assert may_end.wait(20)
+    return f"sent to {to}"
+
+
+@fdstore.tool(repeatable=False)
+def post(words: str) -> str:
+    """Post something."""
+    sent.append(words)
+    return f"posted {words}"
+
+
+def in_background(run: Any) -> threading.Thread:
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread
+
+
+# tools of the user
+
+
+def test_a_tool_that_must_not_be_repeated_is_not_when_its_attempt_is_lost(
+    store: Store, tmp_path: Path
+) -> None:
+    script = [call("send_mail", to="ann", id="toolu_a"), say("I will look.")]
+    with running(store, script, tmp_path) as agents:
+        agents.launch(python=(f"{__name__}:send_mail",))
+        endings: list[Any] = []
+        first = in_background(lambda: endings.append(agents.attempt("solo")))
+        wait_until(lambda: sent == ["ann"])
+        agents.lose("solo")
+
+        assert agents.attempt("solo") == "ended"
+
+        may_end.set()
+        first.join(20)
+        [result] = agents.results()
+        error = only(result.content)
+    assert sent == ["ann"]
+    assert endings == ["lost"]
+    assert (error["type"], result.is_error) == ("unknown_outcome", True)
+    assert error.message == (
+        "outcome unknown: this call of send_mail was begun by an earlier attempt, which left no result; "
+        "it was not done again. Look whether it took effect before you call it again"
+    )
+
+
+def test_a_tool_that_may_be_repeated_is_run_by_the_next_attempt(store: Store, tmp_path: Path) -> None:
+    script = [call("echo", words="a", id="toolu_a"), say("Done.")]
+    with running(store, script, tmp_path) as agents:
+        agents.launch(python=(tool("echo"),))
+        agents.attempt("solo")
+
+        [result] = agents.results()
+
+    assert (result.content, result.is_error) == ("you said a", False)
+
+
+def test_a_call_with_an_id_runs_such_a_tool_once_and_answers_the_same_again(proc: Process) -> None:
+    tools = Toolset(proc, python=[post])
+
+    answers = [tools.call("post", {"words": "a"}, call_id="toolu_1").content for _ in range(3)]
+
+    assert answers == ["posted a"] * 3
+    assert sent == ["a"]
+
+
+def test_a_call_without_an_id_runs_it_each_time(proc: Process) -> None:
+    tools = Toolset(proc, python=[post])
+
+    for _ in range(2):
+        tools.call("post", {"words": "a"})
+
+    assert sent == ["a", "a"]
+
+
+def test_a_refused_argument_has_begun_nothing(proc: Process) -> None:
+    tools = Toolset(proc, python=[post])
+
+    refused = tools.call("post", {"words": "{{fd:9}}"}, call_id="toolu_1")
+    proc.create("x")
+    again = tools.call("post", {"words": "{{fd:1}}"}, call_id="toolu_1")
+
+    assert only(refused.content)["type"] == "not_found"
+    assert (again.content, sent) == ("posted x", ["x"])
+
+
+def test_of_two_that_make_one_call_at_once_one_runs_it(proc: Process) -> None:
+    tools = Toolset(proc, python=[send_mail])
+    answers: list[Any] = []
+    first = in_background(lambda: answers.append(tools.call("send_mail", {"to": "ann"}, call_id="toolu_1")))
+    wait_until(lambda: sent == ["ann"])
+
+    meanwhile = tools.call("send_mail", {"to": "ann"}, call_id="toolu_1")
+    may_end.set()
+    first.join(20)
+    afterwards = tools.call("send_mail", {"to": "ann"}, call_id="toolu_1")
+
+    assert only(meanwhile.content)["type"] == "unknown_outcome"
+    assert [answer.content for answer in (*answers, afterwards)] == ["sent to ann"] * 2
+    assert sent == ["ann"]
+
+
+def test_an_awaited_call_that_was_cancelled_is_not_made_again(redis_url: str) -> None:
+    async def main() -> str:
+        async with await fdstore.aio.connect(redis_url) as store:
+            tools = fdstore.aio.Toolset(await store.process("triage"), python=[send_mail])
+            calling = asyncio.create_task(tools.call("send_mail", {"to": "ann"}, call_id="toolu_1"))
+            await asyncio.to_thread(wait_until, lambda: sent == ["ann"])
+            calling.cancel()
+            await asyncio.wait([calling])
+            assert calling.cancelled()
+            return (await tools.call("send_mail", {"to": "ann"}, call_id="toolu_1")).content
+
+    shown = asyncio.run(main())
+
+    assert only(shown)["type"] == "unknown_outcome"
+    assert sent == ["ann"]
+
+
+def test_a_tool_that_ran_says_so_when_its_output_cannot_be_stored(store: Store) -> None:
+    small = store.process("small", limits=TreeLimits(tree_bytes=10))
+    tools = Toolset(small, python=[post], config=FDConfig(max_direct_output_chars=5))
+
+    results = [tools.call("post", {"words": "a long story"}, call_id="toolu_1") for _ in range(2)]
+
+    said, _, error = results[0].content.partition("\n")
+    assert said == "post has run, and its output could not be stored"
+    assert only(error)["type"] == "quota_exceeded"
+    assert results[0] == results[1]
+    assert results[0].is_error
+    assert sent == ["a long story"]
