@@ -8,7 +8,8 @@ place in one step; until then, and after any failure, what was there before is u
 Every step works on the handle of that directory and one bare name (see `paths`), never on the path
 again: a directory swapped for a link while the write goes on leads nowhere else.
 
-A process that is killed outright can leave one hidden `.fdstore-*.tmp` file behind, nothing else.
+A process that is killed outright can leave one hidden `.fdstore-*.tmp` file behind, nothing else. Who
+kept its `mark` finds out what became of it, and removes that file.
 Access lists and extended attributes of a replaced file are not carried over.
 """
 
@@ -21,7 +22,9 @@ import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Literal
+from typing import Literal, TypeAlias
+
+import msgspec
 
 from fdstore.errors import InvalidArgument, PathRefused, TargetExists, TargetMissing, WriteFailed, quoted
 from fdstore.paths import locate, require_regular
@@ -35,6 +38,21 @@ _OLD_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR}
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+
+
+Version: TypeAlias = tuple[int, int, int, int]
+"""What differs when a file was replaced or written to: device, inode, size, time of the last write."""
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """What tells a target from all others, before it is in place and after: a rename keeps the inode.
+    `stood` is the file that an append copied, None if there was none to copy."""
+
+    temporary: str
+    device: int
+    inode: int
+    size_bytes: int
+    stood: Version | None
 
 
 class Target:
@@ -133,6 +151,30 @@ class Target:
         except BaseException:
             self._release()
             raise
+
+    def mark(self) -> Mark:
+        """What is known of this target now that all is written: to be kept before the commit by who
+        wants to ask, should it be lost there, what became of it."""
+        self._require_open()
+        found = os.fstat(self._file)
+        stood = None if self._old is None else _version(self._copied)
+        return Mark(self._temporary, found.st_dev, found.st_ino, found.st_size, stood)
+
+    def became(self, earlier: Mark) -> bool | None:
+        """What became of an earlier target of this path, by its mark: True, it was put in place. False, it
+        was not and never will be. None: there is no telling, since others changed the file."""
+        with _os_errors_of(self.path), ExitStack() as held:
+            directory, name = locate(self.path, self._root)
+            held.callback(_close, directory)
+            # first, so that a writer that lives, and has not come to it yet, cannot put it in place later
+            stopped = _unlinked(earlier.temporary, directory)
+            try:
+                found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+            except FileNotFoundError:
+                return False if stopped or earlier.stood is None else None
+        if (found.st_dev, found.st_ino) == (earlier.device, earlier.inode):
+            return True
+        return False if stopped or _version(found) == earlier.stood else None
 
     def commit(self) -> int:
         """Put the file in place and return its size in bytes, all of it; afterwards the target is closed.
@@ -249,8 +291,16 @@ class Target:
             os.unlink(self._temporary, dir_fd=self._directory)
 
 
-def _version(found: os.stat_result) -> tuple[int, int, int, int]:
-    """What differs when a file was replaced or written to."""
+def _unlinked(name: str, directory: int) -> bool:
+    """Whether there was such a file to remove."""
+    try:
+        os.unlink(name, dir_fd=directory)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _version(found: os.stat_result) -> Version:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 

@@ -3,11 +3,13 @@
     fdstore:{triage}:triage:calls   hash   toolu_1          what the script that made something answered
                                            toolu_1/outcome  what the whole call came to (JSON)
                                            toolu_1/begun    the run of a tool that must not run twice
+                                           toolu_1/plan     the file that is about to be put in place (JSON)
 
 The first kind is written in one step with what was made, so nothing is made twice even when a worker
 dies in between. The second saves the way there: a repeat does not read files, copy texts or run
 somebody's function again, and finds its answer when what it was made of is closed by now. The third is
 for what the store cannot see the end of: it is written before a function runs, by one attempt alone.
+The fourth is for what can be looked at afterwards: with it the next attempt knows what to look for.
 """
 
 from __future__ import annotations
@@ -33,6 +35,23 @@ def begin(space: Namespace, call: str) -> Operation[bool]:
     often its request is sent. Raises `Fenced`, `NotFound`."""
     run = new_op()
     return (yield from _say(space, f"{call}/begun", run)) == run
+
+
+def planned(space: Namespace, call: str) -> Operation[str | None]:
+    """What the last attempt at this call was about to do."""
+    [found] = yield [("HGET", space.keys.calls, f"{call}/plan")]
+    return None if found is None else text(found)
+
+
+def plan(space: Namespace, call: str, before: str | None, what: str) -> Operation[bool]:
+    """Notes what this attempt is about to do, in place of the plan `before`. False when another attempt
+    has noted its own in between. Raises `Fenced`, `NotFound`."""
+    keys = space.keys
+    [reply] = yield [
+        script("plan")((keys.record, keys.calls), space.attempt, f"{call}/plan", before or "", what)
+    ]
+    [stands] = outcome(reply, space.id)
+    return text(stands) == what
 
 
 def _say(space: Namespace, field: str, said: str) -> Operation[str]:

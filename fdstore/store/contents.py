@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import BinaryIO, Literal
 
 from fdstore.errors import InvalidArgument, quoted
-from fdstore.files import Target
+from fdstore.files import Mark, Target
 from fdstore.inputs import next_block
 from fdstore.records import Descriptor, Export, Origin
 from fdstore.store.keys import content_keys
@@ -190,10 +190,13 @@ def export(
     target: Target,
     mode: Literal["write", "append"],
     progress: Callable[[int], None] | None = None,
+    plan: Callable[[Mark, Export], Operation[None]] | None = None,
 ) -> Operation[Export]:
     """Writes a part of a content (all of it for None) to a file, exactly, in bounded memory.
-    `progress` is told the bytes written so far."""
-    return (yield from afresh_if_gone(space, fd, lambda: _export(space, fd, wanted, target, mode, progress)))
+    `progress` is told the bytes written so far, `plan` what is about to be put in place."""
+    return (
+        yield from afresh_if_gone(space, fd, lambda: _export(space, fd, wanted, target, mode, progress, plan))
+    )
 
 
 def _export(
@@ -203,6 +206,7 @@ def _export(
     target: Target,
     mode: Literal["write", "append"],
     progress: Callable[[int], None] | None,
+    plan: Callable[[Mark, Export], Operation[None]] | None,
 ) -> Operation[Export]:
     written = 0
 
@@ -216,10 +220,14 @@ def _export(
     yield Disk(target.__enter__)
     try:
         chars = yield from copy_out(space, fd, wanted, write)
-        size = yield Disk(target.commit)
+        mark: Mark = yield Disk(target.mark)
+        done = Export(fd=fd, file_path=target.path, mode=mode, char_count=chars, size_bytes=mark.size_bytes)
+        if plan:
+            yield from plan(mark, done)
+        yield Disk(target.commit)
     finally:
         target.__exit__(None, None, None)
-    return Export(fd=fd, file_path=target.path, mode=mode, char_count=chars, size_bytes=size)
+    return done
 
 
 def close(space: Namespace, fd: str, *, call: str | None = None) -> Operation[None]:

@@ -1,4 +1,9 @@
-"""`fd_to_file`: the exact text to a file below the export root, without passing through the model."""
+"""`fd_to_file`: the exact text to a file below the export root, without passing through the model.
+
+An attempt may be lost when the file is in place and nothing says so yet. The next one must not append
+again, nor find a file that "exists" because it made it itself. So an attempt first notes by what its
+file is known, and the next one looks.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +11,12 @@ from typing import Annotated
 
 import msgspec
 
-from fdstore.files import Target
+from fdstore.errors import CallInterrupted, quoted
+from fdstore.files import Mark, Target
+from fdstore.records import Export
 from fdstore.render import fd_file_result
-from fdstore.store import contents
-from fdstore.store.operation import Operation
+from fdstore.store import calls, contents
+from fdstore.store.operation import Disk, Operation
 from fdstore.text.selection import wanted
 from fdstore.tools.tool import Arguments, Context, Fd, Outcome, Tool, WriteMode
 
@@ -22,6 +29,13 @@ class FDToFile(Arguments, frozen=True, kw_only=True):
     exist_ok: Annotated[bool, msgspec.Meta(description="false: the file must not be there yet.")] = True
 
 
+class Plan(msgspec.Struct, frozen=True):
+    """What is about to be put in place, and what will be said of it."""
+
+    mark: Mark
+    done: Export
+
+
 def run(context: Context, arguments: FDToFile, call: str | None) -> Operation[Outcome]:
     chosen = wanted(arguments.fd)
     target = Target(
@@ -31,7 +45,28 @@ def run(context: Context, arguments: FDToFile, call: str | None) -> Operation[Ou
         exist_ok=arguments.exist_ok,
         root=context.export_root,
     )
-    done = yield from contents.export(context.space, chosen.fd, chosen.part, target, arguments.mode)
+    space, mode = context.space, arguments.mode
+    if call is None or (mode == "write" and arguments.exist_ok):
+        # the same text once more changes nothing
+        done = yield from contents.export(space, chosen.fd, chosen.part, target, mode)
+        return fd_file_result(done, arguments.create, arguments.exist_ok)
+
+    interrupted = CallInterrupted(f"this {mode} to {quoted(arguments.file_path)}")
+    before = yield from calls.planned(space, call)
+    if before is not None:
+        earlier = msgspec.json.decode(before, type=Plan)
+        became = yield Disk(lambda: target.became(earlier.mark))
+        if became is None:
+            raise interrupted
+        if became:
+            return fd_file_result(earlier.done, arguments.create, arguments.exist_ok)
+
+    def plan(mark: Mark, done: Export) -> Operation[None]:
+        noted = msgspec.json.encode(Plan(mark, done)).decode("utf-8")
+        if not (yield from calls.plan(space, call, before, noted)):
+            raise interrupted
+
+    done = yield from contents.export(space, chosen.fd, chosen.part, target, mode, plan=plan)
     return fd_file_result(done, arguments.create, arguments.exist_ok)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from fdstore.client import Process, Store
 from fdstore.errors import NotFound
 from fdstore.store.server import PrivateServer
 from tests.chaos.conftest import Execute, Faults
-from tests.chaos.victim import LONG, MOMENTS, WORK
+from tests.chaos.victim import LONG, MOMENTS, WORK, append
 from tests.chaos.waiting import wait_until
 
 PROJECT = Path(__file__).parents[2]
@@ -23,10 +24,10 @@ SHORT = "one\ntwo\nthree\n"
 
 
 @pytest.fixture
-def order(server: PrivateServer) -> Iterator[Callable[[str, int, str], str]]:
+def order(server: PrivateServer, tmp_path: Path) -> Iterator[Callable[[str, int, str], str]]:
     """`order(work, number, moment)`: what became of a client that was to die there."""
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.chaos.victim", server.url],
+        [sys.executable, "-m", "tests.chaos.victim", server.url, str(tmp_path)],
         cwd=PROJECT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -105,6 +106,40 @@ def test_a_client_killed_at_any_request_leaves_before_or_after(
 
     print(f"{work}: {outcomes}")
     assert all(outcomes.values()), "both ends must have been seen"
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_an_append_whose_client_was_killed_at_any_request_happens_once_when_it_is_made_again(
+    moment: str,
+    order: Callable[[str, int, str], str],
+    store: Store,
+    execute: Execute,
+    faults: Faults,
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "out.txt"
+    scene(store, execute)
+    assert order("append", 1000, "before") == "lived"
+    found: Counter[str] = Counter()
+    number = 0
+    answer = "died"
+    while answer == "died":
+        number += 1
+        proc = scene(store, execute)
+        path.write_text("old\n")
+        ours = clients(execute)
+        answer = order("append", number, moment)
+        if answer == "died":
+            faults.note(f"client killed {moment} a request")
+            wait_until(partial(alone, execute, ours), 10, "the end of its connections")
+        found[path.read_text()] += 1
+
+        again = append(proc, str(tmp_path))
+
+        assert not again.is_error, again.content
+        assert path.read_text() == "old\n" + SHORT, f"request {number}, {moment}"
+    assert answer == "lived", answer
+    assert set(found) == {"old\n", "old\n" + SHORT}, "both ends must have been seen"
 
 
 def unfinished(execute: Execute) -> list[bytes]:

@@ -1,5 +1,5 @@
-"""A client that dies at a chosen moment: `python -m tests.chaos.victim URL`, then one order a line on its
-standard input.
+"""A client that dies at a chosen moment: `python -m tests.chaos.victim URL FOLDER`, then one order a line on
+its standard input.
 
     create 3 before       die before sending the 3rd request
     create 3 torn         die when half of it was sent
@@ -21,10 +21,20 @@ from typing import Any
 
 from fdstore.client import Process, Store
 from fdstore.store.connection import Runner
+from fdstore.toolset import Toolset
 from tests.chaos.proxy import whole_in
 
 LONG = "".join(f"line {number}\n" for number in range(150_000))
 """More than a few requests carry."""
+
+FILE_CALL = {"fd": "fd:1", "file_path": "out.txt", "mode": "append"}
+
+
+def append(proc: Process, folder: str) -> object:
+    """One call of a model: to append a text to a file."""
+    tools = Toolset(proc, enabled=["fd_to_file"], export_root=folder)
+    return tools.call("fd_to_file", FILE_CALL, call_id="toolu_1")
+
 
 WORK: dict[str, Callable[[Process], object]] = {
     "create": lambda proc: proc.create("short"),
@@ -77,7 +87,8 @@ class DyingRunner(Runner):
         return link
 
 
-def main(url: str) -> None:
+def main(url: str, folder: str) -> None:
+    work_on = {**WORK, "append": lambda proc: append(proc, folder)}
     for order in sys.stdin:
         work, number, moment = order.split()
         copy = os.fork()
@@ -85,7 +96,7 @@ def main(url: str) -> None:
             with Store(Runner(url), "fdstore", url) as store:
                 proc = store.process("t")
             with Store(DyingRunner(url, int(number), moment), "fdstore", url) as dying:
-                WORK[work](Process(dying, proc.space))
+                work_on[work](Process(dying, proc.space))
             os._exit(0)
         _, status = os.waitpid(copy, 0)
         died = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL

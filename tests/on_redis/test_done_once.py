@@ -15,12 +15,14 @@ import fdstore
 import fdstore.aio
 from fdstore import FDConfig, Toolset, TreeLimits
 from fdstore.client import Process, Store
+from fdstore.store.operation import Operation
 from fdstore.testing import call, say
 from tests.conftest import wait_until
 from tests.elements import only
 from tests.on_redis.agents import running, tool
 
 sent: list[str] = []
+abandoned: list[Operation[Any]] = []
 may_end = threading.Event()
 
 
@@ -30,6 +32,8 @@ def quiet() -> Iterator[None]:
     may_end.clear()
     yield
     may_end.set()
+    while abandoned:
+        abandoned.pop().close()
 
 
 @fdstore.tool(repeatable=False)
@@ -45,6 +49,20 @@ def post(words: str) -> str:
     """Post something."""
     sent.append(words)
     return f"posted {words}"
+
+
+def dropped_after(operation: Operation[Any], requests: int) -> Operation[bool]:
+    """Serves so many requests, and then never comes back, as if its worker were killed; whether it got so
+    far. Whoever drops an operation must keep it: one that is closed clears up behind itself."""
+    abandoned.append(operation)
+    reply: Any = None
+    try:
+        for _ in range(requests):
+            reply = yield operation.send(reply)
+        operation.send(reply)
+    except StopIteration:
+        return False
+    return True
 
 
 def in_background(run: Any) -> threading.Thread:
@@ -167,3 +185,77 @@ def test_a_tool_that_ran_says_so_when_its_output_cannot_be_stored(store: Store) 
     assert results[0] == results[1]
     assert results[0].is_error
     assert sent == ["a long story"]
+
+
+# files
+
+
+OPTIONS = {
+    "append": {"mode": "append"},
+    "append to an old one": {"mode": "append", "create": False},
+    "a new one": {"exist_ok": False},
+    "append to a new one": {"mode": "append", "exist_ok": False},
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_a_file_is_written_once_wherever_its_attempt_was_lost(
+    store: Store, proc: Process, tmp_path: Path, options: str
+) -> None:
+    proc.create("new\n")
+    path = tmp_path / "out.txt"
+    arguments = {"fd": "fd:1", "file_path": "out.txt", **OPTIONS[options]}
+    answers = set()
+    steps = 0
+    lost = True
+    while lost:
+        steps += 1
+        path.unlink(missing_ok=True)
+        if "old" in options:
+            path.write_text("old\n")
+        toolbox = Toolset(proc, enabled=["fd_to_file"], export_root=tmp_path)._toolbox
+        call_id = f"toolu_{steps}"
+
+        lost = store.run(dropped_after(toolbox.start("fd_to_file", arguments, call_id), steps))
+        result = store.run(toolbox.start("fd_to_file", arguments, call_id))
+
+        assert not result.is_error, result.content
+        assert path.read_text() == ("old\n" if "old" in options else "") + "new\n"
+        answers.add(result.content)
+    assert steps > 6
+    assert len(answers) == 1
+
+
+def test_an_append_whose_file_others_replaced_meanwhile_is_of_unknown_outcome(
+    store: Store, proc: Process, tmp_path: Path
+) -> None:
+    proc.create("new\n")
+    tools = Toolset(proc, enabled=["fd_to_file"], export_root=tmp_path)
+    arguments = {"fd": "fd:1", "file_path": "out.txt", "mode": "append"}
+    start = tools._toolbox.start
+    steps = 0
+    while not (tmp_path / "out.txt").exists():
+        steps += 1
+        assert store.run(dropped_after(start("fd_to_file", arguments, f"toolu_{steps}"), steps))
+    tools.call("fd_to_file", arguments, call_id="toolu_of_another")
+
+    again = tools.call("fd_to_file", arguments, call_id=f"toolu_{steps}")
+
+    error = only(again.content)
+    assert (error["type"], again.is_error) == ("unknown_outcome", True)
+    assert error.message.startswith("outcome unknown: this append to 'out.txt' was begun")
+    assert (tmp_path / "out.txt").read_text() == "new\nnew\n"
+
+
+def test_a_call_that_failed_can_be_made_again(proc: Process, tmp_path: Path) -> None:
+    proc.create("new\n")
+    tools = Toolset(proc, enabled=["fd_to_file"], export_root=tmp_path)
+    arguments = {"fd": "fd:1", "file_path": "out.txt", "mode": "append", "create": False}
+
+    refused = tools.call("fd_to_file", arguments, call_id="toolu_1")
+    (tmp_path / "out.txt").write_text("old\n")
+    again = tools.call("fd_to_file", arguments, call_id="toolu_1")
+
+    assert only(refused.content)["type"] == "file_not_found"
+    assert not again.is_error
+    assert (tmp_path / "out.txt").read_text() == "old\nnew\n"

@@ -427,6 +427,67 @@ def test_a_file_system_without_hard_links_still_has_files_that_must_not_exist(
     assert listing(tmp_path) == {"out.txt": winner.encode()}
 
 
+@pytest.mark.parametrize("mode", ["write", "append"])
+@pytest.mark.parametrize("old", [None, "old\n"])
+def test_a_mark_tells_a_target_that_was_put_in_place_from_one_that_never_will_be(
+    tmp_path: Path, mode: Mode, old: str | None
+) -> None:
+    path = tmp_path / "out.txt"
+    if old is not None:
+        path.write_text(old)
+    with Target(path, mode=mode) as first:
+        first.write(b"new\n")
+        placed = first.mark()
+        first.commit()
+    with Target(path, mode=mode) as late:
+        late.write(b"never\n")
+        asking = Target(path, mode=mode)
+
+        assert asking.became(placed) is True
+        assert asking.became(late.mark()) is False
+
+        assert os.listdir(tmp_path) == ["out.txt"]
+        with pytest.raises(WriteFailed):
+            late.commit()
+    assert path.read_text() == (old or "" if mode == "append" else "") + "new\n"
+
+
+def test_a_mark_finds_its_target_though_others_wrote_into_it_since(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    with Target(path, mode="append") as target:
+        target.write(b"new\n")
+        mark = target.mark()
+        target.commit()
+    with path.open("a") as other:
+        other.write("more\n")
+
+    assert Target(path).became(mark) is True
+
+
+def test_a_mark_cannot_tell_what_became_of_its_target_when_others_replaced_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    path.write_text("old\n")
+    with Target(path, mode="append") as target:
+        target.write(b"new\n")
+        mark = target.mark()
+        target.commit()
+    with Target(path, mode="append") as other:
+        other.write(b"more\n")
+        other.commit()
+
+    assert Target(path).became(mark) is None
+
+
+def test_a_target_that_gave_up_in_good_order_left_the_file_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    path.write_text("old\n")
+    with Target(path, mode="append") as target:
+        target.write(b"new\n")
+        mark = target.mark()
+
+    assert Target(path).became(mark) is False
+
+
 def test_a_target_is_closed_by_its_commit(tmp_path: Path) -> None:
     with Target(tmp_path / "out.txt") as target:
         target.write(b"new")
