@@ -4,8 +4,9 @@ A runner holds a stack of redis-py *connections* and speaks to them without redi
 between: one round trip is "send the packed commands, read as many replies". redis-py's own defaults
 (ten blind retries, a 5 s read time-out) would turn one lost reply into a counter that moved twice.
 
-Here every request is safe to repeat (see `operation`), so a lost connection means: connect again,
-send again, until `wire.DEADLINE_S` is over. Only then is the outcome of a write unknown.
+Here every request is safe to repeat (see `operation`), so a lost connection means: connect again, send
+again what was not answered (see `wire.Tries`), until `wire.DEADLINE_S` is over. Only then is the
+outcome of a write unknown.
 
     Runner        blocks; safe to share between threads, makes new connections after a fork
     AsyncRunner   awaits; belongs to the event loop it was made in
@@ -16,12 +17,13 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Iterable
+from itertools import islice
 from typing import Any, TypeVar
 
 import redis
 import redis.asyncio
 from redis.exceptions import BusyLoadingError, RedisError, ResponseError
-from redis.exceptions import ConnectionError as LostConnection
 
 from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.store.link import Link
@@ -110,8 +112,10 @@ class Runner:
                 flight = flights.get(lane)
                 if flight is None:
                     flight = flights[lane] = Flight(self._take())
+                broken = flight.broken
                 flight.batches.append(batch)
-                self._depart(flight)
+                if not broken:  # on a new connection this batch would go ahead of those before it
+                    self._depart(flight, [batch])
                 return None
             case Receive(lane):
                 return self._arrive(flights[lane])
@@ -123,19 +127,18 @@ class Runner:
 
     def _round_trip(self, batch: Batch, block_s: float = 0.0) -> list[Any]:
         connection = self._take()
-        tries: Tries | None = None
+        replies: list[Any] = []
         sent = False
         try:
-            while True:
-                try:
-                    connection.send(packed(batch))
-                    sent = True
-                    return self._replies(connection, batch, block_s)
-                except RedisError as error:
-                    connection.disconnect()
-                    tries = tries or Tries(self.where, [batch])
-                    tries.sent = sent
-                    time.sleep(tries.after(error))
+            try:
+                connection.send(packed(batch))
+                sent = True
+                clean = self._read(connection, batch, replies, block_s)
+            except RedisError as error:
+                tries = Tries(self.where, batch, replies, sent=sent)
+                self._read_again(connection, tries, error, block_s)
+                clean = False
+            return replies if clean else self._see_to_refusals(batch, replies)
         except FDStoreError:
             raise  # all replies were read, or the connection is closed
         except BaseException:
@@ -144,50 +147,60 @@ class Runner:
         finally:
             self._free.append(connection)
 
-    def _depart(self, flight: Flight) -> None:
-        if flight.broken:
-            return  # on a new connection this batch would go ahead of those before it
+    def _depart(self, flight: Flight, batches: Iterable[Batch]) -> None:
         try:
-            flight.connection.send(packed(flight.batches[-1]))
+            for batch in batches:
+                flight.connection.send(packed(batch))
         except PASSING:
             # the replies will be missed, and everything on its way sent again, when they are asked for
             flight.connection.disconnect()
 
     def _arrive(self, flight: Flight) -> list[Any]:
-        connection = flight.connection
-        tries: Tries | None = None
+        connection, batch = flight.connection, flight.batches[0]
+        replies: list[Any] = []
+        try:
+            if not connection.is_connected:
+                self._depart(flight, flight.batches)
+            clean = self._read(connection, batch, replies)
+        except RedisError as error:
+            tries = Tries(self.where, batch, replies, sent=True)
+            self._read_again(connection, tries, error)
+            clean = False
+            self._depart(flight, islice(flight.batches, 1, None))
+        # all its replies were read, if some of them are errors
+        flight.batches.popleft()
+        return replies if clean else self._see_to_refusals(batch, replies)
+
+    def _read(self, connection: Link, batch: Batch, replies: list[Any], block_s: float = 0.0) -> bool:
+        """Adds the replies to the batch, and errors among them; whether there were none."""
+        before = len(replies)
+        connection.receive(replies, len(batch), block_s)
+        return not any(isinstance(reply, RedisError) for reply in replies[before:])
+
+    def _read_again(self, connection: Any, tries: Tries, error: RedisError, block_s: float = 0.0) -> None:
+        """Asks again on new connections until all is answered, for better or worse."""
         while True:
+            connection.disconnect()
+            time.sleep(tries.after(error))
             try:
-                if not connection.is_connected:
-                    for batch in flight.batches:
-                        connection.send(packed(batch))
-                replies = self._replies(connection, flight.batches[0])
-            except RedisError as error:
-                tries = tries or Tries(self.where, flight.batches)
-                connection.disconnect()
-                time.sleep(tries.after(error))
-            except FDStoreError:
-                flight.batches.popleft()  # all its replies were read, and one of them was an error
-                raise
-            else:
-                flight.batches.popleft()
-                return replies
+                while piece := tries.piece():
+                    replies: list[Any] = []
+                    try:
+                        connection.send(packed(piece))
+                        tries.sent = True
+                        self._read(connection, piece, replies, block_s)
+                    finally:
+                        tries.took(piece, replies)
+                return
+            except RedisError as problem:
+                error = problem
 
-    def _replies(self, connection: Any, batch: Batch, block_s: float = 0.0) -> list[Any]:
-        replies: list[Any] = connection.receive(len(batch), block_s)
-        refused = False
-        for reply in replies:
-            if isinstance(reply, LostConnection):
-                raise reply  # by its class: the server says that it serves nobody now
-            refused = refused or isinstance(reply, RedisError)
-        if refused:
-            self._see_to_refusals(batch, replies)
-        return replies
-
-    def _see_to_refusals(self, batch: Batch, replies: list[Any]) -> None:
+    def _see_to_refusals(self, batch: Batch, replies: list[Any]) -> list[Any]:
+        """The replies, with those of scripts that the server did not know. Raises what was refused."""
         for i in unknown_scripts(replies):
             replies[i] = self._round_trip([in_full(batch[i])])[0]
         raise_refusal(replies, self.where)
+        return replies
 
 
 class AsyncRunner:
@@ -257,8 +270,10 @@ class AsyncRunner:
                 flight = flights.get(lane)
                 if flight is None:
                     flight = flights[lane] = Flight(self._take())
+                broken = flight.broken
                 flight.batches.append(batch)
-                await self._depart(flight)
+                if not broken:  # on a new connection this batch would go ahead of those before it
+                    await self._depart(flight, [batch])
                 return None
             case Receive(lane):
                 return await self._arrive(flights[lane])
@@ -270,19 +285,18 @@ class AsyncRunner:
 
     async def _round_trip(self, batch: Batch, block_s: float = 0.0) -> list[Any]:
         connection = self._take()
-        tries: Tries | None = None
+        replies: list[Any] = []
         sent = False
         try:
-            while True:
-                try:
-                    await connection.send_packed_command(packed(batch), check_health=False)
-                    sent = True
-                    return await self._replies(connection, batch, block_s)
-                except RedisError as error:
-                    await connection.disconnect(nowait=True)
-                    tries = tries or Tries(self.where, [batch])
-                    tries.sent = sent
-                    await asyncio.sleep(tries.after(error))
+            try:
+                await connection.send_packed_command(packed(batch), check_health=False)
+                sent = True
+                clean = await self._read(connection, batch, replies, block_s)
+            except RedisError as error:
+                tries = Tries(self.where, batch, replies, sent=sent)
+                await self._read_again(connection, tries, error, block_s)
+                clean = False
+            return replies if clean else await self._see_to_refusals(batch, replies)
         except FDStoreError:
             raise  # all replies were read, or the connection is closed
         except BaseException:
@@ -291,48 +305,68 @@ class AsyncRunner:
         finally:
             self._free.append(connection)
 
-    async def _depart(self, flight: Flight) -> None:
-        if flight.broken:
-            return  # on a new connection this batch would go ahead of those before it
+    async def _depart(self, flight: Flight, batches: Iterable[Batch]) -> None:
         try:
-            await flight.connection.send_packed_command(packed(flight.batches[-1]), check_health=False)
+            for batch in batches:
+                await flight.connection.send_packed_command(packed(batch), check_health=False)
         except PASSING:
+            # the replies will be missed, and everything on its way sent again, when they are asked for
             await flight.connection.disconnect(nowait=True)
 
     async def _arrive(self, flight: Flight) -> list[Any]:
-        connection = flight.connection
-        tries: Tries | None = None
-        while True:
-            try:
-                if not connection.is_connected:
-                    for batch in flight.batches:
-                        await connection.send_packed_command(packed(batch), check_health=False)
-                replies = await self._replies(connection, flight.batches[0])
-            except RedisError as error:
-                tries = tries or Tries(self.where, flight.batches)
-                await connection.disconnect(nowait=True)
-                await asyncio.sleep(tries.after(error))
-            except FDStoreError:
-                flight.batches.popleft()  # all its replies were read, and one of them was an error
-                raise
-            else:
-                flight.batches.popleft()
-                return replies
-
-    async def _replies(self, connection: Any, batch: Batch, block_s: float = 0.0) -> list[Any]:
-        patience = {"timeout": block_s + SOCKET_TIMEOUT_S} if block_s else {}
+        connection, batch = flight.connection, flight.batches[0]
         replies: list[Any] = []
-        refused = False
+        try:
+            if not connection.is_connected:
+                await self._depart(flight, flight.batches)
+            clean = await self._read(connection, batch, replies)
+        except RedisError as error:
+            tries = Tries(self.where, batch, replies, sent=True)
+            await self._read_again(connection, tries, error)
+            clean = False
+            await self._depart(flight, islice(flight.batches, 1, None))
+        # all its replies were read, if some of them are errors
+        flight.batches.popleft()
+        return replies if clean else await self._see_to_refusals(batch, replies)
+
+    async def _read(self, connection: Any, batch: Batch, replies: list[Any], block_s: float = 0.0) -> bool:
+        """Adds the replies to the batch, and errors among them; whether there were none."""
+        patience = {"timeout": block_s + SOCKET_TIMEOUT_S} if block_s else {}
+        clean = True
         for _ in batch:
             try:
                 replies.append(await connection.read_response(**patience))
             except BusyLoadingError:
                 raise
             except ResponseError as error:
+                # the other replies are read too, so that the connection is clean for what comes next
                 replies.append(error)
-                refused = True
-        if refused:
-            for i in unknown_scripts(replies):
-                replies[i] = (await self._round_trip([in_full(batch[i])]))[0]
-            raise_refusal(replies, self.where)
+                clean = False
+        return clean
+
+    async def _read_again(
+        self, connection: Any, tries: Tries, error: RedisError, block_s: float = 0.0
+    ) -> None:
+        """Asks again on new connections until all is answered, for better or worse."""
+        while True:
+            await connection.disconnect(nowait=True)
+            await asyncio.sleep(tries.after(error))
+            try:
+                while piece := tries.piece():
+                    replies: list[Any] = []
+                    try:
+                        await connection.send_packed_command(packed(piece), check_health=False)
+                        tries.sent = True
+                        await self._read(connection, piece, replies, block_s)
+                    finally:
+                        tries.took(piece, replies)
+                return
+            except RedisError as problem:
+                error = problem
+
+    async def _see_to_refusals(self, batch: Batch, replies: list[Any]) -> list[Any]:
+        """The replies, with those of scripts that the server did not know. Raises what was refused."""
+        for i in unknown_scripts(replies):
+            replies[i] = (await self._round_trip([in_full(batch[i])]))[0]
+        raise_refusal(replies, self.where)
         return replies

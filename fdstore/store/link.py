@@ -61,13 +61,13 @@ class Link:
         except OSError as error:
             raise LostConnection(f"sending failed: {error}") from error
 
-    def receive(self, count: int, held_s: float = 0.0) -> list[Any]:
-        """The next replies, where the server may hold one back for `held_s`. An error among them is
-        redis-py's exception for it, not raised."""
+    def receive(self, replies: list[Any], count: int, held_s: float = 0.0) -> None:
+        """Adds the next replies, where the server may hold one back for `held_s`; those that came before
+        the connection is lost, too. An error among them is redis-py's exception for it, not raised, unless
+        it says that the server serves nobody now."""
         sock = self._sock
         if sock is None:
             raise LostConnection("it was closed")
-        replies: list[Any] = []
         if held_s:
             sock.settimeout(self.connection.socket_timeout + held_s)
         try:
@@ -77,6 +77,8 @@ class Link:
                     if not size:
                         raise LostConnection("it closed the connection")
                     self._reader.feed(self._buffer, 0, size)
+                if isinstance(reply, LostConnection):
+                    raise reply  # by its class: the server says that it serves nobody now
                 replies.append(reply)
         except TimeoutError as error:
             raise LostReply("no reply in time") from error
@@ -84,4 +86,3 @@ class Link:
             raise LostConnection(f"receiving failed: {error}") from error
         if held_s:
             sock.settimeout(self.connection.socket_timeout)
-        return replies

@@ -23,7 +23,7 @@ from fdstore.errors import (
     StoreUnavailable,
     StreamClosed,
 )
-from fdstore.store.operation import Command, Value
+from fdstore.store.operation import Batch, Command, Value
 
 READS = frozenset(
     {
@@ -64,6 +64,13 @@ def script(name: str) -> Script:
 def in_full(command: Command) -> Command:
     """The same call with the script's text, for a server that does not know its SHA yet."""
     return ("EVAL", _by_sha[command[1]].source, *command[2:])
+
+
+def at_once(commands: Batch) -> Command:
+    """Commands of one key each, which may come in parts, as one: what a transaction of them does, with
+    one reply that can be lost in place of many."""
+    arguments = [part for name, _, *more in commands for part in (name, len(more), *more)]
+    return in_full(script("at_once")(tuple(str(command[1]) for command in commands), *arguments))
 
 
 def name_of(command: Command) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -28,7 +28,7 @@ from redis.retry import Retry
 
 from fdstore.errors import FDStoreError, StoreFull, StoreReadOnly, StoreUnavailable, UnknownOutcome
 from fdstore.store.operation import Batch, Command
-from fdstore.store.scripts import name_of, only_reads
+from fdstore.store.scripts import at_once, name_of, only_reads
 
 DEADLINE_S = 10.0
 """How long an operation whose reply was lost is asked again."""
@@ -81,32 +81,81 @@ def translate(error: Exception, where: str) -> FDStoreError:
 
 
 class Tries:
-    """The tries of one request: how long to pause before the next, or the error to give up with.
+    """A batch whose connection was lost: the replies so far, what to send next, and when to give up.
 
-    `sent` says that Redis may have received it: only then is the outcome of a write in doubt.
+    Every request is safe to repeat, but what was answered is not asked again: a network that loses
+    every n-th reply would never let a batch of n through. The rest is sent together once more; when that
+    brings nothing, one by one. Of a transaction only the last reply says that it happened, so alone it is
+    sent as one script.
+
+    `sent` says that Redis may have received what was sent in this try: only then is the outcome of a
+    write in doubt.
     """
 
-    def __init__(self, where: str, batches: Sequence[Batch], *, sent: bool = True) -> None:
+    def __init__(self, where: str, batch: Batch, replies: list[Any], *, sent: bool) -> None:
         self._where = where
-        self._batches = batches
+        self._batch = batch
+        self._replies = replies
         self.sent = sent
-        self._count = 0
+        self._in_doubt = False
+        self._known = 0
+        self._one_by_one = False
+        self._pauses = 0
         self._until = 0.0
+
+    def piece(self) -> Batch:
+        """What to send next; nothing when all is answered."""
+        rest = self._batch[len(self._replies) :]
+        if not (rest and self._one_by_one):
+            return rest
+        unit = rest[: _unit_end(rest, 0)]
+        return unit if len(unit) == 1 else [at_once(unit[1:-1])]
+
+    def took(self, piece: Batch, replies: list[Any]) -> None:
+        """Takes the replies to a piece, or as many as came."""
+        if piece[0] is self._batch[len(self._replies)]:
+            self._replies += replies
+        elif replies:
+            done = len(self._replies)
+            queued = _unit_end(self._batch, done) - done - 2
+            self._replies += [b"OK", *[b"QUEUED"] * queued, replies[0]]
 
     def after(self, error: Exception) -> float:
         """Seconds to pause before trying again. Raises when it is no use, or the time is over."""
         now = time.monotonic()
-        self._until = self._until or now + DEADLINE_S
+        again, self._until = bool(self._until), self._until or now + DEADLINE_S
         if isinstance(error, AuthenticationError) or not isinstance(error, PASSING):
             raise translate(error, self._where) from error
-        pause = PAUSES_S[min(self._count, len(PAUSES_S) - 1)]
-        self._count += 1
+        known, self._known = self._known, self._settle()
+        if self._known > known:
+            self._pauses = 0
+        elif again and self.sent:
+            self._one_by_one = True
+        self._in_doubt, self.sent = self._in_doubt or self.sent, False
+        pause = PAUSES_S[min(self._pauses, len(PAUSES_S) - 1)]
+        self._pauses += 1
         if now + pause > self._until:
-            writes = [name_of(c) for batch in self._batches for c in batch if not only_reads(c)]
-            if writes and self.sent:
+            writes = [name_of(command) for command in self._batch[self._known :] if not only_reads(command)]
+            if writes and self._in_doubt:
                 raise UnknownOutcome(f"{writes[-1]!r}") from error
             raise translate(error, self._where) from error
         return pause
+
+    def _settle(self) -> int:
+        """Drops the replies of a transaction that did not come through whole; how many are left."""
+        end = 0
+        while end < len(self._replies):
+            after = _unit_end(self._batch, end)
+            if after > len(self._replies):
+                del self._replies[end:]
+            else:
+                end = after
+        return end
+
+
+def _unit_end(batch: Batch, start: int) -> int:
+    """Where the commands end that stand or fall with the one at `start`: itself, or a transaction."""
+    return batch.index(("EXEC",), start) + 1 if batch[start] == ("MULTI",) else start + 1
 
 
 class Flight:
@@ -120,7 +169,7 @@ class Flight:
     def broken(self) -> bool:
         """Whether older batches were on a connection that is lost: they are all sent again, in their
         order, when the first of their replies is asked for."""
-        return len(self.batches) > 1 and not self.connection.is_connected
+        return bool(self.batches) and not self.connection.is_connected
 
 
 # its stub says a tuple of one

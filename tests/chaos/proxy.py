@@ -6,8 +6,8 @@
 
 To lose a reply is to let the command through, wait until the server has answered, pass on the answers
 to what was asked before, and hang up: what was asked for is done, and who asked does not know.
-Commands that are sent together are one request, of which one reply is lost; Redis's protocol says where
-a command or a reply ends. One thread runs it all, with asyncio.
+Every command counts, also one of many that are sent together; Redis's protocol says where a reply ends.
+One thread runs it all, with asyncio.
 """
 
 from __future__ import annotations
@@ -66,10 +66,6 @@ class _Passage:
     def __init__(self, client: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
         self.client = client
         self.server = server
-        self.commands = 0
-        self.replies = 0
-        self.lost_reply: int | None = None
-        """The number of the reply that will not come, counted in this connection from 1."""
 
     def cut(self) -> None:
         for end in (self.client, self.server):
@@ -79,7 +75,7 @@ class _Passage:
 class Proxy:
     """A way to the server at `url` (redis://HOST:PORT) through `self.url`.
 
-    lose_every(n)    of every n-th request from now on a reply is lost (0: of none)
+    lose_every(n)    the reply of every n-th command from now on is lost (0: of none)
     delay(seconds)   every reply comes so much later
     cut()            all connections break now
     silence(True)    connections stay, and nothing passes
@@ -94,7 +90,7 @@ class Proxy:
         self._loop = asyncio.new_event_loop()
         self._passages: set[_Passage] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._every = self._requests = 0
+        self._every = self._answered = 0
         self._delay_s = 0.0
         self._open = asyncio.Event()
         self._open.set()
@@ -107,7 +103,7 @@ class Proxy:
         """Replies lost so far."""
 
     def lose_every(self, n: int) -> None:
-        self._every, self._requests = n, 0
+        self._every, self._answered = n, 0
 
     def delay(self, seconds: float) -> None:
         self._delay_s = seconds
@@ -149,18 +145,9 @@ class Proxy:
             task.add_done_callback(self._tasks.discard)
 
     async def _commands(self, client: asyncio.StreamReader, passage: _Passage) -> None:
-        held = b""
         try:
             while data := await client.read(CHUNK_BYTES):
                 await self._open.wait()
-                held += data
-                count, size = whole_in(held)
-                held = held[size:]
-                passage.commands += count
-                if count and self._every:
-                    self._requests += 1
-                    if self._requests % self._every == 0 and passage.lost_reply is None:
-                        passage.lost_reply = passage.commands
                 passage.server.write(data)
                 await passage.server.drain()
         except OSError:
@@ -176,8 +163,8 @@ class Proxy:
                 await self._open.wait()
                 held += data
                 while (end := _end(held, 0)) is not None:
-                    passage.replies += 1
-                    if passage.replies == passage.lost_reply:
+                    self._answered += 1
+                    if self._every and self._answered % self._every == 0:
                         self.lost += 1
                         self._note("reply lost")
                         return

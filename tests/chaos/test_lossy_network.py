@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import random
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,9 +14,11 @@ from typing import Any
 import pytest
 
 import fdstore
+import fdstore.aio
 from fdstore.client import Process, Store
+from fdstore.errors import StoreUnavailable, UnknownOutcome
 from fdstore.records import ENDED
-from fdstore.store import processes
+from fdstore.store import processes, wire
 from fdstore.store.server import PrivateServer
 from fdstore.testing import ScriptedModel
 from tests.chaos.conftest import Execute
@@ -58,8 +62,8 @@ def quiet_day(store: Store, execute: Execute, tmp_path: Path) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("n", [3, 5, 7, 11])
-def test_with_the_reply_of_every_nth_request_lost_all_is_as_without(
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 7, 11])
+def test_with_the_reply_of_every_nth_command_lost_all_is_as_without(
     n: int,
     quiet_day: list[Any],
     proxy: Proxy,
@@ -74,6 +78,57 @@ def test_with_the_reply_of_every_nth_request_lost_all_is_as_without(
 
     print(f"{proxy.lost} replies lost")
     assert_counted(execute)
+
+
+def test_an_awaiting_client_loses_nothing_either(
+    proxy: Proxy, execute: Execute, assert_counted: Callable[..., None]
+) -> None:
+    async def day() -> list[Any]:
+        async with await fdstore.aio.connect(proxy.url) as far:
+            proxy.lose_every(2)
+            proc = await far.process("t")
+            made = [(await proc.create(f"text {number}\n" * 50)).fd for number in range(6)]
+            made.append((await proc.ingest(io.BytesIO(LONG.encode()), "a file", page_size=3000)).fd)
+            child = await proc.child(share=["fd:7"])
+            whole = await child.read("fd:7", read_all=True)
+            await proc.close("fd:7")
+            return [made, child.id, whole.text == LONG, [d.fd for d in await proc.list()]]
+
+    fds = [f"fd:{number}" for number in range(1, 8)]
+    assert asyncio.run(day()) == [fds, "t.1", True, fds[:6]]
+    assert_counted(execute)
+
+
+@pytest.mark.parametrize("size", [100, 1_000_000])
+def test_where_no_reply_ever_comes_there_is_a_typed_error_and_nothing_half_done(
+    size: int,
+    store: Store,
+    proxy: Proxy,
+    execute: Execute,
+    assert_counted: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(wire, "DEADLINE_S", 1.0)
+    text = "text\n" * (size // 5)
+    near = store.process("t")
+    near.create("before")
+    with fdstore.connect(proxy.url) as far:
+        proc = far.process("t")
+        proxy.lose_every(1)
+        begun = time.monotonic()
+
+        with pytest.raises(UnknownOutcome):
+            proc.create(text)
+        with pytest.raises(StoreUnavailable):
+            proc.read("fd:1")
+
+    assert time.monotonic() - begun < 2 * wire.DEADLINE_S + 5
+    assert [(d.fd, near.read(d.fd, read_all=True).text) for d in near.list()] in (
+        [("fd:1", "before")],
+        [("fd:1", "before"), ("fd:2", text)],
+    )
+    assert_counted(execute)
+    assert near.create("after").fd in ("fd:2", "fd:3")
 
 
 def test_with_connections_cut_at_random_all_is_as_without(
@@ -116,7 +171,7 @@ def test_agents_behind_a_network_that_loses_replies_come_to_the_same_end(
     with ScriptedModel(family.script) as model:
         crew.environment |= model.environ | {"FDSTORE_BROKER_URL": server.url}
         crew.hire(4, quick=False, url=proxy.url).wait_until_ready()
-        proxy.lose_every(9)
+        proxy.lose_every(5)
         root = family.launch(store)
         with Observer(store, root.id) as observer:
             wait_until(

@@ -1,0 +1,156 @@
+"""What is sent again when a connection was lost, and when it is given up: no more than was not answered, in
+ever smaller pieces, until the time is over."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from redis.exceptions import ConnectionError as LostConnection
+
+from fdstore.client import Process, Store
+from fdstore.errors import StoreUnavailable, UnknownOutcome
+from fdstore.store import wire
+from fdstore.store.operation import Batch
+from fdstore.store.scripts import at_once
+from fdstore.store.wire import PAUSES_S, Tries
+
+LOST = LostConnection("lost")
+READS: Batch = [("HGET", "k", field) for field in "abcde"]
+STAGED: Batch = [
+    ("MULTI",),
+    ("HSET", "pages", 1, "text"),
+    ("EXPIRE", "pages", 900),
+    ("EXEC",),
+    ("HGET", "k", "f"),
+]
+
+
+def lost(batch: Batch, replies: list[Any]) -> Tries:
+    """A batch whose connection broke after these replies."""
+    tries = Tries("somewhere", batch, replies, sent=True)
+    tries.after(LOST)
+    return tries
+
+
+def retried(tries: Tries, *replies: Any) -> None:
+    """One more try, that brings so much and breaks too."""
+    piece = tries.piece()
+    tries.sent = True
+    tries.took(piece, list(replies))
+    tries.after(LOST)
+
+
+def test_what_was_answered_is_not_asked_again() -> None:
+    replies = [b"1", b"2"]
+    tries = lost(READS, replies)
+
+    assert tries.piece() == READS[2:]
+    tries.took(READS[2:], [b"3", b"4", b"5"])
+
+    assert replies == [b"1", b"2", b"3", b"4", b"5"]
+    assert tries.piece() == []
+
+
+def test_after_a_try_in_vain_the_rest_is_asked_one_by_one() -> None:
+    replies = [b"1"]
+    tries = lost(READS, replies)
+    retried(tries)
+
+    for number, command in enumerate(READS[1:], 2):
+        assert tries.piece() == [command]
+        tries.took([command], [number])
+
+    assert replies == [b"1", 2, 3, 4, 5]
+
+
+def test_a_try_that_reached_nobody_says_nothing_about_the_network() -> None:
+    tries = lost(READS, [])
+
+    tries.piece()
+    tries.after(LOST)
+
+    assert tries.piece() == READS
+
+
+def test_of_a_transaction_that_did_not_come_through_nothing_is_known() -> None:
+    replies = [b"OK", b"QUEUED"]
+
+    tries = lost(STAGED, replies)
+
+    assert replies == []
+    assert tries.piece() == STAGED
+
+
+def test_alone_a_transaction_is_one_command() -> None:
+    replies: list[Any] = []
+    tries = lost(STAGED, replies)
+    retried(tries, b"OK")
+
+    [script] = tries.piece()
+    tries.took([script], [[b"ok"]])
+
+    assert script == at_once(STAGED[1:3])
+    assert replies == [b"OK", b"QUEUED", b"QUEUED", [b"ok"]]
+    assert tries.piece() == STAGED[4:]
+
+
+def test_who_gets_on_does_not_pause() -> None:
+    tries = Tries("somewhere", READS, [], sent=True)
+
+    pauses = [tries.after(LOST), tries.after(LOST)]
+    tries.took(tries.piece(), [b"1"])
+
+    assert pauses == list(PAUSES_S[:2])
+    assert tries.after(LOST) == 0
+
+
+@pytest.mark.parametrize(
+    ("batch", "replies", "sent", "error"),
+    [
+        (STAGED, [], True, UnknownOutcome),
+        (STAGED, [], False, StoreUnavailable),
+        (STAGED, [b"OK", b"QUEUED", b"QUEUED", []], True, StoreUnavailable),
+        (READS, [], True, StoreUnavailable),
+    ],
+)
+def test_when_the_time_is_over_a_write_that_was_not_answered_is_in_doubt(
+    batch: Batch, replies: list[Any], sent: bool, error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire, "DEADLINE_S", -1.0)
+
+    with pytest.raises(error):
+        Tries("somewhere", batch, replies, sent=sent).after(LOST)
+
+
+def test_a_script_does_what_the_transaction_would(runner: Any) -> None:
+    fields = [part for number in range(1700) for part in (number, f"page {number}")]
+
+    runner.execute(*at_once([("HSET", "{t}:pages", *fields), ("EXPIRE", "{t}:pages", 900)]))
+
+    assert runner.execute("HLEN", "{t}:pages") == 1700
+    assert runner.execute("HGET", "{t}:pages", 1699) == b"page 1699"
+    assert runner.execute("TTL", "{t}:pages") == 900
+
+
+def test_a_content_can_be_staged_one_by_one(
+    store: Store, runner: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve = runner._serve
+
+    def one_by_one(batch: Batch) -> list[Any]:
+        replies: list[Any] = []
+        tries = lost(batch, replies)
+        retried(tries)
+        while piece := tries.piece():
+            tries.took(piece, serve(piece))
+        return replies
+
+    monkeypatch.setattr(runner, "_serve", one_by_one)
+    proc: Process = store.process("t")
+
+    made = proc.ingest(io.BytesIO(b"line\n" * 2000), "a file", page_size=7)
+
+    assert (made.fd, made.pages) == ("fd:1", 2000)
+    assert proc.read("fd:1", start=1234).text == "line\n"
