@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, BinaryIO, Literal, TypeVar
 
 from fdstore import client, settings, toolset
 from fdstore.aio_writer import StreamWriter
-from fdstore.client import FdLike, next_touch
+from fdstore.client import FdLike
 from fdstore.files import Target
 from fdstore.inputs import opened, source_name
 from fdstore.records import (
@@ -147,7 +146,6 @@ class Process:
     def __init__(self, store: Store, space: Namespace) -> None:
         self.store = store
         self.space = space
-        self._touch_due = next_touch(space.limits)
 
     def __repr__(self) -> str:
         return f"<fdstore.aio.Process {self.id}>"
@@ -158,8 +156,7 @@ class Process:
         return self.space.id
 
     async def _run(self, operation: Operation[T]) -> T:
-        if time.monotonic() > self._touch_due:
-            self._touch_due = next_touch(self.space.limits)
+        if self.space.must_note():
             await self.store.run(processes.touch(self.space))
         return await self.store.run(operation)
 

@@ -5,9 +5,7 @@ Each method checks its arguments and runs one operation; what it costs is writte
 
 from __future__ import annotations
 
-import math
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import BinaryIO, Literal, TypeVar
@@ -38,17 +36,8 @@ from fdstore.writer import StreamWriter
 
 T = TypeVar("T")
 
-TOUCHES_PER_RETENTION = 100
-"""Reads note the use of a tree at most once in this part of its retention."""
-
 FdLike = str | int
 """What names a descriptor: "fd:3", "fd-3", "3", 3, "ref:plan"; where noted, with "#L1-9"."""
-
-
-def next_touch(limits: TreeLimits) -> float:
-    """When a read notes the use of the tree again, by the monotonic clock."""
-    every_s = limits.retention_days * processes.DAY_S / TOUCHES_PER_RETENTION
-    return time.monotonic() + every_s if every_s else math.inf
 
 
 def connect(url: str | None = None, prefix: str | None = None) -> Store:
@@ -155,7 +144,6 @@ class Process:
     def __init__(self, store: Store, space: Namespace) -> None:
         self.store = store
         self.space = space
-        self._touch_due = next_touch(space.limits)
 
     def __repr__(self) -> str:
         return f"<fdstore.Process {self.id}>"
@@ -166,8 +154,7 @@ class Process:
         return self.space.id
 
     def _run(self, operation: Operation[T]) -> T:
-        if time.monotonic() > self._touch_due:
-            self._touch_due = next_touch(self.space.limits)
+        if self.space.must_note():
             self.store.run(processes.touch(self.space))
         return self.store.run(operation)
 

@@ -25,10 +25,9 @@ from fdstore.store.keys import ProcessKeys, TreeKeys, check_process, check_root,
 from fdstore.store.operation import Batch, Block, Operation, new_op
 from fdstore.store.scripts import outcome, script, text
 from fdstore.store.staging import MAX_REASON_CHARS, check_page_size, check_source
-from fdstore.store.views import Namespace, pairs
+from fdstore.store.views import DAY_S, Namespace, pairs
 from fdstore.text.growth import empty_index
 
-DAY_S = 86_400
 NAME_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 LAUNCH_GRACE_S = 5
 """How long a launched root may wait to be claimed by the program that launched it."""
@@ -380,6 +379,7 @@ def touch(space: Namespace) -> Operation[None]:
     """Notes that the tree is in use, which puts off its collection; unless Redis takes no writes,
     which is no reason not to read."""
     tree = space.keys.tree
+    space.noted()
     with suppress(StoreFull, StoreReadOnly):
         yield [
             script("touch")((tree.record,)),

@@ -4,12 +4,16 @@ A `Namespace` is one process as seen by one client: its keys, the attempt it wri
 `View` of each content it has met. Metadata and index of a sealed content never change, so a view of
 one is kept; pages are fetched each time. An open content is looked up anew for every read.
 
+Only a tree that nobody used for its retention goes, and another may then take its name. A client notes
+its use a hundred times in that time, and forgets its views when it does: none is older than the tree.
+
 One script, `look`, resolves a descriptor, fetches the metadata and the part of the index a reader
 needs, so the first read of anything costs one round trip for a page and two for a range.
 """
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable
@@ -31,6 +35,10 @@ MAX_VIEWS = 1000
 
 MAX_GROUPS = 256
 """Groups of the index (of 256 pages each) remembered for a content."""
+
+DAY_S = 86_400
+NOTES_PER_RETENTION = 100
+"""Reads note the use of a tree at most once in this part of its retention."""
 
 Unit = Literal["newlines", "chars"]
 
@@ -85,6 +93,17 @@ class Namespace:
         self.limits = limits
         self.attempt = "" if attempt is None else str(attempt)
         self._views: OrderedDict[str, View] = OrderedDict()
+        self._note_every_s = limits.retention_days * DAY_S / NOTES_PER_RETENTION
+        self._noted_at = time.time()
+
+    def must_note(self) -> bool:
+        """Whether it is time to note that the tree is in use, by a clock that sleeping machines keep."""
+        return bool(self._note_every_s) and not 0 <= time.time() - self._noted_at <= self._note_every_s
+
+    def noted(self) -> None:
+        """The use is noted. Nobody may have for long: what was known may be of a tree that is gone."""
+        self._noted_at = time.time()
+        self._views.clear()
 
     @property
     def id(self) -> str:

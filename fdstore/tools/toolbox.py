@@ -118,6 +118,8 @@ class Toolbox:
         Raises the errors of `STOPPING`; any other is a result that says what is wrong.
         """
         try:
+            if self.context.space.must_note():
+                yield from processes.touch(self.context.space)
             work, makes = self._work(name, arguments, call)
             if call is None or not makes:
                 return (yield from work)

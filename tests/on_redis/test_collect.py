@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from fdstore import Toolset
 from fdstore.client import Process, Store
-from fdstore.errors import NotFound
+from fdstore.errors import NotFound, PositionOutOfRange
 from fdstore.records import TreeLimits
 from fdstore.store import collect, processes
 from fdstore.store.keys import TreeKeys
@@ -166,6 +167,40 @@ def test_a_name_used_again_is_a_new_tree(store: Store, execute: Any) -> None:
     assert proc.create("new").fd == "fd:1"
     assert store.tree("again").limits == TreeLimits()
     assert store.tree("again").processes == 1
+
+
+MOMENT = TreeLimits(retention_days=0.3 / 86_400)
+
+
+def test_who_held_a_tree_that_was_made_anew_reads_the_new_one(store: Store) -> None:
+    holder = store.process("again", limits=MOMENT)
+    holder.create("old\n" * 5000)
+    tools = Toolset(holder)
+    assert (holder.read("fd:1").pages, holder.read("fd:1#L4000").text) == (5, "old\n")
+    assert 'pages="5"' in tools.call("read_fd", {"fd": "fd:1"}).content
+    wait_until(lambda: collected(store, "again").outcome == "gone")
+
+    store.process("again", limits=MOMENT).create("new\n" * 2000)
+
+    assert 'pages="2"' in tools.call("read_fd", {"fd": "fd:1"}).content
+    found = holder.read("fd:1")
+    assert (found.text, found.pages, found.total_lines) == ("new\n" * 1000, 2, 2000)
+    assert holder.read("fd:1#L1999").text == "new\n"
+    with pytest.raises(PositionOutOfRange, match="lines 1-2000"):
+        holder.read("fd:1#L4000")
+
+
+def test_a_toolset_that_only_reads_notes_the_use_of_its_tree(store: Store, execute: Any) -> None:
+    proc = store.process("t", limits=MOMENT)
+    proc.create("x")
+    tools = Toolset(proc)
+    used_at = store.tree("t").used_at
+
+    def read() -> bool:
+        assert not tools.call("read_fd", {"fd": "fd:1"}).is_error
+        return store.tree("t").used_at > used_at
+
+    wait_until(read)
 
 
 def test_who_still_holds_a_collected_process_is_told(store: Store, execute: Any) -> None:
