@@ -9,7 +9,6 @@ is over; anything else is the agent's end, in words that say what to do.
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ import anthropic
 import httpx2
 
 from fdstore.agent.conversation import Assistant
+from fdstore.tools.storing import storable
 
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
@@ -45,6 +45,9 @@ class Listener(Protocol):
 
 class ModelFailed(Exception):
     """The model cannot be had; the text says why. Not repeated."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(storable(text))
 
 
 class Model:
@@ -118,6 +121,9 @@ class Model:
                 chosen_s = asked_s if asked_s is not None else wait_s * random.uniform(0.75, 1.25)
                 if now_s + chosen_s >= until_s:
                     raise ModelFailed(f"{_reason(error)}; the agent's time was over") from error
+            except ValueError as error:
+                # an event or a tool's arguments that are no JSON
+                raise ModelFailed(f"the model's answer cannot be read: {error}"[:500]) from error
             if listener is not None:
                 listener.break_off()
             pause(chosen_s)
@@ -125,7 +131,7 @@ class Model:
 
 
 def _answer(message: Any) -> Assistant:
-    blocks = json.loads(message.to_json(indent=None))["content"]
+    blocks = _storable(message.to_dict(mode="json")["content"])
     usage = message.usage
     return Assistant(
         content=[{name: value for name, value in block.items() if value is not None} for block in blocks],
@@ -136,6 +142,21 @@ def _answer(message: Any) -> Assistant:
         + (usage.cache_read_input_tokens or 0),
         output_tokens=usage.output_tokens or 0,
     )
+
+
+def _storable(value: Any) -> Any:
+    """A JSON value of the API in texts that UTF-8 can hold. Escaped in JSON, a character beyond 16 bits is
+    two halves. Where they came in two events they are put together; a half that is alone is made visible."""
+    match value:
+        case str():
+            if value.isascii():
+                return value
+            return storable(value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass"))
+        case list():
+            return [_storable(each) for each in value]
+        case dict():
+            return {_storable(name): _storable(each) for name, each in value.items()}
+    return value
 
 
 def _may_pass(error: Exception) -> bool:

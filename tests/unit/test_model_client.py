@@ -4,6 +4,7 @@ failures it tries again and how it says that it gave up."""
 from __future__ import annotations
 
 import http.server
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fdstore.agent.conversation import Assistant
+from fdstore.agent.conversation import Assistant, decoded, encoded
 from fdstore.agent.model import LONGEST_PAUSE_S, Model, ModelFailed
 from fdstore.testing import ScriptedModel, Turn, Usage, call, cut, fail, say, slow, think, turn
 
@@ -212,22 +213,83 @@ BEGINNING = (
 )
 
 
-@pytest.mark.parametrize("stream", [b"", BEGINNING])
-def test_a_stream_that_ends_in_good_order_before_the_answer_does_is_no_answer(stream: bytes) -> None:
+@contextmanager
+def saying(stream: bytes) -> Iterator[tuple[Asking, type[Ending]]]:
+    """A client of a server that says this to every request."""
     handler = type("Handler", (Ending,), {"stream": stream, "requests": 0})
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         model = Model(api_key="any", base_url=f"http://127.0.0.1:{server.server_port}")
         try:
-            with pytest.raises(ModelFailed, match=r"the answer broke off.*time was over"):
-                Asking(model).ask(within_s=2)
+            yield Asking(model), handler
         finally:
             model.close()
             server.shutdown()
             thread.join()
 
-    assert handler.requests >= 2
+
+@pytest.mark.parametrize("stream", [b"", BEGINNING])
+def test_a_stream_that_ends_in_good_order_before_the_answer_does_is_no_answer(stream: bytes) -> None:
+    with (
+        saying(stream) as (client, server),
+        pytest.raises(ModelFailed, match=r"the answer broke off.*time was over"),
+    ):
+        client.ask(within_s=2)
+
+    assert server.requests >= 2
+
+
+def streamed(block: dict[str, Any], *deltas: dict[str, Any]) -> bytes:
+    """A whole answer of one block, in ASCII as some servers write JSON."""
+    events = [
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        *({"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas),
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}},
+        {"type": "message_stop"},
+    ]
+    said = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events]
+    return BEGINNING + "".join(said).encode("ascii")
+
+
+TEXT = {"type": "text", "text": ""}
+USE = {"type": "tool_use", "id": "toolu_1", "name": "add", "input": {}}
+
+
+def test_the_halves_of_a_character_are_put_together_and_one_alone_is_made_visible() -> None:
+    said = streamed(TEXT, *({"type": "text_delta", "text": part} for part in ("Hi \ud83d", "\ude00 \udc80.")))
+
+    with saying(said) as (client, _):
+        answer = client.ask()
+
+    assert answer.text == "Hi \N{GRINNING FACE} \\udc80."
+    assert decoded(encoded(answer).encode()) == answer
+
+
+@pytest.mark.parametrize("arguments", ['{"a": "\ud800"}', '{"a": "\\ud800"}', '{"a": nonsense}'])
+def test_arguments_of_a_tool_that_cannot_be_read_are_the_end_and_are_said(arguments: str) -> None:
+    said = streamed(USE, {"type": "input_json_delta", "partial_json": arguments})
+
+    with (
+        saying(said) as (client, server),
+        pytest.raises(ModelFailed, match=r"^the model's answer cannot be read: ") as failed,
+    ):
+        client.ask()
+
+    assert str(failed.value).encode("utf-8")
+    assert server.requests == 1
+
+
+def test_a_reason_can_be_stored_whatever_the_server_said() -> None:
+    assert str(ModelFailed("it said \udc80")) == "it said \\udc80"
+
+
+def test_an_event_that_is_no_json_is_the_end_and_is_said() -> None:
+    said = BEGINNING + b"event: content_block_start\ndata: {nonsense\n\n"
+
+    with saying(said) as (client, _), pytest.raises(ModelFailed, match="cannot be read"):
+        client.ask()
 
 
 # what is given up
