@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated
 
@@ -62,8 +63,13 @@ def run(context: Context, arguments: Spawn, call: str | None) -> Operation[Outco
         raise InvalidArgument("additional_preload_fds", "there are no descriptors; put the text in query")
     if len(arguments.additional_preload_fds) + len(arguments.additional_preload_files) > MAX_PRELOADS:
         raise InvalidArgument("additional_preload_fds", f"at most {MAX_PRELOADS} preloads are taken")
+    # those that the child's program names, and those that the model names, which must lie below the
+    # directory that this agent runs in
+    files: list[tuple[str, str | None]] = [(path, None) for path in linked.preload]
+    files += [(path, context.files_root) for path in arguments.additional_preload_files]
+    yield from _check(context, arguments.additional_preload_fds, files)
     preload = yield from _shared(context, arguments.additional_preload_fds, call)
-    preload += yield from _stored_files(context, linked.preload, arguments.additional_preload_files, call)
+    preload += yield from _stored_files(context, files, call)
     limit = context.config.max_direct_output_chars if context.fds_on else None
     child = yield from processes.child(
         context.space,
@@ -96,6 +102,15 @@ def _text_of(context: Context, arguments: Spawn) -> processes.Output | None:
     return processes.Output(f"text of {arguments.program_name}", context.config.default_page_size)
 
 
+def _check(context: Context, fds: list[object], files: Sequence[tuple[str, str | None]]) -> Operation[None]:
+    """Looks at all that is to be preloaded, so that a call that is refused has made nothing of some of it."""
+    for each in fds:
+        chosen = selector(each)
+        yield from contents.part_of(context.space, chosen.fd, chosen.part)
+    for path, root in files:
+        os.close((yield Disk(partial(open_below, path, root))))
+
+
 def _shared(context: Context, given: list[object], call: str | None) -> Operation[list[str]]:
     """The ids to share. A part is extracted first and travels under the extraction's id, so that the
     child holds nothing else of the content."""
@@ -112,13 +127,11 @@ def _shared(context: Context, given: list[object], call: str | None) -> Operatio
 
 
 def _stored_files(
-    context: Context, own: tuple[str, ...], asked: list[str], call: str | None
+    context: Context, files: Sequence[tuple[str, str | None]], call: str | None
 ) -> Operation[list[str]]:
-    """Files become descriptors of this process: those that the child's program names, and those that
-    the model names, which must lie below the directory that this agent runs in."""
+    """Files become descriptors of this process; each is read below its root, if it has one."""
     ids = []
-    for number, path in enumerate([*own, *asked]):
-        root = None if number < len(own) else context.files_root
+    for number, (path, root) in enumerate(files):
         file = yield Disk(partial(open_below, path, root))
         with os.fdopen(file, "rb") as binary:
             made = yield from contents.ingest(

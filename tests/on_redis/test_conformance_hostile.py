@@ -1,5 +1,5 @@
-"""Ten thousand calls that no one should make: each is a typed error or a right answer, its result parses,
-and a call that is refused changes nothing."""
+"""More than ten thousand calls that no one should make: each is a typed error or a right answer, its result
+parses, and a call that is refused changes nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fdstore.toolset import context_for, linked_programs
 from tests.elements import elements
 
 EXAMPLES = 1250
-"""For each of eight tools."""
+"""For each of eleven tools."""
 
 TYPES = {
     kind.type
@@ -30,6 +30,7 @@ TYPES = {
     if isinstance(kind, type) and issubclass(kind, errors.FDStoreError)
 }
 BUILT_IN = ["read_fd", "search_fd", "list_fds", "write_fd", "fd_to_file", "close_fd", "spawn"]
+BUILT_IN += ["pipe", "wait", "kill"]
 MANY_KEYS = 60
 
 deep: Any = "{{fd:1}}"
@@ -121,6 +122,33 @@ IDS = [
     *("fd:1#C99999999999999999", "fd:1#P1#P2", "triage/1", "triage:fd:1", "{triage}", "*", "../fd:1"),
 ]
 
+TARGETS = [
+    *("triage.1", "triage.2", "triage.99", "triage.1.1", "triage.2.0", "triage.01", "triage.", ".1"),
+    *("triage", "Triage.1", "triage.1 ", "triage.1\n", "triage..1", "other", "other.1", "triage.1:fds"),
+    *("triage.{1}", "fd:3", "fd:4", 3, "triage.9999999999999999999999", *IDS),
+]
+COMMANDS = [
+    *(
+        ["grep -n line", "sort"],
+        ["grep line"],
+        ["sort"],
+        ["sort"] * 33,
+        ["sort"] * 500,
+        [],
+        [[]],
+        ["sort", 1],
+    ),
+    *(["rm x"], ["/bin/sort"], ["sort | grep x"], ["sort > x"], ["sort; sort"], ["grep 'a"], ["grep $(id)"]),
+    *(
+        ["grep " + "x" * 200_000],
+        ["sort\nsort"],
+        ["sort {{fd:1}}"],
+        [deep],
+        deep,
+        *([text] for text in TEXTS),
+    ),
+]
+
 scalars = (
     st.sampled_from([None, True, False])
     | st.sampled_from(NUMBERS)
@@ -178,6 +206,13 @@ FIELDS: dict[str, dict[str, Any]] = {
         ],
         "background": [False, True],
     },
+    "pipe": {
+        "commands": COMMANDS,
+        "in_fd": [None, "new", "new ", 1, *IDS],
+        "tee": [[], [1], [1, 2], [2, 1], [1, 1], [0], [3], ["1"], [1.0], [True], [2**60], [1] * 1000],
+    },
+    "wait": {"target": TARGETS, "seconds": [0, 1, 0.5, "1", -1, 86_400, 86_401, *FLOATS]},
+    "kill": {"target": TARGETS},
     "pick": {
         "count": [1, "2", 3.0],
         "texts": [["{{fd:1#L1}}"], ["{{ref:none}}"], [deep]],
@@ -186,15 +221,20 @@ FIELDS: dict[str, dict[str, Any]] = {
 }
 
 
+def mostly(values: list[Any]) -> st.SearchStrategy[Any]:
+    """One of these values, and anything one time in eight."""
+    return st.integers(0, 7).flatmap(lambda chance: st.sampled_from(values) if chance else anything)
+
+
 def arguments_of(name: str) -> st.SearchStrategy[Any]:
     """Arguments of a tool: mostly its own fields, mostly with values that get far."""
-    known = {field: st.sampled_from(values) | anything for field, values in FIELDS[name].items()}
-    required = {
-        field: known[field] for field in ("fd", "pattern", "file_path", "data", "query") if field in known
-    }
+    known = {field: mostly(values) for field, values in FIELDS[name].items()}
+    needed = ("fd", "pattern", "file_path", "data", "query", "commands", "target")
+    required = {field: known[field] for field in needed if field in known}
     shaped = st.fixed_dictionaries(required, optional={k: v for k, v in known.items() if k not in required})
     mixed = st.dictionaries(st.sampled_from([*known, "bogus", "", "\ud800", "fd "]), anything, max_size=4)
-    return shaped | shaped | shaped | mixed | anything
+    # `anything` is many strategies, which `|` would all count as one each
+    return st.integers(0, 5).flatmap(lambda chance: (anything, mixed)[chance] if chance < 2 else shaped)
 
 
 class Stand:
@@ -227,12 +267,16 @@ class Stand:
             linked=self._linked,
             export_root=self._root,
             wake=lambda process: None,
+            commands=("grep", "sort"),
         )
         context = msgspec.structs.replace(context, files_root=str(self._root))
         self._toolbox = Toolbox(context, [pick])
         proc.create("".join(f"line {number}\n" for number in range(1, 30)), page_size=40)
         proc.create("</fd_content>\0ERROR \N{GRINNING FACE}\r\n" * 9, page_size=7)
         self.store.run(taken_references(context, '<ref id="plan">dig\nfill</ref>'))
+        proc.child(share=["fd:1"])
+        made = self.store.run(self._toolbox.start("pipe", {"commands": ["sort"], "in_fd": "fd:1"}))
+        assert 'process="triage.2"' in made.content
         self.state = self._look()
 
     def call(self, name: Any, arguments: Any) -> ToolResult | Started:
@@ -311,3 +355,22 @@ def test_whatever_a_model_sends_is_answered(stand: Stand, name: str) -> None:
 @given(st.data())
 def test_whatever_tool_a_model_names_is_answered(stand: Stand, data: st.DataObject) -> None:
     check(stand.call(data.draw(anything), data.draw(anything)), ours=True)
+
+
+@pytest.mark.parametrize(
+    ("fds", "files", "kind"),
+    [
+        (["fd:1#L1", "fd:99"], ["in.txt"], "not_found"),
+        (["fd:1#L1", "fd:1#L99"], [], "invalid_range"),
+        (["fd:1#L1"], ["in.txt", "none"], "file_not_found"),
+    ],
+)
+def test_a_spawn_refused_for_its_last_preload_has_made_nothing_of_the_first(
+    stand: Stand, fds: list[str], files: list[str], kind: str
+) -> None:
+    preload = {"additional_preload_fds": fds, "additional_preload_files": files}
+
+    result = stand.call("spawn", {"program_name": "adder", "query": "Add.", **preload})
+
+    assert isinstance(result, ToolResult)
+    assert [element["type"] for element in elements(result.content)] == [kind]
