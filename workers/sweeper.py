@@ -58,21 +58,15 @@ def losses_allowed(keys: ProcessKeys) -> Operation[int]:
         return leases.MAX_LOSSES  # its next attempt will say what is wrong with it
 
 
-def redis_now() -> Operation[float]:
-    """The time by the clock that leases are written with."""
-    [(seconds, micros)] = yield [("TIME",)]
-    return int(text(seconds)) + int(text(micros)) / 1e6
-
-
 def sweep(store: Store, wake: Callable[[str], None], now: float | None = None) -> int:
     """Looks after every process that is due, or was at `now` by the clock of Redis; how many there were."""
     if now is None:
-        now = store.run(redis_now())
+        now = store.run(leases.redis_now())
     trees = store.run(processes.trees(store.prefix))
     found = store.run(leases.due(store.prefix, trees, now))
     for keys in found:
         try:
-            lapsed = store.run(leases.look_after(keys, store.run(losses_allowed(keys))))
+            lapsed = store.run(leases.look_after(keys, store.run(losses_allowed(keys)), now))
             if lapsed.decision == "wake":
                 log.info("%s is to be run again", keys.process)
                 wake(keys.process)
@@ -106,12 +100,12 @@ class Sweeper:
         self._worker = worker
         self._commands = commands
         self._wake = wake
-        self._seen_at = time.monotonic()
+        self._watch = leases.Watch()
+        self._collect_at = 0.0
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="sweeper", daemon=True)
 
     def start(self) -> None:
-        self._seen_at = time.monotonic()
         self._thread.start()
 
     def stop(self) -> None:
@@ -124,33 +118,28 @@ class Sweeper:
         except FDStoreError as error:
             log.info("the store was gone before this worker: %s", error)
 
-    def _now(self) -> float:
-        """The time of Redis for this round. If Redis was away since the last one, or this worker slept,
-        nobody could renew a lease, and those that ran out meanwhile are no losses: their holders get
-        time to renew them. What runs out later in this round is not looked at in it."""
-        now = self._store.run(redis_now())
-        before, self._seen_at = self._seen_at, time.monotonic()
-        if self._seen_at - before <= leases.LEASE_S / 2:
-            return now
-        log.info("the store was away; leases that ran out are given time to be renewed")
-        self._done.wait(leases.LEASE_S / 2)
-        return self._store.run(redis_now())
-
     def _keep(self) -> None:
-        collect_at = 0.0
-        while True:
+        pause_s = 0.0
+        while not self._done.wait(pause_s):
             try:
-                now = time.time()
-                until = now + SIGN_OF_LIFE_S
-                self._store.run(leases.alive(self._store.prefix, self._worker, until, now, self._commands))
-                moment = self._now()
-                if self._store.run(leases.take_sweep(self._store.prefix, self._worker, SWEEPER_S)):
-                    sweep(self._store, self._wake, moment)
-                    if time.monotonic() >= collect_at:
-                        collect_at = time.monotonic() + COLLECT_EVERY_S
-                        collect_due(self._store)
-                self._seen_at = time.monotonic()
+                pause_s = self._round()
             except FDStoreError as error:
                 log.warning("the sweep was cut short: %s", error)
-            if self._done.wait(leases.SWEEP_EVERY_S):
-                return
+                pause_s = leases.SWEEP_EVERY_S
+
+    def _round(self) -> float:
+        """Says that this worker lives, and sweeps if it is the one; how long to pause then."""
+        now = time.time()
+        until = now + SIGN_OF_LIFE_S
+        self._store.run(leases.alive(self._store.prefix, self._worker, until, now, self._commands))
+        moment = self._store.run(leases.redis_now())
+        left_s = self._watch.look(moment)
+        if left_s > 0:
+            return min(left_s, leases.SWEEP_EVERY_S)
+        if self._store.run(leases.take_sweep(self._store.prefix, self._worker, SWEEPER_S)):
+            sweep(self._store, self._wake, moment)
+            if time.monotonic() >= self._collect_at:
+                self._collect_at = time.monotonic() + COLLECT_EVERY_S
+                collect_due(self._store)
+            self._watch.look(self._store.run(leases.redis_now()))
+        return leases.SWEEP_EVERY_S

@@ -32,7 +32,8 @@ from fdstore.errors import (
     UnknownOutcome,
 )
 from fdstore.store import journal, leases, processes
-from fdstore.store.keys import process_keys
+from fdstore.store.keys import ProcessKeys, process_keys
+from fdstore.store.operation import new_op
 from fdstore.store.views import Namespace
 from fdstore.tools.brief import Birth, ForkBrief, PipeBrief
 from fdstore.tools.python_tool import imported
@@ -198,13 +199,11 @@ def run_process(
     with the process once its lease is over. Ctrl-C cancels it, with all below it.
     """
     keys = process_keys(store.prefix, process)
-    claimed = store.run(leases.claim(keys, worker))
+    stop: Flag = stopping or threading.Event()
+    claimed = _claimed(store, keys, worker, None if wait_here else stop)
     if claimed is None:
         return "not ready"
-    record = store.run(processes.record(store.prefix, process))
-    opened = store.run(processes.open_child(store.prefix, process))
-    space = Namespace(keys, opened.limits, claimed.attempt)
-    stop: Flag = stopping or threading.Event()
+    space = Namespace(keys, claimed.limits, claimed.attempt)
     with Lease(store, space, stop, wake) as lease:
 
         def pause(seconds: float) -> None:
@@ -240,7 +239,7 @@ def run_process(
                 toolbox,
                 model(),
                 past=past,
-                started_at=record.started_at or 0.0,
+                started_at=claimed.started_at,
                 pause=pause,
                 voice=store.run(voice_of(space, record.outputs, past.last_answer)),
             )
@@ -283,6 +282,20 @@ def run_process(
             # a defect of ours or of a user's module must not leave a process that nobody ends
             log.exception("process %s failed", process)
             return _fail(store, space, f"{type(error).__name__}: {error}"[:500], wake)
+
+
+def _claimed(store: Store, keys: ProcessKeys, worker: str, stop: Flag | None) -> leases.Claim | None:
+    """Takes the process. A worker whose claim got no answer asks until it has one: a lease that nobody
+    knows of would run out, and count as a loss."""
+    op = new_op()
+    while True:
+        try:
+            return store.run(leases.claim(keys, worker, op))
+        except UnknownOutcome as error:
+            if stop is None or stop.is_set():
+                raise
+            log.warning("%s may have been taken: %s", keys.process, error)
+            time.sleep(LOOK_UP_EVERY_S)
 
 
 def _wait(store: Store, children: list[str], left_s: float | None, lease: Lease, stop: Flag) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import msgspec
 
+from fdstore.records import TreeLimits
 from fdstore.store.keys import ProcessKeys, TreeKeys, process_keys
 from fdstore.store.operation import Batch, Operation, new_op
 from fdstore.store.scripts import outcome, script, text
@@ -25,24 +26,36 @@ WAKE_AGAIN_S = 10.0
 MAX_LOSSES = 3
 
 
-class Claim(msgspec.Struct, frozen=True):
-    """A process taken to be run: the attempt, its program's name and the bundle (JSON) it is in."""
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """A process taken to be run: the attempt, its program's name and the bundle (JSON) it is in, and
+    what holds for it."""
 
     attempt: int
     program: str
     bundle: str
     parent: str
-    is_pipeline: bool = False
+    is_pipeline: bool
+    started_at: float
+    limits: TreeLimits
 
 
-def claim(keys: ProcessKeys, worker: str) -> Operation[Claim | None]:
-    """Takes a ready process; None when it is not ready. Raises `NotFound`."""
-    arguments = (keys.process, worker, LEASE_S, new_op())
+def claim(keys: ProcessKeys, worker: str, op: str | None = None) -> Operation[Claim | None]:
+    """Takes a ready process; None when it is not ready. With the same `op` it may be asked again: what
+    it took is then its own. Raises `NotFound`."""
+    arguments = (keys.process, worker, LEASE_S, op or new_op())
     [reply] = yield [script("claim")((keys.tree.record, keys.record), *arguments)]
     if reply[0] == b"no":
         return None
-    attempt, program, bundle, parent, kind = outcome(reply, keys.process)
-    return Claim(int(attempt), text(program), text(bundle), text(parent), kind == b"pipeline")
+    attempt, program, bundle, parent, kind, started_at, limits = outcome(reply, keys.process)
+    return Claim(
+        attempt=int(attempt),
+        program=text(program),
+        bundle=text(bundle),
+        parent=text(parent),
+        is_pipeline=kind == b"pipeline",
+        started_at=float(started_at),
+        limits=msgspec.json.decode(limits, type=TreeLimits),
+    )
 
 
 def renew(space: Namespace) -> Operation[None]:
@@ -70,18 +83,21 @@ class Lapsed(msgspec.Struct, frozen=True):
     attempt: int | None = None
 
 
-def look_after(keys: ProcessKeys, max_losses: int = MAX_LOSSES) -> Operation[Lapsed]:
-    """Decides about a process that is due: its lease ran out, or its wake-up may be lost."""
-    return (yield from _lapse(keys, max_losses, "0", ""))
+def look_after(
+    keys: ProcessKeys, max_losses: int = MAX_LOSSES, moment: float | None = None
+) -> Operation[Lapsed]:
+    """Decides about a process that is due: its lease had run out by `moment` (by now), or its wake-up
+    may be lost."""
+    return (yield from _lapse(keys, max_losses, "0", "", "" if moment is None else f"{moment:.6f}"))
 
 
 def give_back(space: Namespace) -> Operation[Lapsed]:
     """Makes a running process ready for another worker. No loss: its worker stops in good order."""
-    return (yield from _lapse(space.keys, MAX_LOSSES, "1", space.attempt))
+    return (yield from _lapse(space.keys, MAX_LOSSES, "1", space.attempt, ""))
 
 
-def _lapse(keys: ProcessKeys, max_losses: int, back: str, attempt: str) -> Operation[Lapsed]:
-    arguments = (keys.process, max_losses, WAKE_AGAIN_S, back, attempt)
+def _lapse(keys: ProcessKeys, max_losses: int, back: str, attempt: str, moment: str) -> Operation[Lapsed]:
+    arguments = (keys.process, max_losses, WAKE_AGAIN_S, back, attempt, moment)
     [reply] = yield [script("lapse")((keys.tree.record, keys.record), *arguments)]
     decision, *of = map(text, outcome(reply, keys.process))
     return Lapsed(decision, int(of[0]) if of and decision in ("poison", "lost") else None)
@@ -92,10 +108,38 @@ def due(prefix: str, trees: list[str], now_s: float) -> Operation[list[ProcessKe
     if not trees:
         return []
     requests: Batch = [
-        ("ZRANGEBYSCORE", TreeKeys(prefix, tree).leases, "-inf", f"{now_s:.3f}") for tree in trees
+        ("ZRANGEBYSCORE", TreeKeys(prefix, tree).leases, "-inf", f"{now_s:.6f}") for tree in trees
     ]
     replies = yield requests
     return [process_keys(prefix, text(process)) for reply in replies for process in reply]
+
+
+def redis_now() -> Operation[float]:
+    """The time by the clock that leases are written with."""
+    [(seconds, micros)] = yield [("TIME",)]
+    return int(text(seconds)) + int(text(micros)) / 1e6
+
+
+class Watch:
+    """Tells when a lease that has run out is a loss: when its holder had time to renew it.
+
+    Nobody can while Redis is away, stopped, or on the other side of a cut cable; and after its clock
+    was set, or this program slept, a lease looks older than it is. All of these are a gap in what a
+    watcher sees of Redis' clock. After a gap, as when it has just begun, a watcher knows nothing, so it
+    leaves holders half a lease to renew theirs: they try every `RENEW_EVERY_S` at least. A shorter gap
+    is no matter, since a lease that was kept had more than that left when it began.
+    """
+
+    def __init__(self) -> None:
+        self._seen = float("-inf")
+        self._since = float("-inf")
+
+    def look(self, now: float) -> float:
+        """Notes that Redis said it is `now`; in how many seconds leases may be judged, 0.0 for at once."""
+        if not 0 <= now - self._seen <= LEASE_S / 2:
+            self._since = now
+        self._seen = now
+        return max(0.0, self._since + LEASE_S / 2 - now)
 
 
 def workers_key(prefix: str) -> str:

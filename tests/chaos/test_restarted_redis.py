@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import fdstore
 from fdstore.client import Store
 from fdstore.records import ENDED
-from fdstore.store import leases, processes
+from fdstore.store import processes
 from fdstore.store.server import PrivateServer
-from fdstore.store.views import Namespace
 from fdstore.testing import ScriptedModel
 from tests.chaos.conftest import Faults
 from tests.chaos.crew import Crew
 from tests.chaos.family import PROCESSES, TURNS, Family, right_answer
 from tests.chaos.history import Observer, check_lives
 from tests.chaos.waiting import wait_until
-from workers.sweeper import Sweeper
 
 RESTARTS = 4
 CLIENTS = 3
@@ -127,65 +121,3 @@ def test_no_acknowledged_text_is_lost_and_everybody_goes_on(
     assert store.run(processes.answer_of(store.prefix, root.id)).text == right_answer()
     observer.check_nothing_lost(root.id)
     assert_counted(execute)
-
-
-@pytest.mark.long
-def test_a_redis_that_is_away_for_longer_than_a_lease_costs_no_agent_a_loss(
-    server: PrivateServer,
-    store: Store,
-    crew: Crew,
-    tmp_path: Path,
-    faults: Faults,
-    execute: Callable[..., Any],
-    assert_counted: Callable[..., None],
-) -> None:
-    family = Family(tmp_path, pace_s=0.3)
-    with ScriptedModel(family.script) as model:
-        crew.environment |= model.environ
-        workers = [crew.hire(2, pool="prefork") for _ in range(2)]
-        for worker in workers:
-            worker.wait_until_ready()
-        root = family.launch(store)
-        for requests in (1, 4):
-            model.wait_for(requests)
-            server.kill()
-            faults.note("redis away for 3 leases")
-            threading.Event().wait(3)
-            server.restart()
-        wait_until(
-            lambda: store.run(processes.record(store.prefix, root.id)).state in ENDED,
-            60,
-            "the end of the root",
-        )
-
-    assert all(worker.is_alive for worker in workers), crew.logs()
-    members = store.tree(root.id).members
-    assert [(member.losses, member.state) for member in members] == [(0, "exited")] * PROCESSES
-    check_lives(store, members, TURNS)
-    assert store.run(processes.answer_of(store.prefix, root.id)).text == right_answer()
-    assert_counted(execute)
-
-
-@pytest.mark.long
-def test_after_a_pause_of_redis_the_sweep_lets_holders_renew_their_leases_first(
-    server: PrivateServer, store: Store, faults: Faults, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(leases, "LEASE_S", 1.0)
-    monkeypatch.setattr(leases, "SWEEP_EVERY_S", 0.05)
-    child = store.run(processes.child(store.process("t").space, [], state="ready"))
-    claimed = store.run(leases.claim(child.keys, "holder"))
-    assert claimed
-    sweeper = Sweeper(store, "sweeper", lambda process: None)
-    sweeper.start()
-    pid = server.pid
-    assert pid
-
-    os.kill(pid, signal.SIGSTOP)
-    faults.note("redis paused")
-    threading.Event().wait(1.5)
-    os.kill(pid, signal.SIGCONT)
-    threading.Event().wait(0.2)
-    store.run(leases.renew(Namespace(child.keys, child.limits, claimed.attempt)))
-
-    wait_until(lambda: store.run(processes.record(store.prefix, child.id)).losses == 1)
-    sweeper.stop()

@@ -17,7 +17,7 @@ from fdstore.errors import FDStoreError, StoreFull, StoreReadOnly, StoreUnavaila
 from fdstore.records import ENDED
 from fdstore.store import leases
 from fdstore.store.connection import Runner
-from fdstore.store.keys import process_keys
+from fdstore.store.keys import ProcessKeys, process_keys
 from fdstore.store.operation import Operation
 from fdstore.store.views import Namespace
 from fdstore.testing import Request, Turn, call, fail, say, turn
@@ -183,7 +183,7 @@ def test_trouble_of_the_store_is_not_the_end_of_the_agent_and_no_loss(
     with running(store, [call("echo", words="a"), say("Done.")], tmp_path) as agents:
         agents.launch(python=(tool("echo"),))
 
-        with FailingStore(redis_url, 8, error) as failing:
+        with FailingStore(redis_url, 6, error) as failing:
             assert agents.attempt("solo", failing) == "given back"
         assert (agents.record().state, agents.record().losses) == ("ready", 0)
         assert agents.woken == []  # the sweep does it, when there is more hope
@@ -199,7 +199,7 @@ def test_who_runs_a_root_here_is_told_of_the_store_s_trouble(
     with running(store, [call("echo", words="a"), say("Done.")], tmp_path) as agents:
         agents.launch(python=(tool("echo"),))
 
-        with FailingStore(redis_url, 8, error) as failing, pytest.raises(type(error)):
+        with FailingStore(redis_url, 6, error) as failing, pytest.raises(type(error)):
             agents.attempt("solo", failing, wait_here=True)
         assert agents.record().state == "running"
 
@@ -277,6 +277,24 @@ def test_the_sweep_leaves_alone_what_runs_waits_or_has_ended(store: Store, tmp_p
         agents.woken.clear()
         assert sweep(store, agents.woken.append) == 0
         assert agents.woken == []
+
+
+def test_who_took_a_process_after_the_sweep_looked_is_not_lost_in_it(store: Store, tmp_path: Path) -> None:
+    with running(store, [], tmp_path) as agents:
+        agents.launch()
+        moment = store.run(leases.redis_now())
+        keys = process_keys("fdstore", "solo")
+        store.run(leases.claim(keys, "a"))
+        store.run(set_lease(keys, moment + 0.000001))  # it has run out, Redis having been away meanwhile
+
+        assert store.run(leases.look_after(keys, moment=moment)).decision == "nothing"
+        assert agents.record().losses == 0
+        assert store.run(leases.look_after(keys)).decision == "wake"
+        assert agents.record().losses == 1
+
+
+def set_lease(keys: ProcessKeys, until: float) -> Operation[None]:
+    yield [("HSET", keys.record, "lease_until", f"{until:.6f}")]
 
 
 def test_one_worker_sweeps_as_long_as_it_comes_back(store: Store, execute: Execute) -> None:

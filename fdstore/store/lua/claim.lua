@@ -1,7 +1,7 @@
 -- Takes a ready process to run it: the next attempt, under a lease.
 -- KEYS  1 tree  2 process
 -- ARGV  1 process id  2 worker  3 lease in seconds  4 id of this claim
--- ->    ok attempt program bundle-json|'' parent|'' kind|'' | no state | gone
+-- ->    ok attempt program bundle-json|'' parent|'' kind|'' started_at limits-json | no state | gone
 local state = redis.call('HGET', KEYS[2], 'state')
 if not state then
   return { 'gone' }
@@ -15,7 +15,8 @@ local until_ = stamp(seconds_now() + ARGV[3])
 redis.call('HDEL', KEYS[2], 'wakes')
 redis.call('HSET', KEYS[2], 'state', 'running', 'worker', ARGV[2], 'lease_until', until_, 'claim', ARGV[4])
 redis.call('ZADD', KEYS[1] .. ':leases', until_, ARGV[1])
-local attempt, program, bundle, parent, kind =
-  unpack(redis.call('HMGET', KEYS[2], 'attempt', 'program', 'bundle', 'parent', 'kind'))
+local attempt, program, bundle, parent, kind, started_at =
+  unpack(redis.call('HMGET', KEYS[2], 'attempt', 'program', 'bundle', 'parent', 'kind', 'started_at'))
 local programs = bundle and redis.call('HGET', KEYS[1] .. ':programs', bundle)
-return { 'ok', attempt, program or '', programs or '', parent or '', kind or '' }
+return { 'ok', attempt, program or '', programs or '', parent or '', kind or '', started_at,
+  redis.call('HGET', KEYS[1], 'limits') }

@@ -3,19 +3,22 @@
 -- ARGV  1 process id  2 how many losses are too many  3 seconds until the sweep looks again, at first:
 --       each time nobody has claimed it they double, or a busy day would fill the queue with repeats
 --       4 '1' if its worker gives it back, which is no loss; 5 the attempt that gives it back
+--       6 the moment by which a lease must have run out, '' for now: whoever took the process later had
+--         less than a lease to renew it, if Redis was away in between
 -- ->    ok 'wake' | ok 'poison' attempt | ok 'lost' attempt | ok 'nothing'
 local MAX_DOUBLINGS = 4
 local now = seconds_now()
 local state, until_, attempt, kind =
   unpack(redis.call('HMGET', KEYS[2], 'state', 'lease_until', 'attempt', 'kind'))
 local given_back = ARGV[4] == '1'
+local moment = tonumber(ARGV[6]) or now
 local due = redis.call('ZSCORE', KEYS[1] .. ':leases', ARGV[1])
 if kind == 'pipeline' and state == 'running' then
   -- its commands may have done anything: it is never run twice
-  return { 'ok', (tonumber(until_) > now or given_back) and 'nothing' or 'lost', attempt }
+  return { 'ok', (tonumber(until_) > moment or given_back) and 'nothing' or 'lost', attempt }
 end
 redis.call('ZREM', KEYS[1] .. ':leases', ARGV[1]) -- removing first, as in write_end
-if state == 'running' and (given_back and attempt == ARGV[5] or not given_back and tonumber(until_) <= now) then
+if state == 'running' and (given_back and attempt == ARGV[5] or not given_back and tonumber(until_) <= moment) then
   if not given_back and redis.call('HINCRBY', KEYS[2], 'losses', 1) >= tonumber(ARGV[2]) then
     redis.call('ZADD', KEYS[1] .. ':leases', until_, ARGV[1]) -- whoever decided it may die before it is done
     return { 'ok', 'poison', attempt }

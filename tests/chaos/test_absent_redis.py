@@ -1,0 +1,237 @@
+"""A Redis that is away for longer than a lease: whoever lives goes on, and only the dead count as lost.
+
+The times are tenths of what users have, and less where a machine that is busy with other things must not
+look like a worker that died.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis.exceptions import ResponseError
+
+from fdstore.agent import runner
+from fdstore.agent.runner import Lease
+from fdstore.client import Store
+from fdstore.errors import StoreUnavailable
+from fdstore.records import ENDED
+from fdstore.store import leases, processes, wire
+from fdstore.store.connection import Runner
+from fdstore.store.server import PrivateServer
+from fdstore.store.views import Namespace
+from fdstore.testing import ScriptedModel, call, say
+from tests.chaos.conftest import Faults
+from tests.chaos.crew import Crew
+from tests.chaos.family import PROCESSES, TURNS, Family, right_answer
+from tests.chaos.history import check_lives
+from tests.chaos.proxy import whole_in
+from tests.chaos.waiting import wait_until
+from tests.on_redis.agents import Agents, running, tool
+from workers.sweeper import Sweeper
+
+
+def hasten(monkeypatch: pytest.MonkeyPatch, faster: float) -> None:
+    """The times of this process as those of quick workers."""
+    for module, name in (
+        *((leases, name) for name in ("LEASE_S", "RENEW_EVERY_S", "SWEEP_EVERY_S", "WAKE_AGAIN_S")),
+        (runner, "LOOK_UP_EVERY_S"),
+        (wire, "DEADLINE_S"),
+    ):
+        monkeypatch.setattr(module, name, getattr(module, name) / faster)
+    monkeypatch.setattr(wire, "PAUSES_S", tuple(pause_s / faster for pause_s in wire.PAUSES_S))
+
+
+@pytest.fixture
+def sweepers(store: Store) -> Iterator[Callable[[], Sweeper]]:
+    """`sweepers()` starts one."""
+    started: list[Sweeper] = []
+
+    def start() -> Sweeper:
+        started.append(Sweeper(store, f"sweeper-{len(started)}", lambda process: None))
+        started[-1].start()
+        return started[-1]
+
+    yield start
+    for sweeper in started:
+        sweeper.stop()
+
+
+def claimed(store: Store, parent: Namespace) -> Namespace:
+    child = store.run(processes.child(parent, [], state="ready"))
+    claim = store.run(leases.claim(child.keys, "holder"))
+    assert claim
+    return Namespace(child.keys, child.limits, claim.attempt)
+
+
+@pytest.mark.parametrize("how", ["killed", "stopped", "killed, and who swept too"])
+def test_after_redis_was_away_the_dead_are_lost_and_the_living_are_not(
+    how: str,
+    server: PrivateServer,
+    store: Store,
+    sweepers: Callable[[], Sweeper],
+    faults: Faults,
+    execute: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hasten(monkeypatch, 4)
+    sweeper = sweepers()
+    wait_until(lambda: execute("EXISTS", "fdstore:sweeper"), what="the first sweep")
+    root = store.process("t").space
+    alive, dead = claimed(store, root), claimed(store, root)
+
+    with Lease(store, alive, threading.Event(), lambda process: None):
+        if how == "stopped":
+            pid = server.pid
+            assert pid
+            os.kill(pid, signal.SIGSTOP)
+            threading.Event().wait(1.5 * leases.LEASE_S)
+            os.kill(pid, signal.SIGCONT)
+        else:
+            server.kill()
+            threading.Event().wait(1.5 * leases.LEASE_S)
+            if "swept" in how:
+                sweeper.stop()
+            server.restart()
+            if "swept" in how:
+                sweepers()
+        faults.note(f"redis {how}")
+
+        wait_until(lambda: store.run(processes.record(store.prefix, dead.id)).losses == 1)
+        found = store.run(processes.record(store.prefix, alive.id))
+        assert (found.state, found.attempt, found.losses) == ("running", 1, 0)
+
+
+def test_a_redis_that_is_away_for_longer_than_a_lease_costs_no_agent_a_loss(
+    server: PrivateServer,
+    store: Store,
+    crew: Crew,
+    tmp_path: Path,
+    faults: Faults,
+    execute: Callable[..., Any],
+    assert_counted: Callable[..., None],
+) -> None:
+    family = Family(tmp_path, pace_s=0.3)
+    with ScriptedModel(family.script) as model:
+        crew.environment |= model.environ | {"CHAOS_FASTER": "4"}
+        workers = [crew.hire(2, pool="prefork") for _ in range(2)]
+        for worker in workers:
+            worker.wait_until_ready()
+        root = family.launch(store)
+        for requests in (1, 4):
+            model.wait_for(requests)
+            server.kill()
+            faults.note("redis away for longer than a lease")
+            threading.Event().wait(1.6 * leases.LEASE_S / 4)
+            server.restart()
+        wait_until(
+            lambda: store.run(processes.record(store.prefix, root.id)).state in ENDED,
+            60,
+            "the end of the root",
+        )
+
+    assert all(worker.is_alive for worker in workers), crew.logs()
+    members = store.tree(root.id).members
+    assert [(member.losses, member.state) for member in members] == [(0, "exited")] * PROCESSES, crew.logs()
+    check_lives(store, members, TURNS)
+    assert store.run(processes.answer_of(store.prefix, root.id)).text == right_answer()
+    assert_counted(execute)
+
+
+# one attempt, and Redis killed at each of its requests
+
+
+class KillingRunner(Runner):
+    """A runner whose Redis dies at the n-th request of the thread that made it, and comes back later.
+
+    before   the request was not received
+    after    it was carried out, and its replies are lost
+    """
+
+    def __init__(self, server: PrivateServer, number: int, moment: str, away_s: float) -> None:
+        super().__init__(server.url)
+        self.killed = False
+        self._server = server
+        self._left = number
+        self._moment = moment
+        self._return = threading.Timer(away_s, server.restart)
+        self._thread = threading.get_ident()
+        connection_class: Any = self._pool.connection_class
+        self._pool.connection_class = lambda **options: self._armed(connection_class(**options))  # type: ignore[assignment]
+
+    def close(self) -> None:
+        super().close()
+        if self.killed:
+            self._return.join()
+
+    def _armed(self, connection: Any) -> Any:
+        send = connection.send_packed_command
+
+        def send_and_kill(command: Any, check_health: bool = True) -> None:
+            if threading.get_ident() == self._thread:
+                self._left -= 1
+                if self._left == 0:
+                    if self._moment == "after":
+                        send(command, check_health)
+                        for _ in range(whole_in(b"".join(command))[0]):
+                            with suppress(ResponseError):
+                                connection.read_response()
+                    self._server.kill()
+                    self.killed = True
+                    self._return.start()
+                    if self._moment == "after":
+                        return
+            send(command, check_health)
+
+        connection.send_packed_command = send_and_kill
+        return connection
+
+
+def run_to_the_end(agents: Agents, store: Store) -> None:
+    """One attempt after another, as workers make them."""
+    while agents.record().state not in ENDED:
+        wait_until(lambda: agents.record().state == "ready", what="an attempt")
+        with suppress(StoreUnavailable):  # it was not taken then
+            agents.attempt("solo", store)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("at_most", [3, pytest.param(1000, marks=pytest.mark.long)])
+def test_redis_killed_at_any_request_of_an_attempt_is_no_loss(
+    at_most: int,
+    moment: str,
+    server: PrivateServer,
+    store: Store,
+    sweepers: Callable[[], Sweeper],
+    tmp_path: Path,
+    faults: Faults,
+    execute: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hasten(monkeypatch, 8)
+    sweepers()
+    turns = [call("lines", count=3000), call("echo", words="b"), say("Done.")]
+
+    for number in range(1, at_most + 1):
+        execute("FLUSHALL")
+        killing = KillingRunner(server, number, moment, 1.3 * leases.LEASE_S)
+        with (
+            running(store, lambda request: turns[request.turn_number], tmp_path) as agents,
+            Store(killing, "fdstore", server.url) as dying,
+        ):
+            agents.launch(tools=("read_fd",), python=(tool("lines"), tool("echo")))
+            run_to_the_end(agents, dying)
+            record, answer = agents.record(), agents.answer()
+            sources = [d.source for d in store.process("solo").list()]
+
+        assert (record.state, record.losses) == ("exited", 0), f"request {number}"
+        assert (answer, sources) == ("Done.", ["lines"]), f"request {number}"
+        if not killing.killed:
+            break
+        faults.note(f"redis killed {moment} a request")
