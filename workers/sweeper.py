@@ -4,6 +4,7 @@
     a ready process nobody claimed      its wake-up was lost: sent again
     a stream whose writer is gone       broken (writer_lost), for those who read it later
     a tree past its retention           collected
+    a Redis that was made unsafe        nothing is run again in there until that is set right
 
 Every worker has a sweeper; the one that holds `sweeper` works, the others stand by. All of it is
 safe to do twice, so a sweeper that is slow does no harm.
@@ -21,6 +22,7 @@ from fdstore.client import Store
 from fdstore.errors import FDStoreError, Fenced, InvalidProgram, NotFound
 from fdstore.records import TreeLimits
 from fdstore.store import collect, leases, processes, streams
+from fdstore.store.check import check_server
 from fdstore.store.keys import ProcessKeys
 from fdstore.store.operation import Operation
 from fdstore.store.scripts import text
@@ -120,11 +122,15 @@ class Sweeper:
 
     def _keep(self) -> None:
         pause_s = 0.0
+        trouble = ""
         while not self._done.wait(pause_s):
             try:
                 pause_s = self._round()
+                trouble = ""
             except FDStoreError as error:
-                log.warning("the sweep was cut short: %s", error)
+                if str(error) != trouble:
+                    log.warning("the sweep was cut short: %s", error)
+                trouble = str(error)
                 pause_s = leases.SWEEP_EVERY_S
 
     def _round(self) -> float:
@@ -132,6 +138,7 @@ class Sweeper:
         now = time.time()
         until = now + SIGN_OF_LIFE_S
         self._store.run(leases.alive(self._store.prefix, self._worker, until, now, self._commands))
+        self._store.run(check_server(self._store.where))
         moment = self._store.run(leases.redis_now())
         left_s = self._watch.look(moment)
         if left_s > 0:

@@ -30,6 +30,7 @@ from fdstore.errors import (
     StoreReadOnly,
     StoreUnavailable,
     UnknownOutcome,
+    UnsafeStore,
 )
 from fdstore.store import journal, leases, processes
 from fdstore.store.keys import ProcessKeys, process_keys
@@ -54,7 +55,7 @@ STOP_GRACE_S = 20.0
 and cannot be ended from outside; what it comes to is then not written by this attempt."""
 
 
-STORE_TROUBLE = (StoreUnavailable, StoreFull, StoreReadOnly, UnknownOutcome)
+STORE_TROUBLE = (StoreUnavailable, StoreFull, StoreReadOnly, UnknownOutcome, UnsafeStore)
 """The store's trouble and not the agent's: another attempt goes on when it is over."""
 
 

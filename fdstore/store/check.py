@@ -1,5 +1,6 @@
-"""Whether a Redis can be trusted with content: asked once when a client connects, and in detail by
-`fdstore doctor`."""
+"""Whether a Redis can be trusted with content: asked when a client connects, at each round of the workers'
+sweep, and in detail by `fdstore doctor`. An eviction policy that is set later is also noticed by the
+scripts that make something (`unsafe` in lua/common.lua)."""
 
 from __future__ import annotations
 

@@ -22,6 +22,7 @@ from fdstore.errors import (
     SpawnLimit,
     StoreUnavailable,
     StreamClosed,
+    UnsafeStore,
 )
 from fdstore.store.operation import Batch, Command, Value
 
@@ -112,6 +113,9 @@ def _error(kind: str, facts: list[Any], process: str) -> FDStoreError:
             return QuotaExceeded(text(facts[0]), int(facts[1]))
         case "stream_closed":
             return StreamClosed(text(facts[0]), text(facts[1]))
+        case "unsafe":
+            problem = f"its maxmemory-policy was set to {text(facts[0])}, which drops content"
+            return UnsafeStore("FDSTORE_URL", f"{problem}; `fdstore doctor` says what to do")
         case _:  # "lost"
             return StoreUnavailable(
                 "FDSTORE_URL", "it lost staged pages, so it was restarted; repeat the call"

@@ -13,7 +13,14 @@ import pytest
 from fdstore.agent.program import Limits
 from fdstore.agent.runner import Ending, Lease
 from fdstore.client import Store
-from fdstore.errors import FDStoreError, StoreFull, StoreReadOnly, StoreUnavailable, UnknownOutcome
+from fdstore.errors import (
+    FDStoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+    UnknownOutcome,
+    UnsafeStore,
+)
 from fdstore.records import ENDED
 from fdstore.store import leases
 from fdstore.store.connection import Runner
@@ -171,7 +178,13 @@ class FailingStore(Store):
 
 store_trouble = pytest.mark.parametrize(
     "error",
-    [StoreUnavailable("redis://", "gone"), UnknownOutcome("'journal'"), StoreFull("x"), StoreReadOnly("x")],
+    [
+        StoreUnavailable("redis://", "gone"),
+        UnknownOutcome("'journal'"),
+        StoreFull("x"),
+        StoreReadOnly("x"),
+        UnsafeStore("x", "y"),
+    ],
     ids=lambda error: error.type,
 )
 

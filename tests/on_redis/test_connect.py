@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +101,63 @@ def test_a_server_that_evicts_is_refused(connect: Any, redis_url: str, execute: 
             connect(redis_url)
     finally:
         execute("CONFIG", "SET", "maxmemory-policy", "noeviction")
+
+
+@pytest.fixture
+def evicting(store: Store, execute: Any) -> Iterator[Callable[[], None]]:
+    """`evicting()` sets an unsafe policy, and lets the minute pass in which the tree `t` does not ask."""
+
+    def set_policy() -> None:
+        execute("CONFIG", "SET", "maxmemory-policy", "volatile-ttl")
+        execute("HINCRBYFLOAT", "fdstore:{t}", "checked_at", "-60")
+
+    yield set_policy
+    execute("CONFIG", "SET", "maxmemory-policy", "noeviction")
+
+
+def test_a_client_that_connected_before_notices_that_its_server_evicts(
+    store: Store, execute: Any, evicting: Callable[[], None]
+) -> None:
+    proc = store.process("t")
+    proc.create("before")
+    with proc.open_stream() as out:
+        out.write("before")
+        out.flush()
+        evicting()
+        before = store.tree("t")
+
+        out.write(" and after")
+        for makes in (
+            lambda: proc.create("x"),
+            lambda: proc.create("x" * 3_000_000),
+            lambda: proc.extract("fd:1#C1-2"),
+            proc.open_stream,
+            proc.child,
+            proc.fork,
+            out.flush,
+            lambda: store.process("another"),
+        ):
+            with pytest.raises(UnsafeStore, match=r"volatile-ttl.*fdstore doctor"):
+                makes()
+        assert store.tree("t") == before
+        assert proc.read("fd:1").text == "before"  # what is there can be read, and dropped
+        proc.close("fd:1")
+
+        execute("CONFIG", "SET", "maxmemory-policy", "noeviction")
+        out.flush()
+    assert proc.read(out.fd).text == "before and after"
+    assert proc.create("x").fd == "fd:3"
+
+
+def test_awaiting_clients_notice_it_too(redis_url: str, store: Store, evicting: Callable[[], None]) -> None:
+    async def main() -> None:
+        async with await fdstore.aio.connect(redis_url) as connected:
+            proc = await connected.process("t")
+            evicting()
+            with pytest.raises(UnsafeStore, match="volatile-ttl"):
+                await proc.create("x")
+
+    asyncio.run(main())
 
 
 def test_prefixes_keep_stores_apart(redis_url: str, execute: Any) -> None:

@@ -7,11 +7,11 @@
 --       7 characters before the piece  8 chars  9 bytes  10 lines  11 pages: the totals with it
 --       12 where the pages end among these
 --       13.. the pages that change: number, text, ...; then the index that does: group, value, ...
--- ->    ok | gone | fenced why | stream_closed fd state | quota_exceeded name limit
+-- ->    ok | unsafe policy | gone | fenced why | stream_closed fd state | quota_exceeded name limit
 if ARGV[1] ~= '' and answered(KEYS[7], ARGV[1]) then
   return { 'ok' }
 end
-local refused = refusal(KEYS[2], ARGV[2])
+local refused = refusal(KEYS[2], ARGV[2]) or unsafe(KEYS[1])
 if refused then
   return refused
 end

@@ -4,13 +4,13 @@
 --       7 bundle (JSON, '' if the tree has it)  8 first journal record ('' for none)
 --       9 source of the stream that it writes ('' for none)  10 page size  11 index of an empty text
 --       12 '*' for the whole table, else '' followed by 13.. the ids to share
--- ->    ok child | gone | fenced why | spawn_limit name limit | quota_exceeded name limit
+-- ->    ok child | unsafe policy | gone | fenced why | spawn_limit name limit | quota_exceeded name limit
 --       | not_found id known...
 local done = answered(KEYS[4], ARGV[1])
 if done then
   return done
 end
-local refused = refusal(KEYS[2], ARGV[2])
+local refused = refusal(KEYS[2], ARGV[2]) or unsafe(KEYS[1])
 if refused then
   return refused
 end

@@ -1,12 +1,16 @@
 -- Takes a ready process to run it: the next attempt, under a lease.
 -- KEYS  1 tree  2 process
 -- ARGV  1 process id  2 worker  3 lease in seconds  4 id of this claim
--- ->    ok attempt program bundle-json|'' parent|'' kind|'' started_at limits-json | no state | gone
+-- ->    ok attempt program bundle-json|'' parent|'' kind|'' started_at limits-json | unsafe policy | no state | gone
 local state = redis.call('HGET', KEYS[2], 'state')
 if not state then
   return { 'gone' }
 end
 if state == 'ready' then
+  local refused = unsafe(KEYS[1])
+  if refused then
+    return refused
+  end
   redis.call('HINCRBY', KEYS[2], 'attempt', 1)
 elseif state ~= 'running' or redis.call('HGET', KEYS[2], 'claim') ~= ARGV[4] then
   return { 'no', state } -- else the same claim is repeated, because its reply was lost

@@ -2,13 +2,13 @@
 -- KEYS  1 tree  2 process  3 its fds  4 staged pages  5 staged index  6 answer of this operation
 -- ARGV  1 answer field  2 attempt  3 process id  4 name ('' for the next number, or ref:NAME)
 --       5 chars  6 bytes  7 lines  8 pages  9 page_size  10 source  11 origin (JSON or '')
--- ->    ok fd content created_at | gone | fenced why | quota_exceeded name limit | lost
+-- ->    ok fd content created_at | unsafe policy | gone | fenced why | quota_exceeded name limit | lost
 local done = answered(KEYS[6], ARGV[1])
 if done then
   redis.call('UNLINK', KEYS[4], KEYS[5])
   return done
 end
-local refused = refusal(KEYS[2], ARGV[2])
+local refused = refusal(KEYS[2], ARGV[2]) or unsafe(KEYS[1])
 if refused then
   return refused
 end

@@ -4,6 +4,7 @@
 local ENDED = { exited = true, failed = true, cancelled = true }
 local ANSWER_MS = 30000 -- how long a repeated operation finds its first answer
 local PROCESS_WRITES_S = 30 -- when to look again at a stream that is written without a lease
+local CHECK_EVERY_S = 60 -- how often a tree asks whether Redis is still one that keeps what it holds
 
 local function seconds_now()
   local t = redis.call('TIME')
@@ -52,6 +53,21 @@ local function refusal(process, attempt)
   if attempt ~= '' and (attempt ~= current or state ~= 'running') then
     return { 'fenced', 'attempt ' .. attempt .. ' no longer runs it; it is ' .. state .. ', attempt ' .. current }
   end
+end
+
+-- Why nothing may be made in this Redis, or nil. Every client asks when it connects; a policy that somebody
+-- sets later is noticed by who makes something, here, once in a while.
+local function unsafe(tree)
+  local now = seconds_now()
+  if now - (redis.call('HGET', tree, 'checked_at') or 0) < CHECK_EVERY_S then
+    return
+  end
+  local info = redis.pcall('INFO', 'memory')
+  local policy = type(info) == 'string' and string.match(info, 'maxmemory_policy:(%S+)')
+  if policy and policy ~= 'noeviction' then
+    return { 'unsafe', policy }
+  end
+  redis.call('HSET', tree, 'checked_at', stamp(now))
 end
 
 local function limits_of(tree)

@@ -2,12 +2,12 @@
 -- KEYS  1 tree  2 process  3 its fds  4 answer of this operation
 -- ARGV  1 answer field  2 attempt  3 process id  4 page_size  5 source  6 the writer
 --       7 seconds of its lease, or '' when the process itself is the writer  8 the index of an empty text
--- ->    ok fd content | gone | fenced why | quota_exceeded name limit
+-- ->    ok fd content | unsafe policy | gone | fenced why | quota_exceeded name limit
 local done = answered(KEYS[4], ARGV[1])
 if done then
   return done
 end
-local refused = refusal(KEYS[2], ARGV[2])
+local refused = refusal(KEYS[2], ARGV[2]) or unsafe(KEYS[1])
 if refused then
   return refused
 end

@@ -4,13 +4,13 @@
 -- ARGV  1 answer field  2 attempt of the parent  3 parent id  4 brief (JSON)  5 page size
 --       6 index of an empty text  7 input: '' for none, 'new' for a stream that the parent writes, or an fd
 --       8 source of a new input  9.. sources of what it writes: output, stderr, then each tee
--- ->    ok process input fd... | gone | fenced why | spawn_limit name limit | quota_exceeded name limit
+-- ->    ok process input fd... | unsafe policy | gone | fenced why | spawn_limit name limit | quota_exceeded name limit
 --       | not_found id known...
 local done = answered(KEYS[4], ARGV[1])
 if done then
   return done
 end
-local refused = refusal(KEYS[2], ARGV[2]) or no_room(KEYS[1], ARGV[3])
+local refused = refusal(KEYS[2], ARGV[2]) or unsafe(KEYS[1]) or no_room(KEYS[1], ARGV[3])
 if refused then
   return refused
 end

@@ -2,7 +2,7 @@
 -- KEYS  1 tree  2 its process record  3 answer of this operation
 -- ARGV  1 answer field  2 process id  3 '1' if it must not exist yet  4 limits (JSON)
 --       5 program  6 bundle digest  7 bundle (JSON), or three times '' for none
--- ->    ok 'created'|'found' limits | taken | collecting
+-- ->    ok 'created'|'found' limits | unsafe policy | taken | collecting
 local done = answered(KEYS[3], ARGV[1])
 if done then
   return done
@@ -18,6 +18,10 @@ if redis.call('EXISTS', process) == 1 then
   return { 'ok', 'found', redis.call('HGET', tree, 'limits') }
 end
 
+local refused = unsafe(tree)
+if refused then
+  return refused
+end
 local now = seconds_now()
 redis.call('HSET', tree, 'created_at', stamp(now), 'used_at', stamp(now), 'bytes', 0, 'fds', 0,
   'processes', 1, 'live', 1, 'limits', ARGV[4])

@@ -1,0 +1,75 @@
+"""A Redis that somebody makes unsafe under workers that run: they say so, wait, and go on when it is safe."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from fdstore.agent.launch import launch_root
+from fdstore.agent.program import load
+from fdstore.client import Store
+from fdstore.records import ENDED
+from fdstore.store import processes
+from fdstore.testing import Reply, Request, ScriptedModel, call, say
+from fdstore.toolset import waker
+from tests.chaos.conftest import Execute, Faults
+from tests.chaos.crew import Crew
+from tests.chaos.waiting import wait_until
+
+PROGRAM = """
+[model]
+name = "scripted"
+[prompt]
+system = "You are CAREFUL."
+[tools]
+enabled = ["read_fd"]
+python = ["agent_tools:numbered"]
+"""
+
+
+def test_agents_pause_while_redis_may_drop_content_and_go_on_afterwards(
+    store: Store, crew: Crew, tmp_path: Path, execute: Execute, faults: Faults
+) -> None:
+    (tmp_path / "careful.toml").write_text(PROGRAM)
+
+    def script(request: Request) -> Reply:
+        if request.turn_number > 0:
+            return say("done")
+        if not faults.kinds.total():
+            execute("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+            execute("HDEL", f"fdstore:{{{root.id}}}", "checked_at")  # a minute later
+            faults.note("redis made unsafe")
+        return call("numbered", count=3000)
+
+    with ScriptedModel(script) as model:
+        crew.environment |= model.environ
+        worker = crew.hire(1)
+        worker.wait_until_ready()
+        root = launch_root(store, load(tmp_path / "careful.toml"), "go on")
+        waker(store.url, store.prefix)(root.id)
+
+        wait_until(lambda: f"{root.id}: given back" in worker.log, what="the pause of the agent")
+        wait_until(lambda: "allkeys-lru" in worker.log.partition("sweep was cut short")[2])
+        said = status(store.url)
+        found = store.run(processes.record(store.prefix, root.id))
+        assert (found.state, found.losses, root.list()) == ("ready", 0, [])
+
+        execute("CONFIG", "SET", "maxmemory-policy", "noeviction")
+        wait_until(lambda: store.run(processes.record(store.prefix, root.id)).state in ENDED)
+
+    assert "unsafe_store" in said
+    assert "CONFIG SET maxmemory-policy noeviction" in said
+    ended = store.run(processes.answer_of(store.prefix, root.id))
+    assert (ended.text, ended.record.losses) == ("done", 0)
+    assert [d.source for d in root.list()] == ["numbered"]
+    assert worker.is_alive
+
+
+def status(url: str) -> str:
+    """What `fdstore status` says of a problem."""
+    command = [sys.executable, "-m", "fdstore", "status"]
+    ended = subprocess.run(command, capture_output=True, env={**os.environ, "FDSTORE_URL": url}, text=True)
+    assert ended.returncode == 1
+    return ended.stderr
