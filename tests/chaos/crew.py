@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from fdstore.client import Store
+from fdstore.records import ENDED, ProcessRecord
 from tests.chaos.waiting import wait_until
 
 HERE = Path(__file__).parent
@@ -47,7 +49,7 @@ class Worker:
         return " ready: " in self.log
 
     def wait_until_ready(self) -> None:
-        wait_until(lambda: self.is_ready or not self.is_alive, what="the start of a worker")
+        wait_until(lambda: self.is_ready or not self.is_alive, 60, "the start of a worker")
         assert self.is_alive, self.log
 
     def send(self, number: signal.Signals) -> None:
@@ -84,14 +86,28 @@ class Crew:
     def alive(self) -> list[Worker]:
         return [worker for worker in self._hired if worker.is_alive]
 
-    def kill_one(self, chance: random.Random, concurrency: int = 2) -> Worker:
-        """Kills one that is ready and hires another; which, is for chance to say."""
-        wait_until(lambda: any(worker.is_ready for worker in self.alive), what="a worker to kill")
-        victim = chance.choice([worker for worker in self.alive if worker.is_ready])
+    def kill_one(self, store: Store, trees: list[str], chance: random.Random) -> list[ProcessRecord]:
+        """Kills a worker that runs something of these trees; which one, is for chance to say. What it ran:
+        nothing, if all came to their end first."""
+        at_work: dict[int, list[ProcessRecord]] = {}
+
+        def found() -> bool:
+            at_work.clear()
+            members = [member for tree in trees for member in store.tree(tree).members]
+            for member in members:
+                if member.state == "running" and member.worker:
+                    at_work.setdefault(int(member.worker.rpartition(":")[2]), []).append(member)
+            for dead in at_work.keys() - {worker.pid for worker in self.alive}:
+                del at_work[dead]  # nobody has noticed yet
+            return bool(at_work) or all(member.state in ENDED for member in members)
+
+        wait_until(found, 60, "somebody at work")
+        if not at_work:
+            return []
+        victim = chance.choice([worker for worker in self.alive if worker.pid in at_work])
         victim.kill()
         self._note("worker killed")
-        self.hire(concurrency)
-        return victim
+        return at_work[victim.pid]
 
     def logs(self) -> str:
         return "\n".join(f"--- worker {worker.pid}\n{worker.log}" for worker in self._hired)

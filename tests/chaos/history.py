@@ -6,7 +6,9 @@ what a process that keeps its table once listed is there at the end, unchanged.
 
 from __future__ import annotations
 
+import statistics
 import threading
+import time
 from types import TracebackType
 from typing import Self
 
@@ -14,10 +16,52 @@ from fdstore.agent.conversation import Assistant, Result, decoded
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, NotFound
 from fdstore.records import ENDED, ProcessRecord
-from fdstore.store import journal
+from fdstore.store import journal, processes
 from tests.chaos.family import digest
 
 LOOK_EVERY_S = 0.05
+
+
+class Takeovers:
+    """How long it took until somebody went on with what a killed worker had run, or ended it; looked at
+    from a thread until it is left."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lost: dict[str, tuple[int, float]] = {}
+        self.took_s: list[float] = []
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="takeovers", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def __str__(self) -> str:
+        if not self.took_s:
+            return "no takeovers"
+        median_s, worst_s = statistics.median(self.took_s), max(self.took_s)
+        return f"{len(self.took_s)} takeovers: median {median_s:.2f} s, worst {worst_s:.2f} s"
+
+    def expect(self, lost: list[ProcessRecord]) -> None:
+        """These were run by a worker that was killed just now."""
+        for record in lost:
+            self._lost[record.id] = record.attempt, time.monotonic()
+
+    def _keep(self) -> None:
+        while not self._done.wait(LOOK_EVERY_S):
+            for process, (attempt, killed_at) in list(self._lost.items()):
+                found = self._store.run(processes.record(self._store.prefix, process))
+                if found.losses and (found.attempt > attempt or found.state == "failed"):
+                    self.took_s.append(time.monotonic() - killed_at)
+                if found.attempt > attempt or found.state in ENDED:
+                    del self._lost[process]  # or it had come to its end, or given it back, just before
 
 
 class Observer:

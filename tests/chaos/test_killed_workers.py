@@ -11,18 +11,17 @@ from typing import Any
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program import load
 from fdstore.client import Store
-from fdstore.records import ENDED
 from fdstore.store import processes
 from fdstore.testing import Reply, Request, ScriptedModel, call, say
 from fdstore.toolset import waker
 from tests.chaos.conftest import Faults
 from tests.chaos.crew import Crew
 from tests.chaos.family import PROCESSES, TURNS, Family, right_answer
-from tests.chaos.history import Observer, check_lives
+from tests.chaos.history import Observer, Takeovers, check_lives
 from tests.chaos.waiting import wait_until
 
-KILLS = 8
-LONGEST_PAUSE_S = 1.5
+KILLS = 3
+LONGEST_PAUSE_S = 1.0
 LONGEST_RUN_S = 60
 
 
@@ -38,17 +37,16 @@ def test_a_tree_whose_workers_are_killed_comes_to_the_same_end(
     family = Family(tmp_path, pace_s=0.25)
     with ScriptedModel(family.script) as model:
         crew.environment |= model.environ
-        for _ in range(2):
-            crew.hire().wait_until_ready()
+        for worker in [crew.hire() for _ in range(KILLS + 1)]:
+            worker.wait_until_ready()
         root = family.launch(store)
-        with Observer(store, root.id) as observer:
+        with Observer(store, root.id) as observer, Takeovers(store) as takeovers:
             for _ in range(KILLS):
                 threading.Event().wait(chance.uniform(0, LONGEST_PAUSE_S))
-                if store.run(processes.record(store.prefix, root.id)).state in ENDED:
-                    break
-                crew.kill_one(chance)
+                takeovers.expect(crew.kill_one(store, [root.id], chance))
             wait_until(lambda: store.tree(root.id).live == 0, LONGEST_RUN_S, "the end of the tree")
 
+    print(takeovers)
     members = store.tree(root.id).members
     assert len(members) == PROCESSES, members
     check_lives(store, members, TURNS)

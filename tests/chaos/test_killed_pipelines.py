@@ -1,0 +1,189 @@
+"""Workers that die under pipelines: each of these ends whole or broken, and agents can tell and begin anew.
+
+A pipeline is never run twice, so an agent whose pipeline was lost sees it, and makes another one. What the
+lost one wrote stays readable: a beginning of the right text, and never an EOF.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fdstore.agent.launch import launch_root
+from fdstore.agent.program import load
+from fdstore.client import Process, Store
+from fdstore.errors import StreamBroken
+from fdstore.records import ENDED, ProcessRecord
+from fdstore.store import pipelines, processes
+from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
+from fdstore.toolset import waker
+from tests.chaos.crew import Crew
+from tests.chaos.family import digest
+from tests.chaos.history import Takeovers
+from tests.chaos.waiting import wait_until
+
+PLUMBERS = 3
+KILLS = 3
+LONGEST_PAUSE_S = 1.0
+LONGEST_RUN_S = 90
+PACE_S = 0.15
+
+LINES = [f"line {number} of the input\n" for number in range(2000)]
+PIECES = ["".join(LINES[at : at + 400]) for at in range(0, len(LINES), 400)]
+INPUT = "".join(PIECES)
+OUTPUT = "".join(f"{number:6}\t{line}" for number, line in enumerate(LINES, 1))
+"""What `cat -n` makes of it."""
+
+PROGRAM = """
+[model]
+name = "scripted"
+[prompt]
+system = "You are PLUMBER."
+[tools]
+enabled = ["read_fd", "write_fd", "pipe", "wait"]
+[commands]
+allow = ["cat"]
+[limits]
+max_losses = 1000
+max_turns = 1000
+"""
+
+
+def plumber(request: Request) -> Reply:
+    """Feeds a pipeline piece by piece, waits for it, and says what came out; from the beginning whenever
+    the pipeline was lost."""
+    results = request.tool_results()
+    begun = [number for number, result in enumerate(results) if ' in_fd="' in result.text]
+    if not begun:
+        return _pipe()
+    made, since = results[begun[-1]].text, results[begun[-1] + 1 :]
+    fed = len(since)
+    if any(result.is_error for result in since):
+        return _pipe()
+    if fed < len(PIECES):
+        last = fed == len(PIECES) - 1
+        return slow(call("write_fd", data=PIECES[fed], fd=_fact(made, "in_fd"), eof=last), PACE_S)
+    if fed == len(PIECES):
+        return call("wait", target=_fact(made, "process"))
+    if 'state="exited"' not in since[len(PIECES)].text:
+        return _pipe()
+    if fed == len(PIECES) + 1:
+        return call("read_fd", fd=_fact(made, "fd"), read_all=True)
+    text = since[-1].text
+    return say(digest(text[text.index(">\n") + 2 : text.rindex("\n</")]))
+
+
+def _pipe() -> Reply:
+    return slow(call("pipe", commands=["cat", "cat -n"], in_fd="new", tee=[1]), PACE_S)
+
+
+def _fact(element: str, name: str) -> str:
+    found = re.search(rf' {name}="([^"]+)"', element)
+    assert found, element[:500]
+    return found[1]
+
+
+class Followers:
+    """Somebody who follows every output of these processes from the moment it is there."""
+
+    def __init__(self, store: Store, roots: list[str]) -> None:
+        self._store = store
+        self._roots = roots
+        self._threads: dict[tuple[str, str], threading.Thread] = {}
+        self.read: dict[tuple[str, str], tuple[str, str]] = {}
+        """Process and descriptor, with the text that was read and how it ended."""
+
+    def look(self) -> None:
+        """Begins to follow what is new."""
+        for root in self._roots:
+            for listed in self._store.process(root).list():
+                if (root, listed.fd) not in self._threads:
+                    thread = threading.Thread(target=self._follow, args=(root, listed.fd), daemon=True)
+                    self._threads[root, listed.fd] = thread
+                    thread.start()
+
+    def _follow(self, root: str, fd: str) -> None:
+        text = ""
+        try:
+            for piece in self._store.process(root).follow(fd):
+                text += piece
+        except StreamBroken as error:
+            self.read[root, fd] = text, error.reason
+        else:
+            self.read[root, fd] = text, "eof"
+
+    def end(self) -> None:
+        self.look()
+        for thread in self._threads.values():
+            thread.join(30)
+
+
+def test_a_pipeline_whose_worker_is_killed_is_whole_or_broken_and_never_run_twice(
+    seed: int,
+    store: Store,
+    crew: Crew,
+    tmp_path: Path,
+    execute: Callable[..., Any],
+    assert_counted: Callable[..., None],
+) -> None:
+    chance = random.Random(seed)
+    (tmp_path / "plumber.toml").write_text(PROGRAM)
+    with ScriptedModel(plumber) as model:
+        crew.environment |= model.environ
+        for worker in [crew.hire(4) for _ in range(KILLS + 1)]:
+            worker.wait_until_ready()
+        roots = [launch_root(store, load(tmp_path / "plumber.toml"), "pipe it").id for _ in range(PLUMBERS)]
+        for root in roots:
+            waker(store.url, store.prefix)(root)
+        followers = Followers(store, roots)
+
+        def all_ended() -> bool:
+            followers.look()
+            return all(store.tree(root).live == 0 for root in roots)
+
+        with Takeovers(store) as takeovers:
+            for _ in range(KILLS):
+                threading.Event().wait(chance.uniform(0, LONGEST_PAUSE_S))
+                all_ended()
+                takeovers.expect(crew.kill_one(store, roots, chance))
+            wait_until(all_ended, LONGEST_RUN_S, "the end of all agents")
+        followers.end()
+
+    outcomes = {"whole": 0, "broken": 0}
+    for root in roots:
+        ended = store.run(processes.answer_of(store.prefix, root))
+        assert (ended.record.state, ended.text) == ("exited", digest(OUTPUT)), crew.logs()
+        made = [member for member in store.tree(root).members if member.id != root]
+        for pipeline in made:
+            outcomes[check_end(store, store.process(root), pipeline)] += 1
+        for listed in store.process(root).list():
+            text, end = followers.read[root, listed.fd]
+            assert text == store.process(root).read(listed.fd, read_all=True).text
+            assert end == ("eof" if listed.state == "sealed" else listed.reason)
+    print(f"{outcomes}, {takeovers}")
+    assert_counted(execute)
+
+
+def check_end(store: Store, owner: Process, pipeline: ProcessRecord) -> str:
+    """Whether a pipeline is `whole` or `broken`; fails when it is neither, or half of each."""
+    assert pipeline.state in ENDED, pipeline
+    assert pipeline.attempt <= 1
+    fds = store.run(pipelines.fds_of(store.prefix, pipeline.id))
+    assert fds
+    found = {fd: owner.stat(fd) for fd in (fds.fd, fds.stderr_fd, *fds.tee_fds)}
+    right = {fds.fd: OUTPUT, fds.stderr_fd: "", fds.tee_fds[0]: INPUT}
+    texts = {fd: owner.read(fd, read_all=True).text for fd in found}
+    if pipeline.state == "exited":
+        assert texts == right
+        assert {d.state for d in found.values()} == {"sealed"}
+        return "whole"
+    assert (pipeline.state, pipeline.reason) == ("failed", "worker_lost")
+    assert {(d.state, d.reason) for d in found.values()} <= {("broken", "writer_lost"), ("sealed", None)}
+    for fd, text in texts.items():
+        assert right[fd].startswith(text)
+        assert found[fd].state == "broken" or text == right[fd]
+    return "broken"
