@@ -14,6 +14,7 @@ import pytest
 
 from fdstore.client import Process, Store
 from fdstore.errors import NotFound
+from fdstore.store import streams
 from fdstore.store.server import PrivateServer
 from tests.chaos.conftest import Execute, Faults
 from tests.chaos.victim import LONG, MOMENTS, WORK, append
@@ -26,6 +27,8 @@ SHORT = "one\ntwo\nthree\n"
 @pytest.fixture
 def order(server: PrivateServer, tmp_path: Path) -> Iterator[Callable[[str, int, str], str]]:
     """`order(work, number, moment)`: what became of a client that was to die there."""
+    program = tmp_path / "reader.toml"
+    program.write_text('[model]\nname = "scripted"\n[prompt]\nsystem = "You read."\n')
     with subprocess.Popen(
         [sys.executable, "-m", "tests.chaos.victim", server.url, str(tmp_path)],
         cwd=PROJECT,
@@ -44,12 +47,15 @@ def order(server: PrivateServer, tmp_path: Path) -> Iterator[Callable[[str, int,
         yield send
 
 
-def scene(store: Store, execute: Execute) -> Process:
-    """The process `t` with a short and a long text, and another one that holds the short one too."""
+def scene(store: Store, execute: Execute, work: str) -> Process:
+    """The process `t` with a short and, where the work is on it, a long text and a draft, and another one
+    that holds the short one too."""
     execute("FLUSHALL")
     proc = store.process("t")
     proc.create(SHORT)
-    proc.create(LONG[:1_500_000])
+    proc.create(LONG[:1_500_000] if work == "extract-long" else SHORT)
+    pen = store.run(streams.open_stream(proc.space, "a draft", lease_s=None))
+    store.run(pen.store_once("so far\n", None))
     proc.child(share=["fd:1"])
     return proc
 
@@ -60,7 +66,9 @@ def state(store: Store, execute: Execute) -> dict[str, Any]:
     for tree in store.trees():
         for member in tree.members:
             process = store.process(member.id)
-            texts = [(d.fd, d.source, process.read(d.fd, read_all=True).text) for d in process.list()]
+            texts = [
+                (d.fd, d.source, d.state, process.read(d.fd, read_all=True).text) for d in process.list()
+            ]
             found[member.id] = (member.state, member.next_fd, member.next_child, texts)
     try:
         tree = store.tree("t")
@@ -78,7 +86,7 @@ def test_a_client_killed_at_any_request_leaves_before_or_after(
     faults: Faults,
     assert_counted: Callable[..., None],
 ) -> None:
-    scene(store, execute)
+    scene(store, execute, work)
     before = state(store, execute)
     assert order(work, 1000, "before") == "lived"
     after = state(store, execute)
@@ -90,7 +98,7 @@ def test_a_client_killed_at_any_request_leaves_before_or_after(
         answer = "died"
         while answer == "died":
             number += 1
-            scene(store, execute)
+            scene(store, execute, work)
             ours = clients(execute)
             answer = order(work, number, moment)
             if answer == "died":
@@ -118,17 +126,17 @@ def test_an_append_whose_client_was_killed_at_any_request_happens_once_when_it_i
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "out.txt"
-    scene(store, execute)
-    assert order("append", 1000, "before") == "lived"
+    scene(store, execute, "append-file")
+    assert order("append-file", 1000, "before") == "lived"
     found: Counter[str] = Counter()
     number = 0
     answer = "died"
     while answer == "died":
         number += 1
-        proc = scene(store, execute)
+        proc = scene(store, execute, "append-file")
         path.write_text("old\n")
         ours = clients(execute)
-        answer = order("append", number, moment)
+        answer = order("append-file", number, moment)
         if answer == "died":
             faults.note(f"client killed {moment} a request")
             wait_until(partial(alone, execute, ours), 10, "the end of its connections")

@@ -1,5 +1,5 @@
 """A client that dies at a chosen moment: `python -m tests.chaos.victim URL FOLDER`, then one order a line on
-its standard input.
+its standard input. The folder has a `reader.toml`, and takes what is exported.
 
     create 3 before       die before sending the 3rd request
     create 3 torn         die when half of it was sent
@@ -17,10 +17,12 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from fdstore.client import Process, Store
 from fdstore.store.connection import Runner
+from fdstore.tools.tool import ToolResult
 from fdstore.toolset import Toolset
 from tests.chaos.proxy import whole_in
 
@@ -30,23 +32,47 @@ LONG = "".join(f"line {number}\n" for number in range(150_000))
 FILE_CALL = {"fd": "fd:1", "file_path": "out.txt", "mode": "append"}
 
 
-def append(proc: Process, folder: str) -> object:
+def append(proc: Process, folder: str) -> ToolResult:
     """One call of a model: to append a text to a file."""
-    tools = Toolset(proc, enabled=["fd_to_file"], export_root=folder)
-    return tools.call("fd_to_file", FILE_CALL, call_id="toolu_1")
+    return tool(proc, folder, "fd_to_file", **FILE_CALL)
 
 
-WORK: dict[str, Callable[[Process], object]] = {
-    "create": lambda proc: proc.create("short"),
-    "create-long": lambda proc: proc.create(LONG),
-    "ingest": lambda proc: proc.ingest(io.BytesIO(LONG.encode()), "a file"),
-    "extract": lambda proc: proc.extract("fd:1#L2-3"),
-    "extract-long": lambda proc: proc.extract("fd:2"),
-    "child": lambda proc: proc.child(share=["fd:1"]),
-    "fork": lambda proc: proc.fork(),
-    "close": lambda proc: proc.close("fd:1"),
-    "end": lambda proc: proc.end(),
-    "root": lambda proc: proc.store.process("another"),
+def tool(proc: Process, folder: str, name: str, **arguments: Any) -> ToolResult:
+    """What a call of an agent does."""
+    tools = Toolset(
+        proc,
+        enabled=["read_fd", "write_fd", "fd_to_file", "spawn", "wait"],
+        programs={"reader": Path(folder, "reader.toml")},
+        export_root=folder,
+    )
+    result = tools.call(name, arguments, call_id="toolu_1")
+    assert not result.is_error, result.content
+    return result
+
+
+WORK: dict[str, Callable[[Process, str], object]] = {
+    "create": lambda proc, _: proc.create("short"),
+    "create-long": lambda proc, _: proc.create(LONG),
+    "ingest": lambda proc, _: proc.ingest(io.BytesIO(LONG.encode()), "a file"),
+    "extract": lambda proc, _: proc.extract("fd:1#L2-3"),
+    "extract-long": lambda proc, _: proc.extract("fd:2"),
+    "child": lambda proc, _: proc.child(share=["fd:1"]),
+    "fork": lambda proc, _: proc.fork(),
+    "close": lambda proc, _: proc.close("fd:1"),
+    "end": lambda proc, _: proc.end(),
+    "open": lambda proc, folder: tool(proc, folder, "write_fd", data="", eof=False),
+    "append": lambda proc, folder: tool(proc, folder, "write_fd", fd="fd:3", data="more\n" * 2000),
+    "eof": lambda proc, folder: tool(proc, folder, "write_fd", fd="fd:3", data="", eof=True),
+    "spawn": lambda proc, folder: tool(
+        proc,
+        folder,
+        "spawn",
+        program_name="reader",
+        query="read it",
+        additional_preload_fds=["fd:1"],
+        background=True,
+    ),
+    "root": lambda proc, _: proc.store.process("another"),
 }
 
 
@@ -79,7 +105,7 @@ class DyingRunner(Runner):
                 whole = b"".join(pieces)
                 send([whole[: MOMENTS[self._moment](whole)]])
                 if self._moment == "after":
-                    link.receive(whole_in(whole)[0])
+                    link.receive([], whole_in(whole)[0])
                 os.kill(os.getpid(), signal.SIGKILL)
             send(pieces)
 
@@ -88,7 +114,7 @@ class DyingRunner(Runner):
 
 
 def main(url: str, folder: str) -> None:
-    work_on = {**WORK, "append": lambda proc: append(proc, folder)}
+    works = {**WORK, "append-file": append}
     for order in sys.stdin:
         work, number, moment = order.split()
         copy = os.fork()
@@ -96,7 +122,7 @@ def main(url: str, folder: str) -> None:
             with Store(Runner(url), "fdstore", url) as store:
                 proc = store.process("t")
             with Store(DyingRunner(url, int(number), moment), "fdstore", url) as dying:
-                work_on[work](Process(dying, proc.space))
+                works[work](Process(dying, proc.space), folder)
             os._exit(0)
         _, status = os.waitpid(copy, 0)
         died = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
