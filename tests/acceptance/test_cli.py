@@ -14,10 +14,12 @@ from typing import Any
 
 import msgspec
 import pytest
+import redis
 
 import fdstore
 from fdstore.cli import VERBS, loaded
 from fdstore.records import Descriptor, Export, ProcessRecord, Slice, TreeLimits
+from fdstore.store import processes
 from fdstore.store.server import PrivateServer, ServerStatus
 from fdstore.store.server_process import wait_until
 
@@ -429,6 +431,37 @@ def test_gc_explains_what_it_removes_and_a_dry_run_removes_nothing(command, stor
     assert after_dry == ["kept", "old"]
     assert decoded(done.out, dict) == {"tree": "old", "outcome": "gone", "detail": "1 contents, 4 bytes"}
     assert [process.id for process in store.processes()] == ["kept"]
+
+
+def test_a_dry_run_of_gc_says_of_each_tree_what_and_why(command, store):
+    past = TreeLimits(retention_days=1e-8)
+    store.process("used", limits=TreeLimits(retention_days=1))
+    busy = store.process("busy", limits=past)
+    store.run(processes.child(busy.space, [], state="ready"))
+    old = store.process("old", limits=past)
+    old.create("four")
+    old.create("漢字")
+    with redis.Redis.from_url(store.url) as client:
+        client.zadd(f"{store.prefix}:trees", dict.fromkeys(["busy", "old", "used", "only-a-name"], 0))
+
+    people = command("gc", "--dry-run")
+    for_programs = [decoded(line, dict) for line in command("gc", "--dry-run", "--json").lines]
+
+    said = {line.split()[0]: " ".join(line.split()[1:]) for line in people.lines[1:]}
+    assert people.lines[0].split() == ["TREE", "WHAT", "WHY"]
+    assert said.pop("used").startswith("stays in use until 2")
+    assert said == {
+        "busy": "stays busy.1 has not ended",
+        "old": "would be removed 2 contents, 10 bytes",
+        "only-a-name": "would be removed only its name is left",
+    }
+    assert {item["tree"]: item["outcome"] for item in for_programs} == {
+        "busy": "held",
+        "old": "due",
+        "used": "kept",
+        "only-a-name": "gone",
+    }
+    assert sorted(tree.tree for tree in store.trees()) == ["busy", "old", "used"]
 
 
 def test_reading_by_command_counts_as_use_of_a_tree(command, store):
