@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import fdstore
+from fdstore.agent.launch import launch_root
+from fdstore.agent.program import load
 from fdstore.client import Store
 from fdstore.records import ENDED
 from fdstore.store import processes
 from fdstore.store.server import PrivateServer
-from fdstore.testing import ScriptedModel
+from fdstore.testing import ScriptedModel, say
+from fdstore.toolset import waker
 from tests.chaos.conftest import Faults
 from tests.chaos.crew import Crew
 from tests.chaos.family import PROCESSES, TURNS, Family, right_answer
@@ -24,6 +27,7 @@ from tests.chaos.waiting import wait_until
 RESTARTS = 4
 CLIENTS = 3
 GOES_ON_WITHIN_S = 10.0
+NEW_PROCESSES = 3
 
 
 class Client:
@@ -121,3 +125,26 @@ def test_no_acknowledged_text_is_lost_and_everybody_goes_on(
     assert store.run(processes.answer_of(store.prefix, root.id)).text == right_answer()
     observer.check_nothing_lost(root.id)
     assert_counted(execute)
+
+
+def test_a_worker_takes_new_processes_within_ten_seconds_of_a_restart(
+    server: PrivateServer, store: Store, crew: Crew, tmp_path: Path, faults: Faults
+) -> None:
+    (tmp_path / "new.toml").write_text('[model]\nname = "scripted"\n[prompt]\nsystem = "You are NEW."\n')
+    with ScriptedModel(lambda request: say("done")) as model:
+        crew.environment |= model.environ
+        worker = crew.hire(2)
+        worker.wait_until_ready()
+        for number in range(NEW_PROCESSES):
+            back = restart(server, faults)
+            root = launch_root(store, load(tmp_path / "new.toml"), "go on", f"new-{number}").id
+            waker(store.url, store.prefix)(root)
+
+            wait_until(
+                lambda root=root: store.run(processes.record(store.prefix, root)).state in ENDED,
+                GOES_ON_WITHIN_S,
+                "the end of an agent launched after a restart",
+            )
+            print(f"ended {time.monotonic() - back:.1f} s after the restart")
+
+    assert worker.is_alive, worker.log

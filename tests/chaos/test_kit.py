@@ -1,0 +1,36 @@
+"""The kit itself: a test that disturbed nothing does not pass, and every schedule can be repeated."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.chaos.conftest import Faults
+
+PROJECT = Path(__file__).parents[2]
+TESTS = """
+def test_quiet(seed):
+    print("nothing happens")
+
+def test_rough(seed, faults):
+    faults.note("worker killed")
+"""
+
+
+def test_a_test_in_which_no_fault_happened_fails_and_its_seed_is_told(tmp_path: Path, faults: Faults) -> None:
+    (tmp_path / "test_it.py").write_text(TESTS)
+    command = [sys.executable, "-m", "pytest", str(tmp_path), "-p", "tests.chaos.conftest", "-vv", "-rA"]
+
+    ended = subprocess.run(
+        command, cwd=PROJECT, env={**os.environ, "CHAOS_SEED": "17"}, capture_output=True, text=True
+    )
+    faults.note("fault left out")
+
+    assert ended.returncode == 1
+    assert "no fault happened, so this test proved nothing" in ended.stdout
+    assert "test_quiet[seed-17] ERROR" in ended.stdout
+    assert "test_rough[seed-17] PASSED" in ended.stdout
+    assert "1 x worker killed" in ended.stdout
+    assert "test_rough[seed-17] ERROR" not in ended.stdout
