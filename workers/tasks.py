@@ -16,10 +16,9 @@ from concurrent.futures import Executor
 import msgspec
 
 from fdstore.agent.model import Model
-from fdstore.agent.runner import Flag, RunPipeline, run_process
+from fdstore.agent.runner import Ending, Flag, RunPipeline, run_process
 from fdstore.client import Store, connect
 from fdstore.errors import FDStoreError, NotFound
-from fdstore.store import pipelines
 from fdstore.toolset import waker
 
 log = logging.getLogger("fdstore.worker")
@@ -77,17 +76,12 @@ def runner_of(
     clients = Clients(place)
 
     def run(process: str) -> None:
-        try:
-            store, _ = clients.open()
-            if apart is not None and store.run(pipelines.fds_of(store.prefix, process)) is not None:
-                apart.submit(run_now, process)
-                return
-        except FDStoreError as error:
-            log.warning("%s is left to the sweep: %s", process, error)
-        else:
-            run_now(process)
+        if apart is None:
+            attempt(process, pipeline)
+        elif attempt(process, None) == "pipeline":
+            apart.submit(attempt, process, pipeline)
 
-    def run_now(process: str) -> None:
+    def attempt(process: str, pipeline: RunPipeline | None) -> Ending | None:
         try:
             store, wake = clients.open()
             ending = run_process(
@@ -108,5 +102,7 @@ def runner_of(
             log.warning("%s is left to the sweep: %s", process, error)
         else:
             log.info("%s: %s", process, ending)
+            return ending
+        return None
 
     return run

@@ -37,9 +37,9 @@ class Past(msgspec.Struct, frozen=True):
         return next((entry for entry in reversed(self.own) if isinstance(entry, Assistant)), None)
 
 
-def past_of(prefix: str, process: str) -> Operation[Past]:
-    """The past of a process. One round trip, and one more for each process it is a copy of."""
-    own = [decoded(record) for record in (yield from journal.read(prefix, process))]
+def past_of(prefix: str, records: list[bytes]) -> Operation[Past]:
+    """The past of the process with this journal. One round trip for each process it is a copy of."""
+    own = [decoded(record) for record in records]
     birth = own[0] if own and isinstance(own[0], (Brief, ForkBrief)) else Brief(query="")
     inherited = yield from _inherited(prefix, birth)
     return Past(birth, inherited, own)

@@ -32,7 +32,7 @@ from fdstore.errors import (
     UnknownOutcome,
     UnsafeStore,
 )
-from fdstore.store import journal, leases, processes
+from fdstore.store import leases, processes
 from fdstore.store.keys import ProcessKeys, process_keys
 from fdstore.store.operation import new_op
 from fdstore.store.views import Namespace
@@ -43,9 +43,9 @@ from fdstore.tools.toolbox import Toolbox
 
 log = logging.getLogger("fdstore.agent")
 
-Ending = Literal["not ready", "ended", "waiting", "given back", "lost"]
-"""What `run_process` came to: somebody else has it, it ended, its slot is free, it goes back in good
-order, or another attempt took it."""
+Ending = Literal["not ready", "pipeline", "ended", "waiting", "given back", "lost"]
+"""What `run_process` came to: somebody else has it, it is left to who runs pipelines, it ended, its slot
+is free, it goes back in good order, or another attempt took it."""
 
 LOOK_UP_EVERY_S = 0.5
 """How often who waits looks whether the worker stops."""
@@ -193,7 +193,7 @@ def run_process(
 
     `model` makes the client, `wake` sends wake-ups. With `wait_here` children are waited for in this
     call. When `stopping` is set the process goes back to be run elsewhere, at the next step. `pipeline`
-    runs the commands of a process that is no agent.
+    runs the commands of a process that is no agent; without it such a process is left alone.
 
     When the store has trouble that lasts, a worker gives the process back as soon as it can. Who waits
     here for children is told: `StoreUnavailable` and the like are raised, and another attempt goes on
@@ -201,9 +201,13 @@ def run_process(
     """
     keys = process_keys(store.prefix, process)
     stop: Flag = stopping or threading.Event()
-    claimed = _claimed(store, keys, worker, None if wait_here else stop)
+    claimed = _claimed(
+        store, keys, worker, agents_only=pipeline is None, again_until=None if wait_here else stop
+    )
     if claimed is None:
         return "not ready"
+    if claimed == "pipeline":
+        return "pipeline"
     space = Namespace(keys, claimed.limits, claimed.attempt)
     with Lease(store, space, stop, wake) as lease:
 
@@ -216,12 +220,14 @@ def run_process(
                     raise Stopped
 
         try:
-            if claimed.is_pipeline:
-                return _run_pipeline(store, space, pipeline, lease, stop, wake)
+            if pipeline is not None and claimed.is_pipeline:
+                brief = msgspec.json.decode(claimed.journal[0], type=PipeBrief)
+                end = pipeline(store, space, brief, lease.lost, stop)
+                return _end_pipeline(store, space, end, wake)
             bundle = Bundle.from_json(claimed.bundle)
             program = bundle.programs[claimed.program]
             root = export_root or program.export_root or "."
-            past = store.run(past_of(store.prefix, process))
+            past = store.run(past_of(store.prefix, claimed.journal))
             toolbox = toolbox_for(
                 space,
                 store.prefix,
@@ -242,7 +248,7 @@ def run_process(
                 past=past,
                 started_at=claimed.started_at,
                 pause=pause,
-                voice=store.run(voice_of(space, record.outputs, past.last_answer)),
+                voice=store.run(voice_of(space, claimed.outputs, past.last_answer)),
             )
             while True:
                 if lease.lost.is_set():
@@ -285,15 +291,17 @@ def run_process(
             return _fail(store, space, f"{type(error).__name__}: {error}"[:500], wake)
 
 
-def _claimed(store: Store, keys: ProcessKeys, worker: str, stop: Flag | None) -> leases.Claim | None:
+def _claimed(
+    store: Store, keys: ProcessKeys, worker: str, *, agents_only: bool, again_until: Flag | None
+) -> leases.Claim | Literal["pipeline"] | None:
     """Takes the process. A worker whose claim got no answer asks until it has one: a lease that nobody
     knows of would run out, and count as a loss."""
     op = new_op()
     while True:
         try:
-            return store.run(leases.claim(keys, worker, op))
+            return store.run(leases.claim(keys, worker, op, agents_only=agents_only))
         except UnknownOutcome as error:
-            if stop is None or stop.is_set():
+            if again_until is None or again_until.is_set():
                 raise
             log.warning("%s may have been taken: %s", keys.process, error)
             time.sleep(LOOK_UP_EVERY_S)
@@ -307,19 +315,7 @@ def _wait(store: Store, children: list[str], left_s: float | None, lease: Lease,
             return
 
 
-def _run_pipeline(
-    store: Store,
-    space: Namespace,
-    pipeline: RunPipeline | None,
-    lease: Lease,
-    stop: Flag,
-    wake: Callable[[str], None],
-) -> Ending:
-    """Runs commands to their end: they cannot go back to be run elsewhere."""
-    [brief] = store.run(journal.read(store.prefix, space.id, 1))
-    if pipeline is None:
-        return _fail(store, space, "no commands run here", wake)
-    end = pipeline(store, space, msgspec.json.decode(brief, type=PipeBrief), lease.lost, stop)
+def _end_pipeline(store: Store, space: Namespace, end: Finished, wake: Callable[[str], None]) -> Ending:
     parent = store.run(
         processes.end(space, end.state, exit_code=end.exit_code, reason=end.reason, release=True)
     )

@@ -9,6 +9,8 @@ for one that is ready, when its wake-up must have been lost.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from fdstore.records import TreeLimits
@@ -27,8 +29,8 @@ MAX_LOSSES = 3
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """A process taken to be run: the attempt, its program's name and the bundle (JSON) it is in, and
-    what holds for it."""
+    """A process taken to be run, with all that running it begins with: the attempt, its program's name
+    and the bundle (JSON) it is in, the streams it was made to write, the tree's limits, its journal."""
 
     attempt: int
     program: str
@@ -36,17 +38,28 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     parent: str
     is_pipeline: bool
     started_at: float
+    outputs: tuple[str, ...]
     limits: TreeLimits
+    journal: list[bytes]
 
 
-def claim(keys: ProcessKeys, worker: str, op: str | None = None) -> Operation[Claim | None]:
-    """Takes a ready process; None when it is not ready. With the same `op` it may be asked again: what
-    it took is then its own. Raises `NotFound`."""
-    arguments = (keys.process, worker, LEASE_S, op or new_op())
-    [reply] = yield [script("claim")((keys.tree.record, keys.record), *arguments)]
+def claim(
+    keys: ProcessKeys, worker: str, op: str | None = None, *, agents_only: bool = False
+) -> Operation[Claim | Literal["pipeline"] | None]:
+    """Takes a ready process; None when it is not ready, "pipeline" for one that is left alone. With the
+    same `op` it may be asked again: what it took is then its own. One round trip. Raises `NotFound`,
+    `UnsafeStore`."""
+    arguments = (keys.process, worker, LEASE_S, op or new_op(), "1" if agents_only else "0")
+    # the journal is read after the claim: whoever ran the process before can add nothing now
+    reply, records = yield [
+        script("claim")((keys.tree.record, keys.record), *arguments),
+        ("LRANGE", keys.journal, 0, -1),
+    ]
     if reply[0] == b"no":
         return None
-    attempt, program, bundle, parent, kind, started_at, limits = outcome(reply, keys.process)
+    if reply[0] == b"pipeline":
+        return "pipeline"
+    attempt, program, bundle, parent, kind, started_at, outputs, limits = outcome(reply, keys.process)
     return Claim(
         attempt=int(attempt),
         program=text(program),
@@ -54,7 +67,9 @@ def claim(keys: ProcessKeys, worker: str, op: str | None = None) -> Operation[Cl
         parent=text(parent),
         is_pipeline=kind == b"pipeline",
         started_at=float(started_at),
+        outputs=tuple(text(outputs).split()),
         limits=msgspec.json.decode(limits, type=TreeLimits),
+        journal=records,
     )
 
 

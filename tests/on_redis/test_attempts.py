@@ -22,7 +22,7 @@ from fdstore.errors import (
     UnsafeStore,
 )
 from fdstore.records import ENDED
-from fdstore.store import leases
+from fdstore.store import leases, pipelines
 from fdstore.store.connection import Runner
 from fdstore.store.keys import ProcessKeys, process_keys
 from fdstore.store.operation import Operation
@@ -45,6 +45,16 @@ def test_a_process_is_claimed_once(store: Store, tmp_path: Path) -> None:
 
         assert first is not None
         assert (first.attempt, second) == (1, None)
+
+
+def test_a_pipeline_is_left_to_who_runs_pipelines(store: Store, tmp_path: Path) -> None:
+    with running(store, [], tmp_path) as agents:
+        proc = store.process("solo")
+        started = store.run(pipelines.start(proc.space, "{}", shown="true"))
+
+        assert agents.attempt(started.process) == "pipeline"
+
+        assert (agents.record(started.process).state, agents.record(started.process).attempt) == ("ready", 0)
 
 
 def test_a_claim_whose_reply_was_lost_can_be_repeated(store: Store, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, InvalidArgument, NotFound, PageOutOfRange, QuotaExceeded
 from fdstore.records import TreeLimits
-from fdstore.store import contents, reading
+from fdstore.store import contents, leases, processes, reading
 from fdstore.store.operation import Receive, Send
 from fdstore.store.scripts import name_of, script
 from fdstore.text.selection import Part
@@ -325,3 +325,19 @@ def resumed(operation: Any, reply: Any) -> Any:
         return operation.send(reply)
     except StopIteration as done:
         return Finished(done.value)
+
+
+# --- being run
+
+
+def test_a_claim_brings_all_that_running_begins_with_in_one_round_trip(
+    store: Store, proc: Process, runner: Any
+) -> None:
+    child = store.run(processes.child(proc.space, [], state="ready", brief='{"kind": "brief"}'))
+    commands(runner)
+
+    claimed = store.run(leases.claim(child.keys, "worker"))
+
+    assert commands(runner) == [["claim", "LRANGE"]]
+    assert claimed.journal == [b'{"kind": "brief"}']
+    assert (claimed.attempt, claimed.parent, claimed.limits) == (1, "triage", proc.space.limits)

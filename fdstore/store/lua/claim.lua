@@ -1,10 +1,14 @@
 -- Takes a ready process to run it: the next attempt, under a lease.
 -- KEYS  1 tree  2 process
--- ARGV  1 process id  2 worker  3 lease in seconds  4 id of this claim
--- ->    ok attempt program bundle-json|'' parent|'' kind|'' started_at limits-json | unsafe policy | no state | gone
-local state = redis.call('HGET', KEYS[2], 'state')
+-- ARGV  1 process id  2 worker  3 lease in seconds  4 id of this claim  5 '1' to leave a pipeline alone
+-- ->    ok attempt program bundle-json|'' parent|'' kind|'' started_at outputs|'' limits
+--       | unsafe policy | no state | pipeline | gone
+local state, kind = unpack(redis.call('HMGET', KEYS[2], 'state', 'kind'))
 if not state then
   return { 'gone' }
+end
+if kind == 'pipeline' and ARGV[5] == '1' then
+  return { 'pipeline' }
 end
 if state == 'ready' then
   local refused = unsafe(KEYS[1])
@@ -15,12 +19,14 @@ if state == 'ready' then
 elseif state ~= 'running' or redis.call('HGET', KEYS[2], 'claim') ~= ARGV[4] then
   return { 'no', state } -- else the same claim is repeated, because its reply was lost
 end
-local until_ = stamp(seconds_now() + ARGV[3])
+local now = seconds_now()
+local until_ = stamp(now + ARGV[3])
 redis.call('HDEL', KEYS[2], 'wakes')
 redis.call('HSET', KEYS[2], 'state', 'running', 'worker', ARGV[2], 'lease_until', until_, 'claim', ARGV[4])
 redis.call('ZADD', KEYS[1] .. ':leases', until_, ARGV[1])
-local attempt, program, bundle, parent, kind, started_at =
-  unpack(redis.call('HMGET', KEYS[2], 'attempt', 'program', 'bundle', 'parent', 'kind', 'started_at'))
+redis.call('HSET', KEYS[1], 'used_at', stamp(now))
+local attempt, program, bundle, parent, started_at, outputs =
+  unpack(redis.call('HMGET', KEYS[2], 'attempt', 'program', 'bundle', 'parent', 'started_at', 'outputs'))
 local programs = bundle and redis.call('HGET', KEYS[1] .. ':programs', bundle)
-return { 'ok', attempt, program or '', programs or '', parent or '', kind or '', started_at,
-  redis.call('HGET', KEYS[1], 'limits') }
+local limits = redis.call('HGET', KEYS[1], 'limits')
+return { 'ok', attempt, program or '', programs or '', parent or '', kind or '', started_at, outputs or '', limits }
