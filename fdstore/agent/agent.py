@@ -77,6 +77,7 @@ class Agent:
         self._space = space
         self._program = program
         self._toolbox = toolbox
+        self._definitions = toolbox.definitions
         self._model = model
         self._pause = pause
         self._voice = voice
@@ -109,7 +110,7 @@ class Agent:
                 model=self._program.model,
                 system=start.system if start else "",
                 messages=self.conversation.messages(),
-                tools=self._toolbox.definitions,
+                tools=self._definitions,
                 parameters=self._program.parameters,
                 until_s=self._until_s,
                 pause=self._pause,

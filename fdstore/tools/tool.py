@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
@@ -29,6 +29,10 @@ from fdstore.text.layout import visible
 from fdstore.text.paging import encode
 from fdstore.text.selection import MAX_NUMBER
 from fdstore.tools.config import FDConfig
+
+KNOWN_TYPES = 256
+"""Types of arguments whose schemas are remembered. Not more: a user's function gets a type of its own
+for every agent that is offered it, and a worker runs for weeks."""
 
 _NAMES_FD: dict[str, Any] = {"names": "a descriptor"}
 """Marks the fields in which 3 and 3.0 mean fd:3, for the conversion."""
@@ -185,7 +189,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
 def schema_of(arguments: type, context: Context | None = None) -> dict[str, Any]:
     """The JSON schema of a Struct, flat: the root reference inlined, titles dropped."""
-    schema = msgspec.json.schema(arguments)
+    schema: dict[str, Any] = msgspec.json.decode(_schema(arguments))
     definitions = schema.get("$defs", {})
     root = definitions.pop(schema["$ref"].rpartition("/")[2]) if "$ref" in schema else schema
     hidden = arguments.hidden(context) if issubclass(arguments, Arguments) else frozenset()
@@ -199,6 +203,12 @@ def schema_of(arguments: type, context: Context | None = None) -> dict[str, Any]
     return dict(root)
 
 
+@lru_cache(KNOWN_TYPES)
+def _schema(arguments: type) -> bytes:
+    """What msgspec says of a Struct, which takes it a while. As text, so that nobody can change it."""
+    return msgspec.json.encode(msgspec.json.schema(arguments))
+
+
 def _untitled(schema: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in schema.items() if key != "title"}
 
@@ -206,7 +216,7 @@ def _untitled(schema: dict[str, Any]) -> dict[str, Any]:
 _WHOLE = re.compile(r"-?[0-9]{1,17}")
 
 
-@cache
+@lru_cache(KNOWN_TYPES)
 def _loose(arguments: type) -> tuple[frozenset[str], frozenset[str]]:
     """The fields that take a whole number, and those that name a descriptor."""
     info = msgspec.inspect.type_info(arguments)
