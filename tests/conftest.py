@@ -113,6 +113,15 @@ def _check_tree(execute: Execute, tree: str, keys: set[str], trees: str) -> None
     assert int(counted["processes"]) == len(processes)
     assert int(counted["live"]) == sum(record["state"] not in ENDED for record in records.values())
     assert int(counted["fds"]) == len(stored)
+    states = {
+        content: execute("HGET", f"{tree}:{content.replace('/', ':fd:')}", "state") for content in stored
+    }
+    for process in processes:
+        numbers = _members(execute("SMEMBERS", f"{tree}:{process}:writes"))
+        written = {f"{process}/{number}" for number in numbers}
+        assert written == {
+            c for c, state in states.items() if state == b"open" and c.startswith(f"{process}/")
+        }
     size = 0
     for content in stored:
         record = f"{tree}:{content.replace('/', ':fd:')}"

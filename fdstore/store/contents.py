@@ -86,15 +86,22 @@ def stat(space: Namespace, fd: str) -> Operation[Descriptor]:
 
 def listed(space: Namespace) -> Operation[list[Descriptor]]:
     """All descriptors of the process, in number order. Two round trips."""
+    descriptors, _ = yield from page_of_list(space, 1, None)
+    return descriptors
+
+
+def page_of_list(space: Namespace, start: int, count: int | None) -> Operation[tuple[list[Descriptor], int]]:
+    """Some of the descriptors of the process in number order, from the `start`-th (1 is the first) on, and
+    how many there are in all. Two round trips."""
     [flat] = yield [("HGETALL", space.keys.fds)]
     table = sorted(pairs(flat).items(), key=_number)
-    if not table:
-        return []
+    wanted = table[start - 1 :][:count]
+    if not wanted:
+        return [], len(table)
     tree = space.keys.tree
-    replies = yield [("HGETALL", content_keys(tree, content).record) for _, content in table]
-    return [
-        descriptor_of(fd, pairs(fields)) for (fd, _), fields in zip(table, replies, strict=True) if fields
-    ]
+    replies = yield [("HGETALL", content_keys(tree, content).record) for _, content in wanted]
+    found = zip(wanted, replies, strict=True)
+    return [descriptor_of(fd, pairs(fields)) for (fd, _), fields in found if fields], len(table)
 
 
 def _number(entry: tuple[str, str]) -> int:

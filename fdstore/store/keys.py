@@ -16,6 +16,7 @@
     {triage}:op:OP                       string  what a write answered, for a repeat  expires (30 s)
     {triage}:triage.1                    hash    a process                            collect
     {triage}:triage.1:fds                hash    its table: fd:3 -> triage/3          its end
+    {triage}:triage.1:writes             set     numbers of open contents it writes   their end
     {triage}:triage.1:calls              hash    tool-call id -> what the call made   collect
     {triage}:triage.1:journal            list    its conversation, one JSON a record  collect
     {triage}:triage.1:events             stream  "it ended", for who waits            collect

@@ -36,6 +36,10 @@ COLLECT_A_FEW = 3
 """Trees past their retention that are looked at whenever a tree is made."""
 
 
+RELEASE_PIECE = 500
+"""Descriptors that an end releases in one step, so that Redis is not held up."""
+
+
 class Program(msgspec.Struct, frozen=True):
     """What an agent's process is to do: its program's name, and the bundle it is found in (JSON and
     its digest)."""
@@ -232,16 +236,17 @@ def end(
 
     Ending twice is no error. Raises `Fenced` when a newer attempt runs it, `NotFound`.
     """
-    [reply] = yield [
-        script("finish")(
-            (space.keys.tree.record, space.keys.record),
-            *(space.id, space.attempt, state, "" if exit_code is None else exit_code, reason),
-            *("1" if release else "0", answer, answer_fd),
-            broken[:MAX_REASON_CHARS] or ("cancelled" if state == "cancelled" else "writer_lost"),
-        )
-    ]
-    _, wake = map(text, outcome(reply, space.id))
-    return wake
+    finish = script("finish")(
+        (space.keys.tree.record, space.keys.record),
+        *(space.id, space.attempt, state, "" if exit_code is None else exit_code, reason),
+        *(RELEASE_PIECE if release else 0, answer, answer_fd),
+        broken[:MAX_REASON_CHARS] or ("cancelled" if state == "cancelled" else "writer_lost"),
+    )
+    while True:
+        [reply] = yield [finish]
+        _, *wake = map(text, outcome(reply, space.id))
+        if wake:
+            return wake[0]
 
 
 class Cancellation(msgspec.Struct, frozen=True):

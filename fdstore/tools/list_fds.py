@@ -19,13 +19,11 @@ class ListFDs(Arguments, frozen=True, kw_only=True):
 
 
 def run(context: Context, arguments: ListFDs, call: str | None) -> Operation[Outcome]:
-    held = yield from contents.listed(context.space)
-    if arguments.start > max(len(held), 1):
-        raise PositionOutOfRange("the list", "descriptor", arguments.start, len(held))
-    first = arguments.start - 1
-    page = held[first : first + arguments.count]
-    after = first + len(page)
-    return fd_list(page, len(held), after + 1 if after < len(held) else None)
+    held, total = yield from contents.page_of_list(context.space, arguments.start, arguments.count)
+    if arguments.start > max(total, 1):
+        raise PositionOutOfRange("the list", "descriptor", arguments.start, total)
+    next_start = arguments.start + arguments.count
+    return fd_list(held, total, next_start if next_start <= total else None)
 
 
 def describe(context: Context) -> str:

@@ -218,6 +218,20 @@ def test_an_end_drops_everything_and_keeps_the_record(proc: Process, store: Stor
     assert store.process("triage.1").list() == []
 
 
+def test_an_end_of_a_large_table_drops_everything(proc: Process, assert_counted: Any, execute: Any) -> None:
+    for n in range(1100):
+        proc.create(str(n))
+    twin = proc.fork()
+
+    twin.end()
+    assert len(proc.list()) == 1100
+    assert_counted(execute)
+
+    proc.end()
+    assert execute("EXISTS", "fdstore:{triage}:contents") == 0
+    assert_counted(execute)
+
+
 def test_an_end_may_be_repeated(proc: Process, store: Store) -> None:
     child = proc.child()
 

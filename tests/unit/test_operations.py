@@ -341,3 +341,30 @@ def test_a_claim_brings_all_that_running_begins_with_in_one_round_trip(
     assert commands(runner) == [["claim", "LRANGE"]]
     assert claimed.journal == [b'{"kind": "brief"}']
     assert (claimed.attempt, claimed.parent, claimed.limits) == (1, "triage", proc.space.limits)
+
+
+# --- what does not grow with the table
+
+
+def test_a_page_of_the_list_looks_at_its_own_descriptors_alone(proc: Process, runner: Any) -> None:
+    for n in range(9):
+        proc.create(str(n))
+    commands(runner)
+
+    held, total = proc.store.run(contents.page_of_list(proc.space, 3, 2))
+
+    assert commands(runner) == [["HGETALL"], ["HGETALL", "HGETALL"]]
+    assert ([d.fd for d in held], total) == (["fd:3", "fd:4"], 9)
+
+
+def test_an_end_is_one_round_trip_and_one_more_for_each_large_piece(proc: Process, runner: Any) -> None:
+    small, large = proc.child(), proc.child()
+    for n in range(2 * processes.RELEASE_PIECE + 1):
+        large.create(str(n))
+    commands(runner)
+
+    small.end()
+    assert commands(runner) == [["finish"]]
+
+    large.end()
+    assert commands(runner) == [["finish"]] * 3

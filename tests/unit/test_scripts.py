@@ -20,10 +20,23 @@ SCRIPTS = {name: source for name, source in SOURCES.items() if name != "common"}
 SHARED = SOURCES["common"]
 
 WRITES = {
-    *("APPEND", "DEL", "EXPIRE", "HDEL", "HINCRBY", "HSET", "HSETNX", "LPUSH", "LTRIM", "PERSIST", "PEXPIRE"),
+    *(
+        "APPEND",
+        "COPY",
+        "DEL",
+        "EXPIRE",
+        "HDEL",
+        "HINCRBY",
+        "HSET",
+        "HSETNX",
+        "LPUSH",
+        "LTRIM",
+        "PERSIST",
+        "PEXPIRE",
+    ),
     *("RENAME", "RPUSH", "SADD", "SET", "SPOP", "SREM", "UNLINK", "XADD", "XTRIM", "ZADD", "ZREM"),
 }
-WRITERS = {"answer", "hold", "release", "release_all", "next_number"}
+WRITERS = {"answer", "hold", "release", "forget_writer", "next_number"}
 
 
 def header_of(source: str) -> str:

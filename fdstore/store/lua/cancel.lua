@@ -9,17 +9,23 @@ if not state then
 end
 local now = stamp(seconds_now())
 local cancelled = {}
-for _, member in ipairs(redis.call('ZRANGE', tree .. ':processes', 0, -1)) do
-  if member == id or string.sub(member, 1, #id + 1) == id .. '.' then
-    local record = process_record(tree, member)
-    if not ENDED[redis.call('HGET', record, 'state')] then
-      redis.call('HDEL', record, 'lease_until') -- removing first, as in write_end
-      -- it begins by removing, which a full Redis allows: a kill makes room
-      write_end(tree, member, 'cancelled', now, 'cancelled')
-      redis.call('HSET', record, 'reason', ARGV[2])
-      cancelled[#cancelled + 1] = member
-    end
+local members = { id }
+local at = 1
+while members[at] do
+  local member = members[at]
+  local record = process_record(tree, member)
+  local its_state, next_child = unpack(redis.call('HMGET', record, 'state', 'next_child'))
+  if not ENDED[its_state] then
+    redis.call('HDEL', record, 'lease_until') -- removing first, as in write_end
+    -- it begins by removing, which a full Redis allows: a kill makes room
+    write_end(tree, member, 'cancelled', now, 'cancelled')
+    redis.call('HSET', record, 'reason', ARGV[2])
+    cancelled[#cancelled + 1] = member
   end
+  for number = 1, next_child - 1 do
+    members[#members + 1] = member .. '.' .. number
+  end
+  at = at + 1
 end
 local wake = ''
 if parent and #cancelled > 0 then

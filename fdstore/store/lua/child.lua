@@ -24,27 +24,30 @@ local limits = limits_of(tree)
 if speaks and redis.call('HGET', tree, 'fds') + 1 > limits.tree_fds then
   return { 'quota_exceeded', 'tree_fds', limits.tree_fds }
 end
-local table_of_parent = {}
-local held = redis.call('HGETALL', KEYS[3])
-for i = 1, #held, 2 do
-  table_of_parent[held[i]] = held[i + 1]
-end
 local shared = {}
-if ARGV[12] == '*' then
-  shared = table_of_parent
-else
-  for i = 13, #ARGV do
-    if not table_of_parent[ARGV[i]] then
-      local known = redis.call('HKEYS', KEYS[3])
-      return { 'not_found', ARGV[i], unpack(known, 1, math.min(#known, 1000)) }
-    end
-    shared[ARGV[i]] = table_of_parent[ARGV[i]]
+for i = 13, #ARGV do
+  local content = redis.call('HGET', KEYS[3], ARGV[i])
+  if not content then
+    return not_found(KEYS[3], ARGV[i])
   end
+  shared[ARGV[i]] = content
 end
 
 local now = stamp(seconds_now())
 local id = parent .. '.' .. next_number(KEYS[2], 'next_child')
 local process = process_record(tree, id)
+if ARGV[12] == '*' then
+  local held = redis.call('HGETALL', KEYS[3])
+  for i = 1, #held, 2000 do -- Lua's stack holds some thousands
+    redis.call('HSET', process .. ':fds', unpack(held, i, math.min(i + 1999, #held)))
+  end
+  for i = 2, #held, 2 do
+    redis.call('SADD', content_record(tree, held[i]) .. ':holders', id)
+  end
+end
+for fd, content in pairs(shared) do
+  hold(tree, id, fd, content)
+end
 if speaks then
   -- its parent alone holds what it writes: a child that reads its own words has no use for them
   local number = next_number(KEYS[2], 'next_fd')
@@ -62,9 +65,6 @@ if ARGV[5] ~= '' then
 end
 if ARGV[8] ~= '' then
   redis.call('RPUSH', process .. ':journal', ARGV[8])
-end
-for fd, content in pairs(shared) do
-  hold(tree, id, fd, content)
 end
 enter_process(tree, id, now, ARGV[4] == 'ready')
 return answer(KEYS[4], ARGV[1], { 'ok', id })

@@ -12,9 +12,8 @@ if refused then
 end
 local content = redis.call('HGET', KEYS[3], ARGV[4])
 if not content then
-  local known = redis.call('HKEYS', KEYS[3])
-  return { 'not_found', ARGV[4], unpack(known, 1, math.min(#known, 1000)) }
+  return not_found(KEYS[3], ARGV[4])
 end
 redis.call('HDEL', KEYS[3], ARGV[4])
-release(KEYS[1], ARGV[3], content)
+release(KEYS[1], ARGV[3], { content })
 return answer(KEYS[4], ARGV[1], { 'ok', ARGV[4] })

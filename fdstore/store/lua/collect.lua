@@ -28,7 +28,8 @@ if redis.call('EXISTS', tree) == 1 then
   end
   for _, id in ipairs(processes) do
     local process = process_record(tree, id)
-    redis.call('UNLINK', process, process .. ':fds', process .. ':calls', process .. ':journal', process .. ':events')
+    redis.call('UNLINK', process, process .. ':fds', process .. ':calls', process .. ':journal', process .. ':events',
+      process .. ':writes')
   end
   if redis.call('EXISTS', tree .. ':contents') == 1 then
     redis.call('RENAME', tree .. ':contents', collecting)

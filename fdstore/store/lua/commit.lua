@@ -46,6 +46,6 @@ redis.call('HINCRBY', tree, 'fds', 1)
 redis.call('HSET', tree, 'used_at', now)
 hold(tree, id, fd, content)
 if replaced then
-  release(tree, id, replaced)
+  release(tree, id, { replaced })
 end
 return answer(KEYS[6], ARGV[1], { 'ok', fd, content, now })

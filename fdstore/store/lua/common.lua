@@ -70,6 +70,13 @@ local function unsafe(tree)
   redis.call('HSET', tree, 'checked_at', stamp(now))
 end
 
+-- Says that a table has no such name, and names that it has: of a large one some, since an error must not
+-- cost more than what was asked for.
+local function not_found(fds, name)
+  local all = redis.call('HLEN', fds) <= 1000
+  return { 'not_found', name, unpack(all and redis.call('HKEYS', fds) or redis.call('HRANDFIELD', fds, 1000)) }
+end
+
 local function limits_of(tree)
   return cjson.decode(redis.call('HGET', tree, 'limits'))
 end
@@ -79,28 +86,35 @@ local function hold(tree, process, fd, content)
   redis.call('SADD', content_record(tree, content) .. ':holders', process)
 end
 
--- A process has at most one name for a content, so dropping the name drops the hold.
-local function release(tree, process, content)
-  local record = content_record(tree, content)
-  redis.call('SREM', record .. ':holders', process)
-  if redis.call('SCARD', record .. ':holders') == 0 then
-    local size, state = unpack(redis.call('HMGET', record, 'bytes', 'state'))
-    if state == 'open' then
-      redis.call('ZREM', tree .. ':writers', content)
-    end
-    redis.call('UNLINK', record, record .. ':pages', record .. ':index', record .. ':holders', record .. ':events')
-    redis.call('SREM', tree .. ':contents', content)
-    redis.call('HINCRBY', tree, 'bytes', 0 - (size or 0))
-    redis.call('HINCRBY', tree, 'fds', -1)
-  end
+-- Notes that an open content is written no more.
+local function forget_writer(tree, content)
+  local producer, number = string.match(content, '^(.-)/(%d+)$')
+  redis.call('ZREM', tree .. ':writers', content)
+  redis.call('SREM', process_record(tree, producer) .. ':writes', number)
 end
 
-local function release_all(tree, process)
-  local fds = process_record(tree, process) .. ':fds'
-  for _, content in ipairs(redis.call('HVALS', fds)) do
-    release(tree, process, content)
+-- Drops what a process holds of these contents; those that nobody else holds go. A process has at most
+-- one name for a content, so dropping the name drops the hold.
+local function release(tree, process, contents)
+  local gone, bytes = 0, 0
+  for _, content in ipairs(contents) do
+    local record = content_record(tree, content)
+    redis.call('SREM', record .. ':holders', process)
+    if redis.call('EXISTS', record .. ':holders') == 0 then
+      local size, state = unpack(redis.call('HMGET', record, 'bytes', 'state'))
+      if state == 'open' then
+        forget_writer(tree, content)
+      end
+      redis.call('UNLINK', record, record .. ':pages', record .. ':index', record .. ':events')
+      redis.call('SREM', tree .. ':contents', content)
+      gone = gone + 1
+      bytes = bytes + (size or 0)
+    end
   end
-  redis.call('UNLINK', fds)
+  if gone > 0 then
+    redis.call('HINCRBY', tree, 'bytes', 0 - bytes)
+    redis.call('HINCRBY', tree, 'fds', 0 - gone)
+  end
 end
 
 -- How many seconds the writer of an open content may still be silent.
@@ -122,16 +136,14 @@ local function end_stream(tree, content, state, exit_code, reason)
   if reason ~= '' then
     redis.call('HSET', record, 'reason', reason)
   end
-  redis.call('ZREM', tree .. ':writers', content)
+  forget_writer(tree, content)
   redis.call('XADD', record .. ':events', 'MAXLEN', 1, redis.call('HGET', record, 'chars') .. '-2', 'state', state)
 end
 
 -- A process that ends writes no more: its open streams break.
 local function break_streams(tree, process, reason)
-  for _, content in ipairs(redis.call('ZRANGE', tree .. ':writers', 0, -1)) do
-    if string.sub(content, 1, #process + 1) == process .. '/' then
-      end_stream(tree, content, 'broken', '', reason)
-    end
+  for _, number in ipairs(redis.call('SMEMBERS', process_record(tree, process) .. ':writes')) do
+    end_stream(tree, process .. '/' .. number, 'broken', '', reason)
   end
 end
 
@@ -219,6 +231,7 @@ local function make_stream(tree, process, number, page_size, source, writer, lea
   end
   redis.call('SADD', tree .. ':contents', content)
   redis.call('ZADD', tree .. ':writers', stamp(now + writer_left(record)), content)
+  redis.call('SADD', process_record(tree, process) .. ':writes', number)
   redis.call('HINCRBY', tree, 'fds', 1)
   redis.call('HSET', tree, 'used_at', stamp(now))
   return content

@@ -1,10 +1,12 @@
 -- Ends a process; hands its answer to its parent and, if that was all the parent waited for, makes
--- the parent ready, in one step.
+-- the parent ready, in one step. A large table is released a bounded piece at a time before that, so that
+-- Redis is not held up: whoever dies between two pieces leaves a process that has not ended.
 -- KEYS  1 tree  2 process
 -- ARGV  1 process id  2 attempt  3 final state  4 exit code or ''  5 reason or ''
---       6 '1' to release its descriptors  7 short answer ('' for none)  8 fd that holds a long answer or ''
+--       6 how many descriptors to release at a time, 0 to keep them  7 short answer ('' for none)
+--       8 fd that holds a long answer or ''
 --       9 why what it still writes breaks off; an agent's text ends in good order when its agent exits
--- ->    ok state parent-to-wake|'' | gone | fenced why
+-- ->    ok state parent-to-wake|'' | ok 'more' | gone | fenced why
 local tree, process, id = KEYS[1], KEYS[2], ARGV[1]
 local state, attempt, parent, outputs, kind =
   unpack(redis.call('HMGET', process, 'state', 'attempt', 'parent', 'outputs', 'kind'))
@@ -21,7 +23,18 @@ local refused = refusal(process, ARGV[2])
 if refused then
   return refused
 end
-local content = ARGV[8] ~= '' and redis.call('HGET', process .. ':fds', ARGV[8])
+local fds, piece = process .. ':fds', tonumber(ARGV[6])
+local content = ARGV[8] ~= '' and redis.call('HGET', fds, ARGV[8])
+if piece > 0 and redis.call('HLEN', fds) > piece then
+  local names = {}
+  for _, name in ipairs(redis.call('HRANDFIELD', fds, piece)) do
+    names[#names + 1] = name ~= ARGV[8] and name or nil
+  end
+  local contents = redis.call('HMGET', fds, unpack(names))
+  redis.call('HDEL', fds, unpack(names))
+  release(tree, id, contents)
+  return { 'ok', 'more' }
+end
 
 local now = stamp(seconds_now())
 redis.call('HDEL', process, 'lease_until') -- removing first, as in write_end
@@ -49,8 +62,9 @@ if parent then
 elseif content then
   redis.call('HSET', process, 'answer_fd', ARGV[8])
 end
-if ARGV[6] == '1' then
-  release_all(tree, id)
+if piece > 0 then
+  release(tree, id, redis.call('HVALS', fds))
+  redis.call('UNLINK', fds)
 end
 if ARGV[3] == 'exited' and outputs and kind ~= 'pipeline' then
   for fd in string.gmatch(outputs, 'fd:(%d+)') do

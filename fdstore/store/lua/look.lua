@@ -13,8 +13,7 @@ if content == ARGV[3] and redis.call('HGET', KEYS[3], 'state') ~= 'open' then
 end
 -- common.lua
 if not content then
-  local known = redis.call('HKEYS', KEYS[2])
-  return { 'not_found', ARGV[1], unpack(known, 1, math.min(#known, 1000)) }
+  return not_found(KEYS[2], ARGV[1])
 end
 local record = content_record(KEYS[1], content)
 local index = record .. ':index'

@@ -21,8 +21,7 @@ if redis.call('HGET', tree, 'fds') + #ARGV - 8 + (input == 'new' and 1 or 0) > l
 end
 local source = input ~= '' and input ~= 'new' and redis.call('HGET', KEYS[3], input)
 if input ~= '' and input ~= 'new' and not source then
-  local known = redis.call('HKEYS', KEYS[3])
-  return { 'not_found', input, unpack(known, 1, math.min(#known, 1000)) }
+  return not_found(KEYS[3], input)
 end
 
 local now = stamp(seconds_now())
