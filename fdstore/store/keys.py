@@ -19,12 +19,12 @@
     {triage}:triage.1:writes             set     numbers of open contents it writes   their end
     {triage}:triage.1:calls              hash    tool-call id -> what the call made   collect
     {triage}:triage.1:journal            list    its conversation, one JSON a record  collect
-    {triage}:triage.1:events             stream  "it ended", for who waits            collect
+    {triage}:triage.1:events             stream  "it ended", for who waits            expires (60 s after)
     {triage}:triage:fd:3                 hash    a content's metadata                 last release
     {triage}:triage:fd:3:pages           hash    page number -> text                  last release
     {triage}:triage:fd:3:index           hash    first page of a group -> counts      last release
     {triage}:triage:fd:3:holders         set     processes that hold it               last release
-    {triage}:triage:fd:3:events          stream  wake-ups of an open content          last release
+    {triage}:triage:fd:3:events          stream  wake-ups of an open content          last release; 60 s after its end
 
 All keys of a tree share the tag `{tree}`, so a tree lives in one slot of a Redis Cluster and a
 script may touch everything in it. Process ids hold no braces and no colons, so keys are unambiguous.

@@ -3,6 +3,7 @@
 
 local ENDED = { exited = true, failed = true, cancelled = true }
 local ANSWER_MS = 30000 -- how long a repeated operation finds its first answer
+local LAST_EVENT_S = 60 -- how long an end is told: who waits has looked before, and looks again
 local PROCESS_WRITES_S = 30 -- when to look again at a stream that is written without a lease
 local CHECK_EVERY_S = 60 -- how often a tree asks whether Redis is still one that keeps what it holds
 
@@ -138,6 +139,7 @@ local function end_stream(tree, content, state, exit_code, reason)
   end
   forget_writer(tree, content)
   redis.call('XADD', record .. ':events', 'MAXLEN', 1, redis.call('HGET', record, 'chars') .. '-2', 'state', state)
+  redis.call('EXPIRE', record .. ':events', LAST_EVENT_S) -- a stream takes 5 KB, however little is in it
 end
 
 -- A process that ends writes no more: its open streams break.
@@ -163,6 +165,7 @@ local function write_end(tree, id, state, now, why)
   redis.call('ZREM', tree .. ':leases', id)
   break_streams(tree, id, why)
   redis.call('XADD', process .. ':events', 'MAXLEN', 1, '*', 'state', state)
+  redis.call('EXPIRE', process .. ':events', LAST_EVENT_S)
 end
 
 -- Tells a parent that waits of the end of a child; the parent's id if that was all it waited for, else ''.
