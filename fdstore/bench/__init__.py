@@ -7,6 +7,7 @@ that a change must not break.
     measuring   taking turns, medians, spread; rows and their bars
     texts       the texts that are stored
     stage       the servers and clients that the measurements share
-    reading, writing, streams, memory, sharing, crowd, starting      the measurements
+    crew        real workers, for those that run agents
+    reading, writing, streams, memory, sharing, growth, spawning, agents, crowd, starting    the measurements
     suite       which of them there are
 """

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 
-from fdstore.bench import crowd, memory, reading, sharing, starting, streams, writing
+from fdstore.bench import (
+    agents,
+    crowd,
+    growth,
+    memory,
+    reading,
+    sharing,
+    spawning,
+    starting,
+    streams,
+    writing,
+)
 from fdstore.bench.measuring import Row
 from fdstore.bench.stage import Stage, stage
 
@@ -14,6 +25,9 @@ AREAS: dict[str, Callable[[Stage], Iterator[Row]]] = {
     "streams": streams.rows,
     "memory": memory.rows,
     "sharing": sharing.rows,
+    "growth": growth.rows,
+    "spawning": spawning.rows,
+    "agents": agents.rows,
     "crowd": crowd.rows,
     "starting": starting.rows,
 }
@@ -21,6 +35,12 @@ AREAS: dict[str, Callable[[Stage], Iterator[Row]]] = {
 
 OPTIONS = {"streams": streams.OPTIONS}
 """Area -> what its server is to be like, where that matters."""
+
+CROWDED = frozenset({"spawning", "agents", "crowd"})
+"""Areas with several processes of ours, which want every processor there is."""
+
+LONG = frozenset({"agents", "growth"})
+"""Areas that take long in any case: `quick` leaves them out unless they are named."""
 
 
 def measure(areas: Collection[str] = (), *, quick: bool = False) -> Iterator[Row]:
@@ -31,8 +51,7 @@ def measure(areas: Collection[str] = (), *, quick: bool = False) -> Iterator[Row
     'memory over the text, 2 KB logs'
     """
     for name, rows in AREAS.items():
-        if name in areas or not areas:
-            # eight readers want every processor there is
-            own_processor = rows is not crowd.rows
+        if name in areas or (not areas and not (quick and name in LONG)):
+            own_processor = name not in CROWDED
             with stage(quick=quick, own_processor=own_processor, options=OPTIONS.get(name)) as fresh:
                 yield from rows(fresh)

@@ -14,7 +14,18 @@ if TYPE_CHECKING:
     from fdstore.bench.measuring import Row
 
 BAR_MISSED = 1
-AREAS = ("reading", "writing", "streams", "memory", "sharing", "crowd", "starting")
+AREAS = (
+    "reading",
+    "writing",
+    "streams",
+    "memory",
+    "sharing",
+    "growth",
+    "spawning",
+    "agents",
+    "crowd",
+    "starting",
+)
 
 
 @verb
@@ -25,7 +36,8 @@ def bench(session: Session, areas: tuple[str, ...], quick: bool) -> None:
 
     Runs on a private server of its own; your data is not touched. Every ratio has a bar; the exit code
     is 1 if one is missed. A wide spread means that the machine was busy. AREAs are reading, writing,
-    streams, memory, sharing, crowd and starting; all of them if none is named.
+    streams, memory, sharing, growth, spawning, agents, crowd and starting; all of them if none is named,
+    with --quick all but growth and agents.
 
     \b
     fdstore bench --quick

@@ -24,7 +24,7 @@
     {triage}:triage:fd:3:pages           hash    page number -> text                  last release
     {triage}:triage:fd:3:index           hash    first page of a group -> counts      last release
     {triage}:triage:fd:3:holders         set     processes that hold it               last release
-    {triage}:triage:fd:3:events          stream  wake-ups of an open content          last release; 60 s after its end
+    {triage}:triage:fd:3:events          stream  its wake-ups              last release; 60 s after its end
 
 All keys of a tree share the tag `{tree}`, so a tree lives in one slot of a Redis Cluster and a
 script may touch everything in it. Process ids hold no braces and no colons, so keys are unambiguous.

@@ -217,13 +217,13 @@ _WHOLE = re.compile(r"-?[0-9]{1,17}")
 
 
 @lru_cache(KNOWN_TYPES)
-def _loose(arguments: type) -> tuple[frozenset[str], frozenset[str]]:
-    """The fields that take a whole number, and those that name a descriptor."""
+def _fields(arguments: type) -> tuple[tuple[str, ...], frozenset[str], frozenset[str]]:
+    """The fields, those that take a whole number, and those that name a descriptor."""
     info = msgspec.inspect.type_info(arguments)
     assert isinstance(info, msgspec.inspect.StructType)
     numbers = frozenset(field.encode_name for field in info.fields if _takes_int(field.type))
     fds = frozenset(field.encode_name for field in info.fields if _names_fd(field.type))
-    return numbers, fds
+    return tuple(field.encode_name for field in info.fields), numbers, fds
 
 
 def _takes_int(kind: msgspec.inspect.Type) -> bool:
@@ -247,12 +247,11 @@ def converted(arguments: type, given: object) -> Any:
     """`given` as the arguments of a tool. Raises `InvalidArgument`, naming the field."""
     if not isinstance(given, dict):
         raise InvalidArgument("", "the arguments must be a JSON object")
-    names = [field.encode_name for field in msgspec.structs.fields(arguments)]
+    names, numbers, fds = _fields(arguments)
     unknown = [name for name in given if name not in names]
     if unknown:
         known = ", ".join(names) or "none"
         raise InvalidArgument(quoted(unknown[0]), f"is no argument of this tool; it takes: {known}")
-    numbers, fds = _loose(arguments)
     loosened = {
         name: _number(name, value) if name in numbers else _whole(value) if name in fds else value
         for name, value in given.items()

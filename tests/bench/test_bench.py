@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fdstore.bench import memory, reading, sharing, streams, texts, writing
+from fdstore.bench import agents, growth, memory, reading, sharing, spawning, streams, texts, writing
 from fdstore.bench.following import digest
 from fdstore.bench.measuring import Rounds, Row, at_least, at_most, lap, row, slower, take_turns
 from fdstore.bench.stage import MB, Stage, stage
@@ -70,6 +70,30 @@ def test_a_file_is_ingested_in_bounded_memory(brief: Stage) -> None:
     grown = writing.ingest_memory(brief, 200 * MB)
 
     assert grown.ok, f"{grown.value:.0f} MB"
+
+
+def test_an_agent_takes_little_of_redis(brief: Stage) -> None:
+    measured = only(agents.running(brief, 4, 0.0), "Redis") + only(agents.waiting(brief, 4), "Redis")
+
+    assert len(measured) == 3
+    assert [row.case for row in measured if not row.ok] == []
+
+
+# --- that it is measured
+
+
+def test_a_child_is_seen_to_read(brief: Stage) -> None:
+    [measured] = spawning.rows(brief)
+
+    assert measured.low <= measured.value <= measured.high
+
+
+def test_growth_is_measured_in_tables_and_in_sizes(brief: Stage) -> None:
+    cases = [row.case for row in growth.rows(brief)]
+
+    assert "child that shares one, 1000 against 10" in cases
+    assert "close, 10 MB against 1 MB" in cases
+    assert len(cases) == len(set(cases))
 
 
 # --- how it is measured

@@ -1,0 +1,165 @@
+"""Many agents at once: 200 on one worker, with a model that takes two seconds for an answer.
+
+An agent waits nearly all its time, so the ideal is as if nothing but the model took any: its turns one
+after the other, for as many rounds as there are agents to a place. What keeps a worker from that is its
+processor, since its threads share one interpreter; so that is measured too, with the memory that an
+agent takes while it runs, while it waits for a child, and afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from fdstore.agent.launch import launch_root
+from fdstore.agent.program import Bundle, LinkedProgram, Program
+from fdstore.bench import texts
+from fdstore.bench.crew import worker
+from fdstore.bench.measuring import Row, at_least, at_most, duration, row
+from fdstore.bench.stage import KB, MB, Stage
+from fdstore.client import Process
+from fdstore.dispatch import Dispatcher
+from fdstore.errors import TimedOut
+from fdstore.store import processes
+from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
+
+AGENTS = 200
+PLACES = 200
+TURNS = 2
+FEW_PLACES = 8
+WAITING = 100
+PATIENCE_S = 120.0
+
+READER = Program(name="reader", model="any", system="You are a reader.", tools=("read_fd",))
+CHILD = Program(name="child", model="any", system="You are a child.")
+PARENT = Program(
+    name="parent",
+    model="any",
+    system="You are a parent.",
+    tools=("spawn",),
+    linked={"child": LinkedProgram(key="child")},
+)
+READERS = Bundle(root="reader", programs={"reader": READER})
+PARENTS = Bundle(root="parent", programs={"parent": PARENT, "child": CHILD})
+
+
+def rows(stage: Stage) -> Iterator[Row]:
+    yield from running(stage, *((50, 1.0) if stage.quick else (AGENTS, 2.0)))
+    yield from waiting(stage, WAITING)
+
+
+def running(stage: Stage, agents: int, answer_s: float) -> Iterator[Row]:
+    """All at once: each reads a page between two answers."""
+    pause_s = 0.0
+
+    def reply(request: Request) -> Reply:
+        first = request.turn_number == 0
+        return slow(call("read_fd", fd="fd:1", start=2) if first else say("It was read."), pause_s)
+
+    with ScriptedModel(reply) as model, worker(stage, model, PLACES) as pid:
+        query = texts.of_kind(texts.LOGS, 10 * KB)  # long enough to be stored
+        # the first few have the worker load what it needs
+        finish(stage, begin(stage, READERS, query, FEW_PLACES))
+        pause_s = answer_s
+        memory, spent_s = resident_bytes(pid), processor_s(pid)
+        start = time.monotonic()
+        roots = begin(stage, READERS, query, agents)
+        model.wait_for(TURNS * FEW_PLACES + agents, PATIENCE_S)
+        grown = resident_bytes(pid) - memory
+        beside = [beside_texts(stage, roots[0])]
+        finish(stage, roots)
+        passed = time.monotonic() - start
+        spent_s = processor_s(pid) - spent_s
+        beside.append(beside_texts(stage, roots[0]))
+    ideal = TURNS * answer_s * -(-agents // PLACES)
+    case = f"{agents} agents at once, {TURNS} answers of {answer_s:g} s"
+    yield row(
+        f"{case}: of the ideal", at_least(80, "%"), 100 * ideal / passed, *map(duration, (passed, ideal))
+    )
+    yield row("agent: the worker's processor", at_most(15, "ms"), 1000 * spent_s / agents)
+    yield row("agent that runs: the worker's memory", at_most(0.5, "MB"), grown / agents / MB)
+    yield row("agent that runs: Redis, beside texts and journal", at_most(8000, "B"), beside[0])
+    yield row("agent that ended: Redis, beside texts and journal", at_most(8000, "B"), beside[1])
+
+
+def waiting(stage: Stage, agents: int) -> Iterator[Row]:
+    """Parents whose children hold all places, or wait for one. No parent begins before all are queued, so
+    that no child comes before a parent."""
+    begin_now, go_on = threading.Event(), threading.Event()
+    begin_now.set()
+    go_on.set()
+
+    def reply(request: Request) -> Reply:
+        if CHILD.system in request.system:
+            go_on.wait(PATIENCE_S)
+        elif request.turn_number == 0:
+            begin_now.wait(PATIENCE_S)
+            return call("spawn", program_name="child", query="Read.")
+        return say("It was read.")
+
+    with ScriptedModel(reply) as model, worker(stage, model, FEW_PLACES) as pid:
+        finish(stage, begin(stage, PARENTS, "Have it read.", 2 * FEW_PLACES))
+        memory = resident_bytes(pid)
+        begin_now.clear()
+        go_on.clear()
+        roots = begin(stage, PARENTS, "Have it read.", agents)
+        begin_now.set()
+        until(lambda: set(states(stage, roots)) == {"waiting"})
+        grown = resident_bytes(pid) - memory
+        beside = beside_texts(stage, roots[-1])
+        go_on.set()
+        finish(stage, roots)
+    yield row("agent that waits: the worker's memory", at_most(0.05, "MB"), grown / agents / MB)
+    yield row(
+        "agent that waits, and its child: Redis, beside texts and journal", at_most(16_000, "B"), beside
+    )
+
+
+def begin(stage: Stage, bundle: Bundle, query: str, count: int) -> list[Process]:
+    """New agents, handed to the worker."""
+    dispatcher = Dispatcher(stage.url, queue=stage.store.prefix)
+    roots = [launch_root(stage.store, bundle, query) for _ in range(count)]
+    dispatcher.wake(*(root.id for root in roots))
+    dispatcher.close()
+    return roots
+
+
+def finish(stage: Stage, roots: list[Process]) -> None:
+    """Waits until all have come to a good end."""
+    for root in roots:
+        stage.store.run(processes.wait_ended(stage.store.prefix, [root.id], PATIENCE_S))
+        record = stage.store.run(processes.record(stage.store.prefix, root.id))
+        assert (record.state, record.exit_code, record.losses) == ("exited", 0, 0), record
+
+
+def states(stage: Stage, roots: list[Process]) -> list[str]:
+    return [stage.store.run(processes.record(stage.store.prefix, root.id)).state for root in roots]
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    give_up_at = time.monotonic() + PATIENCE_S
+    while not is_so():
+        if time.monotonic() > give_up_at:
+            raise TimedOut("what all agents were to do", PATIENCE_S)
+        time.sleep(0.05)
+
+
+def beside_texts(stage: Stage, root: Process) -> int:
+    """Bytes that a tree takes in Redis for good, beside stored texts and conversations."""
+    keys = list(stage.plain.scan_iter(f"{stage.store.prefix}:{{{root.id}}}*", count=10_000))
+    own = [key for key in keys if not key.endswith((b":journal", b":pages")) and stage.plain.ttl(key) == -1]
+    return sum(stage.plain.memory_usage(key, samples=0) or 0 for key in own)
+
+
+def resident_bytes(pid: int) -> int:
+    [line] = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if "VmRSS" in line]
+    return int(line.split()[1]) * 1024
+
+
+def processor_s(pid: int) -> float:
+    """Processor time of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

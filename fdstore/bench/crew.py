@@ -1,0 +1,54 @@
+"""A real worker for the measurements that need agents to run: another process, as people start it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from fdstore.bench.stage import Stage
+from fdstore.errors import StoreUnavailable
+from fdstore.testing import ScriptedModel
+
+STOP_S = 40.0
+
+
+@contextmanager
+def worker(stage: Stage, model: ScriptedModel, concurrency: int, module: str = "workers") -> Iterator[int]:
+    """A worker whose agents talk to `model`, ready to take processes; its process id."""
+    asked = [sys.executable, "-m", module, "--url", stage.url, "-c", str(concurrency)]
+    environ = {**os.environ, **model.environ, "FDSTORE_BENCH_URL": stage.url}
+    environ.pop("FDSTORE_BROKER_URL", None)
+    process = subprocess.Popen(
+        asked, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environ
+    )
+    said: deque[str] = deque(maxlen=20)
+    ready = threading.Event()
+
+    def hear() -> None:
+        assert process.stderr is not None
+        for line in process.stderr:
+            said.append(line)
+            if " ready: " in line:
+                ready.set()
+        ready.set()
+
+    hearing = threading.Thread(target=hear, daemon=True)
+    hearing.start()
+    try:
+        ready.wait()
+        if process.poll() is not None:
+            raise StoreUnavailable(stage.url, "the worker ended: " + "".join(said))
+        yield process.pid
+    finally:
+        process.terminate()
+        try:
+            process.wait(STOP_S)
+        finally:
+            process.kill()
+            process.wait()
+            hearing.join()

@@ -1,0 +1,155 @@
+"""Growth: what a call costs beside ten thousand descriptors, or in a gigabyte.
+
+Each row holds the same call on something large against something smaller, in turn. Most are to cost the
+same; those that touch every descriptor by their nature may take as many times as long as there are more
+of them, and twice that: a larger table lies in slower memory.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from itertools import pairwise
+
+from fdstore.bench import texts
+from fdstore.bench.measuring import Bar, Lap, Rounds, Row, at_most, lap, slower, take_turns
+from fdstore.bench.sharing import born, closing
+from fdstore.bench.stage import GB, MB, Stage, shown
+from fdstore.client import Process
+from fdstore.errors import NotFound
+from fdstore.records import Descriptor
+from fdstore.store import contents
+
+SHOWN = 50
+"""Descriptors on a page of the list."""
+
+PAGE = 100
+GONE = 3
+"""Contents of each size that are closed."""
+
+
+def rows(stage: Stage) -> Iterator[Row]:
+    yield from tables(stage)
+    yield from sizes(stage)
+
+
+def tables(stage: Stage) -> Iterator[Row]:
+    """Processes that hold few descriptors and many."""
+    counts = [10, 1000] if stage.quick else [10, 1000, 10_000]
+    same: dict[str, Callable[[Process], Lap]] = {
+        "create": making(lambda proc: proc.create("a descriptor")),
+        "close": lambda proc: closing(proc, "a descriptor"),
+        "stat": lambda proc: lap(lambda: stat_afresh(proc)),
+        "child that shares one": lambda proc: born(lambda: proc.child(share=["fd:1"])),
+        "end of such a child": ending(lambda proc: proc.child(share=["fd:1"])),
+    }
+    growing: dict[str, Callable[[Process], Lap]] = {
+        # an error names those that there are, up to a thousand
+        "read of what is not there": lambda proc: lap(lambda: missing(proc)),
+        f"list, {SHOWN} of all": lambda proc: lap(
+            lambda: proc.store.run(contents.page_of_list(proc.space, 1, SHOWN))
+        ),
+        "fork": lambda proc: born(proc.fork),
+        "end of a fork": ending(Process.fork),
+    }
+    with ExitStack() as stack:
+        held = [stack.enter_context(stage.process()) for _ in counts]
+        for proc, count in zip(held, counts, strict=True):
+            for _ in range(count):
+                proc.create("a descriptor")
+        for case, make in (same | growing).items():
+            rounds = take_turns([make(proc) for proc in held], stage.budget_s, at_once=20)
+            for small, large in pairwise(range(len(counts))):
+                more = counts[large] / counts[small]
+                bar = at_most(2 * more) if case in growing else at_most(1.5)
+                yield against(f"{case}, {counts[large]} against {counts[small]}", bar, rounds, large, small)
+
+
+def sizes(stage: Stage) -> Iterator[Row]:
+    """Contents that are small and large."""
+    large = 10 * MB if stage.quick else GB
+    case = f"{shown(large)} against {shown(MB)}"
+    calls: dict[str, Callable[[Process], object]] = {
+        "page, cold": page_afresh,
+        "stat, cold": stat_afresh,
+        "20 lines": lambda proc: proc.read("fd:1", mode="line", start=5000, count=20),
+        "search in one page": lambda proc: proc.search(f"fd:1#P{PAGE}", "ERROR", max_matches=1),
+        "child that shares it": lambda proc: proc.child(share=["fd:1"]).end(),
+    }
+    with stage.process() as few, stage.process() as many:
+        few.ingest(texts.log_file(MB))
+        many.ingest(texts.log_file(large))
+        for name, call in calls.items():
+            laps = [lap(partial(call, proc)) for proc in (many, few)]
+            yield slower(f"{name}, {case}", at_most(1.5), take_turns(laps, stage.budget_s))
+        extracting = making(lambda proc: proc.extract(f"fd:1#P{PAGE}"))
+        laps = [extracting(many), extracting(few)]
+        yield slower(f"extract one page, {case}", at_most(1.5), take_turns(laps, stage.budget_s, at_once=20))
+    closes = Rounds([[closed(stage, size) for _ in range(GONE)] for size in (large, MB)])
+    yield slower(f"close, {case}", at_most(3), closes)
+
+
+def against(case: str, bar: Bar, rounds: Rounds, large: int, small: int) -> Row:
+    """Two of several things that took turns."""
+    return slower(case, bar, Rounds([rounds.seconds[large], rounds.seconds[small]]))
+
+
+def making(make: Callable[[Process], Descriptor]) -> Callable[[Process], Lap]:
+    """Making descriptors; they are closed after each lap, on nobody's time."""
+
+    def of(proc: Process) -> Lap:
+        def run(times: int) -> float:
+            start = time.perf_counter()
+            made = [make(proc) for _ in range(times)]
+            passed = time.perf_counter() - start
+            for descriptor in made:
+                proc.close(descriptor.fd)
+            return passed
+
+        return run
+
+    return of
+
+
+def ending(make: Callable[[Process], Process]) -> Callable[[Process], Lap]:
+    """Ending processes, made before each lap, on nobody's time."""
+
+    def of(proc: Process) -> Lap:
+        def run(times: int) -> float:
+            made = [make(proc) for _ in range(times)]
+            start = time.perf_counter()
+            for each in made:
+                each.end()
+            return time.perf_counter() - start
+
+        return run
+
+    return of
+
+
+def stat_afresh(proc: Process) -> object:
+    proc.space.forget("fd:1")
+    return proc.stat("fd:1")
+
+
+def page_afresh(proc: Process) -> object:
+    proc.space.forget("fd:1")
+    return proc.read("fd:1", start=PAGE)
+
+
+def missing(proc: Process) -> None:
+    try:
+        proc.read("fd:999999")
+    except NotFound:
+        return
+
+
+def closed(stage: Stage, size: int) -> float:
+    """How long the last close of a content takes, in seconds. Its pages are freed in the background."""
+    with stage.process() as proc:
+        proc.ingest(texts.log_file(size))
+        start = time.perf_counter()
+        proc.close("fd:1")
+        return time.perf_counter() - start

@@ -1,0 +1,122 @@
+"""Spawning: from a parent's wish to the child's first read, beside a bare Celery task.
+
+Both take the same way (broker, worker, a thread of its pool), in turn, in one run. What is left is
+what a child costs: it is made with its ten descriptors, claimed, told what it is, and reads a page.
+
+When things happened is seen from outside, by the server's MONITOR: nothing in the worker knows that
+it is measured.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+
+import redis
+
+from fdstore.agent.program import Bundle, Program
+from fdstore.bench import texts
+from fdstore.bench.bare_task import BARE_TASK
+from fdstore.bench.crew import worker
+from fdstore.bench.measuring import Lap, Row, at_most, duration, row, take_turns
+from fdstore.bench.stage import KB, Stage
+from fdstore.client import Process
+from fdstore.dispatch import Dispatcher, celery_app, find_broker
+from fdstore.errors import TimedOut
+from fdstore.store import processes
+from fdstore.testing import ScriptedModel, say
+from fdstore.tools.brief import Brief, encoded
+
+SHARED = 10
+"""Descriptors that the child gets."""
+
+PLACES = 4
+PATIENCE_S = 20.0
+
+
+def rows(stage: Stage) -> Iterator[Row]:
+    with (
+        ScriptedModel(lambda _: say("It was read.")) as model,
+        worker(stage, model, PLACES, "fdstore.bench.bare_task"),
+        stage.process() as parent,
+        watching(stage) as watch,
+    ):
+        rounds = take_turns(
+            [spawning(stage, watch, parent), bare(stage, watch)], 2 * stage.budget_s, at_once=1
+        )
+    value = rounds.value(lambda child, task: (child - task) * 1000)
+    case = f"spawn with {SHARED} descriptors to its first read, over a bare task"
+    yield row(case, at_most(5, "ms"), value, *map(duration, rounds.medians))
+
+
+class Watch:
+    """Sees every command that the server gets, and when."""
+
+    def __init__(self, monitor: Any) -> None:
+        self._monitor = monitor
+
+    def time_of(self, word: str) -> float:
+        """When the next command came, by its client and not from a script, that has this word."""
+        until = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until:
+            seen = self._monitor.next_command()
+            words = seen["command"].split(" ")
+            if seen["client_type"] != "lua" and word in words:
+                return float(seen["time"])
+        raise TimedOut(f"a command with {word}", PATIENCE_S)
+
+
+@contextmanager
+def watching(stage: Stage) -> Iterator[Watch]:
+    with (
+        redis.Redis.from_url(stage.url, socket_timeout=PATIENCE_S) as client,
+        client.monitor() as monitor,
+    ):
+        yield Watch(monitor)
+
+
+def spawning(stage: Stage, watch: Watch, parent: Process) -> Lap:
+    """Children, as the tool `spawn` makes them. One at a time, and each is let to its end."""
+    text = texts.of_kind(texts.LOGS, 4 * KB)
+    fds = [parent.create(text).fd for _ in range(SHARED)]
+    bundle = Bundle(
+        root="reader", programs={"reader": Program(name="reader", model="any", tools=("read_fd",))}
+    )
+    program = processes.Program("reader", bundle.digest(), bundle.to_json())
+    brief = encoded(Brief(query="Read.", preload=fds))
+    dispatcher = Dispatcher(stage.url, queue=stage.store.prefix)
+
+    def run(times: int) -> float:
+        passed = 0.0
+        for _ in range(times):
+            start = time.time()
+            made = processes.child(parent.space, fds, state="ready", program=program, brief=brief)
+            child = stage.store.run(made)
+            dispatcher.wake(child.id)
+            # what its worker first asks of its table
+            passed += watch.time_of(child.keys.fds) - start
+            stage.store.run(processes.wait_ended(stage.store.prefix, [child.id], PATIENCE_S))
+        return passed
+
+    return run
+
+
+def bare(stage: Stage, watch: Watch) -> Lap:
+    """Tasks that do nothing, sent in the same way."""
+    app = celery_app(find_broker(stage.url), stage.store.prefix)
+    producer = app.amqp.Producer(app.connection_for_write(), auto_declare=False)
+    numbers = count(1)
+
+    def run(times: int) -> float:
+        passed = 0.0
+        for _ in range(times):
+            key = f"bare:{next(numbers)}"
+            start = time.time()
+            app.send_task(BARE_TASK, args=[key], queue=stage.store.prefix, producer=producer, retry=False)
+            passed += watch.time_of(key) - start
+        return passed
+
+    return run
