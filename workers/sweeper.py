@@ -39,6 +39,10 @@ that dies as the sweeper delays nothing."""
 
 COLLECT_EVERY_S = 60.0
 
+REMEMBER_S = 60.0
+"""How long trees that are over are passed by. For ever would do, but for one that was collected and then
+made anew between two sweeps."""
+
 
 def given_up(keys: ProcessKeys, attempt: int, reason: str) -> Operation[str]:
     """Ends a process that is not to be run again; the parent to wake, or ""."""
@@ -60,11 +64,15 @@ def losses_allowed(keys: ProcessKeys) -> Operation[int]:
         return leases.MAX_LOSSES  # its next attempt will say what is wrong with it
 
 
-def sweep(store: Store, wake: Callable[[str], None], now: float | None = None) -> int:
-    """Looks after every process that is due, or was at `now` by the clock of Redis; how many there were."""
+def sweep(
+    store: Store, wake: Callable[[str], None], now: float | None = None, over: set[str] | None = None
+) -> int:
+    """Looks after every process that is due, or was at `now` by the clock of Redis; how many there were.
+    Trees in `over` are passed by; those that are found to be over are put there."""
     if now is None:
         now = store.run(leases.redis_now())
-    trees = store.run(processes.trees(store.prefix))
+    over = set() if over is None else over
+    trees = [tree for tree in store.run(processes.trees(store.prefix)) if tree not in over]
     found = store.run(leases.due(store.prefix, trees, now))
     for keys in found:
         try:
@@ -82,6 +90,7 @@ def sweep(store: Store, wake: Callable[[str], None], now: float | None = None) -
             continue  # it ended meanwhile
     for tree, content in store.run(streams.due(store.prefix, trees, now)):
         store.run(streams.look_after(tree, content))
+    over.update(store.run(processes.over(store.prefix, trees)))
     return len(found)
 
 
@@ -103,7 +112,8 @@ class Sweeper:
         self._commands = commands
         self._wake = wake
         self._watch = leases.Watch()
-        self._collect_at = 0.0
+        self._collect_at = self._forget_at = 0.0
+        self._over: set[str] = set()
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="sweeper", daemon=True)
 
@@ -144,7 +154,10 @@ class Sweeper:
         if left_s > 0:
             return min(left_s, leases.SWEEP_EVERY_S)
         if self._store.run(leases.take_sweep(self._store.prefix, self._worker, SWEEPER_S)):
-            sweep(self._store, self._wake, moment)
+            if time.monotonic() >= self._forget_at:
+                self._forget_at = time.monotonic() + REMEMBER_S
+                self._over.clear()
+            sweep(self._store, self._wake, moment, self._over)
             if time.monotonic() >= self._collect_at:
                 self._collect_at = time.monotonic() + COLLECT_EVERY_S
                 collect_due(self._store)

@@ -380,6 +380,15 @@ def trees(prefix: str) -> Operation[list[str]]:
     return sorted(map(text, names))
 
 
+def over(prefix: str, trees: list[str]) -> Operation[list[str]]:
+    """Those of these trees whose processes have all ended: nothing happens in them any more. One round
+    trip."""
+    if not trees:
+        return []
+    live = yield [("HGET", TreeKeys(prefix, tree).record, "live") for tree in trees]
+    return [tree for tree, count in zip(trees, live, strict=True) if count == b"0"]
+
+
 def touch(space: Namespace) -> Operation[None]:
     """Notes that the tree is in use, which puts off its collection; unless Redis takes no writes,
     which is no reason not to read."""

@@ -234,6 +234,21 @@ def test_who_runs_a_root_here_is_told_of_the_store_s_trouble(
 # the sweep
 
 
+def test_a_sweep_passes_by_trees_in_which_all_have_ended(store: Store, tmp_path: Path) -> None:
+    with running(store, [], tmp_path) as agents:
+        agents.launch()
+        store.process("ended").end()
+        store.process("open")
+        over: set[str] = set()
+
+        sweep(store, agents.woken.append, over=over)
+        assert over == {"ended"}
+
+        agents.expire("solo")
+        assert sweep(store, agents.woken.append, over=over) == 1
+        assert agents.woken == ["solo"]
+
+
 def test_the_sweep_makes_a_lost_process_ready_and_fails_it_at_the_third_loss(
     store: Store, tmp_path: Path
 ) -> None:
