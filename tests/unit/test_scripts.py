@@ -36,7 +36,7 @@ WRITES = {
     ),
     *("RENAME", "RPUSH", "SADD", "SET", "SPOP", "SREM", "UNLINK", "XADD", "XTRIM", "ZADD", "ZREM"),
 }
-WRITERS = {"answer", "hold", "release", "forget_writer", "next_number"}
+WRITERS = {"answer", "hold", "release", "release_all", "forget_writer", "next_number"}
 
 
 def header_of(source: str) -> str:

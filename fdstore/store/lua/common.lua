@@ -118,6 +118,12 @@ local function release(tree, process, contents)
   end
 end
 
+local function release_all(tree, process)
+  local fds = process_record(tree, process) .. ':fds'
+  release(tree, process, redis.call('HVALS', fds))
+  redis.call('UNLINK', fds)
+end
+
 -- How many seconds the writer of an open content may still be silent.
 local function writer_left(record)
   local leased_until = redis.call('HGET', record, 'writer_until')

@@ -63,8 +63,7 @@ elseif content then
   redis.call('HSET', process, 'answer_fd', ARGV[8])
 end
 if piece > 0 then
-  release(tree, id, redis.call('HVALS', fds))
-  redis.call('UNLINK', fds)
+  release_all(tree, id)
 end
 if ARGV[3] == 'exited' and outputs and kind ~= 'pipeline' then
   for fd in string.gmatch(outputs, 'fd:(%d+)') do
