@@ -36,6 +36,7 @@ from fdstore.records import (
 )
 from fdstore.store import contents, following, processes, searching, streams
 from fdstore.store.check import check_server
+from fdstore.store.cluster import make_async_runner
 from fdstore.store.connection import AsyncRunner
 from fdstore.store.keys import check_prefix
 from fdstore.store.operation import Operation
@@ -71,7 +72,7 @@ async def connect(url: str | None = None, prefix: str | None = None) -> Store:
     given = url or found.url
     if given is None:
         given = await asyncio.to_thread(EmbeddedServer(found.data_dir).ensure)
-    store = Store(AsyncRunner(given), check_prefix(prefix or found.prefix), given)
+    store = Store(make_async_runner(given), check_prefix(prefix or found.prefix), given)
     try:
         await store.reach()
         await store.run(check_server(store.where))

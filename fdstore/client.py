@@ -25,6 +25,7 @@ from fdstore.records import (
 )
 from fdstore.store import contents, following, processes, searching, streams
 from fdstore.store.check import check_server
+from fdstore.store.cluster import make_runner
 from fdstore.store.connection import Runner
 from fdstore.store.keys import check_prefix
 from fdstore.store.operation import Operation
@@ -42,7 +43,8 @@ FdLike = str | int
 
 def connect(url: str | None = None, prefix: str | None = None) -> Store:
     """A store on the Redis at `url`, else at `$FDSTORE_URL`, else on the embedded server, which is
-    started if it is not up.
+    started if it is not up. The URL is of one Redis (`redis://`, `rediss://`, `unix://`), of Sentinels
+    (`sentinel://HOST,HOST/MASTER`) or of a Redis Cluster (`redis+cluster://HOST,HOST`).
 
     Raises `StoreUnavailable` when nobody answers there, `UnsafeStore` when it is older than 6.2 or
     evicts keys, `InvalidArgument` for a URL or prefix that cannot be.
@@ -53,7 +55,7 @@ def connect(url: str | None = None, prefix: str | None = None) -> Store:
     """
     found = settings.read()
     url = url or found.url or EmbeddedServer(found.data_dir).ensure()
-    store = Store(Runner(url), check_prefix(prefix or found.prefix), url)
+    store = Store(make_runner(url), check_prefix(prefix or found.prefix), url)
     try:
         store.reach()
         store.run(check_server(store.where))

@@ -1,7 +1,8 @@
 """The only reader of the environment: where things are, when no argument says so.
 
-FDSTORE_URL         the store: redis://, rediss://, unix:// (default: the embedded server)
-FDSTORE_BROKER_URL  the workers' queue (default: the same Redis)
+FDSTORE_URL         the store: redis://, rediss://, unix://, sentinel://, redis+cluster:// (default: the
+                    embedded server)
+FDSTORE_BROKER_URL  the workers' queue (default: the same Redis; needed when that is a Cluster)
 FDSTORE_DATA_DIR    the embedded server's files (default: fdstore/ under the XDG data home)
 FDSTORE_PREFIX      what every key begins with (default: fdstore)
 XDG_RUNTIME_DIR     where a short name for the embedded server's socket goes, if the data directory's

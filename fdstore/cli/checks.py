@@ -18,9 +18,8 @@ from fdstore.cli.session import Session
 from fdstore.cli.tables import size
 from fdstore.errors import FDStoreError
 from fdstore.store.check import Finding, examine
-from fdstore.store.connection import Runner
+from fdstore.store.cluster import make_runner
 from fdstore.store.server_program import binary_version, find_binary
-from fdstore.store.wire import shown_url
 
 LOW_DISK_BYTES = 500_000_000
 _REQUIREMENT = re.compile(r"([A-Za-z0-9_-]+)(?:\[[^]]*\])?([^;]*)(?:;.*extra == [\"'](\w+)[\"'])?")
@@ -112,7 +111,7 @@ def embedded(session: Session) -> Iterator[Finding]:
 def store(url: str) -> Iterator[Finding]:
     """A store: whether it answers, and everything that decides whether content is safe in it."""
     try:
-        runner = Runner(url)
+        runner = make_runner(url)
         try:
             runner.reach()
             findings = runner.run(examine())
@@ -121,5 +120,5 @@ def store(url: str) -> Iterator[Finding]:
     except FDStoreError as error:
         yield Finding(subject="store", ok=False, said=str(error))
         return
-    yield Finding(subject="store", ok=True, said=f"{shown_url(url)} answers")
+    yield Finding(subject="store", ok=True, said=f"{runner.where} answers: {runner.place.described}")
     yield from findings

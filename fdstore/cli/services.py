@@ -23,10 +23,14 @@ if TYPE_CHECKING:
 
 
 class StoreStatus(Record, frozen=True, kw_only=True):
-    """A store that answers: what it is, and what it holds. `contents` and `bytes` (of UTF-8) are those
-    of all trees, `commands` says of each worker what commands run in there."""
+    """A store that answers: what it is, and what it holds. Of a Cluster, memory and limits are the sums
+    over its `primaries` that answer. `contents` and `bytes` (of UTF-8) are those of all trees, `commands`
+    says of each worker what commands run in there."""
 
     url: str
+    kind: str
+    primaries: int
+    unreachable: list[str]
     version: str
     uptime_s: int
     used_memory_bytes: int
@@ -118,20 +122,25 @@ def stop_server(session: Session) -> bool:
 def store_status(session: Session, url: str) -> StoreStatus:
     """The store at `url`. Raises `StoreUnavailable`, `UnsafeStore`."""
     from fdstore.store import leases
-    from fdstore.store.check import server_info
+    from fdstore.store.check import primaries
+    from fdstore.store.places import find_place
 
     with session.store(url) as store:
-        info = store.run(server_info("server", "memory", "persistence"))
+        asked = store.run(primaries("server", "memory", "persistence"))
+        infos = [each.info for each in asked if not each.error]
         trees = store.trees()
         workers = store.run(leases.workers(store.prefix, time.time()))
         commands = store.run(leases.commands_of(store.prefix, workers))
         return StoreStatus(
             url=store.where,
-            version=info["redis_version"],
-            uptime_s=int(info["uptime_in_seconds"]),
-            used_memory_bytes=int(info["used_memory"]),
-            maxmemory_bytes=int(info.get("maxmemory", 0)),
-            aof_enabled=info.get("aof_enabled") == "1",
+            kind=find_place(url).kind,
+            primaries=len(asked),
+            unreachable=[each.address for each in asked if each.error],
+            version=infos[0]["redis_version"],
+            uptime_s=min(int(info["uptime_in_seconds"]) for info in infos),
+            used_memory_bytes=sum(int(info["used_memory"]) for info in infos),
+            maxmemory_bytes=sum(int(info.get("maxmemory", 0)) for info in infos),
+            aof_enabled=all(info.get("aof_enabled") == "1" for info in infos),
             trees=len(trees),
             processes=sum(tree.processes for tree in trees),
             live=sum(tree.live for tree in trees),
@@ -161,9 +170,17 @@ def server_facts(server: ServerStatus) -> list[tuple[str, str]]:
 
 def store_facts(store: StoreStatus) -> list[tuple[str, str]]:
     """A store that somebody named, for people."""
+    kind = {
+        "redis": "one Redis",
+        "sentinel": "the Redis that Sentinels name",
+        "cluster": f"a Redis Cluster of {counted(store.primaries, 'primary', 'primaries')}",
+    }[store.kind]
+    if store.unreachable:
+        kind += f" ({', '.join(store.unreachable)} cannot be reached)"
     limit = f" of {size(store.maxmemory_bytes)}" if store.maxmemory_bytes else ""
     return [
         ("store", f"answers, Redis {store.version}, up {duration(store.uptime_s)}"),
+        ("kind", kind),
         ("url", store.url),
         (
             "disk",

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fdstore.errors import UnsafeStore
+import msgspec
+
+from fdstore.errors import FDStoreError, InvalidArgument, UnsafeStore
 from fdstore.records import Record
-from fdstore.store.operation import Operation
+from fdstore.store.operation import Everywhere, Operation
 from fdstore.store.scripts import text
 
 MIN_VERSION = (6, 2)
@@ -25,27 +27,71 @@ class Finding(Record, frozen=True, kw_only=True):
     advice: str = ""
 
 
-def server_info(*sections: str) -> Operation[dict[str, str]]:
-    """What INFO says in these sections. One round trip."""
-    replies = yield [("INFO", section) for section in sections]
+class Primary(msgspec.Struct, frozen=True):
+    """One server that holds content: its address, and what INFO says there or why it cannot be asked."""
+
+    address: str
+    info: dict[str, str]
+    error: FDStoreError | None = None
+
+
+def primaries(*sections: str) -> Operation[list[Primary]]:
+    """All servers that hold content (one, unless it is a Cluster), and what INFO says in these sections.
+    One round trip for each. Raises `StoreUnavailable` when none can be asked."""
+    found = yield Everywhere([("INFO", section) for section in sections])
+    errors = [replies for _, replies in found if isinstance(replies, FDStoreError)]
+    if len(errors) == len(found):
+        raise errors[0]
+    return [
+        Primary(address, {}, replies)
+        if isinstance(replies, FDStoreError)
+        else Primary(address, _read(replies))
+        for address, replies in found
+    ]
+
+
+def _read(replies: list[bytes]) -> dict[str, str]:
     return dict(line.split(":", 1) for reply in replies for line in text(reply).splitlines() if ":" in line)
 
 
-def check_server(where: str) -> Operation[dict[str, str]]:
-    """What INFO says of the server and its memory. One round trip.
+def server_info(*sections: str) -> Operation[dict[str, str]]:
+    """What INFO says in these sections, of the first server."""
+    asked = yield from primaries(*sections)
+    return next(each.info for each in asked if not each.error)
 
-    Raises `UnsafeStore` when it is older than 6.2 or evicts keys at its memory limit.
+
+def check_server(where: str) -> Operation[None]:
+    """Looks at every server that can be reached. One round trip for each.
+
+    Raises `UnsafeStore` when one is older than 6.2 or evicts keys at its memory limit, `InvalidArgument`
+    when a URL for one Redis names a node of a Cluster.
     """
-    info = yield from server_info("server", "memory")
-    for finding in (version(info), eviction(info)):
-        if not finding.ok:
-            raise UnsafeStore(where, f"{finding.said}; {finding.advice}")
-    return info
+    for each in (yield from primaries("server", "memory")):
+        if each.error:
+            continue
+        for finding in (version(each.info), eviction(each.info)):
+            if not finding.ok:
+                raise UnsafeStore(where, f"{finding.said}; {finding.advice}")
+        if each.info.get("redis_mode") == "cluster" and "+cluster:" not in where:
+            raise InvalidArgument("url", f"{where} is a node of a Redis Cluster; say redis+cluster:// for it")
 
 
 def examine() -> Operation[list[Finding]]:
-    """Everything that can be told of a server's fitness. One round trip."""
-    info = yield from server_info("server", "memory", "persistence", "replication")
+    """Everything that can be told of the servers' fitness. One round trip for each."""
+    asked = yield from primaries("server", "memory", "persistence", "replication")
+    if len(asked) == 1:
+        return _findings(asked[0])
+    return [
+        msgspec.structs.replace(finding, subject=f"{finding.subject} at {each.address}")
+        for each in asked
+        for finding in _findings(each)
+    ]
+
+
+def _findings(server: Primary) -> list[Finding]:
+    if server.error:
+        return [Finding(subject="server", ok=False, said=str(server.error), advice="start it, or fail over")]
+    info = server.info
     return [version(info), eviction(info), memory(info), durability(info), disk(info), role(info)]
 
 

@@ -21,23 +21,20 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any, TypeVar
 
-import redis
-import redis.asyncio
 from redis.exceptions import BusyLoadingError, RedisError, ResponseError
 
-from fdstore.errors import FDStoreError, InvalidArgument
+from fdstore.errors import FDStoreError
 from fdstore.store.link import Link
-from fdstore.store.operation import Batch, Block, Disk, Operation, Receive, Request, Send
+from fdstore.store.operation import Batch, Block, Disk, Everywhere, Operation, Receive, Request, Send
+from fdstore.store.places import Place, find_place, make_async_pool, make_pool
 from fdstore.store.scripts import in_full
 from fdstore.store.wire import (
     PASSING,
     SOCKET_TIMEOUT_S,
     Flight,
     Tries,
-    connection_options,
     packed,
     raise_refusal,
-    shown_url,
     translate,
     unknown_scripts,
 )
@@ -48,12 +45,10 @@ T = TypeVar("T")
 class Runner:
     """Runs operations, blocking."""
 
-    def __init__(self, url: str) -> None:
-        self.where = shown_url(url)
-        try:
-            self._pool = redis.ConnectionPool.from_url(url, **connection_options())
-        except ValueError as error:
-            raise InvalidArgument("url", f"{self.where!r}: {error}") from error
+    def __init__(self, url: str | Place) -> None:
+        self.place = find_place(url) if isinstance(url, str) else url
+        self.where = self.place.shown
+        self._pool = make_pool(self.place)
         self._free: list[Any] = []
         self._pid = os.getpid()
 
@@ -78,9 +73,7 @@ class Runner:
         finally:
             operation.close()
             for flight in flights.values():
-                if flight.batches:
-                    flight.connection.disconnect()
-                self._free.append(flight.connection)
+                self._land(flight)
 
     def reach(self) -> None:
         """Connects, trying once. Raises `StoreUnavailable`."""
@@ -96,6 +89,7 @@ class Runner:
         free, self._free = self._free, []
         for connection in free:
             connection.disconnect()
+        self._pool.close()
 
     def _take(self) -> Any:
         if self._pid != os.getpid():
@@ -105,6 +99,11 @@ class Runner:
             return self._free.pop()
         except IndexError:
             return Link(self._pool.connection_class(**self._pool.connection_kwargs))
+
+    def _land(self, flight: Flight) -> None:
+        if flight.batches:
+            flight.connection.disconnect()
+        self._free.append(flight.connection)
 
     def _serve(self, request: Request, flights: dict[str, Flight]) -> Any:
         match request:
@@ -121,6 +120,8 @@ class Runner:
                 return self._arrive(flights[lane])
             case Block(command, seconds):
                 return self._round_trip([command], seconds)[0]
+            case Everywhere(batch):
+                return [(self.where, self._round_trip(batch))]
             case Disk(call):
                 return call()
         raise TypeError(f"not a request: {request!r}")
@@ -206,12 +207,10 @@ class Runner:
 class AsyncRunner:
     """Runs operations, awaiting. Made and used in one event loop."""
 
-    def __init__(self, url: str) -> None:
-        self.where = shown_url(url)
-        try:
-            self._pool = redis.asyncio.ConnectionPool.from_url(url, **connection_options())
-        except ValueError as error:
-            raise InvalidArgument("url", f"{self.where!r}: {error}") from error
+    def __init__(self, url: str | Place) -> None:
+        self.place = find_place(url) if isinstance(url, str) else url
+        self.where = self.place.shown
+        self._pool = make_async_pool(self.place)
         self._free: list[Any] = []
 
     async def run(self, operation: Operation[T]) -> T:
@@ -240,9 +239,7 @@ class AsyncRunner:
         finally:
             operation.close()
             for flight in flights.values():
-                if flight.batches:
-                    await flight.connection.disconnect(nowait=True)
-                self._free.append(flight.connection)
+                await self._land(flight)
 
     async def reach(self) -> None:
         """Connects, trying once. Raises `StoreUnavailable`."""
@@ -258,11 +255,17 @@ class AsyncRunner:
         free, self._free = self._free, []
         for connection in free:
             await connection.disconnect()
+        await self._pool.aclose()
 
     def _take(self) -> Any:
         if self._free:
             return self._free.pop()
         return self._pool.connection_class(**self._pool.connection_kwargs)
+
+    async def _land(self, flight: Flight) -> None:
+        if flight.batches:
+            await flight.connection.disconnect(nowait=True)
+        self._free.append(flight.connection)
 
     async def _serve(self, request: Request, flights: dict[str, Flight]) -> Any:
         match request:
@@ -279,6 +282,8 @@ class AsyncRunner:
                 return await self._arrive(flights[lane])
             case Block(command, seconds):
                 return (await self._round_trip([command], seconds))[0]
+            case Everywhere(batch):
+                return [(self.where, await self._round_trip(batch))]
             case Disk(call):
                 return await asyncio.to_thread(call)
         raise TypeError(f"not a request: {request!r}")

@@ -49,13 +49,20 @@ class Block(msgspec.Struct, frozen=True):
     seconds: float
 
 
+class Everywhere(msgspec.Struct, frozen=True):
+    """The same reads at every primary of the store (there is one, unless it is a Cluster), tried once.
+    Answer: for each its address, and its replies or the error that it could not be asked for."""
+
+    batch: Batch
+
+
 class Disk(msgspec.Struct, frozen=True):
     """A call that may wait for a disk. Answer: what it returns."""
 
     call: Callable[[], Any]
 
 
-Request: TypeAlias = Batch | Send | Receive | Block | Disk
+Request: TypeAlias = Batch | Send | Receive | Block | Everywhere | Disk
 
 T = TypeVar("T")
 Operation: TypeAlias = Generator[Request, Any, T]

@@ -15,12 +15,15 @@ from urllib.parse import urlsplit
 from hiredis import pack_command
 from redis.backoff import NoBackoff
 from redis.exceptions import (
+    AskError,
     AuthenticationError,
     BusyLoadingError,
+    ClusterDownError,
     NoScriptError,
     OutOfMemoryError,
     ReadOnlyError,
     RedisError,
+    TryAgainError,
 )
 from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import TimeoutError as LostReply
@@ -42,7 +45,11 @@ JOIN_BYTES = 16_000
 PAUSES_S = (0.0, 0.05, 0.1, 0.2, 0.5)
 """Waits before each further try; the last one is repeated."""
 
-PASSING = (LostConnection, LostReply, BusyLoadingError)
+NOT_HERE = (AskError, TryAgainError, ClusterDownError, NoScriptError)
+"""What the node of a Cluster answers that did nothing: another one serves the key (MOVED is an AskError,
+too), or none can now, or the script must be sent with its text."""
+
+PASSING = (LostConnection, LostReply, BusyLoadingError, *NOT_HERE)
 """What may be over at the next try. An authentication error is a LostConnection by class only."""
 
 
@@ -73,6 +80,8 @@ def translate(error: Exception, where: str) -> FDStoreError:
     """A library's error as one of ours. redis-py takes the code off a reply it has a class for, and
     leaves it on where a script wraps it."""
     message = str(error)
+    if isinstance(error, TryAgainError):
+        message = "the slot of this tree is on its way to another node"
     if isinstance(error, OutOfMemoryError) or "OOM " in message or "'maxmemory'" in message:
         return StoreFull("maxmemory is reached")
     if isinstance(error, ReadOnlyError) or "READONLY" in message or "MISCONF" in message:

@@ -1,0 +1,225 @@
+"""Runners for a Redis Cluster: one try at one node, over the connections that are kept for it.
+
+What is tried where, and what becomes of a try that failed, is decided in `routing`; here is what takes a
+socket. `make_runner` and `make_async_runner` give the right runner for any URL of a store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections import defaultdict
+from typing import Any, TypeVar
+
+from redis.exceptions import RedisError
+
+from fdstore.store.connection import AsyncRunner, Runner
+from fdstore.store.link import Link
+from fdstore.store.operation import Batch, Operation
+from fdstore.store.places import Place, find_place
+from fdstore.store.routing import At, Cut, Drop, Pause, ReceiveAt, Router, SendAt
+from fdstore.store.wire import Flight, packed
+from fdstore.urls import Address
+
+T = TypeVar("T")
+
+
+def make_runner(url: str) -> Runner:
+    """A blocking runner for the store at `url`. Raises `InvalidArgument`."""
+    place = find_place(url)
+    return ClusterRunner(place) if place.kind == "cluster" else Runner(place)
+
+
+def make_async_runner(url: str) -> AsyncRunner:
+    """An awaiting runner for the store at `url`. Raises `InvalidArgument`."""
+    place = find_place(url)
+    return AsyncClusterRunner(place) if place.kind == "cluster" else AsyncRunner(place)
+
+
+class ClusterRunner(Runner):
+    """Runs operations on a Cluster, blocking. `_idle` holds the connections of each node."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self._router = Router(self.where, place.hosts)
+        self._idle: defaultdict[Address, list[Any]] = defaultdict(list)
+
+    def run(self, operation: Operation[T]) -> T:
+        return super().run(self._router.routed(operation))
+
+    def reach(self) -> None:
+        """Finds the nodes, trying each that the URL names once."""
+        super().run(self._router.load())
+
+    def close(self) -> None:
+        idle, self._idle = self._idle, defaultdict(list)
+        for connections in idle.values():
+            for connection in connections:
+                connection.disconnect()
+
+    def _serve(self, request: Any, flights: dict[str, Flight]) -> Any:
+        match request:
+            case At(address, batch, block_s):
+                return self._try(address, batch, block_s)
+            case SendAt(address, batch, lane):
+                if lane not in flights:
+                    flights[lane] = Flight(self._take_at(address))
+                flights[lane].batches.append(batch)
+                return self._start(flights[lane])
+            case ReceiveAt(lane):
+                flight = flights[lane]
+                return self._finish(flight.connection, flight.batches.popleft())
+            case Drop(lane):
+                flight = flights.pop(lane)
+                flight.connection.disconnect()
+                flight.batches.clear()
+                return self._land(flight)
+            case Pause(seconds):
+                return time.sleep(seconds)
+        return super()._serve(request, flights)
+
+    def _try(self, address: Address, batch: Batch, block_s: float) -> list[Any] | Cut:
+        connection = self._take_at(address)
+        try:
+            connection.send(packed(batch))
+        except RedisError as error:
+            connection.disconnect()
+            return Cut(error, sent=False)
+        except BaseException:
+            connection.disconnect()
+            raise
+        else:
+            return self._finish(connection, batch, block_s)
+        finally:
+            self._give(connection)
+
+    def _start(self, flight: Flight) -> Cut | None:
+        try:
+            flight.connection.send(packed(flight.batches[-1]))
+        except RedisError as error:
+            return Cut(error, sent=False)
+        return None
+
+    def _finish(self, connection: Any, batch: Batch, block_s: float = 0.0) -> list[Any] | Cut:
+        replies: list[Any] = []
+        try:
+            self._read(connection, batch, replies, block_s)
+        except RedisError as error:
+            connection.disconnect()
+            return Cut(error, sent=True, replies=replies)
+        except BaseException:
+            connection.disconnect()
+            raise
+        return replies
+
+    def _take_at(self, address: Address) -> Any:
+        if self._pid != os.getpid():
+            self._idle, self._pid = defaultdict(list), os.getpid()
+        try:
+            return self._idle[address].pop()
+        except IndexError:
+            host, port = address
+            options = {**self._pool.connection_kwargs, "host": host, "port": port}
+            return Link(self._pool.connection_class(**options))
+
+    def _give(self, link: Link) -> None:
+        made = link.connection
+        self._idle[made.host, made.port].append(link)
+
+    def _land(self, flight: Flight) -> None:
+        if flight.batches:
+            flight.connection.disconnect()
+        self._give(flight.connection)
+
+
+class AsyncClusterRunner(AsyncRunner):
+    """Runs operations on a Cluster, awaiting. Made and used in one event loop."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self._router = Router(self.where, place.hosts)
+        self._idle: defaultdict[Address, list[Any]] = defaultdict(list)
+
+    async def run(self, operation: Operation[T]) -> T:
+        return await super().run(self._router.routed(operation))
+
+    async def reach(self) -> None:
+        """Finds the nodes, trying each that the URL names once."""
+        await super().run(self._router.load())
+
+    async def close(self) -> None:
+        idle, self._idle = self._idle, defaultdict(list)
+        for connections in idle.values():
+            for connection in connections:
+                await connection.disconnect()
+
+    async def _serve(self, request: Any, flights: dict[str, Flight]) -> Any:
+        match request:
+            case At(address, batch, block_s):
+                return await self._try(address, batch, block_s)
+            case SendAt(address, batch, lane):
+                if lane not in flights:
+                    flights[lane] = Flight(self._take_at(address))
+                flights[lane].batches.append(batch)
+                return await self._start(flights[lane])
+            case ReceiveAt(lane):
+                flight = flights[lane]
+                return await self._finish(flight.connection, flight.batches.popleft())
+            case Drop(lane):
+                flight = flights.pop(lane)
+                await flight.connection.disconnect(nowait=True)
+                flight.batches.clear()
+                return await self._land(flight)
+            case Pause(seconds):
+                return await asyncio.sleep(seconds)
+        return await super()._serve(request, flights)
+
+    async def _try(self, address: Address, batch: Batch, block_s: float) -> list[Any] | Cut:
+        connection = self._take_at(address)
+        try:
+            await connection.send_packed_command(packed(batch), check_health=False)
+        except RedisError as error:
+            await connection.disconnect(nowait=True)
+            return Cut(error, sent=False)
+        except BaseException:
+            await connection.disconnect(nowait=True)
+            raise
+        else:
+            return await self._finish(connection, batch, block_s)
+        finally:
+            self._give(connection)
+
+    async def _start(self, flight: Flight) -> Cut | None:
+        try:
+            await flight.connection.send_packed_command(packed(flight.batches[-1]), check_health=False)
+        except RedisError as error:
+            return Cut(error, sent=False)
+        return None
+
+    async def _finish(self, connection: Any, batch: Batch, block_s: float = 0.0) -> list[Any] | Cut:
+        replies: list[Any] = []
+        try:
+            await self._read(connection, batch, replies, block_s)
+        except RedisError as error:
+            await connection.disconnect(nowait=True)
+            return Cut(error, sent=True, replies=replies)
+        except BaseException:
+            await connection.disconnect(nowait=True)
+            raise
+        return replies
+
+    def _take_at(self, address: Address) -> Any:
+        if self._idle[address]:
+            return self._idle[address].pop()
+        host, port = address
+        options = {**self._pool.connection_kwargs, "host": host, "port": port}
+        return self._pool.connection_class(**options)
+
+    def _give(self, connection: Any) -> None:
+        self._idle[connection.host, connection.port].append(connection)
+
+    async def _land(self, flight: Flight) -> None:
+        if flight.batches:
+            await flight.connection.disconnect(nowait=True)
+        self._give(flight.connection)

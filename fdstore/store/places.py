@@ -1,0 +1,171 @@
+"""Where a store is: what the forms of its URL mean, and how connections to it are made.
+
+    redis://HOST[:PORT][/DB]                 one Redis; rediss:// with TLS
+    unix:///PATH[?db=DB]                     one Redis on this machine
+    sentinel://HOST[:PORT],.../MASTER[/DB]   the Redis that Sentinels call MASTER, whichever it is now
+    redis+cluster://HOST[:PORT],...          a Redis Cluster, found through any of these nodes;
+                                             rediss+cluster:// with TLS
+
+Before the hosts may stand USER:PASSWORD@ (of Redis; Sentinels are asked without), after the path what
+redis-py takes in a query, as `?ssl_ca_certs=...`. The forms with Sentinels are those of the workers'
+queue (see `dispatch`).
+
+Connections to a primary that Sentinels name ask them anew whenever they connect, so after a failover
+the next try goes to the new one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+from urllib.parse import SplitResult, unquote, urlsplit
+
+import msgspec
+import redis
+import redis.asyncio
+import redis.asyncio.sentinel
+import redis.sentinel
+from redis.connection import parse_url
+
+from fdstore.errors import InvalidArgument
+from fdstore.store.wire import CONNECT_TIMEOUT_S, connection_options, shown_url
+from fdstore.urls import Address, addresses, joined
+
+FORMS = "redis://, rediss://, unix://, sentinel://, redis+cluster:// or rediss+cluster://"
+
+
+class Place(msgspec.Struct, frozen=True):
+    """One store: `shown` is its URL without the password, `url` the same for one host in redis-py's
+    form, `hosts` the Sentinels or the nodes of a Cluster that it names."""
+
+    kind: Literal["redis", "sentinel", "cluster"]
+    shown: str
+    url: str
+    hosts: tuple[Address, ...] = ()
+    master: str = ""
+
+    @property
+    def described(self) -> str:
+        """What kind of store it is, for people."""
+        match self.kind:
+            case "sentinel":
+                return f"the Redis that Sentinels call {self.master}"
+            case "cluster":
+                return "a Redis Cluster"
+        return "one Redis"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What every connection is made with."""
+        return {**connection_options(), **parse_url(self.url)}
+
+
+def find_place(url: str) -> Place:
+    """What a URL means. Raises `InvalidArgument`.
+
+    >>> find_place("redis+cluster://:secret@a:7000,b:7001").hosts
+    (('a', 7000), ('b', 7001))
+    """
+    shown = shown_url(url)
+    try:
+        place = _read(urlsplit(url), shown, url)
+        parse_url(place.url)
+    except ValueError as error:
+        raise InvalidArgument("url", f"{shown!r}: {error}") from error
+    return place
+
+
+def _read(parts: SplitResult, shown: str, url: str) -> Place:
+    match parts.scheme:
+        case "redis" | "rediss" | "unix":
+            return Place("redis", shown, url)
+        case "redis+cluster" | "rediss+cluster":
+            if parts.path.strip("/") not in ("", "0"):
+                raise ValueError("a Cluster has no database but 0")
+            hosts = addresses(parts, 6379)
+            return Place("cluster", shown, _of_one(parts, hosts[0], "/0"), tuple(hosts))
+        case "sentinel":
+            master, _, database = parts.path.strip("/").partition("/")
+            if not master:
+                raise ValueError("say which Redis the Sentinels are asked for: sentinel://HOST/MASTER")
+            hosts = addresses(parts, 26379)
+            at = _of_one(parts, hosts[0], f"/{database}")
+            return Place("sentinel", shown, at, tuple(hosts), unquote(master))
+    raise ValueError(f"a store's URL begins with {FORMS}")
+
+
+def _of_one(parts: SplitResult, host: Address, path: str) -> str:
+    login, at, _ = parts.netloc.rpartition("@")
+    scheme = "rediss" if parts.scheme.startswith("rediss") else "redis"
+    return parts._replace(scheme=scheme, netloc=f"{login}{at}{joined(host)}", path=path).geturl()
+
+
+# --- connections
+
+
+def make_pool(place: Place) -> redis.ConnectionPool:
+    """What makes the connections of a blocking client; of a Cluster, those to its first host."""
+    if place.kind != "sentinel":
+        return redis.ConnectionPool.from_url(place.url, **connection_options())
+    sentinels = redis.sentinel.Sentinel(place.hosts, sentinel_kwargs=_asking_options())
+    return _PrimaryPool(place.master, sentinels, connection_class=_PrimaryConnection, **place.options)
+
+
+def make_async_pool(place: Place) -> redis.asyncio.ConnectionPool:
+    """The same for an awaiting client."""
+    if place.kind != "sentinel":
+        return redis.asyncio.ConnectionPool.from_url(place.url, **connection_options())
+    sentinels = redis.asyncio.sentinel.Sentinel(list(place.hosts), sentinel_kwargs=_asking_options())
+    return _AsyncPrimaryPool(
+        place.master, sentinels, connection_class=_AsyncPrimaryConnection, **place.options
+    )
+
+
+def _asking_options() -> dict[str, Any]:
+    # a Sentinel that is gone is no reason to wait long: the next one is asked
+    given = connection_options()
+    timeouts = dict.fromkeys(("socket_timeout", "socket_connect_timeout"), CONNECT_TIMEOUT_S)
+    return {"retry": given["retry"], "protocol": given["protocol"], **timeouts}
+
+
+def _nobody_knows(master: str) -> redis.ConnectionError:
+    # redis-py's own words go on for pages
+    return redis.ConnectionError(f"no Sentinel that answers knows a primary called {master!r}")
+
+
+class _PrimaryConnection(redis.sentinel.SentinelManagedConnection):
+    def connect(self) -> None:
+        try:
+            super().connect()
+        except redis.sentinel.MasterNotFoundError as error:
+            raise _nobody_knows(self.connection_pool.service_name) from error
+
+
+class _AsyncPrimaryConnection(redis.asyncio.sentinel.SentinelManagedConnection):
+    """redis-py asks the Sentinels in `connect` alone, and not when a connection connects as it sends."""
+
+    async def connect(self) -> None:
+        try:
+            await super().connect()
+        except redis.asyncio.sentinel.MasterNotFoundError as error:
+            raise _nobody_knows(self.connection_pool.service_name) from error
+
+    async def send_packed_command(self, command: Any, check_health: bool = True) -> None:
+        if not self.is_connected:
+            await self.connect()
+        await super().send_packed_command(command, check_health)
+
+
+class _PrimaryPool(redis.sentinel.SentinelConnectionPool):
+    """Closes the connections to the Sentinels, too."""
+
+    def close(self) -> None:
+        super().close()
+        for sentinel in self.sentinel_manager.sentinels:
+            sentinel.close()
+
+
+class _AsyncPrimaryPool(redis.asyncio.sentinel.SentinelConnectionPool):
+    async def aclose(self) -> None:
+        await super().aclose()
+        for sentinel in self.sentinel_manager.sentinels:
+            await sentinel.aclose()

@@ -1,0 +1,135 @@
+"""A node of the Cluster is lost: what was there is a typed error by the deadline, what is elsewhere goes
+on, and when the node is back, or another one took over, the same client goes on with it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+import pytest
+from click.testing import CliRunner
+from redis.crc import key_slot
+
+import fdstore
+import fdstore.aio
+from fdstore.cli import cli
+from fdstore.client import Process, Store
+from fdstore.errors import FDStoreError, StoreUnavailable, UnknownOutcome
+from fdstore.store import wire
+from tests.conftest import wait_until
+from tests.on_cluster.cluster import Cluster, ClusterNode
+
+DURABLE = {"appendonly": "yes", "appendfsync": "always"}
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    """A Cluster of this test alone, whose nodes still know everything after a kill."""
+    with Cluster(DURABLE) as made:
+        yield made
+
+
+@pytest.fixture
+def store(cluster: Cluster) -> Iterator[Store]:
+    """A store whose keys are not counted in the end: not all of them can be reached then."""
+    with fdstore.connect(cluster.url) as connected:
+        yield connected
+
+
+@pytest.fixture
+def victim(cluster: Cluster) -> ClusterNode:
+    """The node to lose: not the one that knows all trees."""
+    return next(node for node in cluster.nodes if node is not cluster.node_of("fdstore:trees"))
+
+
+@pytest.fixture
+def lost_and_safe(cluster: Cluster, store: Store, victim: ClusterNode) -> tuple[Process, Process]:
+    """A process at the victim, and one elsewhere."""
+    names = [f"tree-{number}" for number in range(30)]
+    at_victim = next(name for name in names if cluster.node_of(f"{{{name}}}") is victim)
+    elsewhere = next(name for name in names if cluster.node_of(f"{{{name}}}") is not victim)
+    lost, safe = store.process(at_victim), store.process(elsewhere)
+    for proc in (lost, safe):
+        proc.create("one\n" * 5000)
+        proc.read("fd:1", start=2)
+    return lost, safe
+
+
+def test_what_was_at_a_lost_node_is_a_typed_error_and_the_rest_goes_on(
+    cluster: Cluster,
+    victim: ClusterNode,
+    lost_and_safe: tuple[Process, Process],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lost, safe = lost_and_safe
+    deadline_s = 1.0
+    monkeypatch.setattr(wire, "DEADLINE_S", deadline_s)
+    victim.server.kill()
+
+    for call in (lambda: lost.read("fd:1", start=2), lambda: lost.read("fd:1", read_all=True), lost.list):
+        began = time.monotonic()
+        with pytest.raises(StoreUnavailable, match=str(victim.port)):
+            call()
+        assert time.monotonic() - began < deadline_s + 2 * wire.SOCKET_TIMEOUT_S
+    with pytest.raises((StoreUnavailable, UnknownOutcome)):
+        lost.create("two")
+    assert safe.read("fd:1", start=2).page == 2
+    assert safe.create("two").fd == "fd:2"
+    with fdstore.connect(cluster.url) as another:
+        assert another.process(safe.id).read("fd:2").text == "two"
+    status = CliRunner().invoke(cli, ["doctor", "--url", cluster.url])
+    assert f"server at 127.0.0.1:{victim.port}" in status.stdout
+    assert status.exit_code == 1
+
+
+def test_an_awaiting_client_goes_on_elsewhere_too(
+    cluster: Cluster,
+    victim: ClusterNode,
+    lost_and_safe: tuple[Process, Process],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = [proc.id for proc in lost_and_safe]
+    monkeypatch.setattr(wire, "DEADLINE_S", 1.0)
+
+    async def main() -> None:
+        async with await fdstore.aio.connect(cluster.url) as store:
+            lost, safe = [await store.process(name) for name in names]
+            victim.server.kill()
+            with pytest.raises(FDStoreError) as caught:
+                await lost.read("fd:1", read_all=True)
+            assert caught.value.type == "store_unavailable"
+            assert (await safe.read("fd:1", read_all=True)).chars == "1-20000"
+
+    asyncio.run(main())
+
+
+def test_a_node_that_comes_back_in_time_is_waited_for(
+    cluster: Cluster, victim: ClusterNode, lost_and_safe: tuple[Process, Process], store: Store
+) -> None:
+    lost, _ = lost_and_safe
+    victim.server.kill()
+    victim.server.restart()
+
+    assert lost.create("two").fd == "fd:2"
+    assert lost.read("fd:1", read_all=True).chars == "1-20000"
+    assert lost.read("fd:2").text == "two"
+    assert store.tree(lost.id).fds == 2
+
+
+def test_a_replica_that_takes_over_is_found(
+    cluster: Cluster, victim: ClusterNode, lost_and_safe: tuple[Process, Process], store: Store
+) -> None:
+    lost, safe = lost_and_safe
+    replica = cluster.add_replica_of(victim)
+    wait_until(lambda: int(victim.ask("WAIT", 1, 100)) == 1)
+    victim.server.kill()
+    replica.ask("CLUSTER", "FAILOVER", "TAKEOVER")
+    slot = key_slot(lost.id.encode())
+    others = [node for node in cluster.nodes if node is not victim]
+    wait_until(lambda: all(node.owner_of(slot) == replica.port for node in others))
+
+    assert lost.create("two").fd == "fd:2"
+    assert lost.read("fd:1", read_all=True).chars == "1-20000"
+    assert safe.create("two").fd == "fd:2"
+    assert {tree.id: tree.fds for tree in store.trees()} == {lost.id: 2, safe.id: 2}

@@ -1,0 +1,226 @@
+"""Trees lie on all nodes of a Cluster, and nobody who uses them has to know."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import fdstore
+import fdstore.aio
+from fdstore.cli import cli
+from fdstore.client import Store
+from fdstore.errors import InvalidArgument, NotFound, StoreUnavailable, UnsafeStore
+from fdstore.store import collect, leases, streams
+from fdstore.store.keys import TreeKeys
+from fdstore.store.server import PrivateServer
+from tests.on_cluster.cluster import Cluster, Move
+from tests.on_redis.conftest import Execute
+
+NAMES = [f"tree-{number}" for number in range(12)]
+TEXT = "".join(f"line {number} of a text\n" for number in range(1, 30_001))
+
+
+def nodes_of(cluster: Cluster, names: list[str]) -> set[int]:
+    return {cluster.node_of(f"{{{name}}}").port for name in names}
+
+
+def test_every_operation_works_on_trees_of_every_node(cluster: Cluster, store: Store, tmp_path: Path) -> None:
+    assert len(nodes_of(cluster, NAMES)) == 3
+
+    for name in NAMES:
+        proc = store.process(name)
+        small = proc.create("one\ntwo\n")
+        big = proc.ingest(io.BytesIO(TEXT.encode()), source="log")
+        assert proc.read(big.fd, read_all=True).text == TEXT
+        assert proc.read(f"{big.fd}#L120-121").text == "line 120 of a text\nline 121 of a text\n"
+        assert proc.read(big.fd, mode="char", start=6).text == "1"
+        assert proc.search(big.fd, "line 2999[0-9]").matches == 10
+        assert proc.extract(f"{big.fd}#L7").chars == len("line 7 of a text\n")
+        assert proc.export(big.fd, tmp_path / name).size_bytes == len(TEXT)
+        child, twin = proc.child(share=[small.fd]), proc.fork()
+        assert child.read(small.fd, start=1).text == twin.read(small.fd).text == "one\ntwo\n"
+        with proc.open_stream() as out:
+            out.write("written")
+        assert "".join(proc.follow(out.fd)) == "written"
+        child.close(small.fd)
+        twin.end()
+
+    assert sorted(tree.id for tree in store.trees()) == sorted(NAMES)
+    assert len(store.processes()) == 3 * len(NAMES)
+
+
+def test_the_awaited_client_works_on_trees_of_every_node(cluster: Cluster) -> None:
+    async def use(store: fdstore.aio.Store, name: str) -> None:
+        proc = await store.process(name)
+        big = await proc.ingest(io.BytesIO(TEXT.encode()), source="log")
+        assert (await proc.read(big.fd, read_all=True)).text == TEXT
+        child = await proc.child(share=[big.fd])
+        assert (await child.read("fd:1#L9")).text == "line 9 of a text\n"
+        async with await proc.open_stream() as out:
+            await out.write("written")
+        assert "".join([piece async for piece in proc.follow(out.fd)]) == "written"
+
+    async def main() -> list[str]:
+        async with await fdstore.aio.connect(cluster.url) as store:
+            await asyncio.gather(*(use(store, name) for name in NAMES))
+            return [tree.id for tree in await store.trees()]
+
+    assert sorted(asyncio.run(main())) == sorted(NAMES)
+
+
+def test_the_sweep_and_the_collection_find_trees_on_every_node(
+    cluster: Cluster, store: Store, execute: Execute
+) -> None:
+    pens = [store.process(name).open_stream() for name in NAMES]
+    late = 4e9
+
+    due = store.run(streams.due(store.prefix, NAMES, late))
+    assert sorted(tree.tree for tree, _ in due) == sorted(NAMES)
+    assert store.run(leases.due(store.prefix, NAMES, late)) == []
+    for pen in pens:
+        pen.end()
+    for name in NAMES:
+        execute("HSET", TreeKeys("fdstore", name).record, "used_at", 0)
+    for tree in list(store.run(collect.due_trees(store.prefix, late))):
+        assert store.run(collect.collect_tree(tree)).outcome == "gone"
+
+    assert store.trees() == []
+    assert [key for key in execute("KEYS", "*") if b":op:" not in key] == []
+
+
+def test_a_node_that_forgot_the_scripts_learns_them_again(cluster: Cluster, store: Store) -> None:
+    procs = [store.process(name) for name in NAMES]
+    for node in cluster.nodes:
+        node.ask("SCRIPT", "FLUSH")
+
+    for proc in procs:
+        assert proc.create("text").fd == "fd:1"
+
+
+def test_what_is_not_there_is_named_from_wherever_it_is(store: Store) -> None:
+    for name in NAMES:
+        store.process(name)
+
+    with pytest.raises(NotFound) as caught:
+        store.tree("nowhere")
+
+    assert set(NAMES) <= set(caught.value.known)
+
+
+def test_many_threads_share_one_store(store: Store) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    def work(name: str) -> int:
+        proc = store.process(name)
+        return proc.read(proc.create(TEXT).fd, read_all=True).total_chars
+
+    with ThreadPoolExecutor(6) as threads:
+        assert set(threads.map(work, NAMES)) == {len(TEXT)}
+
+
+# --- the way in
+
+
+def test_any_node_that_is_named_leads_to_all(cluster: Cluster) -> None:
+    for node in cluster.nodes:
+        url = f"redis+cluster://127.0.0.1:1,127.0.0.1:{node.port}/0"
+        with fdstore.connect(url) as store:
+            for name in NAMES:
+                store.process(name)
+            assert len(store.trees()) == len(NAMES)
+
+
+def test_a_node_named_as_one_redis_is_refused_and_the_right_form_is_said(cluster: Cluster) -> None:
+    with pytest.raises(InvalidArgument, match=r"redis\+cluster://"):
+        fdstore.connect(f"redis://127.0.0.1:{cluster.nodes[0].port}")
+
+
+def test_one_redis_named_as_a_cluster_is_refused() -> None:
+    with PrivateServer(port=True) as server, pytest.raises(InvalidArgument, match="no Redis Cluster"):
+        fdstore.connect(server.url.replace("redis://", "redis+cluster://"))
+
+
+def test_a_cluster_that_nobody_answers_for_is_an_error_at_once() -> None:
+    with pytest.raises(StoreUnavailable, match="refused"):
+        fdstore.connect("redis+cluster://127.0.0.1:1,127.0.0.1:2")
+
+
+def test_one_node_that_evicts_is_enough_to_be_refused(cluster: Cluster) -> None:
+    cluster.nodes[2].ask("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+    try:
+        with pytest.raises(UnsafeStore, match="allkeys-lru"):
+            fdstore.connect(cluster.url)
+    finally:
+        cluster.nodes[2].ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
+
+
+def test_status_and_doctor_say_what_kind_of_store_it_is(cluster: Cluster, store: Store) -> None:
+    store.process("triage").create("text")
+
+    status = CliRunner().invoke(cli, ["status", "--url", cluster.url])
+    doctor = CliRunner().invoke(cli, ["doctor", "--url", cluster.url])
+
+    assert "a Redis Cluster of 3 primaries" in status.stdout
+    assert "1 tree" in status.stdout
+    assert "answers: a Redis Cluster" in doctor.stdout
+    for node in cluster.nodes:
+        assert f"eviction at 127.0.0.1:{node.port}: noeviction" in doctor.stdout
+
+
+def test_keys_of_a_tree_are_at_one_node(cluster: Cluster, store: Store, execute: Execute) -> None:
+    store.process("triage").create(TEXT)
+
+    own = [set(node.ask("KEYS", "*{triage}*")) for node in cluster.nodes]
+
+    assert sorted(map(bool, own)) == [False, False, True]
+    assert execute("ZSCORE", TreeKeys("fdstore", "triage").trees, "triage") is not None
+
+
+def test_the_user_that_is_deployed_for_workers_may_do_all_of_it(cluster: Cluster) -> None:
+    users = Path(__file__).parents[2] / "deploy" / "users.acl"
+    rules = next(line for line in users.read_text().splitlines() if line.startswith("user worker ")).split()[
+        2:
+    ]
+    for node in cluster.nodes:
+        node.ask("ACL", "SETUSER", "worker", *rules, ">s3cret")
+    try:
+        with fdstore.connect(cluster.url.replace("//", "//worker:s3cret@")) as store:
+            procs = [store.process(name) for name in NAMES]
+            for proc in procs:
+                assert proc.create(TEXT).fd == "fd:1"
+                assert proc.read("fd:1", start=2).page == 2
+            pages = f"{proc.space.keys.record}:fd:1:pages"
+            move = Move(cluster, pages)
+            move.migrate(pages)
+            assert proc.read("fd:1", start=2).page == 2
+            move.finish()
+            assert "s3cret" not in repr(store)
+    finally:
+        for node in cluster.nodes:
+            node.ask("ACL", "DELUSER", "worker")
+
+
+def test_a_full_node_refuses_writes_by_name_and_the_others_take_them(cluster: Cluster, store: Store) -> None:
+    procs = {cluster.node_of(f"{{{name}}}").port: store.process(name) for name in NAMES}
+    full = cluster.nodes[0]
+    full.ask("CONFIG", "SET", "maxmemory", 1)
+    try:
+        for port, proc in procs.items():
+            if port == full.port:
+                with pytest.raises(fdstore.errors.StoreFull):
+                    proc.create("text")
+            else:
+                assert proc.create("text").fd == "fd:1"
+    finally:
+        full.ask("CONFIG", "SET", "maxmemory", 0)
+
+
+def test_the_guard_of_scripts_is_never_stored(cluster: Cluster, store: Store) -> None:
+    for name in NAMES:
+        store.process(name).create("text")
+
+    assert all(node.ask("KEYS", "*guard*") == [] for node in cluster.nodes)

@@ -1,0 +1,128 @@
+"""A store that Sentinels name: the client finds the primary, and after a failover the new one."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import redis
+from click.testing import CliRunner
+
+import fdstore
+import fdstore.aio
+from fdstore.cli import cli
+from fdstore.errors import StoreUnavailable
+from fdstore.store.server import PrivateServer
+from fdstore.store.server_program import find_binary
+from tests.conftest import wait_until
+from tests.on_cluster.cluster import reserve_ports
+from tests.on_redis.followers import Reader
+
+
+class Watched:
+    """A primary, its replica, and a Sentinel that watches them."""
+
+    def __init__(self, stack: ExitStack, folder: Path) -> None:
+        self.primary = stack.enter_context(PrivateServer(port=True))
+        self.replica = stack.enter_context(PrivateServer(port=True))
+        port_of_primary = self._port(self.primary)
+        with redis.Redis.from_url(self.replica.url) as client:
+            client.replicaof("127.0.0.1", port_of_primary)
+            wait_until(lambda: client.info("replication")["master_link_status"] == "up")
+        self.port = reserve_ports(stack)
+        config = folder / "sentinel.conf"
+        config.write_text(
+            f"port {self.port}\nbind 127.0.0.1\ndir {folder}\n"
+            f"sentinel monitor main 127.0.0.1 {port_of_primary} 1\n"
+            "sentinel down-after-milliseconds main 500\nsentinel failover-timeout main 5000\n"
+        )
+        with (folder / "sentinel.log").open("wb") as log:
+            process = subprocess.Popen([find_binary(), config, "--sentinel"], stdout=log, stderr=log)
+        stack.callback(process.wait)
+        stack.callback(process.kill)
+        self._client = stack.enter_context(redis.Redis(port=self.port, protocol=2))
+        wait_until(self._is_watching)
+        self.url = f"sentinel://127.0.0.1:1,127.0.0.1:{self.port}/main"
+
+    def names(self, server: PrivateServer) -> bool:
+        """Whether the Sentinel says that this one is the primary."""
+        return bool(self._client.sentinel_get_master_addr_by_name("main")[1] == self._port(server))
+
+    def _is_watching(self) -> bool:
+        try:
+            return bool(self._client.sentinel_master("main")["num-slaves"] == 1)
+        except redis.ConnectionError:
+            return False
+
+    @staticmethod
+    def _port(server: PrivateServer) -> int:
+        return int(server.url.rpartition(":")[2].partition("/")[0])
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[Watched]:
+    with ExitStack() as stack:
+        yield Watched(stack, tmp_path)
+
+
+def stored_by_replica(watched: Watched) -> bool:
+    with redis.Redis.from_url(watched.primary.url) as client:
+        return bool(client.wait(1, 100) == 1)
+
+
+def test_a_client_goes_on_with_the_replica_that_took_over(watched: Watched) -> None:
+    with fdstore.connect(watched.url) as store:
+        proc = store.process("triage")
+        proc.create("one\n" * 5000)
+        with proc.open_stream() as out:
+            out.write("before\n")
+            out.flush()
+            reader = Reader(proc, out.fd)
+            assert reader.has("before\n")
+            wait_until(lambda: stored_by_replica(watched))
+            watched.primary.kill()
+            wait_until(lambda: watched.names(watched.replica))
+
+            assert proc.read("fd:1", start=2).page == 2
+            assert proc.create("two").fd == "fd:3"
+            out.write("after\n")
+        assert reader.done() == "before\nafter\n"
+        assert proc.read("fd:1", read_all=True).chars == "1-20000"
+
+
+def test_an_awaiting_client_goes_on_too(watched: Watched) -> None:
+    async def main() -> None:
+        async with await fdstore.aio.connect(watched.url) as store:
+            proc = await store.process("triage")
+            await proc.create("one\n" * 5000)
+            await asyncio.to_thread(wait_until, lambda: stored_by_replica(watched))
+            watched.primary.kill()
+            await asyncio.to_thread(wait_until, lambda: watched.names(watched.replica))
+
+            assert (await proc.create("two")).fd == "fd:2"
+            assert (await proc.read("fd:1", read_all=True)).chars == "1-20000"
+
+    asyncio.run(main())
+
+
+def test_status_and_doctor_say_that_sentinels_name_it(watched: Watched) -> None:
+    status = CliRunner().invoke(cli, ["status", "--url", watched.url])
+    doctor = CliRunner().invoke(cli, ["doctor", "--url", watched.url])
+
+    assert "the Redis that Sentinels name" in status.stdout
+    assert "the Redis that Sentinels call main" in doctor.stdout
+    assert "a primary: it takes writes" in doctor.stdout
+
+
+def test_a_name_that_the_sentinels_do_not_know_is_an_error_at_once(watched: Watched) -> None:
+    with pytest.raises(StoreUnavailable, match="no Sentinel that answers knows a primary called 'other'"):
+        fdstore.connect(watched.url.replace("/main", "/other"))
+
+
+def test_sentinels_that_nobody_hears_are_an_error_at_once() -> None:
+    with pytest.raises(StoreUnavailable, match="no Sentinel that answers"):
+        fdstore.connect("sentinel://127.0.0.1:1,127.0.0.1:2/main")

@@ -1,0 +1,84 @@
+"""The URL of a store says what kind it is and which hosts to ask."""
+
+from __future__ import annotations
+
+import pytest
+
+from fdstore.dispatch import find_broker
+from fdstore.errors import InvalidArgument
+from fdstore.store.places import find_place
+
+
+@pytest.mark.parametrize(
+    ("url", "kind", "hosts", "master"),
+    [
+        ("redis://db.example:6380/3", "redis", (), ""),
+        ("unix:///run/redis.sock", "redis", (), ""),
+        ("redis+cluster://a", "cluster", (("a", 6379),), ""),
+        (
+            "redis+cluster://ann:pw@a:7000,b,[::1]:7002/0",
+            "cluster",
+            (("a", 7000), ("b", 6379), ("::1", 7002)),
+            "",
+        ),
+        ("rediss+cluster://a:1?ssl_ca_certs=ca.crt", "cluster", (("a", 1),), ""),
+        ("sentinel://a,b:1/main/2", "sentinel", (("a", 26379), ("b", 1)), "main"),
+        ("sentinel://:pw@a/a%20name", "sentinel", (("a", 26379),), "a name"),
+    ],
+)
+def test_every_form_is_read(url: str, kind: str, hosts: tuple[object, ...], master: str) -> None:
+    place = find_place(url)
+
+    assert (place.kind, place.hosts, place.master) == (kind, hosts, master)
+
+
+def test_login_options_and_database_hold_for_every_host() -> None:
+    cluster = find_place("rediss+cluster://ann:p%40ss@a:7000,b:7001?ssl_ca_certs=ca.crt").options
+    behind = find_place("sentinel://ann:p%40ss@a,b/main/2").options
+
+    assert (
+        (cluster["username"], cluster["password"])
+        == (behind["username"], behind["password"])
+        == ("ann", "p@ss")
+    )
+    assert cluster["ssl_ca_certs"] == "ca.crt"
+    assert (cluster["db"], behind["db"]) == (0, 2)
+
+
+@pytest.mark.parametrize("url", ["redis+cluster://ann:s3cret@a:1,b:2", "sentinel://:s3cret@a:1,b:2/main"])
+def test_what_is_shown_names_the_hosts_and_no_password(url: str) -> None:
+    shown = find_place(url).shown
+
+    assert "s3cret" not in shown
+    assert "a:1,b:2" in shown
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("redis+cluster://a:1/3", "no database but 0"),
+        ("redis+cluster://a:port", "no host with a port"),
+        ("redis+cluster://a:1,,b:2", "no host with a port"),
+        ("redis+cluster://a:70000", "no host with a port"),
+        ("redis+cluster://", "no host with a port"),
+        ("redis-cluster://a:1", r"begins with .*redis\+cluster://"),
+        ("sentinel://a:26379", "which Redis the Sentinels are asked for"),
+        ("sentinel://a..b/main", "label"),
+        ("http://a", "begins with"),
+        ("a:6379", "begins with"),
+    ],
+)
+def test_any_other_form_is_refused_and_the_error_says_why(url: str, said: str) -> None:
+    with pytest.raises(InvalidArgument, match=said) as caught:
+        find_place(url)
+
+    assert caught.value.argument == "url"
+
+
+def test_store_and_queue_read_the_url_of_sentinels_alike() -> None:
+    url = "sentinel://ann:pw@a:1,b/main/2"
+    place, broker = find_place(url), find_broker(url)
+
+    assert broker.url == "sentinel://ann:pw@a:1/2;sentinel://ann:pw@b:26379/2"
+    assert broker.options == {"master_name": place.master}
+    assert place.hosts == (("a", 1), ("b", 26379))

@@ -1,0 +1,249 @@
+"""Finding the node of a Cluster for each request, without a Cluster: the nodes are Python functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from redis.crc import key_slot
+from redis.exceptions import (
+    AskError,
+    ClusterDownError,
+    MovedError,
+    NoScriptError,
+    ResponseError,
+    TryAgainError,
+)
+from redis.exceptions import ConnectionError as LostConnection
+
+from fdstore.errors import StoreUnavailable, UnknownOutcome
+from fdstore.store import wire
+from fdstore.store.operation import Batch, Everywhere, Operation, Receive, Send
+from fdstore.store.routing import At, Cut, Drop, Pause, ReceiveAt, Router, SendAt
+from fdstore.store.scripts import script
+from fdstore.store.slots import guarded, key_of, units_of
+from fdstore.urls import Address
+
+ONE, TWO = ("one", 1), ("two", 2)
+HALF = 8192
+LOW, HIGH = "b", "a"
+"""Keys of the first and of the second half of the slots."""
+
+MAP = [[0, HALF - 1, [b"one", 1, b"id"]], [HALF, 16383, [b"two", 2, b"id"]]]
+
+
+def test_the_keys_are_in_the_halves_that_they_are_named_for() -> None:
+    assert key_slot(LOW.encode()) < HALF <= key_slot(HIGH.encode())
+
+
+class Nodes:
+    """Two nodes that share the slots; `says` is what they answer to a batch, by default its commands'
+    keys. `asked` is what they were asked, but for the map."""
+
+    def __init__(self) -> None:
+        self.says: dict[Address, Iterator[Any]] = {}
+        self.asked: list[tuple[Address, Batch]] = []
+        self.paused: list[float] = []
+        self.maps = 0
+        self.first_maps: list[Any] = []
+        self.router = Router("the test", (ONE,))
+
+    def run(self, operation: Operation[Any]) -> Any:
+        requests = self.router.routed(operation)
+        waiting: dict[str, list[Any]] = {}
+        reply: Any = None
+        try:
+            request = next(requests)
+            while True:
+                match request:
+                    case At(address, batch):
+                        reply = self._answer(address, batch)
+                    case SendAt(address, batch, lane):
+                        waiting.setdefault(lane, []).append(self._answer(address, batch))
+                        reply = None
+                    case ReceiveAt(lane):
+                        reply = waiting[lane].pop(0)
+                    case Drop(lane):
+                        reply = waiting.pop(lane) and None
+                    case Pause(seconds):
+                        reply = self.paused.append(seconds)
+                request = requests.send(reply)
+        except StopIteration as done:
+            return done.value
+
+    def _answer(self, address: Address, batch: Batch) -> Any:
+        if batch == [("CLUSTER", "SLOTS")]:
+            self.maps += 1
+            return [self.first_maps.pop(0) if self.first_maps else MAP]
+        self.asked.append((address, batch))
+        said = next(self.says.get(address, iter(())), None)
+        return [key_of(command) or "OK" for command in batch] if said is None else said
+
+    def ask(self, *commands: tuple[Any, ...]) -> Any:
+        def operation() -> Operation[Any]:
+            return (yield list(commands))
+
+        return self.run(operation())
+
+
+@pytest.fixture
+def nodes() -> Nodes:
+    return Nodes()
+
+
+def test_reads_go_to_each_node_once_and_their_replies_come_in_order(nodes: Nodes) -> None:
+    replies = nodes.ask(("GET", LOW), ("GET", HIGH), ("GET", LOW), ("GET", HIGH))
+
+    assert replies == [LOW, HIGH, LOW, HIGH]
+    assert nodes.asked == [(ONE, [("GET", LOW)] * 2), (TWO, [("GET", HIGH)] * 2)]
+
+
+def test_writes_go_in_the_order_in_which_they_were_said(nodes: Nodes) -> None:
+    nodes.ask(("SET", HIGH, 1), ("GET", LOW), ("SET", HIGH, 2))
+
+    assert nodes.asked == [(TWO, [("SET", HIGH, 1)]), (ONE, [("GET", LOW)]), (TWO, [("SET", HIGH, 2)])]
+
+
+def test_what_comes_after_a_refused_write_waits_for_it(nodes: Nodes) -> None:
+    nodes.says[ONE] = iter([["done", TryAgainError(), "too early"]])
+
+    replies = nodes.ask(("SET", LOW, 0), ("SET", LOW, 1), ("SET", LOW, 2), ("SET", HIGH, 3))
+
+    assert replies == ["done", LOW, LOW, HIGH]
+    assert nodes.asked[1:] == [(ONE, [("SET", LOW, 1), ("SET", LOW, 2)]), (TWO, [("SET", HIGH, 3)])]
+
+
+def test_a_moved_slot_is_asked_for_where_it_is_from_then_on(nodes: Nodes) -> None:
+    slot = key_slot(LOW.encode())
+    nodes.says[ONE] = iter([[MovedError(f"{slot} two:2")]])
+
+    assert [nodes.ask(("GET", LOW)), nodes.ask(("GET", LOW))] == [[LOW], [LOW]]
+    assert [address for address, _ in nodes.asked] == [ONE, TWO, TWO]
+    assert nodes.paused == []
+
+
+def test_a_key_on_its_way_is_asked_for_there_this_once(nodes: Nodes) -> None:
+    nodes.says[ONE] = iter([[AskError("1 two:2"), LOW]])
+    nodes.says[TWO] = iter([["OK", "there"]])
+
+    assert nodes.ask(("GET", LOW), ("GET", LOW)) == ["there", LOW]
+    assert nodes.asked[1] == (TWO, [("ASKING",), ("GET", LOW)])
+    assert nodes.ask(("GET", LOW)) == [LOW]
+    assert nodes.asked[2][0] == ONE
+
+
+def test_a_transaction_is_asked_for_elsewhere_as_a_whole(nodes: Nodes) -> None:
+    transaction = [("MULTI",), ("HSET", LOW, 1, "x"), ("EXPIRE", LOW, 9), ("EXEC",)]
+    aborted = ResponseError("EXECABORT")
+    nodes.says[ONE] = iter([["OK", AskError("1 two:2"), AskError("1 two:2"), aborted]])
+    nodes.says[TWO] = iter([["OK", "OK", "QUEUED", "QUEUED", [1, 1]]])
+
+    assert nodes.ask(*transaction) == ["OK", "QUEUED", "QUEUED", [1, 1]]
+    assert nodes.asked[1] == (TWO, [("ASKING",), *transaction])
+
+
+def test_a_script_is_sent_with_its_text_to_a_node_that_does_not_know_it(nodes: Nodes) -> None:
+    nodes.says[ONE] = iter([[NoScriptError()]])
+
+    nodes.ask(script("touch")((LOW,)))
+
+    [(_, [first]), (_, [second])] = nodes.asked
+    assert (first[0], second[0]) == ("EVALSHA", "EVAL")
+    assert first[2:] == second[2:]
+
+
+def test_a_script_is_given_one_key_more_than_there_can_be() -> None:
+    name, sha, count, *rest = guarded(("EVALSHA", "sha", 2, "fdstore:{t}", "fdstore:{t}:t", "an", "argument"))
+
+    assert (name, sha, count) == ("EVALSHA", "sha", 3)
+    assert rest == ["fdstore:{t}", "fdstore:{t}:t", "fdstore:{t}:guard", "an", "argument"]
+
+
+def test_a_lost_node_is_asked_again_after_the_others_were_asked_who_serves_it(nodes: Nodes) -> None:
+    nodes.says[TWO] = iter([Cut(LostConnection("gone"), sent=True)] * 3)
+
+    assert nodes.ask(("GET", HIGH)) == [HIGH]
+    assert nodes.maps == 1 + 3
+    assert nodes.paused == [0.05, 0.1]
+
+
+@pytest.mark.parametrize(
+    ("command", "said", "error"),
+    [
+        (("GET", LOW), Cut(LostConnection("gone"), sent=True), StoreUnavailable),
+        (("SET", LOW, 1), Cut(LostConnection("gone"), sent=False), StoreUnavailable),
+        (("SET", LOW, 1), Cut(LostConnection("gone"), sent=True), UnknownOutcome),
+        (("SET", LOW, 1), [ClusterDownError("The cluster is down")], StoreUnavailable),
+        (("SET", LOW, 1), [TryAgainError("Multiple keys request")], StoreUnavailable),
+    ],
+)
+def test_what_stays_refused_is_a_typed_error_and_in_doubt_only_when_it_may_be_done(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch, command: Any, said: Any, error: type[Exception]
+) -> None:
+    monkeypatch.setattr(wire, "DEADLINE_S", 0.0)
+    nodes.says[ONE] = iter([said] * 100)
+
+    with pytest.raises(error):
+        nodes.ask(command)
+
+
+def test_two_nodes_that_send_us_to_each_other_are_not_asked_for_ever(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire, "DEADLINE_S", 0.0)
+    slot = key_slot(LOW.encode())
+    nodes.says[ONE] = iter([[MovedError(f"{slot} two:2")]] * 1000)
+    nodes.says[TWO] = iter([[MovedError(f"{slot} one:1")]] * 1000)
+
+    with pytest.raises(StoreUnavailable):
+        nodes.ask(("GET", LOW))
+
+
+def test_requests_on_their_way_to_a_node_that_is_lost_are_asked_for_one_by_one(nodes: Nodes) -> None:
+    nodes.says[ONE] = iter([["first"], Cut(LostConnection("gone"), sent=True), ["never read"]])
+
+    def operation() -> Operation[Any]:
+        for _ in range(3):
+            yield Send([("GET", LOW)], "read")
+        received = []
+        for _ in range(3):
+            received += yield Receive("read")
+        yield Send([("GET", LOW)], "read")
+        return [*received, *(yield Receive("read"))]
+
+    assert nodes.run(operation()) == ["first", LOW, LOW, LOW]
+
+
+def test_every_primary_is_asked_and_one_that_is_gone_is_said(nodes: Nodes) -> None:
+    nodes.says[TWO] = iter([Cut(LostConnection("gone"), sent=False)])
+
+    def operation() -> Operation[Any]:
+        return (yield Everywhere([("PING",)]))
+
+    [(one, replies), (two, error)] = nodes.run(operation())
+
+    assert (one, replies, two) == ("one:1", ["OK"], "two:2")
+    assert isinstance(error, StoreUnavailable)
+
+
+def test_a_node_that_serves_nothing_yet_is_not_believed(nodes: Nodes) -> None:
+    nodes.first_maps = [[]]
+    nodes.router = Router("the test", (TWO, ONE))
+
+    assert nodes.ask(("GET", LOW)) == [LOW]
+
+
+def test_a_cluster_that_serves_nothing_yet_is_a_typed_error(nodes: Nodes) -> None:
+    nodes.first_maps = [[], []]
+    nodes.router = Router("the test", (TWO, ONE))
+
+    with pytest.raises(StoreUnavailable, match="no slot yet"):
+        nodes.ask(("GET", LOW))
+
+
+def test_a_batch_is_taken_apart_at_its_transactions() -> None:
+    batch = [("MULTI",), ("HSET", LOW, 1, "x"), ("EXEC",), ("GET", HIGH), ("INFO", "server")]
+
+    assert [(unit.start, unit.size) for unit in units_of(batch)] == [(0, 3), (3, 1), (4, 1)]
+    assert [unit.slot for unit in units_of(batch)] == [key_slot(b"b"), key_slot(b"a"), None]
