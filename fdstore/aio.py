@@ -304,7 +304,7 @@ class Toolset:
             config=config,
             linked=toolset.linked_programs(programs or {}),
             export_root=export_root,
-            wake=toolset.waker(process.store.url, process.store.prefix),
+            wake=toolset.waker_for(enabled, process.store.url, process.store.prefix),
             commands=commands,
         )
         self._toolbox = Toolbox(context, python)

@@ -30,6 +30,7 @@ import msgspec
 
 from fdstore.errors import FDStoreError, InvalidArgument, StoreFull, StoreReadOnly, StoreUnavailable
 from fdstore.settings import DEFAULT_PREFIX, QUEUE_PREFIX
+from fdstore.urls import addresses, joined
 
 TASK = "fdstore.run"
 """The one task there is; its one argument is a process id."""
@@ -63,17 +64,21 @@ def find_broker(store_url: str, broker_url: str | None = None) -> Broker:
     'redis+socket:///run/redis.sock?virtual_host=2'
     """
     url = broker_url or store_url
-    parts = urlsplit(url)
-    query = dict(parse_qsl(parts.query))
-    match parts.scheme:
-        case "redis" | "rediss" if parts.hostname:
-            return _on_tcp(parts, query)
-        case "unix" | "redis+socket" if parts.path.strip("/"):
-            return _on_socket(parts, query)
-        case "sentinel" if parts.hostname and parts.path.strip("/"):
-            return _behind_sentinels(parts, query)
+    argument = "FDSTORE_BROKER_URL" if broker_url else "FDSTORE_URL"
+    try:
+        parts = urlsplit(url)
+        query = dict(parse_qsl(parts.query))
+        match parts.scheme:
+            case "redis" | "rediss" if parts.hostname:
+                return _on_tcp(parts, query)
+            case "unix" | "redis+socket" if parts.path.strip("/"):
+                return _on_socket(parts, query)
+            case "sentinel" if parts.hostname and parts.path.strip("/"):
+                return _behind_sentinels(parts, query)
+    except ValueError as error:
+        raise InvalidArgument(argument, str(error)) from error
     raise InvalidArgument(
-        "FDSTORE_BROKER_URL" if broker_url else "FDSTORE_URL",
+        argument,
         f"the workers' queue needs redis://, rediss://, unix:// or sentinel://, not {parts.scheme}://"
         "; set FDSTORE_BROKER_URL to a single Redis (a Cluster cannot hold the queue)",
     )
@@ -253,13 +258,12 @@ def _on_socket(parts: SplitResult, query: dict[str, str]) -> Broker:
 
 
 def _behind_sentinels(parts: SplitResult, query: dict[str, str]) -> Broker:
-    hosts = parts.netloc.rpartition("@")[2].split(",")
     master, _, database = parts.path.strip("/").partition("/")
     database = query.get("db") or database or "0"
-    addresses = [host if ":" in host else f"{host}:26379" for host in hosts]
+    sentinels = [joined(address) for address in addresses(parts, 26379)]
     return Broker(
-        ";".join(f"sentinel://{_login(parts)}{address}/{database}" for address in addresses),
-        f"sentinel://{','.join(addresses)}/{master}/{database}",
+        ";".join(f"sentinel://{_login(parts)}{sentinel}/{database}" for sentinel in sentinels),
+        f"sentinel://{','.join(sentinels)}/{master}/{database}",
         {"master_name": unquote(master)},
     )
 

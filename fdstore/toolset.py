@@ -20,7 +20,7 @@ from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.store import processes
 from fdstore.store.views import Namespace
 from fdstore.tools import fork
-from fdstore.tools.config import FD_TOOLS, FDConfig
+from fdstore.tools.config import FD_TOOLS, PROCESS_TOOLS, FDConfig
 from fdstore.tools.storing import flattened, taken_references, wrapped, wrapped_input
 from fdstore.tools.tool import Context, Linked, Started, ToolResult
 from fdstore.tools.toolbox import Toolbox, check_enabled
@@ -92,20 +92,34 @@ def context_for(
 def waker(store_url: str, prefix: str, broker_url: str | None = None) -> Callable[[str], None]:
     """Sends wake-ups to the workers of a store, through `broker_url` or `$FDSTORE_BROKER_URL` if that is
     not in the store's Redis; the connection is made when the first is sent. One that cannot be sent is
-    no error: the workers' sweep finds the process."""
-    from fdstore.dispatch import Dispatcher
+    no error: the workers' sweep finds the process.
 
+    Raises `InvalidArgument` for a URL that cannot be a queue's, as that of a Cluster."""
+    from fdstore.dispatch import Dispatcher, find_broker
+
+    broker = broker_url or settings.read().broker_url
+    find_broker(store_url, broker)
     made: list[Dispatcher] = []
 
     def wake(process: str) -> None:
         if not made:
-            made.append(Dispatcher(store_url, broker_url or settings.read().broker_url, queue=prefix))
+            made.append(Dispatcher(store_url, broker, queue=prefix))
         try:
             made[0].wake(process)
         except FDStoreError:
             return
 
     return wake
+
+
+def waker_for(enabled: Sequence[str], store_url: str, prefix: str) -> Callable[[str], None]:
+    """What wakes the workers for an agent with these tools; one that needs no worker needs no queue.
+    Raises `InvalidArgument`."""
+    return nobody if PROCESS_TOOLS.isdisjoint(check_enabled(enabled)) else waker(store_url, prefix)
+
+
+def nobody(process: str) -> None:
+    """Wakes nobody."""
 
 
 def wait_slice_s(started: Started) -> float:
@@ -151,7 +165,7 @@ class Toolset:
             config=config,
             linked=linked_programs(programs or {}),
             export_root=export_root,
-            wake=waker(process.store.url, process.store.prefix),
+            wake=waker_for(enabled, process.store.url, process.store.prefix),
             commands=commands,
         )
         self._toolbox = Toolbox(context, python)

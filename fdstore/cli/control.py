@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -30,13 +30,16 @@ quiet_option = click.option("-q", "--quiet", is_flag=True, help="Do not tell on 
 @verb
 def kill(session: Session, process: str) -> None:
     """Cancel a process and all below it. Killing one that has ended changes nothing."""
+    from fdstore.errors import InvalidArgument
     from fdstore.store import processes
     from fdstore.toolset import waker
 
     with session.store() as store:
         done = store.run(processes.cancel(store.prefix, process))
         if done.wake:
-            waker(store.url, store.prefix)(done.wake)
+            # without a queue to wake it by, the workers' sweep finds the parent
+            with suppress(InvalidArgument):
+                waker(store.url, store.prefix)(done.wake)
     if session.as_json:
         output.document({"process": process, "state": done.state, "cancelled": done.cancelled})
     elif done.cancelled:

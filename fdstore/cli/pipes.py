@@ -59,6 +59,7 @@ def pipe(
         commands=[list(each.argv) for each in commands], page_size=DEFAULT_PAGE_SIZE, tee=list(tees)
     )
     with session.process(process) as caller:
+        wake = waker(caller.store.url, caller.store.prefix)
         made = caller.store.run(
             pipelines.start(
                 caller.space,
@@ -68,7 +69,7 @@ def pipe(
                 tees=tees,
             )
         )
-        waker(caller.store.url, caller.store.prefix)(made.process)
+        wake(made.process)
         if detach:
             _print_made(session, made)
             return

@@ -49,12 +49,13 @@ def run(
     for warning in bundle.warnings:
         click.echo(f"fdstore: warning: {warning}", err=True)
     with session.store() as store:
+        wake = waker(store.url, store.prefix)
         root_program = bundle.programs[bundle.root]
         if detach or root_program.linked:
             _workers_for(session, store)
         root = launch_root(store, bundle, query, name)
         if detach:
-            waker(store.url, store.prefix)(root.id)
+            wake(root.id)
             if session.as_json:
                 output.document({"process": root.id})
             else:
