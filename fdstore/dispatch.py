@@ -30,7 +30,7 @@ import msgspec
 
 from fdstore.errors import FDStoreError, InvalidArgument, StoreFull, StoreReadOnly, StoreUnavailable
 from fdstore.settings import DEFAULT_PREFIX, QUEUE_PREFIX
-from fdstore.urls import addresses, joined
+from fdstore.urls import HOW_TO_QUOTE, addresses, joined
 
 TASK = "fdstore.run"
 """The one task there is; its one argument is a process id."""
@@ -75,8 +75,8 @@ def find_broker(store_url: str, broker_url: str | None = None) -> Broker:
                 return _on_socket(parts, query)
             case "sentinel" if parts.hostname and parts.path.strip("/"):
                 return _behind_sentinels(parts, query)
-    except ValueError as error:
-        raise InvalidArgument(argument, str(error)) from error
+    except ValueError:
+        raise InvalidArgument(argument, HOW_TO_QUOTE) from None  # the error may quote the password
     raise InvalidArgument(
         argument,
         f"the workers' queue needs redis://, rediss://, unix:// or sentinel://, not {parts.scheme}://"

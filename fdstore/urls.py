@@ -1,13 +1,15 @@
-"""The hosts that a URL names: one, or several with commas between them.
+"""URLs of Redis: the hosts that one names, and how it is shown.
 
     redis+cluster://ann:secret@a.example:7000,b.example,[::1]:7002/0
 
-Sentinels and the nodes of a Cluster are written so; `urllib` knows one host.
+Sentinels and the nodes of a Cluster are several hosts with commas between them; `urllib` knows one. A
+password must not be shown, also when the URL is written so badly that it is not where it belongs.
 """
 
 from __future__ import annotations
 
-from urllib.parse import SplitResult
+import re
+from urllib.parse import SplitResult, urlsplit
 
 Address = tuple[str, int]
 """Host and port."""
@@ -31,6 +33,33 @@ def joined(address: Address) -> str:
     """
     host, port = address
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+UNREADABLE = "the URL given"
+"""What is shown of a URL in which a password could not be found."""
+
+HOW_TO_QUOTE = (
+    "it cannot be read; write it SCHEME://USER:PASSWORD@HOST:PORT, and in a password %2F for /, %3F for ?"
+)
+
+
+def shown_url(url: str) -> str:
+    """`url` without its password.
+
+    >>> shown_url("redis://ann:secret@db.example/0"), shown_url("redis://:sec/ret@db.example")
+    ('redis://ann:***@db.example/0', 'the URL given')
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return UNREADABLE
+    if parts.scheme != "unix" and "@" in parts.path + parts.query + parts.fragment:
+        return UNREADABLE  # the password holds a character that ends a host
+    shown = parts._replace(query=re.sub(r"((?:^|&)password=)[^&]*", r"\1***", parts.query))
+    if parts.password is not None:
+        host = parts.netloc.rpartition("@")[2]
+        shown = shown._replace(netloc=f"{parts.username or ''}:***@{host}")
+    return url if shown == parts else shown.geturl()
 
 
 def _address(written: str, default_port: int) -> Address:

@@ -163,7 +163,7 @@ def _account(store: Store, process: str, watch: Watch, out_dir: Path) -> None:
 def cli_for(url: str) -> str:
     """How redis-cli is told where the store is."""
     from fdstore.store.server import find_cli
-    from fdstore.store.wire import shown_url
+    from fdstore.urls import shown_url
 
     found = find_cli()
     program = str(found) if found else "redis-cli"

@@ -206,7 +206,7 @@ def held_facts(store: StoreStatus) -> list[tuple[str, str]]:
 
 def note_other_store(session: Session) -> None:
     """Says so when commands do not use the server that was just started or stopped."""
-    from fdstore.store.wire import shown_url
+    from fdstore.urls import shown_url
 
     if session.chosen_url:
         output.note(f"note: commands here use {shown_url(session.chosen_url)}, not the embedded server")

@@ -27,8 +27,8 @@ import redis.sentinel
 from redis.connection import parse_url
 
 from fdstore.errors import InvalidArgument
-from fdstore.store.wire import CONNECT_TIMEOUT_S, connection_options, shown_url
-from fdstore.urls import Address, addresses, joined
+from fdstore.store.wire import CONNECT_TIMEOUT_S, connection_options
+from fdstore.urls import HOW_TO_QUOTE, UNREADABLE, Address, addresses, joined, shown_url
 
 FORMS = "redis://, rediss://, unix://, sentinel://, redis+cluster:// or rediss+cluster://"
 
@@ -70,6 +70,8 @@ def find_place(url: str) -> Place:
         place = _read(urlsplit(url), shown, url)
         parse_url(place.url)
     except ValueError as error:
+        if shown == UNREADABLE:
+            raise InvalidArgument("url", HOW_TO_QUOTE) from None  # the error may quote the password
         raise InvalidArgument("url", f"{shown!r}: {error}") from error
     return place
 

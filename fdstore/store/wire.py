@@ -10,7 +10,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 from hiredis import pack_command
 from redis.backoff import NoBackoff
@@ -51,18 +50,6 @@ too), or none can now, or the script must be sent with its text."""
 
 PASSING = (LostConnection, LostReply, BusyLoadingError, *NOT_HERE)
 """What may be over at the next try. An authentication error is a LostConnection by class only."""
-
-
-def shown_url(url: str) -> str:
-    """`url` without its password."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return "the URL given"  # a password in it could not be found
-    if parts.password is None:
-        return url
-    host = parts.netloc.rpartition("@")[2]
-    return parts._replace(netloc=f"{parts.username or ''}:***@{host}").geturl()
 
 
 def connection_options() -> dict[str, Any]:

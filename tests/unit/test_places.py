@@ -7,6 +7,7 @@ import pytest
 from fdstore.dispatch import find_broker
 from fdstore.errors import InvalidArgument
 from fdstore.store.places import find_place
+from fdstore.urls import shown_url
 
 
 @pytest.mark.parametrize(
@@ -73,6 +74,33 @@ def test_any_other_form_is_refused_and_the_error_says_why(url: str, said: str) -
         find_place(url)
 
     assert caught.value.argument == "url"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://:sec/ret@host:1",
+        "redis://:sec#ret@host",
+        "redis://ann:sec?ret@host/0",
+        "redis+cluster://:sec/ret@a,b",
+        "sentinel://:sec/ret@a,b/main",
+        "redis://[::sec",
+    ],
+)
+def test_a_url_that_cannot_be_read_shows_nothing_of_a_password(url: str) -> None:
+    assert shown_url(url) == "the URL given"
+    with pytest.raises(InvalidArgument, match="%2F") as caught:
+        find_place(url)
+    assert "sec" not in str(caught.value)
+    assert caught.value.__suppress_context__
+    with pytest.raises(InvalidArgument) as of_the_queue:
+        find_broker(url)
+    assert "sec" not in str(of_the_queue.value)
+
+
+def test_a_password_in_the_query_is_not_shown_either() -> None:
+    assert shown_url("redis://host/0?password=s3cret&db=1") == "redis://host/0?password=***&db=1"
+    assert shown_url("unix:///run/a@b.sock") == "unix:///run/a@b.sock"
 
 
 def test_store_and_queue_read_the_url_of_sentinels_alike() -> None:
