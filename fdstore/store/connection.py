@@ -10,6 +10,8 @@ outcome of a write unknown.
 
     Runner        blocks; safe to share between threads, makes new connections after a fork
     AsyncRunner   awaits; belongs to the event loop it was made in
+
+Those for a Redis Cluster are in `cluster`; `cluster.make_runner` knows from the URL which one it takes.
 """
 
 from __future__ import annotations
