@@ -162,35 +162,35 @@ class KillingRunner(Runner):
         self._moment = moment
         self._return = threading.Timer(away_s, server.restart)
         self._thread = threading.get_ident()
-        connection_class: Any = self._pool.connection_class
-        self._pool.connection_class = lambda **options: self._armed(connection_class(**options))  # type: ignore[assignment]
 
     def close(self) -> None:
         super().close()
         if self.killed:
             self._return.join()
 
-    def _armed(self, connection: Any) -> Any:
-        send = connection.send_packed_command
+    def _take(self) -> Any:
+        link = super()._take()
+        if "send" in vars(link):
+            return link  # armed before
+        send = link.send
 
-        def send_and_kill(command: Any, check_health: bool = True) -> None:
+        def send_and_kill(pieces: list[bytes]) -> None:
             if threading.get_ident() == self._thread:
                 self._left -= 1
                 if self._left == 0:
                     if self._moment == "after":
-                        send(command, check_health)
-                        for _ in range(whole_in(b"".join(command))[0]):
-                            with suppress(ResponseError):
-                                connection.read_response()
+                        send(pieces)
+                        with suppress(ResponseError):
+                            link.receive([], whole_in(b"".join(pieces))[0])
                     self._server.kill()
                     self.killed = True
                     self._return.start()
                     if self._moment == "after":
                         return
-            send(command, check_health)
+            send(pieces)
 
-        connection.send_packed_command = send_and_kill
-        return connection
+        link.send = send_and_kill
+        return link
 
 
 def run_to_the_end(agents: Agents, store: Store) -> None:

@@ -20,7 +20,7 @@ from fdstore.store.server import PrivateServer
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.chaos.conftest import Faults
 from tests.chaos.crew import HERE, Crew
-from tests.chaos.waiting import wait_until
+from tests.chaos.waiting import PATIENCE_S, wait_until
 
 BOSS = """
 [model]
@@ -118,12 +118,12 @@ def test_ctrl_c_of_a_run_cancels_it_with_all_that_it_started(
     office.held.add("hand")
     crew.hire(1).wait_until_ready()
     running = run_boss(command)
-    assert office.asked["hand"].wait(30)
+    assert office.asked["hand"].wait(PATIENCE_S)
 
     running.send_signal(signal.SIGINT)
     faults.note("run interrupted")
 
-    assert running.wait(15) == 130
+    assert running.wait(PATIENCE_S) == 130
     assert {(m.state, m.reason) for m in store.tree("boss").members} == {("cancelled", "interrupted")}
 
 
@@ -135,7 +135,7 @@ def test_a_run_that_was_killed_is_resumed_from_where_it_was(
     worker = crew.hire(1)
     worker.wait_until_ready()
     running = run_boss(command)
-    assert office.asked[moment].wait(30)
+    assert office.asked[moment].wait(PATIENCE_S)
     worker.kill()
     running.kill()
     faults.note("run killed")
@@ -143,7 +143,7 @@ def test_a_run_that_was_killed_is_resumed_from_where_it_was(
     resumed = command("resume", "boss")
     wait_until(lambda: state(store, "boss").attempt == 2, what="the resumption")
     crew.hire(1)
-    out, err = resumed.communicate(timeout=40)
+    out, err = resumed.communicate(timeout=PATIENCE_S)
 
     assert (resumed.returncode, out) == (0, "the hand said done\n"), err
     tree = store.tree("boss")
@@ -157,13 +157,13 @@ def test_a_run_that_was_killed_goes_on_at_a_worker(
     office.held.add("last")
     crew.hire(1).wait_until_ready()
     running = run_boss(command)
-    assert office.asked["last"].wait(30)
+    assert office.asked["last"].wait(PATIENCE_S)
 
     running.kill()
     faults.note("run killed")
 
     wait_until(lambda: state(store, "boss").state in ENDED)
-    out, _ = command("attach", "boss").communicate(timeout=20)
+    out, _ = command("attach", "boss").communicate(timeout=PATIENCE_S)
     assert out == "the hand said done\n"
 
 
@@ -172,21 +172,21 @@ def test_what_somebody_runs_is_not_resumed(
 ) -> None:
     office.held |= {"boss", "hand"}
     running = run_boss(command)
-    assert office.asked["boss"].wait(30)
+    assert office.asked["boss"].wait(PATIENCE_S)
 
-    _, err = command("resume", "boss").communicate(timeout=20)
+    _, err = command("resume", "boss").communicate(timeout=PATIENCE_S)
     assert "runs it; watch it with: fdstore attach boss" in err
     with pytest.raises(FDStoreError):
         store.process("nobody.1")
-    _, err = command("resume", "nobody").communicate(timeout=20)
+    _, err = command("resume", "nobody").communicate(timeout=PATIENCE_S)
     assert "not_found" in err
 
     running.kill()
     faults.note("run killed")
     crew.hire(1).wait_until_ready()
-    assert office.asked["hand"].wait(30)
+    assert office.asked["hand"].wait(PATIENCE_S)
     wait_until(lambda: state(store, "boss").state == "waiting")
-    _, err = command("resume", "boss").communicate(timeout=20)
+    _, err = command("resume", "boss").communicate(timeout=PATIENCE_S)
     assert "it waits for boss.1; watch it with: fdstore attach boss" in err
 
 
@@ -195,20 +195,20 @@ def test_a_detached_run_is_watched_left_and_killed(
 ) -> None:
     office.held.add("hand")
     crew.hire(1).wait_until_ready()
-    out, err = run_boss(command, "--detach").communicate(timeout=20)
+    out, err = run_boss(command, "--detach").communicate(timeout=PATIENCE_S)
     assert out == "boss\n", err
-    assert office.asked["hand"].wait(30)
+    assert office.asked["hand"].wait(PATIENCE_S)
     watching = command("attach", "boss")
     assert watching.stderr is not None
     wait_until(lambda: "hand" in watching.stderr.readline(), what="a word of the hand")
 
     watching.send_signal(signal.SIGINT)
     faults.note("attach interrupted")
-    assert watching.wait(15) == 130
+    assert watching.wait(PATIENCE_S) == 130
     assert {m.state for m in store.tree("boss").members} == {"waiting", "running"}
 
     last = command("attach", "boss", "-q")
-    out, _ = command("kill", "boss").communicate(timeout=20)
+    out, _ = command("kill", "boss").communicate(timeout=PATIENCE_S)
     assert out == "cancelled boss\ncancelled boss.1\n"
-    assert last.wait(15) == 1
+    assert last.wait(PATIENCE_S) == 1
     assert {m.state for m in store.tree("boss").members} == {"cancelled"}

@@ -18,7 +18,7 @@ from tests.chaos.conftest import Execute, Faults
 
 ROOM_BYTES = 3_000_000
 TEXT = "".join(f"{number}\n" for number in range(100_000))
-LARGE = b"a line of a large file\n" * 1_000_000
+LARGE = b"a line of a large file\n" * 300_000
 
 
 @pytest.fixture

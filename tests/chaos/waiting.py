@@ -7,9 +7,11 @@ import time
 from collections.abc import Callable
 
 LOOK_EVERY_S = 0.02
+PATIENCE_S = 60.0
+"""After which something hangs, on a machine however busy."""
 
 
-def wait_until(happened: Callable[[], object], seconds: float = 30.0, what: str = "it") -> None:
+def wait_until(happened: Callable[[], object], seconds: float = PATIENCE_S, what: str = "it") -> None:
     """Returns when `happened()` is true; fails when it still is not after `seconds`."""
     until = time.monotonic() + seconds
     while not happened():

@@ -11,7 +11,7 @@
 if ARGV[1] ~= '' and answered(KEYS[7], ARGV[1]) then
   return { 'ok' }
 end
-local refused = refusal(KEYS[2], ARGV[2]) or unsafe(KEYS[1])
+local refused = refusal(KEYS[2], ARGV[2])
 if refused then
   return refused
 end
@@ -31,7 +31,11 @@ local stored = chars == ARGV[8] and (writer == ARGV[5] or ARGV[7] == ARGV[8])
 if not stored and chars ~= ARGV[7] then
   return { 'fenced', ARGV[4] .. ' has ' .. chars .. ' characters, not ' .. ARGV[7] .. ': somebody else writes it' }
 end
-local limits, tree_bytes = unpack(redis.call('HMGET', tree, 'limits', 'bytes'))
+local limits, tree_bytes, checked_at = unpack(redis.call('HMGET', tree, 'limits', 'bytes', 'checked_at'))
+refused = not stored and unsafe(tree, checked_at)
+if refused then
+  return refused
+end
 local limit = cjson.decode(limits).tree_bytes
 tree_bytes = tree_bytes + (stored and 0 or ARGV[9] - bytes)
 if not stored and tree_bytes > limit then
