@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from functools import partial
 from itertools import pairwise
 
 from fdstore.bench import texts
@@ -68,27 +67,27 @@ def tables(stage: Stage) -> Iterator[Row]:
 
 
 def sizes(stage: Stage) -> Iterator[Row]:
-    """Contents that are small and large."""
-    large = 10 * MB if stage.quick else GB
-    case = f"{shown(large)} against {shown(MB)}"
-    calls: dict[str, Callable[[Process], object]] = {
-        "page, cold": page_afresh,
-        "stat, cold": stat_afresh,
-        "20 lines": lambda proc: proc.read("fd:1", mode="line", start=5000, count=20),
-        "search in one page": lambda proc: proc.search(f"fd:1#P{PAGE}", "ERROR", max_matches=1),
-        "child that shares it": lambda proc: proc.child(share=["fd:1"]).end(),
+    """A content of 1 MB and larger ones."""
+    larger = [10 * MB] if stage.quick else [10 * MB, 100 * MB, GB]
+    same: dict[str, Callable[[Process], Lap]] = {
+        "page, cold": lambda proc: lap(lambda: page_afresh(proc)),
+        "stat, cold": lambda proc: lap(lambda: stat_afresh(proc)),
+        "20 lines": lambda proc: lap(lambda: proc.read("fd:1", mode="line", start=5000, count=20)),
+        "search in one page": lambda proc: lap(lambda: proc.search(f"fd:1#P{PAGE}", "ERROR", max_matches=1)),
+        "child that shares it": lambda proc: lap(lambda: proc.child(share=["fd:1"]).end()),
+        "extract one page": making(lambda proc: proc.extract(f"fd:1#P{PAGE}")),
     }
-    with stage.process() as few, stage.process() as many:
-        few.ingest(texts.log_file(MB))
-        many.ingest(texts.log_file(large))
-        for name, call in calls.items():
-            laps = [lap(partial(call, proc)) for proc in (many, few)]
-            yield slower(f"{name}, {case}", at_most(1.5), take_turns(laps, stage.budget_s))
-        extracting = making(lambda proc: proc.extract(f"fd:1#P{PAGE}"))
-        laps = [extracting(many), extracting(few)]
-        yield slower(f"extract one page, {case}", at_most(1.5), take_turns(laps, stage.budget_s, at_once=20))
-    closes = Rounds([[closed(stage, size) for _ in range(GONE)] for size in (large, MB)])
-    yield slower(f"close, {case}", at_most(3), closes)
+    with ExitStack() as stack:
+        held = [stack.enter_context(stage.process()) for _ in (MB, *larger)]
+        for proc, size in zip(held, (MB, *larger), strict=True):
+            proc.ingest(texts.log_file(size))
+        for case, make in same.items():
+            rounds = take_turns([make(proc) for proc in held], stage.budget_s, at_once=20)
+            for number, size in enumerate(larger, 1):
+                yield against(f"{case}, {shown(size)} against {shown(MB)}", at_most(1.5), rounds, number, 0)
+    for size in larger:
+        closes = Rounds([[closed(stage, each) for _ in range(GONE)] for each in (size, MB)])
+        yield slower(f"close, {shown(size)} against {shown(MB)}", at_most(3), closes)
 
 
 def against(case: str, bar: Bar, rounds: Rounds, large: int, small: int) -> Row:
