@@ -186,6 +186,7 @@ def run_process(
     files_root: str,
     export_root: str | None = None,
     wait_here: bool = False,
+    leave_on_interrupt: bool = False,
     stopping: Flag | None = None,
     pipeline: RunPipeline | None = None,
 ) -> Ending:
@@ -197,7 +198,8 @@ def run_process(
 
     When the store has trouble that lasts, a worker gives the process back as soon as it can. Who waits
     here for children is told: `StoreUnavailable` and the like are raised, and another attempt goes on
-    with the process once its lease is over. Ctrl-C cancels it, with all below it.
+    with the process once its lease is over. Ctrl-C cancels it, with all below it, or leaves it to the
+    workers (`leave_on_interrupt`).
     """
     keys = process_keys(store.prefix, process)
     stop: Flag = stopping or threading.Event()
@@ -276,7 +278,11 @@ def run_process(
             return "lost"
         except KeyboardInterrupt:
             with suppress(FDStoreError):
-                store.run(processes.cancel(store.prefix, process, "interrupted"))
+                if leave_on_interrupt:
+                    store.run(leases.give_back(space))
+                    wake(process)
+                else:
+                    store.run(processes.cancel(store.prefix, process, "interrupted"))
             raise
         except STORE_TROUBLE as error:
             if wait_here:

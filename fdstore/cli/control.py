@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from contextlib import nullcontext, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -14,16 +14,29 @@ from fdstore.cli import output
 from fdstore.cli.session import Session, verb
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     from fdstore.client import Store
     from fdstore.store.processes import Answer
+
+F = TypeVar("F", bound="Callable[..., Any]")
 
 LOOK_EVERY_S = 0.25
 ANY_NUMBER = 2**53
 """Losses that are not too many: who resumes an agent has decided that it may go on."""
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Do not tell on standard error what happens.")
+
+
+def interrupt_option(default: str) -> Callable[[F], F]:
+    return click.option(
+        "--on-interrupt",
+        type=click.Choice(["cancel", "leave"]),
+        default=default,
+        show_default=True,
+        help="What Ctrl-C does with it: cancel it with all below it, or leave it to the workers.",
+    )
 
 
 @click.argument("process", metavar="PROC")
@@ -49,23 +62,30 @@ def kill(session: Session, process: str) -> None:
 
 
 @click.argument("process", metavar="PROC")
+@interrupt_option("leave")
 @quiet_option
 @verb
-def attach(session: Session, process: str, quiet: bool) -> None:
-    """Watch a process until it ends and print its answer. Ctrl-C leaves it running."""
+def attach(session: Session, process: str, quiet: bool, on_interrupt: str) -> None:
+    """Watch a process until it ends and print its answer. Ctrl-C leaves it running, unless told else."""
     from fdstore.store import processes
 
     with session.store() as store:
         store.run(processes.record(store.prefix, process))
-        with _watched(store, process, quiet=quiet):
-            _wait_for(store, process)
+        try:
+            with _watched(store, process, quiet=quiet):
+                _wait_for(store, process)
+        except KeyboardInterrupt:
+            if on_interrupt == "cancel":
+                store.run(processes.cancel(store.prefix, process, "interrupted"))
+            raise
         _exit_as(session, store, process)
 
 
 @click.argument("process", metavar="PROC")
+@interrupt_option("cancel")
 @quiet_option
 @verb
-def resume(session: Session, process: str, quiet: bool) -> None:
+def resume(session: Session, process: str, quiet: bool, on_interrupt: str) -> None:
     """Run an agent here whose program or worker died, from where it was; print its answer.
 
     One that somebody still runs is left to them. With a worker up there is no need for this: a
@@ -76,7 +96,7 @@ def resume(session: Session, process: str, quiet: bool) -> None:
     with session.store() as store:
         if store.run(processes.record(store.prefix, process)).ended_at is None:
             _take_back(store, process)
-            run_here(session, store, process, quiet=quiet)
+            run_here(session, store, process, quiet=quiet, on_interrupt=on_interrupt)
         else:
             click.echo(f"fdstore: {process} has ended already", err=True)
             _exit_as(session, store, process)
@@ -109,26 +129,33 @@ def _take_back(store: Store, process: str) -> None:
         time.sleep(LOOK_EVERY_S)
 
 
-def run_here(session: Session, store: Store, process: str, *, quiet: bool) -> None:
+def run_here(session: Session, store: Store, process: str, *, quiet: bool, on_interrupt: str) -> None:
     """Runs an agent in this program until it ends, and prints its answer. If a worker has taken it
     over, as after this machine slept, its end is waited for."""
     from fdstore.agent.model import Model
     from fdstore.agent.runner import run_process
     from fdstore.toolset import waker
 
-    with _watched(store, process, quiet=quiet):
-        ending = run_process(
-            store,
-            process,
-            worker=f"run:{os.getpid()}",
-            model=Model,
-            wake=waker(store.url, store.prefix),
-            files_root=os.getcwd(),
-            wait_here=True,
-        )
-        if ending != "ended":
-            click.echo(f"fdstore: a worker goes on with {process}; waiting for its end", err=True)
-            _wait_for(store, process)
+    leave = on_interrupt == "leave"
+    try:
+        with _watched(store, process, quiet=quiet):
+            ending = run_process(
+                store,
+                process,
+                worker=f"run:{os.getpid()}",
+                model=Model,
+                wake=waker(store.url, store.prefix),
+                files_root=os.getcwd(),
+                wait_here=True,
+                leave_on_interrupt=leave,
+            )
+            if ending != "ended":
+                click.echo(f"fdstore: a worker goes on with {process}; waiting for its end", err=True)
+                _wait_for(store, process)
+    except KeyboardInterrupt:
+        if leave:
+            click.echo(f"fdstore: {process} is left to the workers; fdstore attach {process}", err=True)
+        raise
     _exit_as(session, store, process)
 
 

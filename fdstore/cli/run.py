@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fdstore.cli import output
-from fdstore.cli.control import quiet_option, run_here
+from fdstore.cli.control import interrupt_option, quiet_option, run_here
 from fdstore.cli.session import Session, verb
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @click.option("-f", "--file", metavar="FILE", help="The same, from a file; - is standard input.")
 @click.option("--name", help="The name of its process (default: PROGRAM-xxxxxx).")
 @click.option("--detach", is_flag=True, help="Hand it to the workers and return at once.")
+@interrupt_option("cancel")
 @quiet_option
 @verb
 def run(
@@ -32,6 +33,7 @@ def run(
     name: str | None,
     detach: bool,
     quiet: bool,
+    on_interrupt: str,
 ) -> None:
     """Run an agent program and print its answer.
 
@@ -51,7 +53,7 @@ def run(
     with session.store() as store:
         wake = waker(store.url, store.prefix)
         root_program = bundle.programs[bundle.root]
-        if detach or root_program.linked:
+        if detach or root_program.linked or on_interrupt == "leave":
             _workers_for(session, store)
         root = launch_root(store, bundle, query, name)
         if detach:
@@ -61,7 +63,7 @@ def run(
             else:
                 output.line(root.id)
             return
-        run_here(session, store, root.id, quiet=quiet)
+        run_here(session, store, root.id, quiet=quiet, on_interrupt=on_interrupt)
 
 
 def _read(file: str) -> str:

@@ -84,7 +84,7 @@ def reachable_path(listening: Path, runtime_dir: Path | None) -> Path:
 
 
 def command_line(pid: int) -> str:
-    """What `pid` was started with; empty if it has ended (a zombie has)."""
+    """What `pid` was started with; empty if it has ended (a zombie has), or is just becoming another."""
     if Path("/proc/self").exists():
         try:
             return os.fsdecode(Path(f"/proc/{pid}/cmdline").read_bytes()).replace("\0", " ").strip()
@@ -94,6 +94,18 @@ def command_line(pid: int) -> str:
         ["ps", "-ww", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, check=False
     )
     return listing.stdout.strip()
+
+
+def is_alive(pid: int) -> bool:
+    """Whether `pid` runs. Its command line does not tell: that is empty for a moment while a program takes
+    the place of another, as a server does of the shell that starts it."""
+    if not Path("/proc/self").exists():
+        return bool(command_line(pid))
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
 
 
 def wait_until(predicate: Callable[[], bool], timeout_s: float) -> bool:
@@ -202,7 +214,7 @@ class ServerProcess:
         """Wait for a server that is starting; False if it ended (is `absent`) instead."""
         began = heard = time.monotonic()
         while (condition := self.condition(listening)) != "ready":
-            if not command_line(pid) if pid else condition == "absent":
+            if not is_alive(pid) if pid else condition == "absent":
                 return False
             now = time.monotonic()
             if condition == "loading":
@@ -309,7 +321,7 @@ class ServerProcess:
         return any((self.directory / name).exists() for name in ("appendonly.aof", "appendonlydir"))
 
     def _gone(self, pid: int | None) -> bool:
-        return self.condition() == "absent" and not (pid and command_line(pid))
+        return self.condition() == "absent" and not (pid and is_alive(pid))
 
     def _signal(self, pid: int | None, number: signal.Signals) -> None:
         if pid is not None:

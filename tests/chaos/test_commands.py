@@ -127,6 +127,30 @@ def test_ctrl_c_of_a_run_cancels_it_with_all_that_it_started(
     assert {(m.state, m.reason) for m in store.tree("boss").members} == {("cancelled", "interrupted")}
 
 
+def test_ctrl_c_of_a_run_leaves_it_to_the_workers_if_it_is_told_to(
+    command: Start, office: Office, store: Store, crew: Crew, faults: Faults
+) -> None:
+    office.held.add("hand")
+    crew.hire(2).wait_until_ready()
+    running = run_boss(command, "--on-interrupt", "leave")
+    assert office.asked["hand"].wait(PATIENCE_S)
+
+    running.send_signal(signal.SIGINT)
+    faults.note("run interrupted")
+
+    _, err = running.communicate(timeout=PATIENCE_S)
+    assert running.returncode == 130
+    assert "boss is left to the workers; fdstore attach boss" in err
+    wait_until(lambda: state(store, "boss").state == "waiting", what="a worker that goes on")
+    assert state(store, "boss").losses == 0
+    watching = command("attach", "boss", "--on-interrupt", "cancel")
+    assert watching.stderr is not None
+    wait_until(lambda: "hand" in watching.stderr.readline(), what="a word of the hand")
+    watching.send_signal(signal.SIGINT)
+    assert watching.wait(PATIENCE_S) == 130
+    assert {(m.state, m.reason) for m in store.tree("boss").members} == {("cancelled", "interrupted")}
+
+
 @pytest.mark.parametrize("moment", ["boss", "hand", "last"])
 def test_a_run_that_was_killed_is_resumed_from_where_it_was(
     moment: str, command: Start, office: Office, store: Store, crew: Crew, faults: Faults
