@@ -87,7 +87,8 @@ def sizes(stage: Stage) -> Iterator[Row]:
                 yield against(f"{case}, {shown(size)} against {shown(MB)}", at_most(1.5), rounds, number, 0)
     for size in larger:
         closes = Rounds([[closed(stage, each) for _ in range(GONE)] for each in (size, MB)])
-        yield slower(f"close, {shown(size)} against {shown(MB)}", at_most(3), closes)
+        # Redis frees the pages in a thread of its own, which takes its share of the processor meanwhile
+        yield slower(f"close, {shown(size)} against {shown(MB)}", at_most(5), closes)
 
 
 def against(case: str, bar: Bar, rounds: Rounds, large: int, small: int) -> Row:
@@ -149,7 +150,6 @@ def closed(stage: Stage, size: int) -> float:
     """How long the last close of a content takes, in seconds. Its pages are freed in the background."""
     with stage.process() as proc:
         proc.ingest(texts.log_file(size))
-        proc.stat("fd:1")  # the connection that was held for the pages is not the one that closes
         stage.settle()
         start = time.perf_counter()
         proc.close("fd:1")
