@@ -25,7 +25,7 @@ test-fast: $(READY)
 # Kills, cuts and fills for some hours; tells every seed, and what was done in it. A seed that fails is run
 # alone with CHAOS_SEED=17, and CHAOS_SEEDS=10 takes fewer.
 chaos: $(READY)
-	CHAOS_SEEDS=$${CHAOS_SEEDS:-100} $(BIN)/python -m pytest tests/chaos -m "long or not long" -n 2 -vv -rP
+	CHAOS_SEEDS=$${CHAOS_SEEDS:-100} $(BIN)/python -m pytest tests/chaos tests/on_cluster -m "long or not long" -n 2 -vv -rP
 
 lint: $(READY)
 	$(BIN)/ruff check .
