@@ -145,7 +145,7 @@ class ProcessRecord(Record, frozen=True, kw_only=True):
     """One process as Redis holds it. `program` is an agent's, or the commands of a pipeline. `attempt`
     counts the claims by workers, `losses` those that were lost; `lease_until` is when the running claim
     lapses if it is not renewed. `outputs` are the descriptors, in its parent's table, of the streams that
-    it was made to write."""
+    it was made to write: an agent's text; of a pipeline (`kind`) output, stderr, and each tee."""
 
     id: str
     state: ProcessState
@@ -156,6 +156,7 @@ class ProcessRecord(Record, frozen=True, kw_only=True):
     worker: str | None = None
     lease_until: float | None = None
     waiting_for: tuple[str, ...] = ()
+    kind: Literal["pipeline"] | None = None
     outputs: tuple[str, ...] = ()
     exit_code: int | None = None
     reason: str | None = None

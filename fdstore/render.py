@@ -298,15 +298,13 @@ def process_result(
     answer: str | None = None,
     result: Rendered | None = None,
     *,
-    fd: str | None = None,
-    stderr_fd: str | None = None,
-    tee_fds: Sequence[str] = (),
     in_fd: str | None = None,
 ) -> Rendered:
-    """A process and what came of it: its `answer` as text, or `result`, the `fd_result` of a large one;
-    neither, as for a pipeline, gives an empty tag."""
+    """A process, what it writes, and what came of it: its `answer` as text, or `result`, the `fd_result`
+    of a large one; neither, as for a pipeline, gives an empty tag."""
     if answer is not None and result is not None:
         raise TypeError("process_result takes an answer or a result, not both")
+    written = record.outputs
     return element(
         "process_result",
         [
@@ -315,9 +313,9 @@ def process_result(
             ("state", record.state),
             ("exit_code", record.exit_code),
             ("reason", record.reason),
-            ("fd", fd),
-            ("stderr_fd", stderr_fd),
-            ("tee_fds", " ".join(tee_fds) or None),
+            ("fd", written[0] if written else None),
+            ("stderr_fd", written[1] if len(written) > 1 else None),
+            ("tee_fds", " ".join(written[2:]) or None),
             ("in_fd", in_fd),
         ],
         answer,

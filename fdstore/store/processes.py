@@ -287,6 +287,7 @@ def process_of(process: str, fields: dict[str, str]) -> ProcessRecord:
         worker=fields.get("worker"),
         lease_until=moment("lease_until"),
         waiting_for=tuple(fields.get("waiting_for", "").split()),
+        kind="pipeline" if fields.get("kind") == "pipeline" else None,
         outputs=tuple(fields.get("outputs", "").split()),
         exit_code=number("exit_code"),
         reason=fields.get("reason"),

@@ -66,13 +66,7 @@ def run(context: Context, arguments: Pipe, call: str | None) -> Operation[Outcom
     )
     yield Disk(lambda: context.wake(made.process))
     record = yield from processes.record(context.prefix, made.process)
-    return process_result(
-        record,
-        fd=made.fd,
-        stderr_fd=made.stderr_fd,
-        tee_fds=made.tee_fds,
-        in_fd=made.in_fd if arguments.in_fd == "new" else None,
-    )
+    return process_result(record, in_fd=made.in_fd if arguments.in_fd == "new" else None)
 
 
 def _input(given: str | int | None) -> str | Literal["new"] | None:

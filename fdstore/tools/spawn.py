@@ -86,8 +86,7 @@ def run(context: Context, arguments: Spawn, call: str | None) -> Operation[Outco
 
 def _answer(context: Context, child: str, arguments: Spawn) -> Operation[Outcome]:
     if arguments.background:
-        record = yield from processes.record(context.prefix, child)
-        return process_result(record, fd=record.outputs[0] if record.outputs else None)
+        return process_result((yield from processes.record(context.prefix, child)))
     return Started((child,))
 
 

@@ -30,7 +30,7 @@ from fdstore.errors import (
 )
 from fdstore.records import ENDED, ProcessRecord
 from fdstore.render import Rendered, fd_error, process_result
-from fdstore.store import calls, pipelines, processes
+from fdstore.store import calls, processes
 from fdstore.store.operation import Disk, Operation
 from fdstore.text.selection import selector
 from fdstore.tools import (
@@ -141,16 +141,14 @@ class Toolbox:
         failed = 0
         for process in started.processes:
             ended = yield from processes.answer_of(self.context.prefix, process)
-            fds = yield from pipelines.fds_of(self.context.prefix, process)
-            failed += _went_wrong(ended.record, is_pipeline=fds is not None)
-            if fds is not None:
-                fd, stderr_fd = fds.fd, fds.stderr_fd
-                parts.append(process_result(ended.record, fd=fd, stderr_fd=stderr_fd, tee_fds=fds.tee_fds))
+            failed += _went_wrong(ended.record)
+            if ended.record.kind == "pipeline":
+                parts.append(process_result(ended.record))
             elif ended.fd is not None:
                 inner = yield from shown(self.context, ended.fd)
-                parts.append(process_result(ended.record, result=inner, fd=_text_fd(ended.record)))
+                parts.append(process_result(ended.record, result=inner))
             else:
-                parts.append(process_result(ended.record, answer=ended.text, fd=_text_fd(ended.record)))
+                parts.append(process_result(ended.record, answer=ended.text))
         return ToolResult("\n".join(parts), is_error=failed == len(started.processes))
 
     def _work(
@@ -188,16 +186,11 @@ class Toolbox:
             return ToolResult(said, is_error=True)
 
 
-def _text_fd(record: ProcessRecord) -> str | None:
-    """The descriptor of the text of an agent that was spawned in the background."""
-    return record.outputs[0] if record.outputs else None
-
-
-def _went_wrong(record: ProcessRecord, *, is_pipeline: bool) -> bool:
+def _went_wrong(record: ProcessRecord) -> bool:
     """Whether a process ended badly. The exit code of a pipeline is the model's to judge, as grep's is."""
     if record.state not in ENDED:
         return False
-    return record.state != "exited" or (record.exit_code != 0 and not is_pipeline)
+    return record.state != "exited" or (record.exit_code != 0 and record.kind != "pipeline")
 
 
 _decoder: msgspec.json.Decoder[ToolResult | Started] = msgspec.json.Decoder(ToolResult | Started)

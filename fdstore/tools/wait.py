@@ -9,7 +9,7 @@ import msgspec
 
 from fdstore.errors import InvalidArgument, NotFound
 from fdstore.render import process_result
-from fdstore.store import pipelines, processes
+from fdstore.store import processes
 from fdstore.store.keys import check_process
 from fdstore.store.operation import Disk, Operation
 from fdstore.store.views import look
@@ -64,10 +64,7 @@ def run_kill(context: Context, arguments: Kill, call: str | None) -> Operation[O
     if done.wake:
         yield Disk(lambda: context.wake(done.wake))
     record = yield from processes.record(context.prefix, process)
-    fds = yield from pipelines.fds_of(context.prefix, process)
-    if fds is None:
-        return process_result(record, fd=record.outputs[0] if record.outputs else None)
-    return process_result(record, fd=fds.fd, stderr_fd=fds.stderr_fd, tee_fds=fds.tee_fds)
+    return process_result(record)
 
 
 WAIT = Tool(

@@ -329,11 +329,10 @@ def test_a_small_answer_of_a_process_is_its_body():
 
 
 def test_a_pipeline_names_its_descriptors_and_has_no_body():
-    record = process(program=None, state="running", exit_code=None)
+    written = ("fd:5", "fd:6", "fd:7", "fd:8")
+    record = process(program=None, state="running", exit_code=None, kind="pipeline", outputs=written)
 
-    assert render.process_result(
-        record, fd="fd:5", stderr_fd="fd:6", tee_fds=("fd:7", "fd:8"), in_fd="fd:9"
-    ) == (
+    assert render.process_result(record, in_fd="fd:9") == (
         '<process_result process="triage.1" state="running" fd="fd:5" stderr_fd="fd:6" tee_fds="fd:7 fd:8"'
         ' in_fd="fd:9"/>'
     )
@@ -343,7 +342,7 @@ def test_a_large_answer_stands_inside_as_an_fd_result():
     inner = render.fd_result(descriptor(), a_slice("p"), Tail(text="t", lines="9-9"), "Stored.")
 
     shown = render.process_result(
-        process(state="failed", exit_code=1, reason="poison"), result=inner, fd="fd:1"
+        process(state="failed", exit_code=1, reason="poison", outputs=("fd:1",)), result=inner
     )
 
     assert shown == (
