@@ -34,7 +34,7 @@ from fdstore.records import (
     TreeLimits,
     TreeRecord,
 )
-from fdstore.store import contents, following, processes, searching, streams
+from fdstore.store import contents, following, inspection, processes, searching, streams
 from fdstore.store.check import check_server
 from fdstore.store.cluster import make_async_runner
 from fdstore.store.connection import AsyncRunner
@@ -132,12 +132,12 @@ class Store:
 
     async def trees(self) -> list[TreeRecord]:
         found = []
-        for name in await self.run(processes.trees(self.prefix)):
-            found += await self.run(processes.tree_if_there(self.prefix, name))
+        for name in await self.run(inspection.trees(self.prefix)):
+            found += await self.run(inspection.tree_if_there(self.prefix, name))
         return found
 
     async def tree(self, name: str) -> TreeRecord:
-        return await self.run(processes.tree_record(self.prefix, name))
+        return await self.run(inspection.tree_record(self.prefix, name))
 
 
 @documented_by(client.Process)
@@ -326,7 +326,7 @@ class Toolset:
         prefix = self._toolbox.context.prefix
         children = [*outcome.processes]
         while not await self._store.run(
-            processes.wait_ended(prefix, children, toolset.wait_slice_s(outcome))
+            inspection.wait_ended(prefix, children, toolset.wait_slice_s(outcome))
         ):
             pass
         return await self._store.run(self._toolbox.finished(outcome))

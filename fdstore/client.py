@@ -23,7 +23,7 @@ from fdstore.records import (
     TreeLimits,
     TreeRecord,
 )
-from fdstore.store import contents, following, processes, searching, streams
+from fdstore.store import contents, following, inspection, processes, searching, streams
 from fdstore.store.check import check_server
 from fdstore.store.cluster import make_runner
 from fdstore.store.connection import Runner
@@ -125,13 +125,13 @@ class Store:
     def trees(self) -> list[TreeRecord]:
         """All trees."""
         found = []
-        for name in self.run(processes.trees(self.prefix)):
-            found += self.run(processes.tree_if_there(self.prefix, name))
+        for name in self.run(inspection.trees(self.prefix)):
+            found += self.run(inspection.tree_if_there(self.prefix, name))
         return found
 
     def tree(self, name: str) -> TreeRecord:
         """One tree: what it uses of its limits, and its processes. Raises `NotFound`."""
-        return self.run(processes.tree_record(self.prefix, name))
+        return self.run(inspection.tree_record(self.prefix, name))
 
 
 class Process:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from fdstore import settings
 from fdstore.errors import FDStoreError, InvalidArgument
-from fdstore.store import processes
+from fdstore.store import inspection
 from fdstore.store.views import Namespace
 from fdstore.tools import fork
 from fdstore.tools.config import FD_TOOLS, PROCESS_TOOLS, FDConfig
@@ -190,7 +190,7 @@ class Toolset:
         if not isinstance(outcome, Started):
             return outcome
         prefix, children = self._toolbox.context.prefix, list(outcome.processes)
-        while not self._store.run(processes.wait_ended(prefix, children, wait_slice_s(outcome))):
+        while not self._store.run(inspection.wait_ended(prefix, children, wait_slice_s(outcome))):
             if outcome.is_over(time.time()):
                 break
         return self._store.run(self._toolbox.finished(outcome))

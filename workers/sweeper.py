@@ -21,7 +21,7 @@ from fdstore.agent.program import Bundle
 from fdstore.client import Store
 from fdstore.errors import FDStoreError, Fenced, InvalidProgram, NotFound
 from fdstore.records import TreeLimits
-from fdstore.store import collect, leases, processes, streams
+from fdstore.store import collect, inspection, leases, processes, streams
 from fdstore.store.check import check_server
 from fdstore.store.keys import ProcessKeys
 from fdstore.store.operation import Operation
@@ -72,7 +72,7 @@ def sweep(
     if now is None:
         now = store.run(leases.redis_now())
     over = set() if over is None else over
-    trees = [tree for tree in store.run(processes.trees(store.prefix)) if tree not in over]
+    trees = [tree for tree in store.run(inspection.trees(store.prefix)) if tree not in over]
     found = store.run(leases.due(store.prefix, trees, now))
     for keys in found:
         try:
@@ -90,7 +90,7 @@ def sweep(
             continue  # it ended meanwhile
     for tree, content in store.run(streams.due(store.prefix, trees, now)):
         store.run(streams.look_after(tree, content))
-    over.update(store.run(processes.over(store.prefix, trees)))
+    over.update(store.run(inspection.over(store.prefix, trees)))
     return len(found)
 
 

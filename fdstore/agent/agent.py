@@ -24,7 +24,7 @@ from fdstore.agent.program import Program
 from fdstore.agent.voice import Voice
 from fdstore.errors import NotFound
 from fdstore.records import ENDED
-from fdstore.store import contents, journal, processes
+from fdstore.store import contents, inspection, journal, processes
 from fdstore.store.operation import Operation
 from fdstore.store.views import Namespace
 from fdstore.tools.brief import Brief
@@ -156,7 +156,7 @@ class Agent:
         return Waiting(tuple(live), min(untils, default=None)) if live else None
 
     def _ended(self, process: str) -> bool:
-        return self._run(processes.record(self._toolbox.context.prefix, process)).state in ENDED
+        return self._run(inspection.record(self._toolbox.context.prefix, process)).state in ENDED
 
     def _over_limit(self) -> Finished | None:
         limits, conversation = self._program.limits, self.conversation

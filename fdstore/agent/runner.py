@@ -32,7 +32,7 @@ from fdstore.errors import (
     UnknownOutcome,
     UnsafeStore,
 )
-from fdstore.store import leases, processes
+from fdstore.store import inspection, leases, processes
 from fdstore.store.keys import ProcessKeys, process_keys
 from fdstore.store.operation import new_op
 from fdstore.store.views import Namespace
@@ -317,7 +317,7 @@ def _wait(store: Store, children: list[str], left_s: float | None, lease: Lease,
     until = None if left_s is None else time.monotonic() + left_s
     while not (lease.lost.is_set() or stop.is_set()):
         slice_s = 1.0 if until is None else min(1.0, until - time.monotonic())
-        if slice_s <= 0 or store.run(processes.wait_ended(store.prefix, children, slice_s)):
+        if slice_s <= 0 or store.run(inspection.wait_ended(store.prefix, children, slice_s)):
             return
 
 

@@ -23,7 +23,7 @@ from fdstore.bench.stage import KB, MB, Stage
 from fdstore.client import Process
 from fdstore.dispatch import Dispatcher
 from fdstore.errors import TimedOut
-from fdstore.store import processes
+from fdstore.store import inspection
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 
 AGENTS = 200
@@ -130,13 +130,13 @@ def begin(stage: Stage, bundle: Bundle, query: str, count: int) -> list[Process]
 def finish(stage: Stage, roots: list[Process]) -> None:
     """Waits until all have come to a good end."""
     for root in roots:
-        stage.store.run(processes.wait_ended(stage.store.prefix, [root.id], PATIENCE_S))
-        record = stage.store.run(processes.record(stage.store.prefix, root.id))
+        stage.store.run(inspection.wait_ended(stage.store.prefix, [root.id], PATIENCE_S))
+        record = stage.store.run(inspection.record(stage.store.prefix, root.id))
         assert (record.state, record.exit_code, record.losses) == ("exited", 0, 0), record
 
 
 def states(stage: Stage, roots: list[Process]) -> list[str]:
-    return [stage.store.run(processes.record(stage.store.prefix, root.id)).state for root in roots]
+    return [stage.store.run(inspection.record(stage.store.prefix, root.id)).state for root in roots]
 
 
 def until(is_so: Callable[[], bool]) -> None:

@@ -26,7 +26,7 @@ from fdstore.bench.stage import KB, Stage
 from fdstore.client import Process
 from fdstore.dispatch import Dispatcher, celery_app, find_broker
 from fdstore.errors import TimedOut
-from fdstore.store import processes
+from fdstore.store import inspection, processes
 from fdstore.testing import ScriptedModel, say
 from fdstore.tools.brief import Brief, encoded
 
@@ -98,7 +98,7 @@ def spawning(stage: Stage, watch: Watch, parent: Process) -> Lap:
             dispatcher.wake(child.id)
             # what its worker first asks of its table
             passed += watch.time_of(child.keys.fds) - start
-            stage.store.run(processes.wait_ended(stage.store.prefix, [child.id], PATIENCE_S))
+            stage.store.run(inspection.wait_ended(stage.store.prefix, [child.id], PATIENCE_S))
         return passed
 
     return run

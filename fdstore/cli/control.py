@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from fdstore.client import Store
-    from fdstore.store.processes import Answer
+    from fdstore.store.inspection import Answer
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -67,10 +67,10 @@ def kill(session: Session, process: str) -> None:
 @verb
 def attach(session: Session, process: str, quiet: bool, on_interrupt: str) -> None:
     """Watch a process until it ends and print its answer. Ctrl-C leaves it running, unless told else."""
-    from fdstore.store import processes
+    from fdstore.store import inspection, processes
 
     with session.store() as store:
-        store.run(processes.record(store.prefix, process))
+        store.run(inspection.record(store.prefix, process))
         try:
             with _watched(store, process, quiet=quiet):
                 _wait_for(store, process)
@@ -91,10 +91,10 @@ def resume(session: Session, process: str, quiet: bool, on_interrupt: str) -> No
     One that somebody still runs is left to them. With a worker up there is no need for this: a
     worker takes an agent over that nobody runs any more.
     """
-    from fdstore.store import processes
+    from fdstore.store import inspection
 
     with session.store() as store:
-        if store.run(processes.record(store.prefix, process)).ended_at is None:
+        if store.run(inspection.record(store.prefix, process)).ended_at is None:
             _take_back(store, process)
             run_here(session, store, process, quiet=quiet, on_interrupt=on_interrupt)
         else:
@@ -105,12 +105,12 @@ def resume(session: Session, process: str, quiet: bool, on_interrupt: str) -> No
 def _take_back(store: Store, process: str) -> None:
     """Makes a process ready whose lease runs out. Raises `Fenced`, naming who runs it."""
     from fdstore.errors import Fenced
-    from fdstore.store import leases, processes
+    from fdstore.store import inspection, leases
     from fdstore.store.keys import process_keys
 
     lease = None
     while True:
-        record = store.run(processes.record(store.prefix, process))
+        record = store.run(inspection.record(store.prefix, process))
         match record.state:
             case "ready":
                 return
@@ -169,17 +169,17 @@ def _watched(store: Store, process: str, *, quiet: bool) -> AbstractContextManag
 
 
 def _wait_for(store: Store, process: str) -> None:
-    from fdstore.store import processes
+    from fdstore.store import inspection
 
-    while not store.run(processes.wait_ended(store.prefix, [process], 3600.0)):
+    while not store.run(inspection.wait_ended(store.prefix, [process], 3600.0)):
         continue
 
 
 def _exit_as(session: Session, store: Store, process: str) -> None:
     """Prints how an agent ended; ends this program with the exit code that says so too."""
-    from fdstore.store import processes
+    from fdstore.store import inspection
 
-    code = report_end(session, store.run(processes.answer_of(store.prefix, process)))
+    code = report_end(session, store.run(inspection.answer_of(store.prefix, process)))
     if code:
         output.finish()
         sys.exit(code)

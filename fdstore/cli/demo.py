@@ -128,7 +128,7 @@ def brief_of(file: str | None) -> str:
 
 
 def _account(store: Store, process: str, watch: Watch, out_dir: Path) -> None:
-    from fdstore.store.processes import answer_of
+    from fdstore.store.inspection import answer_of
 
     tree = store.tree(process)
     ended = store.run(answer_of(store.prefix, process))

@@ -44,7 +44,7 @@ def pipe(
 
     The exit code is the pipeline's, 128+n if signal n ended it. Ctrl-C leaves it running.
     """
-    from fdstore.store import pipelines, processes
+    from fdstore.store import inspection, pipelines
     from fdstore.store.staging import DEFAULT_PAGE_SIZE
     from fdstore.text.commands import parse
     from fdstore.text.layout import visible
@@ -80,11 +80,11 @@ def pipe(
         except StreamBroken as error:
             broken = error
         # the output ends a moment before its process, which knows the code
-        caller.store.run(processes.wait_ended(caller.store.prefix, [made.process], END_S))
+        caller.store.run(inspection.wait_ended(caller.store.prefix, [made.process], END_S))
         errors = caller.read(made.stderr_fd, read_all=True).text
         as_it_is = raw or not sys.stderr.isatty()
         click.echo(errors if as_it_is else visible(errors), err=True, nl=False)
-        ended = caller.store.run(processes.record(caller.store.prefix, made.process))
+        ended = caller.store.run(inspection.record(caller.store.prefix, made.process))
     output.finish()
     if broken is not None and ended.state != "exited":
         raise broken

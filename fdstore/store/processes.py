@@ -1,4 +1,4 @@
-"""Processes: opening, children, forks, ends, and what exists.
+"""Processes: opening, children, forks, ends. How they stand is read in `inspection`.
 
 Two kinds share one record. A client program's process is `open` until it ends. One that workers
 run moves through states; the moves are made by the scripts, each checking where it comes from:
@@ -18,14 +18,15 @@ from contextlib import suppress
 
 import msgspec
 
-from fdstore.errors import InvalidArgument, NotFound, StoreFull, StoreReadOnly
-from fdstore.records import ENDED, ProcessRecord, ProcessState, TreeLimits, TreeRecord
+from fdstore.errors import InvalidArgument, StoreFull, StoreReadOnly
+from fdstore.records import ProcessState, TreeLimits
 from fdstore.store.collect import collect_tree
-from fdstore.store.keys import ProcessKeys, TreeKeys, check_process, check_root, process_keys
-from fdstore.store.operation import Batch, Block, Operation, new_op
+from fdstore.store.inspection import missing
+from fdstore.store.keys import ProcessKeys, TreeKeys, check_root, process_keys
+from fdstore.store.operation import Operation, new_op
 from fdstore.store.scripts import outcome, script, text
 from fdstore.store.staging import MAX_REASON_CHARS, check_page_size, check_source
-from fdstore.store.views import DAY_S, Namespace, pairs
+from fdstore.store.views import DAY_S, Namespace
 from fdstore.text.growth import empty_index
 
 NAME_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
@@ -34,7 +35,6 @@ LAUNCH_GRACE_S = 5
 
 COLLECT_A_FEW = 3
 """Trees past their retention that are looked at whenever a tree is made."""
-
 
 RELEASE_PIECE = 500
 """Descriptors that an end releases in one step, so that Redis is not held up."""
@@ -142,8 +142,7 @@ def open_child(prefix: str, process: str) -> Operation[Namespace]:
     keys = process_keys(prefix, process)
     space = yield from _existing(keys)
     if space is None:
-        known = yield from _known(keys.tree)
-        raise NotFound(f"process {process}", known)
+        raise (yield from missing(keys))
     return space
 
 
@@ -162,11 +161,6 @@ def _existing(keys: ProcessKeys) -> Operation[Namespace | None]:
     if retention_s and time.time() - float(used_at) > retention_s / 100:
         yield from touch(space)
     return space
-
-
-def _known(tree: TreeKeys) -> Operation[tuple[str, ...]]:
-    members, trees = yield [("ZRANGE", tree.processes, 0, 50), ("ZRANGE", tree.trees, 0, 50)]
-    return tuple(map(text, members or trees))
 
 
 def child(
@@ -263,131 +257,9 @@ def cancel(prefix: str, process: str, reason: str = "killed") -> Operation[Cance
     keys = process_keys(prefix, process)
     [reply] = yield [script("cancel")((keys.tree.record, keys.record), process, reason)]
     if reply[0] == b"gone":
-        raise NotFound(f"process {process}", (yield from _known(keys.tree)))
+        raise (yield from missing(keys))
     state, wake, *cancelled = map(text, outcome(reply, process))
     return Cancellation(state, wake, tuple(cancelled))
-
-
-def process_of(process: str, fields: dict[str, str]) -> ProcessRecord:
-    """The record that a process's hash says."""
-
-    def number(name: str) -> int | None:
-        return int(fields[name]) if name in fields else None
-
-    def moment(name: str) -> float | None:
-        return float(fields[name]) if name in fields else None
-
-    return ProcessRecord(
-        id=process,
-        state=msgspec.convert(fields["state"], ProcessState),
-        program=fields.get("program"),
-        parent=fields.get("parent"),
-        attempt=int(fields.get("attempt", 0)),
-        losses=int(fields.get("losses", 0)),
-        worker=fields.get("worker"),
-        lease_until=moment("lease_until"),
-        waiting_for=tuple(fields.get("waiting_for", "").split()),
-        kind="pipeline" if fields.get("kind") == "pipeline" else None,
-        outputs=tuple(fields.get("outputs", "").split()),
-        exit_code=number("exit_code"),
-        reason=fields.get("reason"),
-        next_fd=int(fields.get("next_fd", 1)),
-        next_child=int(fields.get("next_child", 1)),
-        started_at=moment("started_at"),
-        ended_at=moment("ended_at"),
-    )
-
-
-def record(prefix: str, process: str) -> Operation[ProcessRecord]:
-    """One process as it is now. Raises `NotFound`."""
-    keys = process_keys(prefix, check_process(process))
-    [flat] = yield [("HGETALL", keys.record)]
-    if not flat:
-        raise NotFound(f"process {process}", (yield from _known(keys.tree)))
-    return process_of(process, pairs(flat))
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """How a process ended: its record, and its answer in short or as a descriptor of its parent
-    (of its own, for a root)."""
-
-    record: ProcessRecord
-    text: str
-    fd: str | None
-
-
-def answer_of(prefix: str, process: str) -> Operation[Answer]:
-    """The end of a process, or the record of one that has not ended."""
-    keys = process_keys(prefix, process)
-    [flat] = yield [("HGETALL", keys.record)]
-    if not flat:
-        raise NotFound(f"process {process}", (yield from _known(keys.tree)))
-    fields = pairs(flat)
-    return Answer(process_of(process, fields), fields.get("answer", ""), fields.get("answer_fd"))
-
-
-def wait_ended(prefix: str, processes: list[str], seconds: float) -> Operation[bool]:
-    """Waits until all these processes have ended, for at most so long; whether they have."""
-    until = time.monotonic() + seconds
-    keys = [process_keys(prefix, process) for process in processes]
-    while True:
-        states = yield [("HGET", each.record, "state") for each in keys]
-        live = [each for each, state in zip(keys, states, strict=True) if state and text(state) not in ENDED]
-        left = until - time.monotonic()
-        if not live or left <= 0:
-            return not live
-        # the end of a process adds to its events; "0" also sees one that came before this request
-        pause = min(left, 10.0)
-        yield Block(("XREAD", "BLOCK", max(1, int(pause * 1000)), "STREAMS", live[0].events, "0"), pause)
-
-
-def tree_record(prefix: str, tree: str) -> Operation[TreeRecord]:
-    """One tree with its processes. Raises `NotFound`."""
-    keys = TreeKeys(prefix, check_root(tree))
-    flat, members = yield [("HGETALL", keys.record), ("ZRANGE", keys.processes, 0, -1)]
-    if not flat:
-        [trees] = yield [("ZRANGE", keys.trees, 0, 50)]
-        raise NotFound(f"tree {tree}", tuple(map(text, trees)))
-    fields = pairs(flat)
-    names = [text(member) for member in members]
-    requests: Batch = [("HGETALL", process_keys(prefix, name).record) for name in names]
-    replies = (yield requests) if requests else []
-    return TreeRecord(
-        id=tree,
-        created_at=float(fields["created_at"]),
-        used_at=float(fields["used_at"]),
-        bytes=int(fields["bytes"]),
-        fds=int(fields["fds"]),
-        processes=int(fields["processes"]),
-        live=int(fields["live"]),
-        limits=msgspec.json.decode(fields["limits"], type=TreeLimits),
-        members=tuple(
-            process_of(name, pairs(reply)) for name, reply in zip(names, replies, strict=True) if reply
-        ),
-    )
-
-
-def tree_if_there(prefix: str, tree: str) -> Operation[list[TreeRecord]]:
-    """The tree in a list, or an empty list: `trees` may name one that is gone or not there yet."""
-    try:
-        return [(yield from tree_record(prefix, tree))]
-    except NotFound:
-        return []
-
-
-def trees(prefix: str) -> Operation[list[str]]:
-    """The names of all trees."""
-    [names] = yield [("ZRANGE", TreeKeys(prefix, "").trees, 0, -1)]
-    return sorted(map(text, names))
-
-
-def over(prefix: str, trees: list[str]) -> Operation[list[str]]:
-    """Those of these trees whose processes have all ended: nothing happens in them any more. One round
-    trip."""
-    if not trees:
-        return []
-    live = yield [("HGET", TreeKeys(prefix, tree).record, "live") for tree in trees]
-    return [tree for tree, count in zip(trees, live, strict=True) if count == b"0"]
 
 
 def touch(space: Namespace) -> Operation[None]:

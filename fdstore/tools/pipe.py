@@ -8,7 +8,7 @@ import msgspec
 
 from fdstore.errors import InvalidArgument
 from fdstore.render import process_result
-from fdstore.store import pipelines, processes
+from fdstore.store import inspection, pipelines
 from fdstore.store.operation import Disk, Operation
 from fdstore.text.commands import parse
 from fdstore.text.selection import fd_id
@@ -65,7 +65,7 @@ def run(context: Context, arguments: Pipe, call: str | None) -> Operation[Outcom
         call=call,
     )
     yield Disk(lambda: context.wake(made.process))
-    record = yield from processes.record(context.prefix, made.process)
+    record = yield from inspection.record(context.prefix, made.process)
     return process_result(record, in_fd=made.in_fd if arguments.in_fd == "new" else None)
 
 

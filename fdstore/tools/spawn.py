@@ -12,7 +12,7 @@ import msgspec
 from fdstore.errors import InvalidArgument, UnknownProgram
 from fdstore.inputs import open_below, source_name
 from fdstore.render import process_result
-from fdstore.store import contents, processes
+from fdstore.store import contents, inspection, processes
 from fdstore.store.operation import Disk, Operation
 from fdstore.text.selection import selector
 from fdstore.tools.brief import Brief, encoded
@@ -86,7 +86,7 @@ def run(context: Context, arguments: Spawn, call: str | None) -> Operation[Outco
 
 def _answer(context: Context, child: str, arguments: Spawn) -> Operation[Outcome]:
     if arguments.background:
-        return process_result((yield from processes.record(context.prefix, child)))
+        return process_result((yield from inspection.record(context.prefix, child)))
     return Started((child,))
 
 

@@ -30,7 +30,7 @@ from fdstore.errors import (
 )
 from fdstore.records import ENDED, ProcessRecord
 from fdstore.render import Rendered, fd_error, process_result
-from fdstore.store import calls, processes
+from fdstore.store import calls, inspection, processes
 from fdstore.store.operation import Disk, Operation
 from fdstore.text.selection import selector
 from fdstore.tools import (
@@ -140,7 +140,7 @@ class Toolbox:
         parts: list[Rendered] = []
         failed = 0
         for process in started.processes:
-            ended = yield from processes.answer_of(self.context.prefix, process)
+            ended = yield from inspection.answer_of(self.context.prefix, process)
             failed += _went_wrong(ended.record)
             if ended.record.kind == "pipeline":
                 parts.append(process_result(ended.record))

@@ -9,7 +9,7 @@ import msgspec
 
 from fdstore.errors import InvalidArgument, NotFound
 from fdstore.render import process_result
-from fdstore.store import processes
+from fdstore.store import inspection, processes
 from fdstore.store.keys import check_process
 from fdstore.store.operation import Disk, Operation
 from fdstore.store.views import look
@@ -46,7 +46,7 @@ def process_of(context: Context, target: str | int) -> Operation[str]:
         view, _ = yield from look(context.space, fd)
         process = view.descriptor.producer
     if not process.startswith(f"{context.space.id}."):
-        tree = yield from processes.tree_record(context.prefix, context.space.id.partition(".")[0])
+        tree = yield from inspection.tree_record(context.prefix, context.space.id.partition(".")[0])
         below = tuple(m.id for m in tree.members if m.id.startswith(f"{context.space.id}."))
         raise NotFound(f"a process {process} below this one", below)
     return process
@@ -54,7 +54,7 @@ def process_of(context: Context, target: str | int) -> Operation[str]:
 
 def run_wait(context: Context, arguments: Wait, call: str | None) -> Operation[Outcome]:
     process = yield from process_of(context, arguments.target)
-    yield from processes.record(context.prefix, process)
+    yield from inspection.record(context.prefix, process)
     return Started((process,), time.time() + arguments.seconds)
 
 
@@ -63,7 +63,7 @@ def run_kill(context: Context, arguments: Kill, call: str | None) -> Operation[O
     done = yield from processes.cancel(context.prefix, process)
     if done.wake:
         yield Disk(lambda: context.wake(done.wake))
-    record = yield from processes.record(context.prefix, process)
+    record = yield from inspection.record(context.prefix, process)
     return process_result(record)
 
 

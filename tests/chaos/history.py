@@ -16,7 +16,7 @@ from fdstore.agent.conversation import Assistant, Result, decoded
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, NotFound
 from fdstore.records import ENDED, ProcessRecord
-from fdstore.store import journal, processes
+from fdstore.store import inspection, journal
 from tests.chaos.family import digest
 
 LOOK_EVERY_S = 0.05
@@ -57,7 +57,7 @@ class Takeovers:
     def _keep(self) -> None:
         while not self._done.wait(LOOK_EVERY_S):
             for process, (attempt, killed_at) in list(self._lost.items()):
-                found = self._store.run(processes.record(self._store.prefix, process))
+                found = self._store.run(inspection.record(self._store.prefix, process))
                 if found.losses and (found.attempt > attempt or found.state == "failed"):
                     self.took_s.append(time.monotonic() - killed_at)
                 if found.attempt > attempt or found.state in ENDED:

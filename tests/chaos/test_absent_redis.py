@@ -22,7 +22,7 @@ from fdstore.agent.runner import Lease
 from fdstore.client import Store
 from fdstore.errors import StoreUnavailable
 from fdstore.records import ENDED
-from fdstore.store import leases, processes, wire
+from fdstore.store import inspection, leases, processes, wire
 from fdstore.store.connection import Runner
 from fdstore.store.server import PrivateServer
 from fdstore.store.views import Namespace
@@ -103,8 +103,8 @@ def test_after_redis_was_away_the_dead_are_lost_and_the_living_are_not(
                 sweepers()
         faults.note(f"redis {how}")
 
-        wait_until(lambda: store.run(processes.record(store.prefix, dead.id)).losses == 1)
-        found = store.run(processes.record(store.prefix, alive.id))
+        wait_until(lambda: store.run(inspection.record(store.prefix, dead.id)).losses == 1)
+        found = store.run(inspection.record(store.prefix, alive.id))
         assert (found.state, found.attempt, found.losses) == ("running", 1, 0)
 
 
@@ -131,7 +131,7 @@ def test_a_redis_that_is_away_for_longer_than_a_lease_costs_no_agent_a_loss(
             threading.Event().wait(1.6 * leases.LEASE_S / 4)
             server.restart()
         wait_until(
-            lambda: store.run(processes.record(store.prefix, root.id)).state in ENDED,
+            lambda: store.run(inspection.record(store.prefix, root.id)).state in ENDED,
             60,
             "the end of the root",
         )
@@ -140,7 +140,7 @@ def test_a_redis_that_is_away_for_longer_than_a_lease_costs_no_agent_a_loss(
     members = store.tree(root.id).members
     assert [(member.losses, member.state) for member in members] == [(0, "exited")] * PROCESSES, crew.logs()
     check_lives(store, members, TURNS)
-    assert store.run(processes.answer_of(store.prefix, root.id)).text == right_answer()
+    assert store.run(inspection.answer_of(store.prefix, root.id)).text == right_answer()
     assert_counted(execute)
 
 

@@ -15,7 +15,7 @@ import pytest
 from fdstore.client import Store
 from fdstore.errors import FDStoreError
 from fdstore.records import ENDED, ProcessRecord
-from fdstore.store import processes
+from fdstore.store import inspection
 from fdstore.store.server import PrivateServer
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.chaos.conftest import Faults
@@ -105,7 +105,7 @@ def command(server: PrivateServer, model: ScriptedModel, tmp_path: Path) -> Iter
 
 
 def state(store: Store, process: str) -> ProcessRecord:
-    return store.run(processes.record(store.prefix, process))
+    return store.run(inspection.record(store.prefix, process))
 
 
 def run_boss(command: Start, *more: str) -> subprocess.Popen[str]:

@@ -15,7 +15,7 @@ from fdstore.agent.program import load
 from fdstore.client import Store
 from fdstore.dispatch import Dispatcher
 from fdstore.records import ENDED
-from fdstore.store import journal, processes
+from fdstore.store import inspection, journal
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, turn
 from fdstore.toolset import waker
 from tests.chaos.conftest import Execute, Faults
@@ -87,14 +87,14 @@ def test_a_worker_stopped_past_its_lease_writes_nothing_when_it_goes_on(
         faults.note("worker stopped past its lease")
         asleep.set()
         other = crew.hire(1)
-        wait_until(lambda: store.run(processes.record(store.prefix, root.id)).state in ENDED)
+        wait_until(lambda: store.run(inspection.record(store.prefix, root.id)).state in ENDED)
         before = everything(execute, root.id)
 
         sleeper.send(signal.SIGCONT)
         wait_until(lambda: f"{root.id}: lost" in sleeper.log, what="the sleeper's end of that attempt")
 
     assert everything(execute, root.id) == before
-    ended = store.run(processes.answer_of(store.prefix, root.id))
+    ended = store.run(inspection.answer_of(store.prefix, root.id))
     assert (ended.text, ended.record.attempt, ended.record.losses) == ("the right words", 2, 1)
     assert [d.source for d in root.list()] == ["numbered"]
     assert len(store.tree(root.id).members) == 1
@@ -136,5 +136,5 @@ def test_a_message_that_is_delivered_ten_times_gives_one_run(
     assert [member.losses for member in members] == [0] * PROCESSES
     check_lives(store, members, TURNS)
     assert requests == sum(TURNS[(m.program or "").rpartition("/")[2].removesuffix(".toml")] for m in members)
-    assert store.run(processes.answer_of(store.prefix, root.id)).text == right_answer()
+    assert store.run(inspection.answer_of(store.prefix, root.id)).text == right_answer()
     assert_counted(execute)

@@ -18,7 +18,7 @@ from fdstore.agent.program import load
 from fdstore.client import Process, Store
 from fdstore.errors import StreamBroken
 from fdstore.records import ENDED, ProcessRecord
-from fdstore.store import pipelines, processes
+from fdstore.store import inspection, pipelines
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from fdstore.toolset import waker
 from tests.chaos.crew import Crew
@@ -155,7 +155,7 @@ def test_a_pipeline_whose_worker_is_killed_is_whole_or_broken_and_never_run_twic
 
     outcomes = {"whole": 0, "broken": 0}
     for root in roots:
-        ended = store.run(processes.answer_of(store.prefix, root))
+        ended = store.run(inspection.answer_of(store.prefix, root))
         assert (ended.record.state, ended.text) == ("exited", digest(OUTPUT)), crew.logs()
         made = [member for member in store.tree(root).members if member.id != root]
         for pipeline in made:

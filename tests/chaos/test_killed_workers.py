@@ -11,7 +11,7 @@ from typing import Any
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program import load
 from fdstore.client import Store
-from fdstore.store import processes
+from fdstore.store import inspection
 from fdstore.testing import Reply, Request, ScriptedModel, call, say
 from fdstore.toolset import waker
 from tests.chaos.conftest import Faults
@@ -50,7 +50,7 @@ def test_a_tree_whose_workers_are_killed_comes_to_the_same_end(
     members = store.tree(root.id).members
     assert len(members) == PROCESSES, members
     check_lives(store, members, TURNS)
-    assert store.run(processes.answer_of(store.prefix, root.id)).text == right_answer()
+    assert store.run(inspection.answer_of(store.prefix, root.id)).text == right_answer()
     observer.check_nothing_lost(root.id)
     assert_counted(execute)
 
@@ -84,7 +84,7 @@ def test_a_tool_that_must_not_be_repeated_runs_once_though_its_worker_dies_in_it
         crew.hire(1)
         wait_until(lambda: store.tree(root.id).live == 0, LONGEST_RUN_S, "the end of the agent")
 
-    answer = store.run(processes.answer_of(store.prefix, root.id))
+    answer = store.run(inspection.answer_of(store.prefix, root.id))
     assert (tmp_path / "delivered").read_text() == "a letter\n"
     assert 'type="unknown_outcome"' in answer.text
     assert "outcome unknown: this call of deliver" in answer.text

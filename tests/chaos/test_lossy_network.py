@@ -18,7 +18,7 @@ import fdstore.aio
 from fdstore.client import Process, Store
 from fdstore.errors import StoreUnavailable, UnknownOutcome
 from fdstore.records import ENDED
-from fdstore.store import processes, wire
+from fdstore.store import inspection, wire
 from fdstore.store.server import PrivateServer
 from fdstore.testing import ScriptedModel
 from tests.chaos.conftest import Execute
@@ -175,7 +175,7 @@ def test_agents_behind_a_network_that_loses_replies_come_to_the_same_end(
         root = family.launch(store)
         with Observer(store, root.id) as observer:
             wait_until(
-                lambda: store.run(processes.record(store.prefix, root.id)).state in ENDED,
+                lambda: store.run(inspection.record(store.prefix, root.id)).state in ENDED,
                 60,
                 "the end of the root",
             )
@@ -183,7 +183,7 @@ def test_agents_behind_a_network_that_loses_replies_come_to_the_same_end(
     members = store.tree(root.id).members
     assert len(members) == PROCESSES
     check_lives(store, members, TURNS)
-    assert store.run(processes.answer_of(store.prefix, root.id)).text == right_answer()
+    assert store.run(inspection.answer_of(store.prefix, root.id)).text == right_answer()
     observer.check_nothing_lost(root.id)
     assert_counted(execute)
 

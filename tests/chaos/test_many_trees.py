@@ -10,7 +10,7 @@ from fdstore.agent.launch import launch_root
 from fdstore.agent.program import load
 from fdstore.client import Store
 from fdstore.records import TreeLimits
-from fdstore.store import contents, processes
+from fdstore.store import contents, inspection
 from fdstore.store.operation import Operation
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, turn
 from fdstore.toolset import waker
@@ -78,7 +78,7 @@ def test_a_spawn_bomb_stops_at_the_limits_and_drains(
     assert most_live <= 16
     assert max(member.id.count(".") + 1 for member in tree.members) <= 7
     assert {(member.state, member.losses) for member in tree.members} == {("exited", 0)}
-    assert store.run(processes.answer_of(store.prefix, root.id)).text == "drained"
+    assert store.run(inspection.answer_of(store.prefix, root.id)).text == "drained"
     assert_counted(execute)
 
 

@@ -13,7 +13,7 @@ import pytest
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program import load
 from fdstore.client import Store
-from fdstore.store import processes
+from fdstore.store import inspection
 from fdstore.testing import Reply, Request, ScriptedModel, say, slow
 from fdstore.toolset import waker
 from tests.chaos.conftest import Faults
@@ -72,7 +72,7 @@ def test_a_dead_worker_is_replaced_within_15_seconds(
 
         def all_taken_over() -> bool:
             for root in roots:
-                if root not in took_s and store.run(processes.record(store.prefix, root)).attempt > 1:
+                if root not in took_s and store.run(inspection.record(store.prefix, root)).attempt > 1:
                     took_s[root] = time.monotonic() - killed_at[root]
             return len(took_s) == VICTIMS
 
@@ -83,9 +83,9 @@ def test_a_dead_worker_is_replaced_within_15_seconds(
     print(f"from kill to takeover: median {statistics.median(times):.1f} s, worst {times[-1]:.1f} s")
     assert times[-1] <= LONGEST_S
     for root in roots:
-        record = store.run(processes.record(store.prefix, root))
+        record = store.run(inspection.record(store.prefix, root))
         assert (record.state, record.attempt, record.losses) == ("exited", 2, 1)
 
 
 def _worker(store: Store, root: str) -> str:
-    return store.run(processes.record(store.prefix, root)).worker or ""
+    return store.run(inspection.record(store.prefix, root)).worker or ""

@@ -14,7 +14,7 @@ from fdstore.agent.program import Bundle, LinkedProgram, Program
 from fdstore.agent.runner import Ending, run_process
 from fdstore.client import Process, Store
 from fdstore.records import ProcessRecord
-from fdstore.store import journal, leases, processes
+from fdstore.store import inspection, journal, leases
 from fdstore.store.keys import ProcessKeys, process_keys
 from fdstore.store.operation import Operation
 from fdstore.testing import Script, ScriptedModel
@@ -113,10 +113,10 @@ class Agents:
         self.store.run(leases.look_after(process_keys("fdstore", process)))
 
     def record(self, process: str = "solo") -> ProcessRecord:
-        return self.store.run(processes.record("fdstore", process))
+        return self.store.run(inspection.record("fdstore", process))
 
     def answer(self, process: str = "solo") -> str:
-        return self.store.run(processes.answer_of("fdstore", process)).text
+        return self.store.run(inspection.answer_of("fdstore", process)).text
 
     def journal(self, process: str = "solo") -> list[bytes]:
         return self.store.run(journal.read("fdstore", process))

@@ -16,7 +16,7 @@ from fdstore.agent.runner import Ending
 from fdstore.agent.voice import BROKE_OFF, voice_of
 from fdstore.client import Store
 from fdstore.errors import StreamBroken
-from fdstore.store import processes, streams
+from fdstore.store import inspection, processes, streams
 from fdstore.testing import Request, call, cut, fail, held, say, turn
 from tests.conftest import wait_until
 from tests.on_redis.agents import SMALL, Agents, running, tool
@@ -205,7 +205,7 @@ def test_a_later_attempt_adds_what_the_stream_lacks_of_the_last_answer(store: St
 
     for kept in range(begun, len(whole) + 1):
         child = store.run(processes.child(parent, [], output=processes.Output("text", 10)))
-        [fd] = store.run(processes.record("fdstore", child.id)).outputs
+        [fd] = store.run(inspection.record("fdstore", child.id)).outputs
         pen = streams.own_pen(child, fd, 10)
         pen.put(whole[:kept])
         store.run(pen.store())

@@ -15,7 +15,7 @@ import redis
 import fdstore
 from fdstore.client import Process, Store
 from fdstore.records import ENDED, ProcessRecord, TreeLimits
-from fdstore.store import pipelines, processes
+from fdstore.store import inspection, pipelines
 from fdstore.store.pipelines import PipeFDs
 from fdstore.store.server import PrivateServer
 from fdstore.testing import ScriptedModel
@@ -84,7 +84,7 @@ class Bench:
         return self.proc.read(fd, read_all=True).text
 
     def record(self, process: str) -> ProcessRecord:
-        return self.store.run(processes.record("fdstore", process))
+        return self.store.run(inspection.record("fdstore", process))
 
     def codes(self, process: str) -> str | None:
         return self.redis.hget(f"fdstore:{{{self.proc.id}}}:{process}", "codes")

@@ -14,7 +14,7 @@ import fdstore
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program import load
 from fdstore.errors import StreamBroken
-from fdstore.store import leases, processes
+from fdstore.store import inspection, leases
 from fdstore.testing import ScriptedModel, call, say
 from fdstore.toolset import waker
 from tests.conftest import wait_until
@@ -414,7 +414,7 @@ def results_of(bench: Bench, folder: Path, concurrency: int, script: list[Any]) 
         bench.hire(concurrency)
         root = launch_root(bench.store, load(folder / "agent.toml"), "Go.").id
         waker(bench.url, "fdstore")(root)
-        assert bench.store.run(processes.wait_ended("fdstore", [root], 30)), "it did not end"
+        assert bench.store.run(inspection.wait_ended("fdstore", [root], 30)), "it did not end"
         assert bench.record(root).exit_code == 0
         return [only(result.text) for result in model.requests[-1].tool_results()]
 

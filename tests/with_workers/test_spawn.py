@@ -25,7 +25,7 @@ from fdstore.agent.program import load
 from fdstore.agent.voice import BROKE_OFF
 from fdstore.client import Store
 from fdstore.dispatch import Dispatcher
-from fdstore.store import journal, processes
+from fdstore.store import inspection, journal
 from fdstore.store.server import PrivateServer
 from fdstore.testing import Request, ScriptedModel, call, fail, held, say, slow, turn
 from tests.conftest import wait_until
@@ -95,7 +95,7 @@ class Stage:
         return root
 
     def wait(self, process: str, seconds: float = 40) -> None:
-        assert self.store.run(processes.wait_ended("fdstore", [process], seconds)), f"{process} did not end"
+        assert self.store.run(inspection.wait_ended("fdstore", [process], seconds)), f"{process} did not end"
 
     def run(self, query: str = "Go.", program: str = "root") -> str:
         root = self.launch(query, program)
@@ -107,10 +107,10 @@ class Stage:
         return [entry for entry in map(decoded, records) if isinstance(entry, Result)]
 
     def record(self, process: str) -> fdstore.ProcessRecord:
-        return self.store.run(processes.record("fdstore", process))
+        return self.store.run(inspection.record("fdstore", process))
 
     def answer(self, process: str) -> str:
-        return self.store.run(processes.answer_of("fdstore", process)).text
+        return self.store.run(inspection.answer_of("fdstore", process)).text
 
     def lease_runs_out(self, process: str) -> None:
         """As if the worker had been dead for long, the sweeper too."""
