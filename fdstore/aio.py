@@ -35,9 +35,9 @@ from fdstore.records import (
     TreeRecord,
 )
 from fdstore.store import contents, following, inspection, processes, searching, streams
+from fdstore.store.aio_connection import AsyncRunner
 from fdstore.store.check import check_server
 from fdstore.store.cluster import make_async_runner
-from fdstore.store.connection import AsyncRunner
 from fdstore.store.keys import check_prefix
 from fdstore.store.operation import Operation
 from fdstore.store.server import EmbeddedServer

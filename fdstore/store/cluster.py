@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 from redis.exceptions import RedisError
 
-from fdstore.store.connection import AsyncRunner, Runner
+from fdstore.store.aio_connection import AsyncRunner
+from fdstore.store.connection import Runner
 from fdstore.store.link import Link
 from fdstore.store.operation import Batch, Operation
 from fdstore.store.places import Place, find_place
