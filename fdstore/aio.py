@@ -117,24 +117,14 @@ class Store:
         return await self._runner.run(operation)
 
     async def process(self, name: str | None = None, *, limits: TreeLimits | None = None) -> Process:
-        if isinstance(name, str) and "." in name:
-            return Process(self, await self.run(processes.open_child(self.prefix, name)))
-        opened_root = processes.open_root(
-            self.prefix,
-            processes.fresh_name("proc") if name is None else name,
-            limits or TreeLimits(),
-            fresh=name is None,
-        )
-        return Process(self, await self.run(opened_root))
+        space = await self.run(processes.open_process(self.prefix, name, limits or TreeLimits()))
+        return Process(self, space)
 
     async def processes(self) -> list[ProcessRecord]:
         return [member for tree in await self.trees() for member in tree.members]
 
     async def trees(self) -> list[TreeRecord]:
-        found = []
-        for name in await self.run(inspection.trees(self.prefix)):
-            found += await self.run(inspection.tree_if_there(self.prefix, name))
-        return found
+        return await self.run(inspection.trees(self.prefix))
 
     async def tree(self, name: str) -> TreeRecord:
         return await self.run(inspection.tree_record(self.prefix, name))

@@ -108,15 +108,8 @@ class Store:
 
         Raises `InvalidArgument` (the name), `NotFound` (a child that is not there).
         """
-        if isinstance(name, str) and "." in name:
-            return Process(self, self.run(processes.open_child(self.prefix, name)))
-        opened = processes.open_root(
-            self.prefix,
-            processes.fresh_name("proc") if name is None else name,
-            limits or TreeLimits(),
-            fresh=name is None,
-        )
-        return Process(self, self.run(opened))
+        space = self.run(processes.open_process(self.prefix, name, limits or TreeLimits()))
+        return Process(self, space)
 
     def processes(self) -> list[ProcessRecord]:
         """All processes of all trees, by tree and time of birth, ended ones too."""
@@ -124,10 +117,7 @@ class Store:
 
     def trees(self) -> list[TreeRecord]:
         """All trees."""
-        found = []
-        for name in self.run(inspection.trees(self.prefix)):
-            found += self.run(inspection.tree_if_there(self.prefix, name))
-        return found
+        return self.run(inspection.trees(self.prefix))
 
     def tree(self, name: str) -> TreeRecord:
         """One tree: what it uses of its limits, and its processes. Raises `NotFound`."""

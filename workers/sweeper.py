@@ -72,7 +72,7 @@ def sweep(
     if now is None:
         now = store.run(leases.redis_now())
     over = set() if over is None else over
-    trees = [tree for tree in store.run(inspection.trees(store.prefix)) if tree not in over]
+    trees = [tree for tree in store.run(inspection.tree_names(store.prefix)) if tree not in over]
     found = store.run(leases.due(store.prefix, trees, now))
     for keys in found:
         try:

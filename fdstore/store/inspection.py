@@ -7,6 +7,7 @@ is in `processes` and `leases`.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 import msgspec
 
@@ -124,15 +125,17 @@ def tree_record(prefix: str, tree: str) -> Operation[TreeRecord]:
     )
 
 
-def tree_if_there(prefix: str, tree: str) -> Operation[list[TreeRecord]]:
-    """The tree in a list, or an empty list: `trees` may name one that is gone or not there yet."""
-    try:
-        return [(yield from tree_record(prefix, tree))]
-    except NotFound:
-        return []
+def trees(prefix: str) -> Operation[list[TreeRecord]]:
+    """All trees, by name."""
+    found = []
+    for name in (yield from tree_names(prefix)):
+        # one that is named may be gone, or not there yet
+        with suppress(NotFound):
+            found.append((yield from tree_record(prefix, name)))
+    return found
 
 
-def trees(prefix: str) -> Operation[list[str]]:
+def tree_names(prefix: str) -> Operation[list[str]]:
     """The names of all trees."""
     [names] = yield [("ZRANGE", TreeKeys(prefix, "").trees, 0, -1)]
     return sorted(map(text, names))

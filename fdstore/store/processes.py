@@ -83,6 +83,14 @@ def due_at(limits: TreeLimits, now_s: float) -> str:
     return f"{now_s + limits.retention_days * DAY_S:.3f}" if limits.retention_days else "+inf"
 
 
+def open_process(prefix: str, name: str | None, limits: TreeLimits) -> Operation[Namespace]:
+    """What a client asks for by a name: a root, which is made if there is none; a child, which must be
+    there; without a name a new root. Raises `NotFound`."""
+    if isinstance(name, str) and "." in name:
+        return open_child(prefix, name)
+    return open_root(prefix, fresh_name("proc") if name is None else name, limits, fresh=name is None)
+
+
 def open_root(
     prefix: str,
     name: str,
