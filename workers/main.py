@@ -23,7 +23,7 @@ from typing import Any, Literal
 import billiard
 from celery import signals
 
-from fdstore.agent import runner
+from fdstore.agent import lease
 from fdstore.client import connect
 from fdstore.toolset import waker
 from workers.app import make_app, start_worker
@@ -74,9 +74,9 @@ class Departure:
 
     def _keep(self) -> None:
         while not self._stopping.is_set():
-            if self._over.wait(runner.LOOK_UP_EVERY_S):
+            if self._over.wait(lease.LOOK_UP_EVERY_S):
                 return
-        if self._over.wait(runner.STOP_GRACE_S + LEAVE_AFTER_S):
+        if self._over.wait(lease.STOP_GRACE_S + LEAVE_AFTER_S):
             return
         log.warning("stopped in the middle of a step; its process was given back")
         self._sweeper.stop()

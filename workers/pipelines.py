@@ -28,7 +28,7 @@ from functools import partial
 from typing import TypeVar
 
 from fdstore.agent.agent import Finished
-from fdstore.agent.runner import STOP_GRACE_S, Flag
+from fdstore.agent.lease import STOP_GRACE_S, Flag
 from fdstore.client import Store
 from fdstore.errors import (
     FDStoreError,

@@ -15,8 +15,9 @@ from concurrent.futures import Executor
 
 import msgspec
 
+from fdstore.agent.lease import Flag
 from fdstore.agent.model import Model
-from fdstore.agent.runner import Ending, Flag, RunPipeline, run_process
+from fdstore.agent.runner import Ending, RunPipeline, run_process
 from fdstore.client import Store, connect
 from fdstore.errors import FDStoreError, NotFound
 from fdstore.toolset import waker

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 
-from fdstore.agent import runner
+from fdstore.agent import lease
 from fdstore.store import leases, wire
 
 FASTER = float(os.environ.get("CHAOS_FASTER", "10"))
@@ -15,7 +15,7 @@ leases.LEASE_S /= FASTER
 leases.RENEW_EVERY_S /= FASTER
 leases.SWEEP_EVERY_S /= FASTER
 leases.WAKE_AGAIN_S /= FASTER
-runner.STOP_GRACE_S /= FASTER
-runner.LOOK_UP_EVERY_S /= FASTER
+lease.STOP_GRACE_S /= FASTER
+lease.LOOK_UP_EVERY_S /= FASTER
 wire.DEADLINE_S /= FASTER
 wire.PAUSES_S = tuple(pause_s / FASTER for pause_s in wire.PAUSES_S)

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from redis.exceptions import ResponseError
 
-from fdstore.agent import runner
-from fdstore.agent.runner import Lease
+from fdstore.agent import lease
+from fdstore.agent.lease import Lease
 from fdstore.client import Store
 from fdstore.errors import StoreUnavailable
 from fdstore.records import ENDED
@@ -41,7 +41,7 @@ def hasten(monkeypatch: pytest.MonkeyPatch, faster: float) -> None:
     """The times of this process as those of quick workers."""
     for module, name in (
         *((leases, name) for name in ("LEASE_S", "RENEW_EVERY_S", "SWEEP_EVERY_S", "WAKE_AGAIN_S")),
-        (runner, "LOOK_UP_EVERY_S"),
+        (lease, "LOOK_UP_EVERY_S"),
         (wire, "DEADLINE_S"),
     ):
         monkeypatch.setattr(module, name, getattr(module, name) / faster)

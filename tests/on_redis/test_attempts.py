@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from fdstore.agent.lease import Lease
 from fdstore.agent.program import Limits
-from fdstore.agent.runner import Ending, Lease
+from fdstore.agent.runner import Ending
 from fdstore.client import Store
 from fdstore.errors import (
     FDStoreError,

@@ -1,0 +1,148 @@
+"""The hold that a worker has on the process it runs: taken, kept, and given back.
+
+Other workers take a process whose lease runs out, and count a loss. So the lease is kept by a thread that
+the work cannot hold up, and a worker that has to stop gives its processes back in good order. What may
+have been written and got no answer is asked again: a lease that nobody knows of would run out too.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Literal, Protocol
+
+from fdstore.client import Store
+from fdstore.errors import (
+    FDStoreError,
+    Fenced,
+    NotFound,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+    UnknownOutcome,
+    UnsafeStore,
+)
+from fdstore.store import leases
+from fdstore.store.keys import ProcessKeys
+from fdstore.store.operation import new_op
+from fdstore.store.views import Namespace
+
+log = logging.getLogger("fdstore.agent")
+
+LOOK_UP_EVERY_S = 0.5
+"""How often who waits looks whether the worker stops."""
+
+STOP_GRACE_S = 20.0
+"""How long a step may go on when the worker stops. A model's answer or a user's tool may take minutes,
+and cannot be ended from outside; what it comes to is then not written by this attempt."""
+
+STORE_TROUBLE = (StoreUnavailable, StoreFull, StoreReadOnly, UnknownOutcome, UnsafeStore)
+"""The store's trouble and not the agent's: another attempt goes on when it is over."""
+
+
+class Flag(Protocol):
+    """What says that the worker stops: a `threading.Event`, or something that crosses a fork."""
+
+    def is_set(self) -> bool: ...
+
+
+class Stopped(Exception):
+    """The worker stops: the process is to go back."""
+
+
+def claimed(
+    store: Store, keys: ProcessKeys, worker: str, *, agents_only: bool, again_until: Flag | None
+) -> leases.Claim | Literal["pipeline"] | None:
+    """Takes the process. A worker whose claim got no answer asks until it has one, or stops."""
+    op = new_op()
+    while True:
+        try:
+            return store.run(leases.claim(keys, worker, op, agents_only=agents_only))
+        except UnknownOutcome as error:
+            if again_until is None or again_until.is_set():
+                raise
+            log.warning("%s may have been taken: %s", keys.process, error)
+            time.sleep(LOOK_UP_EVERY_S)
+
+
+class Lease:
+    """Keeps the lease of a process from a thread that the work cannot hold up.
+
+    When the worker stops and the step in hand takes too long, it gives the process back from there:
+    another worker goes on with it, and this attempt writes nothing more.
+    """
+
+    def __init__(self, store: Store, space: Namespace, stop: Flag, wake: Callable[[str], None]) -> None:
+        self._store = store
+        self._space = space
+        self._stop = stop
+        self._wake = wake
+        self._done = threading.Event()
+        self.lost = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name=f"lease {space.id}", daemon=True)
+
+    def __enter__(self) -> Lease:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def check(self) -> None:
+        """Raises `Fenced` when the lease is lost, `Stopped` when the worker stops."""
+        if self.lost.is_set():
+            raise Fenced(self._space.id, "its lease was lost")
+        if self._stop.is_set():
+            raise Stopped
+
+    def pause(self, seconds: float) -> None:
+        """Waits. Raises as `check`, as soon as there is reason."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self.lost.wait(min(left, LOOK_UP_EVERY_S))
+            self.check()
+
+    def give_back(self) -> None:
+        """Another worker is to go on with the process, now."""
+        self._store.run(leases.give_back(self._space))
+        self._wake(self._space.id)
+
+    def give_back_later(self) -> None:
+        """Gives the process back once the store takes it, so that its trouble does not count as a loss.
+        No wake-up: a moment later, when the sweep sends one, there is more hope. Raises as `check`."""
+        while True:
+            self.check()
+            try:
+                self._store.run(leases.give_back(self._space))
+                return
+            except STORE_TROUBLE:
+                self.lost.wait(LOOK_UP_EVERY_S)
+
+    def _keep(self) -> None:
+        renew_at = time.monotonic() + leases.RENEW_EVERY_S
+        leave_at = None
+        while not self._done.wait(min(LOOK_UP_EVERY_S, leases.RENEW_EVERY_S)):
+            now = time.monotonic()
+            if leave_at is None and self._stop.is_set():
+                leave_at = now + STOP_GRACE_S
+            try:
+                if leave_at is not None and now >= leave_at:
+                    self._store.run(leases.give_back(self._space))
+                    self.lost.set()
+                    self._wake(self._space.id)
+                    return
+                if now >= renew_at:
+                    renew_at = now + leases.RENEW_EVERY_S
+                    self._store.run(leases.renew(self._space))
+            except (Fenced, NotFound):
+                self.lost.set()
+                return
+            except FDStoreError as error:
+                # the store may come back before the lease runs out; if not, the next try is fenced
+                log.warning("the lease of %s could not be renewed: %s", self._space.id, error)
