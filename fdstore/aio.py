@@ -46,7 +46,7 @@ from fdstore.text.paging import DecodeErrors
 from fdstore.text.selection import FIRST_PAGE, fd_id, number, wanted
 from fdstore.tools.config import FDConfig
 from fdstore.tools.storing import flattened, taken_references, wrapped, wrapped_input
-from fdstore.tools.tool import Started, ToolResult
+from fdstore.tools.tool import ToolResult
 from fdstore.tools.toolbox import Toolbox
 
 T = TypeVar("T")
@@ -310,16 +310,7 @@ class Toolset:
         return self._toolbox.instructions
 
     async def call(self, name: str, arguments: dict[str, Any], call_id: str | None = None) -> ToolResult:
-        outcome = await self._store.run(self._toolbox.start(name, arguments, call_id or None))
-        if not isinstance(outcome, Started):
-            return outcome
-        prefix = self._toolbox.context.prefix
-        children = [*outcome.processes]
-        while not await self._store.run(
-            inspection.wait_ended(prefix, children, toolset.wait_slice_s(outcome))
-        ):
-            pass
-        return await self._store.run(self._toolbox.finished(outcome))
+        return await self._store.run(self._toolbox.call(name, arguments, call_id or None))
 
     async def wrap(self, output: Any, source: str = "tool_result", call_id: str | None = None) -> str:
         context = self._toolbox.context

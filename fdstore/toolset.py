@@ -10,26 +10,23 @@ The awaiting twin is `fdstore.aio.Toolset`. Both share `tools.toolbox.Toolbox`.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fdstore import settings
 from fdstore.errors import FDStoreError, InvalidArgument
-from fdstore.store import inspection
 from fdstore.store.views import Namespace
 from fdstore.tools import fork
 from fdstore.tools.config import FD_TOOLS, PROCESS_TOOLS, FDConfig
 from fdstore.tools.storing import flattened, taken_references, wrapped, wrapped_input
-from fdstore.tools.tool import Context, Linked, Started, ToolResult
+from fdstore.tools.tool import Context, Linked, ToolResult
 from fdstore.tools.toolbox import Toolbox, check_enabled
 
 if TYPE_CHECKING:
     from fdstore.client import Process
 
 DEFAULT_TOOLS = ("read_fd", "list_fds")
-WAIT_SLICE_S = 3600.0
 
 
 def linked_programs(programs: Mapping[str, str | os.PathLike[str]]) -> dict[str, Linked]:
@@ -122,13 +119,6 @@ def nobody(process: str) -> None:
     """Wakes nobody."""
 
 
-def wait_slice_s(started: Started) -> float:
-    """How long to wait at a time for what a call has started."""
-    if started.until_s is None:
-        return WAIT_SLICE_S
-    return max(0.0, min(WAIT_SLICE_S, started.until_s - time.time()))
-
-
 class Toolset:
     """The tools of one process, for a loop of your own.
 
@@ -186,14 +176,7 @@ class Toolset:
 
         Raises `StoreUnavailable` and the like only when no result can be had at all.
         """
-        outcome = self._store.run(self._toolbox.start(name, arguments, call_id or None))
-        if not isinstance(outcome, Started):
-            return outcome
-        prefix, children = self._toolbox.context.prefix, list(outcome.processes)
-        while not self._store.run(inspection.wait_ended(prefix, children, wait_slice_s(outcome))):
-            if outcome.is_over(time.time()):
-                break
-        return self._store.run(self._toolbox.finished(outcome))
+        return self._store.run(self._toolbox.call(name, arguments, call_id or None))
 
     def wrap(self, output: Any, source: str = "tool_result", call_id: str | None = None) -> str:
         """The output of a tool of your own as the model is to see it: itself when short, else the

@@ -10,6 +10,8 @@ store cannot tell whether a lost attempt did it, and it must not be done twice, 
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -109,6 +111,15 @@ class Toolbox:
     def instructions(self) -> str:
         """What the system prompt says about descriptors, for just what is on."""
         return instructions(self.context, tuple(self._python))
+
+    def call(self, name: object, arguments: object, call: str | None = None) -> Operation[ToolResult]:
+        """Runs a call to its end, for who waits here for what it starts. Raises as `start`."""
+        outcome = yield from self.start(name, arguments, call)
+        if not isinstance(outcome, Started):
+            return outcome
+        left_s = math.inf if outcome.until_s is None else outcome.until_s - time.time()
+        yield from inspection.wait_ended(self.context.prefix, list(outcome.processes), left_s)
+        return (yield from self.finished(outcome))
 
     def start(
         self, name: object, arguments: object, call: str | None = None

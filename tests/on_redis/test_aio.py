@@ -178,6 +178,17 @@ def test_calls_cancelled_at_any_moment_leave_the_store_usable(redis_url: str) ->
     on_a_store(redis_url, work)
 
 
+def test_a_wait_for_a_process_that_goes_on_is_over_in_its_time(redis_url: str) -> None:
+    async def work(store: aio.Store) -> str:
+        proc = await store.process("triage")
+        child = await proc.child()
+        tools = aio.Toolset(proc, enabled=["wait"])
+        async with asyncio.timeout(20):
+            return (await tools.call("wait", {"target": child.id, "seconds": 0.01})).content
+
+    assert 'state="open"' in on_a_store(redis_url, work)
+
+
 def test_both_surfaces_see_the_same_store(redis_url: str, store: client.Store) -> None:
     store.process("triage").create("from the blocking side")
 
