@@ -20,6 +20,7 @@ are not given up, since they cannot be run again.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -38,6 +39,7 @@ from fdstore.errors import (
     StreamBroken,
     UnknownOutcome,
 )
+from fdstore.regularly import regularly
 from fdstore.store import following, pipelines, streams
 from fdstore.store.pipelines import PipeFDs
 from fdstore.store.views import Namespace
@@ -212,25 +214,20 @@ def run_pipeline(
 def _watched(pipeline: Pipeline, outputs: list[Branch], lost: threading.Event, stop: Flag) -> Ended:
     """Runs it, and kills it when its process is lost or cancelled, nobody reads it any more although it
     writes nothing, or the worker has to go."""
-    over = threading.Event()
+    leave_at = math.inf
 
-    def watch() -> None:
-        leave_at = None
-        while not over.wait(LOOK_UP_EVERY_S):
-            if leave_at is None and stop.is_set():
-                leave_at = time.monotonic() + STOP_GRACE_S - 2 * STOP_KILL_S
-            unread = all(branch.closed for branch in outputs)
-            if lost.is_set() or unread or (leave_at is not None and time.monotonic() >= leave_at):
-                pipeline.kill(STOP_KILL_S)
-                return
+    def look() -> bool:
+        nonlocal leave_at
+        if stop.is_set():
+            leave_at = min(leave_at, time.monotonic() + STOP_GRACE_S - 2 * STOP_KILL_S)
+        unread = all(branch.closed for branch in outputs)
+        if lost.is_set() or unread or time.monotonic() >= leave_at:
+            pipeline.kill(STOP_KILL_S)
+            return False
+        return True
 
-    watcher = threading.Thread(target=watch, name="pipeline watch", daemon=True)
-    watcher.start()
-    try:
+    with regularly(LOOK_UP_EVERY_S, look, "pipeline watch"):
         return pipeline.run()
-    finally:
-        over.set()
-        watcher.join()
 
 
 def _conclude(

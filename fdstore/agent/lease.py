@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
+from contextlib import AbstractContextManager
 from typing import Literal, Protocol
 
 from fdstore.client import Store
@@ -25,6 +25,7 @@ from fdstore.errors import (
     UnknownOutcome,
     UnsafeStore,
 )
+from fdstore.regularly import regularly
 from fdstore.store import leases
 from fdstore.store.keys import ProcessKeys
 from fdstore.store.operation import new_op
@@ -80,19 +81,14 @@ class Lease:
         self._space = space
         self._stop = stop
         self._wake = wake
-        self._done = threading.Event()
+        self._renew_at = time.monotonic() + leases.RENEW_EVERY_S
+        self._leave_at: float | None = None
         self.lost = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name=f"lease {space.id}", daemon=True)
 
-    def __enter__(self) -> Lease:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._done.set()
-        self._thread.join()
+    def kept(self) -> AbstractContextManager[None]:
+        """The lease is kept while the block runs."""
+        every_s = min(LOOK_UP_EVERY_S, leases.RENEW_EVERY_S)
+        return regularly(every_s, self._keep, f"lease {self._space.id}")
 
     def check(self) -> None:
         """Raises `Fenced` when the lease is lost, `Stopped` when the worker stops."""
@@ -124,25 +120,21 @@ class Lease:
             except STORE_TROUBLE:
                 self.lost.wait(LOOK_UP_EVERY_S)
 
-    def _keep(self) -> None:
-        renew_at = time.monotonic() + leases.RENEW_EVERY_S
-        leave_at = None
-        while not self._done.wait(min(LOOK_UP_EVERY_S, leases.RENEW_EVERY_S)):
-            now = time.monotonic()
-            if leave_at is None and self._stop.is_set():
-                leave_at = now + STOP_GRACE_S
-            try:
-                if leave_at is not None and now >= leave_at:
-                    self._store.run(leases.give_back(self._space))
-                    self.lost.set()
-                    self._wake(self._space.id)
-                    return
-                if now >= renew_at:
-                    renew_at = now + leases.RENEW_EVERY_S
-                    self._store.run(leases.renew(self._space))
-            except (Fenced, NotFound):
+    def _keep(self) -> bool:
+        now = time.monotonic()
+        if self._leave_at is None and self._stop.is_set():
+            self._leave_at = now + STOP_GRACE_S
+        try:
+            if self._leave_at is not None and now >= self._leave_at:
+                self._store.run(leases.give_back(self._space))
                 self.lost.set()
-                return
-            except FDStoreError as error:
-                # the store may come back before the lease runs out; if not, the next try is fenced
-                log.warning("the lease of %s could not be renewed: %s", self._space.id, error)
+                self._wake(self._space.id)
+            elif now >= self._renew_at:
+                self._renew_at = now + leases.RENEW_EVERY_S
+                self._store.run(leases.renew(self._space))
+        except (Fenced, NotFound):
+            self.lost.set()
+        except FDStoreError as error:
+            # the store may come back before the lease runs out; if not, the next try is fenced
+            log.warning("the lease of %s could not be renewed: %s", self._space.id, error)
+        return not self.lost.is_set()

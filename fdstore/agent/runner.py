@@ -129,7 +129,8 @@ def run_process(
     if claim == "pipeline":
         return "pipeline"
     space = Namespace(keys, claim.limits, claim.attempt)
-    with Lease(store, space, stop, wake) as lease:
+    lease = Lease(store, space, stop, wake)
+    with lease.kept():
         try:
             if pipeline is not None and claim.is_pipeline:
                 brief = msgspec.json.decode(claim.journal[0], type=PipeBrief)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -165,14 +166,13 @@ def _watched(store: Store, process: str, *, quiet: bool) -> AbstractContextManag
     def say(text: str) -> None:
         click.echo(text, err=True)
 
-    return nullcontext() if quiet else Watch(store, process.partition(".")[0], say)
+    return nullcontext() if quiet else Watch(store, process.partition(".")[0], say).kept()
 
 
 def _wait_for(store: Store, process: str) -> None:
     from fdstore.store import inspection
 
-    while not store.run(inspection.wait_ended(store.prefix, [process], 3600.0)):
-        continue
+    store.run(inspection.wait_ended(store.prefix, [process], math.inf))
 
 
 def _exit_as(session: Session, store: Store, process: str) -> None:

@@ -103,7 +103,8 @@ def _play(store: Store, environment: Mapping[str, str], out_dir: Path, file: str
     with resources.as_file(programs / "triage.toml") as path:
         bundle = load(path)
     root = launch_root(store, bundle, brief_of(file))
-    with Watch(store, root.id, output.line) as watch:
+    watch = Watch(store, root.id, output.line)
+    with watch.kept():
         run_process(
             store,
             root.id,

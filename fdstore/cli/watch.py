@@ -7,16 +7,16 @@ another machine as well as one in this program.
 from __future__ import annotations
 
 import shlex
-import threading
 import time
-from collections.abc import Callable
-from types import TracebackType
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from fdstore.agent.conversation import Assistant, Result, Start, decoded
 from fdstore.cli.tables import size
 from fdstore.client import Store
 from fdstore.errors import FDStoreError, NotFound
 from fdstore.records import ENDED
+from fdstore.regularly import regularly
 from fdstore.store import journal
 from fdstore.store.contents import listed
 from fdstore.store.processes import open_child
@@ -37,29 +37,20 @@ class Watch:
         self._states: dict[str, str] = {}
         self._read: dict[str, int] = {}
         self._fds: dict[str, set[str]] = {}
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="watch", daemon=True)
         self.chars_shown = 0
         """Characters that models were shown so far, in all processes."""
 
-    def __enter__(self) -> Watch:
-        self._thread.start()
-        return self
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Tells all while the block runs, and what is new at its end."""
+        with regularly(EVERY_S, self._keep, "watch"):
+            yield
+        self.look()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._done.set()
-        self._thread.join()
-        if error is None:
+    def _keep(self) -> bool:
+        with suppress(FDStoreError):  # the program that is watched says what is wrong
             self.look()
-
-    def _keep(self) -> None:
-        while not self._done.wait(EVERY_S):
-            try:
-                self.look()
-            except FDStoreError:
-                continue  # the program that is watched says what is wrong
+        return True
 
     def look(self) -> None:
         """Tells what is new since the last look."""

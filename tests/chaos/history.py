@@ -7,15 +7,14 @@ what a process that keeps its table once listed is there at the end, unchanged.
 from __future__ import annotations
 
 import statistics
-import threading
 import time
-from types import TracebackType
-from typing import Self
+from contextlib import AbstractContextManager, suppress
 
 from fdstore.agent.conversation import Assistant, Result, decoded
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, NotFound
 from fdstore.records import ENDED, ProcessRecord
+from fdstore.regularly import regularly
 from fdstore.store import inspection, journal
 from tests.chaos.family import digest
 
@@ -23,25 +22,16 @@ LOOK_EVERY_S = 0.05
 
 
 class Takeovers:
-    """How long it took until somebody went on with what a killed worker had run, or ended it; looked at
-    from a thread until it is left."""
+    """How long it took until somebody went on with what a killed worker had run, or ended it."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lost: dict[str, tuple[int, float]] = {}
         self.took_s: list[float] = []
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="takeovers", daemon=True)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._done.set()
-        self._thread.join()
+    def noted(self) -> AbstractContextManager[None]:
+        """They are noted while the block runs."""
+        return regularly(LOOK_EVERY_S, self._look, "takeovers")
 
     def __str__(self) -> str:
         if not self.took_s:
@@ -54,18 +44,18 @@ class Takeovers:
         for record in lost:
             self._lost[record.id] = record.attempt, time.monotonic()
 
-    def _keep(self) -> None:
-        while not self._done.wait(LOOK_EVERY_S):
-            for process, (attempt, killed_at) in list(self._lost.items()):
-                found = self._store.run(inspection.record(self._store.prefix, process))
-                if found.losses and (found.attempt > attempt or found.state == "failed"):
-                    self.took_s.append(time.monotonic() - killed_at)
-                if found.attempt > attempt or found.state in ENDED:
-                    del self._lost[process]  # or it had come to its end, or given it back, just before
+    def _look(self) -> bool:
+        for process, (attempt, killed_at) in list(self._lost.items()):
+            found = self._store.run(inspection.record(self._store.prefix, process))
+            if found.losses and (found.attempt > attempt or found.state == "failed"):
+                self.took_s.append(time.monotonic() - killed_at)
+            if found.attempt > attempt or found.state in ENDED:
+                del self._lost[process]  # or it had come to its end, or given it back, just before
+        return True
 
 
 class Observer:
-    """Looks at the tree of `root` from a thread until it is left."""
+    """Looks at the tree of `root`."""
 
     def __init__(self, store: Store, root: str) -> None:
         self._store = store
@@ -73,26 +63,16 @@ class Observer:
         self.seen: dict[tuple[str, str], str] = {}
         """Process and descriptor, with the digest of the text that was read."""
         self.problems: list[str] = []
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="observer", daemon=True)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
+    def looking(self) -> AbstractContextManager[None]:
+        """It looks while the block runs."""
+        return regularly(LOOK_EVERY_S, self._look, "observer")
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._done.set()
-        self._thread.join()
-
-    def _keep(self) -> None:
-        while not self._done.wait(LOOK_EVERY_S):
-            try:
-                for member in self._store.tree(self._root).members:
-                    self.look(self._store.process(member.id))
-            except FDStoreError:
-                continue  # the store is away at this moment
+    def _look(self) -> bool:
+        with suppress(FDStoreError):  # the store is away at this moment
+            for member in self._store.tree(self._root).members:
+                self.look(self._store.process(member.id))
+        return True
 
     def look(self, process: Process) -> None:
         """Reads what the process lists."""

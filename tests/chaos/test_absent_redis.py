@@ -86,7 +86,7 @@ def test_after_redis_was_away_the_dead_are_lost_and_the_living_are_not(
     root = store.process("t").space
     alive, dead = claimed(store, root), claimed(store, root)
 
-    with Lease(store, alive, threading.Event(), lambda process: None):
+    with Lease(store, alive, threading.Event(), lambda process: None).kept():
         if how == "stopped":
             pid = server.pid
             assert pid

@@ -145,7 +145,8 @@ def test_a_pipeline_whose_worker_is_killed_is_whole_or_broken_and_never_run_twic
             followers.look()
             return all(store.tree(root).live == 0 for root in roots)
 
-        with Takeovers(store) as takeovers:
+        takeovers = Takeovers(store)
+        with takeovers.noted():
             for _ in range(KILLS):
                 threading.Event().wait(chance.uniform(0, LONGEST_PAUSE_S))
                 all_ended()

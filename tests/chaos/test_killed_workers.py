@@ -40,7 +40,8 @@ def test_a_tree_whose_workers_are_killed_comes_to_the_same_end(
         for worker in [crew.hire() for _ in range(KILLS + 1)]:
             worker.wait_until_ready()
         root = family.launch(store)
-        with Observer(store, root.id) as observer, Takeovers(store) as takeovers:
+        observer, takeovers = Observer(store, root.id), Takeovers(store)
+        with observer.looking(), takeovers.noted():
             for _ in range(KILLS):
                 threading.Event().wait(chance.uniform(0, LONGEST_PAUSE_S))
                 takeovers.expect(crew.kill_one(store, [root.id], chance))

@@ -173,7 +173,8 @@ def test_agents_behind_a_network_that_loses_replies_come_to_the_same_end(
         crew.hire(4, quick=False, url=proxy.url).wait_until_ready()
         proxy.lose_every(5)
         root = family.launch(store)
-        with Observer(store, root.id) as observer:
+        observer = Observer(store, root.id)
+        with observer.looking():
             wait_until(
                 lambda: store.run(inspection.record(store.prefix, root.id)).state in ENDED,
                 60,

@@ -93,7 +93,8 @@ def test_no_acknowledged_text_is_lost_and_everybody_goes_on(
         worker.wait_until_ready()
         clients = [Client(server.url, number, stop) for number in range(CLIENTS)]
         root = family.launch(store)
-        with Observer(store, root.id) as observer:
+        observer = Observer(store, root.id)
+        with observer.looking():
             for _ in range(RESTARTS):
                 threading.Event().wait(chance.uniform(0, 0.8))
                 back_at.append(restart(server, faults))

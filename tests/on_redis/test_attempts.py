@@ -91,7 +91,8 @@ def test_a_lease_is_kept_until_it_is_taken_away(
         assert first is not None
 
         space = Namespace(keys, root.space.limits, claimed.attempt)
-        with Lease(store, space, threading.Event(), agents.woken.append) as lease:
+        lease = Lease(store, space, threading.Event(), agents.woken.append)
+        with lease.kept():
             wait_until(lambda: (agents.record().lease_until or 0) > first)
             assert not lease.lost.is_set()
 

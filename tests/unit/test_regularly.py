@@ -1,0 +1,65 @@
+"""A look beside the work: again and again, until it has seen enough or the work is over."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from fdstore.regularly import regularly
+
+
+def test_a_look_goes_on_while_the_block_does_and_ends_with_it() -> None:
+    enough = threading.Event()
+    looks: list[int] = []
+
+    def look() -> bool:
+        looks.append(len(looks))
+        if len(looks) == 3:
+            enough.set()
+        return True
+
+    with regularly(0.001, look, "a look"):
+        assert enough.wait(20)
+    seen = len(looks)
+
+    assert "a look" not in {thread.name for thread in threading.enumerate()}
+    assert len(looks) == seen
+
+
+def test_a_look_that_has_seen_enough_is_the_last() -> None:
+    looks: list[int] = []
+    may_look = threading.Event()
+
+    def look() -> bool:
+        may_look.wait(20)
+        looks.append(len(looks))
+        return len(looks) < 3
+
+    with regularly(0.001, look, "a look"):
+        [thread] = [thread for thread in threading.enumerate() if thread.name == "a look"]
+        may_look.set()
+        thread.join(20)
+
+    assert looks == [0, 1, 2]
+
+
+def test_a_look_under_way_is_waited_for_though_an_error_leaves_the_block() -> None:
+    begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def look() -> bool:
+        begun.set()
+        may_end.wait(20)
+        ended.set()
+        return True
+
+    def work() -> None:
+        with regularly(0.001, look, "a look"):
+            assert begun.wait(20)
+            threading.Timer(0.01, may_end.set).start()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        work()
+
+    assert ended.is_set()
