@@ -135,6 +135,7 @@ def run_here(session: Session, store: Store, process: str, *, quiet: bool, on_in
     over, as after this machine slept, its end is waited for."""
     from fdstore.agent.model import Model
     from fdstore.agent.runner import run_process
+    from fdstore.store import processes
     from fdstore.toolset import waker
 
     leave = on_interrupt == "leave"
@@ -156,6 +157,9 @@ def run_here(session: Session, store: Store, process: str, *, quiet: bool, on_in
     except KeyboardInterrupt:
         if leave:
             click.echo(f"fdstore: {process} is left to the workers; fdstore attach {process}", err=True)
+        else:
+            # it is cancelled already, if it ran here
+            store.run(processes.cancel(store.prefix, process, "interrupted"))
         raise
     _exit_as(session, store, process)
 

@@ -40,6 +40,8 @@ def run(
     The answer goes to standard output, what happens meanwhile to standard error. Exit code 0 when the
     agent came to a good end, 1 when not. Needs ANTHROPIC_API_KEY.
     """
+    # what takes long to load is there before the root is: a worker takes one that waits too long
+    import fdstore.agent.runner  # noqa: F401
     from fdstore.agent.launch import launch_root
     from fdstore.agent.program import load
     from fdstore.toolset import waker

@@ -127,6 +127,26 @@ def test_ctrl_c_of_a_run_cancels_it_with_all_that_it_started(
     assert {(m.state, m.reason) for m in store.tree("boss").members} == {("cancelled", "interrupted")}
 
 
+def test_ctrl_c_of_a_run_cancels_what_a_worker_has_taken_over(
+    command: Start, office: Office, store: Store, crew: Crew, faults: Faults
+) -> None:
+    office.held.add("hand")
+    crew.hire(2).wait_until_ready()
+    running = run_boss(command)
+    assert running.stderr is not None
+    assert office.asked["hand"].wait(PATIENCE_S)
+    running.send_signal(signal.SIGSTOP)
+    faults.note("run stopped")
+    wait_until(lambda: state(store, "boss").attempt == 2, what="a worker that takes it")
+    running.send_signal(signal.SIGCONT)
+    wait_until(lambda: "a worker goes on" in running.stderr.readline(), what="a word of it")
+
+    running.send_signal(signal.SIGINT)
+
+    assert running.wait(PATIENCE_S) == 130
+    assert {(m.state, m.reason) for m in store.tree("boss").members} == {("cancelled", "interrupted")}
+
+
 def test_ctrl_c_of_a_run_leaves_it_to_the_workers_if_it_is_told_to(
     command: Start, office: Office, store: Store, crew: Crew, faults: Faults
 ) -> None:
