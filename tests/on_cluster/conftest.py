@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 import pytest
 
-import fdstore
-from fdstore.client import Process, Store
 from tests.on_cluster.cluster import Cluster
 from tests.on_redis.conftest import Execute
 from tests.on_redis.conftest import leak_check as leak_check
+from tests.on_redis.conftest import proc as proc
+from tests.on_redis.conftest import store as store
 
 
 @pytest.fixture(scope="session")
@@ -40,15 +40,3 @@ def redis_url(cluster: Cluster) -> str:
 def execute(cluster: Cluster) -> Execute:
     """Sends one command to the node of its key, or to all when it has none."""
     return cluster.execute
-
-
-@pytest.fixture
-def store(redis_url: str) -> Iterator[Store]:
-    with fdstore.connect(redis_url) as connected:
-        yield connected
-
-
-@pytest.fixture
-def proc(store: Store) -> Process:
-    """The root process of a new tree."""
-    return store.process("triage")

@@ -53,7 +53,7 @@ def execute(redis_url: str) -> Iterator[Execute]:
 
 @pytest.fixture
 def store(redis_url: str) -> Iterator[Store]:
-    """A connected store; at the end, all that it counts must be what it stores."""
+    """A connected store."""
     with fdstore.connect(redis_url) as connected:
         yield connected
 

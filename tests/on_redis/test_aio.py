@@ -178,7 +178,11 @@ def test_calls_cancelled_at_any_moment_leave_the_store_usable(redis_url: str) ->
     on_a_store(redis_url, work)
 
 
-def test_a_wait_for_a_process_that_goes_on_is_over_in_its_time(redis_url: str) -> None:
+def test_a_wait_for_a_process_that_goes_on_is_over_in_its_time(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FDSTORE_BROKER_URL", "redis://127.0.0.1:1")  # a Cluster has no queue; none is used
+
     async def work(store: aio.Store) -> str:
         proc = await store.process("triage")
         child = await proc.child()

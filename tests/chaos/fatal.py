@@ -1,0 +1,41 @@
+"""A client to which something happens at a request of the test's choice: it dies there, or its Redis does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from fdstore.store.connection import Runner
+
+Send = Callable[[list[bytes]], None]
+
+
+class FatalRunner(Runner):
+    """A runner whose n-th request is struck: `strike` sends as much of it as it likes."""
+
+    def __init__(self, url: str, number: int) -> None:
+        super().__init__(url)
+        self._left = number
+
+    def counts(self) -> bool:
+        """Whether this request is one of those that are counted."""
+        return True
+
+    def strike(self, link: Any, send: Send, request: bytes) -> None:
+        """What becomes of the n-th request."""
+        raise NotImplementedError
+
+    def _take(self) -> Any:
+        link = super()._take()
+        if "send" not in vars(link):  # else it is armed already
+            link.send = partial(self._send_or_strike, link, link.send)
+        return link
+
+    def _send_or_strike(self, link: Any, send: Send, pieces: list[bytes]) -> None:
+        if self.counts():
+            self._left -= 1
+            if self._left == 0:
+                self.strike(link, send, b"".join(pieces))
+                return
+        send(pieces)
