@@ -1,7 +1,8 @@
 """The fault kit: real servers, workers and clients that are killed, stopped, cut off and filled up.
 
 Every test of this folder notes the faults that it caused; one in which no fault happened proved
-nothing, and fails. Random schedules come from a seed, which is in the test's name:
+nothing, and fails. After each of them the store's counters are held against what it stores. Random
+schedules come from a seed, which is in the test's name:
 
     CHAOS_SEEDS=100 pytest tests/chaos -k seed       100 seeds in place of the few of a normal run
     CHAOS_SEED=17 pytest tests/chaos -k seed         that one again
@@ -86,6 +87,18 @@ def execute(server: PrivateServer) -> Iterator[Execute]:
                 client.connection_pool.release(connection)
 
         yield send
+
+
+@pytest.fixture(autouse=True)
+def counted(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Whatever was done, everything that the store counts is what it stores when all workers are gone."""
+    if "server" not in request.fixturenames:
+        yield
+        return
+    check_keys: Callable[[Execute], None] = request.getfixturevalue("assert_counted")
+    execute: Execute = request.getfixturevalue("execute")
+    yield
+    check_keys(execute)
 
 
 @pytest.fixture

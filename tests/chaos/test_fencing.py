@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -104,12 +103,7 @@ def test_a_worker_stopped_past_its_lease_writes_nothing_when_it_goes_on(
 
 
 def test_a_message_that_is_delivered_ten_times_gives_one_run(
-    store: Store,
-    crew: Crew,
-    tmp_path: Path,
-    execute: Execute,
-    faults: Faults,
-    assert_counted: Callable[..., None],
+    store: Store, crew: Crew, tmp_path: Path, execute: Execute, faults: Faults
 ) -> None:
     family = Family(tmp_path, pace_s=0.05)
     with ScriptedModel(family.script) as model:
@@ -137,4 +131,3 @@ def test_a_message_that_is_delivered_ten_times_gives_one_run(
     check_lives(store, members, TURNS)
     assert requests == sum(TURNS[(m.program or "").rpartition("/")[2].removesuffix(".toml")] for m in members)
     assert store.run(inspection.answer_of(store.prefix, root.id)).text == right_answer()
-    assert_counted(execute)

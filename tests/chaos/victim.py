@@ -24,6 +24,7 @@ from fdstore.client import Process, Store
 from fdstore.store.connection import Runner
 from fdstore.tools.tool import ToolResult
 from fdstore.toolset import Toolset
+from tests.chaos.fatal import FatalRunner, Send
 from tests.chaos.proxy import whole_in
 
 LONG = "".join(f"line {number}\n" for number in range(150_000))
@@ -85,32 +86,18 @@ MOMENTS: dict[str, Callable[[bytes], int]] = {
 """How much of a request is sent before its sender dies."""
 
 
-class DyingRunner(Runner):
+class DyingRunner(FatalRunner):
     """A runner that ends this process at its n-th request."""
 
     def __init__(self, url: str, number: int, moment: str) -> None:
-        super().__init__(url)
-        self._left = number
+        super().__init__(url, number)
         self._moment = moment
 
-    def _take(self) -> Any:
-        link = super()._take()
-        if "send" in vars(link):
-            return link  # armed before
-        send = link.send
-
-        def send_or_die(pieces: list[bytes]) -> None:
-            self._left -= 1
-            if self._left == 0:
-                whole = b"".join(pieces)
-                send([whole[: MOMENTS[self._moment](whole)]])
-                if self._moment == "after":
-                    link.receive([], whole_in(whole)[0])
-                os.kill(os.getpid(), signal.SIGKILL)
-            send(pieces)
-
-        link.send = send_or_die
-        return link
+    def strike(self, link: Any, send: Send, request: bytes) -> None:
+        send([request[: MOMENTS[self._moment](request)]])
+        if self._moment == "after":
+            link.receive([], whole_in(request)[0])
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def main(url: str, folder: str) -> None:
