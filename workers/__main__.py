@@ -12,7 +12,11 @@ from fdstore import settings
 from fdstore.errors import FDStoreError
 
 
-@click.command(name="worker", help="Run agents that others spawn, until TERM or Ctrl-C.")
+@click.command(
+    name="worker",
+    help="Run agents that others spawn, and pipelines, until TERM or Ctrl-C.",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.option("--url", help="The store (default: $FDSTORE_URL, else the embedded server).")
 @click.option("--prefix", help="What keys begin with (default: $FDSTORE_PREFIX, else fdstore).")
 @click.option("--broker-url", help="The queue (default: $FDSTORE_BROKER_URL, else the store's Redis).")

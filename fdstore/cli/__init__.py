@@ -18,7 +18,7 @@ import click
 
 from fdstore import __version__
 from fdstore.cli import output
-from fdstore.cli.session import Session
+from fdstore.cli.session import Session, common_options
 from fdstore.errors import FDStoreError
 
 READER_GONE = 141
@@ -135,6 +135,7 @@ first command starts. `fdstore VERB --help` says more about a verb."""
 
 @click.group(
     cls=Verbs,
+    params=common_options(),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=EPILOG,
 )

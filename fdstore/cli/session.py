@@ -1,5 +1,8 @@
 """What every verb has in common: the options --url, --prefix and --json, and the way to the store.
 
+The options may stand before the verb too, as at three in the morning they will. What stands after it
+counts.
+
     @verb
     @click.argument("process", metavar="PROC")
     def ls(session: Session, process: str) -> None:
@@ -70,22 +73,22 @@ class Session:
 
 def _sets(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     def note(context: click.Context, _: click.Parameter, value: Any) -> None:
-        setattr(context.ensure_object(Session), name, value)
+        if value:  # what is not given here may have been given before the verb
+            setattr(context.ensure_object(Session), name, value)
 
     return note
 
 
-def verb(body: Callable[..., None]) -> click.Command:
-    """Makes a verb of a function whose first parameter is the `Session`; what the common options say
-    is in there."""
-    command = click.command()(click.make_pass_decorator(Session, ensure=True)(body))
-    command.params += [
+def common_options() -> list[click.Parameter]:
+    """What may be said to every verb; it goes into the `Session`."""
+    return [
         click.Option(
             ["--url"],
             metavar="URL",
             expose_value=False,
             callback=_sets("url"),
-            help="Redis to use: redis://, rediss://, unix:// [env: FDSTORE_URL; else the embedded server]",
+            help="The store: redis://, rediss://, unix://, sentinel://, redis+cluster:// "
+            "[env: FDSTORE_URL; else the embedded server]",
         ),
         click.Option(
             ["--prefix"],
@@ -102,6 +105,16 @@ def verb(body: Callable[..., None]) -> click.Command:
             help="Print JSON: one document, or one on each line of a list.",
         ),
     ]
+
+
+pass_session = click.make_pass_decorator(Session, ensure=True)
+
+
+def verb(body: Callable[..., None]) -> click.Command:
+    """Makes a verb of a function whose first parameter is the `Session`; what the common options say
+    is in there."""
+    command = click.command()(pass_session(body))
+    command.params += common_options()
     return command
 
 

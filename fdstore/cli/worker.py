@@ -7,9 +7,14 @@ import sys
 
 import click
 
+from fdstore.cli.session import Session, pass_session
+
 
 @click.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def worker(arguments: tuple[str, ...]) -> None:
+@pass_session
+def worker(session: Session, arguments: tuple[str, ...]) -> None:
+    before = [("--url", session.url), ("--prefix", session.prefix)]
+    given = [word for name, value in before if value for word in (name, value)]
     sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-m", "workers", *arguments])
+    os.execv(sys.executable, [sys.executable, "-m", "workers", *given, *arguments])

@@ -304,6 +304,17 @@ def test_an_error_is_one_line_with_its_type_and_exit_code_1(command, store, args
     assert ended.err.count("\n") == 1
 
 
+def test_the_common_options_are_taken_before_the_verb_too_and_after_it_they_count(command, store):
+    store.process("triage").create("one\n")
+
+    before = command("--prefix", "other", "--json", "ps")
+    both = command("--prefix", "other", "--json", "ps", "--prefix", store.prefix)
+
+    assert (before.code, before.lines) == (0, [])
+    assert [msgspec.json.decode(line, type=ProcessRecord).id for line in both.lines] == ["triage"]
+    assert command("--url", "http://x", "worker").err.startswith("fdstore: invalid_argument: url")
+
+
 @pytest.mark.parametrize(
     "args",
     [[], ["nonsense"], ["ls"], ["read", "p", "1", "--mode", "word"], ["put", "p", "f", "--page-size", "x"]],
