@@ -25,7 +25,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial
 from typing import TypeVar
 
 from fdstore.agent.agent import Finished
@@ -285,8 +284,3 @@ def _conclude(
     for branch in branches:
         branch.end(ended.code, chain)
     return Finished("exited", ended.code, "", "")
-
-
-def runner(sandbox: Callable[[], Sandbox]) -> Callable[..., Finished]:
-    """`run_pipeline` in this sandbox."""
-    return partial(run_pipeline, sandbox)
