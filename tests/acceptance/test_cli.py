@@ -311,7 +311,7 @@ def test_the_common_options_are_taken_before_the_verb_too_and_after_it_they_coun
     both = command("--prefix", "other", "--json", "ps", "--prefix", store.prefix)
 
     assert (before.code, before.lines) == (0, [])
-    assert [msgspec.json.decode(line, type=ProcessRecord).id for line in both.lines] == ["triage"]
+    assert [decoded(line, ProcessRecord).id for line in both.lines] == ["triage"]
     assert command("--url", "http://x", "worker").err.startswith("fdstore: invalid_argument: url")
 
 
