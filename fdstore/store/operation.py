@@ -16,7 +16,7 @@ script that remembers its operation id. A runner that loses a connection sends i
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Callable, Generator
 from typing import Any, TypeAlias, TypeVar
 
@@ -70,4 +70,4 @@ Operation: TypeAlias = Generator[Request, Any, T]
 
 def new_op() -> str:
     """A fresh operation id."""
-    return secrets.token_hex(8)
+    return os.urandom(8).hex()

@@ -8,6 +8,7 @@ into the typed error.
 from __future__ import annotations
 
 import hashlib
+import re
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -51,15 +52,29 @@ class Script(msgspec.Struct, frozen=True):
 
 @cache
 def script(name: str) -> Script:
-    """The script in `lua/<name>.lua`, with what all scripts share put before it, or where it says so:
-    Redis makes those functions anew for each call."""
+    """The script in `lua/<name>.lua`, with what it needs of `lua/common.lua` put before it, or where it
+    says so: Redis makes those functions anew for each call."""
     folder = resources.files("fdstore.store") / "lua"
     shared, own = ((folder / f"{file}.lua").read_text("utf-8") for file in ("common", name))
     first, _, rest = own.rpartition("-- common.lua\n")
-    source = first + shared + rest
+    source = first + with_shared(shared, rest)
     made = Script(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
     _by_sha[made.sha] = made
     return made
+
+
+def with_shared(shared: str, own: str) -> str:
+    """A source after those paragraphs of `shared` whose names are used in it, or in one of them.
+
+    >>> with_shared("local A = 1\\n\\nlocal B = A\\n\\nlocal C = 3", "return B")
+    'local A = 1\\n\\nlocal B = A\\n\\nreturn B'
+    """
+    source = own
+    for part in reversed(shared.split("\n\n")):
+        names = re.findall(r"^local (?:function )?(\w+)", part, re.MULTILINE)
+        if any(re.search(rf"\b{name}\b", source) for name in names):
+            source = f"{part}\n\n{source}"
+    return source
 
 
 def in_full(command: Command) -> Command:

@@ -6,7 +6,7 @@ all, and a writer that dies leaves nothing that does not go by itself.
 
     MULTI HSET staging:OP:pages 1 ... EXPIRE ... HSET staging:OP:index ... EXPIRE ... EXEC
     ...                                 (several requests on their way at once)
-    EVALSHA commit                      RENAME, PERSIST, number, metadata, table, holders
+    EVALSHA commit                      RENAME, PERSIST, number, index's last part, metadata, table, holders
 
 MULTI, so that no key is ever without its time to live: a writer may die between two commands. A small
 content is all of that in one pipeline: one round trip.
@@ -64,7 +64,7 @@ class Stage:
         self._fields: list[Value] = []
         self._waiting_bytes = 0
         self._on_their_way = 0
-        self._is_staged = False
+        self._staged: dict[str, None] = {}
 
     @property
     def size(self) -> tuple[int, int]:
@@ -93,13 +93,11 @@ class Stage:
 
     def _requests(self, groups: dict[str, str]) -> Batch:
         batch: Batch = [("MULTI",)]
-        if self._fields:
-            batch += [("HSET", self._pages_key, *self._fields), ("EXPIRE", self._pages_key, STAGING_TTL_S)]
-        if groups:
-            entries = [part for entry in groups.items() for part in entry]
-            batch += [("HSET", self._index_key, *entries), ("EXPIRE", self._index_key, STAGING_TTL_S)]
+        for key, fields in ((self._pages_key, self._fields), (self._index_key, _flat(groups))):
+            if fields:
+                batch += [("HSET", key, *fields), ("EXPIRE", key, STAGING_TTL_S)]
+                self._staged[key] = None
         self._fields, self._waiting_bytes = [], 0
-        self._is_staged = True
         return [*batch, ("EXEC",)]
 
     def _arrived(self) -> Operation[None]:
@@ -114,7 +112,7 @@ class Stage:
         except (StoreUnavailable, StoreReadOnly, UnknownOutcome):
             raise  # then it goes by itself
         except FDStoreError:
-            if self._is_staged:
+            if self._staged:
                 yield from self._drop()
             raise
 
@@ -122,7 +120,7 @@ class Stage:
         while self._on_their_way:
             with suppress(StoreFull):
                 yield from self._arrived()
-        yield [("UNLINK", self._pages_key, self._index_key)]
+        yield [("UNLINK", *self._staged)]
 
     def commit(self, origin: Origin | None = None, name: str = "") -> Operation[Descriptor]:
         """Makes the content visible, under the next number or under `ref:NAME`.
@@ -133,14 +131,15 @@ class Stage:
         while self._on_their_way:
             yield from self._arrived()
         answer_key, answer_field = space.answer_slot(self._op, self._call)
-        keys = (space.keys.tree.record, space.keys.record, space.keys.fds)
-        batch = self._requests(index.fields())
+        keys = (space.keys.tree.record, space.keys.record, space.keys.fds, answer_key)
+        batch = self._requests(index.full_groups())
         batch.append(
             script("commit")(
-                (*keys, self._pages_key, self._index_key, answer_key),
+                (*keys, *self._staged),
                 *(answer_field, space.attempt, space.id, name),
                 *(index.chars, index.bytes, index.lines, index.pages, self._page_size, self._source),
                 msgspec.json.encode(origin) if origin else "",
+                *_flat(index.fields()),
             )
         )
         *_, reply = yield batch
@@ -164,6 +163,10 @@ class Stage:
             return view.descriptor
         space.remember(fd, View(content, content_keys(space.keys.tree, content), descriptor))
         return descriptor
+
+
+def _flat(groups: dict[str, str]) -> list[Value]:
+    return [part for entry in groups.items() for part in entry]
 
 
 MAX_REASON_CHARS = 200

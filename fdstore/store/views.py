@@ -162,20 +162,19 @@ def look(
         if expected:
             batch += [("HGETALL", own.record), ("HGET", own.pages, page), ("HGET", own.index, group)]
         reply, *direct = yield batch
-        try:
-            content, *facts = outcome(reply, space.id)
-        except NotFound:
-            space.forget(fd)
-            raise
-        if facts:
-            fields, page_text, groups, *live = facts
-        else:
+        if reply is None:
             fields, page_text, value = direct
-            groups, live = ([group, value] if value else []), []
+            name, groups, live = expected, ([group, value] if value else []), []
             if not fields:
                 expected = ""  # closed since the script saw it
                 continue
-        name = text(content)
+        else:
+            try:
+                content, fields, page_text, groups, *live = outcome(reply, space.id)
+            except NotFound:
+                space.forget(fd)
+                raise
+            name = text(content)
         view = space.known(fd)
         if view is None or view.content != name or live:
             view = View(name, content_keys(tree, name), descriptor_of(fd, pairs(fields)))

@@ -75,11 +75,12 @@ class Row:
         self.first = first
         self.newlines = list(accumulate(counts[::2]))
         self.chars = list(accumulate(counts[1::2]))
-        if _MARK in value:
+        marks = value.count(_MARK)
+        if 0 < marks < len(self.chars):
             entries = value.replace(b" ", b",", 1).replace(b";", b" ").split(b" ")
             self.mid_line = [entry.endswith(_MARK) for entry in entries]
         else:
-            self.mid_line = [False] * len(self.chars)
+            self.mid_line = [marks > 0] * len(self.chars)
 
     @property
     def last(self) -> int:

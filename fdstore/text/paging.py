@@ -85,7 +85,8 @@ class Cutter:
 
     def __init__(self, page_size: int, errors: DecodeErrors = "strict") -> None:
         self.page_size = page_size
-        self._decoder = codecs.getincrementaldecoder("utf-8")(errors)
+        self._errors = errors
+        self._decoder: codecs.IncrementalDecoder | None = None
         self._undecoded = False
         self._bytes_fed = 0
         self._pending: list[bytes | str] = []
@@ -118,6 +119,8 @@ class Cutter:
         return _page(self._joined())
 
     def _decode(self, data: bytes, *, final: bool) -> str:
+        if self._decoder is None:
+            self._decoder = codecs.getincrementaldecoder("utf-8")(self._errors)
         kept = len(self._decoder.getstate()[0])
         try:
             text = self._decoder.decode(data, final)

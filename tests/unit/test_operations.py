@@ -14,7 +14,7 @@ from fdstore.store.operation import Receive, Send
 from fdstore.store.scripts import name_of, script
 from fdstore.text.selection import Part
 
-STAGED = ["MULTI", "HSET", "EXPIRE", "HSET", "EXPIRE", "EXEC"]
+STAGED = ["MULTI", "HSET", "EXPIRE", "EXEC"]
 LOG = "".join(f"line {n}\n" for n in range(1, 5001))
 
 

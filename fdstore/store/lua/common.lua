@@ -58,8 +58,8 @@ end
 
 -- Why nothing may be made in this Redis, or nil. Every client asks when it connects; a policy that somebody
 -- sets later is noticed by who makes something, here, once in a while.
-local function unsafe(tree, checked_at)
-  local now = seconds_now()
+local function unsafe(tree, checked_at, now)
+  now = now or seconds_now()
   if now - (checked_at or redis.call('HGET', tree, 'checked_at') or 0) < CHECK_EVERY_S then
     return
   end

@@ -5,11 +5,11 @@
 --         through a script, and needs no more than the confirmation
 --       4 'newlines'|'chars' (not given with a page): bisect the index for 5 first and 6 last position
 --         in that unit
--- ->    ok content (as expected, and not open) | ok content metadata page-text|false {group name, group value, ...}, and of an open content its
---       last page's text and the seconds its writer has left | not_found id known...
+-- ->    nothing: it is as expected, and not open | ok content metadata page-text|false {group name, group value, ...},
+--       and of an open content its last page's text and the seconds its writer has left | not_found id known...
 local content = redis.call('HGET', KEYS[2], ARGV[1])
 if content == ARGV[3] and redis.call('HGET', KEYS[3], 'state') ~= 'open' then
-  return { 'ok', content }
+  return
 end
 -- common.lua
 if not content then
