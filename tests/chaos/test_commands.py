@@ -171,9 +171,7 @@ def test_ctrl_c_of_a_run_leaves_it_to_the_workers_if_it_is_told_to(
     assert {(m.state, m.reason) for m in store.tree("boss").members} == {("cancelled", "interrupted")}
 
 
-@pytest.mark.parametrize(
-    "moment", ["hand", *(pytest.param(each, marks=pytest.mark.long) for each in ("boss", "last"))]
-)
+@pytest.mark.parametrize("moment", ["boss", "hand", "last"])
 def test_a_run_that_was_killed_is_resumed_from_where_it_was(
     moment: str, command: Start, office: Office, store: Store, crew: Crew, faults: Faults
 ) -> None:

@@ -21,10 +21,6 @@ from tests.chaos.victim import LONG, MOMENTS, WORK, append
 from tests.chaos.waiting import wait_until
 
 PROJECT = Path(__file__).parents[2]
-
-FEW = {"create", "ingest", "append", "spawn", "end"}
-"""What a normal run tries; the others are for the long one."""
-
 SHORT = "one\ntwo\nthree\n"
 
 
@@ -81,9 +77,7 @@ def state(store: Store, execute: Execute) -> dict[str, Any]:
     return found | {"counted": (tree.processes, tree.live, tree.fds, tree.bytes)}
 
 
-@pytest.mark.parametrize(
-    "work", [each if each in FEW else pytest.param(each, marks=pytest.mark.long) for each in WORK]
-)
+@pytest.mark.parametrize("work", WORK)
 def test_a_client_killed_at_any_request_leaves_before_or_after(
     work: str,
     order: Callable[[str, int, str], str],

@@ -61,7 +61,7 @@ def quiet_day(store: Store, execute: Execute, tmp_path: Path) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("n", [2, 5, *(pytest.param(n, marks=pytest.mark.long) for n in (3, 4, 7, 11))])
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 7, 11])
 def test_with_the_reply_of_every_nth_command_lost_all_is_as_without(
     n: int, quiet_day: list[Any], proxy: Proxy, tmp_path: Path
 ) -> None:

@@ -33,7 +33,7 @@ GONE_WITHIN_S = 10
 """The bounded time of these quick workers is 2 s."""
 
 
-@pytest.mark.parametrize("pool", ["threads", pytest.param("prefork", marks=pytest.mark.long)])
+@pytest.mark.parametrize("pool", ["threads", "prefork"])
 @pytest.mark.parametrize("busy_with", ["a model", "a tool"])
 def test_on_term_an_agent_in_a_long_step_goes_to_another_worker(
     busy_with: str, pool: str, store: Store, crew: Crew, tmp_path: Path, execute: Execute, faults: Faults

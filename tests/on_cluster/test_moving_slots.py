@@ -229,7 +229,6 @@ def test_a_large_content_is_stored_whole_while_its_slot_moves(cluster: Cluster, 
     assert store.tree("triage").fds == 6
 
 
-@pytest.mark.long
 def test_any_sequence_of_calls_is_what_strings_would_give_while_the_slot_moves(
     cluster: Cluster, store_model: Any, execute: Execute, tmp_path: Path
 ) -> None:
