@@ -10,6 +10,7 @@ import click
 
 from fdstore import settings
 from fdstore.errors import FDStoreError
+from fdstore.loading import for_good
 
 
 @click.command(
@@ -49,7 +50,8 @@ def worker(
     export_root: str | None,
     unsandboxed_commands: bool,
 ) -> None:
-    from workers.main import work
+    with for_good():
+        from workers.main import work
 
     broker = broker_url or settings.read().broker_url
     status = work(

@@ -13,6 +13,7 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.session import Session, verb
+from fdstore.loading import for_good
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -133,8 +134,9 @@ def _take_back(store: Store, process: str) -> None:
 def run_here(session: Session, store: Store, process: str, *, quiet: bool, on_interrupt: str) -> None:
     """Runs an agent in this program until it ends, and prints its answer. If a worker has taken it
     over, as after this machine slept, its end is waited for."""
-    from fdstore.agent.model import Model
-    from fdstore.agent.runner import run_process
+    with for_good():
+        from fdstore.agent.model import Model
+        from fdstore.agent.runner import run_process
     from fdstore.store import processes
     from fdstore.toolset import waker
 

@@ -17,6 +17,7 @@ import click
 from fdstore.cli import output
 from fdstore.cli.session import Session, verb
 from fdstore.cli.tables import size
+from fdstore.loading import for_good
 
 if TYPE_CHECKING:
     from fdstore.cli.watch import Watch
@@ -88,11 +89,13 @@ def _worker(store: Store, environment: Mapping[str, str], log: Path) -> Iterator
 
 def _play(store: Store, environment: Mapping[str, str], out_dir: Path, file: str | None) -> tuple[str, Watch]:
     from fdstore.agent.launch import launch_root
-    from fdstore.agent.model import Model
     from fdstore.agent.program import load
-    from fdstore.agent.runner import run_process
     from fdstore.cli.watch import Watch
     from fdstore.toolset import waker
+
+    with for_good():
+        from fdstore.agent.model import Model
+        from fdstore.agent.runner import run_process
 
     def model() -> Model:
         return Model(

@@ -1,0 +1,36 @@
+"""What a program loads for good is no matter for Python's collector of garbage any more."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from fdstore.loading import for_good
+
+
+@pytest.fixture(autouse=True)
+def as_it_was() -> Iterator[None]:
+    frozen = gc.get_freeze_count()
+    yield
+    if not frozen:
+        gc.unfreeze()
+
+
+def test_what_is_made_meanwhile_is_passed_by_afterwards() -> None:
+    before = gc.get_freeze_count()
+
+    with for_good():
+        assert not gc.isenabled()
+        made = [[number] for number in range(1000)]
+
+    assert gc.get_freeze_count() >= before + len(made)
+    assert gc.isenabled()
+
+
+def test_the_collector_works_again_when_a_package_is_missing() -> None:
+    with pytest.raises(ModuleNotFoundError), for_good():
+        import no_such_package  # noqa: F401
+
+    assert gc.isenabled()
