@@ -35,6 +35,8 @@ class ClusterNode:
                 "cluster-node-timeout": 1000,
                 # what the other nodes hold is still served when one is gone
                 "cluster-require-full-coverage": "no",
+                # a replica gets its copy at once, and not when others may have come that want one too
+                "repl-diskless-sync-delay": 0,
                 **options,
             }
         )

@@ -22,13 +22,16 @@ from tests.conftest import wait_until
 from tests.on_cluster.cluster import reserve_ports
 from tests.on_redis.followers import Reader
 
+AT_ONCE = {"repl-diskless-sync-delay": 0}
+"""A replica gets its copy at once; by default its primary waits 5 s for others who want one too."""
+
 
 class Watched:
     """A primary, its replica, and a Sentinel that watches them."""
 
     def __init__(self, stack: ExitStack, folder: Path) -> None:
-        self.primary = stack.enter_context(PrivateServer(port=True))
-        self.replica = stack.enter_context(PrivateServer(port=True))
+        self.primary = stack.enter_context(PrivateServer(AT_ONCE, port=True))
+        self.replica = stack.enter_context(PrivateServer(AT_ONCE, port=True))
         port_of_primary = self._port(self.primary)
         with redis.Redis.from_url(self.replica.url) as client:
             client.replicaof("127.0.0.1", port_of_primary)
