@@ -67,6 +67,10 @@ class Rounds:
         self.seconds = seconds
         self.medians = [statistics.median(times) for times in seconds]
 
+    def of(self, *which: int) -> Rounds:
+        """Those of these things alone."""
+        return Rounds([self.seconds[i] for i in which])
+
     def value(self, of: Callable[..., float]) -> tuple[float, float, float]:
         """What `of` gives for the times of one round: its median and its quartiles."""
         low, middle, high = statistics.quantiles(

@@ -36,9 +36,8 @@ AREAS: dict[str, Callable[[Stage], Iterator[Row]]] = {
 OPTIONS = {"streams": streams.OPTIONS}
 """Area -> what its server is to be like, where that matters."""
 
-CROWDED = frozenset({"spawning", "agents", "crowd", "growth"})
-"""Areas with several processes of ours, or in which Redis frees much in a thread of its own: they want every
-processor there is."""
+CROWDED = frozenset({"spawning", "agents", "crowd"})
+"""Areas with several processes of ours, which want every processor there is."""
 
 LONG = frozenset({"agents", "growth"})
 """Areas that take long in any case: `quick` leaves them out unless they are named."""

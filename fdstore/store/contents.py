@@ -92,7 +92,13 @@ def listed(space: Namespace) -> Operation[list[Descriptor]]:
 
 def page_of_list(space: Namespace, start: int, count: int | None) -> Operation[tuple[list[Descriptor], int]]:
     """Some of the descriptors of the process in number order, from the `start`-th (1 is the first) on, and
-    how many there are in all. Two round trips."""
+    how many there are in all. Two round trips.
+
+    The first brings the whole table. It is a hash, which knows no order, and its numbers have gaps where
+    descriptors were closed or named, so which are the first fifty shows in all of them alone. A sorted
+    set beside it would tell, but would have to be kept by everything that makes, shares, forks or drops
+    one, for the sake of a call that is rarely made.
+    """
     [flat] = yield [("HGETALL", space.keys.fds)]
     table = sorted(pairs(flat).items(), key=_number)
     wanted = table[start - 1 :][:count]

@@ -88,11 +88,12 @@ def test_a_child_is_seen_to_read(brief: Stage) -> None:
     assert measured.low <= measured.value <= measured.high
 
 
-def test_growth_is_measured_in_tables_and_in_sizes(brief: Stage) -> None:
+def test_growth_is_measured_in_tables_in_sizes_and_in_trees(brief: Stage) -> None:
     cases = [row.case for row in growth.rows(brief)]
 
     assert "child that shares one, 1000 against 10" in cases
     assert "close, 10 MB against 1 MB" in cases
+    assert {"sweep, a tree of 100 against one of 10", "gc, a tree of 100 against one of 10"} <= set(cases)
     assert len(cases) == len(set(cases))
 
 

@@ -1,0 +1,81 @@
+"""What looking after trees costs for each of them, when there are few and many.
+
+A pass of the sweep asks about all trees together, and collecting goes from one tree to the next; neither
+may cost more for a tree because there are others. The sweep itself lives with the workers: here are the
+questions that it asks when nothing has happened, which is nearly always.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+from fdstore.bench.measuring import Lap, Row, at_most, slower, take_turns
+from fdstore.bench.stage import Stage
+from fdstore.client import Store, connect
+from fdstore.store import collect, leases, processes, streams
+from fdstore.store.keys import TreeKeys
+
+DESCRIPTORS = 3
+"""What the process of each tree holds."""
+
+
+def rows(stage: Stage) -> Iterator[Row]:
+    counts = [10, 100] if stage.quick else [10, 100, 1000]
+    with ExitStack() as stack:
+        # each number of trees is a store of its own, by another prefix
+        stores = [stack.enter_context(connect(stage.url, f"trees{count}")) for count in counts]
+        for store, count in zip(stores, counts, strict=True):
+            plant(store, count)
+        sweeps = [sweeping(store, count) for store, count in zip(stores, counts, strict=True)]
+        gcs = [collecting(stage, store, count) for store, count in zip(stores, counts, strict=True)]
+        for case, laps in {"sweep": sweeps, "gc": gcs}.items():
+            rounds = take_turns(laps, stage.budget_s, at_once=1)
+            for number, count in enumerate(counts[1:], 1):
+                pair = rounds.of(number, 0)
+                yield slower(f"{case}, a tree of {count} against one of {counts[0]}", at_most(1.5), pair)
+
+
+def plant(store: Store, count: int) -> None:
+    """Makes so many trees, of one process each."""
+    for number in range(count):
+        proc = store.process(f"tree-{number}")
+        for _ in range(DESCRIPTORS):
+            proc.create("a descriptor")
+
+
+def sweeping(store: Store, count: int) -> Lap:
+    """A pass in which nothing is due, for each tree."""
+
+    def run(times: int) -> float:
+        start = time.perf_counter()
+        for _ in range(times):
+            now = store.run(leases.redis_now())
+            trees = store.run(processes.trees(store.prefix))
+            store.run(leases.due(store.prefix, trees, now))
+            store.run(streams.due(store.prefix, trees, now))
+            store.run(processes.over(store.prefix, trees))
+        return (time.perf_counter() - start) / count
+
+    return run
+
+
+def collecting(stage: Stage, store: Store, count: int) -> Lap:
+    """Collecting all trees, for each of them; they are made anew and aged before, on nobody's time."""
+    names = TreeKeys(store.prefix, "").trees
+
+    def run(times: int) -> float:
+        passed = 0.0
+        for _ in range(times):
+            plant(store, count)
+            for tree in store.run(processes.trees(store.prefix)):
+                stage.plain.hset(TreeKeys(store.prefix, tree).record, "used_at", 0)
+                stage.plain.zadd(names, {tree: 0})
+            start = time.perf_counter()
+            for keys in store.run(collect.due_trees(store.prefix, time.time())):
+                assert store.run(collect.collect_tree(keys)).outcome == "gone"
+            passed += time.perf_counter() - start
+        return passed / count
+
+    return run
