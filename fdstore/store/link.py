@@ -50,12 +50,11 @@ class Link:
         self._sock = None
         self.connection.disconnect()
 
-    def send(self, pieces: list[bytes]) -> None:
+    def send(self, request: bytes) -> None:
         """Sends a packed request, connected or not before."""
         sock = self._sock or self.connect()
         try:
-            for piece in pieces:
-                sock.sendall(piece)
+            sock.sendall(request)
         except TimeoutError as error:
             raise LostReply("it took no more in time") from error
         except OSError as error:

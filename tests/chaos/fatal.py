@@ -8,7 +8,7 @@ from typing import Any
 
 from fdstore.store.connection import Runner
 
-Send = Callable[[list[bytes]], None]
+Send = Callable[[bytes], None]
 
 
 class FatalRunner(Runner):
@@ -32,10 +32,10 @@ class FatalRunner(Runner):
             link.send = partial(self._send_or_strike, link, link.send)
         return link
 
-    def _send_or_strike(self, link: Any, send: Send, pieces: list[bytes]) -> None:
+    def _send_or_strike(self, link: Any, send: Send, request: bytes) -> None:
         if self.counts():
             self._left -= 1
             if self._left == 0:
-                self.strike(link, send, b"".join(pieces))
+                self.strike(link, send, request)
                 return
-        send(pieces)
+        send(request)

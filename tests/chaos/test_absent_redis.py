@@ -165,14 +165,14 @@ class KillingRunner(FatalRunner):
 
     def strike(self, link: Any, send: Send, request: bytes) -> None:
         if self._moment == "after":
-            send([request])
+            send(request)
             with suppress(ResponseError):
                 link.receive([], whole_in(request)[0])
         self._server.kill()
         self.killed = True
         self._return.start()
         if self._moment == "before":
-            send([request])
+            send(request)
 
 
 def run_to_the_end(agents: Agents, store: Store) -> None:

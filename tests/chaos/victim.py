@@ -94,7 +94,7 @@ class DyingRunner(FatalRunner):
         self._moment = moment
 
     def strike(self, link: Any, send: Send, request: bytes) -> None:
-        send([request[: MOMENTS[self._moment](request)]])
+        send(request[: MOMENTS[self._moment](request)])
         if self._moment == "after":
             link.receive([], whole_in(request)[0])
         os.kill(os.getpid(), signal.SIGKILL)

@@ -43,7 +43,7 @@ def link(listener: socket.socket) -> Iterator[Link]:
 @pytest.fixture
 def server(listener: socket.socket, link: Link) -> Iterator[socket.socket]:
     """The other end of the link."""
-    link.send([b"hello"])
+    link.send(b"hello")
     accepted, _ = listener.accept()
     with accepted:
         assert accepted.recv(100) == b"hello"
@@ -59,7 +59,7 @@ def received(link: Link, count: int, held_s: float = 0.0) -> list[Any]:
 def test_it_connects_when_it_is_first_used(link: Link, listener: socket.socket) -> None:
     assert not link.is_connected
 
-    link.send([b"one", b"request"])
+    link.send(b"onerequest")
 
     assert link.is_connected
     with listener.accept()[0] as server:
@@ -120,7 +120,7 @@ def test_a_server_that_goes_takes_the_connection_along(link: Link, server: socke
     with pytest.raises(LostConnection):
         received(link, 1)
     with pytest.raises(LostConnection):
-        link.send([b"more"])
+        link.send(b"more")
 
 
 def test_what_came_on_a_lost_connection_is_no_reply_on_the_next(
@@ -133,7 +133,7 @@ def test_what_came_on_a_lost_connection_is_no_reply_on_the_next(
 
     with pytest.raises(LostConnection):
         received(link, 1)
-    link.send([b"again"])
+    link.send(b"again")
     with listener.accept()[0] as anew:
         anew.sendall(b"+afresh\r\n")
         assert received(link, 1) == [b"afresh"]
