@@ -25,6 +25,7 @@ from fdstore.store.wire import (
     Tries,
     packed,
     raise_refusal,
+    refusal_in,
     translate,
     unknown_scripts,
 )
@@ -165,7 +166,6 @@ class AsyncRunner:
     async def _read(self, connection: Any, batch: Batch, replies: list[Any], block_s: float = 0.0) -> bool:
         """Adds the replies to the batch, and errors among them; whether there were none."""
         patience = {"timeout": block_s + SOCKET_TIMEOUT_S} if block_s else {}
-        clean = True
         for _ in batch:
             try:
                 replies.append(await connection.read_response(**patience))
@@ -174,8 +174,7 @@ class AsyncRunner:
             except ResponseError as error:
                 # the other replies are read too, so that the connection is clean for what comes next
                 replies.append(error)
-                clean = False
-        return clean
+        return not any(map(refusal_in, batch, replies))
 
     async def _read_again(
         self, connection: Any, tries: Tries, error: RedisError, block_s: float = 0.0
@@ -199,7 +198,7 @@ class AsyncRunner:
 
     async def _see_to_refusals(self, batch: Batch, replies: list[Any]) -> list[Any]:
         """The replies, with those of scripts that the server did not know. Raises what was refused."""
-        for i in unknown_scripts(replies):
-            replies[i] = (await self._round_trip([in_full(batch[i])]))[0]
-        raise_refusal(replies, self.where)
+        for unit in unknown_scripts(batch, replies):
+            replies[unit] = await self._round_trip([in_full(command) for command in batch[unit]])
+        raise_refusal(batch, replies, self.where)
         return replies

@@ -33,6 +33,7 @@ from fdstore.store.wire import (
     Tries,
     packed,
     raise_refusal,
+    refusal_in,
     translate,
     unknown_scripts,
 )
@@ -172,9 +173,8 @@ class Runner:
 
     def _read(self, connection: Link, batch: Batch, replies: list[Any], block_s: float = 0.0) -> bool:
         """Adds the replies to the batch, and errors among them; whether there were none."""
-        before = len(replies)
         connection.receive(replies, len(batch), block_s)
-        return not any(isinstance(reply, RedisError) for reply in replies[before:])
+        return not any(map(refusal_in, batch, replies))
 
     def _read_again(self, connection: Any, tries: Tries, error: RedisError, block_s: float = 0.0) -> None:
         """Asks again on new connections until all is answered, for better or worse."""
@@ -196,7 +196,7 @@ class Runner:
 
     def _see_to_refusals(self, batch: Batch, replies: list[Any]) -> list[Any]:
         """The replies, with those of scripts that the server did not know. Raises what was refused."""
-        for i in unknown_scripts(replies):
-            replies[i] = self._round_trip([in_full(batch[i])])[0]
-        raise_refusal(replies, self.where)
+        for unit in unknown_scripts(batch, replies):
+            replies[unit] = self._round_trip([in_full(command) for command in batch[unit]])
+        raise_refusal(batch, replies, self.where)
         return replies

@@ -30,7 +30,7 @@ from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.store.operation import Batch, Block, Everywhere, Operation, Receive, Request, Send
 from fdstore.store.scripts import in_full, only_reads
 from fdstore.store.slots import Slots, Unit, together, units_of
-from fdstore.store.wire import NOT_HERE, Tries, raise_refusal, translate
+from fdstore.store.wire import NOT_HERE, Tries, raise_refusal, refusal_in, translate
 from fdstore.urls import Address, joined
 
 T = TypeVar("T")
@@ -167,7 +167,7 @@ class Router:
                 if failed and in_order:
                     break
             if not refused:
-                raise_refusal(replies, self._where)
+                raise_refusal(batch, replies, self._where)
                 return replies
             waiting = waiting[waiting.index(refused[0]) :] if in_order else refused
             error = refused[0].refusal
@@ -205,7 +205,7 @@ class Router:
             if len(found) < unit.size:
                 unit.refusal = cut
             else:
-                unit.refusal = next((reply for reply in found if isinstance(reply, NOT_HERE)), None)
+                unit.refusal = _not_here(unit.commands, found)
             unit.ask_at = None
             if unit.refusal is None:
                 replies[unit.start : unit.start + unit.size] = found
@@ -269,9 +269,9 @@ class Router:
         if not lane.broken:
             answer = yield ReceiveAt(name)
             if isinstance(answer, list):
-                refusal = next((reply for reply in answer if isinstance(reply, NOT_HERE)), None)
+                refusal = _not_here(batch, answer)
                 if refusal is None:
-                    raise_refusal(answer, self._where)
+                    raise_refusal(batch, answer, self._where)
                     found: list[Any] = answer
                     return found
             if not isinstance(answer, list) or isinstance(refusal, MovedError):
@@ -283,6 +283,10 @@ class Router:
     def _break(self, lane: Lane, name: str) -> Routed[None]:
         lane.broken = True
         yield Drop(name)
+
+
+def _not_here(commands: Batch, replies: list[Any]) -> RedisError | None:
+    return next((error for error in map(refusal_in, commands, replies) if isinstance(error, NOT_HERE)), None)
 
 
 def _first_error(answer: list[Any]) -> RedisError | None:

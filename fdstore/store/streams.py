@@ -1,7 +1,7 @@
 """Streams: contents in state `open`, which one writer appends to and many readers follow.
 
     open        an empty content, its writer, and how long that may be silent (a lease)
-    append      last page rewritten, new pages, index, totals, lease, wake-up: one script, one round trip
+    append      last page rewritten, new pages, index, totals, lease, wake-up: one step, one round trip
     seal        EOF with its exit code, or broken with its reason
     lost_writer broken, by whoever finds that the lease ran out
 
@@ -10,8 +10,9 @@ A process that ends, however it does, breaks the streams that it still writes in
 At any moment a stream has the pages, index and totals that its text would have if it were stored at
 once (see `text.growth`), so reading one needs nothing special. The writer remembers the end of its
 text; the script checks that the text still ends there, so a piece sent twice is stored once and a
-writer that was replaced stores nothing. The texts that change travel as arguments of the script, which
-is why a piece is at most `PIECE_CHARS` long: in front of the script they could not be fenced.
+writer that was replaced stores nothing. A little text goes as arguments of the script. More of it goes
+beside the script, in one transaction with it, and is stored if the script says so (`scripts.lending`):
+Lua makes a hash of every byte that it is given, and takes longer than all the rest together.
 
 The writer does not know its readers; they are in `following`.
 """
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import secrets
 from collections import deque
+from functools import partial
 from itertools import chain
 
 from fdstore.errors import (
@@ -29,8 +31,8 @@ from fdstore.errors import (
     quoted,
 )
 from fdstore.store.keys import ContentKeys, TreeKeys, content_keys
-from fdstore.store.operation import Batch, Command, Operation, Value, new_op
-from fdstore.store.scripts import outcome, script, text
+from fdstore.store.operation import Batch, Operation, Value, new_op
+from fdstore.store.scripts import decision_in, lending, outcome, script, text
 from fdstore.store.staging import check_page_size, check_source
 from fdstore.store.views import Namespace, look
 from fdstore.text.growth import Change, Growth, empty_index
@@ -46,7 +48,10 @@ writer looks whether anybody still holds the stream."""
 
 PIECE_CHARS = 262_144
 """The longest piece that one append stores; more is split. Redis does nothing else meanwhile, for about
-half a millisecond."""
+a quarter of a millisecond."""
+
+ARGUMENT_BYTES = 16_000
+"""How much text goes as arguments of the script. For so little, a transaction takes longer."""
 
 
 class Pen:
@@ -69,7 +74,7 @@ class Pen:
         self._lease: str | float = "" if lease_s is None else lease_s
         self._end_op = new_op()  # asked twice how it is to end, the stream keeps the first answer
         self._waiting: deque[str] = deque()
-        self._sent: Command | None = None
+        self._sent: Batch | None = None
 
     @property
     def chars(self) -> int:
@@ -88,18 +93,18 @@ class Pen:
         """
         while self._sent is not None or self._waiting:
             if self._sent is None:
-                self._sent = self._command(self._growth.add(self._waiting.popleft()))
+                self._sent = self._request(self._growth.add(self._waiting.popleft()))
             yield from self._append(self._sent)
             self._sent = None
 
     def store_once(self, given: str, call: str | None) -> Operation[None]:
         """Stores the text of one tool call as one piece, once for that call. Raises as `store`."""
-        yield from self._append(self._command(self._growth.add(given), call))
+        yield from self._append(self._request(self._growth.add(given), call))
 
     def renew(self) -> Operation[None]:
         """Shows that the writer lives. Raises as `store`."""
         if self._sent is None:
-            yield from self._append(self._command(None))
+            yield from self._append(self._request(None))
         else:
             yield from self.store()
 
@@ -112,24 +117,27 @@ class Pen:
         """Failure, after what is stored. Raises as `store`."""
         yield from self._end("broken", "", reason)
 
-    def _command(self, change: Change | None, call: str | None = None) -> Command:
+    def _request(self, change: Change | None, call: str | None = None) -> Batch:
         here, process = self._keys, self._space.keys
         keys = (process.tree.record, process.record, here.record, here.pages, here.index, here.events)
         arguments: list[Value] = [call or "", self._space.attempt, self._content, self.fd]
         arguments += (self._writer, self._lease)
+        append = partial(script("append"), (*keys, process.calls, here.lent))
         if change is None:
             # nothing after what is there: all that is left of an append is its lease
-            arguments += (self._growth.chars, self._growth.chars, 0, 0, 0, 0)
-        else:
-            arguments += (change.before, change.chars, change.bytes, change.lines, change.page_count)
-            arguments.append(len(arguments) + 1 + 2 * len(change.pages))
-            for numbered in (enumerate(change.pages, change.first_page), change.index.items()):
-                arguments += chain.from_iterable(numbered)
-        return script("append")((*keys, process.calls), *arguments)
+            return [append(*arguments, self._growth.chars, self._growth.chars, 0, 0, 0, 12)]
+        arguments += (change.before, change.chars, change.bytes, change.lines, change.page_count)
+        arguments += (12 + 2 * len(change.index), *chain.from_iterable(change.index.items()))
+        pages: list[Value] = []
+        for numbered in enumerate(change.pages, change.first_page):
+            pages += numbered
+        if sum(map(len, change.pages)) <= ARGUMENT_BYTES:
+            return [append(*arguments, *pages)]
+        return lending(append(*arguments), here.pages, here.lent, pages)
 
-    def _append(self, command: Command) -> Operation[None]:
-        [reply] = yield [command]
-        outcome(reply, self._space.id)
+    def _append(self, request: Batch) -> Operation[None]:
+        *_, reply = yield request
+        outcome(decision_in(reply), self._space.id)
 
     def _end(
         self, state: str, exit_code: str, reason: str, chain: str = "", call: str | None = None

@@ -46,6 +46,9 @@ NOT_HERE = (AskError, TryAgainError, ClusterDownError, NoScriptError)
 """What the node of a Cluster answers that did nothing: another one serves the key (MOVED is an AskError,
 too), or none can now, or the script must be sent with its text."""
 
+OTHER_KIND = "WRONGTYPE Operation against a key holding the wrong kind of value"
+"""What Redis says of a field for a key that is no hash."""
+
 PASSING = (LostConnection, LostReply, BusyLoadingError, *NOT_HERE)
 """What may be over at the next try. An authentication error is a LostConnection by class only."""
 
@@ -177,13 +180,28 @@ def packed(batch: Batch) -> bytes:
     return _pack(batch[0]) if len(batch) == 1 else b"".join(map(_pack, batch))
 
 
-def unknown_scripts(replies: list[Any]) -> list[int]:
-    """Which of the replies say that the server does not know a script yet."""
-    return [i for i, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
+def refusal_in(command: Command, reply: Any) -> RedisError | None:
+    """The error that a reply is, or that of a transaction holds: it does all its commands, whatever becomes
+    of some. One is no error: that a key of another kind takes no fields (see `scripts.lending`)."""
+    if command == ("EXEC",) and isinstance(reply, list):
+        errors = (part for part in reply if isinstance(part, RedisError))
+        return next((error for error in errors if str(error) != OTHER_KIND), None)
+    return reply if isinstance(reply, RedisError) else None
 
 
-def raise_refusal(replies: list[Any], where: str) -> None:
+def unknown_scripts(batch: Batch, replies: list[Any]) -> list[slice]:
+    """What of the batch is to be sent with the texts of its scripts, which the server does not know yet."""
+    found = []
+    start = 0
+    while start < len(batch):
+        end = _unit_end(batch, start)
+        if isinstance(refusal_in(batch[end - 1], replies[end - 1]), NoScriptError):
+            found.append(slice(start, end))
+        start = end
+    return found
+
+
+def raise_refusal(batch: Batch, replies: list[Any], where: str) -> None:
     """Raises the first error among the replies, if there is one."""
-    for reply in replies:
-        if isinstance(reply, RedisError):
-            raise translate(reply, where) from reply
+    for error in filter(None, map(refusal_in, batch, replies)):
+        raise translate(error, where) from error

@@ -45,6 +45,11 @@ def a_working_day(proc: Process, folder: Path) -> list[Any]:
     found.append((folder / "out.txt").read_text() == LONG)
     child, twin = proc.child(share=["fd:1", "fd:7"]), proc.fork()
     found += [child.id, twin.id, child.create("of a child").fd, twin.create("of a twin").fd]
+    with child.open_stream() as out:
+        for piece in ("a little, ", LONG, "and a little\n"):
+            out.write(piece)
+            out.flush()
+    found.append(child.read(out.fd, read_all=True).text == f"a little, {LONG}and a little\n")
     proc.close("fd:7")
     twin.end()
     found.append([(d.fd, d.chars, d.lines) for each in (proc, child) for d in each.list()])

@@ -191,8 +191,9 @@ def test_a_move_that_takes_too_long_is_a_typed_error_and_nothing_is_written(
     assert len(store.tree("triage").members) == 1
 
 
+@pytest.mark.parametrize("ending", ["\n", " and much more" * 2000 + "\n"])
 def test_a_stream_that_moves_is_whole_for_its_writer_and_its_followers(
-    cluster: Cluster, store: Store
+    ending: str, cluster: Cluster, store: Store
 ) -> None:
     proc = store.process("triage")
     expected = []
@@ -203,7 +204,7 @@ def test_a_stream_that_moves_is_whole_for_its_writer_and_its_followers(
             move.migrate(*move.keys_left()[::2])
             moving = in_background(move.finish)
             for number in range(50):
-                expected.append(f"round {round_}, line {number}\n")
+                expected.append(f"round {round_}, line {number}{ending}")
                 out.write(expected[-1])
                 if number % 10 == 0:
                     out.flush()

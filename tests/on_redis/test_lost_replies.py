@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 import fdstore
 import fdstore.aio
@@ -19,7 +20,9 @@ from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, Fenced, StoreUnavailable, UnknownOutcome
 from fdstore.store import wire
 from fdstore.store.operation import Disk, Operation, Receive, Send
+from fdstore.store.scripts import LENT_S
 from fdstore.store.server import PrivateServer
+from fdstore.store.server_process import wait_until
 
 
 class Proxy:
@@ -148,6 +151,38 @@ def test_a_large_create_survives_losses_on_the_way(far: Process, proxy: Proxy) -
     assert proxy.lost == 2
     assert (made.fd, made.chars) == ("fd:1", len(text))
     assert far.read("fd:1", read_all=True).text == text
+
+
+@pytest.mark.parametrize("times", [1, 2, 3, 5])
+def test_a_long_piece_of_a_stream_whose_reply_is_lost_is_stored_once(
+    far: Process, proxy: Proxy, times: int
+) -> None:
+    texts = ["".join(f"{word} {n}\n" for n in range(20_000)) for word in ("one", "two", "three")]
+    with far.open_stream() as out:
+        for text in texts:
+            out.write(text)
+            out.flush()
+            proxy.lose(times, b"EVAL")
+
+    assert proxy.lost >= times
+    assert far.read(out.fd, read_all=True).text == "".join(texts)
+
+
+def test_an_awaited_long_piece_is_stored_once_too(redis_url: str, proxy: Proxy, far: Process) -> None:
+    texts = ["".join(f"{word} {n}\n" for n in range(20_000)) for word in ("one", "two", "three")]
+
+    async def run() -> None:
+        async with await fdstore.aio.connect(proxy.url) as store:
+            proc = await store.process("triage")
+            async with await proc.open_stream() as out:
+                for times, text in enumerate(texts, 1):
+                    proxy.lose(times, b"EVAL")
+                    await out.write(text)
+                    await out.flush()
+            assert (await proc.read(out.fd, read_all=True)).text == "".join(texts)
+
+    asyncio.run(run())
+    assert proxy.lost >= 6
 
 
 def test_a_long_read_survives_losses_on_the_way(far: Process, proxy: Proxy) -> None:
@@ -340,6 +375,29 @@ def test_a_restart_between_calls_is_survived(durable: tuple[PrivateServer, Store
     assert proc.create("after").fd == "fd:2"
     server.restart()
     assert proc.fork().read("fd:2").text == "after"
+
+
+def test_a_stream_of_long_pieces_is_whole_after_a_restart(durable: tuple[PrivateServer, Store]) -> None:
+    server, store = durable
+    text = "".join(f"line {n}\n" for n in range(20_000))
+    proc = store.process("t")
+    out = proc.open_stream()
+    for _ in range(3):
+        out.write(text)
+        out.flush()
+    with redis.Redis.from_url(server.url) as client:
+        client.set("later", "", ex=2 * LENT_S)
+        assert wait_until(lambda: not client.exists("later"), 10)
+
+    server.kill()
+    server.restart()
+
+    assert proc.read(out.fd, read_all=True).text == text * 3
+    out.write(text)
+    out.end()
+    assert proc.read(out.fd, read_all=True).text == text * 4
+    with redis.Redis.from_url(server.url) as client:
+        assert not client.keys("*:lent")
 
 
 def test_a_call_made_while_the_server_is_away_waits_for_it(durable: tuple[PrivateServer, Store]) -> None:

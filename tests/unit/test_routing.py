@@ -21,8 +21,9 @@ from fdstore.errors import StoreUnavailable, UnknownOutcome
 from fdstore.store import wire
 from fdstore.store.operation import Batch, Everywhere, Operation, Receive, Send
 from fdstore.store.routing import At, Cut, Drop, Pause, ReceiveAt, Router, SendAt
-from fdstore.store.scripts import script
+from fdstore.store.scripts import lending, script
 from fdstore.store.slots import guarded, key_of, units_of
+from fdstore.store.wire import OTHER_KIND
 from fdstore.urls import Address
 
 ONE, TWO = ("one", 1), ("two", 2)
@@ -151,6 +152,35 @@ def test_a_script_is_sent_with_its_text_to_a_node_that_does_not_know_it(nodes: N
     [(_, [first]), (_, [second])] = nodes.asked
     assert (first[0], second[0]) == ("EVALSHA", "EVAL")
     assert first[2:] == second[2:]
+
+
+def test_a_transaction_is_sent_with_the_text_of_its_script_as_a_whole(nodes: Nodes) -> None:
+    batch = lending(script("touch")((LOW,)), LOW, LOW, [1, "x"])
+    nodes.says[ONE] = iter(
+        [["OK", *["QUEUED"] * 5, ["OK", NoScriptError(), ResponseError(OTHER_KIND), 0, 1]]]
+    )
+
+    nodes.ask(*batch)
+
+    [(_, first), (_, second)] = nodes.asked
+    assert [command[0] for command in first] == [
+        "MULTI",
+        "SET",
+        "EVALSHA",
+        "HSET",
+        "RENAMENX",
+        "UNLINK",
+        "EXEC",
+    ]
+    assert [command[0] for command in second] == [
+        "MULTI",
+        "SET",
+        "EVAL",
+        "HSET",
+        "RENAMENX",
+        "UNLINK",
+        "EXEC",
+    ]
 
 
 def test_a_script_is_given_one_key_more_than_there_can_be() -> None:

@@ -147,20 +147,30 @@ class Shelf:
                     error = self.errors.pop(0) if self.errors else None
                     if isinstance(error, FDStoreError):
                         operation.throw(error)
-                    request = operation.send([error or self._serve(request[0])])
+                    request = operation.send(self._serve(request, error))
             except StopIteration as done:
                 result: T = done.value
                 return result
 
-    def _serve(self, command: Any) -> list[bytes]:
-        self.scripts.append(name_of(command))
-        if name_of(command) == "append":
-            _, _, keys, *rest = command
+    def _serve(self, request: Any, error: Any) -> list[Any]:
+        call = next(command for command in request if command[0] == "EVALSHA")
+        if not error:
+            self._note(call, [field for command in request if command[0] == "HSET" for field in command[2:]])
+        answer = error or [b"ok"]
+        if len(request) == 1:
+            return [answer]
+        done = [answer if command is call else b"OK" for command in request[1:-1]]
+        return [b"OK", *[b"QUEUED"] * len(done), done]
+
+    def _note(self, call: Any, beside: list[Any]) -> None:
+        self.scripts.append(name_of(call))
+        if name_of(call) == "append":
+            _, _, keys, *rest = call
             arguments = rest[keys:]
-            before, chars, pages_end = arguments[6], arguments[7], arguments[11]
+            before, chars, index_end = arguments[6], arguments[7], arguments[11]
             if chars > before:
-                self.texts.append(b"".join(arguments[13:pages_end:2]).decode())
-        return [b"ok"]
+                pages = arguments[index_end:] or beside
+                self.texts.append(b"".join(pages[1::2]).decode())
 
 
 @pytest.fixture

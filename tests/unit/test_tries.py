@@ -13,7 +13,7 @@ from fdstore.client import Process, Store
 from fdstore.errors import StoreUnavailable, UnknownOutcome
 from fdstore.store import wire
 from fdstore.store.operation import Batch
-from fdstore.store.scripts import at_once
+from fdstore.store.scripts import at_once, in_full, lending, script
 from fdstore.store.wire import PAUSES_S, Tries
 
 LOST = LostConnection("lost")
@@ -94,6 +94,16 @@ def test_alone_a_transaction_is_one_command() -> None:
     assert script == at_once(STAGED[1:3])
     assert replies == [b"OK", b"QUEUED", b"QUEUED", [b"ok"]]
     assert tries.piece() == STAGED[4:]
+
+
+def test_alone_a_transaction_that_a_script_decides_about_is_the_script_with_all_texts() -> None:
+    call = script("append")(("{t}:pages", "{t}:lent"), "an argument")
+    batch = lending(call, "{t}:pages", "{t}:lent", [1, b"one", 2, b"two"])
+    replies: list[Any] = []
+    tries = lost(batch, replies)
+    retried(tries)
+
+    assert tries.piece() == [in_full((*call, 1, b"one", 2, b"two"))]
 
 
 def test_who_gets_on_does_not_pause() -> None:

@@ -2,11 +2,12 @@
 -- Asked again it answers again: the piece is known by its writer and by where it ends. A piece without
 -- text is a sign of life.
 -- KEYS  1 tree  2 process  3 content  4 its pages  5 its index  6 its events
---       7 the calls of the process
+--       7 the calls of the process  8 where its pages are lent
 -- ARGV  1 call or ''  2 attempt  3 content id  4 fd  5 the writer  6 seconds of its lease or ''
 --       7 characters before the piece  8 chars  9 bytes  10 lines  11 pages: the totals with it
---       12 where the pages end among these
---       13.. the pages that change: number, text, ...; then the index that does: group, value, ...
+--       12 where the index ends among these
+--       13.. the index that changes: group, value, ...; then the pages that do: number, text, ...; if there are
+--       none here, they follow in the same transaction, on a key that takes them now
 -- ->    ok | unsafe policy | gone | fenced why | stream_closed fd state | quota_exceeded name limit
 if ARGV[1] ~= '' and answered(KEYS[7], ARGV[1]) then
   return { 'ok' }
@@ -53,11 +54,15 @@ if stored then
   return { 'ok' }
 end
 
-local last = tonumber(ARGV[12])
-for i = 13, last, 2000 do -- Lua's stack holds some thousands
-  redis.call('HSET', KEYS[4], unpack(ARGV, i, math.min(i + 1999, last)))
+local first = ARGV[12] + 1
+if ARGV[first] then
+  for i = first, #ARGV, 2000 do -- Lua's stack holds some thousands
+    redis.call('HSET', KEYS[4], unpack(ARGV, i, math.min(i + 1999, #ARGV)))
+  end
+else
+  redis.call('RENAME', KEYS[4], KEYS[8])
 end
-redis.call('HSET', KEYS[5], unpack(ARGV, last + 1))
+redis.call('HSET', KEYS[5], unpack(ARGV, 13, first - 1))
 redis.call('HSET', record, 'chars', ARGV[8], 'bytes', ARGV[9], 'lines', ARGV[10], 'pages', ARGV[11],
   'writer', ARGV[5], unpack(lease))
 -- with '~' up to a hundred wake-ups stay, in the memory of one: to keep just one, Redis searches those deleted
