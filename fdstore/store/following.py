@@ -143,10 +143,8 @@ def _piece(view: View, position: Position) -> Operation[Piece]:
     window = max(2, WINDOW_BYTES * d.pages // max(d.bytes, 1))
     last = min(d.pages, position.page + window - 1)
     pages = yield from collect(view, range(position.page, last + 1))
-    tail = pages.pop().decode("utf-8")
-    head = b"".join(pages).decode("utf-8")
-    new = (head + tail)[position.chars - position.page_chars :]
+    new = b"".join(pages).decode("utf-8")[position.chars - position.page_chars :]
     reached = position.chars + len(new)
     # the last page may still grow, so the next piece begins by looking at it again
-    now = Position(reached, last, position.page_chars + len(head))
+    now = Position(reached, last, reached - len(pages[-1].decode("utf-8")))
     return Piece(new, now, d.state == "sealed" and reached >= d.chars)
