@@ -1,7 +1,7 @@
 """The writing end of a stream, for people: text goes in by bits, and is stored in pieces.
 
 Stored alone, a bit of 100 bytes costs a round trip and 25 times its size in Redis's log, and even one of
-64 KB costs a third more than in company. So a writer collects. Its thread stores what is there when
+64 KB costs more than in company. So a writer collects. Its thread stores what is there when
 that is worth a round trip or 10 ms old; what comes meanwhile, while a piece is on its way, goes together
 with the next. `write` itself stores, and so waits, when `GROUP_CHARS` have come together, and `flush` and
 `end` do. The thread also keeps the lease while there is nothing to store: if the program dies, nobody
@@ -38,9 +38,9 @@ from fdstore.text.paging import encode
 ENOUGH_CHARS = 16_000
 """How much text is worth a round trip of its own, which then begins at once."""
 
-GROUP_CHARS = PIECE_CHARS - 65_536
-"""How much text a writer takes and does not store before whoever writes must wait. With one more text of
-a usual size it is still a single piece."""
+GROUP_CHARS = 4 * PIECE_CHARS
+"""How much text a writer takes and does not store before whoever writes must wait. Several pieces, since
+each but the first is made ready while Redis has the one before."""
 
 MAX_AGE_S = 0.01
 """How old text gets before it is stored, however little it is."""
@@ -173,8 +173,9 @@ class StreamWriter:
             _warn(f"the stream {self.fd} was never ended", ResourceWarning, stacklevel=2)
 
     def write(self, text: str) -> None:
-        """Adds text. It is stored a little later, at the latest when `flush` or `end` returns, and an
-        error then shows there or in the next `write`. When Redis was out of reach, what was taken is
+        """Adds text. It is stored a little later (after 10 ms, or when 16 000 characters have come together;
+        who writes waits when 800 000 have), at the latest when `flush` or `end` returns, and an error
+        then shows there or in the next `write`. When Redis was out of reach, what was taken is
         sent again with the next call, and stored once: do not write it again.
 
         Raises `InvalidArgument` (not a str, a lone surrogate), `StreamClosed` (it was ended, it broke, or

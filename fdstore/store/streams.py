@@ -23,6 +23,7 @@ import secrets
 from collections import deque
 from functools import partial
 from itertools import chain
+from typing import Any
 
 from fdstore.errors import (
     InvalidArgument,
@@ -31,7 +32,7 @@ from fdstore.errors import (
     quoted,
 )
 from fdstore.store.keys import ContentKeys, TreeKeys, content_keys
-from fdstore.store.operation import Batch, Operation, Value, new_op
+from fdstore.store.operation import Batch, Operation, Receive, Send, Value, new_op
 from fdstore.store.scripts import decision_in, lending, outcome, script, text
 from fdstore.store.staging import check_page_size, check_source
 from fdstore.store.views import Namespace, look
@@ -46,7 +47,7 @@ UNLEASED_S = 9.0
 """What counts as the lease of a stream that has none, because its process has: three times in it a silent
 writer looks whether anybody still holds the stream."""
 
-PIECE_CHARS = 262_144
+PIECE_CHARS = 200_000
 """The longest piece that one append stores; more is split. Redis does nothing else meanwhile, for about
 a quarter of a millisecond."""
 
@@ -58,7 +59,8 @@ class Pen:
     """The writing end of a stream: text that is still to be stored, and where it goes.
 
     `store` may be cut off at any moment (a lost connection, a cancelled task) and called again: what
-    was sent last is then sent once more, and the script knows it.
+    was sent last is then sent once more, and the script knows it. So a piece is not sent before the one in
+    front of it is stored; but it is made ready while that one is on its way.
     """
 
     def __init__(
@@ -74,7 +76,7 @@ class Pen:
         self._lease: str | float = "" if lease_s is None else lease_s
         self._end_op = new_op()  # asked twice how it is to end, the stream keeps the first answer
         self._waiting: deque[str] = deque()
-        self._sent: Batch | None = None
+        self._ready: deque[Batch] = deque()  # the first may have been sent
 
     @property
     def chars(self) -> int:
@@ -91,22 +93,28 @@ class Pen:
         Raises `StreamClosed` (it ended, broke, or nobody holds it any more), `Fenced`, `QuotaExceeded`
         (the stream is then broken), `NotFound` (the process is gone).
         """
-        while self._sent is not None or self._waiting:
-            if self._sent is None:
-                self._sent = self._request(self._growth.add(self._waiting.popleft()))
-            yield from self._append(self._sent)
-            self._sent = None
+        while self._ready or self._waiting:
+            if not self._ready:
+                self._make_ready()
+            if self._waiting and len(self._ready) == 1:
+                yield Send(self._ready[0], "append")
+                self._make_ready()
+                replies = yield Receive("append")
+            else:
+                replies = yield self._ready[0]
+            self._take(replies)
+            self._ready.popleft()
 
     def store_once(self, given: str, call: str | None) -> Operation[None]:
         """Stores the text of one tool call as one piece, once for that call. Raises as `store`."""
-        yield from self._append(self._request(self._growth.add(given), call))
+        self._take((yield self._request(self._growth.add(given), call)))
 
     def renew(self) -> Operation[None]:
         """Shows that the writer lives. Raises as `store`."""
-        if self._sent is None:
-            yield from self._append(self._request(None))
-        else:
+        if self._ready:
             yield from self.store()
+        else:
+            self._take((yield self._request(None)))
 
     def seal(self, exit_code: int, chain: str = "", call: str | None = None) -> Operation[None]:
         """EOF, after what is stored, once for a tool call; `chain` says the exit codes of a chain of
@@ -135,9 +143,11 @@ class Pen:
             return [append(*arguments, *pages)]
         return lending(append(*arguments), here.pages, here.lent, pages)
 
-    def _append(self, request: Batch) -> Operation[None]:
-        *_, reply = yield request
-        outcome(decision_in(reply), self._space.id)
+    def _make_ready(self) -> None:
+        self._ready.append(self._request(self._growth.add(self._waiting.popleft())))
+
+    def _take(self, replies: list[Any]) -> None:
+        outcome(decision_in(replies[-1]), self._space.id)
 
     def _end(
         self, state: str, exit_code: str, reason: str, chain: str = "", call: str | None = None

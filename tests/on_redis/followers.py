@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, StoreUnavailable
-from fdstore.store.operation import Operation
+from fdstore.store.operation import Batch, Operation, Receive, Send
 from fdstore.store.server_process import wait_until
 
 T = TypeVar("T")
@@ -69,12 +69,18 @@ class Repeating:
 
     def run(self, operation: Operation[T]) -> T:
         reply: Any = None
+        batch: Batch = []
         while True:
             try:
                 request = operation.send(reply)
+                if isinstance(request, Send):
+                    batch = request.batch
+                    request = operation.send(None)
             except StopIteration as done:
                 result: T = done.value
                 return result
+            if isinstance(request, Receive):
+                request = batch
             for _ in range(self.times):
                 reply = self.store.run(self._one(request))
             if self.failing:

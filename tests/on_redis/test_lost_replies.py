@@ -157,7 +157,7 @@ def test_a_large_create_survives_losses_on_the_way(far: Process, proxy: Proxy) -
 def test_a_long_piece_of_a_stream_whose_reply_is_lost_is_stored_once(
     far: Process, proxy: Proxy, times: int
 ) -> None:
-    texts = ["".join(f"{word} {n}\n" for n in range(20_000)) for word in ("one", "two", "three")]
+    texts = ["".join(f"{word} {n}\n" for n in range(60_000)) for word in ("one", "two", "three")]
     with far.open_stream() as out:
         for text in texts:
             out.write(text)
@@ -169,7 +169,7 @@ def test_a_long_piece_of_a_stream_whose_reply_is_lost_is_stored_once(
 
 
 def test_an_awaited_long_piece_is_stored_once_too(redis_url: str, proxy: Proxy, far: Process) -> None:
-    texts = ["".join(f"{word} {n}\n" for n in range(20_000)) for word in ("one", "two", "three")]
+    texts = ["".join(f"{word} {n}\n" for n in range(60_000)) for word in ("one", "two", "three")]
 
     async def run() -> None:
         async with await fdstore.aio.connect(proxy.url) as store:

@@ -22,7 +22,7 @@ from fdstore.errors import (
 )
 from fdstore.records import TreeLimits
 from fdstore.store.keys import process_keys
-from fdstore.store.operation import Operation
+from fdstore.store.operation import Batch, Operation, Receive, Send
 from fdstore.store.scripts import name_of
 from fdstore.store.server_process import wait_until
 from fdstore.store.streams import PIECE_CHARS, Pen
@@ -144,22 +144,27 @@ class Shelf:
             try:
                 request: Any = next(operation)
                 while True:
+                    if isinstance(request, Send):
+                        sent = request.batch
+                        request = operation.send(None)
+                        continue
                     error = self.errors.pop(0) if self.errors else None
                     if isinstance(error, FDStoreError):
                         operation.throw(error)
-                    request = operation.send(self._serve(request, error))
+                    batch = sent if isinstance(request, Receive) else request
+                    request = operation.send(self._serve(batch, error))
             except StopIteration as done:
                 result: T = done.value
                 return result
 
-    def _serve(self, request: Any, error: Any) -> list[Any]:
-        call = next(command for command in request if command[0] == "EVALSHA")
+    def _serve(self, batch: Batch, error: Any) -> list[Any]:
+        call = next(command for command in batch if command[0] == "EVALSHA")
         if not error:
-            self._note(call, [field for command in request if command[0] == "HSET" for field in command[2:]])
+            self._note(call, [field for command in batch if command[0] == "HSET" for field in command[2:]])
         answer = error or [b"ok"]
-        if len(request) == 1:
+        if len(batch) == 1:
             return [answer]
-        done = [answer if command is call else b"OK" for command in request[1:-1]]
+        done = [answer if command is call else b"OK" for command in batch[1:-1]]
         return [b"OK", *[b"QUEUED"] * len(done), done]
 
     def _note(self, call: Any, beside: list[Any]) -> None:
@@ -205,7 +210,8 @@ def test_bits_are_collected_and_stored_together(shelf: Shelf, out: StreamWriter)
 def test_much_text_is_stored_at_once(shelf: Shelf, out: StreamWriter) -> None:
     out.write("x" * GROUP_CHARS)
 
-    assert shelf.texts == ["x" * GROUP_CHARS]
+    assert shelf.texts[-1] == "x" * GROUP_CHARS
+    assert len(shelf.texts) == GROUP_CHARS / PIECE_CHARS
 
 
 def test_enough_text_does_not_wait_to_grow_old(
@@ -240,9 +246,41 @@ def test_a_little_text_is_stored_by_itself(shelf: Shelf, out: StreamWriter) -> N
 
 def test_a_long_text_is_stored_in_pieces(shelf: Shelf, out: StreamWriter) -> None:
     out.write("x" * (2 * PIECE_CHARS + 1))
+    out.flush()
 
     assert shelf.scripts.count("append") == 3
     assert shelf.texts[-1] == "x" * (2 * PIECE_CHARS + 1)
+
+
+def test_a_piece_is_made_ready_but_not_sent_while_the_one_in_front_of_it_is_on_its_way() -> None:
+    pen = pen_of()
+    pen.put("x" * PIECE_CHARS + "y" * PIECE_CHARS)
+
+    storing = pen.store()
+    sent = next(storing)
+    then = storing.send(None)
+
+    assert isinstance(sent, Send)
+    assert isinstance(then, Receive)
+    assert not pen._waiting
+    second = storing.send([b"OK", [[b"ok"]]])
+    assert second == pen._ready[0] != sent.batch
+
+
+def test_what_was_on_its_way_when_storing_broke_off_is_sent_first(shelf: Shelf) -> None:
+    pen = pen_of()
+    pen.put("x" * PIECE_CHARS + "y" * PIECE_CHARS + "z")
+    storing = pen.store()
+    sent: Any = next(storing)
+    storing.send(None)
+    with pytest.raises(StoreUnavailable):
+        storing.throw(StoreUnavailable("here", "away"))
+
+    assert next(pen.store()) == sent.batch
+    shelf.run(pen.store())
+
+    assert shelf.texts[-1] == "x" * PIECE_CHARS + "y" * PIECE_CHARS + "z"
+    assert shelf.scripts.count("append") == 3
 
 
 def test_a_writer_with_nothing_to_say_shows_that_it_lives(shelf: Shelf) -> None:
