@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from fdstore.bench.measuring import Lap, Row, at_most, slower, take_turns
 from fdstore.bench.stage import Stage
 from fdstore.client import Store, connect
-from fdstore.store import collect, leases, processes, streams
+from fdstore.store import collect, inspection, leases, streams
 from fdstore.store.keys import TreeKeys
 
 DESCRIPTORS = 3
@@ -52,10 +52,10 @@ def sweeping(store: Store, count: int) -> Lap:
         start = time.perf_counter()
         for _ in range(times):
             now = store.run(leases.redis_now())
-            trees = store.run(processes.trees(store.prefix))
+            trees = store.run(inspection.tree_names(store.prefix))
             store.run(leases.due(store.prefix, trees, now))
             store.run(streams.due(store.prefix, trees, now))
-            store.run(processes.over(store.prefix, trees))
+            store.run(inspection.over(store.prefix, trees))
         return (time.perf_counter() - start) / count
 
     return run
@@ -69,7 +69,7 @@ def collecting(stage: Stage, store: Store, count: int) -> Lap:
         passed = 0.0
         for _ in range(times):
             plant(store, count)
-            for tree in store.run(processes.trees(store.prefix)):
+            for tree in store.run(inspection.tree_names(store.prefix)):
                 stage.plain.hset(TreeKeys(store.prefix, tree).record, "used_at", 0)
                 stage.plain.zadd(names, {tree: 0})
             start = time.perf_counter()
