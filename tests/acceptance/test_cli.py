@@ -618,19 +618,3 @@ def test_the_help_of_a_verb_names_its_options(command, name):
 
 def test_version_is_that_of_the_package(command):
     assert command("--version").out == f"fdstore {fdstore.__version__}\n"
-
-
-def test_how_long_help_takes_beside_bare_python(command, capsys):
-    def best(*args: str) -> float:
-        times = []
-        for _ in range(5):
-            began = time.perf_counter()
-            subprocess.run([sys.executable, *args], check=True, capture_output=True, env=command.environment)
-            times.append(time.perf_counter() - began)
-        return min(times) * 1000
-
-    bare, asked = best("-c", "pass"), best("-m", "fdstore", "--help")
-
-    with capsys.disabled():
-        print(f"\n  fdstore --help: {asked:.0f} ms, bare python: {bare:.0f} ms")
-    assert asked > bare
