@@ -64,7 +64,7 @@ class Stage:
         self._fields: list[Value] = []
         self._waiting_bytes = 0
         self._on_their_way = 0
-        self._staged: dict[str, None] = {}
+        self._is_staged = False
 
     @property
     def size(self) -> tuple[int, int]:
@@ -92,13 +92,15 @@ class Stage:
         self._on_their_way += 1
 
     def _requests(self, groups: dict[str, str]) -> Batch:
-        batch: Batch = [("MULTI",)]
+        batch: Batch = []
         for key, fields in ((self._pages_key, self._fields), (self._index_key, _flat(groups))):
             if fields:
                 batch += [("HSET", key, *fields), ("EXPIRE", key, STAGING_TTL_S)]
-                self._staged[key] = None
+        if not batch:
+            return batch
         self._fields, self._waiting_bytes = [], 0
-        return [*batch, ("EXEC",)]
+        self._is_staged = True
+        return [("MULTI",), *batch, ("EXEC",)]
 
     def _arrived(self) -> Operation[None]:
         self._on_their_way -= 1
@@ -112,7 +114,7 @@ class Stage:
         except (StoreUnavailable, StoreReadOnly, UnknownOutcome):
             raise  # then it goes by itself
         except FDStoreError:
-            if self._staged:
+            if self._is_staged:
                 yield from self._drop()
             raise
 
@@ -120,7 +122,7 @@ class Stage:
         while self._on_their_way:
             with suppress(StoreFull):
                 yield from self._arrived()
-        yield [("UNLINK", *self._staged)]
+        yield [("UNLINK", self._pages_key, self._index_key)]
 
     def commit(self, origin: Origin | None = None, name: str = "") -> Operation[Descriptor]:
         """Makes the content visible, under the next number or under `ref:NAME`.
@@ -131,11 +133,11 @@ class Stage:
         while self._on_their_way:
             yield from self._arrived()
         answer_key, answer_field = space.answer_slot(self._op, self._call)
-        keys = (space.keys.tree.record, space.keys.record, space.keys.fds, answer_key)
+        keys = (space.keys.tree.record, space.keys.record, space.keys.fds)
         batch = self._requests(index.full_groups())
         batch.append(
             script("commit")(
-                (*keys, *self._staged),
+                (*keys, self._pages_key, self._index_key, answer_key),
                 *(answer_field, space.attempt, space.id, name),
                 *(index.chars, index.bytes, index.lines, index.pages, self._page_size, self._source),
                 msgspec.json.encode(origin) if origin else "",

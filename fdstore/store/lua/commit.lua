@@ -1,14 +1,12 @@
 -- Makes a staged content visible: one new descriptor of one process.
--- KEYS  1 tree  2 process  3 its fds  4 answer of this operation  5 staged pages
---       6 staged index (if some of it was)
+-- KEYS  1 tree  2 process  3 its fds  4 staged pages  5 staged index  6 answer of this operation
 -- ARGV  1 answer field  2 attempt  3 process id  4 name ('' for the next number, or ref:NAME)
 --       5 chars  6 bytes  7 lines  8 pages  9 page_size  10 source  11 origin (JSON or '')
---       12.. the rest of the index: group, value
+--       12.. the groups of the index that are not staged: group, value, ...
 -- ->    ok fd content created_at | unsafe policy | gone | fenced why | quota_exceeded name limit | lost
-local staged_pages, staged_index = KEYS[5], KEYS[6]
-local done = answered(KEYS[4], ARGV[1])
+local done = answered(KEYS[6], ARGV[1])
 if done then
-  redis.call('UNLINK', staged_pages, staged_index or staged_pages)
+  redis.call('UNLINK', KEYS[4], KEYS[5])
   return done
 end
 local tree, id, now = KEYS[1], ARGV[3], seconds_now()
@@ -24,8 +22,9 @@ end
 if bytes > limits.tree_bytes then
   return { 'quota_exceeded', 'tree_bytes', limits.tree_bytes }
 end
-if redis.call('HLEN', staged_pages) ~= tonumber(ARGV[8])
-  or staged_index and redis.call('EXISTS', staged_index) == 0 then
+local staged_groups = math.ceil(ARGV[8] / 256) - (#ARGV - 11) / 2
+if redis.call('HLEN', KEYS[4]) ~= tonumber(ARGV[8])
+  or staged_groups > 0 and redis.call('HLEN', KEYS[5]) ~= staged_groups then
   return { 'lost' }
 end
 
@@ -39,10 +38,10 @@ if ARGV[4] ~= '' then
   fd = ARGV[4]
   replaced = redis.call('HGET', KEYS[3], fd)
 end
-redis.call('RENAME', staged_pages, pages)
+redis.call('RENAME', KEYS[4], pages)
 redis.call('PERSIST', pages)
-if staged_index then
-  redis.call('RENAME', staged_index, index)
+if staged_groups > 0 then
+  redis.call('RENAME', KEYS[5], index)
   redis.call('PERSIST', index)
 end
 if ARGV[12] then
@@ -58,4 +57,4 @@ redis.call('SADD', record .. ':holders', id)
 if replaced then
   release(tree, id, { replaced })
 end
-return answer(KEYS[4], ARGV[1], { 'ok', fd, content, now })
+return answer(KEYS[6], ARGV[1], { 'ok', fd, content, now })
