@@ -87,7 +87,7 @@ def sizes(stage: Stage) -> Iterator[Row]:
                 pair = rounds.of(number, 0)
                 yield slower(f"{case}, {shown(size)} against {shown(MB)}", at_most(1.5), pair)
     for size in larger:
-        closes = take_turns([closed(stage, size), closed(stage, MB)], 0.0, at_once=1)
+        closes = take_turns([closed(stage, size), closed(stage, MB)], stage.budget_s, at_once=1)
         yield slower(f"close, {shown(size)} against {shown(MB)}", at_most(3), closes)
 
 

@@ -51,8 +51,8 @@ PIECE_CHARS = 200_000
 """The longest piece that one append stores; more is split. Redis does nothing else meanwhile, for about
 a quarter of a millisecond."""
 
-ARGUMENT_BYTES = 16_000
-"""How much text goes as arguments of the script. For so little, a transaction takes longer."""
+ARGUMENT_BYTES = 4000
+"""How much text goes as arguments of the script. For so little, a transaction takes longer, and more log."""
 
 
 class Pen:

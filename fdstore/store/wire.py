@@ -134,7 +134,8 @@ class Tries:
         if now + pause > self._until:
             writes = [name_of(command) for command in self._batch[self._known :] if not only_reads(command)]
             if writes and self._in_doubt:
-                raise UnknownOutcome(f"{writes[-1]!r}") from error
+                # the name of a script says more than EXEC does
+                raise UnknownOutcome(f"{max(reversed(writes), key=str.islower)!r}") from error
             raise translate(error, self._where) from error
         return pause
 

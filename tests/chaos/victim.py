@@ -63,7 +63,7 @@ WORK: dict[str, Callable[[Process, str], object]] = {
     "end": lambda proc, _: proc.end(),
     "open": lambda proc, folder: tool(proc, folder, "write_fd", data="", eof=False),
     "append": lambda proc, folder: tool(proc, folder, "write_fd", fd="fd:3", data="more\n" * 2000),
-    "append-long": lambda proc, folder: tool(proc, folder, "write_fd", fd="fd:3", data="more\n" * 9000),
+    "append-little": lambda proc, folder: tool(proc, folder, "write_fd", fd="fd:3", data="more\n"),
     "eof": lambda proc, folder: tool(proc, folder, "write_fd", fd="fd:3", data="", eof=True),
     "spawn": lambda proc, folder: tool(
         proc,

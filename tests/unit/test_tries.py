@@ -134,6 +134,14 @@ def test_when_the_time_is_over_a_write_that_was_not_answered_is_in_doubt(
         Tries("somewhere", batch, replies, sent=sent).after(LOST)
 
 
+def test_what_is_in_doubt_is_called_by_the_name_of_the_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "DEADLINE_S", -1.0)
+    batch = lending(script("append")(("{t}:pages", "{t}:lent")), "{t}:pages", "{t}:lent", [1, b"one"])
+
+    with pytest.raises(UnknownOutcome, match="'append'"):
+        Tries("somewhere", batch, [], sent=True).after(LOST)
+
+
 def test_a_script_does_what_the_transaction_would(runner: Any) -> None:
     fields = [part for number in range(1700) for part in (number, f"page {number}")]
 
