@@ -68,7 +68,10 @@ class Bench:
     def pipe_with(self, limits: dict[str, Any], *commands: list[str], in_fd: str | None = None) -> PipeFDs:
         """A pipeline with limits of its own, as a program file gives them."""
         brief = PipeBrief(commands=list(commands), page_size=4000, **limits)
-        made = self.store.run(pipelines.start(self.proc.space, encoded(brief), shown="it", in_fd=in_fd))
+        begun = pipelines.start(
+            self.proc.space, encoded(brief), shown="it", in_fd=in_fd, tees=tuple(brief.tee)
+        )
+        made = self.store.run(begun)
         waker(self.url, "fdstore")(made.process)
         return made
 

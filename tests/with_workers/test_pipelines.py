@@ -359,6 +359,26 @@ def test_a_limit_ends_a_pipeline_and_is_its_reason(
     bench.nothing_runs(8)
 
 
+@pytest.mark.parametrize(
+    ("tee", "commands"),
+    [([], [["ls", *(f"missing-{number}" for number in range(5000))]]), ([1], [["yes"], ["wc", "-c"]])],
+    ids=["stderr", "a tee"],
+)
+def test_what_a_stage_says_beside_its_output_has_the_same_limit(
+    bench: Bench, tee: list[int], commands: list[list[str]]
+) -> None:
+    made = bench.pipe_with({"stream_bytes": 100_000, "tee": tee}, *commands)
+
+    ended = bench.wait(made.process)
+
+    assert (ended["state"], ended["reason"]) == ("failed", "bytes")
+    flooded = made.tee_fds[0] if tee else made.stderr_fd
+    assert bench.proc.stat(flooded).bytes == 100_000
+    for fd in (made.fd, made.stderr_fd, *made.tee_fds):
+        assert (bench.proc.stat(fd).state, bench.proc.stat(fd).reason) == ("broken", "bytes")
+    bench.nothing_runs(8)
+
+
 def test_a_tree_that_is_full_fails_the_pipeline(bench: Bench) -> None:
     bench.begin(limits=fdstore.TreeLimits(tree_bytes=1_000_000))
 
