@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from fdstore.errors import StoreUnavailable, TimedOut
+from fdstore.errors import StartFailed, TimedOut
 from fdstore.store.server_process import wait_until
 
 READY_S = 30.0
@@ -43,7 +43,7 @@ class BackgroundWorker:
         return None
 
     def ensure(self, url: str, prefix: str, concurrency: int = 8) -> int:
-        """Its process id, started if it does not run. Raises `StoreUnavailable` with the end of its
+        """Its process id, started if it does not run. Raises `StartFailed` with the end of its
         log when it does not come up."""
         running = self.pid()
         if running is not None:
@@ -71,7 +71,7 @@ class BackgroundWorker:
         while ready not in self._said(size):
             if process.poll() is not None or time.monotonic() > until:
                 said = self._said(size).decode("utf-8", "replace").strip().splitlines()[-3:]
-                raise StoreUnavailable(url, f"the worker did not start: {' / '.join(said) or 'no word'}")
+                raise StartFailed(url, f"the worker did not start: {' / '.join(said) or 'no word'}")
             wait_until(lambda: ready in self._said(size) or process.poll() is not None, 1.0)
         return process.pid
 

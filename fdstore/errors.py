@@ -329,6 +329,14 @@ class StoreUnavailable(FDStoreError):
         return f"Redis at {self.where}: {self.problem}; check FDSTORE_URL, or `fdstore up` starts one"
 
 
+class StartFailed(StoreUnavailable):
+    """The embedded server, or a worker beside it, cannot be started: no URL is wrong, and `fdstore up`
+    would meet the same."""
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.problem}"
+
+
 class UnsafeStore(FDStoreError):
     """A Redis that would lose content by design: too old, or evicting."""
 

@@ -95,7 +95,7 @@ def data_directory(directory: Path) -> Finding:
 def embedded(session: Session) -> Iterator[Finding]:
     """The server that fdstore runs itself; it is not started for this."""
     try:
-        binary = find_binary()
+        binary = find_binary(settings.read().data_dir)
     except FDStoreError as error:
         yield Finding(subject="redis-server", ok=False, said=str(error))
     else:

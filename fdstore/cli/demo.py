@@ -64,7 +64,7 @@ def demo(session: Session, file: str | None, live: bool, out: str) -> None:
 @contextmanager
 def _worker(store: Store, environment: Mapping[str, str], log: Path) -> Iterator[None]:
     """A worker of this demo's own, in a process of its own."""
-    from fdstore.errors import StoreUnavailable
+    from fdstore.errors import StartFailed
     from fdstore.store import leases
     from fdstore.store.server_process import wait_until
 
@@ -79,7 +79,7 @@ def _worker(store: Store, environment: Mapping[str, str], log: Path) -> Iterator
     try:
         if not wait_until(lambda: lives() or worker.poll() is not None, WORKER_READY_S) or worker.poll():
             said = log.read_text("utf-8", "replace").strip().splitlines()[-2:]
-            raise StoreUnavailable(store.where, f"the demo's worker did not start: {' / '.join(said)}")
+            raise StartFailed(store.where, f"the demo's worker did not start: {' / '.join(said)}")
         output.line(f"A worker is up (pid {worker.pid}).\n")
         yield
     finally:

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Self
 
 from fdstore import settings
-from fdstore.errors import StoreUnavailable, TimedOut
+from fdstore.errors import StartFailed, TimedOut
 from fdstore.records import Record
 from fdstore.store.server_process import (
     LOADING_DEADLINE_S,
@@ -77,7 +77,7 @@ class EmbeddedServer:
         """The URL of the server, started if it is not running; it serves when this returns.
 
         A server that is loading its data is waited for: 30 s for a sign of life, 10 minutes in all.
-        Raises StoreUnavailable with the last lines of its log.
+        Raises StartFailed with the last lines of its log.
         """
         if self._process.condition() == "ready":
             return self._process.url
@@ -90,7 +90,7 @@ class EmbeddedServer:
                     self._process.stop(START_DEADLINE_S)
                     self._process.start()
         except OSError as error:
-            raise StoreUnavailable(str(self.data_dir), str(error)) from error
+            raise StartFailed(str(self.data_dir), str(error)) from error
         return self._process.url
 
     def status(self) -> ServerStatus:
@@ -143,7 +143,7 @@ class EmbeddedServer:
         try:
             file = (self.data_dir / "start.lock").open("ab")
         except OSError as error:
-            raise StoreUnavailable(str(self.data_dir), str(error)) from error
+            raise StartFailed(str(self.data_dir), str(error)) from error
         with file as lock:
 
             def locked() -> bool:

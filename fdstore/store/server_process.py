@@ -34,8 +34,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote
 
-from fdstore.errors import StoreUnavailable, TimedOut
-from fdstore.store.server_program import binary_version, find_binary, render_config
+from fdstore.errors import StartFailed, TimedOut
+from fdstore.store.server_program import blindness, find_binary, render_config
 
 if TYPE_CHECKING:
     import redis
@@ -80,7 +80,7 @@ def reachable_path(listening: Path, runtime_dir: Path | None) -> Path:
             problem = f"{link.parent} is not a directory of this user alone"
         except OSError as error:
             problem = str(error)
-    raise StoreUnavailable(str(listening), f"the path is too long for a socket, and {problem}")
+    raise StartFailed(str(listening), f"the path is too long for a socket, and {problem}")
 
 
 def command_line(pid: int) -> str:
@@ -198,17 +198,18 @@ class ServerProcess:
     def start(self) -> None:
         """Start the server and return when it serves. Nobody may be running here.
 
-        Raises StoreUnavailable with the last lines of its log.
+        Raises StartFailed with the last lines of its log.
         """
-        binary = self._binary or find_binary()
-        self._refuse_data_it_would_not_see(binary)
+        binary = self._binary or find_binary(self.directory)
+        if problem := blindness(binary, self.directory):
+            raise StartFailed(str(self._socket), problem)
         self.config.write_bytes(render_config(self.directory, self._options))
         if self._serves(binary, self._socket):
             return
         problem = self.last_words()
         if self._has_log() and self._mend_torn_log(binary) and self._serves(binary, self._socket):
             return
-        raise StoreUnavailable(str(self._socket), f"{binary} ended at once, saying:\n{problem}\n({self.log})")
+        raise StartFailed(str(self._socket), f"{binary} ended at once, saying:\n{problem}\n({self.log})")
 
     def becomes_ready(self, listening: Path | None = None, pid: int | None = None) -> bool:
         """Wait for a server that is starting; False if it ended (is `absent`) instead."""
@@ -220,7 +221,7 @@ class ServerProcess:
             if condition == "loading":
                 heard = now
             if now - heard > START_DEADLINE_S or now - began > LOADING_DEADLINE_S:
-                raise StoreUnavailable(
+                raise StartFailed(
                     str(self._socket),
                     f"the server is {condition} after {now - began:.0f} s, saying:\n{self.last_words()}",
                 )
@@ -282,7 +283,7 @@ class ServerProcess:
             check=False,
         )
         if launched.returncode:
-            raise StoreUnavailable(str(self._socket), f"the shell could not start {binary}")
+            raise StartFailed(str(self._socket), f"the shell could not start {binary}")
         return self.becomes_ready(listening, int(launched.stdout))
 
     def _mend_torn_log(self, binary: Path) -> bool:
@@ -301,21 +302,11 @@ class ServerProcess:
                 mended = written and client.info("persistence")["aof_last_bgrewrite_status"] == "ok"
                 client.shutdown()
         except redis.RedisError as error:
-            raise StoreUnavailable(str(self._socket), f"mending its torn log failed: {error}") from error
+            raise StartFailed(str(self._socket), f"mending its torn log failed: {error}") from error
         if not wait_until(lambda: self._gone(pid), START_DEADLINE_S) or not mended:
             problem = self.last_words()
-            raise StoreUnavailable(str(self._socket), f"mending its torn log failed:\n{problem}")
+            raise StartFailed(str(self._socket), f"mending its torn log failed:\n{problem}")
         return True
-
-    def _refuse_data_it_would_not_see(self, binary: Path) -> None:
-        """Redis 7 moved the log into appendonlydir/: an older server would start empty beside it."""
-        version = binary_version(binary)
-        if version < (7,) and (self.directory / "appendonlydir").exists():
-            raise StoreUnavailable(
-                str(self._socket),
-                f"the data in {self.directory} was written by Redis 7 or later, and {binary} is "
-                f"{'.'.join(map(str, version)) or 'of no known version'}; put the newer one on PATH",
-            )
 
     def _has_log(self) -> bool:
         return any((self.directory / name).exists() for name in ("appendonly.aof", "appendonlydir"))

