@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import click
@@ -153,7 +154,8 @@ def export(
                 error.add_note("without --no-clobber it is replaced, or with --append added to")
                 raise
             except TargetMissing as error:
-                error.add_note("without --no-create it is made")
+                if no_create and os.path.isdir(os.path.dirname(file) or "."):
+                    error.add_note("without --no-create it is made")
                 raise
     if session.as_json:
         # a path may hold bytes that are no text, and JSON cannot

@@ -174,6 +174,7 @@ def test_export_writes_appends_and_refuses_as_told(command, store, tmp_path):
     appended = command("export", "triage", "fd:1#L2-2", "out.txt", "--append")
     refused = command("export", "triage", "fd:1", "out.txt", "--no-clobber")
     missing = command("export", "triage", "fd:1", "other.txt", "--no-create")
+    nowhere = command("export", "triage", "fd:1", "no folder/out.txt", "--no-create")
 
     assert written.out == "8 characters written to out.txt (8 B)\n"
     assert appended.out == "4 characters added to out.txt (12 B)\n"
@@ -182,6 +183,8 @@ def test_export_writes_appends_and_refuses_as_told(command, store, tmp_path):
     assert "file_exists" in refused.err
     assert "--no-clobber" in refused.err
     assert "file_not_found" in missing.err
+    assert "without --no-create it is made" in missing.err
+    assert nowhere.err.endswith("its directory does not exist; use one that does\n")
     assert not (tmp_path / "other.txt").exists()
 
 
