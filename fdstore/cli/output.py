@@ -58,6 +58,31 @@ def content(data: bytes, *, raw: bool = False) -> None:
     _write(data)
 
 
+class Pieces:
+    """Prints a content piece by piece: as it is, or with --json a document for each."""
+
+    def __init__(self, fd: str, *, as_json: bool, raw: bool) -> None:
+        self._fd = fd
+        self._as_json = as_json
+        self._raw = raw
+        self._last = b"\n"
+
+    def print(self, data: bytes) -> None:
+        """Prints a piece: stored text, whole characters of UTF-8."""
+        if not data:
+            return
+        self._last = data[-1:]
+        if self._as_json:
+            document({"fd": self._fd, "text": data.decode("utf-8")})
+        else:
+            content(data, raw=self._raw)
+
+    def end(self) -> None:
+        """After the last one: what is said next at a terminal begins on a line of its own."""
+        if on_terminal() and not self._as_json and self._last != b"\n":
+            line()
+
+
 def note(text: str) -> None:
     """Tells a person at the terminal something that is not the data."""
     if watched():

@@ -42,7 +42,8 @@ def pipe(
     \b
     fdstore pipe triage -i fd:1 -- grep -n ERROR '|' sort '|' uniq -c
 
-    The exit code is the pipeline's, 128+n if signal n ended it. Ctrl-C leaves it running.
+    The exit code is the pipeline's, 128+n if signal n ended it. Ctrl-C leaves it running. With --json
+    each line is a piece of the output.
     """
     from fdstore.store import inspection, pipelines
     from fdstore.store.staging import DEFAULT_PAGE_SIZE
@@ -76,7 +77,7 @@ def pipe(
         output.note(f"{made.process} writes {made.fd}, and what it says of errors to {made.stderr_fd}")
         broken = None
         try:
-            _follow(caller, made.fd, raw=raw)
+            _follow(caller, output.Pieces(made.fd, as_json=session.as_json, raw=raw), made.fd)
         except StreamBroken as error:
             broken = error
         # the output ends a moment before its process, which knows the code
@@ -120,22 +121,29 @@ def _print_made(session: Session, made: PipeFDs) -> None:
 @raw_option
 def tail(session: Session, process: str, fd: str, follow: bool, lines: int, raw: bool) -> None:
     """Print the end of a content, and with -f what is still being written. Of a stream that broke off
-    it prints what was stored, and fails."""
+    it prints what was stored, and fails. With --json each line is a piece of the text."""
+    from fdstore.text.selection import fd_id
+
+    pieces = output.Pieces(fd_id(fd), as_json=session.as_json, raw=raw)
     with session.process(process) as opened:
         now = opened.stat(fd)
         start = now.chars + 1
         if lines and now.lines:
             first = max(1, now.lines - lines + 1)
             begin = opened.read(fd, mode="line", start=first, count=now.lines - first + 1)
-            output.content(begin.text.encode("utf-8"), raw=raw)
+            pieces.print(begin.text.encode("utf-8"))
             start = int(begin.chars.rpartition("-")[2]) + 1
         if follow:
-            _follow(opened, fd, start, raw=raw)
+            _follow(opened, pieces, fd, start)
         else:
+            pieces.end()
             tell_unfinished(now)
 
 
-def _follow(process: Process, fd: str, start: int = 1, *, raw: bool) -> None:
-    for piece in process.follow(fd, start=start):
-        output.content(piece.encode("utf-8"), raw=raw)
-        sys.stdout.flush()
+def _follow(process: Process, pieces: output.Pieces, fd: str, start: int = 1) -> None:
+    try:
+        for piece in process.follow(fd, start=start):
+            pieces.print(piece.encode("utf-8"))
+            sys.stdout.flush()
+    finally:
+        pieces.end()

@@ -90,21 +90,11 @@ def cat(session: Session, process: str, selector: str, raw: bool) -> None:
     from fdstore.text.selection import wanted
 
     asked = wanted(selector)
-    last = b"\n"
-
-    def piece(data: bytes) -> None:
-        nonlocal last
-        last = data[-1:] or last
-        if session.as_json:
-            output.document({"fd": asked.fd, "text": data.decode("utf-8")})
-        else:
-            output.content(data, raw=raw)
-
+    pieces = output.Pieces(asked.fd, as_json=session.as_json, raw=raw)
     with session.process(process) as opened:
-        opened.store.run(copy_out(opened.space, asked.fd, asked.part, piece))
+        opened.store.run(copy_out(opened.space, asked.fd, asked.part, pieces.print))
         state = opened.stat(asked.fd)
-    if output.on_terminal() and not session.as_json and last != b"\n":
-        output.line()
+    pieces.end()
     tell_unfinished(state)
 
 

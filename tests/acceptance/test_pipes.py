@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -146,6 +147,30 @@ def test_tail_of_a_stream_that_breaks_prints_all_of_it_and_says_why(command, sto
         assert (ended.code, ended.out) == (1, "half\n")
         assert ended.err.startswith("fdstore: stream_broken: ")
         assert "signal 9" in ended.err
+
+
+def test_tail_prints_json_when_it_was_asked_for(command, store):
+    out = store.process("triage").open_stream(source="build")
+    out.write("one\ntwo\n")
+    out.end()
+
+    last = command("tail", "triage", "1", "-n", "1", "--json")
+    rest = command("tail", "triage", "1", "-n", "0", "-f", "--json")
+    whole = command("--json", "tail", "triage", "1", "-f")
+
+    assert last.out == '{"fd":"fd:1","text":"two\\n"}\n'
+    assert rest.out == ""
+    assert "".join(json.loads(line)["text"] for line in whole.lines) == "one\ntwo\n"
+
+
+def test_pipe_prints_json_when_it_was_asked_for(command, store, worker):
+    store.process("triage").create("b\na\n")
+
+    ended = command("pipe", "triage", "-i", "1", "--json", "--", "sort")
+
+    pieces = [json.loads(line) for line in ended.lines]
+    assert ("".join(piece["text"] for piece in pieces), ended.code) == ("a\nb\n", 0)
+    assert {piece["fd"] for piece in pieces} == {"fd:2"}
 
 
 def test_reading_to_where_a_stream_broke_off_says_why_and_a_part_before_it_is_a_part(command, store):
