@@ -47,7 +47,7 @@ def pipe(
     """
     from fdstore.store import inspection, pipelines
     from fdstore.store.staging import DEFAULT_PAGE_SIZE
-    from fdstore.text.commands import parse
+    from fdstore.text.commands import check_tees, parse
     from fdstore.text.layout import visible
     from fdstore.text.selection import fd_id
     from fdstore.tools.brief import PipeBrief, encoded
@@ -56,6 +56,7 @@ def pipe(
     lines = [shlex.join(stage) for stage in _stages(words)]
     named = [shlex.split(line)[0] for line in lines if line]
     commands = parse(lines, named)
+    check_tees(tees, len(commands))
     brief = PipeBrief(
         commands=[list(each.argv) for each in commands], page_size=DEFAULT_PAGE_SIZE, tee=list(tees)
     )

@@ -69,6 +69,16 @@ def parse(lines: Sequence[str], allowed: Iterable[str]) -> tuple[Command, ...]:
     return tuple(_stage(number, line, programs) for number, line in enumerate(lines, start=1))
 
 
+def check_tees(tees: Sequence[int], stages: int) -> tuple[int, ...]:
+    """The stages whose output is kept too, each a number from 1. Raises `InvalidArgument`."""
+    for stage in tees:
+        if isinstance(stage, bool) or not 1 <= stage <= stages:
+            raise InvalidArgument("tee", f"stages are numbered 1 to {stages}")
+    if len(set(tees)) != len(tees):
+        raise InvalidArgument("tee", "each stage can be kept once")
+    return tuple(tees)
+
+
 def _stage(number: int, line: str, allowed: tuple[str, ...]) -> Command:
     stage = f"commands: stage {number}"
     if not isinstance(line, str):

@@ -6,11 +6,10 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from fdstore.errors import InvalidArgument
 from fdstore.render import process_result
 from fdstore.store import inspection, pipelines
 from fdstore.store.operation import Disk, Operation
-from fdstore.text.commands import parse
+from fdstore.text.commands import check_tees, parse
 from fdstore.text.selection import fd_id
 from fdstore.tools.brief import PipeBrief, encoded
 from fdstore.tools.tool import Arguments, Context, Outcome, Tool
@@ -41,12 +40,7 @@ class Pipe(Arguments, frozen=True, kw_only=True):
 
 def run(context: Context, arguments: Pipe, call: str | None) -> Operation[Outcome]:
     commands = parse(arguments.commands, context.commands)
-    tees = tuple(arguments.tee)
-    for stage in tees:
-        if isinstance(stage, bool) or not 1 <= stage <= len(commands):
-            raise InvalidArgument("tee", f"stages are numbered 1 to {len(commands)}")
-    if len(set(tees)) != len(tees):
-        raise InvalidArgument("tee", "each stage can be kept once")
+    tees = check_tees(arguments.tee, len(commands))
     brief = PipeBrief(
         commands=[list(command.argv) for command in commands],
         page_size=context.config.default_page_size,

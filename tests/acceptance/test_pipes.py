@@ -106,6 +106,16 @@ def test_pipe_refuses_an_input_that_is_not_there(command, store, worker):
     assert len(store.tree("triage").members) == 1
 
 
+def test_pipe_refuses_a_tee_of_a_stage_that_is_not_there_before_anything_is_made(command, store):
+    proc = store.process("triage")
+
+    ended = command("pipe", "triage", "--tee", "2", "--", "cat")
+
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err == "fdstore: invalid_argument: tee: stages are numbered 1 to 1\n"
+    assert proc.list() == []
+
+
 def test_the_pipeline_goes_on_when_its_watcher_leaves(command, store, worker):
     with store.process("triage").open_stream(source="feed") as feed:
         feed.write("one\n")
