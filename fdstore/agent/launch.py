@@ -32,6 +32,7 @@ def launch_root(
             processes.fresh_name(program.name) if name is None else name,
             program.tree_limits,
             fresh=True,
+            exact=name is not None,
             program=held,
         )
     )

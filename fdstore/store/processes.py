@@ -97,10 +97,11 @@ def open_root(
     limits: TreeLimits,
     *,
     fresh: bool = False,
+    exact: bool = False,
     program: Program = NO_PROGRAM,
 ) -> Operation[Namespace]:
-    """Opens a root process, or makes it with its tree. With `fresh` it must be a new one: then a
-    number is put after a name that is taken."""
+    """Opens a root process, or makes it with its tree. With `fresh` it must be a new one: if the name is
+    taken it gets other letters, or with `exact` is refused. Raises `InvalidArgument`."""
     check_limits(limits)
     keys = process_keys(prefix, check_root(name))
     if not fresh:
@@ -121,6 +122,8 @@ def open_root(
         yield [("ZADD", tree.trees, "NX", due, tree.tree)]
         [reply] = yield [enter]
         if reply[0] == b"taken":
+            if exact:
+                raise InvalidArgument("name", f"process {name} exists already; choose another name")
             keys = process_keys(prefix, fresh_name(name.rpartition("-")[0] or name))
             op = new_op()
         elif reply[0] == b"collecting":

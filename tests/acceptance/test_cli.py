@@ -188,6 +188,17 @@ def test_export_writes_appends_and_refuses_as_told(command, store, tmp_path):
     assert not (tmp_path / "other.txt").exists()
 
 
+def test_run_refuses_a_name_that_is_taken(command, store, tmp_path):
+    store.process("triage")
+    (tmp_path / "agent.toml").write_text('[model]\nname = "any"\n[prompt]\nsystem = "You wait."\n')
+
+    ended = command("run", "agent.toml", "-p", "go", "--name", "triage")
+
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.startswith("fdstore: invalid_argument: name: process triage exists already")
+    assert [process.id for process in store.processes()] == ["triage"]
+
+
 def test_rm_drops_what_it_can_and_tells_of_the_rest(command, store):
     proc = store.process("triage")
     for text in "abc":
