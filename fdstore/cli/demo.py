@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -161,7 +162,8 @@ def _account(store: Store, process: str, watch: Watch, out_dir: Path) -> None:
         f"LRANGE {record}:{process}:journal' 0 -1",
     ):
         output.line(f"  {cli} {arguments}")
-    output.line(f"  fdstore --help; fdstore ls {process} --prefix {store.prefix}")
+    fdstore = "fdstore" if shutil.which("fdstore") else sys.argv[0]
+    output.line(f"  {fdstore} --help; {fdstore} ls {process} --prefix {store.prefix}")
 
 
 def cli_for(url: str) -> str:
