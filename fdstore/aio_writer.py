@@ -50,6 +50,11 @@ class StreamWriter:
     def __repr__(self) -> str:
         return f"<fdstore.aio.StreamWriter {self.fd}>"
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it takes nothing more: it was ended, or it was seen to be broken or closed by all."""
+        return self._outbox.is_over
+
     async def __aenter__(self) -> StreamWriter:
         return self
 
@@ -83,14 +88,16 @@ class StreamWriter:
         if self._outbox.ended is None:
             await self._store()
 
-    async def end(self, exit_code: int = 0) -> None:
-        """Stores what was written and ends the stream with EOF. Once ended, does nothing."""
+    async def end(self, exit_code: int = 0, *, chain: str = "") -> None:
+        """Stores what was written and ends the stream: readers get EOF and the exit code (and `chain`,
+        the exit codes of the pipelines that made it). Once ended, does nothing. Raises as `write`, and
+        `InvalidArgument`."""
         code = check_exit_code(exit_code)
         try:
             async with self._storing:
                 if self._outbox.ended is None:
                     await self._store_all()
-                    await self._run(self._outbox.pen.seal(code))
+                    await self._run(self._outbox.pen.seal(code, chain))
                     self._outbox.ended = "sealed"
         except FINAL as error:
             self._outbox.error = error
@@ -100,7 +107,8 @@ class StreamWriter:
                 await self._stop()
 
     async def fail(self, reason: str) -> None:
-        """Breaks the stream off for a reason (1-200 characters). Once ended, does nothing."""
+        """Breaks the stream off: readers get what was written, and then the reason (1-200
+        characters). Once ended, does nothing. Raises `InvalidArgument`, `Fenced`, `NotFound`."""
         check_reason(reason)
         try:
             async with self._storing:

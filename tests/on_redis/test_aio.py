@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+import fdstore
 from fdstore import aio, client
 from fdstore.errors import InvalidArgument, NotFound, TargetExists
 
@@ -37,7 +38,15 @@ def public(kind: type) -> dict[str, Any]:
 # --- the surface
 
 
-@pytest.mark.parametrize(("blocking", "awaited"), [(client.Store, aio.Store), (client.Process, aio.Process)])
+@pytest.mark.parametrize(
+    ("blocking", "awaited"),
+    [
+        (client.Store, aio.Store),
+        (client.Process, aio.Process),
+        (fdstore.StreamWriter, aio.StreamWriter),
+        (fdstore.Toolset, aio.Toolset),
+    ],
+)
 def test_every_call_is_there_with_the_same_arguments(blocking: type, awaited: type) -> None:
     twins = public(awaited)
 
@@ -50,7 +59,7 @@ def test_every_call_is_there_with_the_same_arguments(blocking: type, awaited: ty
             assert list(ours.parameters.values()) == list(theirs.parameters.values()), name
 
 
-@pytest.mark.parametrize("kind", [aio.Store, aio.Process])
+@pytest.mark.parametrize("kind", [aio.Store, aio.Process, aio.StreamWriter, aio.Toolset])
 def test_every_call_is_documented(kind: type) -> None:
     for name, member in public(kind).items():
         assert name in DUNDERS.values() or inspect.getdoc(member), name
