@@ -8,7 +8,8 @@
     page = await proc.read(d.fd, start=2)
 
 A store belongs to the event loop it was connected in. Files are read and written in threads.
-Arguments, results and errors are those of `fdstore.client`, whose methods have the documentation.
+Arguments, results and errors are those of `fdstore.client`, whose methods have the documentation: put
+`await` before a call of their examples, and `async` before the `for` of `follow`.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from fdstore.store.operation import Operation
 from fdstore.store.server import EmbeddedServer
 from fdstore.store.views import Namespace
 from fdstore.text.paging import DecodeErrors
-from fdstore.text.selection import FIRST_PAGE, fd_id, number, wanted
+from fdstore.text.selection import FIRST_PAGE, fd_id, fd_ids, number, wanted
 from fdstore.tools.config import FDConfig
 from fdstore.tools.storing import flattened, taken_references, wrapped, wrapped_input
 from fdstore.tools.tool import ToolResult
@@ -260,8 +261,7 @@ class Process:
         await self._run(contents.close(self.space, fd_id(fd)))
 
     async def child(self, share: Sequence[FdLike] = ()) -> Process:
-        fds = [fd_id(fd) for fd in share]
-        return Process(self.store, await self._run(processes.child(self.space, fds)))
+        return Process(self.store, await self._run(processes.child(self.space, fd_ids(share))))
 
     async def fork(self) -> Process:
         return Process(self.store, await self._run(processes.child(self.space, None)))

@@ -32,7 +32,7 @@ from fdstore.store.operation import Operation
 from fdstore.store.server import EmbeddedServer
 from fdstore.store.views import Namespace
 from fdstore.text.paging import DecodeErrors
-from fdstore.text.selection import FIRST_PAGE, fd_id, number, wanted
+from fdstore.text.selection import FIRST_PAGE, fd_id, fd_ids, number, wanted
 from fdstore.writer import StreamWriter
 
 T = TypeVar("T")
@@ -106,7 +106,7 @@ class Store:
         """Opens the root process `name`, or makes it with its tree; a child ("triage.1") must exist.
         Without a name, makes a new one. `limits` hold for a tree that is made.
 
-        Raises `InvalidArgument` (the name), `NotFound` (a child that is not there).
+        Raises `InvalidArgument` (the name, a limit), `NotFound` (a child that is not there).
         """
         space = self.run(processes.open_process(self.prefix, name, limits or TreeLimits()))
         return Process(self, space)
@@ -269,7 +269,12 @@ class Process:
         page_size: int | None = None,
     ) -> Descriptor:
         """A new descriptor of a copy of a part (all of it when no part is named). Its `origin` says
-        where in the first content it was cut from. Arguments and errors as for `read`."""
+        where in the first content it was cut from. `page_size` defaults to that of the content.
+        Arguments and errors as for `read`.
+
+        >>> proc.extract("fd:1", mode="line", start=120, count=20).fd    # doctest: +SKIP
+        'fd:2'
+        """
         asked = wanted(fd, mode, start, count)
         return self._run(contents.extract(self.space, asked.fd, asked.part, page_size=page_size))
 
@@ -331,9 +336,13 @@ class Process:
 
     def child(self, share: Sequence[FdLike] = ()) -> Process:
         """A new process of this tree that holds the shared descriptors under the same ids, by
-        reference. One round trip; no content is moved. Raises `NotFound`, `SpawnLimit`."""
-        fds = [fd_id(fd) for fd in share]
-        return Process(self.store, self._run(processes.child(self.space, fds)))
+        reference. One round trip; no content is moved. Raises `NotFound`, `SpawnLimit`,
+        `InvalidArgument`.
+
+        >>> [d.fd for d in proc.child(share=["fd:1", "ref:plan"]).list()]    # doctest: +SKIP
+        ['fd:1', 'ref:plan']
+        """
+        return Process(self.store, self._run(processes.child(self.space, fd_ids(share))))
 
     def fork(self) -> Process:
         """A new process of this tree with a copy of the whole table. One round trip, no content is

@@ -62,6 +62,8 @@ def context_for(
 ) -> Context:
     """What the tools of one agent work with. Raises `InvalidArgument`."""
     names = check_enabled(enabled)
+    if isinstance(commands, str):
+        raise InvalidArgument("commands", 'a list of programs is needed, as ["grep"]')
     if "pipe" in names and not commands:
         raise InvalidArgument("commands", "pipe is enabled, so name the programs that it may run")
     if "spawn" in names and not linked:
@@ -122,7 +124,8 @@ def nobody(process: str) -> None:
 class Toolset:
     """The tools of one process, for a loop of your own.
 
-    enabled      names of built-in tools (default: read_fd and list_fds)
+    enabled      names of built-in tools (default: read_fd and list_fds): read_fd search_fd list_fds
+                 write_fd fd_to_file close_fd spawn pipe wait kill; a loop of your own has no fork
     config       sizes and switches (`FDConfig`)
     python       functions of yours, offered as tools: typed parameters, a docstring
     programs     {"name": "file.toml"} that `spawn` may start on the workers

@@ -13,6 +13,7 @@ clamped: what is reported is what was returned.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 import msgspec
@@ -54,6 +55,13 @@ class Selector(msgspec.Struct, frozen=True):
 
     fd: str
     part: Part | None = None
+
+
+def fd_ids(values: Iterable[object]) -> list[str]:
+    """The shown forms of several ids. Raises `InvalidArgument`, also for one text: its letters are no ids."""
+    if isinstance(values, str):
+        raise InvalidArgument("share", 'a list of ids is needed, as ["fd:1"]')
+    return [fd_id(value) for value in values]
 
 
 def fd_id(value: object) -> str:

@@ -66,6 +66,8 @@ STOPPING = frozenset(
 
 def check_enabled(enabled: Sequence[str]) -> frozenset[str]:
     """The names of built-in tools. Raises `InvalidArgument`, naming what there is."""
+    if isinstance(enabled, str):
+        raise InvalidArgument("enabled", 'a list of names is needed, as ["read_fd"]')
     for name in enabled:
         if name not in BUILT_IN:
             raise InvalidArgument(

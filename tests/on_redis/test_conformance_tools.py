@@ -131,6 +131,15 @@ def test_a_tool_that_is_not_enabled_cannot_be_called(proc: Process) -> None:
     assert error.message == "there is no tool 'list_fds'; there are: read_fd"
 
 
+def test_a_text_is_not_taken_for_a_list_of_its_letters(proc: Process) -> None:
+    with pytest.raises(InvalidArgument, match=r'^enabled: a list of names is needed, as \["read_fd"\]'):
+        fdstore.Toolset(proc, enabled="read_fd")
+    with pytest.raises(InvalidArgument, match=r'^commands: a list of programs is needed, as \["grep"\]'):
+        fdstore.Toolset(proc, enabled=["pipe"], commands="grep")
+    with pytest.raises(InvalidArgument, match=r'^share: a list of ids is needed, as \["fd:1"\]'):
+        proc.child("fd:1")
+
+
 def test_an_unknown_tool_cannot_be_enabled(proc: Process) -> None:
     with pytest.raises(InvalidArgument, match="there is no tool 'read'; there are: read_fd, "):
         Toolset(proc, enabled=["read"])
