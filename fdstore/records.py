@@ -167,8 +167,13 @@ class ProcessRecord(Record, frozen=True, kw_only=True):
 
 
 class TreeLimits(Record, frozen=True, kw_only=True):
-    """What one tree may use; the root counts. Sizes in bytes of UTF-8; `retention_days` is how
-    long it is kept after its last use, 0 for ever."""
+    """What one tree may use; the root counts. `tree_depth` is generations, `tree_live` processes that have
+    not ended, `tree_processes` ended ones too; `tree_fds` counts contents, however many descriptors share
+    one, and `tree_bytes` their UTF-8. `retention_days` is how long the tree is kept after its last use, 0
+    for ever.
+
+    >>> store.process("triage", limits=fdstore.TreeLimits(tree_bytes=1 << 30))    # doctest: +SKIP
+    """
 
     tree_depth: int = 8
     tree_live: int = 64
@@ -179,7 +184,8 @@ class TreeLimits(Record, frozen=True, kw_only=True):
 
 
 class TreeRecord(Record, frozen=True, kw_only=True):
-    """One tree: what it uses of its limits, and its processes by time of birth."""
+    """One tree: what it uses of its limits, and its processes by time of birth. `fds` counts contents, as
+    the limit does, `bytes` their UTF-8, `processes` all of them and `live` those that have not ended."""
 
     id: str
     created_at: float

@@ -16,6 +16,7 @@ from fdstore.cli import VERBS
 from fdstore.store.server import PrivateServer, find_cli
 from fdstore.testing import ScriptedModel, call, say, turn
 from fdstore.testing.requests import Request
+from fdstore.tools.toolbox import BUILT_IN
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
@@ -114,6 +115,12 @@ def test_every_verb_it_shows_exists():
     shown = set(re.findall(r"\bfdstore (?:--\S+ )*([a-z]+)\b(?=[^a-z`]*)", " ".join(blocks("sh"))))
 
     assert shown <= known, shown - known
+
+
+def test_it_tells_of_every_tool():
+    missing = [name for name in BUILT_IN if f"`{name}`" not in README]
+
+    assert not missing
 
 
 def test_every_file_it_links_to_exists():
