@@ -68,6 +68,8 @@ def _to_store(file: str) -> AbstractContextManager[BinaryIO]:
         raise InvalidArgument("file", "standard input is closed; give a file, or pipe something in")
     if sys.stdin.isatty():
         output.note("reading from the terminal; Ctrl-D on an empty line ends it")
+        # without a buffer, which would ask on after the Ctrl-D that gave it a short read
+        return open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)
     return nullcontext(sys.stdin.buffer)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -60,6 +61,20 @@ def test_standard_input_is_put_with_a_dash(command, store):
     first, second = store.process("triage").list()
     assert (first.source, first.chars, second.source, second.chars) == ("stdin", 5, "by hand", 0)
     assert command("cat", "triage", "1").raw == b"a\r\nb\0"
+
+
+def test_one_ctrl_d_ends_what_is_put_from_a_terminal(command, store):
+    ours, theirs = pty.openpty()
+    with command.start("put", "triage", "-", stdin=theirs) as putting:
+        os.close(theirs)
+        try:
+            os.write(ours, "typed\nna\u00efve\n\x04".encode())
+            out, _ = putting.communicate(timeout=20)
+        finally:
+            os.close(ours)
+
+    assert out == b"fd:1\n"
+    assert store.process("triage").read("fd:1").text == "typed\nna\u00efve\n"
 
 
 def test_bytes_that_are_not_utf8_are_refused_or_kept_as_the_caller_says(command, tmp_path):
