@@ -51,6 +51,9 @@ def check_root(name: object) -> str:
     """`name` if a root process may be called so. Raises `InvalidArgument`."""
     if isinstance(name, str) and _ROOT_ID.fullmatch(name):
         return name
+    if isinstance(name, str) and _PROCESS_ID.fullmatch(name):
+        tree = name.partition(".")[0]
+        raise InvalidArgument("process", f"{name} is a child; its tree has the name of its root, {tree}")
     raise InvalidArgument(
         "process", f"{quoted(name)} is no process name; use 1-48 of a-z, 0-9, _ and -, e.g. triage"
     )

@@ -26,7 +26,7 @@ import redis.asyncio.sentinel
 import redis.sentinel
 from redis.connection import parse_url
 
-from fdstore.errors import InvalidArgument
+from fdstore.errors import InvalidArgument, quoted
 from fdstore.store.wire import CONNECT_TIMEOUT_S, connection_options
 from fdstore.urls import HOW_TO_QUOTE, UNREADABLE, Address, addresses, joined, shown_url
 
@@ -65,6 +65,8 @@ def find_place(url: str) -> Place:
     >>> find_place("redis+cluster://:secret@a:7000,b:7001").hosts
     (('a', 7000), ('b', 7001))
     """
+    if not isinstance(url, str):
+        raise InvalidArgument("url", f"a str is needed, not {quoted(url)}")
     shown = shown_url(url)
     try:
         place = _read(urlsplit(url), shown, url)

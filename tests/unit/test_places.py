@@ -6,6 +6,7 @@ import pytest
 
 from fdstore.dispatch import find_broker
 from fdstore.errors import InvalidArgument
+from fdstore.store.keys import check_root
 from fdstore.store.places import find_place
 from fdstore.urls import shown_url
 
@@ -96,6 +97,16 @@ def test_a_url_that_cannot_be_read_shows_nothing_of_a_password(url: str) -> None
     with pytest.raises(InvalidArgument) as of_the_queue:
         find_broker(url)
     assert "sec" not in str(of_the_queue.value)
+
+
+def test_what_is_no_text_is_no_url() -> None:
+    with pytest.raises(InvalidArgument, match="url: a str is needed, not 5"):
+        find_place(5)  # type: ignore[arg-type]
+
+
+def test_the_tree_of_a_child_is_named_to_who_takes_the_child_for_one() -> None:
+    with pytest.raises(InvalidArgument, match=r"triage\.1\.2 is a child; .* root, triage"):
+        check_root("triage.1.2")
 
 
 def test_a_password_in_the_query_is_not_shown_either() -> None:
