@@ -32,8 +32,10 @@ from redis.retry import Retry
 
 import fdstore
 from fdstore import settings
+from fdstore.agent import lease
 from fdstore.cli import VERBS
 from fdstore.dispatch import Dispatcher
+from fdstore.store import leases
 from fdstore.store.check import examine
 from fdstore.store.server import find_cli
 from fdstore.store.server_program import installed_binaries
@@ -229,6 +231,13 @@ def test_the_reader_reads_and_never_writes(deployed: Deployed) -> None:
             for command in ("SET fdstore:x 1", "KEYS *", "GET other", "EVAL return 0", "FLUSHALL"):
                 with pytest.raises(redis.exceptions.NoPermissionError):
                     reader.execute_command(*command.split())
+        [row] = re.findall(r"^\| `reader` .*$", RUNBOOK, re.M)
+        verbs = re.findall(r"`fdstore (\w+)`", row)
+        for verb in verbs:
+            line = [verb, *(["triage"] if verb == "ls" else []), "--url", deployed.url("reader")]
+            subprocess.run([sys.executable, "-m", "fdstore", *line], check=True, capture_output=True)
+
+    assert verbs
 
 
 def test_every_command_in_the_code_is_one_that_the_worker_may_give() -> None:
@@ -408,6 +417,31 @@ def test_every_verb_and_section_that_the_runbook_names_exists() -> None:
 
     assert verbs - {verb for section in VERBS.values() for verb in section} == set()
     assert set(re.findall(r"\]\(#([^)]+)\)", RUNBOOK)) <= headings
+
+
+def test_the_times_of_the_runbook_are_those_of_the_code() -> None:
+    lapse = (ROOT / "fdstore/store/lua/lapse.lua").read_text()
+    [doublings] = re.findall(r"^local MAX_DOUBLINGS = (\d+)$", lapse, re.M)
+    said = " ".join(RUNBOOK.split())
+
+    assert f"after {leases.WAKE_AGAIN_S:g} s at first, then after pauses that double" in said
+    assert f"up to {leases.WAKE_AGAIN_S * 2 ** int(doublings):g} s." in said
+    assert f"{leases.LEASE_S:g} s until the lease is over" in said
+    assert f"for up to {lease.STOP_GRACE_S:g} s, gives it back" in said
+
+
+def test_what_took_most_of_redis_comes_last() -> None:
+    [line] = re.findall(r"^rc INFO commandstats .*$", RUNBOOK, re.M)
+    stats = "".join(
+        f"cmdstat_{name}:calls={calls},usec={usec},usec_per_call=1.00\r\n"
+        for name, calls, usec in (("get", 9, 1000), ("hget", 70, 99), ("evalsha", 8, 20000))
+    )
+
+    found = subprocess.run(
+        ["bash", "-c", f"rc() {{ cat; }}\n{line}"], input=stats, capture_output=True, text=True, check=True
+    )
+
+    assert re.findall(r"cmdstat_(\w+)", found.stdout) == ["hget", "get", "evalsha"]
 
 
 def test_the_commands_of_the_runbook_work_as_they_stand(deployed: Deployed, tmp_path: Path) -> None:
