@@ -100,7 +100,7 @@ def test_a_url_that_cannot_be_read_shows_nothing_of_a_password(url: str) -> None
 
 
 def test_what_is_no_text_is_no_url() -> None:
-    with pytest.raises(InvalidArgument, match="url: a str is needed, not 5"):
+    with pytest.raises(InvalidArgument, match="url: a str is needed, not 'int'"):
         find_place(5)  # type: ignore[arg-type]
 
 
