@@ -20,7 +20,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, BinaryIO, Literal, TypeVar
 
-from fdstore import client, settings, toolset
+from fdstore import client, toolset
 from fdstore.aio_writer import StreamWriter
 from fdstore.client import FdLike
 from fdstore.files import Target
@@ -39,9 +39,8 @@ from fdstore.store import contents, following, inspection, processes, searching,
 from fdstore.store.aio_connection import AsyncRunner
 from fdstore.store.check import check_server
 from fdstore.store.cluster import make_async_runner
-from fdstore.store.keys import check_prefix
 from fdstore.store.operation import Operation
-from fdstore.store.server import EmbeddedServer
+from fdstore.store.server import chosen
 from fdstore.store.views import Namespace
 from fdstore.text.paging import DecodeErrors
 from fdstore.text.selection import FIRST_PAGE, fd_id, fd_ids, number, wanted
@@ -69,11 +68,9 @@ def documented_by(original: type) -> Callable[[AnyClass], AnyClass]:
 async def connect(url: str | None = None, prefix: str | None = None) -> Store:
     """A store on the Redis at `url`, else at `$FDSTORE_URL`, else on the embedded server. Raises as
     `fdstore.connect`."""
-    found = settings.read()
-    given = url or found.url
-    if given is None:
-        given = await asyncio.to_thread(EmbeddedServer(found.data_dir).ensure)
-    store = Store(make_async_runner(given), check_prefix(prefix or found.prefix), given)
+    # starting a server takes its time
+    meant, named = await asyncio.to_thread(chosen, url, prefix)
+    store = Store(make_async_runner(meant), named, meant)
     try:
         await store.reach()
         await store.run(check_server(store.where))
@@ -200,15 +197,12 @@ class Process:
         return StreamWriter(self.store.run, pen)
 
     def follow(self, fd: FdLike, start: int = 1) -> AsyncIterator[str]:
-        return self._pieces(fd_id(fd), following.Position(number("start", start) - 1))
+        return self._pieces(following.Follower(self.space, fd_id(fd), number("start", start)))
 
-    async def _pieces(self, fd: str, position: following.Position) -> AsyncIterator[str]:
-        ended = False
-        while not ended:
-            piece = await self._run(following.follow(self.space, fd, position))
-            position, ended = piece.position, piece.ended
-            if piece.text:
-                yield piece.text
+    async def _pieces(self, follower: following.Follower) -> AsyncIterator[str]:
+        while not follower.ended:
+            if text := await self._run(follower.more()):
+                yield text
 
     async def extract(
         self,

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import BinaryIO, Literal, TypeVar
 
-from fdstore import settings
 from fdstore.files import Target
 from fdstore.inputs import opened, source_name
 from fdstore.records import (
@@ -27,9 +26,8 @@ from fdstore.store import contents, following, inspection, processes, searching,
 from fdstore.store.check import check_server
 from fdstore.store.cluster import make_runner
 from fdstore.store.connection import Runner
-from fdstore.store.keys import check_prefix
 from fdstore.store.operation import Operation
-from fdstore.store.server import EmbeddedServer
+from fdstore.store.server import chosen
 from fdstore.store.views import Namespace
 from fdstore.text.paging import DecodeErrors
 from fdstore.text.selection import FIRST_PAGE, fd_id, fd_ids, number, wanted
@@ -53,9 +51,8 @@ def connect(url: str | None = None, prefix: str | None = None) -> Store:
     >>> store.process("triage").create("hello").fd              # doctest: +SKIP
     'fd:1'
     """
-    found = settings.read()
-    url = url or found.url or EmbeddedServer(found.data_dir).ensure()
-    store = Store(make_runner(url), check_prefix(prefix or found.prefix), url)
+    url, prefix = chosen(url, prefix)
+    store = Store(make_runner(url), prefix, url)
     try:
         store.reach()
         store.run(check_server(store.where))
@@ -249,15 +246,12 @@ class Process:
         >>> for piece in proc.follow("fd:9"):                     # doctest: +SKIP
         ...     print(piece, end="")
         """
-        return self._pieces(fd_id(fd), following.Position(number("start", start) - 1))
+        return self._pieces(following.Follower(self.space, fd_id(fd), number("start", start)))
 
-    def _pieces(self, fd: str, position: following.Position) -> Iterator[str]:
-        ended = False
-        while not ended:
-            piece = self._run(following.follow(self.space, fd, position))
-            position, ended = piece.position, piece.ended
-            if piece.text:
-                yield piece.text
+    def _pieces(self, follower: following.Follower) -> Iterator[str]:
+        while not follower.ended:
+            if text := self._run(follower.more()):
+                yield text
 
     def extract(
         self,

@@ -148,10 +148,10 @@ class Feed:
     def __iter__(self) -> Iterator[bytes]:
         if self._fd is None:
             return
-        position = following.Position(0)
-        while True:
+        follower = following.Follower(self._space, self._fd)
+        while not follower.ended:
             try:
-                piece = self._store.run(following.follow(self._space, self._fd, position, FEED_WAIT_S))
+                text = self._store.run(follower.more(FEED_WAIT_S))
             except StreamBroken as error:
                 self.broken = error.reason
                 return
@@ -164,10 +164,7 @@ class Feed:
                 self._lost.wait(FEED_WAIT_S)
                 yield b""
                 continue
-            yield piece.text.encode("utf-8")
-            if piece.ended:
-                return
-            position = piece.position
+            yield text.encode("utf-8")
 
 
 def run_pipeline(

@@ -102,6 +102,22 @@ class Piece(msgspec.Struct, frozen=True):
     ended: bool
 
 
+class Follower:
+    """Goes through a content piece by piece, from its character `start` on, until it `ended`."""
+
+    def __init__(self, space: Namespace, fd: str, start: int = 1) -> None:
+        self._space = space
+        self._fd = fd
+        self._position = Position(start - 1)
+        self.ended = False
+
+    def more(self, wait_s: float = BLOCK_S) -> Operation[str]:
+        """The next piece, empty if none came within `wait_s`. Raises as `follow`."""
+        piece = yield from follow(self._space, self._fd, self._position, wait_s)
+        self._position, self.ended = piece.position, piece.ended
+        return piece.text
+
+
 def follow(space: Namespace, fd: str, position: Position, wait_s: float = BLOCK_S) -> Operation[Piece]:
     """The text after a position: what is there (at most about `WINDOW_BYTES`), else what comes within
     `wait_s`. Two round trips for what was just appended.

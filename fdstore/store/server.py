@@ -25,6 +25,7 @@ from typing import Self
 from fdstore import settings
 from fdstore.errors import StartFailed, TimedOut
 from fdstore.records import Record
+from fdstore.store.keys import check_prefix
 from fdstore.store.server_process import (
     LOADING_DEADLINE_S,
     START_DEADLINE_S,
@@ -233,6 +234,14 @@ class PrivateServer:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def chosen(url: str | None, prefix: str | None) -> tuple[str, str]:
+    """The URL and the prefix of the store that is meant: as given, else as the environment says, else those
+    of the embedded server, which is started if it is not up. Raises `InvalidArgument`, `StartFailed`."""
+    found = settings.read()
+    prefix = check_prefix(prefix or found.prefix)
+    return url or found.url or EmbeddedServer(found.data_dir).ensure(), prefix
 
 
 def _reserve_port() -> socket.socket:

@@ -22,6 +22,7 @@ end
 if bytes > limits.tree_bytes then
   return { 'quota_exceeded', 'tree_bytes', limits.tree_bytes }
 end
+-- a field of the index describes 256 pages
 local staged_groups = math.ceil(ARGV[8] / 256) - (#ARGV - 11) / 2
 if redis.call('HLEN', KEYS[4]) ~= tonumber(ARGV[8])
   or staged_groups > 0 and redis.call('HLEN', KEYS[5]) ~= staged_groups then
@@ -52,6 +53,7 @@ redis.call('HSET', record, 'fd', fd, 'state', 'sealed', 'chars', ARGV[5], 'bytes
   unpack(ARGV[11] ~= '' and { 'origin', ARGV[11] } or {}))
 redis.call('SADD', tree .. ':contents', content)
 redis.call('HSET', tree, 'bytes', string.format('%.0f', bytes), 'fds', fds, 'used_at', now)
+-- what `hold` does; both keys are known here
 redis.call('HSET', KEYS[3], fd, content)
 redis.call('SADD', record .. ':holders', id)
 if replaced then

@@ -5,8 +5,9 @@
 --         through a script, and needs no more than the confirmation
 --       4 'newlines'|'chars' (not given with a page): bisect the index for 5 first and 6 last position
 --         in that unit
--- ->    nothing: it is as expected, and not open | ok content metadata page-text|false {group name, group value, ...},
---       and of an open content its last page's text and the seconds its writer has left | not_found id known...
+-- ->    nothing: it is as expected, and not open | not_found id known...
+--       | ok content metadata page-text|false {group name, group value, ...}, and of an open content its last
+--       page's text and the seconds its writer has left
 local content = redis.call('HGET', KEYS[2], ARGV[1])
 if content == ARGV[3] and redis.call('HGET', KEYS[3], 'state') ~= 'open' then
   return
