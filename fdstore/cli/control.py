@@ -131,12 +131,19 @@ def _take_back(store: Store, process: str) -> None:
         time.sleep(LOOK_EVERY_S)
 
 
+def load_runner() -> None:
+    """Loads what runs an agent in this program. That takes a second or two, so `run` does it before there is
+    a root: a worker takes one that waits too long."""
+    with for_good():
+        import fdstore.agent.runner  # noqa: F401
+
+
 def run_here(session: Session, store: Store, process: str, *, quiet: bool, on_interrupt: str) -> None:
     """Runs an agent in this program until it ends, and prints its answer. If a worker has taken it
     over, as after this machine slept, its end is waited for."""
-    with for_good():
-        from fdstore.agent.model import Model
-        from fdstore.agent.runner import run_process
+    load_runner()
+    from fdstore.agent.model import Model
+    from fdstore.agent.runner import run_process
     from fdstore.store import processes
     from fdstore.toolset import waker
 

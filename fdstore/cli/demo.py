@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import click
 
 from fdstore.cli import output
+from fdstore.cli.control import load_runner
 from fdstore.cli.session import Session, verb
 from fdstore.cli.tables import size
-from fdstore.loading import for_good
 
 if TYPE_CHECKING:
     from fdstore.cli.watch import Watch
@@ -94,9 +94,9 @@ def _play(store: Store, environment: Mapping[str, str], out_dir: Path, file: str
     from fdstore.cli.watch import Watch
     from fdstore.toolset import waker
 
-    with for_good():
-        from fdstore.agent.model import Model
-        from fdstore.agent.runner import run_process
+    load_runner()
+    from fdstore.agent.model import Model
+    from fdstore.agent.runner import run_process
 
     def model() -> Model:
         return Model(

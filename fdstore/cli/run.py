@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fdstore.cli import output
-from fdstore.cli.control import interrupt_option, quiet_option, run_here
+from fdstore.cli.control import interrupt_option, load_runner, quiet_option, run_here
 from fdstore.cli.session import Session, verb
 
 if TYPE_CHECKING:
@@ -40,8 +40,6 @@ def run(
     The answer goes to standard output, what happens meanwhile to standard error. Exit code 0 when the
     agent came to a good end, 1 when not. Needs ANTHROPIC_API_KEY.
     """
-    # what takes long to load is there before the root is: a worker takes one that waits too long
-    import fdstore.agent.runner  # noqa: F401
     from fdstore.agent.launch import launch_root
     from fdstore.agent.program import load
     from fdstore.toolset import waker
@@ -57,6 +55,8 @@ def run(
         root_program = bundle.programs[bundle.root]
         if detach or root_program.linked or on_interrupt == "leave":
             _workers_for(session, store)
+        if not detach:
+            load_runner()
         root = launch_root(store, bundle, query, name)
         if detach:
             wake(root.id)
