@@ -22,7 +22,7 @@ from fdstore.records import (
     TreeLimits,
     TreeRecord,
 )
-from fdstore.store import contents, following, inspection, processes, searching, streams
+from fdstore.store import contents, following, inspection, processes, reading, searching, streams
 from fdstore.store.check import check_server
 from fdstore.store.cluster import make_runner
 from fdstore.store.connection import Runner
@@ -210,6 +210,11 @@ class Process:
         >>> proc.read("fd:1", mode="line", start=2).text         # doctest: +SKIP
         'two\\n'
         """
+        one_page = mode is None is count and not (read_all or wait)
+        if one_page and type(fd) is str and type(start) is int and type(wait) is float:
+            page = reading.known_page(self.space, fd, start, max_chars, self.store._runner.hget)
+            if page is not None:
+                return page
         asked = wanted(fd, mode, start, count, whole=read_all, default=FIRST_PAGE)
         return self._run(following.read_whole(self.space, asked.fd, asked.part, max_chars, wait))
 

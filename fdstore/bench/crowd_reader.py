@@ -12,40 +12,40 @@ from collections.abc import Callable
 from fdstore.bench.stage import keys_of
 from fdstore.client import connect
 
-PAGES = 200
-AT_ONCE = 20
+PAGES = range(1, 201)
 
 
 def main(client: str, url: str, process: str, seconds: float) -> None:
     with connect(url) as store:
         proc = store.process(process)
-        read: Callable[[int], object]
+        read_all: Callable[[], None]
         if client == "fdstore":
 
-            def read(number: int) -> object:
-                return proc.read("fd:1", start=number)
+            def read_all() -> None:
+                for number in PAGES:
+                    proc.read("fd:1", start=number)
         else:
             import redis
 
             plain, key = redis.Redis.from_url(url), keys_of(proc, 1).pages
 
-            def read(number: int) -> object:
-                return plain.hget(key, str(number))
+            def read_all() -> None:
+                for number in PAGES:
+                    plain.hget(key, str(number))
 
-        read(1)
+        read_all()
         print("ready", flush=True)
         sys.stdin.readline()
-        print(per_second(read, seconds))
+        print(per_second(read_all, seconds))
 
 
-def per_second(read: Callable[[int], object], seconds: float) -> float:
-    """How many pages `read` gets in a second."""
+def per_second(read_all: Callable[[], None], seconds: float) -> float:
+    """How many pages are read in a second."""
     count = 0
     start = time.perf_counter()
     while (passed := time.perf_counter() - start) < seconds:
-        for _ in range(AT_ONCE):
-            read(count % PAGES + 1)
-            count += 1
+        read_all()
+        count += len(PAGES)
     return count / passed
 
 

@@ -7,7 +7,6 @@ socket. `make_runner` and `make_async_runner` give the right runner for any URL 
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections import defaultdict
 from typing import Any, TypeVar
@@ -17,7 +16,7 @@ from redis.exceptions import RedisError
 from fdstore.store.aio_connection import AsyncRunner
 from fdstore.store.connection import Runner
 from fdstore.store.link import Link
-from fdstore.store.operation import Batch, Operation
+from fdstore.store.operation import Batch, NumberedFields, Operation
 from fdstore.store.places import Place, find_place
 from fdstore.store.routing import At, Cut, Drop, Pause, ReceiveAt, Router, SendAt
 from fdstore.store.wire import Flight, packed
@@ -44,10 +43,13 @@ class ClusterRunner(Runner):
     def __init__(self, place: Place) -> None:
         super().__init__(place)
         self._router = Router(self.where, place.hosts)
-        self._idle: defaultdict[Address, list[Any]] = defaultdict(list)
+        self._idle: defaultdict[Address, list[Link]] = defaultdict(list)
 
     def run(self, operation: Operation[T]) -> T:
         return super().run(self._router.routed(operation))
+
+    def hget(self, fields: NumberedFields, number: int) -> bytes | None:
+        return self.run(fields.one(number))
 
     def reach(self) -> None:
         """Finds the nodes, trying each that the URL names once."""
@@ -102,10 +104,10 @@ class ClusterRunner(Runner):
             return Cut(error, sent=False)
         return None
 
-    def _finish(self, connection: Any, batch: Batch, block_s: float = 0.0) -> list[Any] | Cut:
+    def _finish(self, connection: Link, batch: Batch, block_s: float = 0.0) -> list[Any] | Cut:
         replies: list[Any] = []
         try:
-            self._read(connection, batch, replies, block_s)
+            connection.receive(replies, len(batch), block_s)
         except RedisError as error:
             connection.disconnect()
             return Cut(error, sent=True, replies=replies)
@@ -114,9 +116,10 @@ class ClusterRunner(Runner):
             raise
         return replies
 
-    def _take_at(self, address: Address) -> Any:
-        if self._pid != os.getpid():
-            self._idle, self._pid = defaultdict(list), os.getpid()
+    def leave_to_parent(self) -> None:
+        self._idle = defaultdict(list)
+
+    def _take_at(self, address: Address) -> Link:
         try:
             return self._idle[address].pop()
         except IndexError:

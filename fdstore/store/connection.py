@@ -18,13 +18,24 @@ import os
 import time
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
+from weakref import WeakSet
 
 from redis.exceptions import RedisError
 
 from fdstore.errors import FDStoreError
 from fdstore.store.link import Link
-from fdstore.store.operation import Batch, Block, Disk, Everywhere, Operation, Receive, Request, Send
+from fdstore.store.operation import (
+    Batch,
+    Block,
+    Disk,
+    Everywhere,
+    NumberedFields,
+    Operation,
+    Receive,
+    Request,
+    Send,
+)
 from fdstore.store.places import Place, find_place, make_pool
 from fdstore.store.scripts import in_full
 from fdstore.store.wire import (
@@ -33,12 +44,21 @@ from fdstore.store.wire import (
     Tries,
     packed,
     raise_refusal,
-    refusal_in,
     translate,
     unknown_scripts,
 )
 
 T = TypeVar("T")
+
+_runners: WeakSet[Runner] = WeakSet()
+
+
+def _leave_to_parent() -> None:
+    for runner in _runners:
+        runner.leave_to_parent()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 class Runner:
@@ -48,8 +68,8 @@ class Runner:
         self.place = find_place(url) if isinstance(url, str) else url
         self.where = self.place.shown
         self._pool = make_pool(self.place)
-        self._free: list[Any] = []
-        self._pid = os.getpid()
+        self._free: list[Link] = []
+        _runners.add(self)
 
     def run(self, operation: Operation[T]) -> T:
         """Serves the operation's requests until it is done; its result."""
@@ -74,6 +94,31 @@ class Runner:
             for flight in flights.values():
                 self._land(flight)
 
+    def hget(self, fields: NumberedFields, number: int) -> bytes | None:
+        """One field: what an operation would get that asks for nothing else, by the shortest way."""
+        try:
+            link = self._free.pop()
+        except IndexError:
+            link = self._take()
+        replies: list[Any] = []
+        try:
+            try:
+                link.send(fields.request(number))
+                reply: bytes | None = link.next()
+                if not link.refused:
+                    return reply
+                replies.append(reply)
+            except RedisError as error:
+                tries = Tries(self.where, [fields.command(number)], replies, sent=True)
+                self._read_again(link, tries, error)
+        except BaseException:
+            link.disconnect()
+            raise
+        finally:
+            self._free.append(link)
+        [found] = self._see_to_refusals([fields.command(number)], replies)
+        return cast("bytes | None", found)
+
     def reach(self) -> None:
         """Connects, trying once. Raises `StoreUnavailable`."""
         connection = self._take()
@@ -90,10 +135,11 @@ class Runner:
             connection.disconnect()
         self._pool.close()
 
-    def _take(self) -> Any:
-        if self._pid != os.getpid():
-            # sockets made before a fork belong to the parent
-            self._free, self._pid = [], os.getpid()
+    def leave_to_parent(self) -> None:
+        """Forgets all connections: those made before a fork are the parent's."""
+        self._free = []
+
+    def _take(self) -> Link:
         try:
             return self._free.pop()
         except IndexError:
@@ -133,7 +179,8 @@ class Runner:
             try:
                 connection.send(packed(batch))
                 sent = True
-                clean = self._read(connection, batch, replies, block_s)
+                connection.receive(replies, len(batch), block_s)
+                clean = not connection.refused
             except RedisError as error:
                 tries = Tries(self.where, batch, replies, sent=sent)
                 self._read_again(connection, tries, error, block_s)
@@ -161,7 +208,8 @@ class Runner:
         try:
             if not connection.is_connected:
                 self._depart(flight, flight.batches)
-            clean = self._read(connection, batch, replies)
+            connection.receive(replies, len(batch))
+            clean = not connection.refused
         except RedisError as error:
             tries = Tries(self.where, batch, replies, sent=True)
             self._read_again(connection, tries, error)
@@ -171,12 +219,7 @@ class Runner:
         flight.batches.popleft()
         return replies if clean else self._see_to_refusals(batch, replies)
 
-    def _read(self, connection: Link, batch: Batch, replies: list[Any], block_s: float = 0.0) -> bool:
-        """Adds the replies to the batch, and errors among them; whether there were none."""
-        connection.receive(replies, len(batch), block_s)
-        return not any(map(refusal_in, batch, replies))
-
-    def _read_again(self, connection: Any, tries: Tries, error: RedisError, block_s: float = 0.0) -> None:
+    def _read_again(self, connection: Link, tries: Tries, error: RedisError, block_s: float = 0.0) -> None:
         """Asks again on new connections until all is answered, for better or worse."""
         while True:
             connection.disconnect()
@@ -187,7 +230,7 @@ class Runner:
                     try:
                         connection.send(packed(piece))
                         tries.sent = True
-                        self._read(connection, piece, replies, block_s)
+                        connection.receive(replies, len(piece), block_s)
                     finally:
                         tries.took(piece, replies)
                 return

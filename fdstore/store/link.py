@@ -9,6 +9,7 @@ three protocols, which takes longer than all that a reader of one page has to do
 from __future__ import annotations
 
 import socket
+import struct
 from typing import Any, cast
 
 import hiredis
@@ -17,6 +18,12 @@ from redis.exceptions import InvalidResponse
 from redis.exceptions import TimeoutError as LostReply
 
 from fdstore.store.wire import READ_SIZE_BYTES
+
+_TIMEVAL = struct.Struct("@ll")
+"""Seconds and microseconds, as the kernel takes them."""
+
+_LATE = (TimeoutError, BlockingIOError)
+"""What it is called when the time is over: by Python, by the kernel."""
 
 _NOT_YET = object()
 """What the reader gives while a reply is not whole."""
@@ -29,6 +36,8 @@ class Link:
         self.connection = connection
         self._sock: socket.socket | None = None
         self._reader: Any = None
+        self.refused = False
+        """Whether a reply was an error, or has one in it, since a request was sent last."""
         self._buffer = bytearray(READ_SIZE_BYTES)
 
     @property
@@ -40,11 +49,29 @@ class Link:
         self.connection.connect()
         self._reader = hiredis.Reader(
             protocolError=InvalidResponse,
-            replyError=self.connection._parser.parse_error,
+            replyError=self._refusal,
             notEnoughData=_NOT_YET,
         )
         sock = self._sock = cast("socket.socket", self.connection._sock)
+        self._wait_at_most(self.connection.socket_timeout)
         return sock
+
+    def _wait_at_most(self, seconds: float) -> None:
+        """How long sending and receiving wait. Python asks before each of them whether it would wait, and
+        for how long; where the socket is the system's own, the kernel keeps the time without being asked."""
+        sock = self._sock
+        if type(sock) is socket.socket:
+            sock.settimeout(None)
+            limit = _TIMEVAL.pack(int(seconds), int(seconds % 1 * 1e6))
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+        elif sock is not None:
+            sock.settimeout(seconds)
+
+    def _refusal(self, message: str) -> Exception:
+        self.refused = True
+        error: Exception = self.connection._parser.parse_error(message)
+        return error
 
     def disconnect(self) -> None:
         self._sock = None
@@ -53,9 +80,10 @@ class Link:
     def send(self, request: bytes) -> None:
         """Sends a packed request, connected or not before."""
         sock = self._sock or self.connect()
+        self.refused = False
         try:
             sock.sendall(request)
-        except TimeoutError as error:
+        except _LATE as error:
             raise LostReply("it took no more in time") from error
         except OSError as error:
             raise LostConnection(f"sending failed: {error}") from error
@@ -64,24 +92,28 @@ class Link:
         """Adds the next replies, where the server may hold one back for `held_s`; those that came before
         the connection is lost, too. An error among them is redis-py's exception for it, not raised, unless
         it says that the server serves nobody now."""
-        sock = self._sock
+        if held_s:
+            self._wait_at_most(self.connection.socket_timeout + held_s)
+        for _ in range(count):
+            replies.append(self.next())
+        if held_s:
+            self._wait_at_most(self.connection.socket_timeout)
+
+    def next(self) -> Any:
+        """The next reply, as for `receive`."""
+        sock, reader, buffer = self._sock, self._reader, self._buffer
         if sock is None:
             raise LostConnection("it was closed")
-        if held_s:
-            sock.settimeout(self.connection.socket_timeout + held_s)
         try:
-            for _ in range(count):
-                while (reply := self._reader.gets()) is _NOT_YET:
-                    size = sock.recv_into(self._buffer)
-                    if not size:
-                        raise LostConnection("it closed the connection")
-                    self._reader.feed(self._buffer, 0, size)
-                if isinstance(reply, LostConnection):
-                    raise reply  # by its class: the server says that it serves nobody now
-                replies.append(reply)
-        except TimeoutError as error:
+            while (reply := reader.gets()) is _NOT_YET:
+                size = sock.recv_into(buffer)
+                if not size:
+                    raise LostConnection("it closed the connection")
+                reader.feed(buffer, 0, size)
+        except _LATE as error:
             raise LostReply("no reply in time") from error
         except OSError as error:
             raise LostConnection(f"receiving failed: {error}") from error
-        if held_s:
-            sock.settimeout(self.connection.socket_timeout)
+        if self.refused and isinstance(reply, LostConnection):
+            raise reply  # by its class: the server says that it serves nobody now
+        return reply

@@ -6,16 +6,16 @@ beside it that grows with the content. Everything else is a stretch of pages (se
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from io import StringIO
-
-import msgspec
+from typing import Literal
 
 from fdstore.errors import NotFound, PageOutOfRange, TooLarge
-from fdstore.records import Descriptor, Slice
-from fdstore.store.operation import Operation
+from fdstore.records import Descriptor, Mode, Slice
+from fdstore.store.operation import Batch, NumberedFields, Operation
 from fdstore.store.stretches import Stretch, collect, cut_head, cut_tail, fetch, locate
 from fdstore.store.views import Namespace, afresh_if_gone, group_with, look, view_of
-from fdstore.text.index import Place, group_of
+from fdstore.text.index import Group, group_of
 from fdstore.text.paging import count_lines, newlines_in
 from fdstore.text.selection import Part
 
@@ -56,37 +56,54 @@ def too_large(fd: str, size: int, limit: int) -> TooLarge:
     )
 
 
+def known_page(
+    space: Namespace,
+    fd: str,
+    number: int,
+    limit: int | None,
+    hget: Callable[[NumberedFields, int], bytes | None],
+) -> Slice | None:
+    """One page of a descriptor whose metadata and index are known: what most reads are, by the shortest
+    way there is. None: there is more to it, and `read_page` has to be run. Raises `TooLarge`."""
+    view = space.known(fd)
+    if view is None or not 1 <= number <= view.descriptor.pages or space.must_note():
+        return None
+    group = view.groups.get(group_of(number))
+    if group is None:
+        return None
+    data = hget(view.pages, number)
+    return None if data is None else _page(view.descriptor, group, number, data, limit)
+
+
 def read_page(space: Namespace, fd: str, number: int, limit: int | None = None) -> Operation[Slice]:
     """One page. One round trip, whether the descriptor is known or not."""
-    part = Part("page", number, 1)
     first = group_of(number)
     view = space.known(fd)
-    data: bytes | None = None
-    if view is not None:
-        if number > view.descriptor.pages:
-            raise PageOutOfRange(fd, number, view.descriptor.pages)
-        group = view.groups.get(first)
-        if group is not None:
-            [data] = yield [("HGET", view.pages_key, number)]
-        else:
-            data, value = yield [("HGET", view.pages_key, number), ("HGET", view.index_key, first)]
-            if value is not None:
-                group = view.learn(first, value)
+    if view is not None and number <= view.descriptor.pages:
+        batch: Batch = [view.pages.command(number)]
+        if first not in view.groups:
+            batch.append(("HGET", view.keys.index, first))
+        data, *value = yield batch
         if data is None:
             space.forget(fd)
             view = None
+        elif value and value[0] is not None:
+            view.learn(first, value[0])
     if view is None:
         view, data = yield from look(space, fd, page=number)
-        if number > view.descriptor.pages:
-            raise PageOutOfRange(fd, number, view.descriptor.pages)
-        group = view.groups.get(first)
+    if number > view.descriptor.pages:
+        raise PageOutOfRange(fd, number, view.descriptor.pages)
+    group = view.groups.get(first)
     if data is None or group is None:
         raise NotFound(fd)
-    text = data.decode("utf-8")
+    return _page(view.descriptor, group, number, data, limit)
+
+
+def _page(descriptor: Descriptor, group: Group, number: int, data: bytes, limit: int | None) -> Slice:
+    text = data.decode()
     if limit is not None and len(text) > limit:
-        raise too_large(fd, len(text), limit)
-    begin, lines = group.at(number)
-    return _slice(view.descriptor, part, text, begin, lines)
+        raise too_large(descriptor.fd, len(text), limit)
+    return _slice(descriptor, text, group.at(number), "page", number, 1, number)
 
 
 def read_all(space: Namespace, fd: str, limit: int | None = None) -> Operation[Slice]:
@@ -104,9 +121,8 @@ def read_all(space: Namespace, fd: str, limit: int | None = None) -> Operation[S
         yield  # a generator that needs nothing
 
     yield from fetch(view, range(1, descriptor.pages + 1), take)
-    text = whole.getvalue()
-    part, begin = Part("page", 1, descriptor.pages), Place(1, 0, 0, mid_line=False)
-    return msgspec.structs.replace(_slice(descriptor, part, text, begin, descriptor.lines), page="all")
+    place = (0, 0, False, descriptor.lines)
+    return _slice(descriptor, whole.getvalue(), place, "page", 1, descriptor.pages, "all")
 
 
 def _cut(descriptor: Descriptor, stretch: Stretch, pages: list[bytes]) -> Slice:
@@ -114,9 +130,12 @@ def _cut(descriptor: Descriptor, stretch: Stretch, pages: list[bytes]) -> Slice:
     alone; the index knows the rest."""
     part, head, tail = stretch.part, stretch.head, stretch.tail
     if part.mode == "page":
-        newlines = tail.newlines + newlines_in(pages[-1]) - head.newlines
         text = b"".join(pages).decode("utf-8")
-        return _slice(descriptor, part, text, head, count_lines(newlines, len(text), text.endswith("\n")))
+        newlines = tail.newlines + newlines_in(pages[-1]) - head.newlines
+        lines = count_lines(newlines, len(text), text.endswith("\n"))
+        place = (head.newlines, head.chars, head.mid_line, lines)
+        page = part.start if part.count == 1 else None
+        return _slice(descriptor, text, place, "page", part.start, part.count, page)
     texts = [pages[0].decode("utf-8")]
     if len(pages) > 1:
         texts += [b"".join(pages[1:-1]).decode("utf-8"), pages[-1].decode("utf-8")]
@@ -126,36 +145,47 @@ def _cut(descriptor: Descriptor, stretch: Stretch, pages: list[bytes]) -> Slice:
     text = "".join(texts)
     chars = head.chars + skip
     if part.mode == "line":
-        begin = Place(head.page, part.start - 1, chars, mid_line=False)
-        return _slice(descriptor, part, text, begin, part.count)
+        return _slice(
+            descriptor, text, (part.start - 1, chars, False, part.count), "line", part.start, part.count
+        )
     mid_line = not skipped.endswith("\n") if skipped else head.mid_line
-    begin = Place(head.page, head.newlines + skipped.count("\n"), chars, mid_line)
-    newlines = tail.newlines + last.count("\n") - begin.newlines
-    return _slice(descriptor, part, text, begin, count_lines(newlines, len(text), text.endswith("\n")))
+    before = head.newlines + skipped.count("\n")
+    newlines = tail.newlines + last.count("\n") - before
+    lines = count_lines(newlines, len(text), text.endswith("\n"))
+    return _slice(descriptor, text, (before, chars, mid_line, lines), "char", part.start, part.count)
 
 
-def _slice(descriptor: Descriptor, part: Part, text: str, begin: Place, lines: int) -> Slice:
-    """A text that was cut, with where it `begin`s and how many lines it touches."""
-    last_char = begin.chars + len(text)
+def _slice(
+    descriptor: Descriptor,
+    text: str,
+    place: tuple[int, int, bool, int],
+    mode: Mode,
+    start: int,
+    count: int,
+    page: int | Literal["all"] | None = None,
+) -> Slice:
+    """A text that was cut: its place (see `Group.at`), and what it is in units of `mode`."""
+    newlines, chars, mid_line, lines = place
+    last_char = chars + len(text)
+    state = descriptor.state
     at_end = last_char >= descriptor.chars
-    final = at_end and descriptor.state != "open"
-    eof = at_end and descriptor.state == "sealed"
+    eof = at_end and state == "sealed"
     # by position: the same by name takes as long as all else that is done with a page
     return Slice(
         text,
         descriptor.fd,
-        part.mode,
-        part.start if part.count == 1 and part.mode == "page" else None,  # page
-        part.start,
-        part.count,
+        mode,
+        page,
+        start,
+        count,
         descriptor.pages,
-        f"{begin.newlines + 1}-{begin.newlines + lines}" if text else "0-0",  # lines
+        f"{newlines + 1!s}-{newlines + lines!s}" if text else "0-0",  # lines
         descriptor.lines,
-        f"{begin.chars + 1}-{last_char}" if text else "0-0",  # chars
+        f"{chars + 1!s}-{last_char!s}" if text else "0-0",  # chars
         descriptor.chars,
-        begin.mid_line and bool(text),  # continued
-        bool(text) and not final and not text.endswith("\n"),  # truncated
-        descriptor.state,
+        bool(text and mid_line),  # continued
+        bool(text and text[-1] != "\n" and (not at_end or state == "open")),  # truncated
+        state,
         eof,
         descriptor.exit_code,
         descriptor.chain if eof else None,

@@ -208,7 +208,7 @@ def resume(space: Namespace, fd: str) -> Operation[Pen]:
     d = view.descriptor
     if view.last_page is None:
         raise StreamClosed(fd, d.state)
-    [group] = yield [("HGET", view.index_key, group_of(d.pages))]
+    [group] = yield [("HGET", view.keys.index, group_of(d.pages))]
     if group is None:
         raise NotFound(fd)
     growth = Growth.resumed(d.page_size, d.pages, view.last_page, d.bytes, group)

@@ -141,7 +141,7 @@ def window_of(descriptor: Descriptor) -> int:
 
 
 def request(view: View, run: range) -> Batch:
-    return [("HMGET", view.pages_key, *run)]
+    return [("HMGET", view.keys.pages, *run)]
 
 
 def whole(view: View, found: list[bytes | None]) -> list[bytes]:

@@ -24,7 +24,7 @@ import msgspec
 from fdstore.errors import NotFound
 from fdstore.records import Descriptor, TreeLimits
 from fdstore.store.keys import ContentKeys, ProcessKeys, content_keys
-from fdstore.store.operation import Batch, Operation
+from fdstore.store.operation import Batch, NumberedFields, Operation
 from fdstore.store.scripts import outcome, script, text
 from fdstore.text.index import Group, group_of
 
@@ -51,20 +51,16 @@ class View:
     how long the writer may still be silent.
     """
 
-    __slots__ = ("content", "descriptor", "groups", "keys", "last_page", "pages_key", "writer_left_s")
+    __slots__ = ("content", "descriptor", "groups", "keys", "last_page", "pages", "writer_left_s")
 
     def __init__(self, content: str, keys: ContentKeys, descriptor: Descriptor) -> None:
         self.content = content
         self.descriptor = descriptor
         self.keys = keys
-        self.pages_key = keys.pages
+        self.pages = NumberedFields(keys.pages)
         self.groups: dict[int, Group] = {}
         self.last_page: bytes | None = None
         self.writer_left_s = 0.0
-
-    @property
-    def index_key(self) -> str:
-        return self.keys.index
 
     def learn(self, first: int, value: bytes) -> Group:
         """Takes a field of the index."""
@@ -177,7 +173,8 @@ def look(
             name = text(content)
         view = space.known(fd)
         if view is None or view.content != name or live:
-            view = View(name, content_keys(tree, name), descriptor_of(fd, pairs(fields)))
+            keys_of = own if reply is None else content_keys(tree, name)
+            view = View(name, keys_of, descriptor_of(fd, pairs(fields)))
         for i in range(0, len(groups), 2):
             view.learn(int(groups[i]), groups[i + 1])
         if live:
@@ -213,7 +210,7 @@ def group_with(view: View, page: int) -> Operation[Group]:
     first = group_of(page)
     group = view.groups.get(first)
     if group is None:
-        [value] = yield [("HGET", view.index_key, first)]
+        [value] = yield [("HGET", view.keys.index, first)]
         if value is None:
             raise NotFound(view.descriptor.fd)
         group = view.learn(first, value)

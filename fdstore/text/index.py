@@ -43,6 +43,8 @@ _NUMBERS = msgspec.json.Decoder(list[int])
 """The fastest way from text to many numbers that there is here."""
 
 _COMMAS = bytes.maketrans(b" ;", b",,")
+_BLANKS = bytes.maketrans(b";", b" ")
+_IN_NUMBERS = b"0123456789,"
 
 
 def group_of(page: int) -> int:
@@ -67,25 +69,39 @@ class Place(msgspec.Struct, frozen=True):
 class Row:
     """One row of a field, parsed: the places between its pages, each as far as it is counted."""
 
-    __slots__ = ("chars", "first", "mid_line", "newlines")
+    __slots__ = ("_counts", "chars", "first", "mid_line", "newlines")
 
     def __init__(self, first: int, value: bytes) -> None:
         # what comes before the row is written like one more page, so that sums over all are the places
-        counts = _NUMBERS.decode(b"[%b]" % value.translate(_COMMAS, _MARK))
+        self._counts = _NUMBERS.decode(b"[" + value.translate(_COMMAS, _MARK) + b"]")
         self.first = first
-        self.newlines = list(accumulate(counts[::2]))
-        self.chars = list(accumulate(counts[1::2]))
-        marks = value.count(_MARK)
-        if 0 < marks < len(self.chars):
-            entries = value.replace(b" ", b",", 1).replace(b";", b" ").split(b" ")
-            self.mid_line = [entry.endswith(_MARK) for entry in entries]
+        self.newlines: list[int] = []
+        self.chars: list[int] = []
+        marks, places = value.count(_MARK), len(self._counts) // 2
+        if 0 < marks < places:
+            # without its numbers a row is its marks and what separates them, a blank in its head first
+            ends = value.translate(_BLANKS, _IN_NUMBERS)[1:].split(b" ")
+            self.mid_line = [*map(bool, ends)]
         else:
-            self.mid_line = [marks > 0] * len(self.chars)
+            self.mid_line = [marks > 0] * places
+
+    def summed(self) -> Row:
+        """The row itself, with the sums over all of it: who reads one page needs only one of them."""
+        if not self.newlines:
+            self.chars = list(accumulate(self._counts[1::2]))
+            self.newlines = list(accumulate(self._counts[::2]))  # last: other threads look at these
+        return self
+
+    def first_at(self, i: int) -> tuple[int, int, bool, int]:
+        """As `Group.at` for the page with this index, without those sums."""
+        counts, mid_line = self._counts, self.mid_line
+        newlines, chars = sum(counts[: 2 * i + 1 : 2]), sum(counts[1 : 2 * i + 2 : 2])
+        return newlines, chars, mid_line[i], counts[2 * i + 2] + mid_line[i + 1]
 
     @property
     def last(self) -> int:
         """The number of the row's last page."""
-        return self.first + len(self.chars) - 2
+        return self.first + len(self.mid_line) - 2
 
     def before(self, page: int) -> Place:
         """The place where `page` begins: a page of this row, or the one after it."""
@@ -105,14 +121,13 @@ class Group:
         self._count = 0
 
     def _row(self, number: int) -> Row:
+        return self._parsed(number).summed()
+
+    def _parsed(self, number: int) -> Row:
         row = self._rows.get(number)
         if row is None:
-            # splitting all of the value would take as long as parsing this row
-            begin = 0
-            for _ in range(number):
-                begin = self._value.index(b"\n", begin) + 1
-            end = self._value.find(b"\n", begin)
-            line = self._value[begin:] if end < 0 else self._value[begin:end]
+            # no further than to its end: splitting all of the value would take as long as parsing the row
+            line = self._value.split(b"\n", number + 1)[number]
             row = self._rows[number] = Row(self.first + number * ROW_PAGES, line)
         return row
 
@@ -143,12 +158,16 @@ class Group:
         """The place where `page` (of this group) ends, which is where the next one begins."""
         return self._row((page - self.first) // ROW_PAGES).before(page + 1)
 
-    def at(self, page: int) -> tuple[Place, int]:
-        """The place where `page` (of this group) begins, and how many lines it touches."""
-        row = self._row((page - self.first) // ROW_PAGES)
-        i = page - row.first
+    def at(self, page: int) -> tuple[int, int, bool, int]:
+        """Where `page` (of this group) begins, as the fields of a `Place`, and how many lines it touches."""
+        i = page - self.first
+        row = self._rows.get(i // ROW_PAGES)
+        if row is None:
+            return self._parsed(i // ROW_PAGES).first_at(i % ROW_PAGES)
+        i %= ROW_PAGES
+        newlines, mid_line = row.newlines or row.summed().newlines, row.mid_line
         # a page that does not end in LF touches a line more than it ends
-        return row.before(page), row.newlines[i + 1] - row.newlines[i] + row.mid_line[i + 1]
+        return newlines[i], row.chars[i], mid_line[i], newlines[i + 1] - newlines[i] + mid_line[i + 1]
 
     def page_of_newline(self, number: int) -> int:
         """The page that holds the LF with this number; the group's last page if it comes later."""

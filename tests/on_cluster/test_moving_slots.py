@@ -20,7 +20,8 @@ import fdstore.aio
 from fdstore.client import Process, Store
 from fdstore.errors import StoreUnavailable
 from fdstore.store import wire
-from fdstore.store.cluster import make_runner
+from fdstore.store.cluster import ClusterRunner
+from fdstore.store.places import find_place
 from tests.conftest import check_keys, pages_of, wait_until
 from tests.on_cluster.cluster import Cluster, Move
 from tests.on_redis.conftest import Execute
@@ -235,7 +236,7 @@ def test_any_sequence_of_calls_is_what_strings_would_give_while_the_slot_moves(
 ) -> None:
     dice = random.Random(1)
 
-    class Restless(Store):
+    class Restless(ClusterRunner):
         def run(self, operation: Any) -> Any:
             if dice.random() > 0.3:
                 return super().run(operation)
@@ -248,7 +249,7 @@ def test_any_sequence_of_calls_is_what_strings_would_give_while_the_slot_moves(
     class OnAMovingSlot(store_model):
         pass
 
-    with Restless(make_runner(cluster.url), "fdstore", cluster.url) as restless:
+    with Store(Restless(find_place(cluster.url)), "fdstore", cluster.url) as restless:
         OnAMovingSlot.store, OnAMovingSlot.execute = restless, staticmethod(execute)
         OnAMovingSlot.folder = tmp_path
 

@@ -10,7 +10,7 @@ import fakeredis
 import pytest
 
 from fdstore.client import Store
-from fdstore.store.operation import Batch, Disk, Operation, Receive, Send
+from fdstore.store.operation import Batch, Disk, NumberedFields, Operation, Receive, Send
 from fdstore.store.scripts import in_full
 
 T = TypeVar("T")
@@ -55,6 +55,9 @@ class CountingRunner:
             return result
         finally:
             operation.close()
+
+    def hget(self, fields: NumberedFields, number: int) -> bytes | None:
+        return self.run(fields.one(number))
 
     def _serve(self, batch: Batch) -> list[Any]:
         return [self.execute(*(in_full(c) if c[0] == "EVALSHA" else c)) for c in batch]

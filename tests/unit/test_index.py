@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 
 import pytest
@@ -70,6 +71,24 @@ def test_every_page_knows_what_comes_before_and_after_it(text: str, page_size: i
         group = groups[group_of(place.page)]
         assert group.before(place.page) == place
         assert group.after(place.page) == places[i + 1] or text == ""
+
+
+@given(text=texts | long_texts, page_size=st.integers(1, 7), order=st.randoms(use_true_random=False))
+@example(text="a" * (GROUP_PAGES + 1), page_size=1, order=random.Random(1))
+@example(text="ab\n" * GROUP_PAGES * 2, page_size=3, order=random.Random(1))
+def test_a_page_is_at_the_same_place_whenever_it_is_asked_for(
+    text: str, page_size: int, order: random.Random
+) -> None:
+    _, groups = index_of(text, page_size)
+    asked = [*enumerate(pages_of(text, page_size))] * 2
+    order.shuffle(asked)
+
+    places = places_of(text, page_size)
+    for i, page in asked:
+        place = places[i]
+        lines = page.count("\n") + (1 if page and not page.endswith("\n") else 0)
+        expected = (place.newlines, place.chars, place.mid_line, lines)
+        assert groups[group_of(place.page)].at(place.page) == expected or text == ""
 
 
 @given(text=texts | long_texts, page_size=st.integers(1, 7))

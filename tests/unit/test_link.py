@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -137,3 +139,38 @@ def test_what_came_on_a_lost_connection_is_no_reply_on_the_next(
     with listener.accept()[0] as anew:
         anew.sendall(b"+afresh\r\n")
         assert received(link, 1) == [b"afresh"]
+
+
+def test_a_signal_does_not_end_the_wait(link: Link, server: socket.socket) -> None:
+    seen: list[int] = []
+    before = signal.signal(signal.SIGUSR1, lambda number, frame: seen.append(number))
+    try:
+        sender = threading.Timer(TIMEOUT_S / 2, os.kill, [os.getpid(), signal.SIGUSR1])
+        answer = threading.Timer(TIMEOUT_S, server.sendall, [b"+OK\r\n"])
+        sender.start()
+        answer.start()
+
+        assert received(link, 1, held_s=30) == [b"OK"]
+
+        sender.join()
+        answer.join()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert seen == [signal.SIGUSR1]
+
+
+def test_a_server_that_takes_nothing_more_is_lost(link: Link, server: socket.socket) -> None:
+    with pytest.raises(LostReply, match="took no more"):
+        link.send(b"x" * 50_000_000)
+
+
+def test_whether_an_error_came_is_told_anew_for_each_request(link: Link, server: socket.socket) -> None:
+    server.sendall(b"*2\r\n+fine\r\n-ERR inside\r\n")
+    received(link, 1)
+    assert link.refused
+
+    link.send(b"again")
+    server.sendall(b"+OK\r\n")
+
+    assert link.next() == b"OK"
+    assert not link.refused
