@@ -210,11 +210,12 @@ class Process:
         >>> proc.read("fd:1", mode="line", start=2).text         # doctest: +SKIP
         'two\\n'
         """
+        page = 1 if start is None else start
         one_page = mode is None is count and not (read_all or wait)
-        if one_page and type(fd) is str and type(start) is int and type(wait) is float:
-            page = reading.known_page(self.space, fd, start, max_chars, self.store._runner.hget)
-            if page is not None:
-                return page
+        if one_page and type(fd) is str and type(page) is int and type(wait) is float:
+            known = reading.known_page(self.space, fd, page, max_chars, self.store._runner.hget)
+            if known is not None:
+                return known
         asked = wanted(fd, mode, start, count, whole=read_all, default=FIRST_PAGE)
         return self._run(following.read_whole(self.space, asked.fd, asked.part, max_chars, wait))
 

@@ -52,6 +52,8 @@ def test_it_needs_no_operation(proc: Process, watched: Watched) -> None:
     assert watched.operations == 0
     assert found == proc.read("fd:1#P3") == watched.process("reader").read("fd:1", start=3)
     assert watched.operations == 3
+    assert proc.read("fd:1").text == PAGES[0]
+    assert watched.operations == 3
 
 
 @given(text=texts, page_size=st.integers(1, 9))
