@@ -103,8 +103,7 @@ class Runner:
         replies: list[Any] = []
         try:
             try:
-                link.send(fields.request(number))
-                reply: bytes | None = link.next()
+                reply: bytes | None = link.ask(fields.request(number))
                 if not link.refused:
                     return reply
                 replies.append(reply)

@@ -10,20 +10,17 @@ from __future__ import annotations
 
 import socket
 import struct
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import hiredis
 from redis.exceptions import ConnectionError as LostConnection
-from redis.exceptions import InvalidResponse
+from redis.exceptions import InvalidResponse, RedisError
 from redis.exceptions import TimeoutError as LostReply
 
 from fdstore.store.wire import READ_SIZE_BYTES
 
 _TIMEVAL = struct.Struct("@ll")
 """Seconds and microseconds, as the kernel takes them."""
-
-_LATE = (TimeoutError, BlockingIOError)
-"""What it is called when the time is over: by Python, by the kernel."""
 
 _NOT_YET = object()
 """What the reader gives while a reply is not whole."""
@@ -83,37 +80,54 @@ class Link:
         self.refused = False
         try:
             sock.sendall(request)
-        except _LATE as error:
-            raise LostReply("it took no more in time") from error
         except OSError as error:
-            raise LostConnection(f"sending failed: {error}") from error
+            raise _lost(error) from error
 
     def receive(self, replies: list[Any], count: int, held_s: float = 0.0) -> None:
         """Adds the next replies, where the server may hold one back for `held_s`; those that came before
         the connection is lost, too. An error among them is redis-py's exception for it, not raised, unless
         it says that the server serves nobody now."""
-        if held_s:
-            self._wait_at_most(self.connection.socket_timeout + held_s)
-        for _ in range(count):
-            replies.append(self.next())
-        if held_s:
-            self._wait_at_most(self.connection.socket_timeout)
-
-    def next(self) -> Any:
-        """The next reply, as for `receive`."""
         sock, reader, buffer = self._sock, self._reader, self._buffer
         if sock is None:
             raise LostConnection("it was closed")
+        if held_s:
+            self._wait_at_most(self.connection.socket_timeout + held_s)
         try:
-            while (reply := reader.gets()) is _NOT_YET:
-                size = sock.recv_into(buffer)
-                if not size:
-                    raise LostConnection("it closed the connection")
-                reader.feed(buffer, 0, size)
-        except _LATE as error:
-            raise LostReply("no reply in time") from error
+            for _ in range(count):
+                while (reply := reader.gets()) is _NOT_YET:
+                    reader.feed(buffer, 0, sock.recv_into(buffer) or _closed())
+                if self.refused and isinstance(reply, LostConnection):
+                    raise reply  # by its class: the server says that it serves nobody now
+                replies.append(reply)
         except OSError as error:
-            raise LostConnection(f"receiving failed: {error}") from error
+            raise _lost(error) from error
+        if held_s:
+            self._wait_at_most(self.connection.socket_timeout)
+
+    def ask(self, request: bytes) -> Any:
+        """Sends the request of one command, and receives its reply: as `send` and `receive`, in one go."""
+        sock = self._sock or self.connect()
+        reader, buffer = self._reader, self._buffer
+        self.refused = False
+        try:
+            sock.sendall(request)
+            reply = _NOT_YET
+            while reply is _NOT_YET:
+                reader.feed(buffer, 0, sock.recv_into(buffer) or _closed())
+                reply = reader.gets()
+        except OSError as error:
+            raise _lost(error) from error
         if self.refused and isinstance(reply, LostConnection):
-            raise reply  # by its class: the server says that it serves nobody now
+            raise reply
         return reply
+
+
+def _closed() -> NoReturn:
+    raise LostConnection("it closed the connection")
+
+
+def _lost(error: OSError) -> RedisError:
+    """What a time that is over is called: by Python, or by the kernel; and all else."""
+    if isinstance(error, (TimeoutError, BlockingIOError)):
+        return LostReply("no reply in time")
+    return LostConnection(f"the connection failed: {error}")
