@@ -57,7 +57,18 @@ class BackgroundWorker:
                 return self.pid() or 0
             size = log.tell()
             process = subprocess.Popen(
-                [sys.executable, "-m", "workers", "--url", url, "--prefix", prefix, "-c", str(concurrency)],
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "fdstore_workers",
+                    "--url",
+                    url,
+                    "--prefix",
+                    prefix,
+                    "-c",
+                    str(concurrency),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -16,7 +16,7 @@ after the visibility timeout and then finds its process done. Messages go throug
 exchange and have one priority, so no binding tables and no lists per priority are made. Nothing here
 has a TTL or may be evicted: a Redis with `noeviction` is what it wants.
 
-Workers build their application on the same `celery_app` (workers/app.py). Celery takes longer to
+Workers build their application on the same `celery_app` (fdstore_workers/app.py). Celery takes longer to
 import than all of fdstore; it is imported when the first wake-up is sent, never with this module.
 """
 

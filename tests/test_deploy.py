@@ -40,7 +40,7 @@ from fdstore.store.check import examine
 from fdstore.store.server import find_cli
 from fdstore.store.server_program import installed_binaries
 from fdstore.testing import ScriptedModel, call, say
-from workers.__main__ import worker as worker_command
+from fdstore_workers.__main__ import worker as worker_command
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
@@ -279,7 +279,10 @@ def test_a_worker_runs_an_agent_as_the_user_worker_and_is_seen_alive(
         assert worker_alive.main() == 1
         with (tmp_path / "worker.log").open("wb") as log:
             worker = subprocess.Popen(
-                [sys.executable, "-m", "workers", "-c", "1"], cwd=tmp_path, stdout=log, stderr=log
+                [sys.executable, "-P", "-m", "fdstore_workers", "-c", "1"],
+                cwd=tmp_path,
+                stdout=log,
+                stderr=log,
             )
         try:
             with fdstore.connect() as store:

@@ -55,7 +55,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict
     with PrivateServer() as server, ScriptedModel(answers) as model:
         environment = {**os.environ, **model.environ, "FDSTORE_URL": server.url}
         worker = subprocess.Popen(
-            [sys.executable, "-m", "workers", "-c", "2", "--unsandboxed-commands"],
+            [sys.executable, "-P", "-m", "fdstore_workers", "-c", "2", "--unsandboxed-commands"],
             cwd=folder,
             env=environment,
             stderr=subprocess.PIPE,

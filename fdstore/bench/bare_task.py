@@ -1,6 +1,6 @@
 """An `fdstore worker` that knows one Celery task more: one that only notes that it runs.
 
-    python -m fdstore.bench.bare_task --url URL ...      as `python -m workers` would be called
+    python -m fdstore.bench.bare_task --url URL ...      as `python -P -m fdstore_workers` would be called
 
 A task registered as shared becomes part of every Celery application of its process, so the worker is
 the one that people run: same pool, same queue, same transport.
@@ -32,4 +32,4 @@ def bare(key: str) -> None:
 if __name__ == "__main__":
     shared: Any = shared_task(name=BARE_TASK)
     shared(bare)
-    runpy.run_module("workers", run_name="__main__")
+    runpy.run_module("fdstore_workers", run_name="__main__")

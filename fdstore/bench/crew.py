@@ -18,9 +18,11 @@ STOP_S = 40.0
 
 
 @contextmanager
-def worker(stage: Stage, model: ScriptedModel, concurrency: int, module: str = "workers") -> Iterator[int]:
+def worker(
+    stage: Stage, model: ScriptedModel, concurrency: int, module: str = "fdstore_workers"
+) -> Iterator[int]:
     """A worker whose agents talk to `model`, ready to take processes; its process id."""
-    asked = [sys.executable, "-m", module, "--url", stage.url, "-c", str(concurrency)]
+    asked = [sys.executable, "-P", "-m", module, "--url", stage.url, "-c", str(concurrency)]
     environ = {**os.environ, **model.environ, "FDSTORE_BENCH_URL": stage.url}
     environ.pop("FDSTORE_BROKER_URL", None)
     process = subprocess.Popen(

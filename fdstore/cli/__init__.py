@@ -96,7 +96,7 @@ class Verbs(click.Group):
             output.abandon()
             ctx.exit(INTERRUPTED)
         except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] in ("fdstore", "workers"):
+            if (error.name or "").partition(".")[0] in ("fdstore", "fdstore_workers"):
                 raise
             raise missing_package(ctx.invoked_subcommand or "this", error) from error
 

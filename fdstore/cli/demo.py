@@ -69,7 +69,18 @@ def _worker(store: Store, environment: Mapping[str, str], log: Path) -> Iterator
     from fdstore.store import leases
     from fdstore.store.server_process import wait_until
 
-    command = [sys.executable, "-m", "workers", "--url", store.url, "--prefix", store.prefix, "-c", "2"]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "fdstore_workers",
+        "--url",
+        store.url,
+        "--prefix",
+        store.prefix,
+        "-c",
+        "2",
+    ]
     with log.open("wb") as file:
         worker = subprocess.Popen(command, env={**os.environ, **environment}, stdout=file, stderr=file)
 

@@ -127,8 +127,8 @@ def _write(data: bytes) -> None:
         raise OutputFailed("standard output", "it is closed")
     try:
         sys.stdout.buffer.write(data)
-        if on_terminal():
-            sys.stdout.buffer.flush()
+        # always: a reader behind a pipe waits for what a verb that goes on has printed so far
+        sys.stdout.buffer.flush()
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`fdstore worker` is `python -m workers`, which alone imports Celery; this hands everything on."""
+"""Start `fdstore worker`: replace this process by `fdstore_workers`, the only package that imports Celery."""
 
 from __future__ import annotations
 
@@ -17,4 +17,4 @@ def worker(session: Session, arguments: tuple[str, ...]) -> None:
     before = [("--url", session.url), ("--prefix", session.prefix)]
     given = [word for name, value in before if value for word in (name, value)]
     sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-m", "workers", *given, *arguments])
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "fdstore_workers", *given, *arguments])

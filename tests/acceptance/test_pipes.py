@@ -26,7 +26,10 @@ def worker(command: Command, store: fdstore.Store, tmp_path: Path) -> Iterator[s
     arguments = ["--url", store.url, "--prefix", store.prefix, "-c", "4", "--unsandboxed-commands"]
     with (tmp_path / "worker.log").open("wb") as log:
         running = subprocess.Popen(
-            [sys.executable, "-m", "workers", *arguments], stdout=log, stderr=log, env=command.environment
+            [sys.executable, "-P", "-m", "fdstore_workers", *arguments],
+            stdout=log,
+            stderr=log,
+            env=command.environment,
         )
     name = f"{os.uname().nodename}:{running.pid}"
     assert wait_until(lambda: name in store.run(leases.workers(store.prefix, 0)), 30)

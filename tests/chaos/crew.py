@@ -75,7 +75,7 @@ class Crew:
         self, concurrency: int = 2, *, pool: str = "threads", quick: bool = True, url: str | None = None
     ) -> Worker:
         """A worker that starts; quick: its leases last a second in place of ten."""
-        program = [str(QUICK_WORKER)] if quick else ["-m", "workers"]
+        program = [str(QUICK_WORKER)] if quick else ["-P", "-m", "fdstore_workers"]
         options = ["--url", url or self._url, "-c", str(concurrency), "--pool", pool]
         log = self._folder / f"worker-{len(self._hired)}.log"
         worker = Worker([sys.executable, *program, *options], log, self._folder, self.environment)

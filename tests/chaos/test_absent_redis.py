@@ -26,6 +26,7 @@ from fdstore.store import inspection, leases, processes, wire
 from fdstore.store.server import PrivateServer
 from fdstore.store.views import Namespace
 from fdstore.testing import ScriptedModel, call, say
+from fdstore_workers.sweeper import Sweeper
 from tests.chaos.conftest import Faults
 from tests.chaos.crew import Crew
 from tests.chaos.family import PROCESSES, TURNS, Family, right_answer
@@ -34,7 +35,6 @@ from tests.chaos.history import check_lives
 from tests.chaos.proxy import whole_in
 from tests.chaos.waiting import wait_until
 from tests.on_redis.agents import Agents, running, tool
-from workers.sweeper import Sweeper
 
 
 def hasten(monkeypatch: pytest.MonkeyPatch, faster: float) -> None:

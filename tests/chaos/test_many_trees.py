@@ -13,10 +13,10 @@ from fdstore.store import contents, inspection
 from fdstore.store.operation import Operation
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, turn
 from fdstore.toolset import waker
+from fdstore_workers.sweeper import collect_due, sweep
 from tests.chaos.conftest import Execute, Faults
 from tests.chaos.crew import Crew
 from tests.chaos.waiting import wait_until
-from workers.sweeper import collect_due, sweep
 
 BOMB = """
 [model]

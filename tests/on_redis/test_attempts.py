@@ -29,9 +29,9 @@ from fdstore.store.keys import ProcessKeys, process_keys
 from fdstore.store.operation import Operation
 from fdstore.store.views import Namespace
 from fdstore.testing import Request, Turn, call, fail, say, turn
+from fdstore_workers.sweeper import sweep
 from tests.conftest import wait_until
 from tests.on_redis.agents import READER, SMALL, Agents, ran, running, tool
-from workers.sweeper import sweep
 
 Execute = Callable[..., Any]
 

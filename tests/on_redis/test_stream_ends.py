@@ -25,8 +25,8 @@ from fdstore.store.keys import process_keys
 from fdstore.store.server_process import wait_until
 from fdstore.store.views import Namespace
 from fdstore.writer import StreamWriter
+from fdstore_workers.sweeper import sweep
 from tests.on_redis.followers import Reader, Repeating, key_of, stored
-from workers.sweeper import sweep
 
 # --- the end
 

@@ -18,9 +18,9 @@ import pytest
 
 from fdstore.records import Record
 from fdstore.store.server_process import wait_until
-from workers.relatives import Family
-from workers.sandbox import Bubblewrap, CommandLimits, CommandsOff, Refused, Unsandboxed, find
-from workers.stages import Ended, Pipeline, StageLimits
+from fdstore_workers.relatives import Family
+from fdstore_workers.sandbox import Bubblewrap, CommandLimits, CommandsOff, Refused, Unsandboxed, find
+from fdstore_workers.stages import Ended, Pipeline, StageLimits
 
 MiB = 1 << 20
 TIGHT = CommandLimits(
@@ -169,7 +169,7 @@ def below_usr(moment: str) -> str:
 
 MOUNTED_BELOW_USR = """
 import ctypes, subprocess, sys
-from workers.sandbox import find
+from fdstore_workers.sandbox import find
 place, moment = sys.argv[1:]
 libc = ctypes.CDLL(None)
 libc.prctl(47, 4, 0, 0, 0)  # PR_CAP_AMBIENT, ..._CLEAR_ALL: the right to mount is for this program alone
@@ -299,8 +299,8 @@ def text_of(path: Path) -> str:
 
 WORKER = """
 import sys
-from workers.sandbox import find
-from workers.stages import Pipeline
+from fdstore_workers.sandbox import find
+from fdstore_workers.stages import Pipeline
 sandbox = find()
 print("ready", flush=True)
 Pipeline(
@@ -425,8 +425,8 @@ def test_without_a_sandbox_the_operator_may_allow_commands_and_is_told_what_that
 
 WORKER_WITHOUT = """
 import sys
-from workers.sandbox import find
-from workers.stages import Pipeline
+from fdstore_workers.sandbox import find
+from fdstore_workers.stages import Pipeline
 without = find(allow_unsandboxed=True, search_path=sys.argv[1])
 Pipeline(
     [["sh", "-c", "echo begun; exec sleep 987"]],

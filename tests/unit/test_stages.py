@@ -14,9 +14,9 @@ import pytest
 
 from fdstore.errors import InvalidArgument
 from fdstore.store.server_process import wait_until
-from workers.pipes import BranchClosed
-from workers.relatives import MARK, Family
-from workers.stages import Ended, Pipeline, StageLimits
+from fdstore_workers.pipes import BranchClosed
+from fdstore_workers.relatives import MARK, Family
+from fdstore_workers.stages import Ended, Pipeline, StageLimits
 
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
 BLOCK = b"x" * 65536

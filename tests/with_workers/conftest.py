@@ -162,7 +162,8 @@ def agent_workers(folder: Path) -> Iterator[StartAgentWorker]:
         url: str, model: ScriptedModel, concurrency: int = 2, pool: str = "threads", *more: str
     ) -> AgentWorker:
         log = folder / f"agent-worker-{len(started)}.log"
-        arguments = ["-m", "workers", "--url", url, "-c", str(concurrency), "--pool", pool, *more]
+        arguments = ["-P", "-m", "fdstore_workers", "--url", url, "-c", str(concurrency), "--pool", pool]
+        arguments += ["--tools-path", str(folder), *more]
         worker = AgentWorker(log, arguments, environ={**os.environ, **model.environ}, folder=folder)
         started.append(worker)
         worker.wait_until_ready()

@@ -13,7 +13,7 @@ import sys
 
 import redis
 
-from workers.app import make_app, start_worker
+from fdstore_workers.app import make_app, start_worker
 
 HELD_AT_MOST_S = 60
 

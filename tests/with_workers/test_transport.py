@@ -23,10 +23,10 @@ from kombu.utils.url import url_to_parts
 from fdstore.dispatch import Dispatcher, broker_url, celery_app, find_broker
 from fdstore.errors import InvalidArgument, StoreFull, StoreUnavailable
 from fdstore.store.server import PrivateServer
+from fdstore_workers.app import make_app
+from fdstore_workers.transport import mended_url
 from tests.conftest import wait_until
 from tests.with_workers.conftest import Ledger, StartWorker
-from workers.app import make_app
-from workers.transport import mended_url
 
 LONGEST_ID = "a" * 48 + ".1000" * 8
 

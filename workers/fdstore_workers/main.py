@@ -26,11 +26,11 @@ from celery import signals
 from fdstore.agent import lease
 from fdstore.client import connect
 from fdstore.toolset import waker
-from workers.app import make_app, start_worker
-from workers.pipelines import run_pipeline
-from workers.sandbox import find
-from workers.sweeper import Sweeper
-from workers.tasks import Place, runner_of, worker_name
+from fdstore_workers.app import make_app, start_worker
+from fdstore_workers.pipelines import run_pipeline
+from fdstore_workers.sandbox import find
+from fdstore_workers.sweeper import Sweeper
+from fdstore_workers.tasks import Place, runner_of, worker_name
 
 log = logging.getLogger("fdstore.worker")
 

@@ -1,8 +1,9 @@
-"""`python -m workers`, which is `fdstore worker`: one worker process, until TERM."""
+"""`python -P -m fdstore_workers`, which is `fdstore worker`: one worker process, until TERM."""
 
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from typing import Literal
 
@@ -40,6 +41,13 @@ from fdstore.loading import for_good
     is_flag=True,
     help="Run the commands of pipelines without a sandbox where none can be made.",
 )
+@click.option(
+    "--tools-path",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False),
+    metavar="DIR",
+    help="Import the Python functions that programs name from here, after all installed packages; repeatable.",
+)
 @click.option("--export-root", help="Where fd_to_file writes (default: the program's, else here).")
 def worker(
     url: str | None,
@@ -49,9 +57,12 @@ def worker(
     pool: Literal["threads", "prefork"],
     export_root: str | None,
     unsandboxed_commands: bool,
+    tools_path: tuple[str, ...],
 ) -> None:
+    # last: a file there never stands in for a package that is installed
+    sys.path += map(os.path.abspath, tools_path)
     with for_good():
-        from workers.main import work
+        from fdstore_workers.main import work
 
     broker = broker_url or settings.read().broker_url
     status = work(

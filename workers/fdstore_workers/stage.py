@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from fdstore.errors import FDStoreError, quoted
-from workers.relatives import Family
+from fdstore_workers.relatives import Family
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
 """What a shell gives as the code of a program that it cannot start."""

@@ -1,7 +1,7 @@
 """The worker process: takes process ids from the queue and hands each to the function that runs one.
 
 All it knows of a task is `run(process_id)`; what that does (claim, lease, loop) is the business of
-workers/tasks.py. `run` returns when the worker has nothing more to do for that process now, which is
+tasks.py. `run` returns when the worker has nothing more to do for that process now, which is
 also when the message is acknowledged. An exception of `run` is logged, and ends that message alone.
 
 Threads are the default pool: agents wait for models nearly all their time, and 200 of them are 200
@@ -29,7 +29,7 @@ from celery.concurrency import thread
 
 from fdstore.dispatch import TASK, celery_app, find_broker
 from fdstore.settings import DEFAULT_PREFIX
-from workers.transport import mended_url
+from fdstore_workers.transport import mended_url
 
 log = logging.getLogger("fdstore.worker")
 

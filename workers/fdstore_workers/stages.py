@@ -6,7 +6,7 @@ r"""Runs a whole pipeline of programs over the pipes of the operating system.
 Between two stages runs a plain pipe, unless the output of the first is teed. All other ends are held by one
 thread, the caller of `run`, in one poll loop that never blocks on a pipe: each output is read whenever it
 has something, whatever the feed and the other stages do, so no stage can wait for another for ever. The
-receivers are called from that thread alone; the feed, which may wait, has its own (`workers.feeder`).
+receivers are called from that thread alone; the feed, which may wait, has its own (`fdstore_workers.feeder`).
 
 A stage is its first process: when that ends, what it started is killed, and what is in its pipes is read.
 Outputs are drained first, then the stages are reaped, then the codes are told. When `run` returns or
@@ -29,10 +29,10 @@ from typing import Literal
 from fdstore.errors import InvalidArgument
 from fdstore.records import Record
 from fdstore.text.commands import fatal_signal, overall
-from workers.feeder import Bell, Feeder
-from workers.pipes import Deliver, End, Intake, Tap, pipe
-from workers.relatives import MARK, Family, kill_marked
-from workers.stage import NotStarted, Stage
+from fdstore_workers.feeder import Bell, Feeder
+from fdstore_workers.pipes import Deliver, End, Intake, Tap, pipe
+from fdstore_workers.relatives import MARK, Family, kill_marked
+from fdstore_workers.stage import NotStarted, Stage
 
 GRACE_S = 5.0
 AGAIN_S = 1.0

@@ -45,9 +45,9 @@ from fdstore.store.views import Namespace
 from fdstore.text.utf8 import Utf8Text
 from fdstore.tools.brief import PipeBrief
 from fdstore.writer import FINAL, StreamWriter
-from workers.pipes import BranchClosed
-from workers.sandbox import CommandsOff, Sandbox
-from workers.stages import Ended, Pipeline, StageLimits
+from fdstore_workers.pipes import BranchClosed
+from fdstore_workers.sandbox import CommandsOff, Sandbox
+from fdstore_workers.stages import Ended, Pipeline, StageLimits
 
 log = logging.getLogger("fdstore.pipelines")
 
