@@ -46,7 +46,7 @@ from fdstore.loading import for_good
     multiple=True,
     type=click.Path(exists=True, file_okay=False),
     metavar="DIR",
-    help="Import the Python functions that programs name from here, after all installed packages; repeatable.",
+    help="Import the Python functions that programs name from here, after installed packages; repeatable.",
 )
 @click.option("--export-root", help="Where fd_to_file writes (default: the program's, else here).")
 def worker(
