@@ -337,6 +337,19 @@ class StartFailed(StoreUnavailable):
         return f"{self.where}: {self.problem}"
 
 
+class StoreLostData(FDStoreError):
+    """Redis no longer has what it had stored: its log lost its tail, or it was emptied."""
+
+    type = "store_lost_data"
+
+    def __init__(self, what: str, problem: str) -> None:
+        super().__init__(what, problem)
+        self.what, self.problem = what, problem
+
+    def __str__(self) -> str:
+        return f"the store lost {self.what}: {self.problem}; run `fdstore doctor --deep`, or restore a backup"
+
+
 class UnsafeStore(FDStoreError):
     """A Redis that would lose content by design: too old, or evicting."""
 

@@ -16,7 +16,7 @@ CONTRACT_TYPES = {
     *("not_found", "invalid_page", "invalid_range", "invalid_argument", "too_large", "file_exists"),
     *("file_not_found", "permission_error", "write_error", "stream_closed", "stream_broken", "fenced"),
     *("timeout", "unknown_program", "spawn_limit", "quota_exceeded", "cancelled", "unknown_outcome"),
-    *("store_full", "store_readonly", "store_unavailable", "unsafe_store"),
+    *("store_full", "store_readonly", "store_unavailable", "unsafe_store", "store_lost_data"),
 }
 CLASSES = [
     member
