@@ -213,7 +213,7 @@ class Process:
         page = 1 if start is None else start
         one_page = mode is None is count and not (read_all or wait)
         if one_page and type(fd) is str and type(page) is int and type(wait) is float:
-            known = reading.known_page(self.space, fd, page, max_chars, self.store._runner.hget)
+            known = reading.known_page(self.space, fd, page, max_chars, self.store._runner.read_field)
             if known is not None:
                 return known
         asked = wanted(fd, mode, start, count, whole=read_all, default=FIRST_PAGE)

@@ -48,8 +48,8 @@ class ClusterRunner(Runner):
     def run(self, operation: Operation[T]) -> T:
         return super().run(self._router.routed(operation))
 
-    def hget(self, fields: NumberedFields, number: int) -> bytes | None:
-        return self.run(fields.one(number))
+    def read_field(self, fields: NumberedFields, number: int) -> list[bytes | None]:
+        return self.run(fields.read(number))
 
     def reach(self) -> None:
         """Finds the nodes, trying each that the URL names once."""

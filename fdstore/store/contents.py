@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import BinaryIO, Literal
 
-from fdstore.errors import InvalidArgument, quoted
+from fdstore.errors import InvalidArgument, NotFound, quoted
 from fdstore.files import Mark, Target
 from fdstore.inputs import next_block
 from fdstore.records import Descriptor, Export, Origin
@@ -101,6 +101,7 @@ def page_of_list(space: Namespace, start: int, count: int | None) -> Operation[t
     """
     [flat] = yield [("HGETALL", space.keys.fds)]
     table = sorted(pairs(flat).items(), key=_number)
+    space.see(*(fd for fd, _ in table))
     wanted = table[start - 1 :][:count]
     if not wanted:
         return [], len(table)
@@ -183,7 +184,6 @@ def copy_out(
 ) -> Operation[int]:
     """Gives a part of a content (all of it for None) to `write`, in order and in bounded memory: each
     time some whole characters of UTF-8. Returns how many characters there were."""
-    view, stretch = yield from part_of(space, fd, wanted)
     chars = 0
 
     def take(run: list[bytes]) -> Operation[None]:
@@ -192,7 +192,13 @@ def copy_out(
         chars += len(data) if data.isascii() else len(data.decode("utf-8"))
         yield Disk(lambda: write(data))
 
-    yield from fetch_part(view, stretch, take)
+    try:
+        view, stretch = yield from part_of(space, fd, wanted)
+        yield from fetch_part(view, stretch, take)
+    except NotFound:
+        if space.known(fd) is not None:
+            yield from look(space, fd)  # raises what names the descriptors that there are
+        raise
     return chars
 
 

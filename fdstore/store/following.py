@@ -11,7 +11,7 @@ import time
 
 import msgspec
 
-from fdstore.errors import InvalidArgument, NotFound, PositionOutOfRange, StreamBroken
+from fdstore.errors import InvalidArgument, NotFound, PositionOutOfRange, StoreLostData, StreamBroken
 from fdstore.records import Slice
 from fdstore.store.operation import Block, Operation
 from fdstore.store.reading import read
@@ -135,6 +135,8 @@ def follow(space: Namespace, fd: str, position: Position, wait_s: float = BLOCK_
         d = view.descriptor
         if next_char <= d.chars:
             return (yield from _piece(view, position if position.page else _place_of(view, next_char)))
+        if position.page and position.chars > d.chars:
+            raise StoreLostData(fd, f"it has {d.chars} characters, fewer than were read")
         if d.state != "open" and position.chars > d.chars:
             raise PositionOutOfRange(fd, "character", next_char, d.chars)
         if d.state == "broken":

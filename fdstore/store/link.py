@@ -104,22 +104,24 @@ class Link:
         if held_s:
             self._wait_at_most(self.connection.socket_timeout)
 
-    def ask(self, request: bytes) -> Any:
-        """Sends the request of one command, and receives its reply: as `send` and `receive`, in one go."""
+    def ask(self, request: bytes, replies: list[Any], count: int) -> None:
+        """Send a packed request and receive its replies: `send` and `receive` in one call."""
         sock = self._sock or self.connect()
         reader, buffer = self._reader, self._buffer
         self.refused = False
         try:
             sock.sendall(request)
-            reply = _NOT_YET
-            while reply is _NOT_YET:
-                reader.feed(buffer, 0, sock.recv_into(buffer) or _closed())
+            reader.feed(buffer, 0, sock.recv_into(buffer) or _closed())
+            while len(replies) < count:
                 reply = reader.gets()
+                if reply is _NOT_YET:
+                    reader.feed(buffer, 0, sock.recv_into(buffer) or _closed())
+                elif self.refused and isinstance(reply, LostConnection):
+                    raise reply
+                else:
+                    replies.append(reply)
         except OSError as error:
             raise _lost(error) from error
-        if self.refused and isinstance(reply, LostConnection):
-            raise reply
-        return reply
 
 
 def _closed() -> NoReturn:

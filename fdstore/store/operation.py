@@ -76,29 +76,31 @@ def _packed_number(number: int) -> bytes:
 
 
 class NumberedFields:
-    """The fields of one hash that have numbers for names: how each is asked for."""
+    """How the numbered fields of a hash are requested, each with the field of another hash that proves
+    what they belong to. The proof comes last: if it still holds then, it held when the field was read."""
 
-    __slots__ = ("_head", "key")
+    __slots__ = ("_head", "_key", "_proof", "_tail")
 
-    def __init__(self, key: str) -> None:
-        self.key = key
-        self._head = b""
+    def __init__(self, key: str, proof: Command) -> None:
+        self._key = key
+        self._proof = proof
+        self._head = self._tail = b""
 
-    def command(self, number: int) -> Command:
-        return ("HGET", self.key, number)
+    def batch(self, number: int) -> Batch:
+        return [("HGET", self._key, number), self._proof]
 
     def request(self, number: int) -> bytes:
-        """The command as it goes over the wire, in a third of the time that `wire.packed` takes."""
-        head = self._head
-        if not head:
-            key = self.key.encode("utf-8")
-            head = self._head = b"*3\r\n$4\r\nHGET\r\n$%d\r\n%b\r\n" % (len(key), key)
-        return head + _packed_number(number)
+        """The batch as it goes over the wire, in a third of the time that `wire.packed` takes."""
+        if not self._head:
+            key = self._key.encode("utf-8")
+            self._head = b"*3\r\n$4\r\nHGET\r\n$%d\r\n%b\r\n" % (len(key), key)
+            words = [str(word).encode("utf-8") for word in self._proof]
+            self._tail = b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(w), w) for w in words)
+        return self._head + _packed_number(number) + self._tail
 
-    def one(self, number: int) -> Operation[bytes | None]:
-        """The field itself, None if there is none."""
-        [found] = yield [self.command(number)]
-        return cast("bytes | None", found)
+    def read(self, number: int) -> Operation[list[bytes | None]]:
+        """The field and the proof, None for one that is not there."""
+        return cast("list[bytes | None]", (yield self.batch(number)))
 
 
 def new_op() -> str:

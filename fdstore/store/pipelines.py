@@ -57,10 +57,14 @@ def start(
         script("pipe")(
             (space.keys.tree.record, space.keys.record, space.keys.fds, answer_key),
             *(answer_field, space.attempt, space.id, brief, size, empty, in_fd or "", INPUT_SOURCE),
+            space.highest,
+            space.highest_child,
             *sources,
         )
     ]
     process, given, *written = map(text, outcome(reply, space.id))
+    space.see(*written)
+    space.see_child(process)
     return _fds(process, given, written)
 
 

@@ -197,11 +197,15 @@ def child(
             *(answer_field, space.attempt, space.id, state),
             *(program.name, program.digest, program.bundle, brief),
             *(("", "", "") if output is None else _empty(output)),
+            *(space.highest, space.highest_child),
             *(["*"] if share is None else ["", *share]),
         )
     ]
     [child_id] = map(text, outcome(reply, space.id))
-    return Namespace(ProcessKeys(tree, child_id), space.limits)
+    space.see_child(child_id)
+    made = Namespace(ProcessKeys(tree, child_id), space.limits)
+    made.highest = space.highest
+    return made
 
 
 def _empty(output: Output) -> tuple[str, int, str]:
@@ -277,9 +281,11 @@ def touch(space: Namespace) -> Operation[None]:
     """Notes that the tree is in use, which puts off its collection; unless Redis takes no writes,
     which is no reason not to read."""
     tree = space.keys.tree
-    space.noted()
     with suppress(StoreFull, StoreReadOnly):
-        yield [
+        reply, _ = yield [
             script("touch")((tree.record,)),
             ("ZADD", tree.trees, "XX", due_at(space.limits, time.time()), tree.tree),
         ]
+        if reply[0] == b"gone":
+            return
+    space.noted()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from io import StringIO
 from typing import Literal
 
-from fdstore.errors import NotFound, PageOutOfRange, TooLarge
+from fdstore.errors import PageOutOfRange, TooLarge
 from fdstore.records import Descriptor, Mode, Slice
 from fdstore.store.operation import Batch, NumberedFields, Operation
 from fdstore.store.stretches import Stretch, collect, cut_head, cut_tail, fetch, locate
@@ -61,7 +61,7 @@ def known_page(
     fd: str,
     number: int,
     limit: int | None,
-    hget: Callable[[NumberedFields, int], bytes | None],
+    read_field: Callable[[NumberedFields, int], list[bytes | None]],
 ) -> Slice | None:
     """One page of a descriptor whose metadata and index are known: what most reads are, by the shortest
     way there is. None: there is more to it, and `read_page` has to be run. Raises `TooLarge`."""
@@ -71,31 +71,33 @@ def known_page(
     group = view.groups.get(group_of(number))
     if group is None:
         return None
-    data = hget(view.pages, number)
-    return None if data is None else _page(view.descriptor, group, number, data, limit)
+    data, created = read_field(view.pages, number)
+    if data is None or created != view.created:
+        return None
+    return _page(view.descriptor, group, number, data, limit)
 
 
 def read_page(space: Namespace, fd: str, number: int, limit: int | None = None) -> Operation[Slice]:
     """One page. One round trip, whether the descriptor is known or not."""
     first = group_of(number)
     view = space.known(fd)
+    data = created = None
     if view is not None and number <= view.descriptor.pages:
-        batch: Batch = [view.pages.command(number)]
-        if first not in view.groups:
-            batch.append(("HGET", view.keys.index, first))
-        data, *value = yield batch
-        if data is None:
-            space.forget(fd)
+        batch: Batch = [] if first in view.groups else [("HGET", view.keys.index, first)]
+        *value, data, created = yield [*batch, *view.pages.batch(number)]
+        if created is None:
             view = None
         elif value and value[0] is not None:
             view.learn(first, value[0])
     if view is None:
         view, data = yield from look(space, fd, page=number)
+        created = view.created
     if number > view.descriptor.pages:
         raise PageOutOfRange(fd, number, view.descriptor.pages)
     group = view.groups.get(first)
-    if data is None or group is None:
-        raise NotFound(fd)
+    view.check(created, complete=data is not None and group is not None)
+    assert data is not None
+    assert group is not None
     return _page(view.descriptor, group, number, data, limit)
 
 

@@ -15,7 +15,7 @@ from fdstore.store.contents import part_of
 from fdstore.store.operation import Disk, Operation
 from fdstore.store.staging import Stage
 from fdstore.store.stretches import Stretch, fetch_part
-from fdstore.store.views import Namespace, View
+from fdstore.store.views import Namespace, View, afresh_if_gone
 from fdstore.text.grep import GrepPrinter
 from fdstore.text.hits import HitCollector
 from fdstore.text.paging import Cutter
@@ -69,8 +69,12 @@ def search(
     Raises `InvalidArgument`, `NotFound`, `PageOutOfRange`, `PositionOutOfRange`.
     """
     question = _asked(pattern, context, max_matches, ignore_case)
-    view, stretch = yield from part_of(space, fd, part)
-    return (yield from _answer(question, view, stretch))
+
+    def attempt() -> Operation[SearchResult]:
+        view, stretch = yield from part_of(space, fd, part)
+        return (yield from _answer(question, view, stretch))
+
+    return (yield from afresh_if_gone(space, fd, attempt))
 
 
 def search_extract(
@@ -90,18 +94,22 @@ def search_extract(
     Raises what `search` and `Stage.commit` do.
     """
     question = _asked(pattern, context, max_matches, ignore_case)
-    view, stretch = yield from part_of(space, fd, part)
-    page_size = view.descriptor.page_size
-    copy = _Copy(Stage(space, page_size, SOURCE, call), page_size, question.context)
-    found: list[SearchResult] = []
 
-    def making() -> Operation[Descriptor]:
-        found.append((yield from _answer(question, view, stretch, copy)))
-        yield from copy.finish()
-        return (yield from copy.stage.commit())
+    def attempt() -> Operation[tuple[SearchResult, Descriptor]]:
+        view, stretch = yield from part_of(space, fd, part)
+        page_size = view.descriptor.page_size
+        copy = _Copy(Stage(space, page_size, SOURCE, call), page_size, question.context)
+        found: list[SearchResult] = []
 
-    made = yield from copy.stage.kept(making())
-    return found[0], made
+        def making() -> Operation[Descriptor]:
+            found.append((yield from _answer(question, view, stretch, copy)))
+            yield from copy.finish()
+            return (yield from copy.stage.commit())
+
+        made = yield from copy.stage.kept(making())
+        return found[0], made
+
+    return (yield from afresh_if_gone(space, fd, attempt))
 
 
 def _asked(pattern: str, context: int, max_matches: int, ignore_case: bool) -> _Question:

@@ -140,12 +140,14 @@ class Stage:
                 (*keys, self._pages_key, self._index_key, answer_key),
                 *(answer_field, space.attempt, space.id, name),
                 *(index.chars, index.bytes, index.lines, index.pages, self._page_size, self._source),
-                msgspec.json.encode(origin) if origin else "",
+                *(msgspec.json.encode(origin) if origin else "", space.highest),
                 *_flat(index.fields()),
             )
         )
         *_, reply = yield batch
         fd, content, created_at = map(text, outcome(reply, space.id))
+        created = created_at.encode()
+        space.meet(fd, content, created)
         descriptor = Descriptor(
             fd=fd,
             state="sealed",
@@ -163,7 +165,7 @@ class Stage:
             # the call may have been answered before, with another content than the one staged now
             view, _ = yield from look(space, fd)
             return view.descriptor
-        space.remember(fd, View(content, content_keys(space.keys.tree, content), descriptor))
+        space.remember(fd, View(content, content_keys(space.keys.tree, content), descriptor, created))
         return descriptor
 
 

@@ -194,10 +194,12 @@ def open_stream(
     lease = "" if lease_s is None else check_lease(lease_s)
     [reply] = yield [
         script("open")(
-            keys, answer_field, space.attempt, space.id, size, source, writer, lease, empty_index(size)
+            *(keys, answer_field, space.attempt, space.id, size, source, writer, lease, empty_index(size)),
+            space.highest,
         )
     ]
     fd, content = map(text, outcome(reply, space.id))
+    space.see(fd)
     return Pen(space, fd, content, Growth(size), writer, lease_s)
 
 

@@ -7,7 +7,7 @@ fetching it moves those pages and nothing else, in requests that overlap when th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 
@@ -141,13 +141,14 @@ def window_of(descriptor: Descriptor) -> int:
 
 
 def request(view: View, run: range) -> Batch:
-    return [("HMGET", view.keys.pages, *run)]
+    return [("HMGET", view.keys.pages, *run), view.proof]
 
 
-def whole(view: View, found: list[bytes | None]) -> list[bytes]:
-    """The pages of a reply. Raises `NotFound` when the content has gone meanwhile."""
-    if None in found:
-        raise NotFound(view.descriptor.fd)
+def whole(view: View, replies: list[Any]) -> list[bytes]:
+    """The pages in the replies to a `request`. Raises `NotFound` when the content has gone meanwhile,
+    `StoreLostData` when it is another one or not whole."""
+    found, created = replies
+    view.check(created, complete=None not in found)
     return cast("list[bytes]", found)
 
 
@@ -165,13 +166,12 @@ def fetch(view: View, pages: range, take: Take) -> Operation[None]:
     window = window_of(view.descriptor)
     runs = [pages[i : i + window] for i in range(0, len(pages), window)]
     if len(runs) == 1:
-        [found] = yield request(view, pages)
-        yield from take(whole(view, found))
+        yield from take(whole(view, (yield request(view, pages))))
         return
     for run in runs[:AHEAD]:
         yield Send(request(view, run), "read")
     for i in range(len(runs)):
-        [found] = yield Receive("read")
+        found = yield Receive("read")
         if i + AHEAD < len(runs):
             yield Send(request(view, runs[i + AHEAD]), "read")
         yield from take(whole(view, found))
@@ -180,8 +180,7 @@ def fetch(view: View, pages: range, take: Take) -> Operation[None]:
 def collect(view: View, pages: range) -> Operation[list[bytes]]:
     """The pages, in memory."""
     if view.last_page is None and len(pages) <= window_of(view.descriptor):
-        [found] = yield request(view, pages)
-        return whole(view, found)
+        return whole(view, (yield request(view, pages)))
     parts: list[bytes] = []
 
     def take(run: list[bytes]) -> Operation[None]:

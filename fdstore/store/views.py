@@ -4,8 +4,11 @@ A `Namespace` is one process as seen by one client: its keys, the attempt it wri
 `View` of each content it has met. Metadata and index of a sealed content never change, so a view of
 one is kept; pages are fetched each time. An open content is looked up anew for every read.
 
-Only a tree that nobody used for its retention goes, and another may then take its name. A client notes
-its use a hundred times in that time, and forgets its views when it does: none is older than the tree.
+A content is identified by its name (`triage/3`) and by when it was created, to the microsecond, by the
+clock of Redis. A Redis that lost the tail of its log, or was emptied, may give a number to another text.
+So every read asks, in the same round trip, when the content was created, and raises `StoreLostData`
+rather than return a text that is not the one this client knows. A client that has seen a number also
+never makes a new descriptor at or below it.
 
 One script, `look`, resolves a descriptor, fetches the metadata and the part of the index a reader
 needs, so the first read of anything costs one round trip for a page and two for a range.
@@ -21,10 +24,10 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from fdstore.errors import NotFound
+from fdstore.errors import NotFound, StoreLostData
 from fdstore.records import Descriptor, TreeLimits
 from fdstore.store.keys import ContentKeys, ProcessKeys, content_keys
-from fdstore.store.operation import Batch, NumberedFields, Operation
+from fdstore.store.operation import Batch, Command, NumberedFields, Operation
 from fdstore.store.scripts import outcome, script, text
 from fdstore.text.index import Group, group_of
 
@@ -32,6 +35,9 @@ T = TypeVar("T")
 
 MAX_VIEWS = 1000
 """Contents a namespace remembers."""
+
+MAX_MET = 10_000
+"""Contents of which a namespace remembers when they were created."""
 
 MAX_GROUPS = 256
 """Groups of the index (of 256 pages each) remembered for a content."""
@@ -51,16 +57,35 @@ class View:
     how long the writer may still be silent.
     """
 
-    __slots__ = ("content", "descriptor", "groups", "keys", "last_page", "pages", "writer_left_s")
+    __slots__ = ("content", "created", "descriptor", "groups", "keys", "last_page", "pages", "writer_left_s")
 
-    def __init__(self, content: str, keys: ContentKeys, descriptor: Descriptor) -> None:
+    def __init__(self, content: str, keys: ContentKeys, descriptor: Descriptor, created: bytes) -> None:
         self.content = content
+        self.created = created
         self.descriptor = descriptor
         self.keys = keys
-        self.pages = NumberedFields(keys.pages)
+        self.pages = NumberedFields(keys.pages, self.proof)
         self.groups: dict[int, Group] = {}
         self.last_page: bytes | None = None
         self.writer_left_s = 0.0
+
+    @property
+    def proof(self) -> Command:
+        """What to ask beside each read, after it; `check` judges the reply."""
+        return ("HGET", self.keys.record, "created_at")
+
+    def check(self, created: bytes | None, *, complete: bool = True) -> None:
+        """Judge the reply to `proof`; `complete` says that everything else that was asked for was there.
+
+        Raises `NotFound` (released), `StoreLostData`.
+        """
+        fd = self.descriptor.fd
+        if created is None:
+            raise NotFound(fd)
+        if created != self.created:
+            raise StoreLostData(fd, "another text has its number now")
+        if not complete:
+            raise StoreLostData(fd, "a part of its text or of its index is missing")
 
     def learn(self, first: int, value: bytes) -> Group:
         """Takes a field of the index."""
@@ -88,7 +113,11 @@ class Namespace:
         self.keys = keys
         self.limits = limits
         self.attempt = "" if attempt is None else str(attempt)
+        self.highest = 0
+        """The highest descriptor number that this client has seen."""
+        self.highest_child = 0
         self._views: OrderedDict[str, View] = OrderedDict()
+        self._met: dict[str, bytes] = {}
         self._note_every_s = limits.retention_days * DAY_S / NOTES_PER_RETENTION
         self._noted_at = time.time()
 
@@ -97,13 +126,35 @@ class Namespace:
         return bool(self._note_every_s) and not 0 <= time.time() - self._noted_at <= self._note_every_s
 
     def noted(self) -> None:
-        """The use is noted. Nobody may have for long: what was known may be of a tree that is gone."""
+        """Record that the use of the tree was noted."""
         self._noted_at = time.time()
-        self._views.clear()
+
+    def may_be_collected(self) -> bool:
+        """Whether the tree may be gone because nobody used it for its retention."""
+        retention_s = self._note_every_s * NOTES_PER_RETENTION
+        return bool(retention_s) and not 0 <= time.time() - self._noted_at < retention_s
+
+    def meet(self, fd: str, content: str, created: bytes) -> None:
+        """Remember a content. Raises `StoreLostData` if its name belonged to another one before."""
+        if self._met.setdefault(content, created) != created:
+            raise StoreLostData(fd, "another text has its number now")
+        if len(self._met) > MAX_MET:
+            del self._met[next(iter(self._met))]
+        self.see(fd)
+
+    def see(self, *fds: str) -> None:
+        """Remember descriptor numbers: a new one will be higher."""
+        for fd in fds:
+            if fd.startswith("fd:"):
+                self.highest = max(self.highest, int(fd[3:]))
 
     @property
     def id(self) -> str:
         return self.keys.process
+
+    def see_child(self, process: str) -> None:
+        """Remember the number of a child: a new one will be higher."""
+        self.highest_child = max(self.highest_child, int(process.rpartition(".")[2]))
 
     def known(self, fd: str) -> View | None:
         """The view of a sealed content met before."""
@@ -156,25 +207,31 @@ def look(
         keys = (tree.record, space.keys.fds, own.record)
         batch: Batch = [script("look")(keys, fd, page, expected, *((unit, first, last) if unit else ()))]
         if expected:
-            batch += [("HGETALL", own.record), ("HGET", own.pages, page), ("HGET", own.index, group)]
+            batch += [("HGET", own.pages, page), ("HGET", own.index, group), ("HGETALL", own.record)]
         reply, *direct = yield batch
         if reply is None:
-            fields, page_text, value = direct
+            page_text, value, flat = direct
             name, groups, live = expected, ([group, value] if value else []), []
-            if not fields:
+            if not flat:
                 expected = ""  # closed since the script saw it
                 continue
         else:
             try:
-                content, fields, page_text, groups, *live = outcome(reply, space.id)
-            except NotFound:
+                content, flat, page_text, groups, *live = outcome(reply, space.id)
+            except NotFound as error:
+                yield from _check_numbers(space, fd)
                 space.forget(fd)
-                raise
+                raise error
             name = text(content)
+        fields = pairs(flat)
+        created = fields.get("created_at", "").encode()
+        if not created:
+            raise StoreLostData(fd, "its record is missing")
+        space.meet(fd, name, created)
         view = space.known(fd)
         if view is None or view.content != name or live:
             keys_of = own if reply is None else content_keys(tree, name)
-            view = View(name, keys_of, descriptor_of(fd, pairs(fields)))
+            view = View(name, keys_of, descriptor_of(fd, fields), created)
         for i in range(0, len(groups), 2):
             view.learn(int(groups[i]), groups[i + 1])
         if live:
@@ -183,6 +240,20 @@ def look(
                 yield [script("lost_writer")((tree.record, tree.writers, view.keys.record), name)]
                 continue
         return space.remember(fd, view), page_text
+
+
+def _check_numbers(space: Namespace, fd: str) -> Operation[None]:
+    """Raise `StoreLostData` if a descriptor that this client has seen is missing because its number was
+    never given out, as far as Redis knows, rather than because it was closed."""
+    number = int(fd[3:]) if fd.startswith("fd:") else 0
+    if not 0 < number <= space.highest:
+        return
+    [next_fd] = yield [("HGET", space.keys.record, "next_fd")]
+    if next_fd is None:
+        if not space.may_be_collected():
+            raise StoreLostData(f"process {space.id}", "it is gone with all its descriptors")
+    elif int(next_fd) <= number:
+        raise StoreLostData(fd, f"{space.id} has no such number any more")
 
 
 def view_of(space: Namespace, fd: str) -> Operation[View]:
@@ -194,15 +265,16 @@ def view_of(space: Namespace, fd: str) -> Operation[View]:
 
 
 def afresh_if_gone(space: Namespace, fd: str, attempt: Callable[[], Operation[T]]) -> Operation[T]:
-    """What the attempt gives. If the content this client knows as `fd` is gone, another client closed
-    it or replaced it: the second attempt looks it up anew, so that the error names what there is."""
-    try:
-        return (yield from attempt())
-    except NotFound:
-        if space.known(fd) is None:
-            raise
-    space.forget(fd)
-    return (yield from attempt())
+    """Return what the attempt returns. If the content that this client knows as `fd` is gone, look it up
+    again, so that the error names what there is."""
+    for _ in range(2):
+        try:
+            return (yield from attempt())
+        except NotFound:
+            if space.known(fd) is None:
+                raise
+        yield from look(space, fd)
+    raise StoreLostData(fd, "a part of its text or of its index is missing")
 
 
 def group_with(view: View, page: int) -> Operation[Group]:
@@ -210,8 +282,7 @@ def group_with(view: View, page: int) -> Operation[Group]:
     first = group_of(page)
     group = view.groups.get(first)
     if group is None:
-        [value] = yield [("HGET", view.keys.index, first)]
-        if value is None:
-            raise NotFound(view.descriptor.fd)
+        value, created = yield [("HGET", view.keys.index, first), view.proof]
+        view.check(created, complete=value is not None)
         group = view.learn(first, value)
     return group

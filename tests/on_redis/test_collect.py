@@ -10,7 +10,7 @@ import pytest
 
 from fdstore import Toolset
 from fdstore.client import Process, Store
-from fdstore.errors import NotFound, PositionOutOfRange
+from fdstore.errors import NotFound, StoreLostData
 from fdstore.records import TreeLimits
 from fdstore.store import collect, processes
 from fdstore.store.keys import TreeKeys
@@ -172,7 +172,7 @@ def test_a_name_used_again_is_a_new_tree(store: Store, execute: Any) -> None:
 MOMENT = TreeLimits(retention_days=0.3 / 86_400)
 
 
-def test_who_held_a_tree_that_was_made_anew_reads_the_new_one(store: Store) -> None:
+def test_a_handle_to_a_collected_tree_never_reads_the_next_tree_of_that_name(store: Store) -> None:
     holder = store.process("again", limits=MOMENT)
     holder.create("old\n" * 5000)
     tools = Toolset(holder)
@@ -182,12 +182,11 @@ def test_who_held_a_tree_that_was_made_anew_reads_the_new_one(store: Store) -> N
 
     store.process("again", limits=MOMENT).create("new\n" * 2000)
 
-    assert 'pages="2"' in tools.call("read_fd", {"fd": "fd:1"}).content
-    found = holder.read("fd:1")
-    assert (found.text, found.pages, found.total_lines) == ("new\n" * 1000, 2, 2000)
-    assert holder.read("fd:1#L1999").text == "new\n"
-    with pytest.raises(PositionOutOfRange, match="lines 1-2000"):
-        holder.read("fd:1#L4000")
+    assert 'type="store_lost_data"' in tools.call("read_fd", {"fd": "fd:1"}).content
+    for selector in ("fd:1", "fd:1#L1999", "fd:1#C5", "fd:1#P1-2"):
+        with pytest.raises(StoreLostData, match="another text has its number now"):
+            holder.read(selector)
+    assert store.process("again").read("fd:1").text == "new\n" * 1000
 
 
 def test_a_toolset_that_only_reads_notes_the_use_of_its_tree(store: Store, execute: Any) -> None:
@@ -206,6 +205,7 @@ def test_a_toolset_that_only_reads_notes_the_use_of_its_tree(store: Store, execu
 def test_who_still_holds_a_collected_process_is_told(store: Store, execute: Any) -> None:
     proc = filled(store, "old")
     aged(execute, "old")
+    proc.space._noted_at = 0  # as long ago
     collected(store, "old")
 
     for use in (lambda: proc.create("x"), lambda: proc.read("fd:1"), proc.fork, proc.end):

@@ -8,7 +8,14 @@ from typing import Any, Literal
 import pytest
 
 from fdstore.client import Process
-from fdstore.errors import FDStoreError, InvalidArgument, NotFound, PathRefused, PositionOutOfRange
+from fdstore.errors import (
+    FDStoreError,
+    InvalidArgument,
+    NotFound,
+    PathRefused,
+    PositionOutOfRange,
+    StoreLostData,
+)
 
 UNUSUAL = "\ufeffBOM\r\nCR\r\0\u2028漢字 \N{GRINNING FACE}\n\nend"
 
@@ -96,7 +103,7 @@ def test_a_content_lost_on_the_way_leaves_the_old_file(proc: Process, tmp_path: 
     (tmp_path / "out").write_text("old")
     execute("HDEL", "fdstore:{triage}:triage:fd:1:pages", 450)
 
-    with pytest.raises(NotFound):
+    with pytest.raises(StoreLostData):
         proc.export("fd:1", tmp_path / "out")
 
     assert [entry.name for entry in tmp_path.iterdir()] == ["out"]

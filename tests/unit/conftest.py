@@ -56,8 +56,8 @@ class CountingRunner:
         finally:
             operation.close()
 
-    def hget(self, fields: NumberedFields, number: int) -> bytes | None:
-        return self.run(fields.one(number))
+    def read_field(self, fields: NumberedFields, number: int) -> list[bytes | None]:
+        return self.run(fields.read(number))
 
     def _serve(self, batch: Batch) -> list[Any]:
         return [self.execute(*(in_full(c) if c[0] == "EVALSHA" else c)) for c in batch]

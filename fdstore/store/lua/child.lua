@@ -3,7 +3,8 @@
 -- ARGV  1 answer field  2 attempt of the parent  3 parent id  4 state  5 program  6 bundle digest
 --       7 bundle (JSON, '' if the tree has it)  8 first journal record ('' for none)
 --       9 source of the stream that it writes ('' for none)  10 page size  11 index of an empty text
---       12 '*' for the whole table, else '' followed by 13.. the ids to share
+--       12 the highest descriptor and 13 child number that the client has seen
+--       14 '*' for the whole table, else '' followed by 15.. the ids to share
 -- ->    ok child | unsafe policy | gone | fenced why | spawn_limit name limit | quota_exceeded name limit
 --       | not_found id known...
 local done = answered(KEYS[4], ARGV[1])
@@ -25,7 +26,7 @@ if speaks and redis.call('HGET', tree, 'fds') + 1 > limits.tree_fds then
   return { 'quota_exceeded', 'tree_fds', limits.tree_fds }
 end
 local shared = {}
-for i = 13, #ARGV do
+for i = 15, #ARGV do
   local content = redis.call('HGET', KEYS[3], ARGV[i])
   if not content then
     return not_found(KEYS[3], ARGV[i])
@@ -34,9 +35,9 @@ for i = 13, #ARGV do
 end
 
 local now = stamp(seconds_now())
-local id = parent .. '.' .. next_number(KEYS[2], 'next_child')
+local id = parent .. '.' .. next_number(KEYS[2], 'next_child', ARGV[13])
 local process = process_record(tree, id)
-if ARGV[12] == '*' then
+if ARGV[14] == '*' then
   local held = redis.call('HGETALL', KEYS[3])
   for i = 1, #held, 2000 do -- Lua's stack holds some thousands
     redis.call('HSET', process .. ':fds', unpack(held, i, math.min(i + 1999, #held)))
@@ -50,13 +51,13 @@ for fd, content in pairs(shared) do
 end
 if speaks then
   -- its parent alone holds what it writes: a child that reads its own words has no use for them
-  local number = next_number(KEYS[2], 'next_fd')
+  local number = next_number(KEYS[2], 'next_fd', ARGV[12])
   local fd = 'fd:' .. number
   hold(tree, parent, fd, make_stream(tree, id, number, ARGV[10], ARGV[9], 'process', '', ARGV[11]))
   redis.call('HSET', process, 'outputs', fd)
 end
 redis.call('HSET', process, 'parent', parent, 'state', ARGV[4], 'attempt', 0, 'losses', 0,
-  'next_fd', redis.call('HGET', KEYS[2], 'next_fd'), 'next_child', 1, 'started_at', now)
+  'next_fd', math.max(redis.call('HGET', KEYS[2], 'next_fd'), ARGV[12] + 1), 'next_child', 1, 'started_at', now)
 if ARGV[5] ~= '' then
   redis.call('HSET', process, 'program', ARGV[5], 'bundle', ARGV[6])
   if ARGV[7] ~= '' then

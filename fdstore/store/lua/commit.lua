@@ -2,7 +2,8 @@
 -- KEYS  1 tree  2 process  3 its fds  4 staged pages  5 staged index  6 answer of this operation
 -- ARGV  1 answer field  2 attempt  3 process id  4 name ('' for the next number, or ref:NAME)
 --       5 chars  6 bytes  7 lines  8 pages  9 page_size  10 source  11 origin (JSON or '')
---       12.. the groups of the index that are not staged: group, value, ...
+--       12 the highest number that the client has seen
+--       13.. the groups of the index that are not staged: group, value, ...
 -- ->    ok fd content created_at | unsafe policy | gone | fenced why | quota_exceeded name limit | lost
 local done = answered(KEYS[6], ARGV[1])
 if done then
@@ -23,14 +24,14 @@ if bytes > limits.tree_bytes then
   return { 'quota_exceeded', 'tree_bytes', limits.tree_bytes }
 end
 -- a field of the index describes 256 pages
-local staged_groups = math.ceil(ARGV[8] / 256) - (#ARGV - 11) / 2
+local staged_groups = math.ceil(ARGV[8] / 256) - (#ARGV - 12) / 2
 if redis.call('HLEN', KEYS[4]) ~= tonumber(ARGV[8])
   or staged_groups > 0 and redis.call('HLEN', KEYS[5]) ~= staged_groups then
   return { 'lost' }
 end
 
 now = stamp(now)
-local number = next_number(KEYS[2], 'next_fd')
+local number = next_number(KEYS[2], 'next_fd', ARGV[12])
 local content = id .. '/' .. number
 local record = KEYS[2] .. ':fd:' .. number
 local pages, index = record .. ':pages', record .. ':index'
@@ -45,8 +46,8 @@ if staged_groups > 0 then
   redis.call('RENAME', KEYS[5], index)
   redis.call('PERSIST', index)
 end
-if ARGV[12] then
-  redis.call('HSET', index, unpack(ARGV, 12))
+if ARGV[13] then
+  redis.call('HSET', index, unpack(ARGV, 13))
 end
 redis.call('HSET', record, 'fd', fd, 'state', 'sealed', 'chars', ARGV[5], 'bytes', ARGV[6], 'lines', ARGV[7],
   'pages', ARGV[8], 'page_size', ARGV[9], 'source', ARGV[10], 'created_at', now, 'producer', id,

@@ -246,6 +246,13 @@ local function make_stream(tree, process, number, page_size, source, writer, lea
   return content
 end
 
-local function next_number(process_key, counter)
-  return redis.call('HINCRBY', process_key, counter, 1) - 1
+-- The next number of a counter, above `seen`: a Redis that lost the tail of its log would otherwise give
+-- out numbers again that the caller knows.
+local function next_number(process_key, counter, seen)
+  local number = redis.call('HINCRBY', process_key, counter, 1) - 1
+  if number <= tonumber(seen or 0) then
+    number = seen + 1
+    redis.call('HSET', process_key, counter, string.format('%.0f', number + 1))
+  end
+  return string.format('%.0f', number)
 end

@@ -18,7 +18,7 @@ if not content then
 end
 local record = content_record(KEYS[1], content)
 local index = record .. ':index'
-local pages = tonumber(redis.call('HGET', record, 'pages'))
+local pages = tonumber(redis.call('HGET', record, 'pages') or 0)
 local wanted = tonumber(ARGV[2])
 local groups = {}
 

@@ -3,7 +3,8 @@
 -- KEYS  1 tree  2 parent  3 parent's fds  4 answer of this operation
 -- ARGV  1 answer field  2 attempt of the parent  3 parent id  4 brief (JSON)  5 page size
 --       6 index of an empty text  7 input: '' for none, 'new' for a stream that the parent writes, or an fd
---       8 source of a new input  9.. sources of what it writes: output, stderr, then each tee
+--       8 source of a new input  9 the highest descriptor and 10 child number that the client has seen
+--       11.. sources of what it writes: output, stderr, then each tee
 -- ->    ok process input fd... | unsafe policy | gone | fenced why | spawn_limit name limit | quota_exceeded name limit
 --       | not_found id known...
 local done = answered(KEYS[4], ARGV[1])
@@ -16,7 +17,7 @@ if refused then
 end
 local tree, parent, input = KEYS[1], ARGV[3], ARGV[7]
 local limits = limits_of(tree)
-if redis.call('HGET', tree, 'fds') + #ARGV - 8 + (input == 'new' and 1 or 0) > limits.tree_fds then
+if redis.call('HGET', tree, 'fds') + #ARGV - 10 + (input == 'new' and 1 or 0) > limits.tree_fds then
   return { 'quota_exceeded', 'tree_fds', limits.tree_fds }
 end
 local source = input ~= '' and input ~= 'new' and redis.call('HGET', KEYS[3], input)
@@ -25,10 +26,10 @@ if input ~= '' and input ~= 'new' and not source then
 end
 
 local now = stamp(seconds_now())
-local id = parent .. '.' .. next_number(KEYS[2], 'next_child')
+local id = parent .. '.' .. next_number(KEYS[2], 'next_child', ARGV[10])
 local process = process_record(tree, id)
 if input == 'new' then
-  local number = next_number(KEYS[2], 'next_fd')
+  local number = next_number(KEYS[2], 'next_fd', ARGV[9])
   input = 'fd:' .. number
   source = make_stream(tree, parent, number, ARGV[5], ARGV[8], 'process', '', ARGV[6])
   hold(tree, parent, input, source)
@@ -37,8 +38,8 @@ if source then
   hold(tree, id, input, source)
 end
 local written = {}
-for i = 9, #ARGV do
-  local number = next_number(KEYS[2], 'next_fd')
+for i = 11, #ARGV do
+  local number = next_number(KEYS[2], 'next_fd', ARGV[9])
   local fd = 'fd:' .. number
   local content = make_stream(tree, id, number, ARGV[5], ARGV[i], 'process', '', ARGV[6])
   -- the pipeline itself does not hold what it writes: it is to notice when all readers have closed it
@@ -46,7 +47,7 @@ for i = 9, #ARGV do
   written[#written + 1] = fd
 end
 redis.call('HSET', process, 'parent', parent, 'state', 'ready', 'attempt', 0, 'losses', 0, 'kind', 'pipeline',
-  'program', ARGV[9], 'input', input, 'outputs', table.concat(written, ' '),
+  'program', ARGV[11], 'input', input, 'outputs', table.concat(written, ' '),
   'next_fd', redis.call('HGET', KEYS[2], 'next_fd'), 'next_child', 1, 'started_at', now)
 redis.call('RPUSH', process .. ':journal', ARGV[4])
 enter_process(tree, id, now, true)
