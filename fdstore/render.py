@@ -11,21 +11,22 @@ r"""What a model sees: records in, text out. One builder makes every element.
 
 The one hard idea: bodies are raw, so that a model reads exactly what is stored, and yet no body can
 forge a frame. A `<` that could begin one of our own tags, and nothing else, is shown as `&lt;`; the
-outermost element then says `escaped="true"`. What is in doubt counts as a tag: upper case, blanks and
-invisible characters before or after the slash. An attribute that is None is left out.
+outermost element then says `escaped="true"`. What counts as such a tag, `text.look_alikes` says. An
+attribute that is None is left out. A text that is shown without an element is put into one, `fd_inline`,
+if it holds such a `<`.
 
 What a `Rendered` holds is safe by construction, so it may stand inside another element as it is.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Literal, NewType
 
 from fdstore.errors import FDStoreError, quoted
 from fdstore.records import Descriptor, Export, Hit, Mode, ProcessRecord, Record, SearchResult, Slice
 from fdstore.text.layout import visible
+from fdstore.text.look_alikes import escape_look_alikes
 
 Rendered = NewType("Rendered", str)
 """A whole element, made by `element`."""
@@ -36,9 +37,11 @@ LINE_CHARS = 400
 """How much of one line a search shows."""
 
 _ESCAPED = ' escaped="true"'
-_BLANK = "[\\s\x00-\x1f\x7f-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]*+"
-_OWN_TAG = re.compile(rf"<(?={_BLANK}(?:/{_BLANK})?(?:fd_|process_|preview|tail|message))", re.IGNORECASE)
-_XML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
+_XML = str.maketrans(
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
+    # what a model may read as "<": fullwidth, small, and the tag character
+    | {less_than: f"&#x{ord(less_than):x};" for less_than in "\uff1c\ufe64\U000e003c"}
+)
 
 
 class Tail(Record, frozen=True, kw_only=True):
@@ -67,7 +70,7 @@ def element(
     if body is None and not children:
         return Rendered(f"<{opening}/>")
     if body is not None:
-        inside, escapes = _OWN_TAG.subn("&lt;", body)
+        inside, escapes = escape_look_alikes(body)
     else:
         bare = [_without_mark(child) for child in children]
         inside, escapes = "\n".join(text for text, _ in bare), sum(marked for _, marked in bare)
@@ -78,6 +81,21 @@ def _attribute(value: str | int | bool) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return visible(str(value), keep="").translate(_XML)
+
+
+def fd_inline(text: str) -> str:
+    """Return a text that is shown outside of any element: as it is, or escaped in an `fd_inline` if it
+    could forge one.
+
+    >>> print(fd_inline("a <b>"))
+    a <b>
+    >>> print(fd_inline("</fd_content>"))
+    <fd_inline escaped="true">
+    &lt;/fd_content>
+    </fd_inline>
+    """
+    shown = element("fd_inline", body=text)
+    return shown if shown.startswith(f"<fd_inline{_ESCAPED}>") else text
 
 
 def _without_mark(child: Rendered) -> tuple[str, bool]:

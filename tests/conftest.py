@@ -8,11 +8,12 @@ Both need only a client and a function that sends one command, so they run on fa
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, NotFound
 from fdstore.records import Slice
 from fdstore.store import contents
+from tests import children
 
 Execute = Callable[..., Any]
 
@@ -51,6 +53,17 @@ settings.load_profile("fdstore")
 # A shell that starts the tests in the background has them ignore Ctrl-C, and whatever they start too;
 # with a handler here it is as usual for the commands that are interrupted in tests.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Whatever the tests start prints as it would on a user's machine.
+os.environ.pop("PYTHONUNBUFFERED", None)
+
+
+@pytest.fixture(autouse=True)
+def children_end() -> Iterator[None]:
+    """Ends the processes that the test left behind, and fails for them."""
+    yield
+    problems = children.end_those_left()
+    assert not problems, "\n".join(problems)
 
 
 def lines_of(text: str) -> list[str]:

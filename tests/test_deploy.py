@@ -41,6 +41,7 @@ from fdstore.store.server import find_cli
 from fdstore.store.server_program import installed_binaries
 from fdstore.testing import ScriptedModel, call, say
 from fdstore_workers.__main__ import worker as worker_command
+from tests.children import Child
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
@@ -77,10 +78,10 @@ class Deployed:
         once = Retry(NoBackoff(), 0)
         return redis.Redis(unix_socket_path=str(self.socket), username=user, password=password, retry=once)
 
-    def start(self) -> subprocess.Popen[str]:
+    def start(self) -> Child[str]:
         """The server's process, which may have ended at once."""
         options = {"dir": ".", "aclfile": "users.acl", "port": "0", "unixsocket": "redis.sock"}
-        started = subprocess.Popen(
+        started = Child(
             [
                 str(self.binary),
                 str(DEPLOY / "redis.conf"),
@@ -90,6 +91,7 @@ class Deployed:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            deadline_s=None,
         )
         wait_until(lambda: started.poll() is not None or self._answers())
         return started
@@ -170,7 +172,7 @@ def test_a_torn_log_is_refused_until_it_is_mended_as_the_runbook_says(deployed: 
     os.truncate(log, log.stat().st_size - 20)
 
     refused = deployed.start()
-    assert refused.wait() == 1
+    assert refused.wait(30) == 1
     assert "redis-check-aof --fix" in refused.communicate()[0]
 
     # one program: what it does is decided by its name
@@ -278,7 +280,7 @@ def test_a_worker_runs_an_agent_as_the_user_worker_and_is_seen_alive(
         subprocess.run([sys.executable, "-m", "fdstore", *run_agent], check=True, capture_output=True)
         assert worker_alive.main() == 1
         with (tmp_path / "worker.log").open("wb") as log:
-            worker = subprocess.Popen(
+            worker = Child(
                 [sys.executable, "-P", "-m", "fdstore_workers", "-c", "1"],
                 cwd=tmp_path,
                 stdout=log,
@@ -289,8 +291,7 @@ def test_a_worker_runs_an_agent_as_the_user_worker_and_is_seen_alive(
                 wait_until(lambda: store.tree("nightly").members[0].state == "exited")
             wait_until(lambda: worker_alive.main() == 0)
         finally:
-            worker.terminate()
-            status = worker.wait()
+            status = worker.end()
 
     assert status == 0
     assert "NOPERM" not in (tmp_path / "worker.log").read_text()

@@ -17,6 +17,8 @@ from fdstore.store.server import PrivateServer, find_cli
 from fdstore.testing import ScriptedModel, call, say, turn
 from fdstore.testing.requests import Request
 from fdstore.tools.toolbox import BUILT_IN
+from tests.children import Child
+from tests.conftest import wait_until
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
@@ -54,17 +56,20 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict
         (folder / found[1]).write_text(text)
     with PrivateServer() as server, ScriptedModel(answers) as model:
         environment = {**os.environ, **model.environ, "FDSTORE_URL": server.url}
-        worker = subprocess.Popen(
-            [sys.executable, "-P", "-m", "fdstore_workers", "-c", "2", "--unsandboxed-commands"],
-            cwd=folder,
-            env=environment,
-            stderr=subprocess.PIPE,
-        )
-        assert worker.stderr is not None
-        assert any(b"ready:" in line for line in worker.stderr)
-        yield folder, environment
-        worker.terminate()
-        worker.communicate(timeout=30)
+        log = tmp_path_factory.mktemp("worker") / "log"
+        with log.open("wb") as stderr:
+            worker = Child(
+                [sys.executable, "-P", "-m", "fdstore_workers", "-c", "2", "--unsandboxed-commands"],
+                deadline_s=None,
+                cwd=folder,
+                env=environment,
+                stderr=stderr,
+            )
+        try:
+            wait_until(lambda: b"ready:" in log.read_bytes(), 60)
+            yield folder, environment
+        finally:
+            worker.end()
 
 
 def test_its_python_runs_as_it_stands(place):

@@ -6,7 +6,7 @@ from typing import Any
 
 from fdstore.agent.conversation import Start
 from fdstore.agent.program import Program
-from fdstore.render import fd_content
+from fdstore.render import fd_content, fd_inline
 from fdstore.store import reading
 from fdstore.store.operation import Operation
 from fdstore.tools.brief import Brief
@@ -31,7 +31,7 @@ def _preloaded(toolbox: Toolbox, fd: str) -> Operation[str]:
     could not read on."""
     context = toolbox.context
     if not context.fds_on:
-        return (yield from reading.read_all(context.space, fd)).text
+        return fd_inline((yield from reading.read_all(context.space, fd)).text)
     first = yield from reading.read_page(context.space, fd, 1)
     if first.total_chars > context.config.max_direct_output_chars:
         return (yield from shown(context, fd))

@@ -14,6 +14,7 @@ from __future__ import annotations
 import msgspec
 
 from fdstore.agent.conversation import Assistant, Conversation, Entry, Result, decoded
+from fdstore.render import fd_inline
 from fdstore.store import journal
 from fdstore.store.operation import Operation
 from fdstore.tools.brief import Birth, Brief, ForkBrief
@@ -76,5 +77,5 @@ def task(birth: ForkBrief) -> str:
     return (
         f"You are copy {birth.copy} of {birth.copies}. You have the conversation and the stored texts of "
         f"the process that made this call, as they were then; it waits for your last message.{alone} "
-        f"Your task:\n\n{birth.prompt}"
+        f"Your task:\n\n{fd_inline(birth.prompt)}"
     )

@@ -45,7 +45,7 @@ def _descriptors(context: Context) -> str:
         said.append("A stored JSON result is indented, one value a line.")
     said.append(
         'Where a text holds tags like these, their "<" is shown as "&lt;" and the element says '
-        'escaped="true"; what is stored is exact.'
+        'escaped="true", for a short text that is not stored an <fd_inline>; what is stored is exact.'
     )
     return " ".join(said)
 

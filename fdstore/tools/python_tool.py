@@ -20,7 +20,6 @@ from typing import Any, TypeVar
 import msgspec
 
 from fdstore.errors import FDStoreError, InvalidArgument, TooLarge, quoted
-from fdstore.render import fd_error
 from fdstore.store import reading
 from fdstore.store.operation import Operation
 from fdstore.store.views import Namespace
@@ -119,16 +118,16 @@ def imported(path: str) -> Callable[..., Any]:
     return found
 
 
-def called(tool: PythonTool, values: dict[str, Any]) -> tuple[str, bool]:
+def called(tool: PythonTool, values: dict[str, Any]) -> tuple[str | FDStoreError, bool]:
     """What the function returned, as text, or how it failed, and whether it did: that is the model's
-    to read, so it begins with what went wrong."""
+    to read, so a text begins with what went wrong."""
     try:
         result = tool.function(**values)
         if inspect.iscoroutine(result):
             result = _awaited(result)
         return flattened(result), False
     except FDStoreError as error:
-        return fd_error(error), True
+        return error, True
     # a function that calls sys.exit must not take the agent with it
     except (Exception, SystemExit) as error:
         log.error("the tool %s failed", tool.name, exc_info=True)

@@ -1,7 +1,8 @@
 """Turning large text into descriptors, and showing descriptors to a model.
 
 The policy in one place: a text of more than `max_direct_output_chars` is stored and shown as an
-`fd_result` (its first page and its end); anything shorter stays inline.
+`fd_result` (its first page and its end); anything shorter stays inline, in an `fd_inline` if it could be
+taken for one of our elements.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from fdstore.errors import InvalidArgument
+from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.records import Descriptor
-from fdstore.render import Rendered, Tail, fd_result, stored_message
+from fdstore.render import Rendered, Tail, fd_error, fd_inline, fd_result, stored_message
 from fdstore.store import contents, reading
 from fdstore.store.operation import Operation
 from fdstore.text.layout import TAIL_CHARS, reindent_json, tail_of
@@ -47,13 +48,27 @@ def _descriptor(context: Context, fd: str) -> Operation[Descriptor]:
 
 
 def wrapped(context: Context, text: str, source: str, call: str | None = None) -> Operation[str]:
-    """`text` as the model is to see it: itself, or the `fd_result` of a descriptor made of it."""
+    """`text` as the model is to see it: inline, or as the `fd_result` of a descriptor made of it."""
     text = storable(text)
-    if not context.fds_on or len(text) <= context.config.max_direct_output_chars:
-        return text
+    if not _too_long(context, text):
+        return fd_inline(text)
     if context.config.json_pretty_print:
         text = reindent_json(text) or text
     return (yield from _stored(context, text, source, None if call is None else f"{call}/wrapped"))
+
+
+def wrapped_error(
+    context: Context, error: FDStoreError, source: str, call: str | None = None
+) -> Operation[str]:
+    """The same for a typed error, whose element is ours."""
+    rendered = storable(fd_error(error))
+    if not _too_long(context, rendered):
+        return rendered
+    return (yield from wrapped(context, rendered, source, call))
+
+
+def _too_long(context: Context, text: str) -> bool:
+    return context.fds_on and len(text) > context.config.max_direct_output_chars
 
 
 def _stored(context: Context, text: str, source: str, call: str | None) -> Operation[Rendered]:
@@ -72,25 +87,28 @@ def storable(text: str) -> str:
 def wrapped_input(
     context: Context, given: str | Sequence[Any], call: str | None = None
 ) -> Operation[str | list[Any]]:
-    """User input as the model is to see it: a long text, or each long text block, as an `fd_result`."""
-    limit = context.config.max_input_chars
-    paged = context.fds_on and context.config.page_user_input
+    """User input as the model is to see it: a long text, or each long text block, as an `fd_result`, a
+    short one inline."""
     if isinstance(given, str):
-        if not paged or len(given) <= limit:
-            return given
-        return (yield from _stored(context, storable(given), "user_input", call))
+        return (yield from _wrapped_input(context, given, call))
     blocks: list[Any] = []
     for number, block in enumerate(given):
         text = text_of(block)
-        if paged and text is not None and len(text) > limit:
-            slot = None if call is None else f"{call}/{number}"
-            replaced = yield from _stored(context, storable(text), "user_input", slot)
-            # what else is said of the block, such as cache_control, stays
-            said = block if isinstance(block, dict) else {"type": "text"}
-            blocks.append({**said, "text": replaced})
-        else:
+        if text is None:
             blocks.append(block)
+            continue
+        shown = yield from _wrapped_input(context, text, None if call is None else f"{call}/{number}")
+        # what else is said of the block, such as cache_control, stays
+        said = block if isinstance(block, dict) else {"type": "text"}
+        blocks.append(block if shown == text else {**said, "text": shown})
     return blocks
+
+
+def _wrapped_input(context: Context, text: str, call: str | None) -> Operation[str]:
+    paged = context.fds_on and context.config.page_user_input
+    if paged and len(text) > context.config.max_input_chars:
+        return (yield from _stored(context, storable(text), "user_input", call))
+    return fd_inline(text)
 
 
 def text_of(block: Any) -> str | None:

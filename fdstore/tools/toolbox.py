@@ -50,7 +50,7 @@ from fdstore.tools import (
 from fdstore.tools.config import FD_TOOLS, PROCESS_TOOLS
 from fdstore.tools.instructions import instructions
 from fdstore.tools.python_tool import PythonTool, called, expanded, python_tool
-from fdstore.tools.storing import shown, wrapped
+from fdstore.tools.storing import shown, wrapped, wrapped_error
 from fdstore.tools.tool import Context, Started, Tool, ToolResult, converted
 
 BUILT_IN: dict[str, Tool] = {
@@ -190,13 +190,14 @@ class Toolbox:
         # the last thing before it runs: an argument that is refused has begun nothing
         if call is not None and not tool.repeatable and not (yield from calls.begin(context.space, call)):
             raise CallInterrupted(f"this call of {tool.name}")
-        text, is_error = yield Disk(lambda: called(tool, values))
+        said, is_error = yield Disk(lambda: called(tool, values))
+        wrap = wrapped_error if isinstance(said, FDStoreError) else wrapped
         try:
-            return ToolResult((yield from wrapped(context, text, tool.name, call)), is_error)
+            return ToolResult((yield from wrap(context, said, tool.name, call)), is_error)
         except (QuotaExceeded, StoreFull) as error:
             # the model must not take it for a call that did nothing
-            said = f"{tool.name} has run, and its output could not be stored\n{fd_error(error)}"
-            return ToolResult(said, is_error=True)
+            unstored = f"{tool.name} has run, and its output could not be stored\n{fd_error(error)}"
+            return ToolResult(unstored, is_error=True)
 
 
 def _went_wrong(record: ProcessRecord) -> bool:

@@ -24,6 +24,7 @@ import pytest
 
 import fdstore
 from fdstore.store.server import EmbeddedServer
+from tests.children import Child
 
 DEADLINE_S = 60
 _prefixes = (f"t{number}" for number in itertools.count())
@@ -54,9 +55,9 @@ class Command:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("FDSTORE_")}
         self.environment = {**kept, "FDSTORE_DATA_DIR": str(data_dir), **environment}
 
-    def start(self, *args: str | Path, **streams: int) -> subprocess.Popen[bytes]:
+    def start(self, *args: str | Path, **streams: int) -> Child[bytes]:
         """A command that runs beside the test; `streams` are those of Popen, pipes by default."""
-        return subprocess.Popen(
+        return Child(
             [sys.executable, "-m", "fdstore", *map(str, args)],
             env=self.environment,
             cwd=self.folder,

@@ -23,6 +23,7 @@ from fdstore.records import Descriptor, Export, ProcessRecord, Slice, TreeLimits
 from fdstore.store import processes
 from fdstore.store.server import PrivateServer, ServerStatus
 from fdstore.store.server_process import wait_until
+from tests.children import Child
 
 CLOSED_PORT_URL = "redis://:secret@127.0.0.1:1"
 HERE = [
@@ -618,7 +619,7 @@ def test_who_watches_a_long_put_sees_how_far_it_is(command):
 
 
 def test_help_names_every_verb_and_imports_nothing_slow(command):
-    with subprocess.Popen(
+    with Child(
         [sys.executable, "-X", "importtime", "-m", "fdstore", "--help"],
         env=command.environment,
         stdout=subprocess.PIPE,

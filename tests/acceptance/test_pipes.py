@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,16 +15,17 @@ import fdstore
 from fdstore.store import leases
 from fdstore.store.server_process import wait_until
 from tests.acceptance.conftest import Command
+from tests.children import Child
 
 TEXT = "an x\nnone\nx again\n"
 
 
 @pytest.fixture
-def worker(command: Command, store: fdstore.Store, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+def worker(command: Command, store: fdstore.Store, tmp_path: Path) -> Iterator[Child[bytes]]:
     """A worker on the store of `command`; with a sandbox where there can be one."""
     arguments = ["--url", store.url, "--prefix", store.prefix, "-c", "4", "--unsandboxed-commands"]
     with (tmp_path / "worker.log").open("wb") as log:
-        running = subprocess.Popen(
+        running = Child(
             [sys.executable, "-P", "-m", "fdstore_workers", *arguments],
             stdout=log,
             stderr=log,
@@ -34,8 +34,7 @@ def worker(command: Command, store: fdstore.Store, tmp_path: Path) -> Iterator[s
     name = f"{os.uname().nodename}:{running.pid}"
     assert wait_until(lambda: name in store.run(leases.workers(store.prefix, 0)), 30)
     yield running
-    running.terminate()
-    running.wait()
+    running.end()
 
 
 def test_pipe_prints_the_output_and_ends_with_its_code(command, store, worker):

@@ -13,6 +13,7 @@ from pathlib import Path
 from fdstore.client import Store
 from fdstore.records import ENDED, ProcessRecord
 from tests.chaos.waiting import wait_until
+from tests.children import Child
 
 HERE = Path(__file__).parent
 QUICK_WORKER = HERE / "quick_worker.py"
@@ -24,8 +25,9 @@ class Worker:
     def __init__(self, command: list[str], log: Path, folder: Path, environment: dict[str, str]) -> None:
         self._log = log
         with log.open("wb") as output:
-            self.process = subprocess.Popen(
+            self.process = Child(
                 command,
+                deadline_s=None,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=folder,

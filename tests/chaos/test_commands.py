@@ -21,6 +21,7 @@ from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.chaos.conftest import Faults
 from tests.chaos.crew import HERE, Crew
 from tests.chaos.waiting import PATIENCE_S, wait_until
+from tests.children import Child
 
 BOSS = """
 [model]
@@ -38,7 +39,7 @@ name = "scripted"
 [prompt]
 system = "You are HAND."
 """
-Start = Callable[..., subprocess.Popen[str]]
+Start = Callable[..., Child[str]]
 
 
 class Office:
@@ -84,10 +85,10 @@ def command(server: PrivateServer, model: ScriptedModel, tmp_path: Path) -> Iter
     """`command("run", ...)`: the command, started in a folder with the programs."""
     (tmp_path / "boss.toml").write_text(BOSS)
     (tmp_path / "hand.toml").write_text(HAND)
-    started: list[subprocess.Popen[str]] = []
+    started: list[Child[str]] = []
 
-    def start(*arguments: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
+    def start(*arguments: str) -> Child[str]:
+        process = Child(
             [sys.executable, str(HERE / "quick_command.py"), *arguments],
             cwd=tmp_path,
             env={**os.environ, **model.environ, "FDSTORE_URL": server.url},
@@ -108,7 +109,7 @@ def state(store: Store, process: str) -> ProcessRecord:
     return store.run(inspection.record(store.prefix, process))
 
 
-def run_boss(command: Start, *more: str) -> subprocess.Popen[str]:
+def run_boss(command: Start, *more: str) -> Child[str]:
     return command("run", "boss.toml", "-p", "do it", "--name", "boss", *more)
 
 

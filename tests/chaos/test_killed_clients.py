@@ -19,6 +19,7 @@ from fdstore.store.server import PrivateServer
 from tests.chaos.conftest import Execute, Faults
 from tests.chaos.victim import LONG, MOMENTS, WORK, append
 from tests.chaos.waiting import wait_until
+from tests.children import Child
 
 PROJECT = Path(__file__).parents[2]
 SHORT = "one\ntwo\nthree\n"
@@ -29,7 +30,7 @@ def order(server: PrivateServer, tmp_path: Path) -> Iterator[Callable[[str, int,
     """`order(work, number, moment)`: what became of a client that was to die there."""
     program = tmp_path / "reader.toml"
     program.write_text('[model]\nname = "scripted"\n[prompt]\nsystem = "You read."\n')
-    with subprocess.Popen(
+    with Child(
         [sys.executable, "-m", "tests.chaos.victim", server.url, str(tmp_path)],
         cwd=PROJECT,
         stdin=subprocess.PIPE,

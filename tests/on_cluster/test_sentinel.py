@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,6 +17,7 @@ from fdstore.cli import cli
 from fdstore.errors import StoreUnavailable
 from fdstore.store.server import PrivateServer
 from fdstore.store.server_program import find_binary
+from tests.children import Child
 from tests.conftest import wait_until
 from tests.on_cluster.cluster import reserve_ports
 from tests.on_redis.followers import Reader
@@ -44,9 +44,8 @@ class Watched:
             "sentinel down-after-milliseconds main 500\nsentinel failover-timeout main 5000\n"
         )
         with (folder / "sentinel.log").open("wb") as log:
-            process = subprocess.Popen([find_binary(), config, "--sentinel"], stdout=log, stderr=log)
-        stack.callback(process.wait)
-        stack.callback(process.kill)
+            process = Child([find_binary(), config, "--sentinel"], deadline_s=None, stdout=log, stderr=log)
+        stack.callback(process.end)
         self._client = stack.enter_context(redis.Redis(port=self.port, protocol=2))
         wait_until(self._is_watching)
         self.url = f"sentinel://127.0.0.1:1,127.0.0.1:{self.port}/main"

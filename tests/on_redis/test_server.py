@@ -19,6 +19,7 @@ import redis
 from fdstore.errors import StoreUnavailable
 from fdstore.store.server import EmbeddedServer, PrivateServer, find_binary, find_cli
 from fdstore.store.server_program import binary_version, installed_binaries
+from tests.children import Child
 
 VERSIONS = {binary_version(binary): binary for binary in reversed(list(installed_binaries()))}
 BINARIES = [VERSIONS[version] for version in sorted(VERSIONS)]
@@ -77,9 +78,7 @@ def test_ten_processes_at_once_start_one_server(embedded: EmbeddedServer, binary
     )
     arguments = [sys.executable, "-W", "error", "-c", script, str(embedded.data_dir), str(binary)]
 
-    commands = [
-        subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(10)
-    ]
+    commands = [Child(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(10)]
     answers = [command.communicate(timeout=60) for command in commands]
 
     assert {errors for _, errors in answers} == {b""}
@@ -251,7 +250,7 @@ def test_data_of_a_newer_redis_is_refused_by_an_older_one_that_would_start_empty
 def test_a_stranger_who_inherited_the_process_id_is_never_signalled(
     embedded: EmbeddedServer,
 ) -> None:
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stranger:
+    with Child([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stranger:
         embedded.ensure()
         crash(embedded)
         (embedded.data_dir / "redis.pid").write_text(f"{stranger.pid}\n")

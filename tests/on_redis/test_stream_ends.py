@@ -26,6 +26,7 @@ from fdstore.store.server_process import wait_until
 from fdstore.store.views import Namespace
 from fdstore.writer import StreamWriter
 from fdstore_workers.sweeper import sweep
+from tests.children import Child
 from tests.on_redis.followers import Reader, Repeating, key_of, stored
 
 # --- the end
@@ -274,7 +275,7 @@ threading.Event().wait()
 def lost_writer(redis_url: str, proc: Process) -> Iterator[Callable[[], str]]:
     """A process that writes a stream and is killed when the test says so; the descriptor."""
     command = [sys.executable, "-c", WRITER, redis_url]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with Child(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         fd = process.stdout.readline().strip()
 

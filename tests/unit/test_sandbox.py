@@ -21,6 +21,7 @@ from fdstore.store.server_process import wait_until
 from fdstore_workers.relatives import Family
 from fdstore_workers.sandbox import Bubblewrap, CommandLimits, CommandsOff, Refused, Unsandboxed, find
 from fdstore_workers.stages import Ended, Pipeline, StageLimits
+from tests.children import Child
 
 MiB = 1 << 20
 TIGHT = CommandLimits(
@@ -314,7 +315,7 @@ Pipeline(
 
 
 def test_commands_of_a_worker_that_is_killed_end_with_it(inside: Inside) -> None:
-    with subprocess.Popen([sys.executable, "-c", WORKER], stdout=subprocess.PIPE, text=True) as worker:
+    with Child([sys.executable, "-c", WORKER], stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdout
         assert [worker.stdout.readline(), worker.stdout.readline()] == ["ready\n", "begun\n"]
         below = Family().below(worker.pid)
@@ -443,7 +444,7 @@ def test_commands_without_a_sandbox_end_with_a_worker_that_is_killed(tmp_path: P
     assert setpriv, "setpriv (util-linux, which every Debian has) is needed"
     (tmp_path / "setpriv").symlink_to(setpriv)
     arguments = [sys.executable, "-c", WORKER_WITHOUT, str(tmp_path)]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as worker:
+    with Child(arguments, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdout
         assert worker.stdout.readline() == "begun\n"
         below = Family().below(worker.pid)

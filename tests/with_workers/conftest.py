@@ -18,6 +18,7 @@ import redis
 from fdstore.records import ENDED
 from fdstore.store.server import PrivateServer
 from fdstore.testing import ScriptedModel
+from tests.children import Child
 from tests.conftest import wait_until
 from tests.with_workers.pipe_bench import Bench
 
@@ -59,8 +60,9 @@ class WorkerProcess:
     ) -> None:
         self._log = log
         with log.open("wb") as output:
-            self.process = subprocess.Popen(
+            self.process = Child(
                 [sys.executable, *arguments],
+                deadline_s=None,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env=environ,

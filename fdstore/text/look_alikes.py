@@ -1,0 +1,110 @@
+"""Text that a model could take for one of our own tags.
+
+A model may skip invisible characters, and read a fullwidth or a mathematical letter as the letter. So
+a tag counts as ours if it is one of ours once control and default-ignorable characters are dropped and
+NFKC and case are folded; blanks may follow its `<` and its slash:
+
+    <fd_content    </ Preview    <f[U+200B]d_    ＜ｆｄ＿    <[tag characters that spell fd_]
+
+Only its `<` is replaced, by `&lt;`. A `<` that begins no such tag stays as it is.
+
+There are two patterns: a plain one for ASCII, and one whose letters are classes of all characters that
+fold to them, made when first needed. Every run of what may be skipped is taken possessively and ends
+before the next `<`, so the time is linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache
+
+TAG_STARTS = ("fd_", "process_", "preview", "tail", "message")
+"""What the names of our elements begin with."""
+
+# DerivedCoreProperties.txt, Default_Ignorable_Code_Point, with the invisible ones of Specials
+_IGNORABLE = (
+    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff"
+)
+_CONTROL = "\x00-\x1f\x7f-\x9f"
+_BLANK = rf"[\s\u2800{_CONTROL}{_IGNORABLE}]*+"
+_INVISIBLE = rf"[\x00-\x08\x0e-\x1f\x7f-\x9f{_IGNORABLE}]*+"
+
+_TAG_CHARACTERS = 0xE0000
+"""Added to an ASCII character it gives an invisible one, which models are known to read."""
+
+_FOLDED = (
+    *((0xAA, 0xBA), (0xDF, 0xDF), (0x132, 0x149), (0x17F, 0x17F), (0x1C4, 0x1F3), (0x2B0, 0x2E4)),
+    *((0x1D2C, 0x1D7F), (0x1D9B, 0x1DBF), (0x1E96, 0x1E9E), (0x2070, 0x20A8), (0x2100, 0x217F)),
+    *((0x24B6, 0x24E9), (0x2C7C, 0x2C7D), (0x3250, 0x3250), (0x32CC, 0x32CF), (0x3371, 0x33FF)),
+    *((0xA69C, 0xA69D), (0xA7F1, 0xA7F9), (0xAB5C, 0xAB69), (0xFB00, 0xFB06), (0xFE33, 0xFE34)),
+    *((0xFE4D, 0xFE4F), (0xFE64, 0xFE64), (0xFF00, 0xFF5E), (0x10780, 0x107BF), (0x1CCD6, 0x1CCF9)),
+    *((0x1D400, 0x1D7FF), (0x1F110, 0x1F190)),
+)
+"""Where the characters are that fold to ASCII ones; a test looks through all of Unicode for others."""
+
+
+def escape_look_alikes(text: str) -> tuple[str, int]:
+    """Return `text` with `&lt;` in place of each `<` that could begin one of our tags, and how many.
+
+    >>> escape_look_alikes("a <b> and a </fd_list>")
+    ('a <b> and a &lt;/fd_list>', 1)
+    """
+    return (_ASCII if text.isascii() else _unicode()).subn("&lt;", text)
+
+
+_ASCII = re.compile(
+    rf"<(?!<)(?={_BLANK}(?:/{_BLANK})?(?:{'|'.join(map(_INVISIBLE.join, TAG_STARTS))}))",
+    re.ASCII | re.IGNORECASE,
+)
+
+
+@cache
+def _unicode() -> re.Pattern[str]:
+    folds = _folds()
+    opening, slash = (f"[{char}{''.join(folds[char])}{_tag_character(char)}]" for char in "</")
+    plain = "|".join(_start_pattern(start, folds) for start in TAG_STARTS)
+    hidden = "|".join(
+        "".join(f"[{_tag_character(char)}{_tag_character(char.upper())}]" for char in start)
+        for start in TAG_STARTS
+    )
+    return re.compile(rf"{opening}(?!<)(?={_BLANK}(?:{slash}{_BLANK})?(?:{plain})|{slash}?(?:{hidden}))")
+
+
+def _folds() -> dict[str, list[str]]:
+    """What characters fold to, several ASCII ones too -> those characters."""
+    found: dict[str, list[str]] = {}
+    for first, last in _FOLDED:
+        for char in map(chr, range(first, last + 1)):
+            found.setdefault(fold(char), []).append(char)
+    return found
+
+
+def fold(text: str) -> str:
+    """Return `text` as a reader sees it who knows neither case nor fonts: NFKC, and lower case."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+def _start_pattern(start: str, folds: dict[str, list[str]]) -> str:
+    """A pattern for everything that folds to `start`, or to more: one character may fold to several."""
+    if not start:
+        return ""
+    whole = [char for to, chars in folds.items() if to.startswith(start) for char in chars]
+    ways = [f"[{start.upper()}{start}{''.join(whole)}]" if len(start) == 1 else _any_of(whole)]
+    for length in range(1, len(start)):
+        chars = folds.get(start[:length], [])
+        if length == 1:
+            chars = [start[0].upper(), start[0], *chars]
+        if chars:
+            ways.append(f"{_any_of(chars)}{_INVISIBLE}{_start_pattern(start[length:], folds)}")
+    return f"(?:{'|'.join(filter(None, ways))})"
+
+
+def _any_of(chars: list[str]) -> str:
+    return f"[{''.join(chars)}]" if chars else ""
+
+
+def _tag_character(char: str) -> str:
+    return chr(_TAG_CHARACTERS + ord(char))

@@ -1,0 +1,88 @@
+"""What a verb prints while it goes on is there at once for a reader behind a pipe, too."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import fdstore
+from fdstore.testing import Request, ScriptedModel, say
+from tests.acceptance.conftest import Command
+
+PROGRAM = '[model]\nname = "scripted"\n[prompt]\nsystem = "You wait."\n'
+
+
+@pytest.fixture
+def answering(command: Command) -> Iterator[threading.Event]:
+    """Set when the agents of `command` may answer; one that runs `program.toml` waits for it."""
+    may_answer = threading.Event()
+
+    def script(request: Request) -> object:
+        assert may_answer.wait(60)
+        return say("Done.")
+
+    with ScriptedModel(script) as model:
+        command.environment |= model.environ
+        (command.folder / "program.toml").write_text(PROGRAM)
+        yield may_answer
+        may_answer.set()
+
+
+def test_tail_prints_what_is_there_before_it_follows(command: Command, store: fdstore.Store) -> None:
+    out = store.process("triage").open_stream(source="build")
+    out.write("one\n")
+    out.flush()
+
+    with command.start("tail", "triage", out.fd, "-f", "--json") as following:
+        assert following.stdout is not None
+        first = following.stdout.readline()
+        out.end()
+        rest, _ = following.communicate()
+
+    assert json.loads(first) == {"fd": "fd:1", "text": "one\n"}
+    assert (rest, following.returncode) == (b"", 0)
+
+
+def test_run_and_attach_tell_what_happens_while_it_happens(
+    command: Command, answering: threading.Event
+) -> None:
+    with command.start("run", "program.toml", "-p", "go", "--name", "triage") as running:
+        assert running.stderr is not None
+        told = running.stderr.readline()
+        with command.start("attach", "triage") as watching:
+            assert watching.stderr is not None
+            seen = watching.stderr.readline()
+            answering.set()
+            watched, _ = watching.communicate()
+        answer, _ = running.communicate()
+
+    assert b"triage" in told
+    assert b"new process runs program" in seen
+    assert (answer, watched) == (b"Done.\n", b"Done.\n")
+    assert (running.returncode, watching.returncode) == (0, 0)
+
+
+def test_a_worker_says_that_it_is_ready(command: Command, store: fdstore.Store) -> None:
+    with command.start("worker", "--url", store.url, "-c", "1") as worker:
+        assert worker.stderr is not None
+        assert any(b"ready: " in line for line in worker.stderr)
+        worker.send_signal(signal.SIGTERM)
+        worker.communicate()
+
+    assert worker.returncode == 0
+
+
+def test_the_demo_says_what_it_does_before_it_has_done_it(fresh: Command, tmp_path: Path) -> None:
+    with fresh.start("demo", "-o", tmp_path / "out") as demo:
+        assert demo.stdout is not None
+        first = demo.stdout.readline()
+        demo.send_signal(signal.SIGINT)
+        demo.communicate()
+
+    assert first == b"The model is a scripted server on this machine. Redis and the worker are real.\n"
+    assert demo.returncode == 130

@@ -1,0 +1,91 @@
+"""Processes that tests start: none of them outlives its test, and none makes a test wait for ever.
+
+`Child` is `subprocess.Popen` with an end. One that belongs to a test is killed, by its own id, when its
+time is over; whatever waits for it or reads from it then goes on, and the test fails. One that belongs to
+a fixture may live on (`deadline_s=None`), and the fixture ends it with `end`.
+
+Children inherit the environment as a user's commands would: PYTHONUNBUFFERED, which hides output that
+is never flushed, is taken out.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, AnyStr
+
+DEADLINE_S = 100.0
+"""Below the time that pytest gives a test, so that the child is named and not just the test."""
+END_S = 30.0
+
+alive: set[Child[Any]] = set()
+"""The children with a deadline that nobody has waited for yet."""
+
+
+class Child(subprocess.Popen[AnyStr]):
+    """A process that is killed `deadline_s` after its start, and when an error leaves its `with` block."""
+
+    def __init__(
+        self,
+        command: Any,
+        *,
+        deadline_s: float | None = DEADLINE_S,
+        env: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> None:
+        kept = {name: value for name, value in (env or os.environ).items() if name != "PYTHONUNBUFFERED"}
+        self.was_overdue = False
+        super().__init__(command, env=kept, **options)
+        self._timer = threading.Timer(deadline_s or 0, self._end_overdue)
+        if deadline_s is not None:
+            alive.add(self)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _end_overdue(self) -> None:
+        self.was_overdue = True
+        self.kill()
+
+    def wait(self, timeout: float | None = None) -> int:
+        code = super().wait(timeout)
+        self._timer.cancel()
+        if not self.was_overdue:
+            alive.discard(self)
+        return code
+
+    def end(self) -> int:
+        """Ask the process to end, kill it if it does not, and return its exit code."""
+        self.terminate()
+        try:
+            return self.wait(END_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return self.wait()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self.kill()
+        super().__exit__(kind, error, trace)
+
+
+def end_those_left() -> list[str]:
+    """End the children with a deadline that still run, and return what is wrong with each that is not
+    over in good order."""
+    problems = []
+    for child in list(alive):
+        alive.discard(child)
+        if child.was_overdue:
+            problems.append(f"{child.args} did not end in time and was killed")
+        elif child.poll() is None:
+            problems.append(f"{child.args} was left running and was killed")
+            child.kill()
+        child.wait()
+    return problems

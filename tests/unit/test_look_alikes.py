@@ -1,0 +1,165 @@
+"""No text can hold what a model could read as one of our tags, however it is spelled."""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from fdstore import render
+from fdstore.agent.past import task
+from fdstore.errors import InvalidArgument
+from fdstore.records import ProcessRecord
+from fdstore.tools.brief import ForkBrief
+
+NAMES = ("fd_", "process_", "preview", "tail", "message")
+TAG = re.compile(rf"<[\s\0-\x1f\x7f-\x9f\u2800]*(?:/[\s\0-\x1f\x7f-\x9f\u2800]*)?(?:{'|'.join(NAMES)})")
+CONTROLS = {*range(0x09), *range(0x0E, 0x20), *range(0x7F, 0x85), *range(0x86, 0xA0)}
+IGNORABLE = {
+    *(0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFEFF, 0xFFA0),
+    *(*range(0x180B, 0x1810), *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070)),
+    *(*range(0xFE00, 0xFE10), *range(0xFFF0, 0xFFF9), *range(0x1BCA0, 0x1BCA4)),
+    *(*range(0x1D173, 0x1D17B), *range(0xE0000, 0xE1000)),
+}
+"""Default_Ignorable_Code_Point of Unicode 15."""
+UNSEEN = IGNORABLE | CONTROLS
+
+invisible = st.sampled_from(sorted(UNSEEN)).map(chr)
+disguised = st.sampled_from(
+    [
+        "<",
+        "＜",
+        "﹤",
+        "/",
+        "／",
+        "f",
+        "ｆ",
+        "𝒇",
+        "d",
+        "Ⓓ",
+        "_",
+        "＿",
+        "fd_",
+        "Process_",
+        "𝐭𝐚𝐢𝐥",
+        "meſſage",
+        "preⅵew",
+    ]
+)
+hostile = st.lists(disguised | invisible | st.sampled_from(" \n>x<") | st.characters(), max_size=30).map(
+    "".join
+)
+
+
+def read_leniently(text: str) -> str:
+    """`text` for a reader that knows neither what is invisible, nor case, nor fonts."""
+    seen = "".join(char for char in text if ord(char) not in UNSEEN)
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen).casefold())
+
+
+def body_of(text: str) -> str:
+    """`text` as it is shown in a page of a stored text."""
+    return render.element("fd_content", [], text).partition("\n")[2].removesuffix("\n</fd_content>")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("<fd_content>", "</preview>", "<FD_Result>", "< / tail", "<\nmessage", "<process_result/>"),
+        *("<\ufe0ffd_list>", "</\U000e0100fd_list>", "<f\u200dd_list>", "<pro\u00adcess_result>"),
+        *("<\u034ftail>", "<\u3164message>", "<\u180emessage>", "<\u2066fd_", "<\U000e0041fd_", "<\ufefffd_"),
+        *("<f\0d_list>", "<\u2800fd_list>", "＜fd_list>", "﹤/fd_list>", "<／fd_list>", "<ｆｄ＿list>"),
+        *("<𝐟𝐝_list>", "<ⓣⓐⓘⓛ>", "<preⅵew>", "<meßage>", "<ta\u2071l>", "<pr㋎iew>"),
+        "<" + "".join(chr(0xE0000 + ord(char)) for char in "/fd_content>"),
+        "".join(chr(0xE0000 + ord(char)) for char in "<FD_content>"),
+    ],
+    ids=ascii,
+)
+def test_a_tag_in_disguise_is_escaped_wherever_a_text_is_shown(text: str) -> None:
+    shown = f"&lt;{text[1:]}"
+
+    assert body_of(f"é {text}") == f"é {shown}"
+    assert render.fd_inline(f"é {text}") == f'<fd_inline escaped="true">\né {shown}\n</fd_inline>'
+    assert render.process_result(ProcessRecord(id="a.1", state="exited"), text).endswith(
+        f'escaped="true">\n{shown}\n</process_result>'
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a < b",
+        "<p>é</p>",
+        "<fd>",
+        "< f d _",
+        "<\u0338fd_",
+        "≮fd_",
+        "<é fd_",
+        "<proce_",
+        "&lt;fd_list>",
+        "x" * 99,
+    ],
+)
+def test_a_text_without_such_a_tag_stays_as_it_is(text: str) -> None:
+    assert body_of(text) == render.fd_inline(text) == text
+
+
+@given(text=hostile)
+@example("<\u2061fd_")
+@example("<\U000e0066\U000e0064\U000e005f" + "fd_")
+def test_no_tag_survives_for_a_reader_who_skips_what_is_invisible_and_folds_the_rest(text: str) -> None:
+    attribute = render.element("fd_close", [("fd", text)])
+    inline = render.fd_inline(text)
+    own = 2 if inline != text else 0
+
+    assert not TAG.search(read_leniently(body_of(text)))
+    assert len(TAG.findall(read_leniently(attribute))) == 1
+    assert len(TAG.findall(read_leniently(inline))) == own
+    assert len(TAG.findall(read_leniently(render.fd_error(InvalidArgument("", text))))) == 4
+
+
+@given(text=hostile)
+def test_only_less_than_signs_are_changed(text: str) -> None:
+    signs = str.maketrans(dict.fromkeys("<＜﹤\U000e003c", "<"))
+
+    assert body_of(text).replace("&lt;", "<").translate(signs) == text.replace("&lt;", "<").translate(signs)
+
+
+def test_no_character_of_unicode_can_stand_for_letters_of_a_tag_unnoticed() -> None:
+    missed = []
+    for char in map(chr, range(0x80, sys.maxunicode + 1)):
+        folded = read_leniently(char)
+        if folded == char or not folded:
+            continue
+        for name in NAMES:
+            for at in range(len(name)):
+                text = f"<{name[:at]}{char}{name[at + len(folded) :]}"
+                if folded[0] == name[at] and TAG.match(read_leniently(text)) and body_of(text) == text:
+                    missed.append(text)
+
+    assert not missed
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<" * 10_000_000 + "é",
+        ("<p" + "\u200b" * 1000) * 10_000,
+        "<\u200b" * 3_000_000,
+        "<messag" * 1_000_000 + "é",
+    ],
+    ids=["angle brackets", "long gaps", "short gaps", "beginnings"],
+)
+@pytest.mark.timeout(30)
+def test_ten_megabytes_of_what_nearly_is_a_tag_are_read_once(body: str) -> None:
+    assert render.fd_inline(body) is body
+
+
+def test_the_task_of_a_copy_cannot_pass_for_a_result() -> None:
+    birth = ForkBrief(of="a", records=3, call="c", prompt="<process_result>", copy=1, copies=1)
+
+    assert task(birth).endswith('\n\n<fd_inline escaped="true">\n&lt;process_result>\n</fd_inline>')
