@@ -1,13 +1,16 @@
-"""`python -m fdstore` is the command `fdstore`.
+"""The command `fdstore`, and `python -m fdstore`: a safe path first, then the verbs."""
 
-Python puts the current directory first on the path of a module that it runs; nothing there is ours.
-"""
+from fdstore.safe_path import drop_first_entry, drop_relative_entries
 
-import sys
 
-if not sys.flags.safe_path:
-    del sys.path[0]
+def main() -> None:
+    """Run the command."""
+    drop_first_entry()
+    drop_relative_entries()
+    from fdstore.cli import main as run
 
-from fdstore.cli import main
+    run()
 
-main()
+
+if __name__ == "__main__":
+    main()

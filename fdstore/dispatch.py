@@ -135,8 +135,11 @@ def celery_config(broker: Broker, queue: str = DEFAULT_PREFIX) -> dict[str, Any]
 def celery_app(broker: Broker, queue: str = DEFAULT_PREFIX) -> Any:
     """A Celery application that uses `broker` and keeps away from any other in this program."""
     from celery import Celery
+    from celery.loaders.app import AppLoader
 
-    app = Celery("fdstore", set_as_current=False)
+    # A loader that is given by name is imported with the current directory first on the path, and the fixup
+    # for Django puts that there too, for good.
+    app = Celery("fdstore", loader=AppLoader, fixups=(), set_as_current=False)
     app.conf.update(celery_config(broker, queue))
     app.backend_cls = "disabled://"
 

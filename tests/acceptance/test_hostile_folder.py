@@ -1,0 +1,168 @@
+"""Commands that are started in a directory which someone else has filled: nothing there is executed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+from fdstore.store.server import PrivateServer
+from fdstore.testing import Request, ScriptedModel, call, say
+
+FDSTORE = Path(sys.executable).with_name("fdstore")
+"""The command as people start it."""
+
+ROOT_FOLDER = Path(__file__).parents[2]
+
+NAMES = {"sitecustomize", "usercustomize", "celeryconfig", "conftest", "settings", "main", "fdstore_workers"}
+PROGRAMS = ("redis-server", "valkey-server", "redis-cli", "bwrap", "prlimit", "setpriv", "choom", "python3")
+
+ROOT = """
+[model]
+name = "any"
+[prompt]
+system = "You are ROOT."
+[tools]
+enabled = ["spawn", "read_fd", "pipe", "wait"]
+[commands]
+allow = ["sort"]
+[linked_programs]
+reader = "reader.toml"
+"""
+
+READER = """
+[model]
+name = "any"
+[prompt]
+system = "You are READER."
+[tools]
+enabled = ["read_fd"]
+"""
+
+
+def answers(request: Request) -> object:
+    if "READER" in request.system:
+        return say("I have read.")
+    return call("spawn", program_name="reader", query="Read.") if request.turn_number == 0 else say("Done.")
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a module for every name that Python could look for there, and programs."""
+    folder = tmp_path_factory.mktemp("hostile")
+    (folder / "workers").mkdir()
+    (folder / "workers" / "__init__.py").write_text(_note(folder, "workers"))
+    names = {*sys.stdlib_module_names, *packages_distributions(), *NAMES} - {"workers"}
+    for name in names:
+        (folder / f"{name}.py").write_text(_note(folder, name))
+    for name in PROGRAMS:
+        (folder / name).write_text(f"#!/bin/sh\necho {name} >> {folder / 'executed'}\nexit 1\n")
+        (folder / name).chmod(0o755)
+    (folder / "agent.toml").write_text(ROOT)
+    (folder / "reader.toml").write_text(READER)
+    (folder / "notes.txt").write_text("b\na\n")
+    return folder
+
+
+def _note(folder: Path, name: str) -> str:
+    return f"with open({str(folder / 'executed')!r}, 'a') as file:\n    file.write('{name}\\n')\n"
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ScriptedModel]:
+    with ScriptedModel(answers) as model:
+        yield model
+
+
+class Person:
+    """Runs `fdstore` in a directory, with a data directory of its own."""
+
+    def __init__(self, folder: Path, data: Path, **environment: str) -> None:
+        self.folder = folder
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("FDSTORE_")}
+        self.environment = {**kept, "FDSTORE_DATA_DIR": str(data), **environment}
+
+    def __call__(self, *args: str) -> str:
+        done = subprocess.run(
+            [FDSTORE, *args],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            stdin=subprocess.DEVNULL,
+        )
+        assert done.returncode == 0, (args, done.stdout, done.stderr)
+        return done.stdout
+
+
+def executed(folder: Path) -> list[str]:
+    noted = folder / "executed"
+    return noted.read_text().split() if noted.exists() else []
+
+
+def test_no_file_of_the_current_directory_is_executed(
+    hostile: Path, model: ScriptedModel, tmp_path: Path
+) -> None:
+    person = Person(hostile, tmp_path, **model.environ, PATH=os.pathsep + os.environ["PATH"])
+
+    try:
+        person("status")
+        # these start the server and a worker, in that directory
+        person("put", "triage", "notes.txt")
+        assert person("run", "agent.toml", "-p", "go") == "Done.\n"
+        assert person("pipe", "triage", "-i", "fd:1", "--", "sort") == "a\nb\n"
+    finally:
+        person("down")
+
+    assert executed(hostile) == []
+
+
+def test_a_worker_with_a_process_for_each_agent_executes_no_file_of_the_current_directory(
+    hostile: Path, model: ScriptedModel, tmp_path: Path
+) -> None:
+    with PrivateServer() as server:
+        person = Person(hostile, tmp_path, **model.environ, FDSTORE_URL=server.url)
+        log = tmp_path / "worker.log"
+        with log.open("wb") as output:
+            worker = subprocess.Popen(
+                [FDSTORE, "worker", "-c", "2", "--pool", "prefork"],
+                cwd=hostile,
+                env=person.environment,
+                stdout=output,
+                stderr=output,
+            )
+        try:
+            assert person("run", "agent.toml", "-p", "go") == "Done.\n"
+        finally:
+            worker.terminate()
+            worker.wait(30)
+
+    assert executed(hostile) == [], log.read_text()
+
+
+def test_a_relative_entry_of_pythonpath_brings_no_package_in(tmp_path: Path) -> None:
+    # what Python itself loads when it starts is beyond our reach, and so are modules of its library
+    for name in ("redis", "msgspec", "click", "celery", "hiredis", "re2"):
+        (tmp_path / f"{name}.py").write_text(_note(tmp_path, name))
+    (tmp_path / "notes.txt").write_text("b\na\n")
+    with PrivateServer() as server:
+        person = Person(tmp_path, tmp_path / "data", FDSTORE_URL=server.url, PYTHONPATH=":.:sub")
+
+        person("put", "triage", "notes.txt")
+
+    assert executed(tmp_path) == []
+
+
+def test_the_installed_packages_are_ours_by_name() -> None:
+    project = tomllib.loads((ROOT_FOLDER / "pyproject.toml").read_text())
+
+    installed = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+
+    assert [Path(each).name for each in installed] == ["fdstore", "fdstore_workers"]
