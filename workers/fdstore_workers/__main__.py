@@ -38,6 +38,13 @@ from fdstore.safe_path import drop_relative_entries
     help="threads: one process; prefork: one process for each agent at a time, for tools that compute.",
 )
 @click.option(
+    "--sandbox",
+    type=click.Choice(["auto", "bubblewrap", "sandlock", "off"]),
+    default="auto",
+    show_default=True,
+    help="What the commands of pipelines run in; auto: the first of them that works here. off: no commands.",
+)
+@click.option(
     "--unsandboxed-commands",
     is_flag=True,
     help="Run the commands of pipelines without a sandbox where none can be made.",
@@ -57,6 +64,7 @@ def worker(
     concurrency: int,
     pool: Literal["threads", "prefork"],
     export_root: str | None,
+    sandbox: Literal["auto", "bubblewrap", "sandlock", "off"],
     unsandboxed_commands: bool,
     tools_path: tuple[str, ...],
 ) -> None:
@@ -74,6 +82,7 @@ def worker(
         concurrency=concurrency,
         pool=pool,
         export_root=export_root,
+        engine=sandbox,
         unsandboxed_commands=unsandboxed_commands,
     )
     sys.exit(status)

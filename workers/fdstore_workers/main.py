@@ -28,7 +28,7 @@ from fdstore.client import connect
 from fdstore.toolset import waker
 from fdstore_workers.app import make_app, start_worker
 from fdstore_workers.pipelines import run_pipeline
-from fdstore_workers.sandbox import find
+from fdstore_workers.sandbox import Engine, find
 from fdstore_workers.sweeper import Sweeper
 from fdstore_workers.tasks import Place, runner_of, worker_name
 
@@ -94,6 +94,7 @@ def work(
     concurrency: int,
     pool: Literal["threads", "prefork"],
     export_root: str | None,
+    engine: Engine = "auto",
     unsandboxed_commands: bool = False,
 ) -> int:
     """Works until TERM; the exit status.
@@ -110,7 +111,7 @@ def work(
         files_root=os.getcwd(),
     )
     private = [Path(root) for root in (place.files_root, place.export_root) if root]
-    sandbox = cache(partial(find, allow_unsandboxed=unsandboxed_commands, private=private))
+    sandbox = cache(partial(find, engine=engine, allow_unsandboxed=unsandboxed_commands, private=private))
     # a pool of processes runs its pipelines in its processes
     apart = ThreadPoolExecutor(PIPELINES, "pipeline") if pool == "threads" else None
     run = runner_of(place, stopping, partial(run_pipeline, sandbox), apart)

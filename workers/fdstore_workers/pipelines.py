@@ -45,8 +45,9 @@ from fdstore.store.views import Namespace
 from fdstore.text.utf8 import Utf8Text
 from fdstore.tools.brief import PipeBrief
 from fdstore.writer import FINAL, StreamWriter
+from fdstore_workers.command_limits import CommandsOff
 from fdstore_workers.pipes import BranchClosed
-from fdstore_workers.sandbox import CommandsOff, Sandbox
+from fdstore_workers.sandbox import Sandbox
 from fdstore_workers.stages import Ended, Pipeline, StageLimits
 
 log = logging.getLogger("fdstore.pipelines")

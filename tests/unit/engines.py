@@ -1,0 +1,82 @@
+"""The sandboxes that work on this machine, and a run of one command in one of them.
+
+bubblewrap            namespaces
+sandlock              namespaces, and Landlock in them
+sandlock, no namespaces   Landlock alone, as in most containers
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from threading import Timer
+
+from fdstore.records import Record
+from fdstore_workers.bubblewrap import Bubblewrap
+from fdstore_workers.command_limits import CommandLimits, CommandsOff
+from fdstore_workers.sandbox import HIDDEN, find
+from fdstore_workers.sandlock_engine import Sandlock, find_sandlock
+from fdstore_workers.stages import Ended, Pipeline, StageLimits
+from fdstore_workers.unsandboxed import Unsandboxed
+
+MiB = 1 << 20
+TIGHT = CommandLimits(
+    cpu_s=1,
+    memory_bytes=512 * MiB,
+    file_bytes=8 * MiB,
+    scratch_bytes=16 * MiB,
+    scratch_inodes=300,
+    open_files=64,
+    processes=16,
+)
+
+ALONE = "sandlock, no namespaces"
+ENGINES = ("bubblewrap", "sandlock", ALONE)
+
+
+class Said(Record, frozen=True, kw_only=True):
+    """What a command answered."""
+
+    ended: Ended
+    output: str
+    errors: str
+
+
+@cache
+def working() -> dict[str, Bubblewrap | Sandlock]:
+    """Each engine that works here, by its name. An engine falls back to what a machine allows; under the
+    name of the better one is only that."""
+    found: dict[str, Bubblewrap | Sandlock] = {}
+    bubblewrap = find(engine="bubblewrap", limits=TIGHT)
+    if isinstance(bubblewrap, Bubblewrap):
+        found["bubblewrap"] = bubblewrap
+    sandlock = find(engine="sandlock", limits=TIGHT)
+    if isinstance(sandlock, Sandlock) and sandlock.apart:
+        found["sandlock"] = sandlock
+    with suppress(CommandsOff):
+        found[ALONE] = find_sandlock(TIGHT, [*map(Path, HIDDEN)], None, namespaces=False)
+    return found
+
+
+def run_in(
+    sandbox: Bubblewrap | Sandlock | Unsandboxed,
+    *argv: str,
+    wall_s: float = 20.0,
+    kill_after_s: float | None = None,
+    stdin: bytes = b"",
+) -> Said:
+    output, errors = bytearray(), bytearray()
+    pipeline = Pipeline(
+        [argv],
+        output=output.extend,
+        error=lambda number, piece: errors.extend(piece),
+        feed=iter([stdin]) if stdin else None,
+        command=sandbox.wrap,
+        environment=sandbox.environment,
+        limits=StageLimits(wall_s=wall_s),
+    )
+    if kill_after_s is not None:
+        Timer(kill_after_s, pipeline.kill, (0.0,)).start()
+    ended = pipeline.run()
+    return Said(ended=ended, output=output.decode(), errors=errors.decode())
