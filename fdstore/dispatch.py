@@ -4,12 +4,14 @@ The process's record in the store is the truth. A message here only says "look a
 it may be lost (the sweeper sends it again), doubled or late (the claim of the process decides), and
 it stays at a kilobyte whatever the agent works on.
 
-The queue lives in a Redis (by default the store's own) as Celery and kombu keep it:
+The queue lives in a Redis (by default the store's own) as Celery and kombu keep it. All its keys begin
+with `fdq:` and the prefix of the store's keys, so stores with different prefixes share a Redis, each with
+a user that reaches `fdq:PREFIX:*` alone:
 
-    fdq:fdstore         list   wake-ups that no worker has taken yet (named by the keys' prefix)
-    fdq:unacked         hash   wake-ups whose task is running, by delivery tag
-    fdq:unacked_index   zset   when each of those was taken
-    fdq:unacked_mutex   str    a lock, held while old entries of those two are put back
+    fdq:fdstore:queue           list   wake-ups that no worker has taken yet
+    fdq:fdstore:unacked         hash   wake-ups whose task is running, by delivery tag
+    fdq:fdstore:unacked_index   zset   when each of those was taken
+    fdq:fdstore:unacked_mutex   str    a lock, held while old entries of those two are put back
 
 All are deleted by Redis when they are empty. An entry of a killed worker goes back into the queue
 after the visibility timeout and then finds its process done. Messages go through the anonymous
@@ -29,11 +31,14 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urls
 import msgspec
 
 from fdstore.errors import FDStoreError, InvalidArgument, StoreFull, StoreReadOnly, StoreUnavailable
-from fdstore.settings import DEFAULT_PREFIX, QUEUE_PREFIX
+from fdstore.settings import DEFAULT_PREFIX, queue_prefix
 from fdstore.urls import HOW_TO_QUOTE, addresses, joined
 
 TASK = "fdstore.run"
 """The one task there is; its one argument is a process id."""
+
+QUEUE = "queue"
+"""The one queue of a store, behind `queue_prefix`."""
 
 VISIBILITY_TIMEOUT_S = 12 * 3600
 """When kombu gives the message of a task that still runs to another worker too. Far above any
@@ -89,22 +94,21 @@ def broker_url(store_url: str, broker_url: str | None = None) -> str:
     return find_broker(store_url, broker_url).url
 
 
-def celery_config(broker: Broker, queue: str = DEFAULT_PREFIX) -> dict[str, Any]:
-    """The settings that senders and workers share. Stores with different prefixes may share a Redis, so
-    a queue is named by the prefix."""
+def celery_config(broker: Broker, prefix: str = DEFAULT_PREFIX) -> dict[str, Any]:
+    """Return the settings that senders and workers of the store with this key prefix share."""
     return {
         "broker_url": broker.url,
         "broker_transport_options": {
-            "global_keyprefix": QUEUE_PREFIX,
+            "global_keyprefix": queue_prefix(prefix),
             "visibility_timeout": VISIBILITY_TIMEOUT_S,
             "priority_steps": [0],
-            # as text, so that `redis-cli LRANGE fdq:fdstore 0 -1` shows which processes wait
+            # as text, so that `redis-cli LRANGE fdq:fdstore:queue 0 -1` shows which processes wait
             "body_encoding": "utf-8",
             **broker.options,
         },
-        "task_default_queue": queue,
+        "task_default_queue": QUEUE,
         # declaring would only write binding tables, which the anonymous exchange does not look at
-        "task_queues": {queue: {"routing_key": queue, "no_declare": True}},
+        "task_queues": {QUEUE: {"routing_key": QUEUE, "no_declare": True}},
         "task_create_missing_queues": False,
         # JSON alone: whoever can write to the queue must not be able to run code by it.
         "accept_content": ["json"],
@@ -132,7 +136,7 @@ def celery_config(broker: Broker, queue: str = DEFAULT_PREFIX) -> dict[str, Any]
     }
 
 
-def celery_app(broker: Broker, queue: str = DEFAULT_PREFIX) -> Any:
+def celery_app(broker: Broker, prefix: str = DEFAULT_PREFIX) -> Any:
     """A Celery application that uses `broker` and keeps away from any other in this program."""
     from celery import Celery
     from celery.loaders.app import AppLoader
@@ -140,7 +144,7 @@ def celery_app(broker: Broker, queue: str = DEFAULT_PREFIX) -> Any:
     # A loader that is given by name is imported with the current directory first on the path, and the fixup
     # for Django puts that there too, for good.
     app = Celery("fdstore", loader=AppLoader, fixups=(), set_as_current=False)
-    app.conf.update(celery_config(broker, queue))
+    app.conf.update(celery_config(broker, prefix))
     app.backend_cls = "disabled://"
 
     connection_to = app.connection_for_write
@@ -161,9 +165,11 @@ class Dispatcher:
     >>> dispatcher.wake("triage.1", "triage.2")                       # doctest: +SKIP
     """
 
-    def __init__(self, store_url: str, broker_url: str | None = None, *, queue: str = DEFAULT_PREFIX) -> None:
+    def __init__(
+        self, store_url: str, broker_url: str | None = None, *, prefix: str = DEFAULT_PREFIX
+    ) -> None:
         self._broker = find_broker(store_url, broker_url)
-        self._queue = queue
+        self._prefix = prefix
         self._turn = threading.Lock()
         self._app: Any = None
         self._producer: Any = None
@@ -199,7 +205,7 @@ class Dispatcher:
                     self._app.send_task(
                         TASK,
                         args=[process_id],
-                        queue=self._queue,
+                        queue=QUEUE,
                         producer=producer,
                         argsrepr="...",  # or it would hold the id a second time
                         retry=False,
@@ -218,7 +224,7 @@ class Dispatcher:
     def _connected(self) -> Any:
         """The producer of the one connection, which is opened by the first message."""
         if self._app is None:
-            self._app = celery_app(self._broker, self._queue)
+            self._app = celery_app(self._broker, self._prefix)
             self._app.conf.broker_connection_timeout = SEND_TIMEOUT_S
             self._app.conf.broker_transport_options |= {
                 "socket_timeout": SEND_TIMEOUT_S,

@@ -18,8 +18,15 @@ from pathlib import Path
 import msgspec
 
 DEFAULT_PREFIX = "fdstore"
-QUEUE_PREFIX = "fdq:"
-"""What the keys of the workers' queue begin with."""
+
+
+def queue_prefix(prefix: str) -> str:
+    """Return what the keys of the workers' queue begin with, for a store whose keys begin with `prefix`.
+
+    >>> queue_prefix("fdstore")
+    'fdq:fdstore:'
+    """
+    return f"fdq:{prefix}:"
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

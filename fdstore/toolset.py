@@ -102,7 +102,7 @@ def waker(store_url: str, prefix: str, broker_url: str | None = None) -> Callabl
 
     def wake(process: str) -> None:
         if not made:
-            made.append(Dispatcher(store_url, broker, queue=prefix))
+            made.append(Dispatcher(store_url, broker, prefix=prefix))
         try:
             made[0].wake(process)
         except FDStoreError:

@@ -257,7 +257,10 @@ def test_every_command_in_the_code_is_one_that_the_worker_may_give() -> None:
 def test_the_users_reach_the_keys_that_are_used_by_default() -> None:
     for user in ("worker", "reader"):
         [line] = re.findall(rf"^user {user} .*$", (DEPLOY / "users.acl").read_text(), re.M)
-        assert re.findall(r"~(\S+)", line) == [f"{settings.DEFAULT_PREFIX}:*", f"{settings.QUEUE_PREFIX}*"]
+        assert re.findall(r"~(\S+)", line) == [
+            f"{settings.DEFAULT_PREFIX}:*",
+            f"{settings.queue_prefix(settings.DEFAULT_PREFIX)}*",
+        ]
 
 
 # --- workers

@@ -120,7 +120,7 @@ def waiting(stage: Stage, agents: int) -> Iterator[Row]:
 
 def begin(stage: Stage, bundle: Bundle, query: str, count: int) -> list[Process]:
     """New agents, handed to the worker."""
-    dispatcher = Dispatcher(stage.url, queue=stage.store.prefix)
+    dispatcher = Dispatcher(stage.url, prefix=stage.store.prefix)
     roots = [launch_root(stage.store, bundle, query) for _ in range(count)]
     dispatcher.wake(*(root.id for root in roots))
     dispatcher.close()

@@ -19,12 +19,12 @@ import redis
 
 from fdstore.agent.program import Bundle, Program
 from fdstore.bench import texts
-from fdstore.bench.bare_task import BARE_TASK
+from fdstore.bench.bare_task import BARE
 from fdstore.bench.crew import worker
 from fdstore.bench.measuring import Lap, Row, at_most, duration, row, take_turns
 from fdstore.bench.stage import KB, Stage
 from fdstore.client import Process
-from fdstore.dispatch import Dispatcher, celery_app, find_broker
+from fdstore.dispatch import Dispatcher
 from fdstore.errors import TimedOut
 from fdstore.store import inspection, processes
 from fdstore.testing import ScriptedModel, say
@@ -87,7 +87,7 @@ def spawning(stage: Stage, watch: Watch, parent: Process) -> Lap:
     )
     program = processes.Program("reader", bundle.digest(), bundle.to_json())
     brief = encoded(Brief(query="Read.", preload=fds))
-    dispatcher = Dispatcher(stage.url, queue=stage.store.prefix)
+    dispatcher = Dispatcher(stage.url, prefix=stage.store.prefix)
 
     def run(times: int) -> float:
         passed = 0.0
@@ -105,17 +105,16 @@ def spawning(stage: Stage, watch: Watch, parent: Process) -> Lap:
 
 
 def bare(stage: Stage, watch: Watch) -> Lap:
-    """Tasks that do nothing, sent in the same way."""
-    app = celery_app(find_broker(stage.url), stage.store.prefix)
-    producer = app.amqp.Producer(app.connection_for_write(), auto_declare=False)
+    """Messages whose task does nothing, sent in the same way."""
+    dispatcher = Dispatcher(stage.url, prefix=stage.store.prefix)
     numbers = count(1)
 
     def run(times: int) -> float:
         passed = 0.0
         for _ in range(times):
-            key = f"bare:{next(numbers)}"
+            key = f"{BARE}{next(numbers)}"
             start = time.time()
-            app.send_task(BARE_TASK, args=[key], queue=stage.store.prefix, producer=producer, retry=False)
+            dispatcher.wake(key)
             passed += watch.time_of(key) - start
         return passed
 

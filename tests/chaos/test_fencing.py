@@ -111,7 +111,7 @@ def test_a_message_that_is_delivered_ten_times_gives_one_run(
         for worker in [crew.hire(4), crew.hire(4)]:
             worker.wait_until_ready()
         root = family.launch(store)
-        dispatcher = Dispatcher(store.url, queue=store.prefix)
+        dispatcher = Dispatcher(store.url, prefix=store.prefix)
 
         def repeat() -> bool:
             members = store.tree(root.id).members
@@ -121,7 +121,7 @@ def test_a_message_that_is_delivered_ten_times_gives_one_run(
             return members[0].state in ENDED
 
         wait_until(repeat, what="the end of the tree")
-        wait_until(lambda: execute("LLEN", "fdq:fdstore") == 0, what="the end of the queue")
+        wait_until(lambda: execute("LLEN", "fdq:fdstore:queue") == 0, what="the end of the queue")
         dispatcher.close()
         requests = len(model.requests)
 

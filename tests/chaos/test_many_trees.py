@@ -64,7 +64,7 @@ def test_a_spawn_bomb_stops_at_the_limits_and_drains(
             return tree.live == 0
 
         wait_until(drained, 60, "the end of the tree")
-        wait_until(lambda: execute("LLEN", "fdq:fdstore") == 0, what="the end of the queue")
+        wait_until(lambda: execute("LLEN", "fdq:fdstore:queue") == 0, what="the end of the queue")
 
     tree = store.tree(root.id)
     print(f"{tree.processes} processes, {most_live} of them at a time")

@@ -14,13 +14,16 @@ from click.testing import CliRunner
 import fdstore
 import fdstore.aio
 from fdstore.cli import cli
+from fdstore.dispatch import Dispatcher
 from fdstore.errors import StoreUnavailable
 from fdstore.store.server import PrivateServer
 from fdstore.store.server_program import find_binary
+from fdstore.testing import ScriptedModel
 from tests.children import Child
 from tests.conftest import wait_until
 from tests.on_cluster.cluster import reserve_ports
 from tests.on_redis.followers import Reader
+from tests.with_workers.conftest import agent_workers
 
 AT_ONCE = {"repl-diskless-sync-delay": 0}
 """A replica gets its copy at once; by default its primary waits 5 s for others who want one too."""
@@ -109,6 +112,23 @@ def test_an_awaiting_client_goes_on_too(watched: Watched) -> None:
             assert (await proc.read("fd:1", read_all=True)).chars == "1-20000"
 
     asyncio.run(main())
+
+
+def test_a_worker_behind_sentinels_drops_what_is_not_a_process_id(watched: Watched, tmp_path: Path) -> None:
+    hostile = [b"7", b"[1]", b"null", b"\xff", b'{"body": ' + b"[" * 100_000, b"x" * 3_000_000]
+    with ScriptedModel([]) as model, agent_workers(tmp_path) as start_worker:
+        worker = start_worker(watched.url, model)
+        with redis.Redis.from_url(watched.primary.url) as client:
+            for message in hostile:
+                client.lpush("fdq:fdstore:queue", message)
+        dispatcher = Dispatcher(watched.url)
+        dispatcher.wake("triage")
+        dispatcher.close()
+
+        wait_until(lambda: "triage does not exist any more" in worker.log or not worker.is_alive)
+
+    assert worker.log.count("dropped a message") == len(hostile)
+    assert "Traceback" not in worker.log
 
 
 def test_status_and_doctor_say_that_sentinels_name_it(watched: Watched) -> None:

@@ -455,7 +455,7 @@ def test_fd_error_leaves_out_what_names_no_descriptor(tools: Toolset) -> None:
 def spawning(proc: Process, tmp_path: Path, execute: Callable[..., Any]) -> Iterator[Toolset]:
     (tmp_path / "reader.toml").write_text('[model]\nname = "any"\n')
     yield Toolset(proc, enabled=["read_fd", "spawn"], programs={"reader": tmp_path / "reader.toml"})
-    execute("DEL", "fdq:fdstore")  # wake-ups that no worker took
+    execute("DEL", "fdq:fdstore:queue")  # wake-ups that no worker took
 
 
 def spawned(store: Store, tools: Toolset, end: Callable[[Process], object]) -> str:

@@ -44,6 +44,9 @@ class Ledger:
     def release(self, process_id: str) -> None:
         self._redis.rpush(f"release:{process_id}", "go")
 
+    def forget(self) -> None:
+        self._redis.flushall()
+
     def close(self) -> None:
         self._redis.close()
 
@@ -126,10 +129,16 @@ def start_worker(tmp_path: Path, ledger: Ledger) -> Iterator[StartWorker]:
     started: list[WorkerProcess] = []
 
     def start(
-        url: str, pool: str = "threads", concurrency: int = 2, *, fan_out: bool = False
+        url: str,
+        pool: str = "threads",
+        concurrency: int = 2,
+        *,
+        fan_out: bool = False,
+        restore_often: bool = False,
     ) -> WorkerProcess:
         arguments = [str(RECORDING_WORKER), url, ledger.url, pool, str(concurrency)]
         arguments += ["fan-out"] if fan_out else []
+        arguments += ["restore"] if restore_often else []
         worker = WorkerProcess(tmp_path / f"worker-{len(started)}.log", arguments)
         started.append(worker)
         worker.wait_until_ready()

@@ -498,8 +498,8 @@ def spawner(stage: Stage) -> fdstore.Toolset:
 
 def spawned(stage: Stage) -> str:
     """What a spawn of a loop without a worker has put into the queue."""
-    wait_until(lambda: stage.redis.llen("fdq:fdstore") == 1)
-    return stage.redis.lindex("fdq:fdstore", 0)
+    wait_until(lambda: stage.redis.llen("fdq:fdstore:queue") == 1)
+    return stage.redis.lindex("fdq:fdstore:queue", 0)
 
 
 SPAWN = {"program_name": "reader", "query": "Read.", "additional_preload_fds": ["fd:1"]}
@@ -515,7 +515,7 @@ def test_a_message_carries_the_id_and_a_lost_one_is_sent_again(
     with ThreadPoolExecutor(1) as threads:
         result = threads.submit(tools.call, "spawn", SPAWN, "toolu_1")
         message = spawned(stage)
-        stage.redis.delete("fdq:fdstore")
+        stage.redis.delete("fdq:fdstore:queue")
         start_agent_worker(stage.url, stage.model)
 
         assert "\nRead.\n" in result.result(20).content

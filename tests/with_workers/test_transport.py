@@ -45,7 +45,7 @@ def keys_of(server: PrivateServer) -> set[str]:
 
 def messages_in(server: PrivateServer) -> list[str]:
     with redis.Redis.from_url(server.url, decode_responses=True) as client:
-        return client.lrange("fdq:fdstore", 0, -1)
+        return client.lrange("fdq:fdstore:queue", 0, -1)
 
 
 # What is sent
@@ -67,7 +67,7 @@ def test_a_message_carries_the_process_id_and_nothing_else(
 def test_the_queue_is_one_key(redis_server: PrivateServer, dispatcher: Dispatcher) -> None:
     dispatcher.wake("triage.1", "triage.2")
 
-    assert keys_of(redis_server) == {"fdq:fdstore"}
+    assert keys_of(redis_server) == {"fdq:fdstore:queue"}
     assert len(messages_in(redis_server)) == 2
 
 
@@ -268,7 +268,7 @@ def test_on_term_a_worker_ends_its_task_takes_no_other_and_goes(
 
     assert worker.process.wait(20) == 0, worker.log
     assert ledger.begun == ledger.ended == ["hold"]
-    assert keys_of(durable_server) == {"fdq:fdstore"}
+    assert keys_of(durable_server) == {"fdq:fdstore:queue"}
 
 
 @pytest.mark.parametrize("pool", ["threads", "prefork"])

@@ -29,7 +29,7 @@ from celery.concurrency import thread
 
 from fdstore.dispatch import TASK, celery_app, find_broker
 from fdstore.settings import DEFAULT_PREFIX
-from fdstore_workers.transport import mended_url
+from fdstore_workers.transport import RESTORE_AT_ONCE, mended_url
 
 log = logging.getLogger("fdstore.worker")
 
@@ -52,18 +52,19 @@ def make_app(
     broker_url: str | None = None,
     *,
     run: Callable[[str], None],
-    queue: str = DEFAULT_PREFIX,
+    prefix: str = DEFAULT_PREFIX,
 ) -> Any:
     """The worker's Celery application, with `run` as the body of its one task.
 
     URLs as for `fdstore.dispatch.find_broker`. Connects to nothing yet.
     """
     broker = find_broker(store_url, broker_url)
-    app = celery_app(msgspec.structs.replace(broker, url=mended_url(broker.url)), queue)
+    app = celery_app(msgspec.structs.replace(broker, url=mended_url(broker.url)), prefix)
     app.conf.broker_transport_options |= {
         "socket_timeout": SOCKET_TIMEOUT_S,
         "socket_connect_timeout": SOCKET_TIMEOUT_S,
         "socket_keepalive": True,
+        "unacked_restore_limit": RESTORE_AT_ONCE,
     }
     app.conf.worker_disable_rate_limits = True
 
@@ -99,7 +100,7 @@ def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"]
 
     def say_ready(**_: Any) -> None:
         where = app.connection_for_read().as_uri()
-        queue = app.conf.task_default_queue
+        queue = app.conf.broker_transport_options["global_keyprefix"] + app.conf.task_default_queue
         log.info("ready: %d %s take from queue %s at %s", concurrency, pool, queue, where)
 
     signals.worker_ready.connect(say_ready, dispatch_uid="fdstore")

@@ -115,7 +115,7 @@ def work(
     # a pool of processes runs its pipelines in its processes
     apart = ThreadPoolExecutor(PIPELINES, "pipeline") if pool == "threads" else None
     run = runner_of(place, stopping, partial(run_pipeline, sandbox), apart)
-    app = make_app(store.url, broker_url, run=run, queue=store.prefix)
+    app = make_app(store.url, broker_url, run=run, prefix=store.prefix)
     wake = waker(store.url, store.prefix, broker_url)
     sweeper = Sweeper(store, worker_name(), wake, commands=sandbox().describe())
 
