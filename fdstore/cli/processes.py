@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @verb
 @click.argument("tree", metavar="[TREE]", required=False)
 def ps(session: Session, tree: str | None) -> None:
-    """Show the processes of TREE, or of all trees, ended ones too; of one tree, what it uses of its limits."""
+    """Show the processes of TREE, or of all trees, ended ones too; of one tree also what it uses."""
     with session.store() as store:
         one = None if tree is None else store.tree(tree)
         found = store.processes() if one is None else list(one.members)

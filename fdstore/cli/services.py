@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class StoreStatus(Record, frozen=True, kw_only=True):
     """A store that answers: what it is, and what it holds. Of a Cluster, memory and limits are the sums
     over its `primaries` that answer. `contents` and `bytes` (of UTF-8) are those of all trees, `commands`
-    says of each worker what commands run in there; `ceilings` are those that the operator set (null: none)."""
+    says of each worker what commands run in there; `ceilings` are the operator's, as written."""
 
     url: str
     kind: str
@@ -43,7 +43,7 @@ class StoreStatus(Record, frozen=True, kw_only=True):
     bytes: int
     workers: list[str]
     commands: dict[str, str]
-    ceilings: dict[str, int | None]
+    ceilings: dict[str, str]
 
 
 @click.option(
@@ -149,7 +149,7 @@ def store_status(session: Session, url: str) -> StoreStatus:
             bytes=sum(tree.bytes for tree in trees),
             workers=workers,
             commands=dict(zip(workers, commands, strict=True)),
-            ceilings=dict(store.run(ceilings.read(store.prefix)).values),
+            ceilings=store.run(ceilings.written(store.prefix)),
         )
 
 
@@ -204,9 +204,7 @@ def held_facts(store: StoreStatus) -> list[tuple[str, str]]:
         everywhere = len(at) == len(store.workers)
         said.append(("commands", sentence if everywhere else f"at {', '.join(at)}: {sentence}"))
     if store.ceilings:
-        from fdstore.cli.limits import said_of
-
-        said.append(("ceilings", ", ".join(said_of(name, top) for name, top in store.ceilings.items())))
+        said.append(("ceilings", ", ".join(f"{name} {value}" for name, value in store.ceilings.items())))
     return said
 
 

@@ -138,10 +138,21 @@ def parse_value(name: str, given: str) -> int | None:
 
 def parse(flat: Iterable[bytes]) -> Ceilings:
     """The ceilings in the reply to HGETALL. Names that this version does not know are left out. Raises
-    `InvalidArgument` for a value that cannot be read: nothing is allowed by a typing error."""
+    `InvalidArgument` for a value that cannot be read: a typing error must not allow everything."""
+    values: dict[str, int | None] = {}
+    for name, value in _texts(flat).items():
+        try:
+            values[name] = parse_value(name, value)
+        except InvalidArgument as error:
+            advice = f"the operator of this store mends it: fdstore limits set {name} VALUE"
+            raise InvalidArgument(f"ceiling {name}", f"{error.problem}; {advice}") from error
+    return Ceilings(values)
+
+
+def _texts(flat: Iterable[bytes]) -> dict[str, str]:
     texts = [each.decode("utf-8", "replace") for each in flat]
-    said = dict(zip(texts[::2], texts[1::2], strict=True))
-    return Ceilings({name: parse_value(name, value) for name, value in said.items() if name in CEILINGS})
+    said = zip(texts[::2], texts[1::2], strict=True)
+    return {name: value for name, value in said if name in CEILINGS}
 
 
 def half_of(maxmemory_bytes: int) -> int:
@@ -157,6 +168,12 @@ def read(prefix: str) -> Operation[Ceilings]:
     """The ceilings that are set. Raises `InvalidArgument`."""
     [flat] = yield [("HGETALL", TreeKeys(prefix, "").ceilings)]
     return parse(flat)
+
+
+def written(prefix: str) -> Operation[dict[str, str]]:
+    """The ceilings that are set, as they are written in Redis."""
+    [flat] = yield [("HGETALL", TreeKeys(prefix, "").ceilings)]
+    return _texts(flat)
 
 
 def put(prefix: str, name: str, value: str | None) -> Operation[int]:
