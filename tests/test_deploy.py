@@ -283,7 +283,11 @@ def test_the_worker_reads_the_ceilings_and_only_the_operator_sets_them(deployed:
         refused = subprocess.run([*set_ceiling, deployed.url("worker")], capture_output=True, check=False)
         with deployed.client("worker") as client:
             if binary_version(deployed.binary) >= (7, 0):
-                for command in ("HSET fdstore:limits tree_fds 9", "DEL fdstore:limits", "UNLINK fdstore:limits"):
+                for command in (
+                    "HSET fdstore:limits tree_fds 9",
+                    "DEL fdstore:limits",
+                    "UNLINK fdstore:limits",
+                ):
                     with pytest.raises(redis.exceptions.NoPermissionError):
                         client.execute_command(*command.split())
                 assert refused.returncode == 1
