@@ -68,7 +68,7 @@ def fresh_name(program: str) -> str:
 
 
 def check_limits(limits: TreeLimits) -> TreeLimits:
-    """`limits` if every one is a number that makes sense. Raises `InvalidArgument`."""
+    """`limits` as they are stored, if every one is a number that makes sense. Raises `InvalidArgument`."""
     for name in limits.__struct_fields__:
         value = getattr(limits, name)
         whole = isinstance(value, int) and not isinstance(value, bool)
@@ -77,7 +77,8 @@ def check_limits(limits: TreeLimits) -> TreeLimits:
                 raise InvalidArgument(name, "a number of days is needed, 0 to keep for ever")
         elif not whole or not 1 <= value <= 2**53:
             raise InvalidArgument(name, "a whole number, 1 or more, is needed")
-    return limits
+    # a float, as whoever reads it back has one: equal limits are equal texts
+    return msgspec.structs.replace(limits, retention_days=float(limits.retention_days))
 
 
 def due_at(limits: TreeLimits, now_s: float) -> str:
@@ -105,7 +106,7 @@ def open_root(
     """Opens a root process, or makes it with its tree. With `fresh` it must be a new one: if the name is
     taken it gets other letters, or with `exact` is refused. The limits of one that is made are lowered to the
     operator's ceilings. Raises `InvalidArgument`, `QuotaExceeded` (as many trees as there may be)."""
-    check_limits(limits)
+    limits = check_limits(limits)
     keys = process_keys(prefix, check_root(name))
     if not fresh:
         # an existing one is opened without a write: a Redis that is full can still be read
