@@ -242,7 +242,7 @@ class SpawnLimit(FDStoreError):
 
 
 class QuotaExceeded(FDStoreError):
-    """The tree may not store more."""
+    """The tree, or for a `limit` that is not of a tree the whole store, may not hold or write more."""
 
     type = "quota_exceeded"
 
@@ -251,7 +251,13 @@ class QuotaExceeded(FDStoreError):
         self.limit, self.allowed = limit, allowed
 
     def __str__(self) -> str:
-        return f"the limit {self.limit} of this tree is {self.allowed}; close descriptors or raise it"
+        if not self.limit.startswith("tree_"):
+            return (
+                f"the operator's ceiling {self.limit} of this store is {self.allowed}; remove trees that are "
+                "not needed (`fdstore gc`), or have it raised (`fdstore limits`)"
+            )
+        advice = "raise it" if self.limit == "tree_export_bytes" else "close descriptors or raise it"
+        return f"the limit {self.limit} of this tree is {self.allowed}; {advice}"
 
 
 class Cancelled(FDStoreError):

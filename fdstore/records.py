@@ -180,12 +180,17 @@ class TreeLimits(Record, frozen=True, kw_only=True):
     tree_processes: int = 1000
     tree_fds: int = 10_000
     tree_bytes: int = 4 << 30
+    tree_export_bytes: int = 1 << 30
+    tree_model_calls_per_day: int = 20_000
+    tree_tokens_per_day: int = 1_000_000_000
     retention_days: float = 7
 
 
 class TreeRecord(Record, frozen=True, kw_only=True):
     """One tree: what it uses of its limits, and its processes by time of birth. `fds` counts contents, as
-    the limit does, `bytes` their UTF-8, `processes` all of them and `live` those that have not ended."""
+    the limit does, `bytes` their UTF-8, `processes` all of them and `live` those that have not ended.
+    `export_bytes` is what `fd_to_file` wrote so far; `model_calls` and `tokens` are those of the UTC day
+    `usage_day` (days since 1970) by Redis' clock, the last on which a model was asked."""
 
     id: str
     created_at: float
@@ -195,4 +200,8 @@ class TreeRecord(Record, frozen=True, kw_only=True):
     processes: int
     live: int
     limits: TreeLimits
+    export_bytes: int = 0
+    usage_day: int = 0
+    model_calls: int = 0
+    tokens: int = 0
     members: tuple[ProcessRecord, ...] = ()

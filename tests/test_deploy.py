@@ -35,10 +35,11 @@ from fdstore import settings
 from fdstore.agent import lease
 from fdstore.cli import VERBS
 from fdstore.dispatch import Dispatcher
+from fdstore.errors import QuotaExceeded
 from fdstore.store import leases
 from fdstore.store.check import examine
 from fdstore.store.server import find_cli
-from fdstore.store.server_program import installed_binaries
+from fdstore.store.server_program import binary_version, installed_binaries
 from fdstore.testing import ScriptedModel, call, say
 from fdstore_workers.__main__ import worker as worker_command
 from tests.children import Child
@@ -66,6 +67,10 @@ class Deployed:
         self.socket = folder / "redis.sock"
         digest = hashlib.sha256(PASSWORD.encode()).hexdigest() if with_passwords else None
         users = (DEPLOY / "users.acl").read_text()
+        if binary_version(binary) < (7, 0):
+            [change] = re.findall(r"^sed -i '(s/%R~.*)' /etc/fdstore/users.acl", RUNBOOK, re.M)
+            _, old, new, _ = change.split("/")
+            users = users.replace(old, new)
         if digest:
             users = re.sub(r"^(user (?:worker|reader|admin) .*)$", rf"\1 #{digest}", users, flags=re.M)
         (folder / "users.acl").write_text(users)
@@ -255,12 +260,37 @@ def test_every_command_in_the_code_is_one_that_the_worker_may_give() -> None:
 
 
 def test_the_users_reach_the_keys_that_are_used_by_default() -> None:
-    for user in ("worker", "reader"):
+    prefix, queue = settings.DEFAULT_PREFIX, f"~{settings.queue_prefix(settings.DEFAULT_PREFIX)}*"
+    expected = {
+        "worker": [f"~{prefix}:[^l]*", f"%R~{prefix}:limits", queue],
+        "reader": [f"~{prefix}:*", queue],
+    }
+    for user, patterns in expected.items():
         [line] = re.findall(rf"^user {user} .*$", (DEPLOY / "users.acl").read_text(), re.M)
-        assert re.findall(r"~(\S+)", line) == [
-            f"{settings.DEFAULT_PREFIX}:*",
-            f"{settings.queue_prefix(settings.DEFAULT_PREFIX)}*",
-        ]
+        assert re.findall(r"(?:%R)?~\S+", line) == patterns
+
+
+def test_the_worker_reads_the_ceilings_and_only_the_operator_sets_them(deployed: Deployed) -> None:
+    set_ceiling = [sys.executable, "-m", "fdstore", "limits", "set", "tree_fds", "1", "--url"]
+    with deployed.running():
+        subprocess.run([*set_ceiling, deployed.url("admin")], check=True, capture_output=True)
+
+        with fdstore.connect(deployed.url("worker")) as store:
+            proc = store.process("triage")
+            proc.create("one")
+            with pytest.raises(QuotaExceeded):
+                proc.create("two")
+        refused = subprocess.run([*set_ceiling, deployed.url("worker")], capture_output=True, check=False)
+        with deployed.client("worker") as client:
+            if binary_version(deployed.binary) >= (7, 0):
+                for command in (
+                    "HSET fdstore:limits tree_fds 9",
+                    "DEL fdstore:limits",
+                    "UNLINK fdstore:limits",
+                ):
+                    with pytest.raises(redis.exceptions.NoPermissionError):
+                        client.execute_command(*command.split())
+                assert refused.returncode == 1
 
 
 # --- workers

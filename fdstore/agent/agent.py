@@ -84,6 +84,8 @@ class Agent:
         left_s = started_at + program.limits.wall_seconds - time.time()
         self._until_s = time.monotonic() + left_s
         self._written = len(past.own)
+        self._tree: journal.Appended | None = None
+        """What the last write said of the tree's daily limits; None before the first of this attempt."""
         self.birth = past.birth
         self.conversation = past.conversation()
         if past.own and isinstance(past.own[-1], Assistant):
@@ -160,6 +162,8 @@ class Agent:
 
     def _over_limit(self) -> Finished | None:
         limits, conversation = self._program.limits, self.conversation
+        if self._tree is None:
+            self._tree = self._run(journal.append(self._space, self._written, []))
         last = conversation.own_turns[-1].text if conversation.own_turns else ""
         if len(conversation.own_turns) >= limits.max_turns:
             return Finished("failed", None, f"max_turns: {limits.max_turns} answers were given", last)
@@ -167,6 +171,10 @@ class Agent:
             return Finished("failed", None, f"wall_seconds: {limits.wall_seconds:g} s are over", last)
         if limits.token_budget is not None and conversation.tokens >= limits.token_budget:
             return Finished("failed", None, f"token_budget: {limits.token_budget} tokens are used", last)
+        if self._tree.reached:
+            name, top = self._tree.reached
+            reason = f"{name}: this tree has used the {top} of today (UTC); `fdstore limits` shows ceilings"
+            return Finished("failed", None, reason, last)
         return None
 
     def _end(self, last: Assistant) -> Finished:
@@ -176,7 +184,10 @@ class Agent:
         )
 
     def _write(self, entry: Start | Assistant | Result) -> None:
-        self._written = self._run(journal.append(self._space, self._written, [encoded(entry)]))
+        answers, tokens = (1, entry.tokens) if isinstance(entry, Assistant) else (0, 0)
+        added = journal.append(self._space, self._written, [encoded(entry)], answers=answers, tokens=tokens)
+        self._tree = self._run(added)
+        self._written = self._tree.length
         self.conversation.add(entry)
 
     def hand_over(self, end: Finished, *, is_root: bool) -> str:

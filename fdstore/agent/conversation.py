@@ -44,6 +44,11 @@ class Assistant(msgspec.Struct, frozen=True, kw_only=True, tag="assistant", tag_
         return "".join(block["text"] for block in self.content if block.get("type") == "text")
 
     @property
+    def tokens(self) -> int:
+        """What it cost, in and out."""
+        return self.input_tokens + self.output_tokens
+
+    @property
     def is_last(self) -> bool:
         """Whether the conversation is over with it, for better or worse: any stop reason that does
         not say how to go on is an end, also one that nobody knows yet."""
@@ -111,7 +116,7 @@ class Conversation:
     @property
     def tokens(self) -> int:
         """What its own answers cost, in tokens."""
-        return sum(turn.input_tokens + turn.output_tokens for turn in self.own_turns)
+        return sum(turn.tokens for turn in self.own_turns)
 
     def open_calls(self) -> list[dict[str, Any]]:
         """The tool calls of the last answer that have no result yet, in order."""

@@ -50,6 +50,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "up": ("fdstore.cli.services:up", "Start the embedded server and a worker."),
         "down": ("fdstore.cli.services:down", "Stop the worker and the embedded server; the data stays."),
         "status": ("fdstore.cli.services:status", "Show what runs and what it holds."),
+        "limits": ("fdstore.cli.limits:limits", "Show or set what no tree may pass."),
         "gc": ("fdstore.cli.upkeep:gc", "Remove the trees that are past their retention."),
         "bench": ("fdstore.cli.bench:bench", "Measure what fdstore costs beside plain Redis commands."),
         "doctor": ("fdstore.cli.upkeep:doctor", "Check this installation and its store."),

@@ -14,15 +14,16 @@ from fdstore.cli.session import Session, verb
 from fdstore.cli.tables import ago, table
 
 if TYPE_CHECKING:
-    from fdstore.records import ProcessRecord
+    from fdstore.records import ProcessRecord, TreeRecord
 
 
 @verb
 @click.argument("tree", metavar="[TREE]", required=False)
 def ps(session: Session, tree: str | None) -> None:
-    """Show the processes of TREE, or of all trees, ended ones too."""
+    """Show the processes of TREE, or of all trees, ended ones too; of one tree also what it uses."""
     with session.store() as store:
-        found = store.processes() if tree is None else store.tree(tree).members
+        one = None if tree is None else store.tree(tree)
+        found = store.processes() if one is None else list(one.members)
     if session.as_json:
         for process in found:
             output.document(process)
@@ -38,6 +39,19 @@ def ps(session: Session, tree: str | None) -> None:
                 columns=output.columns(),
             )
         )
+        if one is not None:
+            output.line(used_of(one))
+
+
+def used_of(tree: TreeRecord) -> str:
+    """What a tree uses of its limits, in a line."""
+    from fdstore.cli.limits import of_tree, shown
+
+    parts = [
+        f"{each.name.removeprefix('tree_')} {shown(each.used, each.unit)} of {shown(each.value, each.unit)}"
+        for each in of_tree(tree)
+    ]
+    return f"uses {', '.join(parts)}"
 
 
 def as_trees(processes: Iterable[ProcessRecord]) -> Iterator[tuple[str, ProcessRecord]]:

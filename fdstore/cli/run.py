@@ -15,6 +15,7 @@ from fdstore.cli.session import Session, verb
 
 if TYPE_CHECKING:
     from fdstore.client import Store
+    from fdstore.records import TreeLimits
 
 
 @click.argument("program", metavar="PROGRAM.toml", type=click.Path(path_type=Path))
@@ -58,6 +59,8 @@ def run(
         if not detach:
             load_runner()
         root = launch_root(store, bundle, query, name)
+        for warning in lowered(root_program.tree_limits, root.space.limits):
+            click.echo(f"fdstore: warning: {warning}", err=True)
         if detach:
             wake(root.id)
             if session.as_json:
@@ -66,6 +69,21 @@ def run(
                 output.line(root.id)
             return
         run_here(session, store, root.id, quiet=quiet, on_interrupt=on_interrupt)
+
+
+def lowered(asked: TreeLimits, held: TreeLimits) -> list[str]:
+    """What to say when a program asked for more than the operator's ceilings leave. What it did not name is
+    lowered in silence."""
+    from fdstore.cli.limits import said_of, shown
+    from fdstore.store.ceilings import CEILINGS
+
+    return [
+        f"[limits] {said_of(name, getattr(asked, name))} is more than this store allows: "
+        f"{shown(getattr(held, name), CEILINGS[name].unit)} holds (fdstore limits)"
+        for name in CEILINGS
+        if name in asked.__struct_fields__
+        and getattr(held, name) < getattr(asked, name) != getattr(type(asked)(), name)
+    ]
 
 
 def _read(file: str) -> str:

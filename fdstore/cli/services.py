@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class StoreStatus(Record, frozen=True, kw_only=True):
     """A store that answers: what it is, and what it holds. Of a Cluster, memory and limits are the sums
     over its `primaries` that answer. `contents` and `bytes` (of UTF-8) are those of all trees, `commands`
-    says of each worker what commands run in there."""
+    says of each worker what commands run in there; `ceilings` are the operator's, as written."""
 
     url: str
     kind: str
@@ -43,6 +43,7 @@ class StoreStatus(Record, frozen=True, kw_only=True):
     bytes: int
     workers: list[str]
     commands: dict[str, str]
+    ceilings: dict[str, str]
 
 
 @click.option(
@@ -121,7 +122,7 @@ def stop_server(session: Session) -> bool:
 
 def store_status(session: Session, url: str) -> StoreStatus:
     """The store at `url`. Raises `StoreUnavailable`, `UnsafeStore`."""
-    from fdstore.store import leases
+    from fdstore.store import ceilings, leases
     from fdstore.store.check import primaries
     from fdstore.store.places import find_place
 
@@ -148,6 +149,7 @@ def store_status(session: Session, url: str) -> StoreStatus:
             bytes=sum(tree.bytes for tree in trees),
             workers=workers,
             commands=dict(zip(workers, commands, strict=True)),
+            ceilings=store.run(ceilings.written(store.prefix)),
         )
 
 
@@ -201,6 +203,8 @@ def held_facts(store: StoreStatus) -> list[tuple[str, str]]:
         at = [worker for worker in store.workers if store.commands[worker] == sentence]
         everywhere = len(at) == len(store.workers)
         said.append(("commands", sentence if everywhere else f"at {', '.join(at)}: {sentence}"))
+    if store.ceilings:
+        said.append(("ceilings", ", ".join(f"{name} {value}" for name, value in store.ceilings.items())))
     return said
 
 

@@ -4,6 +4,7 @@
                                            toolu_1/outcome  what the whole call came to (JSON)
                                            toolu_1/begun    the run of a tool that must not run twice
                                            toolu_1/plan     the file that is about to be put in place (JSON)
+                                           toolu_1/exported how many bytes it wrote to a file (see `exports`)
 
 The first kind is written in one step with what was made, so nothing is made twice even when a worker
 dies in between. The second saves the way there: a repeat does not read files, copy texts or run

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import BinaryIO, Literal
 
-from fdstore.errors import InvalidArgument, NotFound, quoted
+from fdstore.errors import FDStoreError, InvalidArgument, NotFound, quoted
 from fdstore.files import Mark, Target
 from fdstore.inputs import next_block
 from fdstore.records import Descriptor, Export, Origin
+from fdstore.store.exports import LEFT_AS_IT_IS, Allowance
 from fdstore.store.keys import content_keys
 from fdstore.store.operation import Disk, Operation, new_op
 from fdstore.store.scripts import outcome, script
@@ -180,16 +181,23 @@ def part_of(space: Namespace, fd: str, wanted: Part | None) -> Operation[tuple[V
 
 
 def copy_out(
-    space: Namespace, fd: str, wanted: Part | None, write: Callable[[bytes], object]
+    space: Namespace,
+    fd: str,
+    wanted: Part | None,
+    write: Callable[[bytes], object],
+    allowance: Allowance | None = None,
 ) -> Operation[int]:
     """Gives a part of a content (all of it for None) to `write`, in order and in bounded memory: each
-    time some whole characters of UTF-8. Returns how many characters there were."""
+    time some whole characters of UTF-8, once the `allowance` has room. Returns how many characters there
+    were."""
     chars = 0
 
     def take(run: list[bytes]) -> Operation[None]:
         nonlocal chars
         data = b"".join(run)
         chars += len(data) if data.isascii() else len(data.decode("utf-8"))
+        if allowance:
+            yield from allowance.add(len(data))
         yield Disk(lambda: write(data))
 
     try:
@@ -210,12 +218,26 @@ def export(
     mode: Literal["write", "append"],
     progress: Callable[[int], None] | None = None,
     plan: Callable[[Mark, Export], Operation[None]] | None = None,
+    allowance: Allowance | None = None,
 ) -> Operation[Export]:
     """Writes a part of a content (all of it for None) to a file, exactly, in bounded memory.
-    `progress` is told the bytes written so far, `plan` what is about to be put in place."""
-    return (
-        yield from afresh_if_gone(space, fd, lambda: _export(space, fd, wanted, target, mode, progress, plan))
-    )
+    `progress` is told the bytes written so far, `plan` what is about to be put in place, `allowance` what is
+    about to be written; it may refuse."""
+
+    def attempt() -> Operation[Export]:
+        if allowance:
+            size_bytes = None if wanted else (yield from view_of(space, fd)).descriptor.bytes
+            yield from allowance.begin(size_bytes)
+        return (yield from _export(space, fd, wanted, target, mode, progress, plan, allowance))
+
+    try:
+        return (yield from afresh_if_gone(space, fd, attempt))
+    except LEFT_AS_IT_IS:
+        raise
+    except FDStoreError:
+        if allowance:
+            yield from allowance.refund()
+        raise
 
 
 def _export(
@@ -226,6 +248,7 @@ def _export(
     mode: Literal["write", "append"],
     progress: Callable[[int], None] | None,
     plan: Callable[[Mark, Export], Operation[None]] | None,
+    allowance: Allowance | None,
 ) -> Operation[Export]:
     written = 0
 
@@ -238,7 +261,9 @@ def _export(
 
     yield Disk(target.__enter__)
     try:
-        chars = yield from copy_out(space, fd, wanted, write)
+        chars = yield from copy_out(space, fd, wanted, write, allowance)
+        if allowance:
+            yield from allowance.settle()
         mark: Mark = yield Disk(target.mark)
         done = Export(fd=fd, file_path=target.path, mode=mode, char_count=chars, size_bytes=mark.size_bytes)
         if plan:

@@ -119,6 +119,10 @@ def tree_record(prefix: str, tree: str) -> Operation[TreeRecord]:
         processes=int(fields["processes"]),
         live=int(fields["live"]),
         limits=msgspec.json.decode(fields["limits"], type=TreeLimits),
+        export_bytes=int(fields.get("export_bytes", 0)),
+        usage_day=int(fields.get("usage_day", 0)),
+        model_calls=int(fields.get("model_calls", 0)),
+        tokens=int(fields.get("tokens", 0)),
         members=tuple(
             process_of(name, pairs(reply)) for name, reply in zip(names, replies, strict=True) if reply
         ),

@@ -1,23 +1,39 @@
 """The journal of a process: one JSON record a line of its life, append-only.
 
 Records go to a known position, so a repeated append writes nothing twice, and an attempt that was
-replaced cannot write at all.
+replaced cannot write at all. The answers of models among them are counted for the tree in the same step.
 """
 
 from __future__ import annotations
 
+import msgspec
+
+from fdstore.store.ceilings import beside
 from fdstore.store.keys import process_keys
 from fdstore.store.operation import Operation
-from fdstore.store.scripts import outcome, script
+from fdstore.store.scripts import outcome, script, text
 from fdstore.store.views import Namespace
 
 
-def append(space: Namespace, position: int, records: list[str]) -> Operation[int]:
-    """Adds records after the first `position` ones; the new length. Raises `Fenced`, `NotFound`."""
-    [reply] = yield [
-        script("journal")((space.keys.record, space.keys.journal), space.attempt, position, *records)
-    ]
-    return int(outcome(reply, space.id)[0])
+class Appended(msgspec.Struct, frozen=True):
+    """How long the journal is now, and the daily limit (its name and value) that the tree has reached."""
+
+    length: int
+    reached: tuple[str, int] | None = None
+
+
+def append(
+    space: Namespace, position: int, records: list[str], *, answers: int = 0, tokens: int = 0
+) -> Operation[Appended]:
+    """Adds records after the first `position` ones: `answers` of them are a model's, which took so many
+    tokens. Without records nothing is written. Raises `Fenced`, `NotFound`."""
+    keys = space.keys
+    added = script("journal")(
+        (keys.record, keys.journal, keys.tree.record), space.attempt, position, answers, tokens, *records
+    )
+    [reply] = yield from beside(space, [added])
+    length, *reached = outcome(reply, space.id)
+    return Appended(int(length), (text(reached[0]), int(reached[1])) if reached else None)
 
 
 def length(space: Namespace) -> Operation[int]:

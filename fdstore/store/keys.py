@@ -2,6 +2,8 @@
 
     pattern (after the prefix)           type    holds                                deleted by
     trees                                zset    tree -> when it may be collected     collect
+    limits                               hash    ceiling -> the operator's value      the operator
+    exports                              hash    today's exports, of each tree        expires (2 days)
     workers                              zset    worker -> when its sign of life ends the sweep
     workers:commands                     hash    worker -> what commands run in       the sweep
     sweeper                              string  the worker that sweeps now           expires (5 s)
@@ -105,8 +107,18 @@ class TreeKeys(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def trees(self) -> str:
-        """The one key outside: all trees."""
+        """All trees; outside of the tree, as are the next two."""
         return f"{self.prefix}:trees"
+
+    @property
+    def ceilings(self) -> str:
+        """What no tree may pass. Clients read it, only the operator writes it."""
+        return f"{self.prefix}:limits"
+
+    @property
+    def exports(self) -> str:
+        """What all trees exported today; kept while there is a ceiling for it."""
+        return f"{self.prefix}:exports"
 
     def staging(self, op: str) -> tuple[str, str]:
         """Where pages and index of a content are put before it becomes visible."""

@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from fdstore.store.ceilings import beside
 from fdstore.store.keys import ProcessKeys, content_keys, process_keys
 from fdstore.store.operation import Operation, new_op
 from fdstore.store.scripts import outcome, script, text
@@ -53,15 +54,14 @@ def start(
     empty = empty_index(size)
     answer_key, answer_field = space.answer_slot(new_op(), call)
     sources = [shown, f"stderr of {shown}"[:200], *(f"stage {number} of {shown}"[:200] for number in tees)]
-    [reply] = yield [
-        script("pipe")(
-            (space.keys.tree.record, space.keys.record, space.keys.fds, answer_key),
-            *(answer_field, space.attempt, space.id, brief, size, empty, in_fd or "", INPUT_SOURCE),
-            space.highest,
-            space.highest_child,
-            *sources,
-        )
-    ]
+    made = script("pipe")(
+        (space.keys.tree.record, space.keys.record, space.keys.fds, answer_key),
+        *(answer_field, space.attempt, space.id, brief, size, empty, in_fd or "", INPUT_SOURCE),
+        space.highest,
+        space.highest_child,
+        *sources,
+    )
+    [reply] = yield from beside(space, [made])
     process, given, *written = map(text, outcome(reply, space.id))
     space.see(*written)
     space.see_child(process)

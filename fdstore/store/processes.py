@@ -18,15 +18,17 @@ from contextlib import suppress
 
 import msgspec
 
-from fdstore.errors import InvalidArgument, StoreFull, StoreReadOnly
+from fdstore.errors import InvalidArgument, QuotaExceeded, StoreFull, StoreReadOnly
 from fdstore.records import ProcessState, TreeLimits
+from fdstore.store.ceilings import beside, obey
+from fdstore.store.ceilings import parse as ceilings_in
 from fdstore.store.collect import collect_tree
 from fdstore.store.inspection import missing
 from fdstore.store.keys import ProcessKeys, TreeKeys, check_root, process_keys
-from fdstore.store.operation import Operation, new_op
+from fdstore.store.operation import Command, Operation, new_op
 from fdstore.store.scripts import outcome, script, text
 from fdstore.store.staging import MAX_REASON_CHARS, check_page_size, check_source
-from fdstore.store.views import DAY_S, Namespace
+from fdstore.store.views import CEILINGS_EVERY_S, DAY_S, Namespace
 from fdstore.text.growth import empty_index
 
 NAME_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
@@ -66,7 +68,7 @@ def fresh_name(program: str) -> str:
 
 
 def check_limits(limits: TreeLimits) -> TreeLimits:
-    """`limits` if every one is a number that makes sense. Raises `InvalidArgument`."""
+    """`limits` as they are stored, if every one is a number that makes sense. Raises `InvalidArgument`."""
     for name in limits.__struct_fields__:
         value = getattr(limits, name)
         whole = isinstance(value, int) and not isinstance(value, bool)
@@ -75,7 +77,8 @@ def check_limits(limits: TreeLimits) -> TreeLimits:
                 raise InvalidArgument(name, "a number of days is needed, 0 to keep for ever")
         elif not whole or not 1 <= value <= 2**53:
             raise InvalidArgument(name, "a whole number, 1 or more, is needed")
-    return limits
+    # a float, as whoever reads it back has one: equal limits are equal texts
+    return msgspec.structs.replace(limits, retention_days=float(limits.retention_days))
 
 
 def due_at(limits: TreeLimits, now_s: float) -> str:
@@ -101,8 +104,9 @@ def open_root(
     program: Program = NO_PROGRAM,
 ) -> Operation[Namespace]:
     """Opens a root process, or makes it with its tree. With `fresh` it must be a new one: if the name is
-    taken it gets other letters, or with `exact` is refused. Raises `InvalidArgument`."""
-    check_limits(limits)
+    taken it gets other letters, or with `exact` is refused. The limits of one that is made are lowered to the
+    operator's ceilings. Raises `InvalidArgument`, `QuotaExceeded` (as many trees as there may be)."""
+    limits = check_limits(limits)
     keys = process_keys(prefix, check_root(name))
     if not fresh:
         # an existing one is opened without a write: a Redis that is full can still be read
@@ -112,15 +116,17 @@ def open_root(
     op = new_op()
     while True:
         tree = keys.tree
-        enter = script("root")(
-            (tree.record, keys.record, tree.answer(op)),
-            *("", keys.process, "1" if fresh else "0", msgspec.json.encode(limits)),
-            *(program.name, program.digest, program.bundle),
-        )
-        # the tree is entered in `trees` first, so nothing is ever stored that collect cannot find
         due = due_at(limits, time.time())
-        yield [("ZADD", tree.trees, "NX", due, tree.tree)]
-        [reply] = yield [enter]
+        lowered = yield from _enter(tree, due, limits)
+        held, asked = msgspec.json.encode(lowered.limits), msgspec.json.encode(limits)
+        [reply] = yield [
+            script("root")(
+                (tree.record, keys.record, tree.answer(op)),
+                *("", keys.process, "1" if fresh else "0", held),
+                *(program.name, program.digest, program.bundle),
+                *("" if asked == held else asked, "1" if lowered.by_memory else "0"),
+            )
+        ]
         if reply[0] == b"taken":
             if exact:
                 raise InvalidArgument("name", f"process {name} exists already; choose another name")
@@ -133,16 +139,57 @@ def open_root(
     how, kept = map(text, outcome(reply, keys.process))
     if how == "created":
         yield from _collect_a_few(keys.tree, due)
-    return Namespace(keys, msgspec.json.decode(kept, type=TreeLimits))
+    space = Namespace(keys, msgspec.json.decode(kept, type=TreeLimits))
+    if how == "created":
+        space.ceilings_due_at = time.monotonic() + CEILINGS_EVERY_S
+        if lowered.together:
+            yield from obey(keys.tree)
+    return space
+
+
+class _Lowered(msgspec.Struct, frozen=True):
+    """The limits that the ceilings leave; whether those of memory count too, and whether there is a ceiling
+    for what all trees hold together."""
+
+    limits: TreeLimits
+    by_memory: bool
+    together: bool
+
+
+def _enter(tree: TreeKeys, due_at_s: str, asked: TreeLimits) -> Operation[_Lowered]:
+    """Enters a tree in `trees` before it is made, so that nothing is ever stored that collect cannot find;
+    what it may have of the limits asked for. Raises `QuotaExceeded`."""
+    room_made = False
+    while True:
+        flat, added, count = yield [
+            ("HGETALL", tree.ceilings),
+            ("ZADD", tree.trees, "NX", due_at_s, tree.tree),
+            ("ZCARD", tree.trees),
+        ]
+        ceilings = ceilings_in(flat)
+        most = ceilings.get("trees")
+        if most is None or count <= most:
+            by_memory = "tree_bytes" not in ceilings.values
+            return _Lowered(ceilings.lower(asked), by_memory, ceilings.get("bytes") is not None)
+        if added:
+            # whoever makes the same tree now enters it again when it is made
+            yield [("ZREM", tree.trees, tree.tree)]
+        if room_made:
+            raise QuotaExceeded("trees", most)
+        yield from _collect_due(tree.prefix)
+        room_made = True
 
 
 def _collect_a_few(made: TreeKeys, due_at_s: str) -> Operation[None]:
+    # once more: a collector of an earlier tree of this name may have dropped the entry in between
+    yield from _collect_due(made.prefix, ("ZADD", made.trees, "NX", due_at_s, made.tree))
+
+
+def _collect_due(prefix: str, *first: Command) -> Operation[None]:
     now = f"{time.time():.3f}"
-    prefix = made.prefix
-    _, due = yield [
-        # once more: a collector of an earlier tree of this name may have dropped the entry in between
-        ("ZADD", made.trees, "NX", due_at_s, made.tree),
-        ("ZRANGEBYSCORE", made.trees, "-inf", now, "LIMIT", 0, COLLECT_A_FEW),
+    *_, due = yield [
+        *first,
+        ("ZRANGEBYSCORE", TreeKeys(prefix, "").trees, "-inf", now, "LIMIT", 0, COLLECT_A_FEW),
     ]
     for tree in due:
         yield from collect_tree(TreeKeys(prefix, text(tree)))
@@ -191,21 +238,20 @@ def child(
     """
     tree = space.keys.tree
     answer_key, answer_field = space.answer_slot(new_op(), call)
-    [reply] = yield [
-        script("child")(
-            (tree.record, space.keys.record, space.keys.fds, answer_key),
-            *(answer_field, space.attempt, space.id, state),
-            *(program.name, program.digest, program.bundle, brief),
-            *(("", "", "") if output is None else _empty(output)),
-            *(space.highest, space.highest_child),
-            *(["*"] if share is None else ["", *share]),
-        )
-    ]
+    made = script("child")(
+        (tree.record, space.keys.record, space.keys.fds, answer_key),
+        *(answer_field, space.attempt, space.id, state),
+        *(program.name, program.digest, program.bundle, brief),
+        *(("", "", "") if output is None else _empty(output)),
+        *(space.highest, space.highest_child),
+        *(["*"] if share is None else ["", *share]),
+    )
+    [reply] = yield from beside(space, [made])
     [child_id] = map(text, outcome(reply, space.id))
     space.see_child(child_id)
-    made = Namespace(ProcessKeys(tree, child_id), space.limits)
-    made.highest = space.highest
-    return made
+    born = Namespace(ProcessKeys(tree, child_id), space.limits)
+    born.highest, born.ceilings_due_at = space.highest, space.ceilings_due_at
+    return born
 
 
 def _empty(output: Output) -> tuple[str, int, str]:

@@ -29,6 +29,7 @@ from fdstore.errors import (
     UnknownOutcome,
 )
 from fdstore.records import Descriptor, Origin
+from fdstore.store.ceilings import beside
 from fdstore.store.keys import content_keys
 from fdstore.store.operation import Batch, Operation, Receive, Send, Value, new_op
 from fdstore.store.scripts import outcome, script, text
@@ -144,7 +145,7 @@ class Stage:
                 *_flat(index.fields()),
             )
         )
-        *_, reply = yield batch
+        *_, reply = yield from beside(space, batch)
         fd, content, created_at = map(text, outcome(reply, space.id))
         created = created_at.encode()
         space.meet(fd, content, created)

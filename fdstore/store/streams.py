@@ -31,6 +31,7 @@ from fdstore.errors import (
     StreamClosed,
     quoted,
 )
+from fdstore.store.ceilings import beside
 from fdstore.store.keys import ContentKeys, TreeKeys, content_keys
 from fdstore.store.operation import Batch, Operation, Receive, Send, Value, new_op
 from fdstore.store.scripts import decision_in, lending, outcome, script, text
@@ -192,12 +193,11 @@ def open_stream(
     answer_key, answer_field = space.answer_slot(new_op(), call)
     keys = (space.keys.tree.record, space.keys.record, space.keys.fds, answer_key)
     lease = "" if lease_s is None else check_lease(lease_s)
-    [reply] = yield [
-        script("open")(
-            *(keys, answer_field, space.attempt, space.id, size, source, writer, lease, empty_index(size)),
-            space.highest,
-        )
-    ]
+    made = script("open")(
+        *(keys, answer_field, space.attempt, space.id, size, source, writer, lease, empty_index(size)),
+        space.highest,
+    )
+    [reply] = yield from beside(space, [made])
     fd, content = map(text, outcome(reply, space.id))
     space.see(fd)
     return Pen(space, fd, content, Growth(size), writer, lease_s)

@@ -46,6 +46,9 @@ DAY_S = 86_400
 NOTES_PER_RETENTION = 100
 """Reads note the use of a tree at most once in this part of its retention."""
 
+CEILINGS_EVERY_S = 60.0
+"""A client that writes reads the operator's ceilings again after this time (see `ceilings`)."""
+
 Unit = Literal["newlines", "chars"]
 
 
@@ -120,6 +123,8 @@ class Namespace:
         self._met: dict[str, bytes] = {}
         self._note_every_s = limits.retention_days * DAY_S / NOTES_PER_RETENTION
         self._noted_at = time.time()
+        self.ceilings_due_at = 0.0
+        """When to read the operator's ceilings, by `time.monotonic`."""
 
     def must_note(self) -> bool:
         """Whether it is time to note that the tree is in use, by a clock that sleeping machines keep."""

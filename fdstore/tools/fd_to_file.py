@@ -16,6 +16,7 @@ from fdstore.files import Mark, Target
 from fdstore.records import Export
 from fdstore.render import fd_file_result
 from fdstore.store import calls, contents
+from fdstore.store.exports import Allowance
 from fdstore.store.operation import Disk, Operation
 from fdstore.text.selection import wanted
 from fdstore.tools.tool import Arguments, Context, Fd, Outcome, Tool, WriteMode
@@ -46,9 +47,10 @@ def run(context: Context, arguments: FDToFile, call: str | None) -> Operation[Ou
         root=context.export_root,
     )
     space, mode = context.space, arguments.mode
+    allowance = Allowance(space, call)
     if call is None or (mode == "write" and arguments.exist_ok):
         # the same text once more changes nothing
-        done = yield from contents.export(space, chosen.fd, chosen.part, target, mode)
+        done = yield from contents.export(space, chosen.fd, chosen.part, target, mode, allowance=allowance)
         return fd_file_result(done, arguments.create, arguments.exist_ok)
 
     interrupted = CallInterrupted(f"this {mode} to {quoted(arguments.file_path)}")
@@ -66,7 +68,7 @@ def run(context: Context, arguments: FDToFile, call: str | None) -> Operation[Ou
         if not (yield from calls.plan(space, call, before, noted)):
             raise interrupted
 
-    done = yield from contents.export(space, chosen.fd, chosen.part, target, mode, plan=plan)
+    done = yield from contents.export(space, chosen.fd, chosen.part, target, mode, None, plan, allowance)
     return fd_file_result(done, arguments.create, arguments.exist_ok)
 
 

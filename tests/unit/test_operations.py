@@ -373,3 +373,20 @@ def test_an_end_is_one_round_trip_and_one_more_for_each_large_piece(proc: Proces
 
     large.end()
     assert commands(runner) == [["finish"]] * 3
+
+
+def test_the_ceilings_are_read_beside_a_write_once_a_minute_and_never_for_a_read(
+    store: Store, proc: Process, runner: Any
+) -> None:
+    commands(runner)
+    proc.create("of a tree that was just made, when its ceilings were read")
+    [made] = commands(runner)
+    proc.space.ceilings_due_at = 0.0
+
+    proc.read("fd:1")
+    reads = commands(runner)
+    proc.create("a minute later")
+    proc.create("and soon after that")
+
+    assert len(reads) == 1
+    assert commands(runner) == [["HGETALL", "HMGET", *made], made]

@@ -32,16 +32,20 @@ local stored = chars == ARGV[8] and (writer == ARGV[5] or ARGV[7] == ARGV[8])
 if not stored and chars ~= ARGV[7] then
   return { 'fenced', ARGV[4] .. ' has ' .. chars .. ' characters, not ' .. ARGV[7] .. ': somebody else writes it' }
 end
-local limits, tree_bytes, checked_at = unpack(redis.call('HMGET', tree, 'limits', 'bytes', 'checked_at'))
+local limits, tree_bytes, checked_at, room, ceiling =
+  unpack(redis.call('HMGET', tree, 'limits', 'bytes', 'checked_at', 'bytes_room', 'bytes_ceiling'))
 refused = not stored and unsafe(tree, checked_at)
 if refused then
   return refused
 end
-local limit = cjson.decode(limits).tree_bytes
+local limit, name = cjson.decode(limits).tree_bytes, 'tree_bytes'
+if room and tonumber(room) < limit then
+  limit, name = tonumber(room), 'bytes'
+end
 tree_bytes = tree_bytes + (stored and 0 or ARGV[9] - bytes)
 if not stored and tree_bytes > limit then
   end_stream(tree, ARGV[3], 'broken', '', 'quota_exceeded')
-  return { 'quota_exceeded', 'tree_bytes', limit }
+  return { 'quota_exceeded', name, name == 'bytes' and tonumber(ceiling) or limit }
 end
 
 local now = seconds_now()

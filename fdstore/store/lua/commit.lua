@@ -11,7 +11,8 @@ if done then
   return done
 end
 local tree, id, now = KEYS[1], ARGV[3], seconds_now()
-local limits, bytes, fds, checked_at = unpack(redis.call('HMGET', tree, 'limits', 'bytes', 'fds', 'checked_at'))
+local limits, bytes, fds, checked_at, room, ceiling =
+  unpack(redis.call('HMGET', tree, 'limits', 'bytes', 'fds', 'checked_at', 'bytes_room', 'bytes_ceiling'))
 local refused = refusal(KEYS[2], ARGV[2]) or unsafe(tree, checked_at, now)
 if refused then
   return refused
@@ -22,6 +23,9 @@ if fds > limits.tree_fds then
 end
 if bytes > limits.tree_bytes then
   return { 'quota_exceeded', 'tree_bytes', limits.tree_bytes }
+end
+if room and bytes > tonumber(room) then
+  return { 'quota_exceeded', 'bytes', tonumber(ceiling) }
 end
 -- a field of the index describes 256 pages
 local staged_groups = math.ceil(ARGV[8] / 256) - (#ARGV - 12) / 2

@@ -71,6 +71,14 @@ local function unsafe(tree, checked_at, now)
   redis.call('HSET', tree, 'checked_at', stamp(now))
 end
 
+-- How many bytes of text take half of what Redis may hold (a text takes up to 7 % more than its bytes), or nil
+-- if it has no limit.
+local function half_of_memory()
+  local info = redis.pcall('INFO', 'memory')
+  local most = tonumber(type(info) == 'string' and string.match(info, 'maxmemory:(%d+)') or 0)
+  return most > 0 and math.max(math.floor(most / 2 / 1.07), 1048576) or nil
+end
+
 -- Says that a table has no such name, and names that it has: of a large one some, since an error must not
 -- cost more than what was asked for.
 local function not_found(fds, name)
@@ -210,6 +218,37 @@ local function no_room(tree, parent)
   end
   if live + 1 > limits.tree_live then
     return { 'spawn_limit', 'tree_live', limits.tree_live }
+  end
+end
+
+local function today()
+  return math.floor(seconds_now() / 86400)
+end
+
+-- Counts answers of models and their tokens, by the UTC day. The day before is kept for people, older ones are not.
+local function count_answers(tree, answers, tokens)
+  local day, counted = today(), tonumber(redis.call('HGET', tree, 'usage_day') or 0)
+  if counted ~= day then
+    local calls, used = unpack(redis.call('HMGET', tree, 'model_calls', 'tokens'))
+    local was_yesterday = counted == day - 1
+    redis.call('HSET', tree, 'usage_day', day, 'model_calls', 0, 'tokens', 0,
+      'model_calls_yesterday', was_yesterday and calls or 0, 'tokens_yesterday', was_yesterday and used or 0)
+  end
+  redis.call('HINCRBY', tree, 'model_calls', answers)
+  redis.call('HINCRBY', tree, 'tokens', tokens)
+end
+
+-- The daily limit that a tree has reached, and its value; nothing if there is none.
+local function day_limit(tree)
+  local day, calls, tokens = unpack(redis.call('HMGET', tree, 'usage_day', 'model_calls', 'tokens'))
+  local is_today = tonumber(day or 0) == today()
+  calls, tokens = is_today and tonumber(calls) or 0, is_today and tonumber(tokens) or 0
+  local limits = limits_of(tree)
+  if calls >= (limits.tree_model_calls_per_day or math.huge) then
+    return 'tree_model_calls_per_day', limits.tree_model_calls_per_day
+  end
+  if tokens >= (limits.tree_tokens_per_day or math.huge) then
+    return 'tree_tokens_per_day', limits.tree_tokens_per_day
   end
 end
 

@@ -1,17 +1,23 @@
--- Appends records to a process's journal at a known position, so that a repeat writes nothing twice.
--- KEYS  1 process  2 its journal
--- ARGV  1 attempt  2 position of the first record (0-based)  3.. records (JSON)
--- ->    ok length | gone | fenced why
+-- Appends records to a process's journal at a known position, so that a repeat writes nothing twice, and
+-- counts the answers of models among them. Without records it only says how its tree stands.
+-- KEYS  1 process  2 its journal  3 tree
+-- ARGV  1 attempt  2 position of the first record (0-based)  3 answers of models  4 their tokens
+--       5.. records (JSON)
+-- ->    ok length [name limit: the daily limit that the tree has reached] | gone | fenced why
 local length = redis.call('LLEN', KEYS[2])
 local position = tonumber(ARGV[2])
 local refused = refusal(KEYS[1], ARGV[1])
 if refused then
   return refused
 end
-if length == position + #ARGV - 2 and redis.call('LINDEX', KEYS[2], position) == ARGV[3] then
-  return { 'ok', length }
-end
-if length ~= position then
+local repeated = #ARGV > 4 and length == position + #ARGV - 4 and redis.call('LINDEX', KEYS[2], position) == ARGV[5]
+if not repeated and length ~= position then
   return { 'fenced', 'its journal has ' .. length .. ' records, not ' .. position .. ': somebody else writes it' }
 end
-return { 'ok', redis.call('RPUSH', KEYS[2], unpack(ARGV, 3)) }
+if not repeated and #ARGV > 4 then
+  if ARGV[3] ~= '0' then
+    count_answers(KEYS[3], ARGV[3], ARGV[4])
+  end
+  length = redis.call('RPUSH', KEYS[2], unpack(ARGV, 5))
+end
+return { 'ok', length, day_limit(KEYS[3]) }

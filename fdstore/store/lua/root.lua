@@ -1,7 +1,8 @@
 -- Opens or creates the root process of a tree.
 -- KEYS  1 tree  2 its process record  3 answer of this operation
--- ARGV  1 answer field  2 process id  3 '1' if it must not exist yet  4 limits (JSON)
+-- ARGV  1 answer field  2 process id  3 '1' if it must not exist yet  4 the limits that hold (JSON)
 --       5 program  6 bundle digest  7 bundle (JSON), or three times '' for none
+--       8 the limits asked for (JSON), '' if they are the same  9 '1' to keep below half of maxmemory
 -- ->    ok 'created'|'found' limits | unsafe policy | taken | collecting
 local done = answered(KEYS[3], ARGV[1])
 if done then
@@ -22,9 +23,18 @@ local refused = unsafe(tree)
 if refused then
   return refused
 end
+-- the same number in both, digit by digit: Lua would write a large one with an exponent
+local limits, asked = ARGV[4], ARGV[8]
+if ARGV[9] == '1' then
+  local half = half_of_memory()
+  if half and cjson.decode(asked ~= '' and asked or limits).tree_bytes > half then
+    local bounded = string.format('"tree_bytes":%.0f', half)
+    limits, asked = string.gsub(limits, '"tree_bytes":%d+', bounded), string.gsub(asked, '"tree_bytes":%d+', bounded)
+  end
+end
 local now = seconds_now()
 redis.call('HSET', tree, 'created_at', stamp(now), 'used_at', stamp(now), 'bytes', 0, 'fds', 0,
-  'processes', 1, 'live', 1, 'limits', ARGV[4])
+  'processes', 1, 'live', 1, 'limits', limits, unpack(asked ~= '' and { 'limits_asked', asked } or {}))
 redis.call('HSET', process, 'state', 'open', 'attempt', 0, 'losses', 0, 'next_fd', 1, 'next_child', 1,
   'started_at', stamp(now))
 redis.call('ZADD', tree .. ':processes', stamp(now), id)
@@ -32,4 +42,4 @@ if ARGV[5] ~= '' then
   redis.call('HSET', process, 'program', ARGV[5], 'bundle', ARGV[6])
   redis.call('HSET', tree .. ':programs', ARGV[6], ARGV[7])
 end
-return answer(KEYS[3], ARGV[1], { 'ok', 'created', ARGV[4] })
+return answer(KEYS[3], ARGV[1], { 'ok', 'created', limits })

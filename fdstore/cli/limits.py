@@ -1,0 +1,217 @@
+"""`fdstore limits`: the operator's ceilings, shown and set."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from fdstore.cli import output
+from fdstore.cli.session import Session, verb
+from fdstore.cli.tables import DAY_S, counted, moment, size, table
+from fdstore.records import Record, TreeLimits
+
+if TYPE_CHECKING:
+    from fdstore.client import Store
+    from fdstore.records import TreeRecord
+
+ACTIONS = {"show": ((0, 1), "[TREE]"), "set": ((2,), "NAME VALUE"), "unset": ((1,), "NAME")}
+"""What can be done, how many words follow, and which."""
+
+HALF = "half of maxmemory"
+
+
+class CeilingStatus(Record, frozen=True, kw_only=True):
+    """One ceiling: `value` is what holds now (None: no ceiling), whether somebody `set` it, the `default`
+    in words, what a tree asks for whose program says nothing (`asked`), and what is `used`, if that is
+    counted for all trees together."""
+
+    name: str
+    value: int | None
+    unit: str
+    default: str
+    set: bool
+    asked: int | None = None
+    used: int | None = None
+    of: str
+
+
+class LimitsCommand(click.Command):
+    """Its help lists every ceiling, from the table that the store itself uses."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from fdstore.store.ceilings import CEILINGS
+
+        with formatter.section("Names"):
+            formatter.write_dl(
+                [(each.name, f"{each.of} [default: {_default(each.name)}]") for each in CEILINGS.values()]
+            )
+        super().format_epilog(ctx, formatter)
+
+
+@verb
+@click.argument("action", type=click.Choice(list(ACTIONS)), default="show", metavar="[show|set|unset]")
+@click.argument("words", nargs=-1, metavar="[TREE|NAME] [VALUE]")
+def limits(session: Session, action: str, words: tuple[str, ...]) -> None:
+    """Show, set or unset what no tree may pass, whatever its program asks for.
+
+    VALUE is a whole number (64, 20k, 500M), for bytes one with a unit (4GiB, 500MB); 0 is "nothing at
+    all" and none "no ceiling", also where there is one by default. unset brings the default back.
+
+    A tree that asks for more gets the ceiling; trees that exist follow at once. What is over a ceiling of all
+    trees together is refused with quota_exceeded. Days are those of Redis' clock, in UTC. Where Redis has
+    users, setting takes the operator's. `show TREE` shows what holds in one tree, and what it uses.
+    """
+    counts, wanted = ACTIONS[action]
+    if len(words) not in counts:
+        raise click.UsageError(f"say: fdstore limits {action} {wanted}")
+    from fdstore.store import ceilings
+
+    with session.store() as store:
+        if action == "show":
+            if words:
+                _show_tree(session, store.tree(words[0]))
+            else:
+                _show(session, store)
+            return
+        name, value = words[0], words[1] if action == "set" else None
+        changed = store.run(ceilings.put(store.prefix, name, value))
+        [now] = [each for each in found(store) if each.name == name]
+    if session.as_json:
+        output.document({"ceiling": now, "trees_changed": changed})
+    else:
+        trees = f"; {counted(changed, 'tree')} changed" if changed else ""
+        output.line(f"{name} is {shown(now.value, now.unit)} now{trees}")
+
+
+limits = LimitsCommand(
+    name="limits", callback=limits.callback, params=limits.params, help=limits.help, no_args_is_help=False
+)
+
+
+def _show(session: Session, store: Store) -> None:
+    rows = found(store)
+    if session.as_json:
+        for each in rows:
+            output.document(each)
+        return
+    cells = [
+        [
+            each.name,
+            shown(each.value, each.unit),
+            each.default,
+            "" if each.asked is None else shown(each.asked, each.unit),
+            "" if each.used is None else shown(each.used, each.unit),
+            each.of,
+        ]
+        for each in rows
+    ]
+    header = ["NAME", "CEILING", "DEFAULT", "A TREE ASKS FOR", "USED", "OF"]
+    right = ["CEILING", "A TREE ASKS FOR", "USED"]
+    output.line(table(header, cells, right=right, cut="OF", columns=output.columns()))
+
+
+class LimitStatus(Record, frozen=True, kw_only=True):
+    """One limit of a tree: its `value`, and what is `used` of it. `day`: the UTC day that it counts, if it
+    counts days."""
+
+    tree: str
+    name: str
+    value: int
+    used: int
+    unit: str
+    day: str | None = None
+
+
+def of_tree(tree: TreeRecord) -> list[LimitStatus]:
+    """Every limit of a tree that has a ceiling."""
+    from fdstore.store.ceilings import CEILINGS
+
+    used = {
+        "tree_depth": max((member.id.count(".") + 1 for member in tree.members), default=0),
+        "tree_live": tree.live,
+        "tree_processes": tree.processes,
+        "tree_fds": tree.fds,
+        "tree_bytes": tree.bytes,
+        "tree_export_bytes": tree.export_bytes,
+        "tree_model_calls_per_day": tree.model_calls,
+        "tree_tokens_per_day": tree.tokens,
+    }
+    day = moment(tree.usage_day * DAY_S).partition("T")[0] if tree.usage_day else None
+    return [
+        LimitStatus(
+            tree=tree.id,
+            name=name,
+            value=getattr(tree.limits, name),
+            used=count,
+            unit=CEILINGS[name].unit,
+            day=day if name.endswith("_per_day") else None,
+        )
+        for name, count in used.items()
+    ]
+
+
+def _show_tree(session: Session, tree: TreeRecord) -> None:
+    rows = of_tree(tree)
+    if session.as_json:
+        for each in rows:
+            output.document(each)
+        return
+    cells = [
+        [each.name, shown(each.value, each.unit), shown(each.used, each.unit), each.day or ""]
+        for each in rows
+    ]
+    output.line(table(["NAME", "LIMIT", "USED", "DAY"], cells, right=["LIMIT", "USED"]))
+
+
+def found(store: Store) -> list[CeilingStatus]:
+    """Every ceiling as it is now."""
+    from fdstore.store import ceilings, exports
+    from fdstore.store.check import primaries
+
+    held, asked = store.run(ceilings.read(store.prefix)), TreeLimits()
+    trees, size_bytes = store.run(ceilings.stored_bytes(store.prefix))
+    used = {
+        "trees": trees,
+        "bytes": size_bytes,
+        "export_bytes_per_day": store.run(exports.exported_today(store.prefix)),
+    }
+    limits_of_memory = [
+        int(each.info.get("maxmemory", 0)) for each in store.run(primaries("memory")) if not each.error
+    ]
+    bounded = [each for each in limits_of_memory if each]
+    half = ceilings.half_of(min(bounded)) if bounded else None
+    return [
+        CeilingStatus(
+            name=each.name,
+            value=held.get(each.name) if each.name in held.values else half if _is_half(each.name) else None,
+            unit=each.unit,
+            default=_default(each.name),
+            set=each.name in held.values,
+            asked=getattr(asked, each.name, None),
+            used=used.get(each.name),
+            of=each.of,
+        )
+        for each in ceilings.CEILINGS.values()
+    ]
+
+
+def _is_half(name: str) -> bool:
+    return name == "tree_bytes"
+
+
+def _default(name: str) -> str:
+    return HALF if _is_half(name) else "none"
+
+
+def shown(value: int | None, unit: str) -> str:
+    if value is None:
+        return "none"
+    return size(value) if unit == "bytes" else f"{value:,}".replace(",", " ")
+
+
+def said_of(name: str, value: int | None) -> str:
+    """One ceiling, in a few words."""
+    from fdstore.store.ceilings import CEILINGS
+
+    return f"{name} {shown(value, CEILINGS[name].unit)}"

@@ -1,0 +1,290 @@
+"""Ceilings: what the operator of a store lets no tree have more of, whatever its program asks for.
+
+    fdstore:limits      hash    tree_live -> 16     written by `fdstore limits`, read by every client
+
+A tree's hash says what it asked for (`limits_asked`) and what holds (`limits`): each limit, or its ceiling
+if that is lower. Scripts look at `limits` alone. Setting a ceiling changes the trees that exist, and a client
+that writes reads the ceilings beside its write once a minute. So a value written by hand is obeyed too, and
+reads cost nothing. In a Cluster a tree and this hash are at different nodes: no script could read both.
+
+A ceiling nobody set does not exist, but for one: `tree_bytes` is then half of what Redis may hold (see
+lua/common.lua), looked at when the tree is made.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from decimal import Decimal
+from typing import Any, Literal
+
+import msgspec
+
+from fdstore.errors import (
+    InvalidArgument,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+    UnknownOutcome,
+    quoted,
+)
+from fdstore.records import Record, TreeLimits
+from fdstore.store.keys import TreeKeys
+from fdstore.store.operation import Batch, Command, Operation
+from fdstore.store.scripts import script, text
+from fdstore.store.views import CEILINGS_EVERY_S, Namespace
+
+NONE = "none"
+"""The value of a ceiling that is not there, although there is one by default."""
+
+MAX_VALUE = 2**53
+TEXT_OVERHEAD = 1.07
+"""Redis takes up to so much memory for a text of one byte."""
+
+AT_A_TIME = 500
+"""Trees that are looked at in one round trip."""
+
+
+class Ceiling(Record, frozen=True, kw_only=True):
+    """One ceiling: in which unit it counts, the least that makes sense, and of what."""
+
+    name: str
+    unit: Literal["", "bytes", "tokens"] = ""
+    least: int = 0
+    of: str
+
+
+CEILINGS = {
+    each.name: each
+    for each in (
+        Ceiling(name="trees", of="trees in all"),
+        Ceiling(name="bytes", unit="bytes", of="stored text in all"),
+        Ceiling(name="export_bytes_per_day", unit="bytes", of="text that agents write to files, a day"),
+        Ceiling(name="tree_depth", least=1, of="generations of a tree; the root is one"),
+        Ceiling(name="tree_live", least=1, of="processes of a tree that have not ended"),
+        Ceiling(name="tree_processes", least=1, of="processes of a tree, ended ones too"),
+        Ceiling(name="tree_fds", of="contents of a tree"),
+        Ceiling(name="tree_bytes", unit="bytes", of="stored text of a tree"),
+        Ceiling(name="tree_export_bytes", unit="bytes", of="text that agents of a tree write to files"),
+        Ceiling(name="tree_model_calls_per_day", of="answers of models in a tree, a day"),
+        Ceiling(name="tree_tokens_per_day", unit="tokens", of="tokens of models in a tree, a day"),
+    )
+}
+"""Every ceiling, in the order in which people read them. Those of a tree have the names of its limits."""
+
+_VALUE = re.compile(r"([0-9]{1,16}(?:\.[0-9]{1,6})?) ?([A-Za-z]*)")
+_BYTES = {"": 1, "b": 1} | {
+    f"{letter}{kind}b": base**power
+    for power, letter in enumerate("kmgt", 1)
+    for kind, base in (("", 1000), ("i", 1024))
+}
+_COUNTS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+
+
+class Ceilings(msgspec.Struct, frozen=True):
+    """The ceilings that somebody set; None is "none at all"."""
+
+    values: Mapping[str, int | None]
+
+    def get(self, name: str) -> int | None:
+        """The value of a ceiling, None if there is none."""
+        return self.values.get(name)
+
+    def lower(self, asked: TreeLimits) -> TreeLimits:
+        """What a tree has that asked for these limits.
+
+        >>> Ceilings({"tree_live": 16, "trees": 5}).lower(TreeLimits(tree_live=64)).tree_live
+        16
+        """
+        lower = {
+            name: top
+            for name, top in self.values.items()
+            if top is not None and top < getattr(asked, name, -1)
+        }
+        return msgspec.structs.replace(asked, **lower)
+
+
+def check_name(name: object) -> Ceiling:
+    """The ceiling of this name. Raises `InvalidArgument`, naming all."""
+    found = CEILINGS.get(name) if isinstance(name, str) else None
+    if found is None:
+        raise InvalidArgument("name", f"there is no ceiling {quoted(name)}; there are: {', '.join(CEILINGS)}")
+    return found
+
+
+def parse_value(name: str, given: str) -> int | None:
+    """The value of a ceiling, None for "none". Raises `InvalidArgument`.
+
+    >>> parse_value("tree_bytes", "1.5GiB"), parse_value("tree_fds", "20k"), parse_value("trees", "none")
+    (1610612736, 20000, None)
+    """
+    ceiling = check_name(name)
+    if given.lower() == NONE:
+        return None
+    in_bytes = ceiling.unit == "bytes"
+    units = _BYTES if in_bytes else _COUNTS
+    found = _VALUE.fullmatch(given)
+    factor = units.get(found[2].lower()) if found else None
+    # a part of a byte, or of a process, is a mistake
+    fits = found and factor is not None and (factor > 1 or "." not in found[1])
+    value = int(Decimal(found[1]) * factor) if found and factor is not None and fits else -1
+    if not ceiling.least <= value <= MAX_VALUE:
+        forms = "a number of bytes, as 4GiB or 500MB," if in_bytes else "a whole number, as 64 or 20k,"
+        raise InvalidArgument(name, f"{quoted(given)} is not {forms} {ceiling.least} or more, or {NONE}")
+    return value
+
+
+def parse(flat: Iterable[bytes]) -> Ceilings:
+    """The ceilings in the reply to HGETALL. Names that this version does not know are left out. Raises
+    `InvalidArgument` for a value that cannot be read: a typing error must not allow everything."""
+    values: dict[str, int | None] = {}
+    for name, value in _texts(flat).items():
+        try:
+            values[name] = parse_value(name, value)
+        except InvalidArgument as error:
+            advice = f"the operator of this store mends it: fdstore limits set {name} VALUE"
+            raise InvalidArgument(f"ceiling {name}", f"{error.problem}; {advice}") from error
+    return Ceilings(values)
+
+
+def _texts(flat: Iterable[bytes]) -> dict[str, str]:
+    texts = [each.decode("utf-8", "replace") for each in flat]
+    said = zip(texts[::2], texts[1::2], strict=True)
+    return {name: value for name, value in said if name in CEILINGS}
+
+
+def half_of(maxmemory_bytes: int) -> int:
+    """The text of a tree that takes half of Redis' memory; lua/common.lua says the same.
+
+    >>> half_of(2 << 30)
+    1003496179
+    """
+    return max(int(maxmemory_bytes / 2 / TEXT_OVERHEAD), 1 << 20)
+
+
+def read(prefix: str) -> Operation[Ceilings]:
+    """The ceilings that are set. Raises `InvalidArgument`."""
+    [flat] = yield [("HGETALL", TreeKeys(prefix, "").ceilings)]
+    return parse(flat)
+
+
+def written(prefix: str) -> Operation[dict[str, str]]:
+    """The ceilings that are set, as they are written in Redis."""
+    [flat] = yield [("HGETALL", TreeKeys(prefix, "").ceilings)]
+    return _texts(flat)
+
+
+def put(prefix: str, name: str, value: str | None) -> Operation[int]:
+    """Sets a ceiling, or with None unsets it, and has all trees obey. Returns how many trees changed.
+    Raises `InvalidArgument`."""
+    key = TreeKeys(prefix, "").ceilings
+    command: Command = ("HDEL", key, check_name(name).name)
+    if value is not None:
+        parsed = parse_value(name, value)
+        command = ("HSET", key, name, NONE if parsed is None else parsed)
+    yield [command]
+    return (yield from obey_everywhere(prefix))
+
+
+def beside(space: Namespace, batch: Batch) -> Operation[list[Any]]:
+    """The replies to a batch that writes. Once a minute the ceilings are read in the same round trip, and if
+    they changed, or there is one for all trees together, the tree's limits follow afterwards.
+
+    A store whose ceilings cannot be read (their node of a Cluster is lost) takes writes as before."""
+    replies: list[Any]
+    if time.monotonic() < space.ceilings_due_at:
+        replies = yield batch
+        return replies
+    space.ceilings_due_at = time.monotonic() + CEILINGS_EVERY_S
+    tree = space.keys.tree
+    try:
+        flat, record, *replies = yield [("HGETALL", tree.ceilings), _record_of(tree), *batch]
+    except (StoreUnavailable, UnknownOutcome):
+        replies = yield batch
+        return replies
+    # what was written is written: a tree that keeps its limits for another minute is no error of that
+    with suppress(InvalidArgument, StoreFull, StoreReadOnly, StoreUnavailable, UnknownOutcome):
+        space.limits = (yield from _obey(tree, parse(flat), record)) or space.limits
+    return replies
+
+
+def obey(tree: TreeKeys) -> Operation[TreeLimits | None]:
+    """Has one tree obey the ceilings now; the limits that it has then, None if it is gone."""
+    flat, record = yield [("HGETALL", tree.ceilings), _record_of(tree)]
+    return (yield from _obey(tree, parse(flat), record))
+
+
+def _obey(tree: TreeKeys, ceilings: Ceilings, record: list[bytes | None]) -> Operation[TreeLimits | None]:
+    total = None
+    if ceilings.get("bytes") is not None:
+        _, total = yield from stored_bytes(tree.prefix)
+    command, limits = _obeying(tree, record, ceilings, total)
+    if command:
+        yield [command]
+    return limits
+
+
+def obey_everywhere(prefix: str) -> Operation[int]:
+    """Has every tree obey the ceilings now; how many trees have other limits afterwards."""
+    ceilings = yield from read(prefix)
+    names = yield from _names(prefix)
+    total = None
+    if ceilings.get("bytes") is not None:
+        total = sum((yield from _bytes_of(prefix, names)).values())
+    changed = 0
+    for start in range(0, len(names), AT_A_TIME):
+        trees = [TreeKeys(prefix, name) for name in names[start : start + AT_A_TIME]]
+        records = yield [_record_of(tree) for tree in trees]
+        batch: Batch = []
+        for tree, record in zip(trees, records, strict=True):
+            with suppress(msgspec.MsgspecError):  # a damaged record is not worse for this
+                command, limits = _obeying(tree, record, ceilings, total)
+                batch += [command] if command else []
+                changed += limits is not None and msgspec.json.encode(limits) != record[0]
+        if batch:
+            yield batch
+    return changed
+
+
+def _record_of(tree: TreeKeys) -> Command:
+    return ("HMGET", tree.record, "limits", "limits_asked", "bytes", "bytes_room")
+
+
+def _obeying(
+    tree: TreeKeys, record: list[bytes | None], ceilings: Ceilings, total: int | None
+) -> tuple[Command | None, TreeLimits | None]:
+    """The command that has a tree obey (None if it does), and the limits that it has then (None if the
+    tree is gone). `total` is what all trees hold."""
+    held, asked, size_bytes, room = record
+    if held is None:
+        return None, None
+    limits = ceilings.lower(msgspec.json.decode(asked or held, type=TreeLimits))
+    wanted = msgspec.json.encode(limits)
+    top = ceilings.get("bytes")
+    left = "" if top is None or total is None else str(int(size_bytes or 0) + max(0, top - total))
+    if wanted == held and left == text(room or b""):
+        return None, limits
+    ceiling = "" if top is None else top
+    return script("obey")((tree.record,), held, asked or held, wanted, left, ceiling), limits
+
+
+def _names(prefix: str) -> Operation[list[str]]:
+    [names] = yield [("ZRANGE", TreeKeys(prefix, "").trees, 0, -1)]
+    return sorted(map(text, names))
+
+
+def _bytes_of(prefix: str, names: list[str]) -> Operation[dict[str, int]]:
+    sizes: dict[str, int] = {}
+    for start in range(0, len(names), AT_A_TIME):
+        piece = names[start : start + AT_A_TIME]
+        found = yield [("HGET", TreeKeys(prefix, name).record, "bytes") for name in piece]
+        sizes |= {name: int(each or 0) for name, each in zip(piece, found, strict=True)}
+    return sizes
+
+
+def stored_bytes(prefix: str) -> Operation[tuple[int, int]]:
+    """How many trees there are, and how many bytes of text they hold."""
+    names = yield from _names(prefix)
+    return len(names), sum((yield from _bytes_of(prefix, names)).values())

@@ -1,0 +1,360 @@
+"""What the operator of a store allows: no program passes it, and trees that exist follow."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import fdstore
+from fdstore.cli import cli
+from fdstore.client import Process, Store
+from fdstore.errors import InvalidArgument, QuotaExceeded, SpawnLimit, StoreUnavailable
+from fdstore.records import TreeLimits
+from fdstore.store import ceilings, processes
+from fdstore.store.ceilings import CEILINGS, half_of
+from fdstore.store.keys import TreeKeys
+
+Execute = Callable[..., Any]
+
+
+@pytest.fixture
+def limits(redis_url: str) -> Callable[..., Result]:
+    """`fdstore limits ...`"""
+
+    def run(*words: str) -> Result:
+        return CliRunner().invoke(cli, ["limits", *words, "--url", redis_url])
+
+    return run
+
+
+def a_minute_later(*handles: Process) -> None:
+    """As if these clients had read the ceilings a minute ago."""
+    for proc in handles:
+        proc.space.ceilings_due_at = 0.0
+
+
+# trees that are made
+
+
+def test_a_tree_that_asks_for_more_gets_the_ceiling(store: Store) -> None:
+    store.run(ceilings.put("fdstore", "tree_fds", "1"))
+    store.run(ceilings.put("fdstore", "tree_live", "2"))
+
+    proc = store.process("t", limits=TreeLimits(tree_fds=50, tree_depth=3))
+
+    held = store.tree("t").limits
+    assert (held.tree_fds, held.tree_live, held.tree_depth) == (1, 2, 3)
+    proc.create("x")
+    proc.child()
+    with pytest.raises(QuotaExceeded, match="tree_fds of this tree is 1"):
+        proc.create("y")
+    with pytest.raises(SpawnLimit, match="tree_live of this tree is 2"):
+        proc.child()
+
+
+def test_a_tree_may_ask_for_less_than_the_ceiling(store: Store) -> None:
+    store.run(ceilings.put("fdstore", "tree_fds", "100"))
+
+    store.process("t", limits=TreeLimits(tree_fds=7))
+
+    assert store.tree("t").limits.tree_fds == 7
+
+
+def test_no_more_trees_are_made_than_there_may_be(store: Store) -> None:
+    store.run(ceilings.put("fdstore", "trees", "2"))
+    store.process("a")
+    store.process("b")
+
+    with pytest.raises(QuotaExceeded, match="ceiling trees of this store is 2"):
+        store.process("c")
+
+    assert [tree.id for tree in store.trees()] == ["a", "b"]
+    assert store.process("a").create("goes on").fd == "fd:1"
+
+
+def test_a_tree_past_its_retention_makes_room_for_another(store: Store, execute: Execute) -> None:
+    store.run(ceilings.put("fdstore", "trees", "1"))
+    store.process("old")
+    execute("HSET", "fdstore:{old}", "used_at", "1000000000")
+    execute("ZADD", "fdstore:trees", "1000000000", "old")
+
+    store.process("new")
+
+    assert [tree.id for tree in store.trees()] == ["new"]
+
+
+def test_clients_that_make_trees_at_once_make_no_more_than_there_may_be(store: Store, redis_url: str) -> None:
+    store.run(ceilings.put("fdstore", "trees", "5"))
+    refused: list[str] = []
+
+    def make(number: int) -> None:
+        try:
+            store.process(f"t{number}")
+        except QuotaExceeded as error:
+            refused.append(str(error))
+
+    threads = [threading.Thread(target=make, args=(number,), daemon=True) for number in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+
+    assert len(store.trees()) <= 5
+    assert len(store.trees()) + len(refused) == 20
+
+
+def test_a_value_that_cannot_be_read_stops_new_trees_and_no_old_ones(store: Store, execute: Execute) -> None:
+    proc = store.process("t")
+    execute("HSET", "fdstore:limits", "tree_live", "sixteen")
+    a_minute_later(proc)
+
+    with pytest.raises(InvalidArgument, match="ceiling tree_live: 'sixteen' is not"):
+        store.process("u")
+
+    assert proc.create("goes on").fd == "fd:1"
+
+
+# half of the memory
+
+
+def test_a_tree_at_its_default_limit_leaves_the_other_half_of_redis_usable(
+    store: Store, execute: Execute
+) -> None:
+    [used] = [line for line in execute("INFO", "memory").split(b"\r\n") if line.startswith(b"used_memory:")]
+    maxmemory = 12_000_000 + int(used.partition(b":")[2])
+    execute("CONFIG", "SET", "maxmemory", maxmemory)
+    try:
+        greedy = store.process("greedy")
+        text = "a line of text, neither short nor long\n" * 6_000
+
+        def fill() -> None:
+            while True:
+                greedy.create(text)
+
+        with pytest.raises(QuotaExceeded, match="tree_bytes"):
+            fill()
+
+        modest = store.process("modest")
+        others = [modest.create(text) for _ in range(18)]
+    finally:
+        execute("CONFIG", "SET", "maxmemory", 0)
+
+    assert store.tree("greedy").limits.tree_bytes == half_of(maxmemory)
+    assert store.tree("greedy").bytes > half_of(maxmemory) - len(text)
+    assert sum(each.bytes for each in others) > 4_000_000
+
+
+@pytest.mark.parametrize(
+    ("maxmemory", "asked", "ceiling", "held"),
+    [
+        (2_000_000_000, 4 << 30, None, half_of(2_000_000_000)),
+        (2_000_000_000, 1000, None, 1000),
+        (2_000_000_000, 4 << 30, "1500MB", 1_500_000_000),
+        (2_000_000_000, 4 << 30, "none", 4 << 30),
+        (2**53, 2**53, None, half_of(2**53)),
+        (0, 4 << 30, None, 4 << 30),
+        (0, 4 << 30, "5MB", 5_000_000),
+    ],
+)
+def test_half_of_maxmemory_is_the_ceiling_of_tree_bytes_unless_the_operator_says_another(
+    store: Store, execute: Execute, maxmemory: int, asked: int, ceiling: str | None, held: int
+) -> None:
+    if ceiling:
+        store.run(ceilings.put("fdstore", "tree_bytes", ceiling))
+    execute("CONFIG", "SET", "maxmemory", maxmemory)
+    try:
+        store.process("t", limits=TreeLimits(tree_bytes=asked))
+    finally:
+        execute("CONFIG", "SET", "maxmemory", 0)
+
+    assert store.tree("t").limits.tree_bytes == held
+
+
+# trees that exist
+
+
+def test_trees_that_exist_obey_at_once_and_get_back_what_they_asked_for(store: Store) -> None:
+    proc = store.process("t", limits=TreeLimits(tree_fds=10))
+    store.process("u", limits=TreeLimits(tree_fds=3))
+    proc.create("x")
+
+    lowered = store.run(ceilings.put("fdstore", "tree_fds", "1"))
+    with pytest.raises(QuotaExceeded):
+        proc.create("y")
+    raised = store.run(ceilings.put("fdstore", "tree_fds", "5"))
+
+    assert (lowered, raised) == (2, 2)
+    assert [tree.limits.tree_fds for tree in store.trees()] == [5, 3]
+    store.run(ceilings.put("fdstore", "tree_fds", None))
+    assert [tree.limits.tree_fds for tree in store.trees()] == [10, 3]
+    assert proc.create("y").fd == "fd:2"
+
+
+def test_a_ceiling_written_by_hand_is_obeyed_within_a_minute_of_work(store: Store, execute: Execute) -> None:
+    proc = store.process("t")
+    execute("HSET", "fdstore:limits", "tree_fds", "2")
+    proc.create("read a moment ago")
+    a_minute_later(proc)
+
+    proc.create("reads them beside this")
+
+    assert store.tree("t").limits.tree_fds == 2
+    assert proc.space.limits.tree_fds == 2
+    with pytest.raises(QuotaExceeded):
+        proc.create("too many")
+
+
+@pytest.mark.parametrize("work", ["create", "ingest", "child", "fork", "open_stream"])
+def test_the_ceilings_are_read_by_whatever_makes_something(
+    store: Store, execute: Execute, work: str, tmp_path: Any
+) -> None:
+    (tmp_path / "file").write_text("text")
+    proc = store.process("t")
+    execute("HSET", "fdstore:limits", "tree_live", "9")
+    a_minute_later(proc)
+
+    match work:
+        case "create":
+            proc.create("x")
+        case "ingest":
+            proc.ingest(tmp_path / "file")
+        case "open_stream":
+            proc.open_stream().end()
+        case _:
+            getattr(proc, work)()
+
+    assert store.tree("t").limits.tree_live == 9
+
+
+def test_a_tree_of_an_older_version_gets_the_limits_that_it_lacks(store: Store, execute: Execute) -> None:
+    store.process("t")
+    execute("HSET", "fdstore:{t}", "limits", '{"tree_depth":8,"tree_live":64,"tree_processes":1000,'
+        '"tree_fds":10000,"tree_bytes":4294967296,"retention_days":7}')  # fmt: skip
+
+    store.process("t").create("x")
+
+    assert json.loads(execute("HGET", "fdstore:{t}", "limits"))["tree_export_bytes"] == 1 << 30
+
+
+def test_a_tree_that_is_gone_does_not_come_back_as_a_ghost(store: Store, execute: Execute) -> None:
+    proc = store.process("t")
+    store.run(processes.cancel("fdstore", "t"))
+    record = TreeKeys("fdstore", "t").record
+    execute("UNLINK", record, f"{record}:processes", f"{record}:t", f"{record}:leases")
+
+    store.run(ceilings.put("fdstore", "tree_fds", "1"))
+
+    assert execute("EXISTS", record) == 0
+    assert proc.id == "t"
+
+
+# all trees together
+
+
+def test_all_trees_together_hold_no_more_than_the_ceiling(store: Store) -> None:
+    a, b = store.process("a"), store.process("b")
+    a.create("x" * 600)
+    store.run(ceilings.put("fdstore", "bytes", "1kB"))
+
+    b.create("y" * 300)
+    with pytest.raises(QuotaExceeded, match="ceiling bytes of this store is 1000"):
+        b.create("y" * 200)
+    a_minute_later(a, b)
+    b.create("")
+    with pytest.raises(QuotaExceeded, match="ceiling bytes"):
+        store.process("c").create("z" * 101)
+
+    assert store.process("c").create("z" * 100).bytes == 100
+    with pytest.raises(QuotaExceeded, match="ceiling bytes"), b.open_stream() as stream:
+        stream.write("s" * 500)
+    store.run(ceilings.put("fdstore", "bytes", None))
+    assert b.create("y" * 5000).bytes == 5000
+
+
+# the store goes on
+
+
+def test_a_client_that_cannot_read_the_ceilings_writes_as_before(store: Store, execute: Execute) -> None:
+    proc = store.process("t")
+    execute("SET", "fdstore:limits", "no hash")
+    a_minute_later(proc)
+    try:
+        assert proc.create("goes on").fd == "fd:1"
+        with pytest.raises(StoreUnavailable):
+            store.process("u")
+    finally:
+        execute("DEL", "fdstore:limits")
+
+
+# the command
+
+
+def test_the_help_lists_every_ceiling(limits: Callable[..., Result]) -> None:
+    shown = limits("--help").output
+
+    assert [name for name in CEILINGS if name not in shown] == []
+    assert "half of maxmemory" in shown
+
+
+def test_a_ceiling_is_set_shown_and_unset(limits: Callable[..., Result], store: Store) -> None:
+    store.process("triage").create("x" * 1000)
+
+    told = limits("set", "tree_live", "16")
+    shown = {each["name"]: each for each in map(json.loads, limits("--json").output.splitlines())}
+    gone = limits("unset", "tree_live", "--json")
+
+    assert told.output == "tree_live is 16 now; 1 tree changed\n"
+    assert list(shown) == list(CEILINGS)
+    assert (shown["tree_live"]["value"], shown["tree_live"]["set"], shown["tree_live"]["asked"]) == (
+        16,
+        True,
+        64,
+    )
+    assert (shown["trees"]["used"], shown["bytes"]["used"], shown["bytes"]["value"]) == (1, 1000, None)
+    assert json.loads(gone.output)["ceiling"]["value"] is None
+    assert fdstore.TreeLimits() == store.tree("triage").limits
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "code"),
+    [
+        (["set", "tree_live", "0"], "invalid_argument: tree_live: '0' is not a whole number", 1),
+        (["set", "tree_height", "3"], "invalid_argument: name: there is no ceiling 'tree_height'", 1),
+        (["unset", "x"], "invalid_argument", 1),
+        (["set", "tree_live"], "fdstore limits set NAME VALUE", 2),
+        (["show", "nobody"], "not_found", 1),
+    ],
+)
+def test_what_is_not_understood_is_said_and_changes_nothing(
+    limits: Callable[..., Result], execute: Execute, words: list[str], said: str, code: int
+) -> None:
+    result = limits(*words)
+
+    assert (result.exit_code, said in result.output + result.stderr) == (code, True)
+    assert execute("EXISTS", "fdstore:limits") == 0
+
+
+def test_what_holds_in_a_tree_is_shown_with_what_it_uses(
+    limits: Callable[..., Result], redis_url: str, store: Store
+) -> None:
+    limits("set", "tree_fds", "7")
+    store.process("triage").create("x" * 1000)
+
+    shown = {
+        each["name"]: each for each in map(json.loads, limits("show", "triage", "--json").output.splitlines())
+    }
+    ps = CliRunner().invoke(cli, ["ps", "triage", "--url", redis_url]).output
+    status = CliRunner().invoke(cli, ["status", "--url", redis_url]).output
+
+    assert (shown["tree_fds"]["value"], shown["tree_fds"]["used"], shown["tree_bytes"]["used"]) == (
+        7,
+        1,
+        1000,
+    )
+    assert "fds 1 of 7" in ps
+    assert "tree_fds 7" in status

@@ -1,0 +1,138 @@
+"""How often a tree may ask models in a day: a spawner that runs away is stopped, and says why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from fdstore import TreeLimits
+from fdstore.agent.launch import launch_root
+from fdstore.agent.program import Bundle, LinkedProgram, Program
+from fdstore.client import Store
+from fdstore.store import ceilings, journal
+from fdstore.testing import Usage, call, say, turn
+from fdstore.testing.requests import Request
+from tests.on_redis.agents import Agents, running, tool
+
+Execute = Callable[..., Any]
+
+LIMIT = 30
+
+
+def runaway(request: Request) -> Any:
+    """A model that always starts two more of its kind."""
+    return turn(*(call("spawn", program_name="again", query="and again") for _ in range(2)))
+
+
+@contextmanager
+def spawner(store: Store, folder: Path, limits: TreeLimits) -> Iterator[Agents]:
+    with running(store, runaway, folder) as agents:
+        program = Program(
+            name="again",
+            model="any",
+            system="Go on.",
+            tools=("spawn",),
+            linked={"again": LinkedProgram(key="again")},
+            tree_limits=limits,
+        )
+        launch_root(store, Bundle(root="again", programs={"again": program}), "go", "again")
+        yield agents
+
+
+def test_a_spawner_that_spawns_itself_is_stopped_at_the_limit_and_every_agent_says_why(
+    store: Store, tmp_path: Path
+) -> None:
+    asked = TreeLimits(tree_model_calls_per_day=LIMIT, tree_live=200, tree_depth=100)
+
+    with spawner(store, tmp_path, asked) as agents:
+        agents.run_all("again")
+        calls = len(agents.model.requests)
+
+    tree = store.tree("again")
+    assert calls == tree.model_calls == LIMIT
+    assert tree.live == 0
+    assert {member.state for member in tree.members} == {"failed"}
+    assert all(
+        "tree_model_calls_per_day: this tree has used the 30" in (m.reason or "") for m in tree.members
+    )
+
+
+def test_the_operator_stops_a_spawner_that_runs(store: Store, tmp_path: Path) -> None:
+    with spawner(
+        store, tmp_path, TreeLimits(tree_live=10_000, tree_processes=10_000, tree_depth=100)
+    ) as agents:
+        agents.attempt("again")
+        for process in [m.id for m in store.tree("again").members if m.state == "ready"]:
+            agents.attempt(process)
+        before = len(agents.model.requests)
+        store.run(ceilings.put("fdstore", "tree_model_calls_per_day", "0"))
+        agents.run_all("again")
+
+        assert len(agents.model.requests) == before == 3
+    assert store.tree("again").live == 0
+
+
+def test_tokens_count_in_out_and_cached(store: Store, tmp_path: Path) -> None:
+    usage = Usage(
+        input_tokens=100, output_tokens=20, cache_creation_input_tokens=3, cache_read_input_tokens=4
+    )
+    script = [turn(call("echo", words="a"), usage=usage), turn(say("never asked for"), usage=usage)]
+    with running(store, script, tmp_path) as agents:
+        agents.launch(python=(tool("echo"),), tree_limits=TreeLimits(tree_tokens_per_day=127))
+        agents.attempt("solo")
+
+        assert len(agents.model.requests) == 1
+        assert (agents.record().state, agents.record().reason.partition(":")[0]) == (
+            "failed",
+            "tree_tokens_per_day",
+        )
+    assert (store.tree("solo").model_calls, store.tree("solo").tokens) == (1, 127)
+
+
+def test_an_agent_below_its_limit_comes_to_its_end(store: Store, tmp_path: Path) -> None:
+    with running(store, [call("echo", words="a"), say("Done.")], tmp_path) as agents:
+        agents.launch(python=(tool("echo"),), tree_limits=TreeLimits(tree_model_calls_per_day=2))
+        agents.attempt("solo")
+
+        assert agents.answer() == "Done."
+        assert (agents.record().state, agents.record().exit_code) == ("exited", 0)
+
+
+def test_an_attempt_that_goes_on_looks_before_it_asks(store: Store, tmp_path: Path) -> None:
+    with running(store, [call("echo", words="a"), say("Done.")], tmp_path) as agents:
+        agents.launch(python=(tool("echo"),), tree_limits=TreeLimits(tree_model_calls_per_day=1))
+        # the attempt before wrote the result, and was lost before it looked
+        stop = iter([False, False, False, True])
+        flag = type("Flag", (), {"is_set": lambda self: next(stop, True)})()
+        agents.attempt("solo", stopping=flag)
+        agents.attempt("solo")
+
+        assert len(agents.model.requests) == 1
+        assert (agents.record().reason or "").startswith("tree_model_calls_per_day")
+
+
+def test_the_next_day_counts_from_nothing_and_keeps_only_the_day_before(
+    store: Store, tmp_path: Path, execute: Execute
+) -> None:
+    today = int(execute("TIME")[0]) // 86_400
+    for name, day, yesterday in (("a", today - 1, 7), ("b", today - 5, 0)):
+        with running(store, [say("Done.")], tmp_path) as agents:
+            program = Program(name=name, model="any", tree_limits=TreeLimits(tree_model_calls_per_day=7))
+            launch_root(store, Bundle(root=name, programs={name: program}), "go", name)
+            execute("HSET", f"fdstore:{{{name}}}", "usage_day", day, "model_calls", 7, "tokens", 9)
+            agents.attempt(name)
+
+        tree = store.tree(name)
+        assert (tree.members[0].state, tree.model_calls, tree.usage_day) == ("exited", 1, today)
+        assert execute("HGET", f"fdstore:{{{name}}}", "model_calls_yesterday") == b"%d" % yesterday
+
+
+def test_an_answer_whose_reply_was_lost_is_counted_once(store: Store) -> None:
+    proc = store.process("t")
+    for _ in range(2):
+        added = store.run(journal.append(proc.space, 0, ["{}"], answers=1, tokens=5))
+
+    assert added.length == 1
+    assert (store.tree("t").model_calls, store.tree("t").tokens) == (1, 5)
