@@ -28,7 +28,8 @@ test-fast: $(READY)
 # Kills, cuts and fills for some hours; tells every seed, and what was done in it. A seed that fails is run
 # alone with CHAOS_SEED=17, and CHAOS_SEEDS=10 takes fewer.
 chaos: $(READY)
-	CHAOS_SEEDS=$${CHAOS_SEEDS:-100} $(BIN)/python -m pytest tests/chaos tests/on_cluster -m "long or not long" -n 2 -vv -rP
+	CHAOS_SEEDS=$${CHAOS_SEEDS:-100} $(BIN)/python -m pytest tests/chaos tests/on_cluster \
+		tests/on_redis/test_damaged_records.py -m "long or not long" -n 2 -vv -rP
 
 lint: $(READY)
 	$(BIN)/ruff check .

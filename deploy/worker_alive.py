@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import socket
 import sys
-import time
 
 import fdstore
 from fdstore.errors import FDStoreError
@@ -19,7 +18,7 @@ from fdstore.store import leases
 def is_alive(host: str) -> bool:
     """Whether a worker of this host has lately said so in Redis. Raises `FDStoreError`."""
     with fdstore.connect() as store:
-        living = store.run(leases.workers(store.prefix, time.time()))
+        living = store.run(leases.workers(store.prefix))
     return any(worker.rpartition(":")[0] == host for worker in living)
 
 

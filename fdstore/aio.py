@@ -122,7 +122,10 @@ class Store:
         return [member for tree in await self.trees() for member in tree.members]
 
     async def trees(self) -> list[TreeRecord]:
-        return await self.run(inspection.trees(self.prefix))
+        return inspection.warned(await self.survey()).trees
+
+    async def survey(self) -> inspection.Survey:
+        return await self.run(inspection.survey(self.prefix))
 
     async def tree(self, name: str) -> TreeRecord:
         return await self.run(inspection.tree_record(self.prefix, name))

@@ -109,15 +109,22 @@ class Store:
         return Process(self, space)
 
     def processes(self) -> list[ProcessRecord]:
-        """All processes of all trees, by tree and time of birth, ended ones too."""
+        """All processes of all trees, by tree and time of birth, ended ones too. Damaged ones are passed
+        over, with a warning in the log; `survey` names them."""
         return [member for tree in self.trees() for member in tree.members]
 
     def trees(self) -> list[TreeRecord]:
-        """All trees."""
-        return self.run(inspection.trees(self.prefix))
+        """All trees, by name. Damaged ones are passed over as by `processes`."""
+        return inspection.warned(self.survey()).trees
+
+    def survey(self) -> inspection.Survey:
+        """All trees, and beside them what cannot be read: damaged trees and processes, and trees of a newer
+        format."""
+        return self.run(inspection.survey(self.prefix))
 
     def tree(self, name: str) -> TreeRecord:
-        """One tree: what it uses of its limits, and its processes. Raises `NotFound`."""
+        """One tree: what it uses of its limits, and its processes. Raises `NotFound`, `NewerFormat`,
+        `DamagedRecord`."""
         return self.run(inspection.tree_record(self.prefix, name))
 
 

@@ -356,6 +356,16 @@ class StoreLostData(FDStoreError):
         return f"the store lost {self.what}: {self.problem}; run `fdstore doctor --deep`, or restore a backup"
 
 
+class DamagedRecord(StoreLostData):
+    """A record in Redis is not what was written there: of another type, cut, or with impossible numbers.
+
+    `what` names the key, or the tree that it belongs to. Other trees are not affected.
+    """
+
+    def __str__(self) -> str:
+        return f"{self.what} cannot be read: {self.problem}; it is damaged, and other trees are not affected"
+
+
 class UnsafeStore(FDStoreError):
     """A Redis that would lose content by design: too old, or evicting."""
 
@@ -367,3 +377,13 @@ class UnsafeStore(FDStoreError):
 
     def __str__(self) -> str:
         return f"the Redis at {self.where} is not safe to keep content in: {self.problem}"
+
+
+class NewerFormat(UnsafeStore):
+    """A tree or a program that a newer fdstore wrote, in a way that this one does not know.
+
+    `where` names it, `problem` says what is newer. A worker leaves such a process to newer workers.
+    """
+
+    def __str__(self) -> str:
+        return f"{self.where} was written by a newer fdstore ({self.problem}): upgrade this one"

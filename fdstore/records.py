@@ -166,6 +166,13 @@ class ProcessRecord(Record, frozen=True, kw_only=True):
     ended_at: float | None = None
 
 
+class Unreadable(Record, frozen=True, kw_only=True):
+    """A record that was passed over because it cannot be read: what it is, and what is wrong with it."""
+
+    what: str
+    problem: str
+
+
 class TreeLimits(Record, frozen=True, kw_only=True):
     """What one tree may use; the root counts. `tree_depth` is generations, `tree_live` processes that have
     not ended, `tree_processes` ended ones too; `tree_fds` counts contents, however many descriptors share
@@ -190,7 +197,8 @@ class TreeRecord(Record, frozen=True, kw_only=True):
     """One tree: what it uses of its limits, and its processes by time of birth. `fds` counts contents, as
     the limit does, `bytes` their UTF-8, `processes` all of them and `live` those that have not ended.
     `export_bytes` is what `fd_to_file` wrote so far; `model_calls` and `tokens` are those of the UTC day
-    `usage_day` (days since 1970) by Redis' clock, the last on which a model was asked."""
+    `usage_day` (days since 1970) by Redis' clock, the last on which a model was asked. `unreadable` names the
+    processes that are missing in `members` because their records are damaged."""
 
     id: str
     created_at: float
@@ -205,3 +213,4 @@ class TreeRecord(Record, frozen=True, kw_only=True):
     model_calls: int = 0
     tokens: int = 0
     members: tuple[ProcessRecord, ...] = ()
+    unreadable: tuple[Unreadable, ...] = ()

@@ -25,6 +25,7 @@ from fdstore.agent.voice import Voice
 from fdstore.errors import NotFound
 from fdstore.records import ENDED
 from fdstore.store import contents, inspection, journal, processes
+from fdstore.store.clock import redis_now
 from fdstore.store.operation import Operation
 from fdstore.store.views import Namespace
 from fdstore.tools.brief import Brief
@@ -48,10 +49,10 @@ class Finished(msgspec.Struct, frozen=True):
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """Nothing to do before these processes have ended, or `until_s` (seconds since the epoch) has come."""
+    """Nothing to do before these processes have ended, or `left_s` seconds are over."""
 
     children: tuple[str, ...]
-    until_s: float | None = None
+    left_s: float | None = None
 
 
 Outcome: TypeAlias = Finished | Waiting | None
@@ -69,7 +70,7 @@ class Agent:
         model: Model,
         *,
         past: Past,
-        started_at: float,
+        age_s: float,
         pause: Callable[[float], None],
         voice: Voice | None = None,
     ) -> None:
@@ -81,8 +82,7 @@ class Agent:
         self._model = model
         self._pause = pause
         self._voice = voice
-        left_s = started_at + program.limits.wall_seconds - time.time()
-        self._until_s = time.monotonic() + left_s
+        self._until_s = time.monotonic() + program.limits.wall_seconds - age_s
         self._written = len(past.own)
         self._tree: journal.Appended | None = None
         """What the last write said of the tree's daily limits; None before the first of this attempt."""
@@ -146,16 +146,18 @@ class Agent:
             else:
                 self._write(_result(call["id"], outcome))
         live: list[str] = []
-        untils: list[float] = []
+        waits: list[float] = []
+        now_s = self._run(redis_now()) if any(each.until_s is not None for each in started.values()) else 0.0
         for call_id, children in started.items():
             running = [child for child in children.processes if not self._ended(child)]
-            if not running or children.is_over(time.time()):
+            left_s = None if children.until_s is None else children.until_s - now_s
+            if not running or (left_s is not None and left_s <= 0):
                 self._write(_result(call_id, self._run(self._toolbox.finished(children))))
                 continue
             live += running
-            if children.until_s is not None:
-                untils.append(children.until_s)
-        return Waiting(tuple(live), min(untils, default=None)) if live else None
+            if left_s is not None:
+                waits.append(left_s)
+        return Waiting(tuple(live), min(waits, default=None)) if live else None
 
     def _ended(self, process: str) -> bool:
         return self._run(inspection.record(self._toolbox.context.prefix, process)).state in ENDED

@@ -5,7 +5,7 @@
     start       the system prompt and the user's message as they were shown
     assistant   one answer of the model, block by block
     result      what one tool call came to
-    ...
+    ...         any other kind is a newer fdstore's, and is passed over
 
 The journal is append-only and is the truth: a new attempt builds the conversation from it and goes
 on where the last record leaves off. Pure: records in, messages out.
@@ -19,6 +19,12 @@ from typing import Any
 import msgspec
 
 from fdstore.tools.brief import Brief, ForkBrief, PipeBrief
+
+_BLOCKS: dict[str, dict[str, type]] = {
+    "text": {"text": str},
+    "tool_use": {"id": str, "name": str, "input": object},
+}
+"""What blocks of an answer must have."""
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start", tag_field="kind"):
@@ -37,6 +43,14 @@ class Assistant(msgspec.Struct, frozen=True, kw_only=True, tag="assistant", tag_
     input_tokens: int = 0
     output_tokens: int = 0
     said: int = 0
+
+    def check(self) -> None:
+        """Check what the loop takes for granted of its blocks. Raises `ValueError`."""
+        for block in self.content:
+            kind = block.get("type")
+            wanted = _BLOCKS.get(kind, {}) if isinstance(kind, str) else {}
+            if not all(name in block and isinstance(block[name], type_) for name, type_ in wanted.items()):
+                raise ValueError("a block of an answer lacks what it must have")
 
     @property
     def text(self) -> str:
@@ -73,13 +87,32 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, tag="result", tag_field=
     is_error: bool = False
 
 
-Entry = Brief | ForkBrief | PipeBrief | Start | Assistant | Result
-_decoder = msgspec.json.Decoder(Entry)
+class Unknown(msgspec.Struct, frozen=True):
+    """A record of a kind that a newer fdstore writes. It is passed over: whatever older ones must not pass
+    over makes the format of the tree a newer one (see `store.decoding.FORMAT`)."""
+
+    kind: str
+
+
+Entry = Brief | ForkBrief | PipeBrief | Start | Assistant | Result | Unknown
+_Known = Brief | ForkBrief | PipeBrief | Start | Assistant | Result
+_decoder = msgspec.json.Decoder(_Known)
+_unknown = msgspec.json.Decoder(Unknown)
+KINDS = frozenset({"brief", "fork", "pipe", "start", "assistant", "result"})
 
 
 def decoded(record: bytes) -> Entry:
-    """A journal record."""
-    entry: Entry = _decoder.decode(record)
+    """A journal record. Fields that are not known here are ignored. Raises `ValueError` for what is no
+    record, `RecursionError` for what is nested too deep."""
+    try:
+        entry: Entry = _decoder.decode(record)
+    except msgspec.ValidationError:
+        other = _unknown.decode(record)
+        if other.kind in KINDS:
+            raise
+        return other
+    if isinstance(entry, Assistant):
+        entry.check()
     return entry
 
 

@@ -109,13 +109,14 @@ class Lease:
         self._store.run(leases.give_back(self._space))
         self._wake(self._space.id)
 
-    def give_back_later(self) -> None:
+    def give_back_later(self, in_vain: int | None = None) -> None:
         """Gives the process back once the store takes it, so that its trouble does not count as a loss.
-        No wake-up: a moment later, when the sweep sends one, there is more hope. Raises as `check`."""
+        No wake-up: a moment later, when the sweep sends one, there is more hope. `in_vain` as for
+        `leases.give_back`. Raises as `check`."""
         while True:
             self.check()
             try:
-                self._store.run(leases.give_back(self._space))
+                self._store.run(leases.give_back(self._space, in_vain))
                 return
             except STORE_TROUBLE:
                 self.lost.wait(LOOK_UP_EVERY_S)

@@ -13,9 +13,12 @@ from __future__ import annotations
 
 import msgspec
 
-from fdstore.agent.conversation import Assistant, Conversation, Entry, Result, decoded
+from fdstore.agent.conversation import Assistant, Conversation, Entry, Result, Unknown, decoded
+from fdstore.errors import DamagedRecord, NewerFormat
 from fdstore.render import fd_inline
 from fdstore.store import journal
+from fdstore.store.decoding import decoding, shown
+from fdstore.store.keys import ProcessKeys, member_of
 from fdstore.store.operation import Operation
 from fdstore.tools.brief import Birth, Brief, ForkBrief
 
@@ -33,28 +36,56 @@ class Past(msgspec.Struct, frozen=True):
         return Conversation([*self.inherited, *self.own], inherited=len(self.inherited))
 
     @property
+    def unknown(self) -> str:
+        """The kinds of records that are passed over, for people; "" for none."""
+        kinds = {entry.kind for entry in (*self.inherited, *self.own) if isinstance(entry, Unknown)}
+        return ", ".join(sorted(map(shown, kinds)))
+
+    @property
     def last_answer(self) -> Assistant | None:
         """The last answer of its own."""
         return next((entry for entry in reversed(self.own) if isinstance(entry, Assistant)), None)
 
 
-def past_of(prefix: str, records: list[bytes]) -> Operation[Past]:
-    """The past of the process with this journal. One round trip for each process it is a copy of."""
-    own = [decoded(record) for record in records]
+def past_of(keys: ProcessKeys, records: list[bytes]) -> Operation[Past]:
+    """The past of the process with this journal. One round trip for each process it is a copy of. Raises
+    `DamagedRecord`, `NewerFormat` (how it was born is not known here)."""
+    own = _entries(keys.process, records)
     birth = own[0] if own and isinstance(own[0], (Brief, ForkBrief)) else Brief(query="")
-    inherited = yield from _inherited(prefix, birth)
-    return Past(birth, inherited, own)
+    inherited = yield from _inherited(keys, birth, frozenset({keys.process}))
+    with decoding(f"the journal of process {keys.process}"):
+        return Past(birth, inherited + _told(birth, inherited), own)
 
 
-def _inherited(prefix: str, birth: Birth) -> Operation[list[Entry]]:
+def _entries(process: str, records: list[bytes]) -> list[Entry]:
+    with decoding(f"the journal of process {process}"):
+        entries = [decoded(record) for record in records]
+    if entries and isinstance(entries[0], Unknown):
+        raise NewerFormat(f"process {process}", f"it was born as a {shown(entries[0].kind)}")
+    return entries
+
+
+def _inherited(keys: ProcessKeys, birth: Birth, seen: frozenset[str]) -> Operation[list[Entry]]:
+    """The records that a copy took over, through the chain of copies; `seen` are those it came by."""
     if isinstance(birth, Brief):
         return []
-    records = yield from journal.read(prefix, birth.of, birth.records)
-    entries = [decoded(record) for record in records]
+    other = member_of(keys.tree, birth.of.encode())
+    if other is None or other.process in seen:
+        raise DamagedRecord(f"the journal of process {keys.process}", "it is a copy of itself, or of nothing")
+    records = yield from journal.read(keys.tree.prefix, other.process, max(birth.records, 0))
+    entries = _entries(other.process, records)
+    if not entries:
+        raise DamagedRecord(f"the journal of process {other.process}", "it is missing; a copy needs it")
     first = entries[0]
     if isinstance(first, ForkBrief):
-        entries = (yield from _inherited(prefix, first)) + entries
-    return entries + told(birth, entries)
+        before = yield from _inherited(other, first, seen | {other.process})
+        with decoding(f"the journal of process {other.process}"):
+            entries = before + _told(first, before) + entries
+    return entries
+
+
+def _told(birth: Birth, entries: list[Entry]) -> list[Entry]:
+    return told(birth, entries) if isinstance(birth, ForkBrief) else []
 
 
 def told(birth: ForkBrief, entries: list[Entry]) -> list[Entry]:

@@ -24,13 +24,16 @@ import msgspec
 from fdstore.agent import program_file
 from fdstore.agent.program_file import ProgramFile
 from fdstore.agent.program_sections import Limits, check_path
-from fdstore.errors import InvalidProgram, quoted
+from fdstore.errors import InvalidProgram, NewerFormat, quoted
 from fdstore.records import TreeLimits
 from fdstore.tools.config import FD_TOOLS, FDConfig
 
 __all__ = ["Bundle", "Limits", "LinkedProgram", "Program", "load"]
 
 MAX_NAME = 48
+
+_NEWER = ("Object contains unknown field", "Invalid enum value")
+"""How msgspec begins what it says of a program that says more than this version knows."""
 
 
 class LinkedProgram(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -101,9 +104,14 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Bundle:
-        """The bundle that `to_json` wrote. Raises `InvalidProgram` for anything else."""
+        """The bundle that `to_json` wrote. Raises `NewerFormat` for that of a newer version, with keys or
+        choices that this one does not know, `InvalidProgram` for anything else."""
         try:
             return msgspec.json.decode(text, type=cls)
+        except msgspec.ValidationError as error:
+            if str(error).startswith(_NEWER):
+                raise NewerFormat("the program", str(error)) from error
+            raise InvalidProgram("bundle", f"is not a stored bundle: {error}") from error
         except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
             raise InvalidProgram("bundle", f"is not a stored bundle: {error}") from error
 

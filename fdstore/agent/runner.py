@@ -22,14 +22,15 @@ from fdstore.agent.past import past_of
 from fdstore.agent.program import Bundle, Program
 from fdstore.agent.voice import voice_of
 from fdstore.client import Store
-from fdstore.errors import FDStoreError, Fenced, NotFound
+from fdstore.errors import FDStoreError, Fenced, NewerFormat, NotFound, quoted
 from fdstore.store import inspection, leases, processes
+from fdstore.store.decoding import decoding
 from fdstore.store.keys import process_keys
 from fdstore.store.views import Namespace
 from fdstore.tools.brief import Birth, ForkBrief, PipeBrief
 from fdstore.tools.python_tool import imported
 from fdstore.tools.tool import Context, Linked
-from fdstore.tools.toolbox import Toolbox
+from fdstore.tools.toolbox import BUILT_IN, Toolbox
 
 log = logging.getLogger("fdstore.agent")
 
@@ -133,13 +134,18 @@ def run_process(
     with lease.kept():
         try:
             if pipeline is not None and claim.is_pipeline:
-                brief = msgspec.json.decode(claim.journal[0], type=PipeBrief)
+                with decoding(f"the journal of process {process}"):
+                    brief = msgspec.json.decode(claim.journal[0], type=PipeBrief)
                 end = pipeline(store, space, brief, lease.lost, stop)
                 return _end_pipeline(store, space, end, wake)
-            bundle = Bundle.from_json(claim.bundle)
-            program = bundle.programs[claim.program]
+            with decoding(f"the program of process {process}"):
+                bundle = Bundle.from_json(claim.bundle)
+                program = bundle.programs[claim.program]
+            check_tools(process, program)
             root = export_root or program.export_root or "."
-            past = store.run(past_of(store.prefix, claim.journal))
+            past = store.run(past_of(keys, claim.journal))
+            if past.unknown:
+                log.warning("%s: journal records of newer kinds are passed over: %s", process, past.unknown)
             toolbox = toolbox_for(
                 space,
                 store.prefix,
@@ -158,7 +164,7 @@ def run_process(
                 toolbox,
                 model(),
                 past=past,
-                started_at=claim.started_at,
+                age_s=claim.age_s,
                 pause=lease.pause,
                 voice=store.run(voice_of(space, claim.outputs, past.last_answer)),
             )
@@ -167,10 +173,9 @@ def run_process(
                 outcome = agent.step()
                 if isinstance(outcome, Waiting):
                     children = list(outcome.children)
-                    left_s = None if outcome.until_s is None else outcome.until_s - time.time()
                     if wait_here:
-                        _wait(store, children, left_s, lease)
-                    elif store.run(leases.rest(space, children, left_s)):
+                        _wait(store, children, outcome.left_s, lease)
+                    elif store.run(leases.rest(space, children, outcome.left_s)):
                         return "waiting"
                 elif isinstance(outcome, Finished):
                     parent = agent.hand_over(outcome, is_root=not claim.parent)
@@ -189,6 +194,12 @@ def run_process(
                 else:
                     store.run(processes.cancel(store.prefix, process, "interrupted"))
             raise
+        except NewerFormat as error:
+            log.warning("%s is left to newer workers: %s", process, error)
+            ending = _leave(lease, claim.wakes)
+            if wait_here:
+                raise
+            return ending
         except STORE_TROUBLE as error:
             if wait_here:
                 raise
@@ -220,9 +231,17 @@ def _end_pipeline(store: Store, space: Namespace, end: Finished, wake: Callable[
     return "ended"
 
 
-def _leave(lease: Lease) -> Ending:
+def check_tools(process: str, program: Program) -> None:
+    """Check that every built-in tool of a program exists here. Raises `NewerFormat`."""
+    unknown = set(program.tools) - BUILT_IN.keys()
+    if unknown:
+        names = ", ".join(sorted(map(quoted, unknown)))
+        raise NewerFormat(f"the program of process {process}", f"it has tools not known here: {names}")
+
+
+def _leave(lease: Lease, in_vain: int | None = None) -> Ending:
     try:
-        lease.give_back_later()
+        lease.give_back_later(in_vain)
     except (Fenced, Stopped):
         return "lost"
     return "given back"

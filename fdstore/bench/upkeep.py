@@ -15,6 +15,7 @@ from fdstore.bench.measuring import Lap, Row, at_most, slower, take_turns
 from fdstore.bench.stage import Stage
 from fdstore.client import Store, connect
 from fdstore.store import collect, inspection, leases, streams
+from fdstore.store.clock import redis_now
 from fdstore.store.keys import TreeKeys
 
 DESCRIPTORS = 3
@@ -56,7 +57,7 @@ def sweeping(store: Store, count: int) -> Lap:
     def run(times: int) -> float:
         start = time.perf_counter()
         for _ in range(times):
-            now = store.run(leases.redis_now())
+            now = store.run(redis_now())
             trees = store.run(inspection.tree_names(store.prefix))
             store.run(leases.due(store.prefix, trees, now))
             store.run(streams.due(store.prefix, trees, now))
@@ -76,7 +77,7 @@ def collecting(stage: Stage, store: Store) -> Lap:
                 stage.plain.hset(tree.record, "used_at", 0)
                 stage.plain.zadd(tree.trees, {tree.tree: 0})
             start = time.perf_counter()
-            for keys in store.run(collect.due_trees(store.prefix, time.time())):
+            for keys in store.run(collect.due_trees(store.prefix)):
                 assert store.run(collect.collect_tree(keys)).outcome == "gone"
             passed += time.perf_counter() - start
         return passed / DUE

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat as file_stat
 import sys
-import time
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
@@ -82,16 +81,25 @@ def _size_of(binary: BinaryIO) -> int | None:
 @verb
 @click.argument("process", metavar="PROC")
 def ls(session: Session, process: str) -> None:
-    """List the descriptors of a process, in number order."""
+    """List the descriptors of a process, in number order.
+
+    What is damaged is left out, with a line on standard error; with --json the last document has it in a
+    list, `unreadable`.
+    """
+    from fdstore.store.clock import redis_now
+    from fdstore.store.contents import listing
+
     with session.process(process) as opened:
-        found = opened.list()
+        held = opened.store.run(listing(opened.space))
+        found, damaged = held.descriptors, held.unreadable
+        now = opened.store.run(redis_now())
     if session.as_json:
         for descriptor in found:
             output.document(descriptor)
     elif not found:
-        output.note(f"{process} holds no descriptors")
+        if not damaged:
+            output.note(f"{process} holds no descriptors")
     else:
-        now = time.time()
         output.line(
             table(
                 ["FD", "STATE", "CHARS", "SIZE", "LINES", "PAGES", "CREATED", "PRODUCER", "SOURCE"],
@@ -101,6 +109,7 @@ def ls(session: Session, process: str) -> None:
                 columns=output.columns(),
             )
         )
+    output.passed_over(damaged, as_json=session.as_json)
 
 
 def _row(descriptor: Descriptor, now_s: float) -> list[str]:
@@ -122,12 +131,15 @@ def _row(descriptor: Descriptor, now_s: float) -> list[str]:
 @click.argument("fd", metavar="FD")
 def stat(session: Session, process: str, fd: str) -> None:
     """Show what a descriptor is: its state, sizes, source and origin."""
+    from fdstore.store.clock import redis_now
+
     with session.process(process) as opened:
         found = opened.stat(fd)
+        now = opened.store.run(redis_now())
     if session.as_json:
         output.document(found)
     else:
-        output.line(facts(_described(found, time.time())))
+        output.line(facts(_described(found, now)))
 
 
 def _described(found: Descriptor, now_s: float) -> list[tuple[str, str]]:

@@ -44,7 +44,8 @@ def interrupt_option(default: str) -> Callable[[F], F]:
 @click.argument("process", metavar="PROC")
 @verb
 def kill(session: Session, process: str) -> None:
-    """Cancel a process and all below it. Killing one that has ended changes nothing."""
+    """Cancel a process and all below it. Killing one that has ended changes nothing; one that is damaged is
+    ended all the same, if its record can be written at all."""
     from fdstore.errors import InvalidArgument
     from fdstore.store import processes
     from fdstore.toolset import waker
@@ -56,8 +57,11 @@ def kill(session: Session, process: str) -> None:
             with suppress(InvalidArgument):
                 waker(store.url, store.prefix)(done.wake)
     if session.as_json:
-        output.document({"process": process, "state": done.state, "cancelled": done.cancelled})
-    elif done.cancelled:
+        said = {"process": process, "state": done.state, "cancelled": done.cancelled}
+        output.document({**said, "unreadable": done.unreadable} if done.unreadable else said)
+        return
+    output.passed_over(done.unreadable, as_json=False)
+    if done.cancelled:
         output.line("\n".join(f"cancelled {each}" for each in done.cancelled))
     else:
         output.line(f"{process} has ended already: {done.state}")

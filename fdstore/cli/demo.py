@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from importlib import resources
@@ -85,7 +84,7 @@ def _worker(store: Store, environment: Mapping[str, str], log: Path) -> Iterator
         worker = subprocess.Popen(command, env={**os.environ, **environment}, stdout=file, stderr=file)
 
     def lives() -> bool:
-        names = store.run(leases.workers(store.prefix, time.time()))
+        names = store.run(leases.workers(store.prefix))
         return any(name.endswith(f":{worker.pid}") for name in names)
 
     try:

@@ -10,11 +10,16 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from fdstore.errors import FDStoreError, WriteFailed
 from fdstore.text.layout import visible
+
+if TYPE_CHECKING:
+    from fdstore.records import Unreadable
 
 
 class OutputFailed(WriteFailed):
@@ -81,6 +86,15 @@ class Pieces:
         """After the last one: what is said next at a terminal begins on a line of its own."""
         if on_terminal() and not self._as_json and self._last != b"\n":
             line()
+
+
+def passed_over(found: Sequence[Unreadable], *, as_json: bool) -> None:
+    """Says what a verb could not read and left out: a line each on stderr, or a document after the others."""
+    if found and as_json:
+        document({"unreadable": found})
+        return
+    for each in found:
+        click.echo(f"fdstore: {visible(each.what)} cannot be read: {visible(each.problem)}", err=True)
 
 
 def note(text: str) -> None:

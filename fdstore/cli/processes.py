@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -20,17 +19,29 @@ if TYPE_CHECKING:
 @verb
 @click.argument("tree", metavar="[TREE]", required=False)
 def ps(session: Session, tree: str | None) -> None:
-    """Show the processes of TREE, or of all trees, ended ones too; of one tree also what it uses."""
+    """Show the processes of TREE, or of all trees, ended ones too; of one tree also what it uses.
+
+    What is damaged is left out, with a line on standard error; with --json the last document has it in a
+    list, `unreadable`.
+    """
+    from fdstore.store.clock import redis_now
+
     with session.store() as store:
         one = None if tree is None else store.tree(tree)
-        found = store.processes() if one is None else list(one.members)
+        if one is None:
+            survey = store.survey()
+            found = [member for each in survey.trees for member in each.members]
+            damaged = survey.unreadable
+        else:
+            found, damaged = list(one.members), list(one.unreadable)
+        now = store.run(redis_now())
     if session.as_json:
         for process in found:
             output.document(process)
     elif not found:
-        output.note("there are no processes yet; `fdstore put PROC FILE` makes the first")
+        if not damaged:
+            output.note("there are no processes yet; `fdstore put PROC FILE` makes the first")
     else:
-        now = time.time()
         output.line(
             table(
                 ["PROCESS", "STATE", "PROGRAM", "STARTED", "ENDED", "DETAIL"],
@@ -41,6 +52,7 @@ def ps(session: Session, tree: str | None) -> None:
         )
         if one is not None:
             output.line(used_of(one))
+    output.passed_over(damaged, as_json=session.as_json)
 
 
 def used_of(tree: TreeRecord) -> str:

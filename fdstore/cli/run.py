@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -102,7 +101,7 @@ def _workers_for(session: Session, store: Store) -> None:
 
     if session.chosen_url is None:
         background_worker().ensure(store.url, store.prefix)
-    elif not store.run(leases.workers(store.prefix, time.time())):
+    elif not store.run(leases.workers(store.prefix)):
         click.echo(
             f"fdstore: no worker takes from {store.where} now; what is spawned waits for one "
             "(start it with: fdstore worker)",

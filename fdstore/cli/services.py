@@ -7,7 +7,6 @@ with a URL is theirs to start and stop.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import click
@@ -15,7 +14,7 @@ import click
 from fdstore.cli import output
 from fdstore.cli.session import Session, verb
 from fdstore.cli.tables import counted, duration, facts, size
-from fdstore.records import Record
+from fdstore.records import Record, Unreadable
 
 if TYPE_CHECKING:
     from fdstore.background import BackgroundWorker
@@ -25,7 +24,8 @@ if TYPE_CHECKING:
 class StoreStatus(Record, frozen=True, kw_only=True):
     """A store that answers: what it is, and what it holds. Of a Cluster, memory and limits are the sums
     over its `primaries` that answer. `contents` and `bytes` (of UTF-8) are those of all trees, `commands`
-    says of each worker what commands run in there; `ceilings` are the operator's, as written."""
+    says of each worker what commands run in there; `ceilings` are the operator's, as written. `unreadable` is
+    what is damaged and not counted."""
 
     url: str
     kind: str
@@ -44,6 +44,7 @@ class StoreStatus(Record, frozen=True, kw_only=True):
     workers: list[str]
     commands: dict[str, str]
     ceilings: dict[str, str]
+    unreadable: list[Unreadable]
 
 
 @click.option(
@@ -91,6 +92,8 @@ def status(session: Session) -> None:
         return
     said = store_facts(store) if url and store else server_facts(server)
     output.line(facts([*said, *(held_facts(store) if store else [])]))
+    if store:
+        output.passed_over(store.unreadable, as_json=False)
 
 
 def start_server(session: Session) -> ServerStatus:
@@ -122,16 +125,25 @@ def stop_server(session: Session) -> bool:
 
 def store_status(session: Session, url: str) -> StoreStatus:
     """The store at `url`. Raises `StoreUnavailable`, `UnsafeStore`."""
+    from fdstore.errors import DamagedRecord
     from fdstore.store import ceilings, leases
     from fdstore.store.check import primaries
+    from fdstore.store.decoding import unreadable
     from fdstore.store.places import find_place
 
     with session.store(url) as store:
         asked = store.run(primaries("server", "memory", "persistence"))
         infos = [each.info for each in asked if not each.error]
-        trees = store.trees()
-        workers = store.run(leases.workers(store.prefix, time.time()))
-        commands = store.run(leases.commands_of(store.prefix, workers))
+        survey = store.survey()
+        trees, damaged = survey.trees, survey.unreadable
+        workers: list[str] = []
+        commands: list[str] = []
+        try:
+            workers = store.run(leases.workers(store.prefix))
+            commands = store.run(leases.commands_of(store.prefix, workers))
+        except DamagedRecord as error:
+            damaged.append(unreadable(error))
+            commands = [""] * len(workers)
         return StoreStatus(
             url=store.where,
             kind=find_place(url).kind,
@@ -150,6 +162,7 @@ def store_status(session: Session, url: str) -> StoreStatus:
             workers=workers,
             commands=dict(zip(workers, commands, strict=True)),
             ceilings=store.run(ceilings.written(store.prefix)),
+            unreadable=damaged,
         )
 
 

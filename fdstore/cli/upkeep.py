@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import click
@@ -22,20 +21,29 @@ if TYPE_CHECKING:
 def gc(session: Session, dry_run: bool) -> None:
     """Remove the trees that nobody used for their retention (7 days unless they say otherwise).
 
-    A tree with a process that is ready, running or waiting stays. Workers do the same by themselves.
+    A tree with a process that is ready, running or waiting stays, and one that is damaged or of a newer
+    format: it is named on standard error, with --json in a last document, `unreadable`. Workers do the same
+    by themselves.
     """
     from fdstore.store.collect import due_trees
+    from fdstore.store.decoding import PASSED_OVER, unreadable
 
+    found, damaged = [], []
     with session.store() as store:
-        found = [_collected(store, tree, dry_run) for tree in store.run(due_trees(store.prefix, time.time()))]
+        for tree in store.run(due_trees(store.prefix)):
+            try:
+                found.append(_collected(store, tree, dry_run))
+            except PASSED_OVER as error:
+                damaged.append(unreadable(error))
     if session.as_json:
         for item in found:
             output.document(item)
     elif not found:
-        output.line("nothing to remove: no tree is past its retention")
+        output.line("nothing to remove" if damaged else "nothing to remove: no tree is past its retention")
     else:
         rows = [[item.tree, *_explained(item, dry_run)] for item in found]
         output.line(table(["TREE", "WHAT", "WHY"], rows, cut="WHY", columns=output.columns()))
+    output.passed_over(damaged, as_json=session.as_json)
 
 
 def _collected(store: Store, tree: TreeKeys, dry_run: bool) -> Collected:

@@ -75,7 +75,12 @@ class Watch:
     def _new_entries(self, process: str) -> None:
         records = self._store.run(journal.read(self._store.prefix, process))
         for record in records[self._read.get(process, 0) :]:
-            match decoded(record):
+            try:
+                entry = decoded(record)
+            except (ValueError, RecursionError):
+                self._tell(process, "  a record of its journal cannot be read")
+                continue
+            match entry:
                 case PipeBrief(commands=commands):
                     self._tell(process, f"runs {' | '.join(map(shlex.join, commands))[:90]}")
                 case Start(system=system, content=content):
@@ -93,6 +98,8 @@ class Watch:
             said = " ".join(turn.text.split())
             self._tell(process, f'says "{said[:90]}{"..." if len(said) > 90 else ""}"')
         for call in turn.calls:
+            if not isinstance(call["input"], dict):
+                continue
             given = ", ".join(f"{name}={_short(value)}" for name, value in call["input"].items())
             self._tell(process, f"calls {call['name']}({given})")
 

@@ -15,6 +15,7 @@ The fourth is for what can be looked at afterwards: with it the next attempt kno
 
 from __future__ import annotations
 
+from fdstore.store.decoding import decoding
 from fdstore.store.operation import Operation, new_op
 from fdstore.store.scripts import outcome, script, text
 from fdstore.store.views import Namespace
@@ -23,7 +24,7 @@ from fdstore.store.views import Namespace
 def earlier(space: Namespace, call: str) -> Operation[str | None]:
     """What this call came to before, if it was kept."""
     [found] = yield [("HGET", space.keys.calls, f"{call}/outcome")]
-    return None if found is None else text(found)
+    return None if found is None else _said_in(space, found)
 
 
 def keep(space: Namespace, call: str, made: str) -> Operation[None]:
@@ -41,7 +42,7 @@ def begin(space: Namespace, call: str) -> Operation[bool]:
 def planned(space: Namespace, call: str) -> Operation[str | None]:
     """What the last attempt at this call was about to do."""
     [found] = yield [("HGET", space.keys.calls, f"{call}/plan")]
-    return None if found is None else text(found)
+    return None if found is None else _said_in(space, found)
 
 
 def plan(space: Namespace, call: str, before: str | None, what: str) -> Operation[bool]:
@@ -55,8 +56,13 @@ def plan(space: Namespace, call: str, before: str | None, what: str) -> Operatio
     return text(stands) == what
 
 
+def _said_in(space: Namespace, found: bytes) -> str:
+    with decoding(f"the calls of process {space.id}"):
+        return text(found)
+
+
 def _say(space: Namespace, field: str, said: str) -> Operation[str]:
     """Writes a field, unless it is there; what it holds then."""
     [reply] = yield [script("keep")((space.keys.record, space.keys.calls), space.attempt, field, said)]
     [stays] = outcome(reply, space.id)
-    return text(stays)
+    return _said_in(space, stays)

@@ -23,6 +23,7 @@ from typing import Any, Literal
 import msgspec
 
 from fdstore.errors import (
+    DamagedRecord,
     InvalidArgument,
     StoreFull,
     StoreReadOnly,
@@ -31,7 +32,8 @@ from fdstore.errors import (
     quoted,
 )
 from fdstore.records import Record, TreeLimits
-from fdstore.store.keys import TreeKeys
+from fdstore.store.decoding import decoding, limits_of, replies_or_damage, shown, whole
+from fdstore.store.keys import TreeKeys, is_root
 from fdstore.store.operation import Batch, Command, Operation
 from fdstore.store.scripts import script, text
 from fdstore.store.views import CEILINGS_EVERY_S, Namespace
@@ -205,7 +207,7 @@ def beside(space: Namespace, batch: Batch) -> Operation[list[Any]]:
         replies = yield batch
         return replies
     # what was written is written: a tree that keeps its limits for another minute is no error of that
-    with suppress(InvalidArgument, StoreFull, StoreReadOnly, StoreUnavailable, UnknownOutcome):
+    with suppress(DamagedRecord, InvalidArgument, StoreFull, StoreReadOnly, StoreUnavailable, UnknownOutcome):
         space.limits = (yield from _obey(tree, parse(flat), record)) or space.limits
     return replies
 
@@ -236,15 +238,16 @@ def obey_everywhere(prefix: str) -> Operation[int]:
     changed = 0
     for start in range(0, len(names), AT_A_TIME):
         trees = [TreeKeys(prefix, name) for name in names[start : start + AT_A_TIME]]
-        records = yield [_record_of(tree) for tree in trees]
+        records = yield from replies_or_damage([_record_of(tree) for tree in trees])
         batch: Batch = []
         for tree, record in zip(trees, records, strict=True):
-            with suppress(msgspec.MsgspecError):  # a damaged record is not worse for this
+            if isinstance(record, DamagedRecord):
+                continue
+            with suppress(DamagedRecord):  # a damaged record is not worse for this
                 command, limits = _obeying(tree, record, ceilings, total)
                 batch += [command] if command else []
                 changed += limits is not None and msgspec.json.encode(limits) != record[0]
-        if batch:
-            yield batch
+        yield from replies_or_damage(batch)
     return changed
 
 
@@ -260,11 +263,18 @@ def _obeying(
     held, asked, size_bytes, room = record
     if held is None:
         return None, None
-    limits = ceilings.lower(msgspec.json.decode(asked or held, type=TreeLimits))
-    wanted = msgspec.json.encode(limits)
-    top = ceilings.get("bytes")
-    left = "" if top is None or total is None else str(int(size_bytes or 0) + max(0, top - total))
-    if wanted == held and left == text(room or b""):
+    limits = ceilings.lower(limits_of(tree.tree, asked or held))
+    with decoding(f"the limits of tree {tree.tree}"):
+        said = msgspec.json.decode(asked or held, type=dict[str, Any])
+        # limits that only a newer version knows stay
+        known = limits.__struct_fields__
+        others = {name: value for name, value in said.items() if name not in known}
+        wanted = msgspec.json.encode(msgspec.to_builtins(limits) | others)
+        is_held = msgspec.json.decode(held, type=dict[str, Any]) == msgspec.json.decode(wanted)
+        top = ceilings.get("bytes")
+        size = whole(size_bytes or b"0", -MAX_VALUE)
+        left = "" if top is None or total is None else str(size + max(0, top - total))
+    if is_held and left == shown(room or b""):
         return None, limits
     ceiling = "" if top is None else top
     return script("obey")((tree.record,), held, asked or held, wanted, left, ceiling), limits
@@ -272,16 +282,27 @@ def _obeying(
 
 def _names(prefix: str) -> Operation[list[str]]:
     [names] = yield [("ZRANGE", TreeKeys(prefix, "").trees, 0, -1)]
-    return sorted(map(text, names))
+    return sorted(text(name) for name in names if is_root(name))
 
 
 def _bytes_of(prefix: str, names: list[str]) -> Operation[dict[str, int]]:
     sizes: dict[str, int] = {}
     for start in range(0, len(names), AT_A_TIME):
         piece = names[start : start + AT_A_TIME]
-        found = yield [("HGET", TreeKeys(prefix, name).record, "bytes") for name in piece]
-        sizes |= {name: int(each or 0) for name, each in zip(piece, found, strict=True)}
+        batch: Batch = [("HGET", TreeKeys(prefix, name).record, "bytes") for name in piece]
+        found = yield from replies_or_damage(batch)
+        sizes |= {name: _size_in(each) for name, each in zip(piece, found, strict=True)}
     return sizes
+
+
+def _size_in(reply: bytes | DamagedRecord | None) -> int:
+    """The bytes that a tree says to hold; of one that cannot be read, none."""
+    if reply is None or isinstance(reply, DamagedRecord):
+        return 0
+    try:
+        return whole(reply)
+    except ValueError:
+        return 0
 
 
 def stored_bytes(prefix: str) -> Operation[tuple[int, int]]:

@@ -7,15 +7,15 @@ waiting is left alone.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Literal
 
 import msgspec
 
 from fdstore.errors import StoreFull
-from fdstore.store.keys import TreeKeys
+from fdstore.store.clock import redis_now
+from fdstore.store.decoding import FORMAT, PASSED_OVER, shown
+from fdstore.store.keys import TreeKeys, is_root
 from fdstore.store.operation import Operation
 from fdstore.store.scripts import outcome, script, text
 
@@ -23,7 +23,7 @@ PIECE = 500
 """Contents removed in one step, so that Redis is not held up."""
 
 HELD_RETRY_S = 3600
-"""When a tree that is past its retention but in use is looked at again."""
+"""When a tree that is past its retention but in use, or damaged, is looked at again."""
 
 
 class Collected(msgspec.Struct, frozen=True):
@@ -36,10 +36,20 @@ class Collected(msgspec.Struct, frozen=True):
 
 
 def collect_tree(tree: TreeKeys, *, dry_run: bool = False) -> Operation[Collected]:
-    """Removes a tree if its time has come."""
+    """Removes a tree if its time has come. Raises `DamagedRecord`, `NewerFormat`: what cannot be read is
+    never removed."""
+    try:
+        return (yield from _collect(tree, dry_run=dry_run))
+    except PASSED_OVER:
+        if not dry_run:  # or it would be the first to be looked at each time
+            yield from _look_again_at(tree, f"{(yield from redis_now()) + HELD_RETRY_S:.0f}")
+        raise
+
+
+def _collect(tree: TreeKeys, *, dry_run: bool) -> Operation[Collected]:
     while True:
-        [reply] = yield [script("collect")((tree.record,), "1" if dry_run else "0", PIECE)]
-        what, *facts = map(text, outcome(reply, tree.tree))
+        [reply] = yield [script("collect")((tree.record,), "1" if dry_run else "0", PIECE, FORMAT)]
+        what, *facts = map(shown, (each or b"" for each in outcome(reply, tree.tree)))
         match what:
             case "more":
                 continue
@@ -50,7 +60,7 @@ def collect_tree(tree: TreeKeys, *, dry_run: bool = False) -> Operation[Collecte
                 return Collected(tree.tree, "kept", facts[0])
             case "held":
                 if not dry_run:
-                    yield from _look_again_at(tree, f"{time.time() + HELD_RETRY_S:.0f}")
+                    yield from _look_again_at(tree, f"{float(facts[1]) + HELD_RETRY_S:.0f}")
                 return Collected(tree.tree, "held", facts[0])
             case "due":
                 return Collected(tree.tree, "due", f"{facts[0]} contents, {facts[1]} bytes")
@@ -70,10 +80,12 @@ def _drop_entry(tree: TreeKeys) -> Operation[None]:
     _, there = yield [("ZREM", tree.trees, tree.tree), ("EXISTS", tree.record)]
     if there:
         # made anew in between, in another slot: without an entry nobody would ever find it
-        yield [("ZADD", tree.trees, "NX", f"{time.time():.3f}", tree.tree)]
+        yield [("ZADD", tree.trees, "NX", 0, tree.tree)]
 
 
-def due_trees(prefix: str, now_s: float) -> Operation[Iterator[TreeKeys]]:
-    """The trees that may be due."""
-    [names] = yield [("ZRANGEBYSCORE", TreeKeys(prefix, "").trees, "-inf", f"{now_s:.3f}")]
-    return (TreeKeys(prefix, text(name)) for name in names)
+def due_trees(prefix: str, now_s: float | None = None, count: int = -1) -> Operation[list[TreeKeys]]:
+    """The trees that may be due at `now_s` (now), or the first `count` of them. Two round trips."""
+    if now_s is None:
+        now_s = yield from redis_now()
+    [names] = yield [("ZRANGEBYSCORE", TreeKeys(prefix, "").trees, "-inf", f"{now_s:.3f}", "LIMIT", 0, count)]
+    return [TreeKeys(prefix, text(name)) for name in names if is_root(name)]

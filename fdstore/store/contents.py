@@ -5,20 +5,34 @@ How a content comes to be, out of sight until it is whole, is in `staging`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import BinaryIO, Literal
 
-from fdstore.errors import FDStoreError, InvalidArgument, NotFound, quoted
+import msgspec
+
+from fdstore.errors import DamagedRecord, FDStoreError, InvalidArgument, NotFound, quoted
 from fdstore.files import Mark, Target
 from fdstore.inputs import next_block
-from fdstore.records import Descriptor, Export, Origin
+from fdstore.records import Descriptor, Export, Origin, Unreadable
+from fdstore.store.decoding import damage, decoding, replies_or_damage, shown, unreadable
 from fdstore.store.exports import LEFT_AS_IT_IS, Allowance
-from fdstore.store.keys import content_keys
+from fdstore.store.keys import content_keys, is_content
 from fdstore.store.operation import Disk, Operation, new_op
-from fdstore.store.scripts import outcome, script
+from fdstore.store.scripts import outcome, script, text
 from fdstore.store.staging import Stage, check_page_size
 from fdstore.store.stretches import Stretch, fetch_part, locate, total_of
-from fdstore.store.views import Namespace, View, afresh_if_gone, descriptor_of, look, pairs, view_of
+from fdstore.store.views import (
+    Namespace,
+    View,
+    afresh_if_gone,
+    content_name,
+    descriptor_of,
+    look,
+    pairs,
+    reads_content,
+    view_of,
+)
 from fdstore.text.index import Place
 from fdstore.text.paging import BLOCK_CHARS, Cutter, DecodeErrors, cut
 from fdstore.text.selection import Part
@@ -85,15 +99,29 @@ def stat(space: Namespace, fd: str) -> Operation[Descriptor]:
     return view.descriptor
 
 
+class Listing(msgspec.Struct, frozen=True):
+    """Descriptors in number order, how many there are in all, and which were passed over because their
+    records are damaged."""
+
+    descriptors: list[Descriptor]
+    total: int
+    unreadable: list[Unreadable]
+
+
 def listed(space: Namespace) -> Operation[list[Descriptor]]:
     """All descriptors of the process, in number order. Two round trips."""
-    descriptors, _ = yield from page_of_list(space, 1, None)
-    return descriptors
+    return (yield from listing(space)).descriptors
 
 
 def page_of_list(space: Namespace, start: int, count: int | None) -> Operation[tuple[list[Descriptor], int]]:
     """Some of the descriptors of the process in number order, from the `start`-th (1 is the first) on, and
-    how many there are in all. Two round trips.
+    how many there are in all. Two round trips."""
+    found = yield from listing(space, start, count)
+    return found.descriptors, found.total
+
+
+def listing(space: Namespace, start: int = 1, count: int | None = None) -> Operation[Listing]:
+    """As `page_of_list`, with what was passed over. Raises `DamagedRecord` for the table itself.
 
     The first brings the whole table. It is a hash, which knows no order, and its numbers have gaps where
     descriptors were closed or named, so which are the first fifty shows in all of them alone. A sorted
@@ -101,15 +129,34 @@ def page_of_list(space: Namespace, start: int, count: int | None) -> Operation[t
     one, for the sake of a call that is rarely made.
     """
     [flat] = yield [("HGETALL", space.keys.fds)]
-    table = sorted(pairs(flat).items(), key=_number)
+    tree, known, damaged = space.keys.tree, [], []
+    for name, content in zip(flat[::2], flat[1::2], strict=True):
+        try:
+            if not (is_content(tree, content) and _ID.match(name)):
+                raise ValueError(f"{shown(content)} is no content of its tree")
+            known.append((text(name), text(content)))
+        except ValueError as error:
+            damaged.append(unreadable(damage(content_name(space, shown(name)), error)))
+    table = sorted(known, key=_number)
     space.see(*(fd for fd, _ in table))
     wanted = table[start - 1 :][:count]
-    if not wanted:
-        return [], len(table)
-    tree = space.keys.tree
-    replies = yield [("HGETALL", content_keys(tree, content).record) for _, content in wanted]
-    found = zip(wanted, replies, strict=True)
-    return [descriptor_of(fd, pairs(fields)) for (fd, _), fields in found if fields], len(table)
+    found: list[Descriptor] = []
+    replies = yield from replies_or_damage(
+        [("HGETALL", content_keys(tree, content).record) for _, content in wanted]
+    )
+    for (fd, _), reply in zip(wanted, replies, strict=True):
+        try:
+            if isinstance(reply, DamagedRecord):
+                raise reply
+            if reply:
+                with decoding(content_name(space, fd)):
+                    found.append(descriptor_of(fd, pairs(reply)))
+        except DamagedRecord as error:
+            damaged.append(unreadable(error))
+    return Listing(found, len(known), damaged)
+
+
+_ID = re.compile(rb"fd:[1-9][0-9]{0,15}\Z|(?!fd:)[a-z]+:.")
 
 
 def _number(entry: tuple[str, str]) -> int:
@@ -118,6 +165,7 @@ def _number(entry: tuple[str, str]) -> int:
     return int(fd[3:] if fd.startswith("fd:") else content.rpartition("/")[2])
 
 
+@reads_content
 def extract(
     space: Namespace,
     fd: str,
@@ -170,6 +218,7 @@ def _origin(view: View, chars_before: int, newlines_before: int, stage: Stage) -
     )
 
 
+@reads_content
 def part_of(space: Namespace, fd: str, wanted: Part | None) -> Operation[tuple[View, Stretch]]:
     """Where a part of a content is; None means all of it."""
     if wanted is not None:
@@ -180,6 +229,7 @@ def part_of(space: Namespace, fd: str, wanted: Part | None) -> Operation[tuple[V
     return view, Stretch(everything, Place(1, 0, 0, False), Place(pages, 0, 0, False))
 
 
+@reads_content
 def copy_out(
     space: Namespace,
     fd: str,
@@ -210,6 +260,7 @@ def copy_out(
     return chars
 
 
+@reads_content
 def export(
     space: Namespace,
     fd: str,

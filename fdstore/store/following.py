@@ -16,7 +16,7 @@ from fdstore.records import Slice
 from fdstore.store.operation import Block, Operation
 from fdstore.store.reading import read
 from fdstore.store.stretches import WINDOW_BYTES, collect
-from fdstore.store.views import Namespace, View, look, view_of
+from fdstore.store.views import Namespace, View, look, reads_content, view_of
 from fdstore.text.selection import MAX_NUMBER, Part
 
 BLOCK_S = 5.0
@@ -49,6 +49,7 @@ def _read_when_whole(
     return (yield from read(space, fd, part, limit))
 
 
+@reads_content
 def until_whole(space: Namespace, fd: str, part: Part | None, wait_s: float) -> Operation[None]:
     """Waits for a part to be whole, for up to `wait_s` seconds. For 0 it does nothing."""
     if not check_wait(wait_s):
@@ -118,6 +119,7 @@ class Follower:
         return piece.text
 
 
+@reads_content
 def follow(space: Namespace, fd: str, position: Position, wait_s: float = BLOCK_S) -> Operation[Piece]:
     """The text after a position: what is there (at most about `WINDOW_BYTES`), else what comes within
     `wait_s`. Two round trips for what was just appended.
@@ -162,6 +164,8 @@ def _piece(view: View, position: Position) -> Operation[Piece]:
     last = min(d.pages, position.page + window - 1)
     pages = yield from collect(view, range(position.page, last + 1))
     new = b"".join(pages).decode("utf-8")[position.chars - position.page_chars :]
+    if not new:  # or a follower would ask for ever
+        raise ValueError(f"its pages have fewer than its {d.chars} characters")
     reached = position.chars + len(new)
     # the last page may still grow, so the next piece begins by looking at it again
     now = Position(reached, last, reached - len(pages[-1].decode("utf-8")))

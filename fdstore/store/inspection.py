@@ -6,63 +6,92 @@ is in `processes` and `leases`.
 
 from __future__ import annotations
 
+import logging
 import time
-from contextlib import suppress
 
 import msgspec
 
-from fdstore.errors import NotFound
-from fdstore.records import ENDED, ProcessRecord, ProcessState, TreeLimits, TreeRecord
-from fdstore.store.keys import ProcessKeys, TreeKeys, check_process, check_root, process_keys
-from fdstore.store.operation import Batch, Block, Operation
+from fdstore.errors import DamagedRecord, NotFound
+from fdstore.records import ENDED, ProcessRecord, ProcessState, TreeRecord, Unreadable
+from fdstore.store.decoding import (
+    PASSED_OVER,
+    check_format,
+    decoding,
+    limits_of,
+    replies_or_damage,
+    shown,
+    timestamp,
+    unreadable,
+    whole,
+)
+from fdstore.store.keys import (
+    ProcessKeys,
+    TreeKeys,
+    check_process,
+    check_root,
+    is_root,
+    member_of,
+    process_keys,
+)
+from fdstore.store.operation import Block, Operation
 from fdstore.store.scripts import text
 from fdstore.store.views import pairs
+from fdstore.text.selection import MAX_NUMBER
+
+log = logging.getLogger("fdstore.store")
 
 
 def process_of(process: str, fields: dict[str, str]) -> ProcessRecord:
-    """The record that a process's hash says."""
+    """The record that a process's hash says. Raises one of `decoding.UNREADABLE`."""
 
-    def number(name: str) -> int | None:
-        return int(fields[name]) if name in fields else None
+    def number(name: str, least: int = 0) -> int | None:
+        return whole(fields[name], least) if name in fields else None
 
     def moment(name: str) -> float | None:
-        return float(fields[name]) if name in fields else None
+        return timestamp(fields[name]) if name in fields else None
 
     return ProcessRecord(
         id=process,
         state=msgspec.convert(fields["state"], ProcessState),
         program=fields.get("program"),
         parent=fields.get("parent"),
-        attempt=int(fields.get("attempt", 0)),
-        losses=int(fields.get("losses", 0)),
+        attempt=number("attempt") or 0,
+        losses=number("losses") or 0,
         worker=fields.get("worker"),
         lease_until=moment("lease_until"),
         waiting_for=tuple(fields.get("waiting_for", "").split()),
         kind="pipeline" if fields.get("kind") == "pipeline" else None,
         outputs=tuple(fields.get("outputs", "").split()),
-        exit_code=number("exit_code"),
+        exit_code=number("exit_code", -MAX_NUMBER),
         reason=fields.get("reason"),
-        next_fd=int(fields.get("next_fd", 1)),
-        next_child=int(fields.get("next_child", 1)),
+        next_fd=number("next_fd") or 1,
+        next_child=number("next_child") or 1,
         started_at=moment("started_at"),
         ended_at=moment("ended_at"),
     )
 
 
+def _decoded(process: str, flat: list[bytes]) -> tuple[ProcessRecord, dict[str, str]]:
+    """A process and all fields of its hash. Raises `DamagedRecord`."""
+    with decoding(f"the record of process {process}"):
+        fields = pairs(flat)
+        return process_of(process, fields), fields
+
+
 def record(prefix: str, process: str) -> Operation[ProcessRecord]:
-    """One process as it is now. Raises `NotFound`."""
+    """One process as it is now. Raises `NotFound`, `DamagedRecord`."""
     keys = process_keys(prefix, check_process(process))
     [flat] = yield [("HGETALL", keys.record)]
     if not flat:
         raise (yield from missing(keys))
-    return process_of(process, pairs(flat))
+    return _decoded(process, flat)[0]
 
 
 def missing(keys: ProcessKeys) -> Operation[NotFound]:
     """The error for a process that is not there: it names those of its tree, or else the trees."""
     tree = keys.tree
     members, trees = yield [("ZRANGE", tree.processes, 0, 50), ("ZRANGE", tree.trees, 0, 50)]
-    return NotFound(f"process {keys.process}", tuple(map(text, members or trees)))
+    return NotFound(f"process {keys.process}", tuple(map(shown, members or trees)))
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -80,8 +109,8 @@ def answer_of(prefix: str, process: str) -> Operation[Answer]:
     [flat] = yield [("HGETALL", keys.record)]
     if not flat:
         raise (yield from missing(keys))
-    fields = pairs(flat)
-    return Answer(process_of(process, fields), fields.get("answer", ""), fields.get("answer_fd"))
+    said, fields = _decoded(process, flat)
+    return Answer(said, fields.get("answer", ""), fields.get("answer_fd"))
 
 
 def wait_ended(prefix: str, processes: list[str], seconds: float) -> Operation[bool]:
@@ -90,7 +119,7 @@ def wait_ended(prefix: str, processes: list[str], seconds: float) -> Operation[b
     keys = [process_keys(prefix, process) for process in processes]
     while True:
         states = yield [("HGET", each.record, "state") for each in keys]
-        live = [each for each, state in zip(keys, states, strict=True) if state and text(state) not in ENDED]
+        live = [each for each, state in zip(keys, states, strict=True) if state and shown(state) not in ENDED]
         left = until - time.monotonic()
         if not live or left <= 0:
             return not live
@@ -100,55 +129,115 @@ def wait_ended(prefix: str, processes: list[str], seconds: float) -> Operation[b
 
 
 def tree_record(prefix: str, tree: str) -> Operation[TreeRecord]:
-    """One tree with its processes. Raises `NotFound`."""
+    """One tree with its processes; those that are damaged are named in `unreadable`. Raises `NotFound`,
+    `NewerFormat`, and `DamagedRecord` for the record of the tree itself."""
     keys = TreeKeys(prefix, check_root(tree))
-    flat, members = yield [("HGETALL", keys.record), ("ZRANGE", keys.processes, 0, -1)]
+    flat, names = yield [("HGETALL", keys.record), ("ZRANGE", keys.processes, 0, -1)]
     if not flat:
         [trees] = yield [("ZRANGE", keys.trees, 0, 50)]
-        raise NotFound(f"tree {tree}", tuple(map(text, trees)))
-    fields = pairs(flat)
-    names = [text(member) for member in members]
-    requests: Batch = [("HGETALL", process_keys(prefix, name).record) for name in names]
-    replies = (yield requests) if requests else []
-    return TreeRecord(
-        id=tree,
-        created_at=float(fields["created_at"]),
-        used_at=float(fields["used_at"]),
-        bytes=int(fields["bytes"]),
-        fds=int(fields["fds"]),
-        processes=int(fields["processes"]),
-        live=int(fields["live"]),
-        limits=msgspec.json.decode(fields["limits"], type=TreeLimits),
-        export_bytes=int(fields.get("export_bytes", 0)),
-        usage_day=int(fields.get("usage_day", 0)),
-        model_calls=int(fields.get("model_calls", 0)),
-        tokens=int(fields.get("tokens", 0)),
-        members=tuple(
-            process_of(name, pairs(reply)) for name, reply in zip(names, replies, strict=True) if reply
-        ),
-    )
+        raise NotFound(f"tree {tree}", tuple(map(shown, trees)))
+    with decoding(f"the record of tree {tree}"):
+        fields = pairs(flat)
+        check_format(tree, fields.get("format"))
+        said = TreeRecord(
+            id=tree,
+            created_at=timestamp(fields["created_at"]),
+            used_at=timestamp(fields["used_at"]),
+            bytes=whole(fields["bytes"], -MAX_NUMBER),
+            fds=whole(fields["fds"], -MAX_NUMBER),
+            processes=whole(fields["processes"]),
+            live=whole(fields["live"], -MAX_NUMBER),
+            limits=limits_of(tree, fields["limits"]),
+            export_bytes=whole(fields.get("export_bytes", "0")),
+            usage_day=whole(fields.get("usage_day", "0")),
+            model_calls=whole(fields.get("model_calls", "0")),
+            tokens=whole(fields.get("tokens", "0")),
+        )
+    members, damaged = yield from _members(keys, names)
+    return msgspec.structs.replace(said, members=tuple(members), unreadable=tuple(damaged))
 
 
-def trees(prefix: str) -> Operation[list[TreeRecord]]:
-    """All trees, by name."""
-    found = []
-    for name in (yield from tree_names(prefix)):
-        # one that is named may be gone, or not there yet
-        with suppress(NotFound):
-            found.append((yield from tree_record(prefix, name)))
+def _members(keys: TreeKeys, names: list[bytes]) -> Operation[tuple[list[ProcessRecord], list[Unreadable]]]:
+    """The processes of a tree that can be read, and those that cannot."""
+    members: list[ProcessRecord] = []
+    damaged: list[Unreadable] = []
+    known: list[ProcessKeys] = []
+    for name in names:
+        process = member_of(keys, name)
+        if process is not None:
+            known.append(process)
+        else:
+            damaged.append(Unreadable(what=keys.processes, problem=f"{shown(name)} is no process of it"))
+    replies = yield from replies_or_damage([("HGETALL", process.record) for process in known])
+    for process, reply in zip(known, replies, strict=True):
+        try:
+            if isinstance(reply, DamagedRecord):
+                raise reply
+            if reply:
+                members.append(_decoded(process.process, reply)[0])
+        except DamagedRecord as error:
+            damaged.append(unreadable(error))
+    return members, damaged
+
+
+class Survey(msgspec.Struct, frozen=True):
+    """All trees that can be read, by name, and what cannot: whole trees, and processes of others."""
+
+    trees: list[TreeRecord]
+    unreadable: list[Unreadable]
+
+
+def survey(prefix: str) -> Operation[Survey]:
+    """Looks at all trees; one that is damaged, or of a newer format, hides no other."""
+    found = Survey([], [])
+    for name in (yield from tree_names(prefix, found.unreadable)):
+        try:
+            tree = yield from tree_record(prefix, name)
+        except NotFound:
+            continue  # one that is named may be gone, or not there yet
+        except PASSED_OVER as error:
+            found.unreadable.append(unreadable(error))
+        else:
+            found.trees.append(tree)
+            found.unreadable.extend(tree.unreadable)
     return found
 
 
-def tree_names(prefix: str) -> Operation[list[str]]:
-    """The names of all trees."""
-    [names] = yield [("ZRANGE", TreeKeys(prefix, "").trees, 0, -1)]
-    return sorted(map(text, names))
+def warned(found: Survey) -> Survey:
+    """Log what a survey could not read, for callers that return the rest alone."""
+    for each in found.unreadable:
+        log.warning("%s cannot be read: %s", each.what, each.problem)
+    return found
 
 
-def over(prefix: str, trees: list[str]) -> Operation[list[str]]:
+def tree_names(prefix: str, damaged: list[Unreadable] | None = None) -> Operation[list[str]]:
+    """The names of all trees; entries that name none are added to `damaged`."""
+    key = TreeKeys(prefix, "").trees
+    [entries] = yield [("ZRANGE", key, 0, -1)]
+    names = []
+    for entry in entries:
+        if is_root(entry):
+            names.append(text(entry))
+        elif damaged is not None:
+            damaged.append(Unreadable(what=key, problem=f"{shown(entry)} is no tree"))
+    return sorted(names)
+
+
+class Over(msgspec.Struct, frozen=True):
+    """Trees whose processes have all ended, and trees whose own record cannot be read."""
+
+    trees: list[str]
+    unreadable: list[tuple[str, Unreadable]]
+
+
+def over(prefix: str, trees: list[str]) -> Operation[Over]:
     """Those of these trees whose processes have all ended: nothing happens in them any more. One round
-    trip."""
-    if not trees:
-        return []
-    live = yield [("HGET", TreeKeys(prefix, tree).record, "live") for tree in trees]
-    return [tree for tree, count in zip(trees, live, strict=True) if count == b"0"]
+    trip, if no tree is damaged."""
+    live = yield from replies_or_damage([("HGET", TreeKeys(prefix, tree).record, "live") for tree in trees])
+    found = Over([], [])
+    for tree, count in zip(trees, live, strict=True):
+        if isinstance(count, DamagedRecord):
+            found.unreadable.append((tree, unreadable(count)))
+        elif count == b"0":
+            found.trees.append(tree)
+    return found

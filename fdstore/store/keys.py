@@ -7,7 +7,7 @@
     workers                              zset    worker -> when its sign of life ends the sweep
     workers:commands                     hash    worker -> what commands run in       the sweep
     sweeper                              string  the worker that sweeps now           expires (5 s)
-    {triage}                             hash    the tree: usage and limits           collect
+    {triage}                             hash    the tree: usage, limits, format      collect
     {triage}:processes                   zset    its processes, by time of birth      collect
     {triage}:contents                    set     its contents (triage/3)              last release
     {triage}:collecting                  set     contents of a tree that is going     collect
@@ -32,6 +32,9 @@
 All keys of a tree share the tag `{tree}`, so a tree lives in one slot of a Redis Cluster and a
 script may touch everything in it. Process ids hold no braces and no colons, so keys are unambiguous.
 A content's id says where it was born: `triage/3` is number 3 of process `triage`.
+
+`format` of a tree (`decoding.FORMAT`) says which versions can read it. All times are by the clock of Redis.
+Nothing in here is trusted: see `decoding`.
 """
 
 from __future__ import annotations
@@ -46,6 +49,7 @@ from fdstore.errors import InvalidArgument, quoted
 _ROOT = r"[a-z0-9][a-z0-9_-]{0,47}"
 _ROOT_ID = re.compile(_ROOT)
 _PROCESS_ID = re.compile(_ROOT + r"(?:\.[1-9][0-9]{0,15})*")
+_NUMBER = re.compile(rb"[1-9][0-9]{0,15}")
 _PREFIX = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 
@@ -59,6 +63,11 @@ def check_root(name: object) -> str:
     raise InvalidArgument(
         "process", f"{quoted(name)} is no process name; use 1-48 of a-z, 0-9, _ and -, e.g. triage"
     )
+
+
+def is_root(name: bytes) -> bool:
+    """Whether a tree can have this name."""
+    return _ROOT_ID.fullmatch(name.decode("ascii", "replace")) is not None
 
 
 def check_process(name: object) -> str:
@@ -163,6 +172,28 @@ def process_keys(prefix: str, process: str) -> ProcessKeys:
     'fdstore:{triage}:triage.1:fds'
     """
     return ProcessKeys(TreeKeys(prefix, check_process(process).partition(".")[0]), process)
+
+
+def member_of(tree: TreeKeys, name: bytes) -> ProcessKeys | None:
+    """The keys of a process that a key of this tree names; None if no process of this tree can be called so.
+
+    >>> member_of(TreeKeys("fdstore", "triage"), b"triage.1").process, member_of(TreeKeys("x", "a"), b"b.1")
+    ('triage.1', None)
+    """
+    process = name.decode("ascii", "replace")
+    if not _PROCESS_ID.fullmatch(process) or process.partition(".")[0] != tree.tree:
+        return None
+    return ProcessKeys(tree, process)
+
+
+def is_content(tree: TreeKeys, name: bytes) -> bool:
+    """Whether a content of this tree can have this id.
+
+    >>> is_content(TreeKeys("fdstore", "triage"), b"triage.1/3")
+    True
+    """
+    process, slash, number = name.rpartition(b"/")
+    return bool(slash) and _NUMBER.fullmatch(number) is not None and member_of(tree, process) is not None
 
 
 class ContentKeys(msgspec.Struct, frozen=True):

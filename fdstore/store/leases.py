@@ -13,9 +13,21 @@ from typing import Literal
 
 import msgspec
 
-from fdstore.records import TreeLimits
-from fdstore.store.keys import ProcessKeys, TreeKeys, process_keys
-from fdstore.store.operation import Batch, Operation, new_op
+from fdstore.errors import DamagedRecord
+from fdstore.records import TreeLimits, Unreadable
+from fdstore.store.clock import redis_now
+from fdstore.store.decoding import (
+    FORMAT,
+    decoding,
+    limits_of,
+    replies_or_damage,
+    shown,
+    timestamp,
+    unreadable,
+    whole,
+)
+from fdstore.store.keys import ProcessKeys, TreeKeys, member_of
+from fdstore.store.operation import Batch, Operation, Value, new_op
 from fdstore.store.scripts import outcome, script, text
 from fdstore.store.views import Namespace
 
@@ -30,14 +42,17 @@ MAX_LOSSES = 3
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """A process taken to be run, with all that running it begins with: the attempt, its program's name
-    and the bundle (JSON) it is in, the streams it was made to write, the tree's limits, its journal."""
+    and the bundle (JSON) it is in, the streams it was made to write, the tree's limits, its journal.
+    `age_s` is how long ago it was started, by the clock of Redis; `wakes` how often the sweep had sent its
+    wake-up in vain."""
 
     attempt: int
     program: str
     bundle: str
     parent: str
     is_pipeline: bool
-    started_at: float
+    age_s: float
+    wakes: int
     outputs: tuple[str, ...]
     limits: TreeLimits
     journal: list[bytes]
@@ -48,8 +63,8 @@ def claim(
 ) -> Operation[Claim | Literal["pipeline"] | None]:
     """Takes a ready process; None when it is not ready, "pipeline" for one that is left alone. With the
     same `op` it may be asked again: what it took is then its own. One round trip. Raises `NotFound`,
-    `UnsafeStore`."""
-    arguments = (keys.process, worker, LEASE_S, op or new_op(), "1" if agents_only else "0")
+    `UnsafeStore`, `NewerFormat` (it stays ready), `DamagedRecord`."""
+    arguments = (keys.process, worker, LEASE_S, op or new_op(), "1" if agents_only else "0", FORMAT)
     # the journal is read after the claim: whoever ran the process before can add nothing now
     reply, records = yield [
         script("claim")((keys.tree.record, keys.record), *arguments),
@@ -59,18 +74,22 @@ def claim(
         return None
     if reply[0] == b"pipeline":
         return "pipeline"
-    attempt, program, bundle, parent, kind, started_at, outputs, limits = outcome(reply, keys.process)
-    return Claim(
-        attempt=int(attempt),
-        program=text(program),
-        bundle=text(bundle),
-        parent=text(parent),
-        is_pipeline=kind == b"pipeline",
-        started_at=float(started_at),
-        outputs=tuple(text(outputs).split()),
-        limits=msgspec.json.decode(limits, type=TreeLimits),
-        journal=records,
+    attempt, program, bundle, parent, kind, started_at, outputs, limits, now, wakes = outcome(
+        reply, keys.process
     )
+    with decoding(f"the record of process {keys.process}"):
+        return Claim(
+            attempt=whole(attempt, 1),
+            program=text(program),
+            bundle=text(bundle),
+            parent=text(parent),
+            is_pipeline=kind == b"pipeline",
+            age_s=max(0.0, float(now) - timestamp(started_at)),
+            wakes=whole(wakes) if isinstance(wakes, bytes) else int(wakes),
+            outputs=tuple(text(outputs).split()),
+            limits=limits_of(keys.tree.tree, limits),
+            journal=records,
+        )
 
 
 def renew(space: Namespace) -> Operation[None]:
@@ -102,37 +121,54 @@ def look_after(
     keys: ProcessKeys, max_losses: int = MAX_LOSSES, moment: float | None = None
 ) -> Operation[Lapsed]:
     """Decides about a process that is due: its lease had run out by `moment` (by now), or its wake-up
-    may be lost."""
+    may be lost. Raises `DamagedRecord`."""
     return (yield from _lapse(keys, max_losses, "0", "", "" if moment is None else f"{moment:.6f}"))
 
 
-def give_back(space: Namespace) -> Operation[Lapsed]:
-    """Makes a running process ready for another worker. No loss: its worker stops in good order."""
-    return (yield from _lapse(space.keys, MAX_LOSSES, "1", space.attempt, ""))
+def give_back(space: Namespace, in_vain: int | None = None) -> Operation[Lapsed]:
+    """Makes a running process ready for another worker. No loss: its worker stops in good order, or is too
+    old for it; then `in_vain` says how often its wake-up had been sent in vain before this attempt, and the
+    sweep's pauses go on doubling."""
+    times = [] if in_vain is None else [in_vain]
+    return (yield from _lapse(space.keys, MAX_LOSSES, "1", space.attempt, "", *times))
 
 
-def _lapse(keys: ProcessKeys, max_losses: int, back: str, attempt: str, moment: str) -> Operation[Lapsed]:
-    arguments = (keys.process, max_losses, WAKE_AGAIN_S, back, attempt, moment)
+def _lapse(
+    keys: ProcessKeys, max_losses: int, back: str, attempt: str, moment: str, *in_vain: int
+) -> Operation[Lapsed]:
+    arguments: list[Value] = [keys.process, max_losses, WAKE_AGAIN_S, back, attempt, moment, *in_vain]
     [reply] = yield [script("lapse")((keys.tree.record, keys.record), *arguments)]
-    decision, *of = map(text, outcome(reply, keys.process))
-    return Lapsed(decision, int(of[0]) if of and decision in ("poison", "lost") else None)
+    decision, *of = outcome(reply, keys.process)
+    with decoding(f"the record of process {keys.process}"):
+        decided = text(decision)
+        return Lapsed(decided, whole(of[0] or b"") if of and decided in ("poison", "lost") else None)
 
 
-def due(prefix: str, trees: list[str], now_s: float) -> Operation[list[ProcessKeys]]:
-    """The processes of these trees that somebody must look at. One round trip."""
-    if not trees:
-        return []
+class Due(msgspec.Struct, frozen=True):
+    """The processes that somebody must look at, and what could not be read: of which tree, and what."""
+
+    processes: list[ProcessKeys]
+    unreadable: list[tuple[str, Unreadable]]
+
+
+def due(prefix: str, trees: list[str], now_s: float) -> Operation[Due]:
+    """The processes of these trees that somebody must look at. One round trip, if no tree is damaged."""
     requests: Batch = [
         ("ZRANGEBYSCORE", TreeKeys(prefix, tree).leases, "-inf", f"{now_s:.6f}") for tree in trees
     ]
-    replies = yield requests
-    return [process_keys(prefix, text(process)) for reply in replies for process in reply]
-
-
-def redis_now() -> Operation[float]:
-    """The time by the clock that leases are written with."""
-    [(seconds, micros)] = yield [("TIME",)]
-    return int(text(seconds)) + int(text(micros)) / 1e6
+    found = Due([], [])
+    for tree, reply in zip(trees, (yield from replies_or_damage(requests)), strict=True):
+        if isinstance(reply, DamagedRecord):
+            found.unreadable.append((tree, unreadable(reply)))
+            continue
+        for name in reply:
+            member = member_of(TreeKeys(prefix, tree), name)
+            if member is not None:
+                found.processes.append(member)
+            else:
+                where, problem = f"{TreeKeys(prefix, tree).leases}", f"{shown(name)} is no process of it"
+                found.unreadable.append((tree, Unreadable(what=where, problem=problem)))
+    return found
 
 
 class Watch:
@@ -165,15 +201,15 @@ def commands_key(prefix: str) -> str:
     return f"{prefix}:workers:commands"
 
 
-def alive(prefix: str, worker: str, until_s: float, now_s: float, commands: str = "") -> Operation[None]:
-    """Says that a worker lives and what commands run in there, and forgets workers that said so too
-    long ago."""
+def alive(prefix: str, worker: str, for_s: float, now_s: float, commands: str = "") -> Operation[None]:
+    """Says at `now_s`, by the clock of Redis, that a worker lives for so many seconds, and what commands run
+    in there; forgets workers that said so too long ago."""
     [found, *_] = yield [
         ("ZRANGEBYSCORE", workers_key(prefix), "-inf", f"{now_s - 60:.3f}"),
-        ("ZADD", workers_key(prefix), f"{until_s:.3f}", worker),
+        ("ZADD", workers_key(prefix), f"{now_s + for_s:.3f}", worker),
         ("HSET", commands_key(prefix), worker, commands),
     ]
-    if dead := [each for each in map(text, found) if each != worker]:
+    if dead := [each for each in found if each != worker.encode()]:
         yield [("ZREM", workers_key(prefix), *dead), ("HDEL", commands_key(prefix), *dead)]
 
 
@@ -187,13 +223,14 @@ def commands_of(prefix: str, workers: list[str]) -> Operation[list[str]]:
     if not workers:
         return []
     [found] = yield [("HMGET", commands_key(prefix), *workers)]
-    return [text(each or b"") for each in found]
+    return [shown(each or b"") for each in found]
 
 
-def workers(prefix: str, now_s: float) -> Operation[list[str]]:
-    """The workers that live."""
+def workers(prefix: str) -> Operation[list[str]]:
+    """The workers that live, by the clock of Redis. Two round trips."""
+    now_s = yield from redis_now()
     [found] = yield [("ZRANGEBYSCORE", workers_key(prefix), f"{now_s:.3f}", "+inf")]
-    return [text(worker) for worker in found]
+    return [shown(worker) for worker in found]
 
 
 def take_sweep(prefix: str, worker: str, seconds: float) -> Operation[bool]:

@@ -11,8 +11,10 @@ from typing import Literal
 
 import msgspec
 
+from fdstore.errors import DamagedRecord
 from fdstore.store.ceilings import beside
-from fdstore.store.keys import ProcessKeys, content_keys, process_keys
+from fdstore.store.decoding import decoding, shown
+from fdstore.store.keys import ProcessKeys, content_keys, is_content, process_keys
 from fdstore.store.operation import Operation, new_op
 from fdstore.store.scripts import outcome, script, text
 from fdstore.store.staging import check_page_size
@@ -79,7 +81,8 @@ def fds_of(prefix: str, process: str) -> Operation[PipeFDs | None]:
     [(kind, given, outputs)] = yield [("HMGET", keys.record, "kind", "input", "outputs")]
     if kind != b"pipeline":
         return None
-    return _fds(process, text(given), text(outputs).split())
+    with decoding(f"the record of process {process}"):
+        return _fds(process, text(given or b""), text(outputs or b"").split())
 
 
 def note_codes(space: Namespace, codes: tuple[int, ...]) -> Operation[None]:
@@ -98,11 +101,16 @@ def chain_of(space: Namespace, fd: str | None) -> Operation[str]:
     """
     codes: list[str] = []
     keys = space.keys
+    seen: set[str] = set()
     while fd:
         [name] = yield [("HGET", keys.fds, fd)]
         if name is None:
             break
+        if not is_content(keys.tree, name) or shown(name) in seen:
+            # a chain has no circles
+            raise DamagedRecord(f"{shown(fd)} of process {keys.process}", f"it cannot be {shown(name)}")
         content = text(name)
+        seen.add(content)
         writer = ProcessKeys(keys.tree, content.partition("/")[0])
         [chain, (kind, given, own)] = yield [
             ("HGET", content_keys(keys.tree, content).record, "chain"),
@@ -111,8 +119,8 @@ def chain_of(space: Namespace, fd: str | None) -> Operation[str]:
         if kind != b"pipeline":
             break
         if chain is not None:
-            codes.append(text(chain))
+            codes.append(shown(chain))
             break
-        codes.append(UNKNOWN_CODES if own is None else text(own))
-        keys, fd = writer, text(given)
+        codes.append(UNKNOWN_CODES if own is None else shown(own))
+        keys, fd = writer, shown(given or b"")
     return " ".join(reversed(codes))

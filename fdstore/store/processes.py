@@ -15,14 +15,25 @@ from __future__ import annotations
 import secrets
 import time
 from contextlib import suppress
+from math import inf
 
 import msgspec
 
 from fdstore.errors import InvalidArgument, QuotaExceeded, StoreFull, StoreReadOnly
-from fdstore.records import ProcessState, TreeLimits
+from fdstore.records import ProcessState, TreeLimits, Unreadable
 from fdstore.store.ceilings import beside, obey
 from fdstore.store.ceilings import parse as ceilings_in
-from fdstore.store.collect import collect_tree
+from fdstore.store.clock import redis_now, seconds_of
+from fdstore.store.collect import collect_tree, due_trees
+from fdstore.store.decoding import (
+    FORMAT,
+    PASSED_OVER,
+    check_format,
+    decoding,
+    limits_of,
+    shown,
+    timestamp,
+)
 from fdstore.store.inspection import missing
 from fdstore.store.keys import ProcessKeys, TreeKeys, check_root, process_keys
 from fdstore.store.operation import Command, Operation, new_op
@@ -114,9 +125,9 @@ def open_root(
         if there is not None:
             return there
     op = new_op()
+    due = due_at(limits, (yield from redis_now()))
     while True:
         tree = keys.tree
-        due = due_at(limits, time.time())
         lowered = yield from _enter(tree, due, limits)
         held, asked = msgspec.json.encode(lowered.limits), msgspec.json.encode(limits)
         [reply] = yield [
@@ -124,7 +135,7 @@ def open_root(
                 (tree.record, keys.record, tree.answer(op)),
                 *("", keys.process, "1" if fresh else "0", held),
                 *(program.name, program.digest, program.bundle),
-                *("" if asked == held else asked, "1" if lowered.by_memory else "0"),
+                *("" if asked == held else asked, "1" if lowered.by_memory else "0", FORMAT),
             )
         ]
         if reply[0] == b"taken":
@@ -136,11 +147,11 @@ def open_root(
             yield from collect_tree(tree)
         else:
             break
-    how, kept = map(text, outcome(reply, keys.process))
-    if how == "created":
+    how, kept = outcome(reply, keys.process)
+    if how == b"created":
         yield from _collect_a_few(keys.tree, due)
-    space = Namespace(keys, msgspec.json.decode(kept, type=TreeLimits))
-    if how == "created":
+    space = Namespace(keys, limits_of(keys.tree.tree, kept))
+    if how == b"created":
         space.ceilings_due_at = time.monotonic() + CEILINGS_EVERY_S
         if lowered.together:
             yield from obey(keys.tree)
@@ -186,13 +197,11 @@ def _collect_a_few(made: TreeKeys, due_at_s: str) -> Operation[None]:
 
 
 def _collect_due(prefix: str, *first: Command) -> Operation[None]:
-    now = f"{time.time():.3f}"
-    *_, due = yield [
-        *first,
-        ("ZRANGEBYSCORE", TreeKeys(prefix, "").trees, "-inf", now, "LIMIT", 0, COLLECT_A_FEW),
-    ]
-    for tree in due:
-        yield from collect_tree(TreeKeys(prefix, text(tree)))
+    *_, now = yield [*first, ("TIME",)]
+    for tree in (yield from due_trees(prefix, seconds_of(now), COLLECT_A_FEW)):
+        # a damaged one is named by `fdstore gc` and the workers; it keeps nobody from making another
+        with suppress(*PASSED_OVER):
+            yield from collect_tree(tree)
 
 
 def open_child(prefix: str, process: str) -> Operation[Namespace]:
@@ -207,16 +216,23 @@ def open_child(prefix: str, process: str) -> Operation[Namespace]:
 def _existing(keys: ProcessKeys) -> Operation[Namespace | None]:
     """The process, if it is there. Its tree is noted as used, if that was last done more than a
     hundredth of its retention ago."""
-    state, (limits, used_at) = yield [
+    state, (limits, used_at, form), now = yield [
         ("HGET", keys.record, "state"),
-        ("HMGET", keys.tree.record, "limits", "used_at"),
+        ("HMGET", keys.tree.record, "limits", "used_at", "format"),
+        ("TIME",),
     ]
     if state is None or limits is None:
         return None
-    space = Namespace(keys, msgspec.json.decode(limits, type=TreeLimits))
+    tree = keys.tree.tree
+    check_format(tree, form)
+    space = Namespace(keys, limits_of(tree, limits))
     retention_s = space.limits.retention_days * DAY_S
+    try:
+        unused_s = seconds_of(now) - timestamp(used_at or b"")
+    except ValueError:
+        unused_s = inf  # the texts can be read, and noting their use mends it
     # a program that opens, reads and ends is too short for the clock that long-lived clients keep
-    if retention_s and time.time() - float(used_at) > retention_s / 100:
+    if retention_s and unused_s > retention_s / 100:
         yield from touch(space)
     return space
 
@@ -262,7 +278,8 @@ def _empty(output: Output) -> tuple[str, int, str]:
 def made_by(space: Namespace, call: str) -> Operation[str | None]:
     """The child that an earlier run of a tool call made, if any."""
     [answer] = yield [("HGET", space.keys.calls, call)]
-    return None if answer is None else str(msgspec.json.decode(answer)[1])
+    with decoding(f"the calls of process {space.id}"):
+        return None if answer is None else str(msgspec.json.decode(answer, type=list[str])[1])
 
 
 def launch(space: Namespace, brief: str) -> Operation[None]:
@@ -306,21 +323,29 @@ def end(
 
 class Cancellation(msgspec.Struct, frozen=True):
     """What a cancellation came to: the state the process is in now, the parent that is to be woken (or
-    ""), and the processes that it ended."""
+    ""), the processes that it ended, and what it passed over because it is damaged."""
 
     state: str
     wake: str
     cancelled: tuple[str, ...]
+    unreadable: tuple[Unreadable, ...] = ()
 
 
 def cancel(prefix: str, process: str, reason: str = "killed") -> Operation[Cancellation]:
-    """Cancels a process with all below it; one that has ended stays as it is. Raises `NotFound`."""
+    """Cancels a process with all below it; one that has ended stays as it is, one that is damaged is ended
+    if its record can be written at all. Raises `NotFound`."""
     keys = process_keys(prefix, process)
     [reply] = yield [script("cancel")((keys.tree.record, keys.record), process, reason)]
     if reply[0] == b"gone":
         raise (yield from missing(keys))
-    state, wake, *cancelled = map(text, outcome(reply, process))
-    return Cancellation(state, wake, tuple(cancelled))
+    state, wake, count, *names = outcome(reply, process)
+    said = (shown(each).partition(": ") for each in names[count:])
+    return Cancellation(
+        shown(state),
+        text(wake),
+        tuple(map(shown, names[:count])),
+        tuple(Unreadable(what=what, problem=problem) for what, _, problem in said),
+    )
 
 
 def touch(space: Namespace) -> Operation[None]:
@@ -328,10 +353,9 @@ def touch(space: Namespace) -> Operation[None]:
     which is no reason not to read."""
     tree = space.keys.tree
     with suppress(StoreFull, StoreReadOnly):
-        reply, _ = yield [
-            script("touch")((tree.record,)),
-            ("ZADD", tree.trees, "XX", due_at(space.limits, time.time()), tree.tree),
-        ]
+        [reply] = yield [script("touch")((tree.record,))]
         if reply[0] == b"gone":
             return
+        due = due_at(space.limits, float(reply[1]))
+        yield [("ZADD", tree.trees, "XX", due, tree.tree)]
     space.noted()

@@ -12,9 +12,18 @@ from typing import Literal
 
 from fdstore.errors import PageOutOfRange, TooLarge
 from fdstore.records import Descriptor, Mode, Slice
+from fdstore.store.decoding import UNREADABLE, damage
 from fdstore.store.operation import Batch, NumberedFields, Operation
 from fdstore.store.stretches import Stretch, collect, cut_head, cut_tail, fetch, locate
-from fdstore.store.views import Namespace, afresh_if_gone, group_with, look, view_of
+from fdstore.store.views import (
+    Namespace,
+    afresh_if_gone,
+    content_name,
+    group_with,
+    look,
+    reads_content,
+    view_of,
+)
 from fdstore.text.index import Group, group_of
 from fdstore.text.paging import count_lines, newlines_in
 from fdstore.text.selection import Part
@@ -33,6 +42,7 @@ def read(space: Namespace, fd: str, wanted: Part | None, limit: int | None = Non
     return afresh_if_gone(space, fd, lambda: read_range(space, fd, wanted, limit))
 
 
+@reads_content
 def read_range(space: Namespace, fd: str, wanted: Part, limit: int | None = None) -> Operation[Slice]:
     """Several pages, lines or characters. Two round trips at least for a descriptor not met before."""
     view, stretch = yield from locate(space, fd, wanted)
@@ -74,9 +84,13 @@ def known_page(
     data, created = read_field(view.pages, number)
     if data is None or created != view.created:
         return None
-    return _page(view.descriptor, group, number, data, limit)
+    try:
+        return _page(view.descriptor, group, number, data, limit)
+    except UNREADABLE as error:
+        raise damage(content_name(space, fd), error) from error
 
 
+@reads_content
 def read_page(space: Namespace, fd: str, number: int, limit: int | None = None) -> Operation[Slice]:
     """One page. One round trip, whether the descriptor is known or not."""
     first = group_of(number)
@@ -108,6 +122,7 @@ def _page(descriptor: Descriptor, group: Group, number: int, data: bytes, limit:
     return _slice(descriptor, text, group.at(number), "page", number, 1, number)
 
 
+@reads_content
 def read_all(space: Namespace, fd: str, limit: int | None = None) -> Operation[Slice]:
     """The whole text. Raises `TooLarge` before anything is fetched."""
     view = yield from view_of(space, fd)

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from fdstore.errors import (
+    DamagedRecord,
     FDStoreError,
     Fenced,
     NotFound,
@@ -25,6 +26,7 @@ from fdstore.errors import (
     StreamClosed,
     UnsafeStore,
 )
+from fdstore.store.decoding import newer_tree
 from fdstore.store.operation import Batch, Command, Value
 
 READS = frozenset(
@@ -134,7 +136,8 @@ def only_reads(command: Command) -> bool:
 
 
 def text(value: Any) -> str:
-    """A reply's bytes as text."""
+    """A reply's bytes as text. Raises `UnicodeDecodeError`: what others may have damaged is decoded under
+    `decoding.decoding`."""
     return value.decode("utf-8") if isinstance(value, bytes) else str(value)
 
 
@@ -161,6 +164,10 @@ def _error(kind: str, facts: list[Any], process: str) -> FDStoreError:
             return QuotaExceeded(text(facts[0]), int(facts[1]))
         case "stream_closed":
             return StreamClosed(text(facts[0]), text(facts[1]))
+        case "newer":
+            return newer_tree(process.partition(".")[0], text(facts[0]))
+        case "damaged":
+            return DamagedRecord(f"tree {process.partition('.')[0]}", text(facts[0]))
         case "unsafe":
             problem = f"its maxmemory-policy was set to {text(facts[0])}, which drops content"
             return UnsafeStore("FDSTORE_URL", f"{problem}; `fdstore doctor` says what to do")

@@ -15,7 +15,7 @@ from fdstore.store.contents import part_of
 from fdstore.store.operation import Disk, Operation
 from fdstore.store.staging import Stage
 from fdstore.store.stretches import Stretch, fetch_part
-from fdstore.store.views import Namespace, View, afresh_if_gone
+from fdstore.store.views import Namespace, View, afresh_if_gone, reads_content
 from fdstore.text.grep import GrepPrinter
 from fdstore.text.hits import HitCollector
 from fdstore.text.paging import Cutter
@@ -53,6 +53,7 @@ class _Copy:
         yield from self.stage.add(self._cutter.finish())
 
 
+@reads_content
 def search(
     space: Namespace,
     fd: str,
@@ -77,6 +78,7 @@ def search(
     return (yield from afresh_if_gone(space, fd, attempt))
 
 
+@reads_content
 def search_extract(
     space: Namespace,
     fd: str,

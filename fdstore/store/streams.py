@@ -25,18 +25,23 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+import msgspec
+
 from fdstore.errors import (
+    DamagedRecord,
     InvalidArgument,
     NotFound,
     StreamClosed,
     quoted,
 )
+from fdstore.records import Unreadable
 from fdstore.store.ceilings import beside
-from fdstore.store.keys import ContentKeys, TreeKeys, content_keys
+from fdstore.store.decoding import replies_or_damage, shown, unreadable, whole
+from fdstore.store.keys import ContentKeys, TreeKeys, content_keys, is_content
 from fdstore.store.operation import Batch, Operation, Receive, Send, Value, new_op
 from fdstore.store.scripts import decision_in, lending, outcome, script, text
 from fdstore.store.staging import check_page_size, check_source
-from fdstore.store.views import Namespace, look
+from fdstore.store.views import Namespace, look, reads_content
 from fdstore.text.growth import Change, Growth, empty_index
 from fdstore.text.index import group_of
 from fdstore.text.selection import MAX_NUMBER
@@ -203,6 +208,7 @@ def open_stream(
     return Pen(space, fd, content, Growth(size), writer, lease_s)
 
 
+@reads_content
 def resume(space: Namespace, fd: str) -> Operation[Pen]:
     """The writing end of a stream that the process itself writes, where its text ends now. Two round
     trips. Raises `NotFound`, `StreamClosed`; whether the process may write it shows when it does."""
@@ -217,6 +223,7 @@ def resume(space: Namespace, fd: str) -> Operation[Pen]:
     return Pen(space, fd, view.content, growth, secrets.token_hex(8), None)
 
 
+@reads_content
 def resume_output(space: Namespace, fd: str) -> Operation[Pen | None]:
     """The writing end of a stream that this process was made to write, where its text ends now; None
     if it has ended, or nobody holds it any more. Two round trips."""
@@ -228,10 +235,11 @@ def resume_output(space: Namespace, fd: str) -> Operation[Pen | None]:
     if state != b"open":
         return None
     # nobody else writes it, so it is still as it was a moment ago, or gone
-    last, group = yield [("HGET", keys.pages, pages), ("HGET", keys.index, group_of(int(pages)))]
+    size, count, written = whole(page_size or b"", 1), whole(pages or b"", 1), whole(size_bytes or b"")
+    last, group = yield [("HGET", keys.pages, count), ("HGET", keys.index, group_of(count))]
     if last is None or group is None:
         return None
-    growth = Growth.resumed(int(page_size), int(pages), last, int(size_bytes), group)
+    growth = Growth.resumed(size, count, last, written, group)
     return Pen(space, fd, content, growth, secrets.token_hex(8), None)
 
 
@@ -259,14 +267,30 @@ def check_exit_code(exit_code: object) -> int:
     return exit_code
 
 
-def due(prefix: str, trees: list[str], now_s: float) -> Operation[list[tuple[TreeKeys, str]]]:
-    """The streams of these trees whose writer somebody must look for. One round trip."""
-    if not trees:
-        return []
+class Due(msgspec.Struct, frozen=True):
+    """The streams whose writer somebody must look for, and what could not be read: the tree, and what."""
+
+    streams: list[tuple[TreeKeys, str]]
+    unreadable: list[tuple[str, Unreadable]]
+
+
+def due(prefix: str, trees: list[str], now_s: float) -> Operation[Due]:
+    """The streams of these trees whose writer somebody must look for. One round trip, if no tree is
+    damaged."""
     keys = [TreeKeys(prefix, tree) for tree in trees]
     requests: Batch = [("ZRANGEBYSCORE", each.writers, "-inf", f"{now_s:.3f}") for each in keys]
-    replies = yield requests
-    return [(each, text(content)) for each, found in zip(keys, replies, strict=True) for content in found]
+    found = Due([], [])
+    for each, reply in zip(keys, (yield from replies_or_damage(requests)), strict=True):
+        if isinstance(reply, DamagedRecord):
+            found.unreadable.append((each.tree, unreadable(reply)))
+            continue
+        for content in reply:
+            if is_content(each, content):
+                found.streams.append((each, text(content)))
+            else:
+                problem = f"{shown(content)} is no content of it"
+                found.unreadable.append((each.tree, Unreadable(what=each.writers, problem=problem)))
+    return found
 
 
 def look_after(tree: TreeKeys, content: str) -> Operation[None]:

@@ -164,16 +164,18 @@ def fetch(view: View, pages: range, take: Take) -> Operation[None]:
         yield from take([view.last_page])
         return
     window = window_of(view.descriptor)
-    runs = [pages[i : i + window] for i in range(0, len(pages), window)]
-    if len(runs) == 1:
+    if len(pages) <= window:
         yield from take(whole(view, (yield request(view, pages))))
         return
-    for run in runs[:AHEAD]:
-        yield Send(request(view, run), "read")
-    for i in range(len(runs)):
+    # never a list of all: how many pages there are is what a record says
+    starts = range(0, len(pages), window)
+    for i in starts[:AHEAD]:
+        yield Send(request(view, pages[i : i + window]), "read")
+    for i in starts:
         found = yield Receive("read")
-        if i + AHEAD < len(runs):
-            yield Send(request(view, runs[i + AHEAD]), "read")
+        later = i + AHEAD * window
+        if later < len(pages):
+            yield Send(request(view, pages[later : later + window]), "read")
         yield from take(whole(view, found))
 
 

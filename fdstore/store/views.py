@@ -16,22 +16,27 @@ needs, so the first read of anything costs one round trip for a page and two for
 
 from __future__ import annotations
 
+import re
 import time
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Literal, TypeVar
+from functools import wraps
+from typing import Concatenate, Literal, ParamSpec, TypeVar
 
 import msgspec
 
-from fdstore.errors import NotFound, StoreLostData
+from fdstore.errors import DamagedRecord, NotFound, StoreLostData
 from fdstore.records import Descriptor, TreeLimits
+from fdstore.store.decoding import UNREADABLE, damage, decoding, shown, timestamp, whole
 from fdstore.store.keys import ContentKeys, ProcessKeys, content_keys
 from fdstore.store.operation import Batch, Command, NumberedFields, Operation
-from fdstore.store.scripts import outcome, script, text
+from fdstore.store.scripts import outcome, script
 from fdstore.text.index import Group, group_of
+from fdstore.text.selection import MAX_NUMBER
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 MAX_VIEWS = 1000
 """Contents a namespace remembers."""
@@ -48,6 +53,8 @@ NOTES_PER_RETENTION = 100
 
 CEILINGS_EVERY_S = 60.0
 """A client that writes reads the operator's ceilings again after this time (see `ceilings`)."""
+
+_RANGE = re.compile(r"[0-9]{1,16}-[0-9]{1,16}", re.ASCII)
 
 Unit = Literal["newlines", "chars"]
 
@@ -188,11 +195,23 @@ def pairs(flat: list[bytes]) -> dict[str, str]:
 
 
 def descriptor_of(fd: str, fields: dict[str, str]) -> Descriptor:
-    """The descriptor that a content's metadata says, under the name this process has for it."""
+    """The descriptor that a content's metadata says, under the name this process has for it. Raises one of
+    `decoding.UNREADABLE`, also when its numbers cannot be true: readers count by them."""
     said: dict[str, object] = {**fields, "fd": fd}
     if "origin" in fields:
         said["origin"] = msgspec.json.decode(fields["origin"])
-    return msgspec.convert(said, Descriptor, strict=False)  # not strict: Redis holds numbers as text
+    found = msgspec.convert(said, Descriptor, strict=False)  # not strict: Redis holds numbers as text
+    timestamp(fields["created_at"])
+    origin = found.origin
+    if (
+        not 0 <= found.bytes <= MAX_NUMBER
+        or not (0 <= found.chars <= found.bytes and 0 <= found.lines <= found.bytes)
+        # no page is empty but that of an empty content
+        or not (1 <= found.pages <= max(found.bytes, 1) and 1 <= found.page_size <= MAX_NUMBER)
+        or (origin and not (_RANGE.fullmatch(origin.chars) and _RANGE.fullmatch(origin.lines)))
+    ):
+        raise ValueError(f"{found.bytes} bytes in {found.pages} pages and the like cannot be")
+    return found
 
 
 def look(
@@ -214,6 +233,8 @@ def look(
         if expected:
             batch += [("HGET", own.pages, page), ("HGET", own.index, group), ("HGETALL", own.record)]
         reply, *direct = yield batch
+        if reply is None and not expected:
+            raise DamagedRecord(content_name(space, fd), "it names no content")
         if reply is None:
             page_text, value, flat = direct
             name, groups, live = expected, ([group, value] if value else []), []
@@ -227,23 +248,27 @@ def look(
                 yield from _check_numbers(space, fd)
                 space.forget(fd)
                 raise error
-            name = text(content)
-        fields = pairs(flat)
-        created = fields.get("created_at", "").encode()
-        if not created:
-            raise StoreLostData(fd, "its record is missing")
-        space.meet(fd, name, created)
-        view = space.known(fd)
-        if view is None or view.content != name or live:
-            keys_of = own if reply is None else content_keys(tree, name)
-            view = View(name, keys_of, descriptor_of(fd, fields), created)
-        for i in range(0, len(groups), 2):
-            view.learn(int(groups[i]), groups[i + 1])
-        if live:
-            view.last_page, view.writer_left_s = live[0], float(live[1])
-            if view.writer_left_s <= 0:
-                yield [script("lost_writer")((tree.record, tree.writers, view.keys.record), name)]
-                continue
+            name = shown(content)
+        with decoding(content_name(space, fd)):
+            fields = pairs(flat)
+            created = fields.get("created_at", "").encode()
+            if not created:
+                raise StoreLostData(fd, "its record is missing")
+            space.meet(fd, name, created)
+            view = space.known(fd)
+            if view is None or view.content != name or live:
+                keys_of = own if reply is None else content_keys(tree, name)
+                view = View(name, keys_of, descriptor_of(fd, fields), created)
+            for i in range(0, len(groups), 2):
+                if groups[i + 1] is not None:
+                    view.learn(int(groups[i]), groups[i + 1])
+            if live:
+                if live[0] is None:
+                    raise LookupError("its last page is missing")
+                view.last_page, view.writer_left_s = live[0], float(live[1])
+        if live and view.writer_left_s <= 0:
+            yield [script("lost_writer")((tree.record, tree.writers, view.keys.record), name)]
+            continue
         return space.remember(fd, view), page_text
 
 
@@ -257,7 +282,10 @@ def _check_numbers(space: Namespace, fd: str) -> Operation[None]:
     if next_fd is None:
         if not space.may_be_collected():
             raise StoreLostData(f"process {space.id}", "it is gone with all its descriptors")
-    elif int(next_fd) <= number:
+        return
+    with decoding(f"the record of process {space.id}"):
+        lost = whole(next_fd) <= number
+    if lost:
         raise StoreLostData(fd, f"{space.id} has no such number any more")
 
 
@@ -267,6 +295,28 @@ def view_of(space: Namespace, fd: str) -> Operation[View]:
     if view is None:
         view, _ = yield from look(space, fd)
     return view
+
+
+def reads_content(
+    work: Callable[Concatenate[Namespace, str, P], Operation[T]],
+) -> Callable[Concatenate[Namespace, str, P], Operation[T]]:
+    """Have an operation on the content of a descriptor raise `DamagedRecord` where its metadata, index or
+    pages are not what was stored there."""
+
+    @wraps(work)
+    def checked(space: Namespace, fd: str, /, *more: P.args, **named: P.kwargs) -> Operation[T]:
+        try:
+            return (yield from work(space, fd, *more, **named))
+        except UNREADABLE as error:
+            space.forget(fd)
+            raise damage(content_name(space, fd), error) from error
+
+    return checked
+
+
+def content_name(space: Namespace, fd: str) -> str:
+    """What people call the content behind a descriptor."""
+    return f"{fd} of process {space.id}"
 
 
 def afresh_if_gone(space: Namespace, fd: str, attempt: Callable[[], Operation[T]]) -> Operation[T]:

@@ -6,6 +6,7 @@ how they wait.
 
 from __future__ import annotations
 
+import re
 import time
 from collections import deque
 from collections.abc import Callable
@@ -28,7 +29,14 @@ from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import TimeoutError as LostReply
 from redis.retry import Retry
 
-from fdstore.errors import FDStoreError, StoreFull, StoreReadOnly, StoreUnavailable, UnknownOutcome
+from fdstore.errors import (
+    DamagedRecord,
+    FDStoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+    UnknownOutcome,
+)
 from fdstore.store.operation import Batch, Command
 from fdstore.store.scripts import at_once, name_of, only_reads
 
@@ -204,5 +212,29 @@ def unknown_scripts(batch: Batch, replies: list[Any]) -> list[slice]:
 
 def raise_refusal(batch: Batch, replies: list[Any], where: str) -> None:
     """Raises the first error among the replies, if there is one."""
-    for error in filter(None, map(refusal_in, batch, replies)):
-        raise translate(error, where) from error
+    for i, error in enumerate(map(refusal_in, batch, replies)):
+        if error is not None:
+            raise _damage(batch, i, str(error)) or translate(error, where) from error
+
+
+_DAMAGE = re.compile(
+    r"WRONGTYPE|(?<!@)user_script:\d+: |not an integer|not a valid float|would overflow|would produce NaN"
+    r"|Invalid stream ID|smaller than the target stream top item"
+)
+"""What Redis says of a key that holds something else than was written there; of an error in Lua, too: a
+script counts and compares what it reads."""
+
+
+def _damage(batch: Batch, number: int, message: str) -> DamagedRecord | None:
+    """The error for a command, or a transaction, that met a damaged record; None for any other refusal."""
+    if not _DAMAGE.search(message) or any(code in message for code in ("OOM ", "MISCONF", "READONLY")):
+        return None
+    command = batch[number]
+    if command == ("EXEC",):
+        command = next((each for each in reversed(batch[:number]) if each[0] == "EVALSHA"), batch[number - 1])
+    problem = message.partition(" script:")[0]
+    if command[0] not in ("EVALSHA", "EVAL"):
+        key = str(command[-2 if command[0] == "XREAD" else 1])
+        return DamagedRecord(f"the key {key}", problem)
+    tree = str(command[3]).partition("{")[2].partition("}")[0]
+    return DamagedRecord(f"a record of tree {tree}", f"{problem} ({name_of(command)})")

@@ -142,14 +142,10 @@ class ToolResult(msgspec.Struct, frozen=True, tag="result", tag_field="kind"):
 
 class Started(msgspec.Struct, frozen=True, tag="started", tag_field="kind"):
     """A call whose result is the end of other processes, in this order; or, once `until_s` (seconds
-    since the epoch) has come, their state then."""
+    since the epoch, by the clock of Redis) has come, their state then."""
 
     processes: tuple[str, ...]
     until_s: float | None = None
-
-    def is_over(self, now_s: float) -> bool:
-        """Whether the time to wait is over."""
-        return self.until_s is not None and now_s >= self.until_s
 
 
 Outcome: TypeAlias = Rendered | Started

@@ -11,7 +11,6 @@ store cannot tell whether a lost attempt did it, and it must not be done twice, 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -33,6 +32,8 @@ from fdstore.errors import (
 from fdstore.records import ENDED, ProcessRecord
 from fdstore.render import Rendered, fd_error, process_result
 from fdstore.store import calls, inspection, processes
+from fdstore.store.clock import redis_now
+from fdstore.store.decoding import decoding
 from fdstore.store.operation import Disk, Operation
 from fdstore.text.selection import selector
 from fdstore.tools import (
@@ -119,7 +120,7 @@ class Toolbox:
         outcome = yield from self.start(name, arguments, call)
         if not isinstance(outcome, Started):
             return outcome
-        left_s = math.inf if outcome.until_s is None else outcome.until_s - time.time()
+        left_s = math.inf if outcome.until_s is None else outcome.until_s - (yield from redis_now())
         yield from inspection.wait_ended(self.context.prefix, list(outcome.processes), left_s)
         return (yield from self.finished(outcome))
 
@@ -138,7 +139,8 @@ class Toolbox:
                 return (yield from work)
             before = yield from calls.earlier(self.context.space, call)
             if before is not None:
-                return _decoder.decode(before)
+                with decoding(f"the calls of process {self.context.space.id}"):
+                    return _decoder.decode(before)
             outcome = yield from work
             made = msgspec.json.encode(outcome).decode("utf-8")
             yield from calls.keep(self.context.space, call, made)

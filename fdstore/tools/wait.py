@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
 import msgspec
@@ -10,6 +9,7 @@ import msgspec
 from fdstore.errors import InvalidArgument, NotFound
 from fdstore.render import process_result
 from fdstore.store import inspection, processes
+from fdstore.store.clock import redis_now
 from fdstore.store.keys import check_process
 from fdstore.store.operation import Disk, Operation
 from fdstore.store.views import look
@@ -55,7 +55,8 @@ def process_of(context: Context, target: str | int) -> Operation[str]:
 def run_wait(context: Context, arguments: Wait, call: str | None) -> Operation[Outcome]:
     process = yield from process_of(context, arguments.target)
     yield from inspection.record(context.prefix, process)
-    return Started((process,), time.time() + arguments.seconds)
+    # kept for later attempts, which other machines may make
+    return Started((process,), (yield from redis_now()) + arguments.seconds)
 
 
 def run_kill(context: Context, arguments: Kill, call: str | None) -> Operation[Outcome]:

@@ -32,7 +32,7 @@ def worker(command: Command, store: fdstore.Store, tmp_path: Path) -> Iterator[C
             env=command.environment,
         )
     name = f"{os.uname().nodename}:{running.pid}"
-    assert wait_until(lambda: name in store.run(leases.workers(store.prefix, 0)), 30)
+    assert wait_until(lambda: name in store.run(leases.workers(store.prefix)), 30)
     yield running
     running.end()
 

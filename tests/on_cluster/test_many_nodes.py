@@ -78,9 +78,9 @@ def test_the_sweep_and_the_collection_find_trees_on_every_node(
     pens = [store.process(name).open_stream() for name in NAMES]
     late = 4e9
 
-    due = store.run(streams.due(store.prefix, NAMES, late))
+    due = store.run(streams.due(store.prefix, NAMES, late)).streams
     assert sorted(tree.tree for tree, _ in due) == sorted(NAMES)
-    assert store.run(leases.due(store.prefix, NAMES, late)) == []
+    assert store.run(leases.due(store.prefix, NAMES, late)).processes == []
     for pen in pens:
         pen.end()
     for name in NAMES:

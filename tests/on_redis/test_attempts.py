@@ -24,6 +24,7 @@ from fdstore.errors import (
 )
 from fdstore.records import ENDED
 from fdstore.store import leases, pipelines
+from fdstore.store.clock import redis_now
 from fdstore.store.connection import Runner
 from fdstore.store.keys import ProcessKeys, process_keys
 from fdstore.store.operation import Operation
@@ -322,7 +323,7 @@ def test_the_sweep_leaves_alone_what_runs_waits_or_has_ended(store: Store, tmp_p
 def test_who_took_a_process_after_the_sweep_looked_is_not_lost_in_it(store: Store, tmp_path: Path) -> None:
     with running(store, [], tmp_path) as agents:
         agents.launch()
-        moment = store.run(leases.redis_now())
+        moment = store.run(redis_now())
         keys = process_keys("fdstore", "solo")
         store.run(leases.claim(keys, "a"))
         store.run(set_lease(keys, moment + 0.000001))  # it has run out, Redis having been away meanwhile

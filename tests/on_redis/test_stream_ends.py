@@ -331,7 +331,7 @@ def test_a_writer_that_lives_keeps_its_lease_though_it_has_nothing_to_say(
 
     def still_open() -> bool:
         assert proc.stat(out.fd).state == "open"
-        for tree, content in store.run(streams.due("fdstore", ["triage"], time.time() + 60)):
+        for tree, content in store.run(streams.due("fdstore", ["triage"], time.time() + 60)).streams:
             store.run(streams.look_after(tree, content))
         return time.monotonic() - start > 1.2
 

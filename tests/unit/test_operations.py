@@ -242,7 +242,7 @@ def test_opening_what_exists_is_one_round_trip_and_writes_nothing(store: Store, 
     store.process("triage")
     store.process("triage.1")
 
-    assert commands(runner) == [["HGET", "HMGET"], ["HGET", "HMGET"]]
+    assert commands(runner) == [["HGET", "HMGET", "TIME"]] * 2
 
 
 def test_a_tree_is_entered_outside_before_it_is_made(store: Store, runner: Any) -> None:

@@ -682,7 +682,6 @@ def test_warnings_are_neither_stored_nor_digested():
         '{"root": "a", "programs": {}}',
         '{"root": "a", "programs": {"a": {"name": "a", "model": "m", "linked": {"b": {"key": "b"}}}}}',
         '{"root": "a", "programs": {"a": {"name": "a", "model": "m", "limits": {"max_turns": 0}}}}',
-        '{"root": "a", "programs": {"a": {"name": "a", "model": "m", "unheard_of": 1}}}',
         '{"root": "a", "programs": {"a": {"name": "a", "model": "m", "parameters": ' + "[" * 9999,
         b'{"root": "\xff"}',
     ],

@@ -1,34 +1,61 @@
--- Cancels a process with all below it. Whoever runs one of them is fenced from then on.
+-- Cancels a process with all below it. Whoever runs one of them is fenced from then on. What is damaged is
+-- passed over; a process whose record can be written at all is cancelled.
 -- KEYS  1 tree  2 process
 -- ARGV  1 process id  2 reason
--- ->    ok state parent-to-wake|'' cancelled... | gone
+-- ->    ok state parent-to-wake|'' how-many cancelled... damage... | gone
 local tree, id = KEYS[1], ARGV[1]
-local state, parent = unpack(redis.call('HMGET', KEYS[2], 'state', 'parent'))
-if not state then
-  return { 'gone' }
-end
 local now = stamp(seconds_now())
 local cancelled = {}
-local members = { id }
-local at = 1
-while members[at] do
-  local member = members[at]
+
+local function cancel(member)
   local record = process_record(tree, member)
-  local its_state, next_child = unpack(redis.call('HMGET', record, 'state', 'next_child'))
-  if not ENDED[its_state] then
-    redis.call('HDEL', record, 'lease_until') -- removing first, as in write_end
-    -- it begins by removing, which a full Redis allows: a kill makes room
-    write_end(tree, member, 'cancelled', now, 'cancelled')
-    redis.call('HSET', record, 'reason', ARGV[2])
-    cancelled[#cancelled + 1] = member
+  local state = redis.call('HGET', record, 'state')
+  if redis.call('EXISTS', record) == 0 or ENDED[state] then
+    return
   end
-  for number = 1, next_child - 1 do
-    members[#members + 1] = member .. '.' .. number
+  redis.call('HDEL', record, 'lease_until') -- removing first, as in write_end
+  -- it begins by removing, which a full Redis allows: a kill makes room
+  write_end(tree, member, 'cancelled', now, 'cancelled')
+  redis.call('HSET', record, 'reason', ARGV[2])
+  cancelled[#cancelled + 1] = member
+end
+
+-- by what the tree knows, and not by numbers up to `next_child`: that may be any
+local members = redis.pcall('ZRANGE', tree .. ':processes', 0, -1)
+if members.err then
+  damage[#damage + 1] = 'the processes of tree ' .. tree .. ': ' .. members.err
+  members = {}
+end
+local found = redis.call('EXISTS', KEYS[2]) == 1
+if found then
+  despite_damage('process ' .. id, cancel, id)
+end
+for _, member in ipairs(members) do
+  if string.sub(member, 1, #id + 1) == id .. '.' then
+    found = true
+    if string.match(member, '^[%w_%.-]+$') then
+      despite_damage('process ' .. member, cancel, member)
+    else
+      damage[#damage + 1] = 'process ' .. member .. ': not a process id'
+    end
   end
-  at = at + 1
+end
+if not found then
+  return { 'gone' }
 end
 local wake = ''
+local facts = redis.pcall('HMGET', KEYS[2], 'state', 'parent')
+local state, parent = facts[1], facts[2]
 if parent and #cancelled > 0 then
-  wake = child_ended(tree, parent, id, now)
+  despite_damage('process ' .. parent, function()
+    wake = child_ended(tree, parent, id, now)
+  end)
 end
-return { 'ok', redis.call('HGET', KEYS[2], 'state'), wake, unpack(cancelled) }
+local reply = { 'ok', state or 'unreadable', wake, #cancelled }
+for _, member in ipairs(cancelled) do
+  reply[#reply + 1] = member
+end
+for i = 1, math.min(#damage, 100) do
+  reply[#reply + 1] = damage[i]
+end
+return reply

@@ -43,7 +43,9 @@ if ARGV[14] == '*' then
     redis.call('HSET', process .. ':fds', unpack(held, i, math.min(i + 1999, #held)))
   end
   for i = 2, #held, 2 do
-    redis.call('SADD', content_record(tree, held[i]) .. ':holders', id)
+    if string.match(held[i], '^.+/%d+$') then -- else the entry is damaged, in the copy too
+      redis.call('SADD', content_record(tree, held[i]) .. ':holders', id)
+    end
   end
 end
 for fd, content in pairs(shared) do

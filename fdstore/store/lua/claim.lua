@@ -1,8 +1,9 @@
 -- Takes a ready process to run it: the next attempt, under a lease.
 -- KEYS  1 tree  2 process
 -- ARGV  1 process id  2 worker  3 lease in seconds  4 id of this claim  5 '1' to leave a pipeline alone
--- ->    ok attempt program bundle-json|'' parent|'' kind|'' started_at outputs|'' limits
---       | unsafe policy | no state | pipeline | gone
+--       6 the newest format that the worker knows: what is newer stays ready, for newer workers
+-- ->    ok attempt program bundle-json|'' parent|'' kind|'' started_at|'' outputs|'' limits now wakes
+--       | unsafe policy | no state | pipeline | gone | newer format
 local state, kind = unpack(redis.call('HMGET', KEYS[2], 'state', 'kind'))
 if not state then
   return { 'gone' }
@@ -10,6 +11,11 @@ end
 if kind == 'pipeline' and ARGV[5] == '1' then
   return { 'pipeline' }
 end
+local format, limits = unpack(redis.call('HMGET', KEYS[1], 'format', 'limits'))
+if (tonumber(format) or 1) > tonumber(ARGV[6]) then
+  return { 'newer', format }
+end
+local wakes = redis.call('HGET', KEYS[2], 'wakes')
 if state == 'ready' then
   local refused = unsafe(KEYS[1])
   if refused then
@@ -28,5 +34,5 @@ redis.call('HSET', KEYS[1], 'used_at', stamp(now))
 local attempt, program, bundle, parent, started_at, outputs =
   unpack(redis.call('HMGET', KEYS[2], 'attempt', 'program', 'bundle', 'parent', 'started_at', 'outputs'))
 local programs = bundle and redis.call('HGET', KEYS[1] .. ':programs', bundle)
-local limits = redis.call('HGET', KEYS[1], 'limits')
-return { 'ok', attempt, program or '', programs or '', parent or '', kind or '', started_at, outputs or '', limits }
+return { 'ok', attempt, program or '', programs or '', parent or '', kind or '', started_at or '', outputs or '',
+  limits or '', stamp(now), wakes or 0 }

@@ -5,6 +5,7 @@ local ENDED = { exited = true, failed = true, cancelled = true }
 local ANSWER_MS = 30000 -- how long a repeated operation finds its first answer
 local LAST_EVENT_S = 60 -- how long an end is told: who waits has looked before, and looks again
 local PROCESS_WRITES_S = 30 -- when to look again at a stream that is written without a lease
+local MAX_LEASE_S = 86400 -- longer than any lease
 local CHECK_EVERY_S = 60 -- how often a tree asks whether Redis is still one that keeps what it holds
 
 local function seconds_now()
@@ -14,6 +15,38 @@ end
 
 local function stamp(seconds)
   return string.format('%.6f', seconds)
+end
+
+-- A number from a record that something is counted by: a whole one from 0 to 2^53, or 0 for what is none.
+local function counted(value)
+  local number = tonumber(value) or 0
+  return number >= 0 and number <= 2 ^ 53 and math.floor(number) or 0
+end
+
+-- When a lease ends, as its record says. What is no time, or further away than any lease, is long over.
+local function lease_end(value, now)
+  local at = tonumber(value) or 0
+  return at <= now + MAX_LEASE_S and at or 0
+end
+
+-- What could not be read on the way, for people. An end goes on without it: the record of a process, or what
+-- one more of them holds, may be damaged, and nothing else ends the process.
+local damage = {}
+
+-- Calls a function that a damaged record must not keep the rest from. What Redis refuses for other reasons is
+-- raised, since then nothing was done.
+local function despite_damage(what, step, ...)
+  local done, why = pcall(step, ...)
+  if done then
+    return
+  end
+  local said = type(why) == 'table' and why.err or tostring(why)
+  for _, code in ipairs({ 'OOM ', 'MISCONF', 'READONLY', 'NOREPLICAS', 'TRYAGAIN', 'NOPERM', 'ACL' }) do
+    if string.find(said, code, 1, true) then
+      error(why, 0)
+    end
+  end
+  damage[#damage + 1] = what .. ': ' .. said
 end
 
 local function process_record(tree, process)
@@ -60,7 +93,8 @@ end
 -- sets later is noticed by who makes something, here, once in a while.
 local function unsafe(tree, checked_at, now)
   now = now or seconds_now()
-  if now - (checked_at or redis.call('HGET', tree, 'checked_at') or 0) < CHECK_EVERY_S then
+  local age = now - (tonumber(checked_at or redis.call('HGET', tree, 'checked_at')) or 0)
+  if age >= 0 and age < CHECK_EVERY_S then
     return
   end
   local info = redis.pcall('INFO', 'memory')
@@ -106,7 +140,7 @@ end
 -- one name for a content, so dropping the name drops the hold.
 local function release(tree, process, contents)
   local gone, bytes = 0, 0
-  for _, content in ipairs(contents) do
+  local function let_go(content)
     local record = content_record(tree, content)
     redis.call('SREM', record .. ':holders', process)
     if redis.call('EXISTS', record .. ':holders') == 0 then
@@ -117,8 +151,11 @@ local function release(tree, process, contents)
       redis.call('UNLINK', record, record .. ':pages', record .. ':index', record .. ':events')
       redis.call('SREM', tree .. ':contents', content)
       gone = gone + 1
-      bytes = bytes + (size or 0)
+      bytes = bytes + counted(size)
     end
+  end
+  for _, content in ipairs(contents) do
+    despite_damage('content ' .. tostring(content), let_go, content)
   end
   if gone > 0 then
     redis.call('HINCRBY', tree, 'bytes', 0 - bytes)
@@ -135,7 +172,8 @@ end
 -- How many seconds the writer of an open content may still be silent.
 local function writer_left(record)
   local leased_until = redis.call('HGET', record, 'writer_until')
-  return leased_until and math.max(0, leased_until - seconds_now()) or PROCESS_WRITES_S
+  local now = seconds_now()
+  return leased_until and math.max(0, lease_end(leased_until, now) - now) or PROCESS_WRITES_S
 end
 
 -- Ends an open content and tells who waits for more. An event's id is the length it tells of, then 1
@@ -159,7 +197,8 @@ end
 -- A process that ends writes no more: its open streams break.
 local function break_streams(tree, process, reason)
   for _, number in ipairs(redis.call('SMEMBERS', process_record(tree, process) .. ':writes')) do
-    end_stream(tree, process .. '/' .. number, 'broken', '', reason)
+    local content = process .. '/' .. number
+    despite_damage('content ' .. content, end_stream, tree, content, 'broken', '', reason)
   end
 end
 
@@ -171,14 +210,14 @@ local function write_end(tree, id, state, now, why)
   redis.call('HDEL', process, 'lease_until', 'waiting_for')
   if redis.call('HGET', process, 'kind') == 'pipeline' then
     -- all it held is its input: held on, that would keep a source running that nobody reads
-    release_all(tree, id)
+    despite_damage('the table of ' .. id, release_all, tree, id)
   end
   redis.call('HSET', process, 'state', state, 'ended_at', now)
-  redis.call('HINCRBY', tree, 'live', -1)
-  redis.call('HSET', tree, 'used_at', now)
-  redis.call('ZREM', tree .. ':leases', id)
-  break_streams(tree, id, why)
-  redis.call('XADD', process .. ':events', 'MAXLEN', 1, '*', 'state', state)
+  despite_damage('tree ' .. tree, redis.call, 'HINCRBY', tree, 'live', -1)
+  despite_damage('tree ' .. tree, redis.call, 'HSET', tree, 'used_at', now)
+  despite_damage('the leases of ' .. tree, redis.call, 'ZREM', tree .. ':leases', id)
+  despite_damage('the streams of ' .. id, break_streams, tree, id, why)
+  despite_damage('the events of ' .. id, redis.call, 'XADD', process .. ':events', 'MAXLEN', 1, '*', 'state', state)
   redis.call('EXPIRE', process .. ':events', LAST_EVENT_S)
 end
 

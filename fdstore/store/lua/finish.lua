@@ -48,7 +48,7 @@ if ARGV[7] ~= '' then
   redis.call('HSET', process, 'answer', ARGV[7])
 end
 local wake = ''
-if parent then
+local function hand_over()
   local key = process_record(tree, parent)
   local parent_state = redis.call('HGET', key, 'state')
   if ARGV[8] ~= '' and ARGV[8] == outputs then
@@ -58,19 +58,27 @@ if parent then
     hold(tree, parent, fd, content)
     redis.call('HSET', process, 'answer_fd', fd)
   end
+end
+local function tell()
   wake = child_ended(tree, parent, id, now)
+end
+local function seal(written)
+  if redis.call('HGET', content_record(tree, written), 'state') == 'open' then
+    end_stream(tree, written, 'sealed', ARGV[4], '')
+  end
+end
+if parent then
+  despite_damage('process ' .. parent, hand_over)
+  despite_damage('process ' .. parent, tell)
 elseif content then
   redis.call('HSET', process, 'answer_fd', ARGV[8])
 end
 if piece > 0 then
-  release_all(tree, id)
+  despite_damage('the table of ' .. id, release_all, tree, id)
 end
 if ARGV[3] == 'exited' and outputs and kind ~= 'pipeline' then
   for fd in string.gmatch(outputs, 'fd:(%d+)') do
-    local written = id .. '/' .. fd
-    if redis.call('HGET', content_record(tree, written), 'state') == 'open' then
-      end_stream(tree, written, 'sealed', ARGV[4], '')
-    end
+    despite_damage('content ' .. id .. '/' .. fd, seal, id .. '/' .. fd)
   end
 end
 write_end(tree, id, ARGV[3], now, ARGV[9])

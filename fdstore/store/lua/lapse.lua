@@ -5,23 +5,29 @@
 --       4 '1' if its worker gives it back, which is no loss; 5 the attempt that gives it back
 --       6 the moment by which a lease must have run out, '' for now: whoever took the process later had
 --         less than a lease to renew it, if Redis was away in between
+--       7 how often it had been sent in vain, if its worker gives it back because it is too old for it
 -- ->    ok 'wake' | ok 'poison' attempt | ok 'lost' attempt | ok 'nothing'
 local MAX_DOUBLINGS = 4
 local now = seconds_now()
-local state, until_, attempt, kind =
-  unpack(redis.call('HMGET', KEYS[2], 'state', 'lease_until', 'attempt', 'kind'))
+local state, until_, attempt, kind, losses, wakes =
+  unpack(redis.call('HMGET', KEYS[2], 'state', 'lease_until', 'attempt', 'kind', 'losses', 'wakes'))
 local given_back = ARGV[4] == '1'
 local moment = tonumber(ARGV[6]) or now
+until_ = lease_end(until_, now)
 local due = redis.call('ZSCORE', KEYS[1] .. ':leases', ARGV[1])
 if kind == 'pipeline' and state == 'running' then
   -- its commands may have done anything: it is never run twice
-  return { 'ok', (tonumber(until_) > moment or given_back) and 'nothing' or 'lost', attempt }
+  return { 'ok', (until_ > moment or given_back) and 'nothing' or 'lost', attempt }
 end
 redis.call('ZREM', KEYS[1] .. ':leases', ARGV[1]) -- removing first, as in write_end
-if state == 'running' and (given_back and attempt == ARGV[5] or not given_back and tonumber(until_) <= moment) then
-  if not given_back and redis.call('HINCRBY', KEYS[2], 'losses', 1) >= tonumber(ARGV[2]) then
-    redis.call('ZADD', KEYS[1] .. ':leases', until_, ARGV[1]) -- whoever decided it may die before it is done
-    return { 'ok', 'poison', attempt }
+if state == 'running' and (given_back and attempt == ARGV[5] or not given_back and until_ <= moment) then
+  if not given_back then
+    losses = counted(losses) + 1
+    redis.call('HSET', KEYS[2], 'losses', string.format('%.0f', losses))
+    if losses >= tonumber(ARGV[2]) then
+      redis.call('ZADD', KEYS[1] .. ':leases', stamp(until_), ARGV[1]) -- whoever decided it may die before it is done
+      return { 'ok', 'poison', attempt }
+    end
   end
   redis.call('HSET', KEYS[2], 'state', 'ready')
   redis.call('HDEL', KEYS[2], 'worker', 'lease_until')
@@ -38,12 +44,14 @@ if state == 'waiting' and due then
   end
 end
 if state == 'ready' then
-  local wakes = redis.call('HINCRBY', KEYS[2], 'wakes', 1)
-  local pause = ARGV[3] * 2 ^ math.min(wakes - 1, MAX_DOUBLINGS)
+  -- a worker that gave it back because it is too old for it says how often it was sent in vain before
+  wakes = math.min(counted(ARGV[7] or wakes), MAX_DOUBLINGS)
+  redis.call('HSET', KEYS[2], 'wakes', wakes + 1)
+  local pause = ARGV[3] * 2 ^ wakes
   redis.call('ZADD', KEYS[1] .. ':leases', stamp(now + pause), ARGV[1])
   return { 'ok', 'wake' }
 end
 if state == 'running' then
-  redis.call('ZADD', KEYS[1] .. ':leases', until_, ARGV[1])
+  redis.call('ZADD', KEYS[1] .. ':leases', stamp(until_), ARGV[1])
 end
 return { 'ok', 'nothing' }

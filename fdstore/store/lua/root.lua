@@ -3,6 +3,7 @@
 -- ARGV  1 answer field  2 process id  3 '1' if it must not exist yet  4 the limits that hold (JSON)
 --       5 program  6 bundle digest  7 bundle (JSON), or three times '' for none
 --       8 the limits asked for (JSON), '' if they are the same  9 '1' to keep below half of maxmemory
+--       10 the format that the tree is written in
 -- ->    ok 'created'|'found' limits | unsafe policy | taken | collecting
 local done = answered(KEYS[3], ARGV[1])
 if done then
@@ -34,7 +35,8 @@ if ARGV[9] == '1' then
 end
 local now = seconds_now()
 redis.call('HSET', tree, 'created_at', stamp(now), 'used_at', stamp(now), 'bytes', 0, 'fds', 0,
-  'processes', 1, 'live', 1, 'limits', limits, unpack(asked ~= '' and { 'limits_asked', asked } or {}))
+  'processes', 1, 'live', 1, 'limits', limits, 'format', ARGV[10],
+  unpack(asked ~= '' and { 'limits_asked', asked } or {}))
 redis.call('HSET', process, 'state', 'open', 'attempt', 0, 'losses', 0, 'next_fd', 1, 'next_child', 1,
   'started_at', stamp(now))
 redis.call('ZADD', tree .. ':processes', stamp(now), id)

@@ -1,0 +1,59 @@
+"""A worker whose machine's clock is two hours off does what any worker does."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+import fdstore
+from fdstore.agent.launch import launch_root
+from fdstore.agent.program import Bundle, Limits, Program
+from fdstore.store import inspection, leases
+from fdstore.store.clock import redis_now
+from fdstore.store.server import PrivateServer
+from fdstore.testing import Request, ScriptedModel, Turn, call, say
+from fdstore.toolset import waker
+from tests.conftest import wait_until
+from tests.with_workers.conftest import AgentWorker
+
+LAUNCHER = Path(__file__).with_name("shifted_worker.py")
+WALL_S = 600
+
+
+@pytest.fixture(params=[-7200, 7200], ids=["two-hours-late", "two-hours-early"])
+def shifted(
+    request: pytest.FixtureRequest, agents_server: PrivateServer, tmp_path: Path
+) -> Iterator[AgentWorker]:
+    def script(asked: Request) -> Turn:
+        return call("list_fds", id="toolu_a") if asked.turn_number == 0 else say("Done.")
+
+    with ScriptedModel(script) as model:
+        environment = {**os.environ, **model.environ, "CLOCK_SHIFT_S": str(request.param)}
+        arguments = ["-P", str(LAUNCHER), "--url", agents_server.url, "-c", "2"]
+        worker = AgentWorker(tmp_path / "worker.log", arguments, environ=environment, folder=tmp_path)
+        try:
+            worker.wait_until_ready()
+            yield worker
+        finally:
+            worker.kill()
+
+
+def test_a_worker_with_a_wrong_clock_lives_and_shortens_no_agents_life(
+    shifted: AgentWorker, agents_server: PrivateServer
+) -> None:
+    program = Program(name="solo", model="any", tools=("list_fds",), limits=Limits(wall_seconds=WALL_S))
+    with fdstore.connect(agents_server.url) as store, redis.Redis.from_url(agents_server.url) as client:
+        wait_until(lambda: store.run(leases.workers(store.prefix)) == [shifted.name])
+        until = client.zscore("fdstore:workers", shifted.name) or 0.0
+        assert 0 < until - store.run(redis_now()) < 11
+
+        launch_root(store, Bundle(root="solo", programs={"solo": program}), "Go.", "solo")
+        waker(store.url, store.prefix)("solo")
+
+        wait_until(lambda: store.run(inspection.record("fdstore", "solo")).ended_at is not None)
+        ended = store.run(inspection.answer_of("fdstore", "solo"))
+        assert (ended.record.state, ended.text, ended.record.attempt) == ("exited", "Done.", 1), shifted.log
