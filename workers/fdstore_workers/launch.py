@@ -35,6 +35,8 @@ WORKER_ENDED = signal.SIGHUP
 
 
 def main(settings: dict[str, Any], program: list[str]) -> NoReturn:
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)  # Python ignores them, and programs would inherit that
     with suppress(OSError):  # a container may have no keyrings; the filter refuses them in any case
         kernel.join_new_session_keyring()
     with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:
