@@ -394,6 +394,31 @@ def test_without_bubblewrap_commands_run_in_sandlock(tmp_path: Path) -> None:
         assert "sandlock" in instead.describe()
 
 
+CONTAINER = """
+import ctypes
+from fdstore_workers import kernel, syscall_filter
+from fdstore_workers.sandbox import find
+from tests.unit.engines import run_in
+ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS, which a filter wants
+kernel.filter_system_calls(syscall_filter.make(sockets=True, attributes=True, supervised=True))
+sandbox = find()
+print(sandbox.describe())
+print(run_in(sandbox, "echo", "hello").output)
+"""
+
+
+@pytest.mark.parametrize("engine", [engine for engine in working() if engine == ALONE])
+def test_where_nothing_may_make_namespaces_as_in_a_container_commands_run_in_sandlock_alone(
+    engine: str,
+) -> None:
+    command = [sys.executable, "-c", CONTAINER]
+
+    said = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=60, check=True).stdout
+
+    assert "this system allows no namespaces: there is no scratch" in said
+    assert said.endswith("hello\n\n")
+
+
 def test_without_a_sandbox_the_operator_may_allow_commands_and_is_told_what_that_means(
     tmp_path: Path,
 ) -> None:

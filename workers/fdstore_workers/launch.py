@@ -75,6 +75,8 @@ def _die_with(parent: int, number: int) -> None:
 
 
 def _run_sandlock(settings: dict[str, Any], program: list[str]) -> int:
+    # sandlock does not load without a home; it may lie where only root reads, so it is loaded first
+    os.environ["HOME"] = "/work" if settings["apart"] else "/nonexistent"
     import sandlock
 
     if not settings["apart"]:
@@ -107,7 +109,6 @@ def _supervise(sandlock: Any, settings: dict[str, Any], program: list[str]) -> i
     if not apart:
         kernel.adopt_orphans()
         _die_with(settings["parent"], WORKER_ENDED)
-    os.environ["HOME"] = "/work" if apart else "/nonexistent"
     box = sandlock.Sandbox(**_policy(sandlock, settings))
     kernel.drop_capabilities()
     code = syscall_filter.make(sockets=False, attributes=apart, supervised=True)
