@@ -128,7 +128,7 @@ def test_nothing_can_be_written_but_the_scratch(inside: Inside) -> None:
 def test_no_mount_is_writable_but_the_scratch_and_what_the_kernel_makes(engine: str) -> None:
     sandbox = working()[engine]
     command = sandbox.wrap(["sh", "-c", "echo begun; read end"])
-    with subprocess.Popen(
+    with Child(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=sandbox.environment
     ) as running:
         assert running.stdout
@@ -270,9 +270,7 @@ Pipeline(
 
 @pytest.mark.parametrize("engine", working())
 def test_commands_of_a_worker_that_is_killed_end_with_it(engine: str) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", WORKER, engine], stdout=subprocess.PIPE, text=True
-    ) as worker:
+    with Child([sys.executable, "-c", WORKER, engine], stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdout
         assert [worker.stdout.readline(), worker.stdout.readline()] == ["ready\n", "begun\n"]
         below = Family().below(worker.pid)

@@ -28,6 +28,7 @@ from fdstore_workers.bubblewrap import Bubblewrap
 from fdstore_workers.launch import NOT_MADE
 from fdstore_workers.relatives import Family
 from fdstore_workers.sandlock_engine import Sandlock
+from tests.children import Child
 from tests.unit.engines import ALONE, ENGINES, TIGHT, run_in, working
 
 NOBODY = 65534
@@ -261,7 +262,7 @@ def host() -> Iterator[dict[str, object]]:
             at[key] = path
         os.chown(folder / "own_file", user, -1)
 
-        sleeper = subprocess.Popen(["sleep", "600"], env={"SECRET": "hidden"}, **AS_NOBODY)
+        sleeper = Child(["sleep", "600"], env={"SECRET": "hidden"}, **AS_NOBODY)
         stack.callback(sleeper.wait)
         stack.callback(sleeper.kill)
         at |= {"pid": sleeper.pid, "worker": os.getpid()}
