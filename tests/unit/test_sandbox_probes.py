@@ -7,7 +7,6 @@ listed in `DIFFERENCES`, and the worker must say so.
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import platform
 import pty
@@ -495,9 +494,13 @@ def test_a_command_has_a_session_keyring_of_its_own() -> None:
 
 
 def test_a_sandbox_that_cannot_be_made_has_a_code_of_its_own(sandbox: Bubblewrap | Sandlock) -> None:
-    command = sandbox.wrap(["true"])
-    at = command.index("--") - 1
-    command[at] = json.dumps({**json.loads(command[at]), "scratch_bytes": "none", "readable": 7})
+    unfit = {"scratch_bytes": "none", "readable": "/no/such/place"}
+
+    def spoilt(word: str) -> str:
+        name = word.split("=")[0]
+        return f"{name}={unfit[name]}" if name in unfit else word
+
+    command = [spoilt(word) for word in sandbox.wrap(["true"])]
 
     ran = subprocess.run(
         command, env=sandbox.environment, stderr=subprocess.PIPE, text=True, timeout=30, check=False

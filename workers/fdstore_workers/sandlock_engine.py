@@ -12,16 +12,13 @@ none, and `describe` says what else is less.
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 
-from fdstore_workers import syscall_filter
+from fdstore_workers import launch, syscall_filter
 from fdstore_workers.command_limits import (
-    LAUNCHER,
     PATH,
     CommandLimits,
     CommandsOff,
@@ -43,12 +40,12 @@ class Sandlock:
         self, inner: list[str], limits: CommandLimits, version: str, private: list[Path], *, apart: bool
     ) -> None:
         self._settings = {
-            "engine": "sandlock",
-            "apart": apart,
-            "scratch_bytes": limits.scratch_bytes,
-            "scratch_inodes": limits.scratch_inodes,
+            "engine": ["sandlock"],
+            "apart": ["1" if apart else "0"],
+            "scratch_bytes": [str(limits.scratch_bytes)],
+            "scratch_inodes": [str(limits.scratch_inodes)],
             "private": [str(path) for path in private],
-            "processes": limits.processes,
+            "processes": [str(limits.processes)],
             "readable": [] if apart else list(_readable(private)),
         }
         self._inner = inner
@@ -58,8 +55,7 @@ class Sandlock:
 
     def wrap(self, argv: list[str]) -> list[str]:
         """What to start for `argv`. It ends with the code of the program, or 128+n for signal n."""
-        settings = json.dumps({**self._settings, "parent": os.getpid()})
-        return [sys.executable, "-I", str(LAUNCHER), settings, "--", *self._inner, *argv]
+        return launch.command(self._settings, [*self._inner, *argv], packages=True)
 
     def describe(self) -> str:
         limits = self._limits
