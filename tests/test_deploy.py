@@ -349,6 +349,15 @@ def test_workers_are_started_with_options_that_they_have(file: str) -> None:
     assert set(re.findall(r"--[a-z-]+", started[0])) <= worker_options()
 
 
+def test_the_unit_of_workers_takes_away_nothing_that_sandboxes_are_made_of() -> None:
+    unit = (DEPLOY / "fdstore-worker@.service").read_text()
+    settings = {line.split("=")[0] for line in unit.splitlines() if "=" in line and not line.startswith("#")}
+    fatal = {"RestrictNamespaces", "ProtectHostname", "ProtectProc", "ProtectKernelTunables"}
+    fatal |= {"ProtectKernelLogs", "SystemCallFilter", "PrivateUsers"}
+
+    assert not fatal & settings
+
+
 def test_systemd_understands_the_units(tmp_path: Path) -> None:
     for unit in ("fdstore-redis.service", "fdstore-worker@.service"):
         text = (DEPLOY / unit).read_text()

@@ -10,7 +10,6 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from threading import Timer
 
 from fdstore.records import Record
 from fdstore_workers.bubblewrap import Bubblewrap
@@ -55,28 +54,33 @@ def working() -> dict[str, Bubblewrap | Sandlock]:
     if isinstance(sandlock, Sandlock) and sandlock.apart:
         found["sandlock"] = sandlock
     with suppress(CommandsOff):
-        found[ALONE] = find_sandlock(TIGHT, [*map(Path, HIDDEN)], None, namespaces=False)
+        found[ALONE] = find_sandlock(TIGHT, [*map(Path, HIDDEN)], namespaces=False)
     return found
 
 
 def run_in(
     sandbox: Bubblewrap | Sandlock | Unsandboxed,
     *argv: str,
-    wall_s: float = 20.0,
-    kill_after_s: float | None = None,
+    kill_at_output: bool = False,
+    grace_s: float = 15.0,
     stdin: bytes = b"",
 ) -> Said:
+    """Run a command; with `kill_at_output`, until it says something."""
     output, errors = bytearray(), bytearray()
+
+    def receive(piece: bytes, into: bytearray = output) -> None:
+        into.extend(piece)
+        if kill_at_output:
+            pipeline.kill(grace_s)
+
     pipeline = Pipeline(
         [argv],
-        output=output.extend,
-        error=lambda number, piece: errors.extend(piece),
+        output=receive,
+        error=lambda number, piece: receive(piece, errors),
         feed=iter([stdin]) if stdin else None,
         command=sandbox.wrap,
         environment=sandbox.environment,
-        limits=StageLimits(wall_s=wall_s),
+        limits=StageLimits(wall_s=60.0),
     )
-    if kill_after_s is not None:
-        Timer(kill_after_s, pipeline.kill, (0.0,)).start()
     ended = pipeline.run()
     return Said(ended=ended, output=output.decode(), errors=errors.decode())

@@ -3,6 +3,7 @@ the operating system's processes."""
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Iterator, Sequence
@@ -32,6 +33,8 @@ PROGRAMS += ["wc", "yes"]
 TOOLS = ["pipe", "wait", "kill", "read_fd", "write_fd", "close_fd", "list_fds"]
 WHEREVER = "--unsandboxed-commands"
 """A sandbox is used where there can be one; without this, nothing here would run where there cannot."""
+SANDBOX = os.environ.get("FDSTORE_TEST_SANDBOX", "auto")
+"""All that is tested with pipelines holds in each: bubblewrap, sandlock."""
 
 
 class Bench:
@@ -42,13 +45,16 @@ class Bench:
         self.store: Store = fdstore.connect(server.url)
         self.redis = redis.Redis.from_url(server.url, decode_responses=True)
         self.workers: list[AgentWorker] = []
+        self.sandbox: str | None = None
 
     def close(self) -> None:
         self.redis.close()
         self.store.close()
 
     def hire(self, concurrency: int = 6) -> AgentWorker:
-        worker = self._start(self.url, self.model, concurrency, "threads", WHEREVER)
+        worker = self._start(
+            self.url, self.model, concurrency, "threads", WHEREVER, "--sandbox", self.sandbox or SANDBOX
+        )
         self.workers.append(worker)
         return worker
 

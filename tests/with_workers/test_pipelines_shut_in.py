@@ -55,7 +55,7 @@ def test_nothing_can_be_reached(inside: Bench) -> None:
         ended, said, errors = bash(inside, f"exec 3<>/dev/tcp/127.0.0.1/{port} && echo reached")
 
     assert (ended["exit_code"], said) == ("1", "")
-    assert "Connection refused" in errors
+    assert "Connection refused" in errors or "Permission denied" in errors  # no such network, or no socket
     assert inside.text(inside.run("cat /proc/net/unix")["fd"]).count("\n") == 1  # its heading
 
 

@@ -18,15 +18,12 @@ runs as root becomes nobody on the way.
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from fdstore_workers import syscall_filter
+from fdstore_workers import launch, syscall_filter
 from fdstore_workers.command_limits import (
-    LAUNCHER,
     PATH,
     CommandLimits,
     CommandsOff,
@@ -49,7 +46,6 @@ class Bubblewrap:
     def __init__(
         self,
         arguments: list[str],
-        last_arguments: list[str],
         inner: list[str],
         limits: CommandLimits,
         version: str,
@@ -57,12 +53,11 @@ class Bubblewrap:
         apart: bool,
     ) -> None:
         self._settings = {
-            "engine": "bubblewrap",
-            "apart": apart,
-            "arguments": arguments,
-            "last_arguments": last_arguments,
-            "scratch_bytes": limits.scratch_bytes,
-            "scratch_inodes": limits.scratch_inodes,
+            "engine": ["bubblewrap"],
+            "apart": ["1" if apart else "0"],
+            "scratch_bytes": [str(limits.scratch_bytes)],
+            "scratch_inodes": [str(limits.scratch_inodes)],
+            "argument": arguments,
         }
         self._inner = inner
         self._limits, self._version = limits, version
@@ -71,9 +66,7 @@ class Bubblewrap:
 
     def wrap(self, argv: list[str]) -> list[str]:
         """What to start for `argv`. It ends with the code of the program, or 128+n for signal n."""
-        settings = json.dumps({**self._settings, "parent": os.getpid()})
-        # without `site`, which takes longer than all the rest
-        return [sys.executable, "-I", "-S", str(LAUNCHER), settings, "--", *self._inner, *argv]
+        return launch.command(self._settings, [*self._inner, *argv], packages=False)
 
     def describe(self) -> str:
         limits = self._limits
@@ -107,7 +100,7 @@ def find_bubblewrap(limits: CommandLimits, private: list[Path], search_path: str
     # some systems let bubblewrap make namespaces, and no other program
     for apart in (True, False):
         first = walls if apart else [*walls, *_scratch(limits)]
-        made = Bubblewrap(first, ["--remount-ro", "/", "--chdir", HOME], inner, limits, version, apart=apart)
+        made = Bubblewrap(first, inner, limits, version, apart=apart)
         tried = ask(made.wrap(["true"]), made.environment)
         if tried.returncode == 0:
             return made

@@ -15,8 +15,6 @@ MiB = 1 << 20
 PATH = "/usr/local/bin:/usr/bin:/bin"
 PROBE_S = 10.0
 
-LAUNCHER = Path(__file__).with_name("launch.py")
-
 
 class CommandsOff(FDStoreError):
     """No command may run on this worker."""

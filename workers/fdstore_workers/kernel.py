@@ -40,6 +40,12 @@ def _prctl(option: int, value: int, what: str) -> None:
     _checked(_libc.prctl(option, word(value), word(0), word(0), word(0)), what)
 
 
+def restore_signals() -> None:
+    """Take back what Python ignores for itself and every program would inherit: PIPE and XFSZ."""
+    for number in (13, 25):
+        _libc.signal(number, None)
+
+
 def unshare(flags: int) -> None:
     """Give this process namespaces of its own; of pids, to its children."""
     _checked(_libc.unshare(flags), "unshare")

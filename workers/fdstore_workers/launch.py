@@ -1,220 +1,99 @@
 """The launcher of one command: makes the walls that an engine of sandboxes lacks, and starts the engine.
 
-    python -I launch.py SETTINGS -- program arguments
-
     both        a session keyring of its own; first to be ended when memory is short; ends with the worker
     bubblewrap  a mount namespace with bounded scratch; then this process becomes bubblewrap
-    sandlock    namespaces with a root of their own, where the system allows them; then this process stays,
-                for sandlock's supervisor is a thread of it, and ends as the program does (128+n for signal n)
+    sandlock    `fdstore_workers.supervise`
 
-Run by its path, with nothing but the standard library (and sandlock): it starts for every command. What goes
-wrong here is `NOT_MADE` with a line on stderr; any other code is the program's or bubblewrap's.
+It starts for every command, so it imports next to nothing: what takes longest is what Python imports. Its
+words are settings, `name=value`, of which `argument`, `readable` and `private` come many times, then `--` and
+the program. What goes wrong here is `NOT_MADE` with a line on stderr; any other code is the program's or
+bubblewrap's.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import select
-import signal
 import sys
-from contextlib import suppress
-from pathlib import Path
-from typing import Any, NoReturn
-
-if __name__ == "__main__":  # after the standard library: nothing beside this file stands in for it
-    sys.path.append(str(Path(__file__).parents[1]))
 
 from fdstore_workers import kernel, namespaces, syscall_filter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 NOT_MADE = 125
 """The exit code when there could be no sandbox."""
 
-WORKER_ENDED = signal.SIGHUP
-"""What the system is asked to send when the worker ends and this process has to end its command first."""
+_SIGKILL = 9
+_BEGIN = "import sys; sys.path.append(sys.argv[1]); from fdstore_workers.launch import main; main()"
+
+Settings = dict[str, list[str]]
 
 
-def main(settings: dict[str, Any], program: list[str]) -> NoReturn:
-    with suppress(OSError):  # a container may have no keyrings; the filter refuses them in any case
+def command(settings: Settings, program: list[str], *, packages: bool) -> list[str]:
+    """Return what starts the launcher; `packages`: with those that are installed, which takes longer."""
+    words = [f"{name}={value}" for name, values in settings.items() for value in values]
+    # after the standard library: nothing beside this file stands in for it
+    beside = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    options = ["-I"] if packages else ["-I", "-S"]
+    return [sys.executable, *options, "-c", _BEGIN, beside, f"parent={os.getpid()}", *words, "--", *program]
+
+
+def main() -> NoReturn:
+    """Start the program in its sandbox."""
+    words = sys.argv[2:]
+    try:
+        end = words.index("--")
+        settings: Settings = {}
+        for name, _, value in (word.partition("=") for word in words[:end]):
+            settings.setdefault(name, []).append(value)
+        _prepare()
+        if settings["engine"] == ["bubblewrap"]:
+            _become_bubblewrap(settings, words[end + 1 :])
+        from fdstore_workers import supervise
+
+        os._exit(supervise.run(settings, words[end + 1 :]))
+    except Exception as error:  # noqa: BLE001  (the line on stderr is all that the worker gets)
+        os.write(2, f"fdstore: no sandbox: {error}\n".encode())
+        os._exit(NOT_MADE)
+
+
+def _prepare() -> None:
+    kernel.restore_signals()
+    try:  # noqa: SIM105  (contextlib takes longer to import than all of this to run)
         kernel.join_new_session_keyring()
-    with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:
-        score.write("1000")
-    if settings["engine"] == "bubblewrap":
-        _become_bubblewrap(settings, program)
-    os._exit(_run_sandlock(settings, program))
+    except OSError:
+        pass  # a container may have no keyrings; the filter refuses them in any case
+    try:
+        with open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:
+            score.write("1000")
+    except OSError:
+        pass
 
 
-# --- bubblewrap
-
-
-def _become_bubblewrap(settings: dict[str, Any], program: list[str]) -> NoReturn:
-    arguments = list(settings["arguments"])
-    if settings["apart"]:
-        work, tmp = namespaces.enter_with_scratch(settings["scratch_bytes"], settings["scratch_inodes"])
+def _become_bubblewrap(settings: Settings, program: list[str]) -> NoReturn:
+    arguments = settings["argument"]
+    if settings["apart"] == ["1"]:
+        work, tmp = namespaces.enter_with_scratch(*scratch(settings))
         arguments += ["--bind", work, "/work", "--bind", tmp, "/tmp"]
     namespaces.become_nobody()
-    _die_with(settings["parent"], signal.SIGKILL)
+    end_with(settings, _SIGKILL)
     code = syscall_filter.make(sockets=True, attributes=True, supervised=False)
     if code is not None:
         file = os.memfd_create("filter", 0)
         os.write(file, code)
         os.lseek(file, 0, os.SEEK_SET)
         arguments += ["--seccomp", str(file)]
-    os.execv(arguments[0], [*arguments, *settings["last_arguments"], "--", *program])
+    os.execv(arguments[0], [*arguments, "--remount-ro", "/", "--chdir", "/work", "--", *program])
 
 
-def _die_with(parent: int, number: int) -> None:
-    kernel.die_with_parent(number)
-    if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGKILL)
+def scratch(settings: Settings) -> tuple[int, int]:
+    """Bytes and files that /work and /tmp may have, each."""
+    return int(settings["scratch_bytes"][0]), int(settings["scratch_inodes"][0])
 
 
-# --- sandlock
-
-
-def _run_sandlock(settings: dict[str, Any], program: list[str]) -> int:
-    import sandlock
-
-    if not settings["apart"]:
-        namespaces.become_nobody()
-        return _supervise(sandlock, settings, program)
-    namespaces.enter_all(settings["scratch_bytes"], settings["scratch_inodes"], settings["private"])
-    _die_with(settings["parent"], signal.SIGKILL)
-    alive, held = os.pipe()
-    first = os.fork()
-    if first:
-        os.close(alive)
-        _, status = os.waitpid(first, 0)
-        return _shell_code(os.waitstatus_to_exitcode(status))
-    os.close(held)
-    kernel.die_with_parent(signal.SIGKILL)
-    if select.select([alive], [], [], 0)[0]:
-        os._exit(NOT_MADE)  # the parent ended before it could be asked for
-    namespaces.enter_root()
-    return _supervise(sandlock, settings, program)
-
-
-def _supervise(sandlock: Any, settings: dict[str, Any], program: list[str]) -> int:
-    """Run the program below this process; how it ended."""
-    apart = settings["apart"]
-    hear, tell = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
-    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, WORKER_ENDED):
-        # a handler and not SIG_IGN, which the program would inherit
-        signal.signal(number, lambda *_: None)
-    if not apart:
-        kernel.adopt_orphans()
-        _die_with(settings["parent"], WORKER_ENDED)
-    os.environ["HOME"] = "/work" if apart else "/nonexistent"
-    box = sandlock.Sandbox(**_policy(sandlock, settings))
-    kernel.drop_capabilities()
-    code = syscall_filter.make(sockets=False, attributes=apart, supervised=True)
-    if code is not None:
-        kernel.filter_system_calls(code)
-    errors = os.dup(2)
-    notes = os.memfd_create("notes")
-    os.dup2(notes, 2)  # sandlock tells its own troubles there, which are none of the program's
-    try:
-        # through a pipe, since what is inherited would be `notes`
-        process = box.popen(program, stderr=sandlock.StdioMode.PIPED)
-    except RuntimeError as error:
-        os.dup2(errors, 2)
-        said = os.pread(notes, 4096, 0).decode("utf-8", "replace").strip()
-        raise OSError(said or str(error)) from error
-    try:
-        _wait(process.pid, hear, process.stderr.fileno(), errors)
-    finally:
-        if not apart:  # else they end with the namespace, whose first process this is
-            _end_orphans()
-    _pass_on(process.stderr.fileno(), errors)
-    result = process.wait()
-    match result.reason:
-        case sandlock.ExitReason.EXITED:
-            return int(result.exit_code)
-        case sandlock.ExitReason.SIGNALED:
-            return 128 + int(result.signal)
-    return 128 + signal.SIGKILL
-
-
-def _policy(sandlock: Any, settings: dict[str, Any]) -> dict[str, Any]:
-    devices = [f"/dev/{device}" for device in namespaces.DEVICES]
-    if settings["apart"]:
-        # the namespaces do what Landlock of an older system does not
-        return {
-            "fs_readable": ["/"],
-            "fs_writable": ["/work", "/tmp", *devices],
-            "allow_degraded": list(sandlock.Protection),
-            "max_processes": settings["processes"],
-            "cwd": "/work",
-        }
-    return {
-        "fs_readable": [*settings["readable"], *devices],
-        "fs_writable": ["/dev/null"],
-        "max_processes": settings["processes"],
-        "cwd": "/",
-    }
-
-
-def _wait(pid: int, hear: int, errors: int, out: int) -> None:
-    """Return when the process has ended. Pass on its errors and reap what it left behind meanwhile."""
-    try:
-        pin = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    os.set_blocking(errors, False)
-    poll = select.poll()
-    for fd in (pin, hear, errors):
-        poll.register(fd, select.POLLIN)
-    while pin not in (ready := [fd for fd, _ in poll.poll()]):
-        if errors in ready and not _pass_on(errors, out):
-            poll.unregister(errors)
-        if hear in ready and WORKER_ENDED in os.read(hear, 4096):
-            signal.pidfd_send_signal(pin, signal.SIGKILL)
-        with suppress(ChildProcessError):
-            # WNOWAIT: the end of the process itself is for sandlock to fetch
-            flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
-            while (ended := os.waitid(os.P_ALL, 0, flags)) and ended.si_pid != pid:
-                os.waitpid(ended.si_pid, 0)
-    os.close(pin)
-
-
-def _pass_on(source: int, target: int) -> bool:
-    """Write what there is to be read; False at the end."""
-    with suppress(BlockingIOError):
-        while piece := os.read(source, 65536):
-            while piece:
-                piece = piece[os.write(target, piece) :]
-        return False
-    return True
-
-
-def _end_orphans() -> None:
-    """Kill every descendant: each becomes a child of this process when its parent ends."""
-    own = os.getpid()
-    while children := [pid for pid, parent in _processes() if parent == own]:
-        for pid in children:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-
-
-def _processes() -> list[tuple[int, int]]:
-    """Each process that is no zombie, and its parent."""
-    found = []
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        with suppress(OSError), open(f"/proc/{name}/stat", "rb") as stat:
-            state, parent = stat.read().rpartition(b")")[2].split()[:2]
-            if state != b"Z":
-                found.append((int(name), int(parent)))
-    return found
-
-
-def _shell_code(code: int) -> int:
-    return code if code >= 0 else 128 - code
-
-
-if __name__ == "__main__":
-    try:
-        main(json.loads(sys.argv[1]), sys.argv[3:])
-    except Exception as error:  # noqa: BLE001  (the line on stderr is all that the worker gets)
-        print(f"fdstore: no sandbox: {error}", file=sys.stderr, flush=True)
-        os._exit(NOT_MADE)
+def end_with(settings: Settings, signal_number: int) -> None:
+    """Get a signal when the worker ends, and end now if it has."""
+    kernel.die_with_parent(signal_number)
+    if os.getppid() != int(settings["parent"][0]):
+        os.kill(os.getpid(), _SIGKILL)

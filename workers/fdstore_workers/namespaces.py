@@ -13,7 +13,6 @@ sandlock     all namespaces, and a root like that of bubblewrap
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 
 from fdstore_workers import kernel
 from fdstore_workers.kernel import MS_BIND, MS_NODEV, MS_NOSUID, MS_PRIVATE, MS_REC
@@ -126,6 +125,5 @@ def _bind(source: str, target: str) -> None:
 
 
 def _bind_file(source: str, target: str) -> None:
-    with suppress(FileExistsError):
-        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+    os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
     _bind(source, target)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal
 
@@ -41,7 +41,7 @@ def find(
     some 100 ms; it is used wherever it works, `allow_unsandboxed` says what to do where it does not.
 
     `private` are directories not to be seen even if they lie under /usr: the worker's own, unless the
-    programs lie in them. Programs of the sandbox are looked for in `search_path` (default: PATH).
+    programs lie in them. bubblewrap is looked for in `search_path` (default: PATH).
     """
     bounds = limits or CommandLimits()
     if not hasattr(os, "pidfd_open"):
@@ -50,13 +50,16 @@ def find(
         return Refused("it was started with --sandbox off")
     hidden = [*map(Path, HIDDEN), *private]
     problems = []
-    for name, search in (("bubblewrap", find_bubblewrap), ("sandlock", find_sandlock)):
-        if engine not in ("auto", name):
-            continue
-        try:
-            return search(bounds, hidden, search_path)
-        except CommandsOff as problem:
-            problems.append(problem.why)
+    searches: dict[str, Callable[[], Sandbox]] = {
+        "bubblewrap": lambda: find_bubblewrap(bounds, hidden, search_path),
+        "sandlock": lambda: find_sandlock(bounds, hidden),
+    }
+    for name, search in searches.items():
+        if engine in ("auto", name):
+            try:
+                return search()
+            except CommandsOff as problem:
+                problems.append(problem.why)
     why = "; ".join(problems)
     if allow_unsandboxed:
         tools = (shutil.which(name, path=search_path) for name in ("prlimit", "setpriv"))

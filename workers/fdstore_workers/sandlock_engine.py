@@ -12,16 +12,13 @@ none, and `describe` says what else is less.
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 
-from fdstore_workers import syscall_filter
+from fdstore_workers import launch, syscall_filter
 from fdstore_workers.command_limits import (
-    LAUNCHER,
     PATH,
     CommandLimits,
     CommandsOff,
@@ -31,10 +28,9 @@ from fdstore_workers.command_limits import (
     require_program,
 )
 from fdstore_workers.namespaces import FROM_ETC, SYSTEM
-from fdstore_workers.relatives import MARK
 
 THREADS = 8
-"""Threads for each process that a stage may have, in namespaces; those of the supervisor count too."""
+"""Threads for each process that a stage may have, in namespaces."""
 
 
 class Sandlock:
@@ -44,14 +40,13 @@ class Sandlock:
         self, inner: list[str], limits: CommandLimits, version: str, private: list[Path], *, apart: bool
     ) -> None:
         self._settings = {
-            "engine": "sandlock",
-            "apart": apart,
-            "scratch_bytes": limits.scratch_bytes,
-            "scratch_inodes": limits.scratch_inodes,
+            "engine": ["sandlock"],
+            "apart": ["1" if apart else "0"],
+            "scratch_bytes": [str(limits.scratch_bytes)],
+            "scratch_inodes": [str(limits.scratch_inodes)],
             "private": [str(path) for path in private],
-            "processes": limits.processes,
+            "processes": [str(limits.processes)],
             "readable": [] if apart else list(_readable(private)),
-            "mark": MARK,
         }
         self._inner = inner
         self._limits, self._version = limits, version
@@ -60,8 +55,7 @@ class Sandlock:
 
     def wrap(self, argv: list[str]) -> list[str]:
         """What to start for `argv`. It ends with the code of the program, or 128+n for signal n."""
-        settings = json.dumps({**self._settings, "parent": os.getpid()})
-        return [sys.executable, "-I", str(LAUNCHER), settings, "--", *self._inner, *argv]
+        return launch.command(self._settings, [*self._inner, *argv], packages=True)
 
     def describe(self) -> str:
         limits = self._limits
@@ -71,19 +65,15 @@ class Sandlock:
             f"{limits.processes} processes for a stage; the memory of all processes together is not limited"
         )
         if self.apart:
-            return (
-                f"{told}; {limits.scratch_bytes // MiB} MiB in each of /work and /tmp and "
-                f"{limits.scratch_inodes} files"
-            )
+            told += f"; {_threads(limits)} threads; {limits.scratch_bytes // MiB} MiB in each of "
+            return f"{told}/work and /tmp and {limits.scratch_inodes} files"
         return (
             f"{told}; this system allows no namespaces: there is no scratch, nothing can be written; that a "
             "file exists and how large it is can be asked for by its path; threads are not counted"
         )
 
 
-def find_sandlock(
-    limits: CommandLimits, private: list[Path], search_path: str | None, *, namespaces: bool = True
-) -> Sandlock:
+def find_sandlock(limits: CommandLimits, private: list[Path], *, namespaces: bool = True) -> Sandlock:
     """Return a sandbox that was seen to work. Raises `CommandsOff`."""
     try:
         version = f"sandlock {metadata.version('sandlock')}"
@@ -91,17 +81,21 @@ def find_sandlock(
         raise CommandsOff("sandlock (pip install 'fdstore[agents]') is not installed") from None
     if not syscall_filter.known():
         raise CommandsOff(f"{version} is not used on this architecture")
-    prlimit = require_program("prlimit", "util-linux", search_path)
+    prlimit = require_program("prlimit", "util-linux", PATH)
     said = ""
     for apart in (True, False) if namespaces else (False,):
-        threads = limits.processes * THREADS + 2 * (os.cpu_count() or 1) + 8 if apart else None
-        inner = limits.prlimit(prlimit, processes=threads)
+        inner = limits.prlimit(prlimit, processes=_threads(limits) if apart else None)
         made = Sandlock(inner, limits, version, hidden_below_usr(private), apart=apart)
         tried = ask(made.wrap(["true"]), made.environment)
         if tried.returncode == 0:
             return made
         said = (tried.stderr.strip().splitlines() or [f"exit code {tried.returncode}"])[-1]
     raise CommandsOff(f"{version} cannot make a sandbox here ({said})")
+
+
+def _threads(limits: CommandLimits) -> int:
+    """How many a stage may have: what the kernel counts are threads, those of the supervisor too."""
+    return limits.processes * THREADS + 2 * (os.cpu_count() or 1) + 8
 
 
 def _readable(private: list[Path]) -> Iterator[str]:
