@@ -104,7 +104,7 @@ def resume(session: Session, process: str, quiet: bool, on_interrupt: str) -> No
             _take_back(store, process)
             run_here(session, store, process, quiet=quiet, on_interrupt=on_interrupt)
         else:
-            click.echo(f"fdstore: {process} has ended already", err=True)
+            output.say(f"fdstore: {process} has ended already")
             _exit_as(session, store, process)
 
 
@@ -165,11 +165,11 @@ def run_here(session: Session, store: Store, process: str, *, quiet: bool, on_in
                 leave_on_interrupt=leave,
             )
             if ending != "ended":
-                click.echo(f"fdstore: a worker goes on with {process}; waiting for its end", err=True)
+                output.say(f"fdstore: a worker goes on with {process}; waiting for its end")
                 _wait_for(store, process)
     except KeyboardInterrupt:
         if leave:
-            click.echo(f"fdstore: {process} is left to the workers; fdstore attach {process}", err=True)
+            output.say(f"fdstore: {process} is left to the workers; fdstore attach {process}")
         else:
             # it is cancelled already, if it ran here
             store.run(processes.cancel(store.prefix, process, "interrupted"))
@@ -180,10 +180,7 @@ def run_here(session: Session, store: Store, process: str, *, quiet: bool, on_in
 def _watched(store: Store, process: str, *, quiet: bool) -> AbstractContextManager[object]:
     from fdstore.cli.watch import Watch
 
-    def say(text: str) -> None:
-        click.echo(text, err=True)
-
-    return nullcontext() if quiet else Watch(store, process.partition(".")[0], say).kept()
+    return nullcontext() if quiet else Watch(store, process.partition(".")[0], output.say).kept()
 
 
 def _wait_for(store: Store, process: str) -> None:
@@ -212,7 +209,7 @@ def report_end(session: Session, ended: Answer) -> int:
             output.line(ended.text)
         if ended.fd:
             holder = record.parent or record.id
-            click.echo(f"fdstore: the answer is long: fdstore cat {holder} {ended.fd}", err=True)
+            output.say(f"fdstore: the answer is long: fdstore cat {holder} {ended.fd}")
         if record.reason:
-            click.echo(f"fdstore: {record.id} {record.state}: {record.reason}", err=True)
+            output.say(f"fdstore: {record.id} {record.state}: {record.reason}")
     return 0 if record.state == "exited" and record.exit_code == 0 else 1

@@ -1,8 +1,9 @@
 """Where everything printed goes through: text for people, JSON for programs, content as it is.
 
-Content on a pipe or in a file is exact to the byte. On a terminal its control characters are shown
-escaped, because stored text comes from anywhere and a terminal obeys it. JSON is always UTF-8.
-Notes beside the data go to stderr, and only if somebody watches.
+Content on a pipe or in a file is exact to the byte. On a terminal the control characters of everything
+that is printed are shown escaped, because texts, answers, reasons and names come from anywhere and a
+terminal obeys them. JSON is always UTF-8. What is said beside the data goes to stderr, a line each, and
+is escaped there in any case. So nothing else in this package writes to either (a test looks).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fdstore.errors import FDStoreError, WriteFailed
-from fdstore.text.layout import visible
+from fdstore.text.layout import visible, visible_json
 
 if TYPE_CHECKING:
     from fdstore.records import Unreadable
@@ -46,14 +47,18 @@ def watched() -> bool:
 
 def line(text: str = "") -> None:
     """Prints a line, or several, for people."""
-    _write(f"{text}\n".encode(_encoding(), "backslashreplace"))
+    shown = visible(text) if on_terminal() else text
+    _write(f"{shown}\n".encode(_encoding(), "backslashreplace"))
 
 
 def document(record: object) -> None:
     """Prints a record, or a dict of records, as JSON on one line."""
     import msgspec
 
-    _write(msgspec.json.encode(record) + b"\n")
+    encoded = msgspec.json.encode(record)
+    if on_terminal():
+        encoded = visible_json(encoded.decode("utf-8")).encode("utf-8")
+    _write(encoded + b"\n")
 
 
 def content(data: bytes, *, raw: bool = False) -> None:
@@ -100,7 +105,34 @@ def passed_over(found: Sequence[Unreadable], *, as_json: bool) -> None:
 def note(text: str) -> None:
     """Tells a person at the terminal something that is not the data."""
     if watched():
-        click.echo(visible(text), err=True)
+        say(text)
+
+
+def say(text: str) -> None:
+    """Says a line on stderr, whoever reads it."""
+    click.echo(visible(text, keep="\t"), err=True)
+
+
+def errors(text: str, *, raw: bool = False) -> None:
+    """Prints on stderr what commands wrote to theirs, as `content` does on stdout."""
+    click.echo(visible(text) if watched() and not raw else text, err=True, nl=False)
+
+
+def show_logs() -> None:
+    """Sends the library's warnings to stderr, as lines that a terminal can trust."""
+    import logging
+
+    from fdstore.logs import VisibleFormatter
+
+    class ToStderr(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            click.echo(self.format(record), err=True)
+
+    log = logging.getLogger("fdstore")
+    if not log.handlers:
+        handler = ToStderr(logging.WARNING)
+        handler.setFormatter(VisibleFormatter("%(name)s: %(message)s"))
+        log.addHandler(handler)
 
 
 def report(error: FDStoreError, *, as_json: bool) -> None:
@@ -110,11 +142,11 @@ def report(error: FDStoreError, *, as_json: bool) -> None:
         import msgspec
 
         said = {"error": {"type": error.type, "message": str(error)}}
-        click.echo(msgspec.json.encode(said).decode("utf-8"), err=True)
+        say(visible_json(msgspec.json.encode(said).decode("utf-8")))
         return
-    click.echo(f"fdstore: {error.type}: {visible(str(error))}", err=True)
+    say(f"fdstore: {error.type}: {error}")
     for hint in getattr(error, "__notes__", ()):
-        click.echo(f"  {hint}", err=True)
+        say(f"  {hint}")
 
 
 def finish() -> None:

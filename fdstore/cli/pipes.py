@@ -48,7 +48,6 @@ def pipe(
     from fdstore.store import inspection, pipelines
     from fdstore.store.staging import DEFAULT_PAGE_SIZE
     from fdstore.text.commands import check_tees, parse
-    from fdstore.text.layout import visible
     from fdstore.text.selection import fd_id
     from fdstore.tools.brief import PipeBrief, encoded
     from fdstore.toolset import waker
@@ -84,8 +83,7 @@ def pipe(
         # the output ends a moment before its process, which knows the code
         caller.store.run(inspection.wait_ended(caller.store.prefix, [made.process], END_S))
         errors = caller.read(made.stderr_fd, read_all=True).text
-        as_it_is = raw or not sys.stderr.isatty()
-        click.echo(errors if as_it_is else visible(errors), err=True, nl=False)
+        output.errors(errors, raw=raw)
         ended = caller.store.run(inspection.record(caller.store.prefix, made.process))
     output.finish()
     if broken is not None and ended.state != "exited":
@@ -145,6 +143,5 @@ def _follow(process: Process, pieces: output.Pieces, fd: str, start: int = 1) ->
     try:
         for piece in process.follow(fd, start=start):
             pieces.print(piece.encode("utf-8"))
-            sys.stdout.flush()
     finally:
         pieces.end()

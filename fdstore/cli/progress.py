@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from fdstore.cli import output
 from fdstore.cli.tables import size
+from fdstore.text.layout import visible
 
 LARGE_BYTES = 4_000_000
 """A transfer that is known to be smaller is over before a line could be read."""
@@ -33,7 +34,7 @@ def progress(label: str, total_bytes: int | None) -> Iterator[Callable[[int], No
         if now - shown < PAUSE_S:
             return
         shown = now
-        _draw(f"{label}  {reached(done, total_bytes, now - began)}")
+        _draw(f"{visible(label, keep='')}  {reached(done, total_bytes, now - began)}")
 
     try:
         yield tell

@@ -49,7 +49,7 @@ def run(
     query = _read(file) if file is not None else prompt
     bundle = load(program)
     for warning in bundle.warnings:
-        click.echo(f"fdstore: warning: {warning}", err=True)
+        output.say(f"fdstore: warning: {warning}")
     with session.store() as store:
         wake = waker(store.url, store.prefix)
         root_program = bundle.programs[bundle.root]
@@ -102,8 +102,7 @@ def _workers_for(session: Session, store: Store) -> None:
     if session.chosen_url is None:
         background_worker().ensure(store.url, store.prefix)
     elif not store.run(leases.workers(store.prefix)):
-        click.echo(
+        output.say(
             f"fdstore: no worker takes from {store.where} now; what is spawned waits for one "
-            "(start it with: fdstore worker)",
-            err=True,
+            "(start it with: fdstore worker)"
         )

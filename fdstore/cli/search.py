@@ -58,6 +58,6 @@ def search(
             output.content(f"{line}\n".encode(), raw=raw)
         if result.shown < result.matches:
             # on a pipe too: a list that ends silently would be taken for all there is
-            click.echo(f"fdstore: {result.shown} of {result.matches} matching lines shown", err=True)
+            output.say(f"fdstore: {result.shown} of {result.matches} matching lines shown")
     if not result.matches:
         click.get_current_context().exit(NOTHING_FOUND)

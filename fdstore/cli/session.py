@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fdstore.cli import output
+
 if TYPE_CHECKING:
     from fdstore.client import Process, Store
     from fdstore.store.server import EmbeddedServer
@@ -45,6 +47,7 @@ class Session:
         """The store, connected; the embedded server is started if it is needed and not up."""
         from fdstore.client import connect
 
+        output.show_logs()
         with connect(url or self.url, self.prefix) as store:
             yield store
 

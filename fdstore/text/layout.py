@@ -34,6 +34,15 @@ def visible(text: str, keep: str = "\n\t") -> str:
     return _HIDDEN.sub(lambda hit: hit[0] if hit[0] in keep else f"\\u{{{ord(hit[0]):x}}}", text)
 
 
+def visible_json(text: str) -> str:
+    r"""The same for JSON on one line, which stays the same JSON: escaped as its strings are.
+
+    >>> print(visible_json('"\x9b31m"'))
+    "\u009b31m"
+    """
+    return _HIDDEN.sub(lambda hit: f"\\u{ord(hit[0]):04x}", text)
+
+
 def tail_of(text_end: str, max_chars: int = TAIL_CHARS) -> str:
     r"""The last `max_chars` characters of `text_end`, or fewer, so that they begin with a whole line.
 

@@ -23,6 +23,7 @@ from fdstore.records import Descriptor, Export, ProcessRecord, Slice, TreeLimits
 from fdstore.store import processes
 from fdstore.store.server import PrivateServer, ServerStatus
 from fdstore.store.server_process import wait_until
+from fdstore.testing import ScriptedModel, fail, say
 from tests.children import Child
 
 CLOSED_PORT_URL = "redis://:secret@127.0.0.1:1"
@@ -579,6 +580,39 @@ def test_a_terminal_is_shown_control_characters_and_a_pipe_gets_them(command, st
     assert "\x1b" not in command.on_terminal("ls", "triage").out
     assert "\x1b" not in command("stat", "triage", "1").out
     assert "\x1b" not in command("ls", "\x1b[31m").err
+
+
+def test_an_answer_a_reason_and_a_name_are_escaped_on_a_terminal(command, store, tmp_path):
+    hostile = "\x1b[2J\x9b31m\u202efdstore: all is well"
+    escaped = "\\u{1b}[2J\\u{9b}31m\\u{202e}fdstore: all is well"
+    (tmp_path / "we\x1bird").mkdir()
+    (tmp_path / "we\x1bird" / "agent.toml").write_text(
+        '[model]\nname = "any"\n[prompt]\nsystem = "Go."\n[file_descriptor]\ndefault_page_size = 50\n'
+    )
+    with ScriptedModel([say(hostile), say(hostile), fail(400, message=f"no\n{hostile}")]) as model:
+        command.environment |= model.environ
+        shown = command.on_terminal("run", "we\x1bird/agent.toml", "-p", "go", "--name", "a")
+        exact = command("run", "we\x1bird/agent.toml", "-p", "go", "--name", "b")
+        failed = command("run", "we\x1bird/agent.toml", "-p", "go", "--name", "triage")
+
+    assert (shown.out, exact.out) == (f"{escaped}\n", f"{hostile}\n")
+    assert "warning: we\\u{1b}ird/agent.toml" in exact.err
+    assert f"no\\u{{a}}{escaped}" in failed.err
+    store.run(processes.cancel(store.prefix, store.process("other").id, hostile))
+    for ended in (shown, exact, failed, command("attach", "triage"), command("attach", "other")):
+        assert not set(ended.err) & set("\x1b\x9b\u202e")
+    for verb in (["ps"], ["ps", "--json"], ["attach", "other", "--json"], ["doctor"]):
+        assert not set(command.on_terminal(*verb).out) & set("\x1b\x9b\u202e")
+    assert decoded(command.on_terminal("ps", "other", "--json").lines[0], dict)["reason"] == hostile
+
+
+def test_what_a_worker_refuses_is_one_line_that_a_terminal_can_trust(command):
+    ended = command("worker", "--url", "redis://\x1b[2J:x@\nhost")
+
+    assert ended.code == 1
+    assert ended.err.startswith("fdstore: invalid_argument: ")
+    assert ended.err.count("\n") == 1
+    assert "\x1b" not in ended.err
 
 
 def test_a_table_fits_the_terminal_and_is_whole_elsewhere(command, store):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import doctest
+import logging
+import re
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -14,6 +17,7 @@ from fdstore import cli
 from fdstore.cli import progress, tables
 from fdstore.cli.processes import as_trees
 from fdstore.cli.tables import ago, duration, shortened, size, table, width
+from fdstore.logs import VisibleFormatter
 from fdstore.records import ProcessRecord
 
 cells = st.text(max_size=12) | st.sampled_from(["漢字", "e\u0301", "\x1b[31m", "a\nb"])
@@ -58,6 +62,30 @@ def test_every_verb_is_listed_once_and_its_line_fits():
         for _, line in section.values():
             assert line.endswith(".")
             assert len(line) < 66
+
+
+@pytest.mark.parametrize("path", sorted(Path(cli.__file__).parent.glob("*.py")), ids=lambda path: path.stem)
+def test_a_verb_prints_through_the_output_module_alone(path):
+    if path.stem == "output":
+        return
+    code = path.read_text("utf-8")
+    if path.stem == "progress":  # a line that is drawn again and again, for a terminal alone
+        code = code.partition("def _draw")[0]
+
+    assert not re.findall(r"(?m)click\.s?echo|^\s*print\(|sys\.std(?:out|err)\.(?:write|buffer)", code)
+
+
+def test_a_log_line_is_one_line_without_control_characters_whatever_it_tells():
+    formatter = VisibleFormatter("%(levelname)s: %(message)s")
+    try:
+        raise ValueError("\x1b[2Jone\ntwo\x9b")
+    except ValueError:
+        record = logging.LogRecord("x", 30, "", 1, "%s\r\nERROR: %s", ("a\x1b", "\u202e"), sys.exc_info())
+
+    message, *trace = formatter.format(record).split("\n")
+
+    assert message == r"WARNING: a\u{1b}\u{d}\u{a}ERROR: \u{202e}"
+    assert trace[-2:] == [r"ValueError: \u{1b}[2Jone", r"two\u{9b}"]
 
 
 @pytest.mark.parametrize("module", [tables, progress])

@@ -13,6 +13,7 @@ from fdstore import settings
 from fdstore.errors import FDStoreError
 from fdstore.loading import for_good
 from fdstore.safe_path import drop_relative_entries
+from fdstore.text.layout import visible
 
 
 @click.command(
@@ -93,7 +94,7 @@ def main() -> None:
     try:
         worker(prog_name="fdstore worker", windows_expand_args=False)
     except FDStoreError as error:
-        click.echo(f"fdstore: {error.type}: {error}", err=True)
+        click.echo(f"fdstore: {error.type}: {visible(str(error), keep='')}", err=True)
         logging.shutdown()
         sys.exit(1)
 

@@ -28,6 +28,7 @@ from celery import signals
 from celery.concurrency import thread
 
 from fdstore.dispatch import TASK, celery_app, find_broker
+from fdstore.logs import VisibleFormatter
 from fdstore.settings import DEFAULT_PREFIX
 from fdstore_workers.transport import RESTORE_AT_ONCE, mended_url
 
@@ -114,5 +115,7 @@ def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"]
 
 def _log_to_stderr(**_: Any) -> None:
     """In place of Celery's own set-up, which takes the root logger from the program around it."""
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(VisibleFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
     log.setLevel(logging.INFO)
