@@ -88,6 +88,8 @@ def pipe(
         click.echo(errors if as_it_is else visible(errors), err=True, nl=False)
         ended = caller.store.run(inspection.record(caller.store.prefix, made.process))
     output.finish()
+    if ended.state == "failed" and not (broken is not None and broken.reason == ended.reason):
+        click.echo(f"fdstore: {ended.id} {ended.state}: {visible(ended.reason or '')}", err=True)
     if broken is not None and ended.state != "exited":
         raise broken
     sys.exit(ended.exit_code or 0)
