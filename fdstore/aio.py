@@ -281,7 +281,8 @@ class Toolset:
         python: Sequence[Callable[..., Any]] = (),
         programs: Mapping[str, str | os.PathLike[str]] | None = None,
         commands: Sequence[str] = (),
-        export_root: str | os.PathLike[str] = ".",
+        export_root: str | os.PathLike[str] | None = None,
+        preload_root: str | os.PathLike[str] | None = None,
     ) -> None:
         self._store = process.store
         context = toolset.context_for(
@@ -291,6 +292,7 @@ class Toolset:
             config=config,
             linked=toolset.linked_programs(programs or {}),
             export_root=export_root,
+            preload_root=preload_root,
             wake=toolset.waker_for(enabled, process.store.url, process.store.prefix),
             commands=commands,
         )

@@ -136,13 +136,24 @@ class TargetMissing(FDStoreError):
         return f"the file {quoted(self.path, 300)} does not exist; {self.advice}"
 
 
-class PathRefused(FDStoreError):
-    """A path that may not be used: outside the root, through a link, not a regular file."""
+class NotAllowed(FDStoreError):
+    """What a program names and the operator of this worker does not allow."""
 
     type = "permission_error"
 
+    def __init__(self, what: str, option: str) -> None:
+        super().__init__(what, option)
+        self.what, self.option = what, option
+
+    def __str__(self) -> str:
+        return f"{self.what} is not allowed on this worker; its operator allows it with {self.option}"
+
+
+class PathRefused(NotAllowed):
+    """A path that may not be used: outside the root, hidden, through a link, not a regular file."""
+
     def __init__(self, path: str, problem: str) -> None:
-        super().__init__(path, problem)
+        FDStoreError.__init__(self, path, problem)
         self.path, self.problem = path, problem
 
     def __str__(self) -> str:

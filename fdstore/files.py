@@ -27,7 +27,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from fdstore.errors import InvalidArgument, PathRefused, TargetExists, TargetMissing, WriteFailed, quoted
-from fdstore.paths import locate, require_regular
+from fdstore.paths import Root, locate, require_regular
 
 BLOCK = 1024 * 1024
 """How many bytes of an old file are in memory at once while it is copied for an append."""
@@ -67,11 +67,12 @@ class Target:
     create, exist_ok: what to do about a file that is not there, or is (`TargetMissing`, `TargetExists`);
         both hold at `commit` too, whatever others did to the file meanwhile.
     root: the path must be a relative one that stays below this directory (which may itself be reached
-        through a link); no link is followed on the way or replaced at the end (`PathRefused`).
+        through a link); no link is followed on the way or replaced at the end, and no name in it is
+        hidden (`PathRefused`).
         Without a root any path will do, and of a link it is the file it leads to that is replaced.
 
-    Directories are never made. A replaced file keeps its mode, and its owner and group where the
-    system allows that; a new one gets what the umask leaves of 0666.
+    Directories are never made, but a root that says so. A replaced file keeps its mode, and its owner and
+    group where the system allows that; a new one gets what the umask leaves of 0666.
     """
 
     path: str
@@ -92,7 +93,7 @@ class Target:
         mode: Literal["write", "append"] = "write",
         create: bool = True,
         exist_ok: bool = True,
-        root: str | os.PathLike[str] | None = None,
+        root: str | os.PathLike[str] | Root | None = None,
     ) -> None:
         given: object = os.fspath(path) if isinstance(path, os.PathLike) else path
         if not isinstance(given, str):
@@ -102,7 +103,7 @@ class Target:
         self.path = given
         self._append = mode == "append"
         self._create, self._exist_ok = create, exist_ok
-        self._root = None if root is None else os.fspath(root)
+        self._root = root if root is None or isinstance(root, Root) else os.fspath(root)
         self._old = None
         self._held: ExitStack | None = None
 

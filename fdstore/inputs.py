@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fdstore.errors import InvalidArgument, PathRefused, TargetMissing
-from fdstore.paths import locate, require_regular
+from fdstore.paths import Root, locate, require_regular
 
 
 @contextmanager
@@ -40,15 +40,17 @@ def _open(path: str) -> BinaryIO:
         raise PathRefused(path, problem.lower()) from error
 
 
-def open_below(path: str, root: str | None) -> int:
-    """A handle on a regular file to read; with a root the path must stay below it and follow no link.
+def open_below(path: str, root: str | Root | None) -> int:
+    """A handle on a regular file to read; with a root the path must stay below it, follow no link and
+    name nothing hidden. Waits for nothing: a FIFO, a device or a socket is refused.
 
     Raises `TargetMissing`, `PathRefused`.
     """
     try:
         directory, name = locate(path, root)
         try:
-            # O_NONBLOCK: a FIFO must be refused, not waited for
+            # this look words the refusal, and no device is touched; O_NONBLOCK, should it be a FIFO by then
+            require_regular(path, os.stat(name, dir_fd=directory, follow_symlinks=False))
             flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_NOFOLLOW if root else 0)
             handle = os.open(name, flags, dir_fd=directory)
         finally:

@@ -1,6 +1,6 @@
 """`Toolset`: an agent's descriptors in any loop, in three lines.
 
-    tools = fdstore.Toolset(proc, enabled=["read_fd", "fd_to_file"], python=[search_code])
+    tools = fdstore.Toolset(proc, enabled=["read_fd", "fd_to_file"], python=[search_code], export_root="out")
     reply = client.messages.create(tools=tools.definitions, system=tools.instructions, ...)
     result = tools.call(block.name, block.input, call_id=block.id)      # .content, .is_error
 
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from fdstore import settings
 from fdstore.errors import FDStoreError, InvalidArgument
+from fdstore.paths import Root
 from fdstore.store.views import Namespace
 from fdstore.tools import fork
 from fdstore.tools.config import FD_TOOLS, PROCESS_TOOLS, FDConfig
@@ -56,8 +57,9 @@ def context_for(
     enabled: Sequence[str],
     config: FDConfig | None,
     linked: dict[str, Linked],
-    export_root: str | os.PathLike[str],
     wake: Callable[[str], None],
+    export_root: str | os.PathLike[str] | None = None,
+    preload_root: str | os.PathLike[str] | None = None,
     commands: Sequence[str] = (),
 ) -> Context:
     """What the tools of one agent work with. Raises `InvalidArgument`."""
@@ -66,6 +68,10 @@ def context_for(
         raise InvalidArgument("commands", 'a list of programs is needed, as ["grep"]')
     if "pipe" in names and not commands:
         raise InvalidArgument("commands", "pipe is enabled, so name the programs that it may run")
+    if "fd_to_file" in names and export_root is None:
+        raise InvalidArgument(
+            "export_root", 'fd_to_file is enabled, so name the directory that it may write below, as "out"'
+        )
     if "spawn" in names and not linked:
         raise InvalidArgument("programs", "spawn is enabled, so name the programs that it may start")
     if "fork" in names:
@@ -80,8 +86,10 @@ def context_for(
         config=chosen,
         enabled=names,
         fds_on=fds_on,
-        export_root=os.path.abspath(export_root),
-        files_root=os.getcwd(),
+        export_root=None if export_root is None else Root(os.path.abspath(export_root), make=True),
+        preload_root=None
+        if preload_root is None
+        else Root(os.path.abspath(preload_root), kind="preload root"),
         linked=linked,
         wake=wake,
         commands=tuple(commands),
@@ -130,7 +138,8 @@ class Toolset:
     python       functions of yours, offered as tools: typed parameters, a docstring
     programs     {"name": "file.toml"} that `spawn` may start on the workers
     commands     programs that `pipe` may run on the workers, by their bare names
-    export_root  the directory that `fd_to_file` writes below
+    export_root  the directory that `fd_to_file` writes below, made if it is not there; needed for it
+    preload_root the directory that `spawn` may take files from, if any
 
     Raises `InvalidArgument` for a tool or function that cannot be, `InvalidProgram`.
 
@@ -148,7 +157,8 @@ class Toolset:
         python: Sequence[Callable[..., Any]] = (),
         programs: Mapping[str, str | os.PathLike[str]] | None = None,
         commands: Sequence[str] = (),
-        export_root: str | os.PathLike[str] = ".",
+        export_root: str | os.PathLike[str] | None = None,
+        preload_root: str | os.PathLike[str] | None = None,
     ) -> None:
         self._store = process.store
         context = context_for(
@@ -158,6 +168,7 @@ class Toolset:
             config=config,
             linked=linked_programs(programs or {}),
             export_root=export_root,
+            preload_root=preload_root,
             wake=waker_for(enabled, process.store.url, process.store.prefix),
             commands=commands,
         )

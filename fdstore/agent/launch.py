@@ -9,6 +9,7 @@ from typing import Any
 from fdstore.agent.program import Bundle
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument
+from fdstore.inputs import open_below, source_name
 from fdstore.store import processes
 from fdstore.tools.brief import Brief, encoded
 
@@ -19,7 +20,8 @@ def launch_root(
     """A new root process of the bundle's root program, ready to be run.
 
     The program's preload files are read here and travel as descriptors. `query` defaults to the
-    program's own prompt. Raises `InvalidArgument` (no query, a bad or taken name), `TargetMissing`.
+    program's own prompt. Raises `InvalidArgument` (no query, a bad or taken name), `TargetMissing`,
+    `PathRefused` (a preload that is no regular file).
     """
     program = bundle.programs[bundle.root]
     asked = query if query else program.user
@@ -38,10 +40,10 @@ def launch_root(
     )
     root = Process(store, space)
     page_size = program.file_descriptor.default_page_size
-    preload = [
-        root.ingest(path, os.path.basename(path), page_size, "backslashreplace").fd
-        for path in program.preload
-    ]
+    preload = []
+    for path in program.preload:
+        with os.fdopen(open_below(path, None), "rb") as file:
+            preload.append(root.ingest(file, source_name(path), page_size, "backslashreplace").fd)
     brief = Brief(query=asked if isinstance(asked, str) else list(asked), preload=preload)
     store.run(processes.launch(space, encoded(brief)))
     return root

@@ -47,7 +47,9 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """What one agent is: everything its file says, with nothing left to look up.
 
     `name` is its key in the bundle. `system` and `user` are texts, `tools` built-in tools in the
-    order of the file, `python` functions as "package.module:function", `preload` absolute paths,
+    order of the file, `python` functions as "package.module:function", `preload` absolute paths of files,
+    `preload_root` that of the directory below which the model may name others, `tools_path` that of the
+    directory that `python` is imported from if it is not installed (both count on the author's machine),
     `linked` maps an alias to what it stands for, `export_root` is None or a path relative to where
     the agent's process runs, `commands` what pipelines may run. `tree_limits` count in the root only.
     """
@@ -65,6 +67,8 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     python: tuple[str, ...] = ()
     file_descriptor: FDConfig = FDConfig()
     preload: tuple[str, ...] = ()
+    preload_root: str | None = None
+    tools_path: str | None = None
     linked: dict[str, LinkedProgram] = {}
     export_root: str | None = None
     commands: tuple[str, ...] = ()
@@ -114,6 +118,17 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidProgram("bundle", f"is not a stored bundle: {error}") from error
         except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
             raise InvalidProgram("bundle", f"is not a stored bundle: {error}") from error
+
+    def exporting_below(self, directory: str) -> Bundle:
+        """This bundle with every relative `export_root` below `directory`, for a store whose processes all
+        run on this machine: they write below one directory then, wherever their worker was started."""
+        programs = {
+            name: program
+            if program.export_root is None
+            else msgspec.structs.replace(program, export_root=os.path.join(directory, program.export_root))
+            for name, program in self.programs.items()
+        }
+        return msgspec.structs.replace(self, programs=programs)
 
     def digest(self) -> str:
         """8 hex digits that change when a program changes, and not with the order of its keys."""
@@ -187,6 +202,8 @@ def _program(file: ProgramFile, key: str, linked: dict[str, LinkedProgram]) -> P
         python=file.tools.python,
         file_descriptor=file.file_descriptor,
         preload=tuple(map(str, file.preload)),
+        preload_root=None if file.preload_root is None else str(file.preload_root),
+        tools_path=None if file.tools_path is None else str(file.tools_path),
         linked=linked,
         export_root=file.export.root,
         commands=file.commands.allow,
@@ -202,6 +219,9 @@ def _warnings(file: ProgramFile, program: Program) -> list[str]:
         names = ", ".join(file.fd_settings)
         off = "descriptors are off; use enabled = true or enable an FD tool"
         warnings.append(f"[file_descriptor] sets {names}, but {off}")
+    if "fd_to_file" in program.tools and program.export_root is None:
+        unnamed = "[export] root names no directory to write below: there is no such tool"
+        warnings.append(f"[tools] enables fd_to_file, but {unnamed}, except on workers with --export-root")
     if "spawn" in program.tools and not program.linked:
         warnings.append("[tools] enables spawn, but [linked_programs] names no program to spawn")
     if "pipe" in program.tools and not program.commands:

@@ -71,6 +71,8 @@ class ProgramFile(msgspec.Struct, frozen=True, kw_only=True):
     file_descriptor: FDConfig
     fd_settings: tuple[str, ...]
     preload: tuple[Path, ...]
+    preload_root: Path | None
+    tools_path: Path | None
     linked_programs: dict[str, LinkedEntry]
     export: ExportSection
     commands: CommandsSection
@@ -112,6 +114,7 @@ def read(path: Path, named_by: str | None = None) -> ProgramFile:
     program = section("program", ProgramSection)
     prompt = section("prompt", PromptSection)
     preload = section("preload", PreloadSection)
+    tools = section("tools", ToolsSection)
     limits, tree_limits = _limits(tables["limits"], f"{path}: limits")
     file = ProgramFile(
         path=path,
@@ -121,10 +124,12 @@ def read(path: Path, named_by: str | None = None) -> ProgramFile:
         system=_system(prompt, path),
         user=prompt.user,
         parameters=_parameters(tables["parameters"], f"{path}: parameters"),
-        tools=section("tools", ToolsSection),
+        tools=tools,
         file_descriptor=section("file_descriptor", FDConfig),
         fd_settings=tuple(key for key in tables["file_descriptor"] if key != "enabled"),
         preload=tuple(_preloaded(path, name) for name in preload.files),
+        preload_root=_directory(path, "preload.root", preload.root),
+        tools_path=_directory(path, "tools.path", tools.path),
         linked_programs=_linked(tables["linked_programs"], f"{path}: linked_programs"),
         export=section("export", ExportSection),
         commands=section("commands", CommandsSection),
@@ -245,11 +250,24 @@ def _preloaded(path: Path, name: str) -> Path:
         problem = "is a directory; name a file"
     elif not os.path.exists(file):
         problem = "does not exist"
+    elif not os.path.isfile(file):
+        problem = "is not a regular file"
     elif os.fsencode(file).decode("utf-8", "replace") != str(file):
         problem = "has a path that is not UTF-8 and cannot be stored; rename it"
     if problem:
         raise InvalidProgram(f"{path}: preload.files", f"{quoted(str(file), SHOWN_PATH)} {problem}")
     return file
+
+
+def _directory(path: Path, key: str, name: str | None) -> Path | None:
+    """A directory that the file names, relative to itself."""
+    if name is None:
+        return None
+    directory = Path(os.path.abspath(path.parent / name))
+    if not directory.is_dir():
+        problem = f"{quoted(str(directory), SHOWN_PATH)} is not a directory"
+        raise InvalidProgram(f"{path}: {key}", problem)
+    return directory
 
 
 def _parameters(table: dict[str, Any], where: str) -> dict[str, Any]:

@@ -67,12 +67,16 @@ class PromptSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolsSection(msgspec.Struct, frozen=True, kw_only=True):
-    """[tools]: built-in tools by name, and the user's own as "package.module:function"."""
+    """[tools]: built-in tools by name, the user's own as "package.module:function", and the directory that
+    these are imported from if they are not installed."""
 
     enabled: tuple[str, ...] = ()
     python: tuple[str, ...] = ()
+    path: str | None = None
 
     def __post_init__(self) -> None:
+        if self.path is not None:
+            check_path("path", self.path)
         _check_unique("enabled", self.enabled)
         _check_unique("python", self.python)
         known = FD_TOOLS | PROCESS_TOOLS
@@ -92,11 +96,15 @@ class ToolsSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PreloadSection(msgspec.Struct, frozen=True, kw_only=True):
-    """[preload]: files the agent holds from its first turn on."""
+    """[preload]: files the agent holds from its first turn on, and the directory below which its model may
+    name others for the agents that it spawns."""
 
     files: tuple[str, ...] = ()
+    root: str | None = None
 
     def __post_init__(self) -> None:
+        if self.root is not None:
+            check_path("root", self.root)
         _check_unique("files", self.files)
         for path in self.files:
             check_path("files", path)
@@ -113,7 +121,8 @@ class LinkedEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExportSection(msgspec.Struct, frozen=True, kw_only=True):
-    """[export]: where `fd_to_file` may write, relative to where the agent's process runs."""
+    """[export]: where `fd_to_file` may write, relative to where the agent's process runs; on a worker, to its
+    --export-root."""
 
     root: str | None = None
 

@@ -22,7 +22,8 @@ from fdstore.agent.past import past_of
 from fdstore.agent.program import Bundle, Program
 from fdstore.agent.voice import voice_of
 from fdstore.client import Store
-from fdstore.errors import FDStoreError, Fenced, NewerFormat, NotFound, quoted
+from fdstore.errors import FDStoreError, Fenced, NewerFormat, NotAllowed, NotFound, quoted
+from fdstore.permissions import Permissions
 from fdstore.store import inspection, leases, processes
 from fdstore.store.decoding import decoding
 from fdstore.store.keys import process_keys
@@ -65,12 +66,16 @@ def toolbox_for(
     program: Program,
     birth: Birth,
     *,
-    export_root: str,
-    files_root: str,
     wake: Callable[[str], None],
+    permissions: Permissions,
 ) -> Toolbox:
-    """The tools that a program has, on the descriptors of its process; a copy of another starts no
-    processes, unless it was born with the right to."""
+    """The tools that a program has, on the descriptors of its process, as far as it may have them here; a
+    copy of another starts no processes, unless it was born with the right to. Raises `NotAllowed`,
+    `PathRefused`, `InvalidArgument`."""
+    permissions.check_python(program.python)
+    export_root = permissions.export_root_of(program.export_root)
+    if "fd_to_file" in program.tools and export_root is None:
+        log.warning("%s has no fd_to_file: no directory is named to write below (--export-root)", space.id)
     tools = frozenset(program.tools)
     if isinstance(birth, ForkBrief) and not birth.may_spawn:
         tools -= {"fork", "spawn"}
@@ -81,7 +86,8 @@ def toolbox_for(
         enabled=tools,
         fds_on=program.fds_on,
         export_root=export_root,
-        files_root=files_root,
+        preload_root=permissions.preload_root_of(program.preload_root),
+        permissions=permissions,
         linked=linked_of(bundle, bundle_text, program),
         wake=wake,
         # the tree has the bundle already, so its text is not sent again for each copy
@@ -92,7 +98,10 @@ def toolbox_for(
         stream_idle_seconds=program.limits.stream_idle_seconds,
         wall_seconds=program.limits.wall_seconds,
     )
-    return Toolbox(context, [imported(path) for path in program.python])
+    tools_path = program.tools_path if permissions.all_allowed else None
+    functions = {path: imported(path, tools_path) for path in program.python}
+    permissions.check_origin({path: getattr(each, "__module__", "") for path, each in functions.items()})
+    return Toolbox(context, list(functions.values()))
 
 
 def run_process(
@@ -102,8 +111,8 @@ def run_process(
     worker: str,
     model: Callable[[], Model],
     wake: Callable[[str], None],
-    files_root: str,
-    export_root: str | None = None,
+    permissions: Permissions,
+    own: Bundle | None = None,
     wait_here: bool = False,
     leave_on_interrupt: bool = False,
     stopping: Flag | None = None,
@@ -111,9 +120,11 @@ def run_process(
 ) -> Ending:
     """Runs a process until it ends, waits, or is somebody else's.
 
-    `model` makes the client, `wake` sends wake-ups. With `wait_here` children are waited for in this
-    call. When `stopping` is set the process goes back to be run elsewhere, at the next step. `pipeline`
-    runs the commands of a process that is no agent; without it such a process is left alone.
+    `model` makes the client, `wake` sends wake-ups. `permissions` say what its program may do here; `own` is
+    the bundle that this program launched itself, in place of what the store says it is. With `wait_here`
+    children are waited for in this call. When `stopping` is set the process goes back to be run elsewhere,
+    at the next step. `pipeline` runs the commands of a process that is no agent; without it such a process
+    is left alone.
 
     When the store has trouble that lasts, a worker gives the process back as soon as it can. Who waits
     here for children is told: `StoreUnavailable` and the like are raised, and another attempt goes on
@@ -139,10 +150,9 @@ def run_process(
                 end = pipeline(store, space, brief, lease.lost, stop)
                 return _end_pipeline(store, space, end, wake)
             with decoding(f"the program of process {process}"):
-                bundle = Bundle.from_json(claim.bundle)
+                bundle = own or Bundle.from_json(claim.bundle)
                 program = bundle.programs[claim.program]
             check_tools(process, program)
-            root = export_root or program.export_root or "."
             past = store.run(past_of(keys, claim.journal))
             if past.unknown:
                 log.warning("%s: journal records of newer kinds are passed over: %s", process, past.unknown)
@@ -150,12 +160,11 @@ def run_process(
                 space,
                 store.prefix,
                 bundle,
-                claim.bundle,
+                own.to_json() if own else claim.bundle,
                 program,
                 past.birth,
-                export_root=root,
-                files_root=files_root,
                 wake=wake,
+                permissions=permissions,
             )
             agent = Agent(
                 store.run,
@@ -205,6 +214,8 @@ def run_process(
                 raise
             log.warning("%s cannot go on now: %s", process, error)
             return _leave(lease)
+        except NotAllowed as error:
+            return _fail(store, space, f"{error.type}: {error}", wake)
         except (FDStoreError, ModelFailed) as error:
             return _fail(store, space, str(error), wake)
         except Exception as error:

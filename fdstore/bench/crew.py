@@ -22,7 +22,18 @@ def worker(
     stage: Stage, model: ScriptedModel, concurrency: int, module: str = "fdstore_workers"
 ) -> Iterator[int]:
     """A worker whose agents talk to `model`, ready to take processes; its process id."""
-    asked = [sys.executable, "-P", "-m", module, "--url", stage.url, "-c", str(concurrency)]
+    asked = [
+        sys.executable,
+        "-P",
+        "-m",
+        module,
+        "--url",
+        stage.url,
+        "-c",
+        str(concurrency),
+        "--allow-python",
+        "*",
+    ]
     environ = {**os.environ, **model.environ, "FDSTORE_BENCH_URL": stage.url}
     environ.pop("FDSTORE_BROKER_URL", None)
     process = subprocess.Popen(

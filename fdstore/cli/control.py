@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
+    from fdstore.agent.program import Bundle
     from fdstore.client import Store
+    from fdstore.permissions import Permissions
     from fdstore.store.inspection import Answer
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -88,21 +90,41 @@ def attach(session: Session, process: str, quiet: bool, on_interrupt: str) -> No
 
 
 @click.argument("process", metavar="PROC")
+@click.option("--allow-python", multiple=True, metavar="PATTERN", help="As of `fdstore worker`; repeatable.")
+@click.option("--export-root", metavar="DIR", help="As of `fdstore worker`.")
+@click.option("--preload-root", metavar="DIR", help="As of `fdstore worker`.")
 @interrupt_option("cancel")
 @quiet_option
 @verb
-def resume(session: Session, process: str, quiet: bool, on_interrupt: str) -> None:
+def resume(
+    session: Session,
+    process: str,
+    allow_python: tuple[str, ...],
+    export_root: str | None,
+    preload_root: str | None,
+    quiet: bool,
+    on_interrupt: str,
+) -> None:
     """Run an agent here whose program or worker died, from where it was; print its answer.
 
     One that somebody still runs is left to them. With a worker up there is no need for this: a
-    worker takes an agent over that nobody runs any more.
+    worker takes an agent over that nobody runs any more. Its program is what the store says it is: from a
+    store by URL it may call, write and read only what the options allow.
     """
+    from fdstore.permissions import granted
     from fdstore.store import inspection
+    from fdstore.store.server import is_embedded
 
     with session.store() as store:
+        permissions = granted(
+            embedded=is_embedded(store.url),
+            python=allow_python,
+            export_root=export_root,
+            preload_root=preload_root,
+        )
         if store.run(inspection.record(store.prefix, process)).ended_at is None:
             _take_back(store, process)
-            run_here(session, store, process, quiet=quiet, on_interrupt=on_interrupt)
+            run_here(session, store, process, permissions=permissions, quiet=quiet, on_interrupt=on_interrupt)
         else:
             output.say(f"fdstore: {process} has ended already")
             _exit_as(session, store, process)
@@ -142,9 +164,19 @@ def load_runner() -> None:
         import fdstore.agent.runner  # noqa: F401
 
 
-def run_here(session: Session, store: Store, process: str, *, quiet: bool, on_interrupt: str) -> None:
-    """Runs an agent in this program until it ends, and prints its answer. If a worker has taken it
-    over, as after this machine slept, its end is waited for."""
+def run_here(
+    session: Session,
+    store: Store,
+    process: str,
+    *,
+    permissions: Permissions,
+    own: Bundle | None = None,
+    quiet: bool,
+    on_interrupt: str,
+) -> None:
+    """Runs an agent in this program until it ends, and prints its answer: the agent of `own`, the bundle
+    that was launched here, else what the store says. If a worker has taken it over, as after this machine
+    slept, its end is waited for."""
     load_runner()
     from fdstore.agent.model import Model
     from fdstore.agent.runner import run_process
@@ -160,7 +192,8 @@ def run_here(session: Session, store: Store, process: str, *, quiet: bool, on_in
                 worker=f"run:{os.getpid()}",
                 model=Model,
                 wake=waker(store.url, store.prefix),
-                files_root=os.getcwd(),
+                permissions=permissions,
+                own=own,
                 wait_here=True,
                 leave_on_interrupt=leave,
             )

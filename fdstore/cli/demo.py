@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 PREFIX = "fdstore-demo"
 """Keys and queue of the demo, apart from everything else in the same Redis."""
 
+COMMANDS = ("grep", "sort", "uniq", "head", "cut")
+"""What the demo's programs run, and its worker allows."""
+
 WORKER_READY_S = 30.0
 
 
@@ -79,6 +82,9 @@ def _worker(store: Store, environment: Mapping[str, str], log: Path) -> Iterator
         store.prefix,
         "-c",
         "2",
+        "--allow-python",
+        "fdstore.demo.tools:*",
+        *(word for name in COMMANDS for word in ("--allow-command", name)),
     ]
     with log.open("wb") as file:
         worker = subprocess.Popen(command, env={**os.environ, **environment}, stdout=file, stderr=file)
@@ -102,6 +108,7 @@ def _play(store: Store, environment: Mapping[str, str], out_dir: Path, file: str
     from fdstore.agent.launch import launch_root
     from fdstore.agent.program import load
     from fdstore.cli.watch import Watch
+    from fdstore.permissions import Permissions
     from fdstore.toolset import waker
 
     load_runner()
@@ -125,8 +132,8 @@ def _play(store: Store, environment: Mapping[str, str], out_dir: Path, file: str
             worker=f"demo:{os.getpid()}",
             model=model,
             wake=waker(store.url, store.prefix),
-            files_root=os.getcwd(),
-            export_root=str(out_dir),
+            permissions=Permissions(export_root=os.path.abspath(out_dir)),
+            own=bundle,
             wait_here=True,
         )
     return root.id, watch

@@ -86,6 +86,8 @@ def pipe(
         output.errors(errors, raw=raw)
         ended = caller.store.run(inspection.record(caller.store.prefix, made.process))
     output.finish()
+    if ended.state == "failed" and not (broken is not None and broken.reason == ended.reason):
+        output.say(f"fdstore: {ended.id} {ended.state}: {ended.reason}")
     if broken is not None and ended.state != "exited":
         raise broken
     sys.exit(ended.exit_code or 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,6 +43,8 @@ def run(
     """
     from fdstore.agent.launch import launch_root
     from fdstore.agent.program import load
+    from fdstore.permissions import Permissions
+    from fdstore.store.server import is_embedded
     from fdstore.toolset import waker
 
     if prompt is not None and file is not None:
@@ -51,6 +54,8 @@ def run(
     for warning in bundle.warnings:
         output.say(f"fdstore: warning: {warning}")
     with session.store() as store:
+        if is_embedded(store.url):
+            bundle = bundle.exporting_below(os.getcwd())
         wake = waker(store.url, store.prefix)
         root_program = bundle.programs[bundle.root]
         if detach or root_program.linked or on_interrupt == "leave":
@@ -67,7 +72,16 @@ def run(
             else:
                 output.line(root.id)
             return
-        run_here(session, store, root.id, quiet=quiet, on_interrupt=on_interrupt)
+        # the person's own program: it may do here what it names
+        run_here(
+            session,
+            store,
+            root.id,
+            permissions=Permissions(),
+            own=bundle,
+            quiet=quiet,
+            on_interrupt=on_interrupt,
+        )
 
 
 def lowered(asked: TreeLimits, held: TreeLimits) -> list[str]:

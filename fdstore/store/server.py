@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
 import socket
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -92,6 +93,11 @@ class EmbeddedServer:
                     self._process.start()
         except OSError as error:
             raise StartFailed(str(self.data_dir), str(error)) from error
+        return self._process.url
+
+    @property
+    def url(self) -> str:
+        """Where it listens, running or not."""
         return self._process.url
 
     def status(self) -> ServerStatus:
@@ -242,6 +248,16 @@ def chosen(url: str | None, prefix: str | None) -> tuple[str, str]:
     found = settings.read()
     prefix = check_prefix(prefix or found.prefix)
     return url or found.url or EmbeddedServer(found.data_dir).ensure(), prefix
+
+
+def is_embedded(url: str) -> bool:
+    """Whether this is the URL of the embedded server, in a directory that only this user can enter."""
+    server = EmbeddedServer(settings.read().data_dir)
+    try:
+        found = server.data_dir.stat()
+        return found.st_uid == os.getuid() and not found.st_mode & 0o077 and server.url == url
+    except (OSError, StartFailed):
+        return False
 
 
 def _reserve_port() -> socket.socket:

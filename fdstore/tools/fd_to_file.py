@@ -24,7 +24,7 @@ from fdstore.tools.tool import Arguments, Context, Fd, Outcome, Tool, WriteMode
 
 class FDToFile(Arguments, frozen=True, kw_only=True):
     fd: Fd
-    file_path: Annotated[str, msgspec.Meta(description="Relative, and without '..'.")]
+    file_path: Annotated[str, msgspec.Meta(description="Relative, without '..' and hidden names (.x).")]
     mode: WriteMode = "write"
     create: Annotated[bool, msgspec.Meta(description="false: the file must be there already.")] = True
     exist_ok: Annotated[bool, msgspec.Meta(description="false: the file must not be there yet.")] = True

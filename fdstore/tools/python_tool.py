@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import os
 import re
+import sys
 import typing
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
@@ -35,6 +37,9 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _REPEATABLE = "__fdstore_repeatable__"
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_tools_paths: list[str] = []
+"""Directories of programs from which functions were imported, each put at the end of `sys.path` once."""
 
 MAX_NESTING = 100
 """Levels of arguments in which texts are looked for."""
@@ -108,14 +113,31 @@ def _default(value: Any) -> Any:
     return msgspec.field(default_factory=lambda: type(value)(value)) if mutable else value
 
 
-def imported(path: str) -> Callable[..., Any]:
-    """The function at "package.module:function". Raises `InvalidArgument`."""
+def imported(path: str, tools_path: str | None = None) -> Callable[..., Any]:
+    """The function at "package.module:function", also from the directory `tools_path`. That comes last: a
+    file there never stands in for a package that is installed. Raises `InvalidArgument`."""
     module, _, name = path.partition(":")
+    if tools_path is not None and tools_path not in _tools_paths:
+        _tools_paths.append(tools_path)
+        sys.path.append(tools_path)
     try:
-        found: Callable[..., Any] = getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
+        home = import_module(module)
+        found: Callable[..., Any] = getattr(home, name)
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise InvalidArgument("tools.python", f"{quoted(path)} cannot be imported here: {error}") from error
+    if tools_path is not None:
+        _check_home(module, getattr(home, "__file__", None) or "", tools_path)
     return found
+
+
+def _check_home(module: str, file: str, tools_path: str) -> None:
+    """Refuse a module of another program's directory: Python keeps one module of each name."""
+    for other in _tools_paths:
+        if file.startswith(other + os.sep) and not file.startswith(tools_path + os.sep):
+            problem = (
+                f"the module {quoted(module)} of another program was imported here from {quoted(other, 300)}"
+            )
+            raise InvalidArgument("tools.python", f"{problem}; give one of them another name")
 
 
 def called(tool: PythonTool, values: dict[str, Any]) -> tuple[str | FDStoreError, bool]:

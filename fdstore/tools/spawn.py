@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -19,6 +19,13 @@ from fdstore.tools.brief import Brief, encoded
 from fdstore.tools.tool import Arguments, Context, Fd, Outcome, Started, Tool, spoken
 
 MAX_PRELOADS = 100
+
+
+class File(NamedTuple):
+    """A file to preload, and how it is opened where it may be."""
+
+    path: str
+    open: Callable[[], int]
 
 
 class Spawn(Arguments, frozen=True, kw_only=True):
@@ -43,8 +50,12 @@ class Spawn(Arguments, frozen=True, kw_only=True):
     def hidden(context: Context | None) -> frozenset[str]:
         if context is None:
             return frozenset()
-        no_fds = frozenset() if context.fds_on else frozenset({"additional_preload_fds"})
-        return no_fds if _can_be_followed(context) else no_fds | {"background"}
+        usable = {
+            "additional_preload_files": context.preload_root is not None,
+            "additional_preload_fds": context.fds_on,
+            "background": _can_be_followed(context),
+        }
+        return frozenset(name for name, on in usable.items() if not on)
 
 
 def run(context: Context, arguments: Spawn, call: str | None) -> Operation[Outcome]:
@@ -61,12 +72,19 @@ def run(context: Context, arguments: Spawn, call: str | None) -> Operation[Outco
         raise InvalidArgument("background", "there is no tool to read or wait for it with; leave it out")
     if arguments.additional_preload_fds and not context.fds_on:
         raise InvalidArgument("additional_preload_fds", "there are no descriptors; put the text in query")
+    if arguments.additional_preload_files and context.preload_root is None:
+        raise InvalidArgument(
+            "additional_preload_files",
+            "no directory is named to read files from ([preload] root); leave it out",
+        )
     if len(arguments.additional_preload_fds) + len(arguments.additional_preload_files) > MAX_PRELOADS:
         raise InvalidArgument("additional_preload_fds", f"at most {MAX_PRELOADS} preloads are taken")
-    # those that the child's program names, and those that the model names, which must lie below the
-    # directory that this agent runs in
-    files: list[tuple[str, str | None]] = [(path, None) for path in linked.preload]
-    files += [(path, context.files_root) for path in arguments.additional_preload_files]
+    # those that the child's program names, and those that the model names, below the preload root
+    files = [File(path, partial(context.permissions.open_preload, path)) for path in linked.preload]
+    files += [
+        File(path, partial(open_below, path, context.preload_root))
+        for path in arguments.additional_preload_files
+    ]
     yield from _check(context, arguments.additional_preload_fds, files)
     preload = yield from _shared(context, arguments.additional_preload_fds, call)
     preload += yield from _stored_files(context, files, call)
@@ -101,13 +119,13 @@ def _text_of(context: Context, arguments: Spawn) -> processes.Output | None:
     return processes.Output(f"text of {arguments.program_name}", context.config.default_page_size)
 
 
-def _check(context: Context, fds: list[object], files: Sequence[tuple[str, str | None]]) -> Operation[None]:
+def _check(context: Context, fds: list[object], files: Sequence[File]) -> Operation[None]:
     """Looks at all that is to be preloaded, so that a call that is refused has made nothing of some of it."""
     for each in fds:
         chosen = selector(each)
         yield from contents.part_of(context.space, chosen.fd, chosen.part)
-    for path, root in files:
-        os.close((yield Disk(partial(open_below, path, root))))
+    for file in files:
+        os.close((yield Disk(file.open)))
 
 
 def _shared(context: Context, given: list[object], call: str | None) -> Operation[list[str]]:
@@ -125,18 +143,15 @@ def _shared(context: Context, given: list[object], call: str | None) -> Operatio
     return ids
 
 
-def _stored_files(
-    context: Context, files: Sequence[tuple[str, str | None]], call: str | None
-) -> Operation[list[str]]:
-    """Files become descriptors of this process; each is read below its root, if it has one."""
+def _stored_files(context: Context, files: Sequence[File], call: str | None) -> Operation[list[str]]:
+    """Files become descriptors of this process."""
     ids = []
-    for number, (path, root) in enumerate(files):
-        file = yield Disk(partial(open_below, path, root))
-        with os.fdopen(file, "rb") as binary:
+    for number, file in enumerate(files):
+        with os.fdopen((yield Disk(file.open)), "rb") as binary:
             made = yield from contents.ingest(
                 context.space,
                 binary,
-                source_name(path),
+                source_name(file.path),
                 context.config.default_page_size,
                 "backslashreplace",
                 call=None if call is None else f"{call}/file{number}",

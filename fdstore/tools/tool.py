@@ -20,6 +20,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 
 from fdstore.errors import InvalidArgument, quoted
+from fdstore.paths import Root
+from fdstore.permissions import Permissions
 from fdstore.records import Mode
 from fdstore.render import Rendered
 from fdstore.store.operation import Operation
@@ -109,8 +111,10 @@ class Linked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """What tools work with: whose descriptors, which tools are on, and where files may go.
+    """What tools work with: whose descriptors, which tools are on, and what a person allowed.
 
+    Files are written below `export_root`, and those that a model names are read below `preload_root`; None
+    if no person named such a directory. `permissions` are for what programs name.
     `itself` is the program that this process runs, so that copies of it can be made; a loop of
     somebody's own has none. `forks_may_spawn` says whether those copies may start processes too.
     `commands` are the programs that a pipeline may run, the limits after it what one may use.
@@ -121,10 +125,11 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     config: FDConfig
     enabled: frozenset[str]
     fds_on: bool
-    export_root: str
-    files_root: str
+    export_root: Root | None
+    preload_root: Root | None
     linked: dict[str, Linked]
     wake: Callable[[str], None]
+    permissions: Permissions = Permissions()
     itself: Program = NO_PROGRAM
     forks_may_spawn: bool = False
     commands: tuple[str, ...] = ()

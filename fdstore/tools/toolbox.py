@@ -82,6 +82,8 @@ def usable(context: Context) -> frozenset[str]:
     names = context.enabled & BUILT_IN.keys()
     if not context.fds_on:
         names -= FD_TOOLS
+    if context.export_root is None:
+        names -= {"fd_to_file"}
     if not context.linked:
         names -= {"spawn"}
     if not context.itself.name:

@@ -26,7 +26,7 @@ def worker(command: Command, store: fdstore.Store, tmp_path: Path) -> Iterator[C
     arguments = ["--url", store.url, "--prefix", store.prefix, "-c", "4", "--unsandboxed-commands"]
     with (tmp_path / "worker.log").open("wb") as log:
         running = Child(
-            [sys.executable, "-P", "-m", "fdstore_workers", *arguments],
+            [sys.executable, "-P", "-m", "fdstore_workers", "--allow-command", "*", *arguments],
             stdout=log,
             stderr=log,
             env=command.environment,

@@ -13,6 +13,7 @@ from fdstore.agent.model import Model
 from fdstore.agent.program import Bundle, LinkedProgram, Program
 from fdstore.agent.runner import Ending, run_process
 from fdstore.client import Process, Store
+from fdstore.permissions import Permissions
 from fdstore.records import ProcessRecord
 from fdstore.store import inspection, journal, leases
 from fdstore.store.keys import ProcessKeys, process_keys
@@ -92,8 +93,7 @@ class Agents:
             worker="here",
             model=lambda: self._client,
             wake=self.woken.append,
-            files_root=str(self.folder),
-            export_root=str(self.folder),
+            permissions=more.pop("permissions", Permissions(export_root=str(self.folder))),
             **more,
         )
 

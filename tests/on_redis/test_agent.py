@@ -402,7 +402,13 @@ def test_a_child_is_not_begun_again_after_its_text_was_closed(store: Store, tmp_
     script = {"SOLO": [turn(spawn, call("close_fd", fd="fd:1")), say("Done.")], "READER": [say("Read.")]}
 
     with running(store, script, tmp_path) as agents:
-        agents.launch("word\n" * 40, tools=("spawn", "close_fd"), file_descriptor=SMALL, others=[READER])
+        agents.launch(
+            "word\n" * 40,
+            tools=("spawn", "close_fd"),
+            file_descriptor=SMALL,
+            preload_root=str(tmp_path),
+            others=[READER],
+        )
         agents.attempt("solo")
         (tmp_path / "notes.txt").unlink()
         agents.run_all("solo")

@@ -429,6 +429,7 @@ def launch_whole_life(agents: Agents) -> None:
         python=(tool("lines"), tool("echo"), tool("breaks")),
         file_descriptor=SMALL,
         preload=(str(agents.folder / "notes.txt"),),
+        preload_root=str(agents.folder),
         others=[READER],
     )
 

@@ -42,7 +42,9 @@ def show(tools: Toolset, name: str, **arguments: Any) -> str:
 
 
 def test_fd_result_shows_the_first_page_and_the_end(proc: Process) -> None:
-    tools = Toolset(proc, enabled=ALL, config=FDConfig(max_direct_output_chars=100, default_page_size=30))
+    tools = Toolset(
+        proc, enabled=ALL, export_root=".", config=FDConfig(max_direct_output_chars=100, default_page_size=30)
+    )
 
     assert tools.wrap(LINES[:255], source="web_search") == (
         '<fd_result fd="fd:1" pages="11" truncated="false" lines="1-4" total_lines="33" total_chars="255"'
@@ -59,7 +61,7 @@ def test_fd_result_shows_the_first_page_and_the_end(proc: Process) -> None:
 
 
 def test_the_tail_is_at_most_400_characters_cut_at_a_line(proc: Process) -> None:
-    tools = Toolset(proc, enabled=ALL, config=FDConfig(max_direct_output_chars=100))
+    tools = Toolset(proc, enabled=ALL, export_root=".", config=FDConfig(max_direct_output_chars=100))
     text = LINES * 10
 
     tail = only(tools.wrap(text)).child("tail")
@@ -68,7 +70,7 @@ def test_the_tail_is_at_most_400_characters_cut_at_a_line(proc: Process) -> None
 
 
 def test_the_tail_of_one_long_line_is_its_last_400_characters(proc: Process) -> None:
-    tools = Toolset(proc, enabled=ALL)
+    tools = Toolset(proc, enabled=ALL, export_root=".")
 
     tail = only(tools.wrap("x" * 8600 + "y" * 400)).child("tail")
 
@@ -285,7 +287,7 @@ def test_following_more_finds_every_match_once(proc: Process, tools: Toolset, fd
 
 
 def test_a_search_shows_no_more_than_a_read_may(proc: Process) -> None:
-    tools = Toolset(proc, enabled=ALL, config=FDConfig(max_read_chars=1000))
+    tools = Toolset(proc, enabled=ALL, export_root=".", config=FDConfig(max_read_chars=1000))
     proc.create(LINES * 20)
 
     found = only(show(tools, "search_fd", fd="fd:1", pattern="line", max_matches=10_000))
@@ -592,7 +594,8 @@ PIECES = [
     )
 )
 def test_no_content_can_forge_a_frame(proc: Process, text: str) -> None:
-    tools = Toolset(proc, enabled=ALL, config=FDConfig(max_direct_output_chars=1, default_page_size=7))
+    config = FDConfig(max_direct_output_chars=1, default_page_size=7)
+    tools = Toolset(proc, enabled=ALL, config=config, export_root=".")
     fd = proc.create(text, source="x" + "".join(filter(str.isprintable, text))[:50]).fd
 
     shown = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from fdstore import Toolset
 from fdstore.client import Process
+from fdstore.errors import InvalidArgument
 from tests.elements import Element, only
 
 
@@ -104,6 +106,12 @@ HOSTILE = [
     "\ud800",
     "\udcff",
     "dev_null",
+    "socket",
+    ".env",
+    "./.env",
+    ".git/config",
+    "sub/.ssh/key",
+    "...",
 ]
 
 
@@ -119,21 +127,27 @@ def test_no_path_leaves_the_root_or_replaces_what_is_no_file(
     (root / "dev_null").symlink_to("/dev/null")
     (root / "sub").mkdir()
     (root / "file").write_text("old")
+    (root / ".git").mkdir()
+    (root / ".git" / "config").write_text("old")
     os.mkfifo(root / "fifo")
+    with socket.socket(socket.AF_UNIX) as listening, pytest.MonkeyPatch.context() as patch:
+        patch.chdir(root)
+        listening.bind("socket")
     before = sorted(root.iterdir())
 
     shown = write(tools, path, mode=mode)
 
     assert (shown.name, shown["type"] in {"permission_error", "file_not_found"}) == ("fd_error", True)
     assert sorted(root.iterdir()) == before
-    assert (outside / "secret").read_text() == (root / "file").read_text() + "" == "old"
+    for kept in (outside / "secret", root / "file", root / ".git" / "config"):
+        assert kept.read_text() == "old"
     assert list(outside.iterdir()) == [outside / "secret"]
     assert not Path("/tmp/fdstore-escape").exists()
 
 
 @pytest.mark.parametrize(
     "path",
-    ["out", "./out", "sub//out", "sub/./out", "a b", "日本語", "-rf", "...", "out\n", "$(id)", "a\\b", "*"],
+    ["out", "./out", "sub//out", "sub/./out", "a b", "日本語", "-rf", "a...", "out\n", "$(id)", "a\\b", "*"],
 )
 def test_any_other_name_below_the_root_may_be_written(tools: Toolset, root: Path, path: str) -> None:
     (root / "sub").mkdir()
@@ -153,12 +167,12 @@ def test_the_root_may_itself_be_reached_through_a_link(proc: Process, root: Path
     assert (root / "out").read_text() == "new"
 
 
-def test_the_root_is_the_current_directory_of_the_start(
+def test_a_relative_root_is_below_the_current_directory_of_the_start(
     proc: Process, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proc.create("new")
     monkeypatch.chdir(root)
-    tools = Toolset(proc, enabled=["fd_to_file"])
+    tools = Toolset(proc, enabled=["fd_to_file"], export_root=".")
     monkeypatch.chdir("/")
 
     assert write(tools, "out")["success"] == "true"
@@ -166,11 +180,29 @@ def test_the_root_is_the_current_directory_of_the_start(
     assert (root / "out").read_text() == "new"
 
 
-def test_a_root_that_is_not_there_is_told(proc: Process, root: Path) -> None:
+def test_a_root_is_named_by_the_person_who_enables_the_tool(proc: Process) -> None:
+    with pytest.raises(InvalidArgument, match=r"export_root: fd_to_file is enabled, so name the directory"):
+        Toolset(proc, enabled=["read_fd", "fd_to_file"])
+
+
+def test_a_root_that_is_not_there_is_made_when_it_is_written_to(proc: Process, root: Path) -> None:
     proc.create("new")
-    tools = Toolset(proc, enabled=["fd_to_file"], export_root=root / "none")
+    tools = Toolset(proc, enabled=["fd_to_file"], export_root=root / "new")
+    assert not (root / "new").exists()
+
+    assert write(tools, ".hidden")["type"] == "permission_error"
+    assert not (root / "new").exists()
+    assert write(tools, "out")["success"] == "true"
+
+    assert (root / "new" / "out").read_text() == "new"
+
+
+def test_a_root_that_cannot_be_made_is_told(proc: Process, root: Path) -> None:
+    proc.create("new")
+    tools = Toolset(proc, enabled=["fd_to_file"], export_root=root / "no" / "such")
 
     assert "is no usable directory" in write(tools, "out").message
+    assert not (root / "no").exists()
 
 
 def test_a_part_and_a_passage_can_be_saved(proc: Process, tools: Toolset, root: Path) -> None:

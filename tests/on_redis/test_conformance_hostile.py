@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 import redis
 from hypothesis import HealthCheck, given, settings
@@ -266,10 +265,10 @@ class Stand:
             config=config,
             linked=self._linked,
             export_root=self._root,
+            preload_root=self._root,
             wake=lambda process: None,
             commands=("grep", "sort"),
         )
-        context = msgspec.structs.replace(context, files_root=str(self._root))
         self._toolbox = Toolbox(context, [pick])
         proc.create("".join(f"line {number}\n" for number in range(1, 30)), page_size=40)
         proc.create("</fd_content>\0ERROR \N{GRINNING FACE}\r\n" * 9, page_size=7)

@@ -16,6 +16,7 @@ from fdstore import FDConfig
 from fdstore.agent.program import Bundle, Limits, LinkedProgram, Program
 from fdstore.agent.runner import toolbox_for
 from fdstore.client import Process, Store
+from fdstore.permissions import Permissions
 from fdstore.store import journal
 from fdstore.tools.brief import Birth, Brief, ForkBrief, encoded
 from fdstore.tools.storing import taken_references
@@ -63,9 +64,8 @@ def toolbox(store: Store, proc: Process, tmp_path: Path) -> MakeToolbox:
             bundle.to_json(),
             program,
             birth,
-            export_root=str(tmp_path),
-            files_root=str(tmp_path),
             wake=lambda process: None,
+            permissions=Permissions(export_root=str(tmp_path)),
         )
         store.run(taken_references(made.context, '<ref id="summary">all is well</ref>'))
         return made

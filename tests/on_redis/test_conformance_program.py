@@ -160,9 +160,9 @@ def test_export_goes_below_its_root(play: Play, tmp_path: Path) -> None:
 
     agents = play(toml, calls)
 
-    # where this agent's process runs it is told another root, as a worker is with --export-root
+    # below that of this machine, as a worker is told with --export-root; made when it is first written to
     assert only(agents.results()[1].content)["success"] == "true"
-    assert (tmp_path / "x.txt").read_text() == "x"
+    assert (tmp_path / "out" / "x.txt").read_text() == "x"
 
 
 @pytest.mark.parametrize(

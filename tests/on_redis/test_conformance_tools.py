@@ -6,7 +6,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
-from collections.abc import Callable, Iterator
+import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,11 +53,11 @@ def schema(tools: Toolset, name: str) -> dict[str, Any]:
 
 def test_just_the_enabled_tools_are_offered(proc: Process) -> None:
     assert [each["name"] for each in Toolset(proc).definitions] == ["read_fd", "list_fds"]
-    assert {each["name"] for each in Toolset(proc, enabled=ALL).definitions} == FD_TOOLS
+    assert {each["name"] for each in Toolset(proc, enabled=ALL, export_root=".").definitions} == FD_TOOLS
 
 
 def test_definitions_are_what_the_messages_api_takes(proc: Process, spawning: Toolset) -> None:
-    for tools in (Toolset(proc, enabled=ALL), spawning):
+    for tools in (Toolset(proc, enabled=ALL, export_root="."), spawning):
         body = {
             "model": "any",
             "max_tokens": 1,
@@ -188,7 +189,7 @@ def test_start_line_and_end_line_mean_lines(proc: Process, tools: Toolset) -> No
     "arguments", [{"read_all": True}, {"mode": "char", "count": 101}, {"count": 9}, {"fd": "fd:1#L1-99"}]
 )
 def test_what_is_too_large_is_refused_with_the_ways_out(proc: Process, arguments: dict[str, Any]) -> None:
-    tools = Toolset(proc, enabled=ALL, config=FDConfig(max_read_chars=100))
+    tools = Toolset(proc, enabled=ALL, config=FDConfig(max_read_chars=100), export_root=".")
     proc.create(LINES, page_size=20)
 
     error = show(tools, "read_fd", **{"fd": "fd:1", **arguments})
@@ -261,23 +262,21 @@ def programs(tmp_path: Path) -> dict[str, Path]:
 
 @pytest.fixture
 def spawning(proc: Process, programs: dict[str, Path]) -> Toolset:
-    return Toolset(proc, enabled=["read_fd", "spawn"], programs=programs)
+    return Toolset(proc, enabled=["read_fd", "spawn"], programs=programs, preload_root=".")
 
 
 @pytest.fixture
-def context(proc: Process, programs: dict[str, Path], tmp_path: Path) -> Iterator[Context]:
+def context(proc: Process, programs: dict[str, Path], tmp_path: Path) -> Context:
     """The context of `spawning`; its wake-ups go nowhere."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(tmp_path)
-        yield context_for(
-            proc.space,
-            "fdstore",
-            enabled=["read_fd", "spawn"],
-            config=None,
-            linked=linked_programs(programs),
-            export_root=".",
-            wake=lambda process: None,
-        )
+    return context_for(
+        proc.space,
+        "fdstore",
+        enabled=["read_fd", "spawn"],
+        config=None,
+        linked=linked_programs(programs),
+        preload_root=tmp_path,
+        wake=lambda process: None,
+    )
 
 
 def started(store: Store, context: Context, call: str | None = None, **arguments: Any) -> Process:
@@ -365,13 +364,34 @@ def test_files_are_read_on_the_spawning_side_and_travel_as_descriptors(
 
 
 @pytest.mark.parametrize(
-    "path", ["../plain.toml", "/etc/passwd", "link", "no/such", "", "\0", "a" * 300, "fifo"]
+    "path",
+    [
+        "../plain.toml",
+        "/etc/passwd",
+        "link",
+        "no/such",
+        "",
+        "\0",
+        "a" * 300,
+        "fifo",
+        "socket",
+        ".env",
+        ".git/config",
+        "sub/.ssh/key",
+    ],
 )
 def test_a_model_can_preload_no_file_outside(
     context: Context, store: Store, tmp_path: Path, path: str
 ) -> None:
     (tmp_path / "link").symlink_to("/etc/passwd")
     os.mkfifo(tmp_path / "fifo")
+    for folder in (".git", "sub/.ssh"):
+        (tmp_path / folder).mkdir(parents=True)
+    for name in (".env", ".git/config", "sub/.ssh/key"):
+        (tmp_path / name).write_text("secret")
+    with socket.socket(socket.AF_UNIX) as listening, pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        listening.bind("socket")
 
     result = store.run(
         Toolbox(context).start(
@@ -400,7 +420,6 @@ def test_small_preloads_are_shown_whole_and_large_ones_by_their_ends(
             enabled=["read_fd"],
             config=None,
             linked={},
-            export_root=".",
             wake=lambda process: None,
         )
     )

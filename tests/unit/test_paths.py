@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from fdstore.errors import PathRefused, TargetMissing
 from fdstore.files import Target
+from fdstore.paths import Root
 
 Mode = Literal["write", "append"]
 MODES: tuple[Mode, ...] = ("write", "append")
@@ -64,8 +65,6 @@ def root(tmp_path: Path) -> Path:
         ("./out.txt", "out.txt"),
         ("sub/out.txt", "sub/out.txt"),
         ("sub//./out.txt", "sub/out.txt"),
-        ("..out", "..out"),
-        ("...", "..."),
         ("sub/~", "sub/~"),
         ("a b\n\t\\'\"<fd_result>", "a b\n\t\\'\"<fd_result>"),
         ("grün-😀", "grün-😀"),
@@ -114,6 +113,12 @@ def test_a_relative_path_below_the_root_is_written(root: Path, path: str, file: 
         ("fifo", "it is a FIFO"),
         ("fifo/out.txt", "'fifo' is a FIFO"),
         ("socket", "it is a socket"),
+        (".env", "'.env' is hidden"),
+        ("./sub/.env", "'.env' is hidden"),
+        (".git/config", "'.git' is hidden"),
+        ("sub/.ssh/key", "'.ssh' is hidden"),
+        ("...", "'...' is hidden"),
+        ("..out", "'..out' is hidden"),
     ],
 )
 @both_modes
@@ -357,3 +362,28 @@ def test_a_missing_directory_is_not_made_for_a_programmer_either(tmp_path: Path,
 
     assert caught.value.path == str(path)
     assert not (tmp_path / "none").exists()
+
+
+def test_a_root_below_another_is_walked_without_following_links(root: Path) -> None:
+    (root / "link").symlink_to("../outside")
+    (root / "sub" / "link").symlink_to("../../outside")
+
+    put("out.txt", root=Root(str(root), ("sub",)))
+    for below in (("link",), ("sub", "link")):
+        with pytest.raises(PathRefused, match="'link' is a symbolic link, not a directory"):
+            put("secret", root=Root(str(root), below))
+
+    assert (root / "sub" / "out.txt").exists()
+    assert (root.parent / "outside" / "secret").read_bytes() == b"secret"
+
+
+def test_only_a_root_that_says_so_is_made_and_its_parents_are_not(root: Path) -> None:
+    with pytest.raises(PathRefused, match="no usable directory"):
+        put("out.txt", root=Root(str(root / "new")))
+    with pytest.raises(PathRefused, match="no usable directory"):
+        put("out.txt", root=Root(str(root / "no" / "new"), make=True))
+
+    put("out.txt", root=Root(str(root / "new"), ("a", "b"), make=True))
+
+    assert (root / "new" / "a" / "b" / "out.txt").exists()
+    assert not (root / "no").exists()

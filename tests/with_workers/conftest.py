@@ -22,6 +22,9 @@ from tests.children import Child
 from tests.conftest import wait_until
 from tests.with_workers.pipe_bench import Bench
 
+ALLOW_ALL = ("--allow-python", "*", "--allow-command", "*", "--preload-root", "/")
+"""What a worker is given whose programs may do what they name."""
+
 RECORDING_WORKER = Path(__file__).with_name("recording_worker.py")
 
 
@@ -174,7 +177,12 @@ def agent_workers(folder: Path) -> Iterator[StartAgentWorker]:
     ) -> AgentWorker:
         log = folder / f"agent-worker-{len(started)}.log"
         arguments = ["-P", "-m", "fdstore_workers", "--url", url, "-c", str(concurrency), "--pool", pool]
-        arguments += ["--tools-path", str(folder), *more]
+        arguments += [
+            "--tools-path",
+            str(folder),
+            *(ALLOW_ALL if "--allow-python" not in more else ()),
+            *more,
+        ]
         worker = AgentWorker(log, arguments, environ={**os.environ, **model.environ}, folder=folder)
         started.append(worker)
         worker.wait_until_ready()

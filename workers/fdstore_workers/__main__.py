@@ -18,7 +18,9 @@ from fdstore.text.layout import visible
 
 @click.command(
     name="worker",
-    help="Run agents that others spawn, and pipelines, until TERM or Ctrl-C.",
+    help="Run agents that others spawn, and pipelines, until TERM or Ctrl-C.\n\n"
+    "A program is code. On the embedded store, which only you can reach, programs may do what they name. On "
+    "a store by URL they may call, run, write and read only what the options below allow.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option("--url", help="The store (default: $FDSTORE_URL, else the embedded server).")
@@ -57,15 +59,41 @@ from fdstore.text.layout import visible
     metavar="DIR",
     help="Import the Python functions that programs name from here, after installed packages; repeatable.",
 )
-@click.option("--export-root", help="Where fd_to_file writes (default: the program's, else here).")
+@click.option(
+    "--allow-python",
+    multiple=True,
+    metavar="PATTERN",
+    help="Python functions that programs may call here, as 'pkg.tools:*'; repeatable.",
+)
+@click.option(
+    "--allow-command",
+    "allow_commands",
+    multiple=True,
+    metavar="NAME",
+    help="Commands that pipelines may run here; repeatable.",
+)
+@click.option(
+    "--export-root",
+    metavar="DIR",
+    help="The directory that fd_to_file writes below; the [export] root of a program lies below it.",
+)
+@click.option(
+    "--preload-root",
+    type=click.Path(exists=True, file_okay=False),
+    metavar="DIR",
+    help="The directory that files are preloaded from; those of programs lie below it.",
+)
 def worker(
     url: str | None,
     prefix: str | None,
     broker_url: str | None,
     concurrency: int,
     pool: Literal["threads", "prefork"],
+    allow_python: tuple[str, ...],
+    allow_commands: tuple[str, ...],
     export_root: str | None,
     sandbox: Literal["auto", "bubblewrap", "sandlock", "off"],
+    preload_root: str | None,
     unsandboxed_commands: bool,
     tools_path: tuple[str, ...],
 ) -> None:
@@ -82,8 +110,11 @@ def worker(
         broker,
         concurrency=concurrency,
         pool=pool,
+        allow_python=allow_python,
+        allow_commands=allow_commands,
         export_root=export_root,
         engine=sandbox,
+        preload_root=preload_root,
         unsandboxed_commands=unsandboxed_commands,
     )
     sys.exit(status)

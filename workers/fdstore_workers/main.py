@@ -15,6 +15,7 @@ import logging
 import mmap
 import os
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from pathlib import Path
@@ -25,6 +26,8 @@ from celery import signals
 
 from fdstore.agent import lease
 from fdstore.client import connect
+from fdstore.permissions import granted
+from fdstore.store.server import is_embedded
 from fdstore.toolset import waker
 from fdstore_workers.app import make_app, start_worker
 from fdstore_workers.pipelines import run_pipeline
@@ -93,7 +96,10 @@ def work(
     *,
     concurrency: int,
     pool: Literal["threads", "prefork"],
-    export_root: str | None,
+    allow_python: Sequence[str] = (),
+    allow_commands: Sequence[str] = (),
+    export_root: str | None = None,
+    preload_root: str | None = None,
     engine: Engine = "auto",
     unsandboxed_commands: bool = False,
 ) -> int:
@@ -102,22 +108,31 @@ def work(
     Raises `StoreUnavailable`, `UnsafeStore`.
     """
     store = connect(url, prefix)
+    permissions = granted(
+        embedded=is_embedded(store.url),
+        python=allow_python,
+        commands=allow_commands,
+        export_root=export_root,
+        preload_root=preload_root,
+    )
     stopping = Stopping()
     place = Place(
         url=store.url,
         prefix=store.prefix,
         broker_url=broker_url,
-        export_root=export_root,
-        files_root=os.getcwd(),
+        permissions=permissions,
     )
-    private = [Path(root) for root in (place.files_root, place.export_root) if root]
+    private = [
+        Path(root) for root in (os.getcwd(), permissions.export_root, permissions.preload_root) if root
+    ]
     sandbox = cache(partial(find, engine=engine, allow_unsandboxed=unsandboxed_commands, private=private))
     # a pool of processes runs its pipelines in its processes
     apart = ThreadPoolExecutor(PIPELINES, "pipeline") if pool == "threads" else None
-    run = runner_of(place, stopping, partial(run_pipeline, sandbox), apart)
+    run = runner_of(place, stopping, partial(run_pipeline, sandbox, permissions), apart)
     app = make_app(store.url, broker_url, run=run, prefix=store.prefix)
     wake = waker(store.url, store.prefix, broker_url)
-    sweeper = Sweeper(store, worker_name(), wake, commands=sandbox().describe())
+    commands = "; ".join(filter(None, (sandbox().describe(), permissions.described)))
+    sweeper = Sweeper(store, worker_name(), wake, commands=commands)
 
     departure = Departure(stopping, sweeper)
 

@@ -32,12 +32,14 @@ from fdstore.agent.lease import STOP_GRACE_S, Flag
 from fdstore.client import Store
 from fdstore.errors import (
     FDStoreError,
+    NotAllowed,
     NotFound,
     QuotaExceeded,
     StoreUnavailable,
     StreamBroken,
     UnknownOutcome,
 )
+from fdstore.permissions import Permissions
 from fdstore.regularly import regularly
 from fdstore.store import following, pipelines, streams
 from fdstore.store.pipelines import PipeFDs
@@ -170,6 +172,7 @@ class Feed:
 
 def run_pipeline(
     sandbox: Callable[[], Sandbox],
+    permissions: Permissions,
     store: Store,
     space: Namespace,
     brief: PipeBrief,
@@ -184,6 +187,7 @@ def run_pipeline(
     output, error, *tees = [Branch(store, space, fd, brief.page_size, lost) for fd in written]
     feed = Feed(store, space, fds.in_fd, lost)
     try:
+        permissions.check_commands(argv[0] for argv in brief.commands)
         place = sandbox()
         pipeline = Pipeline(
             brief.commands,
@@ -203,7 +207,11 @@ def run_pipeline(
     except FDStoreError as problem:
         for branch in (output, error, *tees):
             branch.break_off(problem.type)
-        reason = str(problem) if isinstance(problem, CommandsOff) else problem.type
+        reason = problem.type
+        if isinstance(problem, CommandsOff):
+            reason = str(problem)
+        elif isinstance(problem, NotAllowed):
+            reason = f"{problem.type}: {problem}"
         return Finished("failed", None, reason, "")
     return _conclude(store, space, fds, ended, feed, [output, error, *tees], lost, stopped=stop.is_set())
 

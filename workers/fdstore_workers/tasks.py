@@ -20,19 +20,19 @@ from fdstore.agent.model import Model
 from fdstore.agent.runner import Ending, RunPipeline, run_process
 from fdstore.client import Store, connect
 from fdstore.errors import FDStoreError, NotFound
+from fdstore.permissions import Permissions
 from fdstore.toolset import waker
 
 log = logging.getLogger("fdstore.worker")
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a worker works: its store, and the directories its agents read and write below."""
+    """Where a worker works: its store, and what programs may do there."""
 
     url: str
     prefix: str
     broker_url: str | None
-    export_root: str | None
-    files_root: str
+    permissions: Permissions
 
 
 class Clients:
@@ -91,8 +91,7 @@ def runner_of(
                 worker=worker_name(),
                 model=clients.model,
                 wake=wake,
-                files_root=place.files_root,
-                export_root=place.export_root,
+                permissions=place.permissions,
                 stopping=stopping,
                 pipeline=pipeline,
             )

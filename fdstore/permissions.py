@@ -1,0 +1,148 @@
+"""What programs may do on this machine, beyond reading and writing texts.
+
+A program file is code: it names Python functions, commands and directories. Programs of this user, which a
+person runs here or which lie in the embedded store, may do what they say. A worker on any other store runs
+programs that come with a process, written by whoever may write to that store: there they may do what the
+operator of the worker allows, by its options.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from fdstore.errors import NotAllowed, PathRefused, quoted
+from fdstore.inputs import open_below
+from fdstore.paths import Root, hidden_name
+
+
+class Permissions(msgspec.Struct, frozen=True, kw_only=True):
+    """What programs may do here.
+
+    all_allowed   programs may do what they name; what follows, but for the roots, does not count
+    python        patterns of functions, "pkg.tools:*"
+    commands      patterns of commands of pipelines
+    export_root   the directory that agents write below
+    preload_root  the directory that files are read below, those of programs and those that models name
+    """
+
+    all_allowed: bool = True
+    python: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    export_root: str | None = None
+    preload_root: str | None = None
+
+    def check_python(self, functions: Iterable[str]) -> None:
+        """Raises `NotAllowed` for a function that may not be imported here."""
+        for function in functions:
+            if not self.all_allowed and not _matches(function, self.python):
+                raise NotAllowed(
+                    f"the Python function {quoted(function, 200)}", f"--allow-python {quoted(function, 200)}"
+                )
+
+    def check_origin(self, modules: Mapping[str, str]) -> None:
+        """Raises `NotAllowed` for a function that its module only imported from another package, as `system`
+        of os; `modules` says where each was defined. It must be allowed there, or without a wildcard."""
+        for function, defined in modules.items():
+            module, _, name = function.partition(":")
+            within = module.partition(".")[0] == str(defined).partition(".")[0]
+            by_name = function in self.python or _matches(f"{defined}:{name}", self.python)
+            if not (self.all_allowed or within or by_name):
+                raise NotAllowed(
+                    f"the Python function {quoted(function, 200)}, which {quoted(str(defined))} defines,",
+                    f"--allow-python {quoted(function, 200)}",
+                )
+
+    def check_commands(self, commands: Iterable[str]) -> None:
+        """Raises `NotAllowed` for a command that may not run here."""
+        for command in commands:
+            if not self.all_allowed and not _matches(command, self.commands):
+                raise NotAllowed(f"the command {quoted(command)}", f"--allow-command {quoted(command)}")
+
+    def export_root_of(self, named: str | None) -> Root | None:
+        """The directory that an agent writes below whose program's `[export] root` is `named`; None if no
+        person named one. Raises `PathRefused` for one that would lead out of this machine's."""
+        if self.export_root is None:
+            return Root(os.path.abspath(named), make=True) if named and self.all_allowed else None
+        if named is None:
+            return Root(self.export_root, make=True)
+        if self.all_allowed and os.path.isabs(named):
+            return Root(named, make=True)
+        names = _components(named)
+        if os.path.isabs(named) or ".." in names or hidden_name(names):
+            raise PathRefused(
+                named,
+                "the [export] root of a program lies below the worker's --export-root, so it must be "
+                "relative, without '..' and hidden names",
+            )
+        return Root(self.export_root, names, make=True)
+
+    def preload_root_of(self, named: str | None) -> Root | None:
+        """The directory that a model may name files of, whose program's `[preload] root` is `named`, an
+        absolute path; None if it may name none here."""
+        if named is None or self.all_allowed:
+            return None if named is None else Root(named, kind="preload root")
+        below = self._below_preload_root(named)
+        return None if below is None else Root(self.preload_root or "", below, kind="preload root")
+
+    def open_preload(self, path: str) -> int:
+        """A handle on a regular file that a program names, by an absolute path. Raises `NotAllowed`,
+        `TargetMissing`, `PathRefused`."""
+        if self.all_allowed:
+            return open_below(path, None)
+        below = self._below_preload_root(path)
+        if not below:
+            raise NotAllowed(
+                f"reading the file {quoted(path, 300)} of a program",
+                f"--preload-root {quoted(os.path.dirname(path), 300)}",
+            )
+        return open_below("/".join(below), Root(self.preload_root or "", kind="preload root"))
+
+    def _below_preload_root(self, path: str) -> tuple[str, ...] | None:
+        """The names that lead from the preload root to `path`; None if it lies elsewhere. No link is
+        followed here, nor where the names are used."""
+        names = _components(path)
+        if self.preload_root is None or ".." in names or not os.path.isabs(path):
+            return None
+        root = _components(self.preload_root)
+        return names[len(root) :] if names[: len(root)] == root else None
+
+    @property
+    def described(self) -> str:
+        """What a worker says of itself: which commands it allows."""
+        if self.all_allowed:
+            return ""
+        return (
+            f"allowed: {', '.join(self.commands)}" if self.commands else "none is allowed (--allow-command)"
+        )
+
+
+def granted(
+    *,
+    embedded: bool,
+    python: Iterable[str] = (),
+    commands: Iterable[str] = (),
+    export_root: str | None = None,
+    preload_root: str | None = None,
+) -> Permissions:
+    """The permissions that options of a command give. On the embedded store all is allowed, unless the
+    options name what is."""
+    python, commands = tuple(python), tuple(commands)
+    return Permissions(
+        all_allowed=embedded and not (python or commands),
+        python=python,
+        commands=commands,
+        export_root=None if export_root is None else os.path.abspath(export_root),
+        preload_root=None if preload_root is None else os.path.abspath(preload_root),
+    )
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _components(path: str) -> tuple[str, ...]:
+    return tuple(name for name in path.split("/") if name not in ("", "."))
