@@ -99,7 +99,7 @@ def passed_over(found: Sequence[Unreadable], *, as_json: bool) -> None:
         document({"unreadable": found})
         return
     for each in found:
-        click.echo(f"fdstore: {visible(each.what)} cannot be read: {visible(each.problem)}", err=True)
+        say(f"fdstore: {each.what} cannot be read: {each.problem}")
 
 
 def note(text: str) -> None:

@@ -64,7 +64,7 @@ def run(
             load_runner()
         root = launch_root(store, bundle, query, name)
         for warning in lowered(root_program.tree_limits, root.space.limits):
-            click.echo(f"fdstore: warning: {warning}", err=True)
+            output.say(f"fdstore: warning: {warning}")
         if detach:
             wake(root.id)
             if session.as_json:
