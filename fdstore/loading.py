@@ -12,6 +12,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
+def how_to_install(extra: str | None = None, *options: str) -> str:
+    """The command that installs fdstore, with the packages of an extra.
+
+    From a checkout: the name on the package index is not ours, whoever registers it could run code.
+
+    >>> how_to_install("agents")
+    "pip install '.[agents]' in a checkout of fdstore"
+    """
+    words = ("pip", "install", *options, f"'.[{extra}]'" if extra else ".")
+    return f"{' '.join(words)} in a checkout of fdstore"
+
+
 @contextmanager
 def for_good() -> Iterator[None]:
     """What is made in this block stays: the collector rests meanwhile, and passes it by afterwards. For

@@ -57,9 +57,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict
     with PrivateServer() as server, ScriptedModel(answers) as model:
         environment = {**os.environ, **model.environ, "FDSTORE_URL": server.url}
         log = tmp_path_factory.mktemp("worker") / "log"
+        [asked] = re.findall(r"^fdstore worker (.*)$", "\n".join(blocks("sh")), re.MULTILINE)
         with log.open("wb") as stderr:
             worker = Child(
-                [sys.executable, "-P", "-m", "fdstore_workers", "-c", "2", "--unsandboxed-commands"],
+                [sys.executable, "-P", "-m", "fdstore_workers", *asked.split(), "--unsandboxed-commands"],
                 deadline_s=None,
                 cwd=folder,
                 env=environment,
@@ -143,3 +144,17 @@ def test_every_module_says_why_it_exists():
     silent = [path for path in modules if not path.read_text("utf-8").startswith(('"""', 'r"""', "#"))]
 
     assert not silent
+
+
+def test_nothing_says_to_install_fdstore_by_its_name_from_a_package_index():
+    # the name is not ours there: whoever registers it would run code on the machines of our users
+    said = re.compile(r"pip3? (?:install|download)(?: -\S+)* ['\"]?fdstore(?![\w/])")
+    files = [ROOT / name for name in ("README.md", "CHANGELOG.md", "Makefile", "pyproject.toml")]
+    for folder, kinds in {"deploy": "*", "fdstore": "*.py", "workers": "*.py"}.items():
+        files += [path for path in (ROOT / folder).rglob(kinds) if path.is_file() and path.suffix != ".pyc"]
+
+    found = [f"{path.name}: {hit[0]}" for path in files for hit in said.finditer(path.read_text("utf-8"))]
+
+    assert said.search("pip install fdstore")
+    assert said.search("pip install --upgrade 'fdstore[agents]'")
+    assert not found

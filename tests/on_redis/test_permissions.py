@@ -1,0 +1,143 @@
+"""Agents where not everything is allowed: what a program or a model asks for and does not get."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from fdstore.agent.launch import launch_root
+from fdstore.agent.program import Bundle, Program, load
+from fdstore.client import Store
+from fdstore.errors import PathRefused
+from fdstore.permissions import Permissions
+from fdstore.testing import call, say, turn
+from tests.elements import only
+from tests.on_redis.agents import READER, SMALL, running, tool
+
+NOTHING = Permissions(all_allowed=False)
+"""A worker on a store by URL whose operator allowed nothing."""
+
+SPAWN = {"program_name": "reader", "query": "Read."}
+
+
+def test_functions_that_are_not_allowed_are_not_imported_and_the_agent_fails_with_the_reason(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "hostile_tool.py").write_text("raise SystemExit('executed')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    with running(store, {"SOLO": [say("Done.")]}, tmp_path) as agents:
+        agents.launch(python=(tool("echo"), "hostile_tool:run"))
+        agents.attempt("solo", permissions=Permissions(all_allowed=False, python=(tool("*"),)))
+
+        assert agents.record().state == "failed"
+        assert agents.record().reason == (
+            "permission_error: the Python function 'hostile_tool:run' is not allowed on this worker; "
+            "its operator allows it with --allow-python 'hostile_tool:run'"
+        )
+        assert "hostile_tool" not in sys.modules
+        assert agents.model.requests == ()
+
+
+def test_functions_that_are_allowed_run(store: Store, tmp_path: Path) -> None:
+    with running(store, {"SOLO": [call("echo", words="hi"), say("Done.")]}, tmp_path) as agents:
+        agents.launch(python=(tool("echo"),))
+        agents.attempt("solo", permissions=Permissions(all_allowed=False, python=(tool("*"),)))
+
+        assert agents.results()[0].content == "you said hi"
+        assert agents.answer() == "Done."
+
+
+def test_without_a_named_directory_no_model_is_offered_to_write_or_read_files(
+    store: Store, tmp_path: Path
+) -> None:
+    write = call("fd_to_file", fd="fd:1", file_path="workers.py")
+    spawn = call("spawn", **SPAWN, additional_preload_files=["secret.txt"])
+    (tmp_path / "secret.txt").write_text("secret")
+
+    with running(store, {"SOLO": [turn(write, spawn), say("Done.")]}, tmp_path) as agents:
+        agents.launch(
+            "word " * 40, tools=("read_fd", "fd_to_file", "spawn"), file_descriptor=SMALL, others=[READER]
+        )
+        agents.attempt("solo", permissions=Permissions())
+
+        offered = {each["name"]: each["input_schema"] for each in agents.model.requests[0].raw["tools"]}
+        assert offered.keys() == {"read_fd", "spawn"}
+        assert "additional_preload_files" not in offered["spawn"]["properties"]
+        assert "fd_to_file" not in agents.model.requests[0].system
+        refused = [only(result.content) for result in agents.results()]
+        assert [each.name for each in refused] == ["fd_error", "fd_error"]
+        assert "no directory is named to read files from" in refused[1].message
+    assert [path.name for path in tmp_path.iterdir()] == ["secret.txt"]
+
+
+def test_a_worker_reads_no_file_that_a_program_names_unless_it_is_allowed(
+    store: Store, tmp_path: Path
+) -> None:
+    reader = Program(name="reader", model="any", system="You are READER.", preload=("/proc/self/environ",))
+    with running(store, {"SOLO": [call("spawn", **SPAWN), say("Done.")]}, tmp_path) as agents:
+        agents.launch(tools=("spawn",), others=[reader])
+        agents.attempt("solo", permissions=NOTHING)
+
+        [refused] = [only(result.content) for result in agents.results()]
+        assert refused["type"] == "permission_error"
+        assert "with --preload-root '/proc/self'" in refused.message
+        assert len(store.tree("solo").members) == 1
+
+
+def test_a_program_whose_export_root_leads_out_of_that_of_the_worker_fails(
+    store: Store, tmp_path: Path
+) -> None:
+    with running(store, {"SOLO": [say("Done.")]}, tmp_path) as agents:
+        agents.launch(tools=("fd_to_file",), export_root="../outside")
+        agents.attempt("solo", permissions=Permissions(all_allowed=False, export_root=str(tmp_path)))
+
+        assert agents.record().state == "failed"
+        assert agents.record().reason.startswith("permission_error: the path '../outside' cannot be used")
+
+
+@pytest.mark.timeout(20)
+def test_a_preload_that_is_no_regular_file_is_refused_and_waited_for_by_nobody(
+    store: Store, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    program = Program(name="solo", model="any", preload=(str(tmp_path / "fifo"),))
+
+    with pytest.raises(PathRefused, match="it is a FIFO, not a regular file"):
+        launch_root(store, Bundle(root="solo", programs={"solo": program}), "Go.", "solo")
+
+
+def test_functions_are_imported_from_the_directory_that_the_program_names(
+    store: Store, tmp_path: Path
+) -> None:
+    for name, answer in (("one", "from one"), ("two", "from two")):
+        (tmp_path / name / "lib").mkdir(parents=True)
+        (tmp_path / name / "lib" / "path_tools.py").write_text(
+            f'def where() -> str:\n    """Says where."""\n    return "{answer}"\n'
+        )
+        (tmp_path / name / "msgspec.py").write_text("raise SystemExit('executed')\n")
+        (tmp_path / name / "solo.toml").write_text(
+            '[model]\nname = "any"\n[prompt]\nsystem = "You are SOLO."\n'
+            '[tools]\npython = ["path_tools:where"]\npath = "lib"\n'
+        )
+    before = list(sys.path)
+    try:
+        with running(store, {"SOLO": [call("where"), say("Done.")]}, tmp_path) as agents:
+            for name in ("one", "two"):
+                launch_root(store, load(tmp_path / name / "solo.toml"), "Go.", name)
+                agents.attempt(name, permissions=Permissions())
+            launch_root(store, load(tmp_path / "one" / "solo.toml"), "Go.", "three")
+            agents.attempt("three", permissions=NOTHING)
+
+            assert agents.results("one")[0].content == "from one"
+            # Python keeps one module of a name: never the wrong program's
+            assert agents.record("two").state == "failed"
+            assert "of another program was imported here from" in agents.record("two").reason
+            assert agents.record("three").reason.startswith("permission_error: the Python function")
+        assert sys.path[: len(before)] == before
+    finally:
+        sys.path[:] = before
+        sys.modules.pop("path_tools", None)

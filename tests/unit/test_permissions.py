@@ -1,0 +1,111 @@
+"""What a program may do on a machine: everything where a person runs it, else what an operator allows."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from fdstore.errors import NotAllowed, PathRefused
+from fdstore.paths import Root
+from fdstore.permissions import Permissions, granted
+
+
+def worker(**options: object) -> Permissions:
+    """The permissions of a worker on a store by URL."""
+    return granted(embedded=False, **options)  # type: ignore[arg-type]
+
+
+def test_programs_of_the_embedded_store_may_do_what_they_name(tmp_path: Path) -> None:
+    here = granted(embedded=True)
+    (tmp_path / "notes.txt").write_text("notes")
+
+    here.check_python(["os:system"])
+    here.check_origin({"os:system": "posix"})
+    here.check_commands(["grep"])
+    os.close(here.open_preload(str(tmp_path / "notes.txt")))
+
+    assert here.export_root_of("/srv/out") == Root("/srv/out", make=True)
+    assert here.preload_root_of("/srv/docs") == Root("/srv/docs", kind="preload root")
+
+
+def test_without_a_named_directory_there_is_none() -> None:
+    assert granted(embedded=True).export_root_of(None) is None
+    assert granted(embedded=True).preload_root_of(None) is None
+    assert worker(preload_root="/srv").preload_root_of(None) is None
+
+
+def test_options_that_name_what_is_allowed_hold_on_the_embedded_store_too() -> None:
+    with pytest.raises(NotAllowed):
+        granted(embedded=True, commands=["grep"]).check_commands(["sort"])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "function"),
+    [("pkg.tools:*", "pkg.tools:find"), ("pkg.tools:find", "pkg.tools:find"), ("*", "any.module:find")],
+)
+def test_a_function_that_a_pattern_names_is_allowed(pattern: str, function: str) -> None:
+    worker(python=["other:*", pattern]).check_python([function])
+
+
+@pytest.mark.parametrize(
+    "function", ["os:system", "pkg.tools2:find", "a.pkg.tools:find", "PKG.tools:find", ""]
+)
+def test_a_function_that_no_pattern_names_is_refused_with_the_option_that_would_allow_it(
+    function: str,
+) -> None:
+    with pytest.raises(NotAllowed) as refused:
+        worker(python=["pkg.tools:*"]).check_python(["pkg.tools:find", function])
+
+    assert refused.value.type == "permission_error"
+    assert str(refused.value).endswith(f"its operator allows it with --allow-python '{function}'")
+
+
+def test_a_wildcard_does_not_stand_for_what_a_module_imported_from_another_package() -> None:
+    allowed = worker(python=["pkg.tools:*", "pkg.other:system"])
+
+    allowed.check_origin({"pkg.tools:find": "pkg._find", "pkg.other:system": "posix"})
+    with pytest.raises(NotAllowed, match=r"'pkg\.tools:system', which 'posix' defines,"):
+        allowed.check_origin({"pkg.tools:system": "posix"})
+
+
+def test_a_command_is_refused_with_the_option_that_would_allow_it() -> None:
+    with pytest.raises(NotAllowed, match=r"the command 'sort' is not allowed .* --allow-command 'sort'"):
+        worker(commands=["grep"]).check_commands(["grep", "sort"])
+    with pytest.raises(NotAllowed, match="'/usr/bin/grep'"):
+        worker(commands=["grep"]).check_commands(["/usr/bin/grep"])
+
+
+def test_the_export_root_of_a_program_lies_below_that_of_the_worker() -> None:
+    allowed = worker(export_root="/srv/out")
+
+    assert allowed.export_root_of(None) == Root("/srv/out", make=True)
+    assert allowed.export_root_of("./a/b/") == Root("/srv/out", ("a", "b"), make=True)
+    for outside in ("/etc", "../x", "a/../../x", ".git", "a/.ssh"):
+        with pytest.raises(PathRefused, match=r"must be relative, without '\.\.' and hidden names"):
+            allowed.export_root_of(outside)
+    assert worker().export_root_of("out") is None
+
+
+def test_files_of_programs_are_read_below_the_preload_root_of_the_worker(tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "a.txt").write_text("a")
+    (docs / ".env").write_text("secret")
+    (tmp_path / "secret").write_text("secret")
+    (docs / "link").symlink_to("../secret")
+    allowed = worker(preload_root=str(docs))
+
+    os.close(allowed.open_preload(str(docs / "a.txt")))
+
+    assert allowed.preload_root_of(str(docs / "sub")) == Root(str(docs), ("sub",), kind="preload root")
+    assert allowed.preload_root_of(str(tmp_path)) is None
+    for path in (".env", "link"):
+        with pytest.raises(PathRefused):
+            allowed.open_preload(str(docs / path))
+    for path in (str(tmp_path / "secret"), f"{docs}/../secret", "/proc/self/environ", f"{docs}2/a.txt"):
+        with pytest.raises(NotAllowed, match="--preload-root"):
+            allowed.open_preload(path)
+    with pytest.raises(NotAllowed, match="--preload-root"):
+        worker().open_preload(str(docs / "a.txt"))
