@@ -219,8 +219,10 @@ def obey(tree: TreeKeys) -> Operation[TreeLimits | None]:
 
 
 def _obey(tree: TreeKeys, ceilings: Ceilings, record: list[bytes | None]) -> Operation[TreeLimits | None]:
+    """The limits of a tree that obeys, None if it is gone. What all trees hold is added up once a minute for
+    each tree, however many clients write to it."""
     total = None
-    if ceilings.get("bytes") is not None:
+    if ceilings.get("bytes") is not None and not _is_recent(record[-1]):
         _, total = yield from stored_bytes(tree.prefix)
     command, limits = _obeying(tree, record, ceilings, total)
     if command:
@@ -252,15 +254,23 @@ def obey_everywhere(prefix: str) -> Operation[int]:
 
 
 def _record_of(tree: TreeKeys) -> Command:
-    return ("HMGET", tree.record, "limits", "limits_asked", "bytes", "bytes_room")
+    return ("HMGET", tree.record, "limits", "limits_asked", "bytes", "bytes_room", "bytes_room_at")
+
+
+def _is_recent(room_at: bytes | None) -> bool:
+    """Whether the room of a tree was worked out within a minute, by whoever did."""
+    try:
+        return room_at is not None and abs(time.time() - float(room_at)) < CEILINGS_EVERY_S
+    except ValueError:
+        return False
 
 
 def _obeying(
     tree: TreeKeys, record: list[bytes | None], ceilings: Ceilings, total: int | None
 ) -> tuple[Command | None, TreeLimits | None]:
     """The command that has a tree obey (None if it does), and the limits that it has then (None if the
-    tree is gone). `total` is what all trees hold."""
-    held, asked, size_bytes, room = record
+    tree is gone). `total` is what all trees hold, None to keep the room that it has."""
+    held, asked, size_bytes, room, room_at = record
     if held is None:
         return None, None
     limits = ceilings.lower(limits_of(tree.tree, asked or held))
@@ -273,11 +283,16 @@ def _obeying(
         is_held = msgspec.json.decode(held, type=dict[str, Any]) == msgspec.json.decode(wanted)
         top = ceilings.get("bytes")
         size = whole(size_bytes or b"0", -MAX_VALUE)
-        left = "" if top is None or total is None else str(size + max(0, top - total))
-    if is_held and left == shown(room or b""):
+        if top is None:
+            left, at = "", ""
+        elif total is None:
+            left, at = shown(room or b""), shown(room_at or b"")
+        else:
+            left, at = str(size + max(0, top - total)), f"{time.time():.3f}"
+    if is_held and (left, at) == (shown(room or b""), shown(room_at or b"")):
         return None, limits
     ceiling = "" if top is None else top
-    return script("obey")((tree.record,), held, asked or held, wanted, left, ceiling), limits
+    return script("obey")((tree.record,), held, asked or held, wanted, left, ceiling, at), limits
 
 
 def _names(prefix: str) -> Operation[list[str]]:

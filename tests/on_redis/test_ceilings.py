@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -276,6 +277,21 @@ def test_all_trees_together_hold_no_more_than_the_ceiling(store: Store) -> None:
     assert b.create("y" * 5000).bytes == 5000
 
 
+def test_what_others_stored_counts_within_a_minute_of_work(store: Store, execute: Execute) -> None:
+    a, b = store.process("a"), store.process("b")
+    store.run(ceilings.put("fdstore", "bytes", "1kB"))
+    a.create("x" * 900)
+    a_minute_later(b)
+    execute("HSET", "fdstore:{b}", "bytes_room_at", "1000000000")
+
+    b.create("y" * 100)
+
+    with pytest.raises(QuotaExceeded, match="ceiling bytes"):
+        b.create("y")
+    with pytest.raises(QuotaExceeded, match="ceiling bytes"):
+        store.process("b").create("y")
+
+
 # the store goes on
 
 
@@ -358,3 +374,21 @@ def test_what_holds_in_a_tree_is_shown_with_what_it_uses(
     )
     assert "fds 1 of 7" in ps
     assert "tree_fds 7" in status
+
+
+def test_run_says_which_limits_of_a_program_are_lowered_and_none_that_it_did_not_name(
+    limits: Callable[..., Result], redis_url: str, tmp_path: Path
+) -> None:
+    program = tmp_path / "greedy.toml"
+    program.write_text('[model]\nname = "any"\n[limits]\ntree_bytes = 9000000000\ntree_live = 3\n')
+    for name, value in (("tree_bytes", "1GB"), ("tree_depth", "2"), ("tree_live", "5")):
+        limits("set", name, value)
+
+    ran = CliRunner().invoke(cli, ["run", str(program), "-p", "go", "--detach", "--url", redis_url])
+
+    warned = [line for line in ran.stderr.splitlines() if "warning" in line]
+    assert ran.exit_code == 0
+    assert warned == [
+        "fdstore: warning: [limits] tree_bytes 9.0 GB is more than this store allows: 1.0 GB holds "
+        "(fdstore limits)"
+    ]
