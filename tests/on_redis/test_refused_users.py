@@ -5,15 +5,21 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 
 import fdstore
+import fdstore.aio
 from fdstore.dispatch import Dispatcher
 from fdstore.errors import FDStoreError, StoreRefused
 from fdstore.store.server import PrivateServer
+from fdstore.testing import Reply, Request, say
+from tests.conftest import wait_until
+from tests.on_redis.agents import running
 
 AT_ONCE_S = 5.0
 """Half of what is given to a store that may come back."""
@@ -104,6 +110,32 @@ def test_a_client_whose_right_is_taken_away_is_told_so_at_its_next_call(guarded:
         finally:
             admin.execute_command("ACL", "SETUSER", "ann", "on", "+@all")
         assert proc.read("fd:1").text == "x"
+
+
+def test_an_agent_whose_worker_is_refused_goes_back_and_does_not_fail(
+    guarded: PrivateServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with fdstore.connect(url_of(guarded, "ann:topsecret@")) as store, admin_of(guarded) as admin:
+
+        def script(request: Request) -> Reply:
+            if not caplog.records:
+                admin.execute_command("ACL", "SETUSER", "ann", "off")
+                admin.execute_command("CLIENT", "KILL", "USER", "ann")
+            return say("Done.")
+
+        def take_back() -> None:
+            wait_until(lambda: any("cannot go on now" in record.message for record in caplog.records))
+            admin.execute_command("ACL", "SETUSER", "ann", "on")
+
+        with running(store, script, tmp_path) as agents, ThreadPoolExecutor(1) as thread:
+            agents.launch()
+            taken_back = thread.submit(take_back)
+            first = agents.attempt("solo")
+            taken_back.result(20)
+            second = agents.attempt("solo")
+
+        assert (first, second) == ("given back", "ended")
+        assert agents.record("solo").losses == 0
 
 
 def test_a_queue_that_refuses_its_user_says_so(guarded: PrivateServer) -> None:
