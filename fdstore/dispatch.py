@@ -24,13 +24,21 @@ import than all of fdstore; it is imported when the first wake-up is sent, never
 
 from __future__ import annotations
 
+import re
 import threading
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
 import msgspec
 
-from fdstore.errors import FDStoreError, InvalidArgument, StoreFull, StoreReadOnly, StoreUnavailable
+from fdstore.errors import (
+    FDStoreError,
+    InvalidArgument,
+    StoreFull,
+    StoreReadOnly,
+    StoreRefused,
+    StoreUnavailable,
+)
 from fdstore.settings import DEFAULT_PREFIX, queue_prefix
 from fdstore.urls import HOW_TO_QUOTE, addresses, joined
 
@@ -46,6 +54,11 @@ agent's time limit; a lost worker is noticed much earlier, by its lease."""
 
 SEND_TIMEOUT_S = 0.8
 """For connecting and for each reply. Two tries of one are what a caller waits for at most."""
+
+REFUSED = re.compile(
+    "NOAUTH|WRONGPASS|NOPERM|Authentication required|invalid username-password|AUTH <password>|no permissions"
+)
+"""How a Redis says that it refuses this user. redis-py takes the code off some of them."""
 
 
 class Broker(msgspec.Struct, frozen=True):
@@ -296,4 +309,6 @@ def _translated(error: BaseException, where: str) -> FDStoreError:
         return StoreFull("maxmemory is reached")
     if "read only replica" in message or "MISCONF" in message:
         return StoreReadOnly(message.partition(".")[0])
+    if REFUSED.search(message):
+        return StoreRefused(where, message.rstrip("."), "check the user and the password in the queue's URL")
     return StoreUnavailable(where, message)

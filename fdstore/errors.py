@@ -346,6 +346,19 @@ class StoreUnavailable(FDStoreError):
         return f"Redis at {self.where}: {self.problem}; check FDSTORE_URL, or `fdstore up` starts one"
 
 
+class StoreRefused(FDStoreError):
+    """Redis answers, and refuses this user: no or a wrong password, a command or key that it may not use."""
+
+    type = "permission_error"
+
+    def __init__(self, where: str, problem: str, advice: str) -> None:
+        super().__init__(where, problem, advice)
+        self.where, self.problem, self.advice = where, problem, advice
+
+    def __str__(self) -> str:
+        return f"Redis at {self.where} refuses: {self.problem}; {self.advice}"
+
+
 class StartFailed(StoreUnavailable):
     """The embedded server, or a worker beside it, cannot be started: no URL is wrong, and `fdstore up`
     would meet the same."""

@@ -21,6 +21,7 @@ from fdstore.errors import (
     NotFound,
     StoreFull,
     StoreReadOnly,
+    StoreRefused,
     StoreUnavailable,
     UnknownOutcome,
     UnsafeStore,
@@ -40,7 +41,7 @@ STOP_GRACE_S = 20.0
 """How long a step may go on when the worker stops. A model's answer or a user's tool may take minutes,
 and cannot be ended from outside; what it comes to is then not written by this attempt."""
 
-STORE_TROUBLE = (StoreUnavailable, StoreFull, StoreReadOnly, UnknownOutcome, UnsafeStore)
+STORE_TROUBLE = (StoreUnavailable, StoreRefused, StoreFull, StoreReadOnly, UnknownOutcome, UnsafeStore)
 """The store's trouble and not the agent's: another attempt goes on when it is over."""
 
 

@@ -25,6 +25,7 @@ from fdstore.errors import (
     QuotaExceeded,
     StoreFull,
     StoreReadOnly,
+    StoreRefused,
     StoreUnavailable,
     UnknownOutcome,
 )
@@ -112,7 +113,7 @@ class Stage:
         makes a full Redis full."""
         try:
             return (yield from making)
-        except (StoreUnavailable, StoreReadOnly, UnknownOutcome):
+        except (StoreUnavailable, StoreRefused, StoreReadOnly, UnknownOutcome):
             raise  # then it goes by itself
         except FDStoreError:
             if self._is_staged:

@@ -19,6 +19,7 @@ from redis.exceptions import (
     AuthenticationError,
     BusyLoadingError,
     ClusterDownError,
+    NoPermissionError,
     NoScriptError,
     OutOfMemoryError,
     ReadOnlyError,
@@ -34,6 +35,7 @@ from fdstore.errors import (
     FDStoreError,
     StoreFull,
     StoreReadOnly,
+    StoreRefused,
     StoreUnavailable,
     UnknownOutcome,
 )
@@ -56,6 +58,9 @@ too), or none can now, or the script must be sent with its text."""
 
 OTHER_KIND = "WRONGTYPE Operation against a key holding the wrong kind of value"
 """What Redis says of a field for a key that is no hash."""
+
+IN_A_SCRIPT = re.compile(r"NOPERM|NOAUTH|ACL failure in script|The user executing the script can't")
+"""How a refusal of ACLs reads that a script met; versions of Redis differ."""
 
 PASSING = (LostConnection, LostReply, BusyLoadingError, *NOT_HERE)
 """What may be over at the next try. An authentication error is a LostConnection by class only."""
@@ -82,6 +87,10 @@ def translate(error: Exception, where: str) -> FDStoreError:
         return StoreFull("maxmemory is reached")
     if isinstance(error, ReadOnlyError) or "READONLY" in message or "MISCONF" in message:
         return StoreReadOnly(message.partition(".")[0])
+    if isinstance(error, AuthenticationError):
+        return StoreRefused(where, message.rstrip("."), "check the user and the password in the store's URL")
+    if isinstance(error, NoPermissionError) or IN_A_SCRIPT.search(message):
+        return StoreRefused(where, message.rstrip("."), "ACL SETUSER grants it, as deploy/users.acl does")
     return StoreUnavailable(where, message.rstrip("."))
 
 

@@ -25,6 +25,7 @@ from fdstore.errors import (
     PositionOutOfRange,
     QuotaExceeded,
     StoreFull,
+    StoreRefused,
     StreamBroken,
     StreamClosed,
     quoted,
@@ -148,7 +149,8 @@ class Toolbox:
             yield from calls.keep(self.context.space, call, made)
             return outcome
         except FDStoreError as error:
-            if error.type in STOPPING and not isinstance(error, CallInterrupted):
+            stops = error.type in STOPPING or isinstance(error, StoreRefused)
+            if stops and not isinstance(error, CallInterrupted):
                 raise
             return ToolResult(fd_error(error, _descriptor_of(error, arguments)), is_error=True)
 

@@ -14,7 +14,14 @@ import pytest
 import fdstore
 import fdstore.aio
 from fdstore.client import Store
-from fdstore.errors import FDStoreError, InvalidArgument, StoreFull, StoreUnavailable, UnsafeStore
+from fdstore.errors import (
+    FDStoreError,
+    InvalidArgument,
+    StoreFull,
+    StoreRefused,
+    StoreUnavailable,
+    UnsafeStore,
+)
 from fdstore.store.server import PrivateServer
 
 
@@ -205,7 +212,7 @@ def test_a_wrong_password_is_an_error_at_once_and_not_repeated(
 ) -> None:
     started = time.monotonic()
 
-    with pytest.raises(StoreUnavailable, match=r"(?i)auth|password") as caught:
+    with pytest.raises(StoreRefused, match=r"(?i)auth|password") as caught:
         connect(by_tcp.url.replace("redis://", f"redis://{user}"))
 
     assert time.monotonic() - started < 2

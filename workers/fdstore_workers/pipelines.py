@@ -35,6 +35,7 @@ from fdstore.errors import (
     NotAllowed,
     NotFound,
     QuotaExceeded,
+    StoreRefused,
     StoreUnavailable,
     StreamBroken,
     UnknownOutcome,
@@ -60,8 +61,8 @@ STOP_KILL_S = 5.0
 """How long before the worker's own end a pipeline that still runs is killed."""
 
 
-OUT_OF_REACH = (StoreUnavailable, UnknownOutcome)
-"""What passes when the store comes back."""
+OUT_OF_REACH = (StoreUnavailable, StoreRefused, UnknownOutcome)
+"""What passes when the store comes back, or takes this worker's password again."""
 
 T = TypeVar("T")
 

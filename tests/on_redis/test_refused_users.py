@@ -1,0 +1,148 @@
+"""A user whom Redis refuses is told so at once, by name: nothing waits for a store that is there."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+import fdstore
+import fdstore.aio
+from fdstore.dispatch import Dispatcher
+from fdstore.errors import FDStoreError, StoreRefused
+from fdstore.store.server import PrivateServer
+from fdstore.testing import Reply, Request, say
+from tests.conftest import wait_until
+from tests.on_redis.agents import running
+
+AT_ONCE_S = 5.0
+"""Half of what is given to a store that may come back."""
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[PrivateServer]:
+    """A Redis with a password and users who may not do all that is needed."""
+    with PrivateServer({"requirepass": "topsecret"}, port=True) as server:
+        with admin_of(server) as admin:
+            for name, *rules in (
+                ("ann", "~*", "+@all"),
+                ("nokeys", "~other:*", "+@all"),
+                ("noscripts", "~*", "+@all", "-evalsha", "-eval"),
+                ("noinside", "~*", "+@all", "-zadd"),
+                ("gone", "~*", "+@all"),
+            ):
+                admin.execute_command("ACL", "SETUSER", name, "on", ">topsecret", *rules)
+            admin.execute_command("ACL", "SETUSER", "gone", "off")
+        yield server
+
+
+def admin_of(server: PrivateServer) -> redis.Redis:
+    return redis.Redis.from_url(server.url.replace("redis://", "redis://:topsecret@"))
+
+
+def url_of(server: PrivateServer, login: str) -> str:
+    return server.url.replace("redis://", f"redis://{login}")
+
+
+def work(url: str) -> None:
+    with fdstore.connect(url) as store:
+        store.process("triage").create("x")
+
+
+def work_awaiting(url: str) -> None:
+    async def main() -> None:
+        async with await fdstore.aio.connect(url) as store:
+            await (await store.process("triage")).create("x")
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("how", [work, work_awaiting])
+@pytest.mark.parametrize(
+    ("login", "said"),
+    [
+        ("", "Authentication required"),
+        (":topsecrex@", "invalid username-password pair"),
+        ("bob:topsecret@", "invalid username-password pair"),
+        ("gone:topsecret@", "user is disabled"),
+        ("nokeys:topsecret@", "access one of the keys"),
+        ("noscripts:topsecret@", "'evalsha' command"),
+        ("noinside:topsecret@", "zadd|run this command"),
+    ],
+)
+def test_a_refusal_is_a_permission_error_with_the_words_of_redis(
+    guarded: PrivateServer, how: Any, login: str, said: str
+) -> None:
+    began = time.monotonic()
+
+    with pytest.raises(FDStoreError, match=said) as caught:
+        how(url_of(guarded, login))
+
+    assert caught.value.type == "permission_error"
+    assert time.monotonic() - began < AT_ONCE_S
+    assert "topsecre" not in str(caught.value)
+    user = login.partition(":")[0]
+    assert f"redis://{user}" in str(caught.value)
+
+
+def test_a_client_whose_right_is_taken_away_is_told_so_at_its_next_call(guarded: PrivateServer) -> None:
+    with fdstore.connect(url_of(guarded, "ann:topsecret@")) as store, admin_of(guarded) as admin:
+        proc = store.process()
+        tools = fdstore.Toolset(proc)
+        proc.create("x")
+        try:
+            admin.execute_command("ACL", "SETUSER", "ann", "-hget", "-hmget")
+            with pytest.raises(StoreRefused, match="no permissions"):
+                proc.read("fd:1")
+            # no model can do anything about it
+            with pytest.raises(StoreRefused):
+                tools.call("read_fd", {"fd": "fd:1"})
+            admin.execute_command("ACL", "SETUSER", "ann", "off")
+            admin.execute_command("CLIENT", "KILL", "USER", "ann")
+            with pytest.raises(StoreRefused, match="user is disabled"):
+                proc.create("y")
+        finally:
+            admin.execute_command("ACL", "SETUSER", "ann", "on", "+@all")
+        assert proc.read("fd:1").text == "x"
+
+
+def test_an_agent_whose_worker_is_refused_goes_back_and_does_not_fail(
+    guarded: PrivateServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with fdstore.connect(url_of(guarded, "ann:topsecret@")) as store, admin_of(guarded) as admin:
+
+        def script(request: Request) -> Reply:
+            if not caplog.records:
+                admin.execute_command("ACL", "SETUSER", "ann", "off")
+                admin.execute_command("CLIENT", "KILL", "USER", "ann")
+            return say("Done.")
+
+        def take_back() -> None:
+            wait_until(lambda: any("cannot go on now" in record.message for record in caplog.records))
+            admin.execute_command("ACL", "SETUSER", "ann", "on")
+
+        with running(store, script, tmp_path) as agents, ThreadPoolExecutor(1) as thread:
+            agents.launch()
+            taken_back = thread.submit(take_back)
+            first = agents.attempt("solo")
+            taken_back.result(20)
+            second = agents.attempt("solo")
+
+        assert (first, second) == ("given back", "ended")
+        assert agents.record("solo").losses == 0
+
+
+def test_a_queue_that_refuses_its_user_says_so(guarded: PrivateServer) -> None:
+    dispatcher = Dispatcher(url_of(guarded, ":topsecrex@"))
+
+    with pytest.raises(StoreRefused) as caught:
+        dispatcher.wake("triage")
+
+    dispatcher.close()
+    assert "topsecre" not in str(caught.value)
