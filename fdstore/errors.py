@@ -387,7 +387,7 @@ class DamagedRecord(StoreLostData):
     """
 
     def __str__(self) -> str:
-        return f"{self.what} cannot be read: {self.problem}; it is damaged, and other trees are not affected"
+        return f"{self.what} cannot be read: {self.problem}; the record is damaged"
 
 
 class UnsafeStore(FDStoreError):

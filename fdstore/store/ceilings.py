@@ -203,7 +203,7 @@ def beside(space: Namespace, batch: Batch) -> Operation[list[Any]]:
     tree = space.keys.tree
     try:
         flat, record, *replies = yield [("HGETALL", tree.ceilings), _record_of(tree), *batch]
-    except (StoreUnavailable, UnknownOutcome):
+    except (DamagedRecord, StoreUnavailable, UnknownOutcome):
         replies = yield batch
         return replies
     # what was written is written: a tree that keeps its limits for another minute is no error of that

@@ -102,8 +102,7 @@ def limits_of(tree: str, stored: bytes | str | None) -> TreeLimits:
     with decoding(f"the limits of tree {tree}"):
         limits = msgspec.json.decode(stored or b"", type=TreeLimits)
         for name in limits.__struct_fields__:
-            least = 0 if name == "retention_days" else 1
-            if not least <= getattr(limits, name) <= MAX_NUMBER:
+            if not 0 <= getattr(limits, name) <= MAX_NUMBER:
                 raise ValueError(f"{name} is {getattr(limits, name):g}")
     return limits
 

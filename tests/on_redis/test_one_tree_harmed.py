@@ -20,7 +20,7 @@ from fdstore.cli import cli
 from fdstore.client import Store
 from fdstore.errors import DamagedRecord
 from fdstore.records import ENDED
-from fdstore.store import collect, inspection, leases, pipelines, processes
+from fdstore.store import ceilings, collect, inspection, leases, pipelines, processes
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import process_keys
 from fdstore.store.server import PrivateServer
@@ -407,3 +407,42 @@ def test_the_library_logs_what_it_passes_over(
     assert "hurt.3" in found
     assert "the record of process hurt.2 cannot be read" in caplog.text
     assert [each.what for each in store.tree("hurt").unreadable] == ["the record of process hurt.2"]
+
+
+# --- the operator's ceilings, which look at all trees
+
+
+@pytest.mark.parametrize("value", ["many", "nan", b"\xff"])
+def test_a_ceiling_for_all_trees_is_counted_without_the_damaged_one(
+    store: Store, client: redis.Redis, value: str | bytes
+) -> None:
+    client.hset("fdstore:{hurt}", "bytes", value)
+    client.zadd("fdstore:trees", {b"\xff": 5})
+
+    store.run(ceilings.put("fdstore", "bytes", "1GB"))
+    made = store.process("alpha").create("text")
+
+    trees, size_bytes = store.run(ceilings.stored_bytes("fdstore"))
+    assert (trees, made.chars) == (3, 4)
+    assert size_bytes == sum(store.tree(tree).bytes for tree in ("alpha", "omega"))
+
+
+def test_a_ceiling_is_obeyed_by_the_other_trees(store: Store, client: redis.Redis) -> None:
+    client.hset("fdstore:{hurt}", "limits", "{")
+
+    store.run(ceilings.put("fdstore", "tree_live", "5"))
+
+    assert {store.tree(tree).limits.tree_live for tree in ("alpha", "omega")} == {5}
+    assert client.hget("fdstore:{hurt}", "limits") == b"{"
+
+
+def test_lowering_limits_keeps_those_that_only_a_newer_version_knows(
+    store: Store, client: redis.Redis
+) -> None:
+    limits = msgspec.json.decode(client.hget("fdstore:{hurt}", "limits") or b"") | {"tree_tokens": 7}
+    client.hset("fdstore:{hurt}", "limits", msgspec.json.encode(limits))
+
+    changed = store.run(ceilings.put("fdstore", "tree_live", "5"))
+
+    held = msgspec.json.decode(client.hget("fdstore:{hurt}", "limits") or b"")
+    assert (changed, held["tree_live"], held["tree_tokens"]) == (3, 5, 7)
