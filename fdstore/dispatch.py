@@ -40,7 +40,7 @@ from fdstore.errors import (
     StoreUnavailable,
 )
 from fdstore.settings import DEFAULT_PREFIX, queue_prefix
-from fdstore.urls import HOW_TO_QUOTE, addresses, joined
+from fdstore.urls import HOW_TO_QUOTE, addresses, joined, sentinel_login
 
 TASK = "fdstore.run"
 """The one task there is; its one argument is a process id."""
@@ -55,6 +55,9 @@ agent's time limit; a lost worker is noticed much earlier, by its lease."""
 SEND_TIMEOUT_S = 0.8
 """For connecting and for each reply. Two tries of one are what a caller waits for at most."""
 
+SENTINEL_TIMEOUT_S = 2.0
+"""For connecting to a Sentinel and for its reply: the next one is asked then."""
+
 REFUSED = re.compile(
     "NOAUTH|WRONGPASS|NOPERM|Authentication required|invalid username-password|AUTH <password>|no permissions"
 )
@@ -63,20 +66,22 @@ REFUSED = re.compile(
 
 class Broker(msgspec.Struct, frozen=True):
     """Where the queue is: the URL in kombu's form, the transport options that a URL cannot say, and
-    the place without secrets, for messages."""
+    the place without secrets, for messages. `tls` are its options where they are not in the URL."""
 
     url: str
     shown: str
-    options: dict[str, str] = {}
+    options: dict[str, Any] = {}
+    tls: dict[str, str] = {}
 
 
 def find_broker(store_url: str, broker_url: str | None = None) -> Broker:
     """The broker at `broker_url`, or in the store's Redis.
 
     Takes `redis://` and `rediss://` `[USER:PASSWORD@]HOST[:PORT][/DB]`, `unix:///PATH[?db=DB]` and
-    `sentinel://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...]/MASTER[/DB]`. Of the query `db` and
-    `ssl_*` count; the certificate of a `rediss://` server is checked unless `ssl_cert_reqs` says
-    otherwise. Raises InvalidArgument for any other URL; a Redis Cluster cannot hold the queue.
+    `sentinel://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...]/MASTER[/DB]`, which is
+    `rediss+sentinel://` with TLS. Of the query `db`, `ssl_*`, `sentinel_username` and
+    `sentinel_password` count; certificates are checked unless `ssl_cert_reqs` says otherwise. Raises
+    InvalidArgument for any other URL; a Redis Cluster cannot hold the queue.
 
     >>> find_broker("unix:///run/redis.sock?db=2").url
     'redis+socket:///run/redis.sock?virtual_host=2'
@@ -91,13 +96,14 @@ def find_broker(store_url: str, broker_url: str | None = None) -> Broker:
                 return _on_tcp(parts, query)
             case "unix" | "redis+socket" if parts.path.strip("/"):
                 return _on_socket(parts, query)
-            case "sentinel" if parts.hostname and parts.path.strip("/"):
+            case "sentinel" | "rediss+sentinel" if parts.hostname and parts.path.strip("/"):
                 return _behind_sentinels(parts, query)
     except ValueError:
         raise InvalidArgument(argument, HOW_TO_QUOTE) from None  # the error may quote the password
     raise InvalidArgument(
         argument,
-        f"the workers' queue needs redis://, rediss://, unix:// or sentinel://, not {parts.scheme}://"
+        f"the workers' queue needs redis://, rediss://, unix://, sentinel:// or rediss+sentinel://, not "
+        f"{parts.scheme}://"
         "; set FDSTORE_BROKER_URL to a single Redis (a Cluster cannot hold the queue)",
     )
 
@@ -111,6 +117,7 @@ def celery_config(broker: Broker, prefix: str = DEFAULT_PREFIX) -> dict[str, Any
     """Return the settings that senders and workers of the store with this key prefix share."""
     return {
         "broker_url": broker.url,
+        "broker_use_ssl": broker.tls or None,
         "broker_transport_options": {
             "global_keyprefix": queue_prefix(prefix),
             "visibility_timeout": VISIBILITY_TIMEOUT_S,
@@ -259,13 +266,10 @@ class Dispatcher:
 
 
 def _on_tcp(parts: SplitResult, query: dict[str, str]) -> Broker:
-    tls = {name: value for name, value in query.items() if name.startswith("ssl_")}
-    if parts.scheme == "rediss":
-        # without any ssl option kombu checks no certificate
-        tls = {"ssl_cert_reqs": "required", **tls}
+    tls = _tls_options(query) if parts.scheme == "rediss" else {}
     database = query.get("db") or parts.path.strip("/") or "0"
     where = f"{_host(parts)}:{parts.port or 6379}/{database}"
-    options = f"?{urlencode(tls)}" if tls and parts.scheme == "rediss" else ""
+    options = f"?{urlencode(tls)}" if tls else ""
     return Broker(f"{parts.scheme}://{_login(parts)}{where}{options}", f"{parts.scheme}://{where}")
 
 
@@ -283,11 +287,22 @@ def _behind_sentinels(parts: SplitResult, query: dict[str, str]) -> Broker:
     master, _, database = parts.path.strip("/").partition("/")
     database = query.get("db") or database or "0"
     sentinels = [joined(address) for address in addresses(parts, 26379)]
+    login, _ = sentinel_login(parts)
+    tls = _tls_options(query) if parts.scheme == "rediss+sentinel" else {}
+    asking = {**login, **({"ssl": True, **tls} if tls else {})}
+    timeouts = dict.fromkeys(("socket_timeout", "socket_connect_timeout"), SENTINEL_TIMEOUT_S)
     return Broker(
         ";".join(f"sentinel://{_login(parts)}{sentinel}/{database}" for sentinel in sentinels),
-        f"sentinel://{','.join(sentinels)}/{master}/{database}",
-        {"master_name": unquote(master)},
+        f"{parts.scheme}://{','.join(sentinels)}/{master}/{database}",
+        {"master_name": unquote(master), "sentinel_kwargs": {**timeouts, **asking}},
+        tls,
     )
+
+
+def _tls_options(query: dict[str, str]) -> dict[str, str]:
+    # without any ssl option kombu checks no certificate
+    given = {name: value for name, value in query.items() if name.startswith("ssl_")}
+    return {"ssl_cert_reqs": "required", **given}
 
 
 def _host(parts: SplitResult) -> str:

@@ -9,7 +9,7 @@ password must not be shown, also when the URL is written so badly that it is not
 from __future__ import annotations
 
 import re
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 
 Address = tuple[str, int]
 """Host and port."""
@@ -55,11 +55,34 @@ def shown_url(url: str) -> str:
         return UNREADABLE
     if parts.scheme != "unix" and "@" in parts.path + parts.query + parts.fragment:
         return UNREADABLE  # the password holds a character that ends a host
-    shown = parts._replace(query=re.sub(r"((?:^|&)password=)[^&]*", r"\1***", parts.query))
+    shown = parts._replace(query=re.sub(r"((?:^|&)(?:\w+_)?password=)[^&]*", r"\1***", parts.query))
     if parts.password is not None:
         host = parts.netloc.rpartition("@")[2]
         shown = shown._replace(netloc=f"{parts.username or ''}:***@{host}")
     return url if shown == parts else shown.geturl()
+
+
+def has_password(url: str) -> bool:
+    """Whether there is something in `url` that must not be shown.
+
+    >>> has_password("redis://ann:secret@db.example"), has_password("redis://db.example/0")
+    (True, False)
+    """
+    return shown_url(url) != url
+
+
+def sentinel_login(parts: SplitResult) -> tuple[dict[str, str], SplitResult]:
+    """What Sentinels want to know first, out of the query; and the URL without it.
+
+    >>> login, rest = sentinel_login(urlsplit("sentinel://a/main?sentinel_password=x&ssl_ca_certs=ca.crt"))
+    >>> login, rest.query
+    ({'password': 'x'}, 'ssl_ca_certs=ca.crt')
+    """
+    names = {"sentinel_username": "username", "sentinel_password": "password"}
+    pairs = parse_qsl(parts.query, keep_blank_values=True)
+    login = {names[name]: value for name, value in pairs if name in names}
+    rest = urlencode([pair for pair in pairs if pair[0] not in names])
+    return login, parts._replace(query=rest)
 
 
 def _address(written: str, default_port: int) -> Address:

@@ -2,13 +2,14 @@
 
     redis://HOST[:PORT][/DB]                 one Redis; rediss:// with TLS
     unix:///PATH[?db=DB]                     one Redis on this machine
-    sentinel://HOST[:PORT],.../MASTER[/DB]   the Redis that Sentinels call MASTER, whichever it is now
+    sentinel://HOST[:PORT],.../MASTER[/DB]   the Redis that Sentinels call MASTER, whichever it is now;
+                                             rediss+sentinel:// with TLS to them and to it
     redis+cluster://HOST[:PORT],...          a Redis Cluster, found through any of these nodes;
                                              rediss+cluster:// with TLS
 
-Before the hosts may stand USER:PASSWORD@ (of Redis; Sentinels are asked without), after the path what
-redis-py takes in a query, as `?ssl_ca_certs=...`. The forms with Sentinels are those of the workers'
-queue (see `dispatch`).
+Before the hosts may stand USER:PASSWORD@ of Redis, after the path what redis-py takes in a query, as
+`?ssl_ca_certs=...`. Sentinels with a login of their own have it in the query: `sentinel_username`,
+`sentinel_password`. The forms with Sentinels are those of the workers' queue (see `dispatch`).
 
 Connections to a primary that Sentinels name ask them anew whenever they connect, so after a failover
 the next try goes to the new one.
@@ -28,20 +29,22 @@ from redis.connection import parse_url
 
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.store.wire import CONNECT_TIMEOUT_S, connection_options
-from fdstore.urls import HOW_TO_QUOTE, UNREADABLE, Address, addresses, joined, shown_url
+from fdstore.urls import HOW_TO_QUOTE, UNREADABLE, Address, addresses, joined, sentinel_login, shown_url
 
-FORMS = "redis://, rediss://, unix://, sentinel://, redis+cluster:// or rediss+cluster://"
+FORMS = "redis://, rediss://, unix://, sentinel://, rediss+sentinel://, redis+cluster:// or rediss+cluster://"
 
 
 class Place(msgspec.Struct, frozen=True):
     """One store: `shown` is its URL without the password, `url` the same for one host in redis-py's
-    form, `hosts` the Sentinels or the nodes of a Cluster that it names."""
+    form, `hosts` the Sentinels or the nodes of a Cluster that it names, `sentinel_login` what Sentinels
+    want to know first."""
 
     kind: Literal["redis", "sentinel", "cluster"]
     shown: str
     url: str
     hosts: tuple[Address, ...] = ()
     master: str = ""
+    sentinel_login: dict[str, str] = {}
 
     @property
     def described(self) -> str:
@@ -87,13 +90,14 @@ def _read(parts: SplitResult, shown: str, url: str) -> Place:
                 raise ValueError("a Cluster has no database but 0")
             hosts = addresses(parts, 6379)
             return Place("cluster", shown, _of_one(parts, hosts[0], "/0"), tuple(hosts))
-        case "sentinel":
+        case "sentinel" | "rediss+sentinel":
             master, _, database = parts.path.strip("/").partition("/")
             if not master:
                 raise ValueError("say which Redis the Sentinels are asked for: sentinel://HOST/MASTER")
             hosts = addresses(parts, 26379)
-            at = _of_one(parts, hosts[0], f"/{database}")
-            return Place("sentinel", shown, at, tuple(hosts), unquote(master))
+            login, rest = sentinel_login(parts)
+            at = _of_one(rest, hosts[0], f"/{database}")
+            return Place("sentinel", shown, at, tuple(hosts), unquote(master), login)
     raise ValueError(f"a store's URL begins with {FORMS}")
 
 
@@ -110,29 +114,44 @@ def make_pool(place: Place) -> redis.ConnectionPool:
     """What makes the connections of a blocking client; of a Cluster, those to its first host."""
     if place.kind != "sentinel":
         return redis.ConnectionPool.from_url(place.url, **connection_options())
-    sentinels = redis.sentinel.Sentinel(place.hosts, sentinel_kwargs=_asking_options())
-    return _PrimaryPool(place.master, sentinels, connection_class=_PrimaryConnection, **place.options)
+    sentinels = redis.sentinel.Sentinel(place.hosts, sentinel_kwargs=_asking_options(place))
+    made_by = _TlsPrimaryConnection if _is_tls(place) else _PrimaryConnection
+    return _PrimaryPool(place.master, sentinels, **{**place.options, "connection_class": made_by})
 
 
 def make_async_pool(place: Place) -> redis.asyncio.ConnectionPool:
     """The same for an awaiting client."""
     if place.kind != "sentinel":
         return redis.asyncio.ConnectionPool.from_url(place.url, **connection_options())
-    sentinels = redis.asyncio.sentinel.Sentinel(list(place.hosts), sentinel_kwargs=_asking_options())
-    return _AsyncPrimaryPool(
-        place.master, sentinels, connection_class=_AsyncPrimaryConnection, **place.options
-    )
+    sentinels = redis.asyncio.sentinel.Sentinel(list(place.hosts), sentinel_kwargs=_asking_options(place))
+    made_by = _AsyncTlsPrimaryConnection if _is_tls(place) else _AsyncPrimaryConnection
+    return _AsyncPrimaryPool(place.master, sentinels, **{**place.options, "connection_class": made_by})
 
 
-def _asking_options() -> dict[str, Any]:
+def _is_tls(place: Place) -> bool:
+    return place.url.startswith("rediss://")
+
+
+def _asking_options(place: Place) -> dict[str, Any]:
     # a Sentinel that is gone is no reason to wait long: the next one is asked
-    given = connection_options()
+    given = place.options
     timeouts = dict.fromkeys(("socket_timeout", "socket_connect_timeout"), CONNECT_TIMEOUT_S)
-    return {"retry": given["retry"], "protocol": given["protocol"], **timeouts}
+    tls = {name: value for name, value in given.items() if name.startswith("ssl_")}
+    return {
+        "retry": given["retry"],
+        "protocol": given["protocol"],
+        "ssl": _is_tls(place),
+        **tls,
+        **timeouts,
+        **place.sentinel_login,
+    }
 
 
-def _nobody_knows(master: str) -> redis.ConnectionError:
-    # redis-py's own words go on for pages
+def _nobody_knows(master: str, error: Exception) -> redis.ConnectionError:
+    # redis-py's own words go on for pages, and name the class of what each Sentinel said
+    if "AuthenticationError" in str(error):
+        login = "?sentinel_username=...&sentinel_password=..."
+        return redis.AuthenticationError(f"a Sentinel wants another login than {login} says")
     return redis.ConnectionError(f"no Sentinel that answers knows a primary called {master!r}")
 
 
@@ -141,7 +160,11 @@ class _PrimaryConnection(redis.sentinel.SentinelManagedConnection):
         try:
             super().connect()
         except redis.sentinel.MasterNotFoundError as error:
-            raise _nobody_knows(self.connection_pool.service_name) from error
+            raise _nobody_knows(self.connection_pool.service_name, error) from error
+
+
+class _TlsPrimaryConnection(_PrimaryConnection, redis.SSLConnection):
+    """The same with TLS."""
 
 
 class _AsyncPrimaryConnection(redis.asyncio.sentinel.SentinelManagedConnection):
@@ -151,12 +174,16 @@ class _AsyncPrimaryConnection(redis.asyncio.sentinel.SentinelManagedConnection):
         try:
             await super().connect()
         except redis.asyncio.sentinel.MasterNotFoundError as error:
-            raise _nobody_knows(self.connection_pool.service_name) from error
+            raise _nobody_knows(self.connection_pool.service_name, error) from error
 
     async def send_packed_command(self, command: Any, check_health: bool = True) -> None:
         if not self.is_connected:
             await self.connect()
         await super().send_packed_command(command, check_health)
+
+
+class _AsyncTlsPrimaryConnection(_AsyncPrimaryConnection, redis.asyncio.SSLConnection):
+    """The same with TLS."""
 
 
 class _PrimaryPool(redis.sentinel.SentinelConnectionPool):

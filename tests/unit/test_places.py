@@ -119,5 +119,19 @@ def test_store_and_queue_read_the_url_of_sentinels_alike() -> None:
     place, broker = find_place(url), find_broker(url)
 
     assert broker.url == "sentinel://ann:pw@a:1/2;sentinel://ann:pw@b:26379/2"
-    assert broker.options == {"master_name": place.master}
+    assert broker.options["master_name"] == place.master
     assert place.hosts == (("a", 1), ("b", 26379))
+
+
+def test_sentinels_have_a_login_of_their_own_and_tls_goes_to_them_too() -> None:
+    url = "rediss+sentinel://ann:pw@a/main/2?sentinel_username=s&sentinel_password=p%40&ssl_ca_certs=ca.crt"
+    place, broker = find_place(url), find_broker(url)
+
+    assert place.sentinel_login == {"username": "s", "password": "p@"}
+    assert place.url == "rediss://ann:pw@a:26379/2?ssl_ca_certs=ca.crt"
+    assert "p@" not in place.shown.replace("ann:***@", "")
+    assert place.shown.endswith("?sentinel_username=s&sentinel_password=***&ssl_ca_certs=ca.crt")
+    assert broker.tls == {"ssl_cert_reqs": "required", "ssl_ca_certs": "ca.crt"}
+    asked_with = broker.options["sentinel_kwargs"]
+    assert {"username": "s", "password": "p@", "ssl": True, **broker.tls}.items() <= asked_with.items()
+    assert "pw" not in broker.shown

@@ -1,0 +1,73 @@
+"""TLS before a server that speaks none, as a proxy of a data center would put it there."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from pathlib import Path
+
+import trustme
+
+
+class Authority:
+    """A certificate authority of the test's own, and a server certificate for this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        authority = trustme.CA()
+        self.file = folder / "ca.pem"
+        authority.cert_pem.write_to_path(str(self.file))
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        authority.issue_cert("127.0.0.1", "localhost").configure_cert(self.context)
+
+
+class Door:
+    """Takes TLS on a port of its own and passes all on to `behind`. In what comes back from there `names`
+    are replaced, so that a Sentinel names the door before its primary. A context manager."""
+
+    def __init__(self, authority: Authority, behind: int, names: dict[bytes, bytes] | None = None) -> None:
+        self._context = authority.context
+        self._behind = behind
+        self._names = names or {}
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listening.getsockname()[1]
+        self._open: list[socket.socket] = []
+
+    def __enter__(self) -> Door:
+        threading.Thread(target=self._listen, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for each in (self._listening, *self._open):
+            each.close()
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                plain, _ = self._listening.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(plain,), daemon=True).start()
+
+    def _serve(self, plain: socket.socket) -> None:
+        try:
+            outside = self._context.wrap_socket(plain, server_side=True)
+            inside = socket.create_connection(("127.0.0.1", self._behind))
+        except OSError:
+            plain.close()
+            return
+        self._open += [outside, inside]
+        threading.Thread(target=self._pump, args=(outside, inside, {}), daemon=True).start()
+        self._pump(inside, outside, self._names)
+
+    def _pump(self, source: socket.socket, target: socket.socket, names: dict[bytes, bytes]) -> None:
+        try:
+            while piece := source.recv(65536):
+                for name, other in names.items():
+                    piece = piece.replace(name, other)
+                target.sendall(piece)
+        except OSError:
+            pass  # the other side is gone
+        finally:
+            source.close()
+            target.close()

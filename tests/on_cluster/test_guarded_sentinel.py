@@ -1,0 +1,142 @@
+"""Sentinels with a password of their own, and with TLS: for the store and for the workers' queue."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import redis
+
+import fdstore
+import fdstore.aio
+from fdstore.dispatch import Dispatcher
+from fdstore.errors import FDStoreError
+from fdstore.store.server import PrivateServer, find_binary
+from fdstore.testing import ScriptedModel
+from tests.children import Child
+from tests.conftest import wait_until
+from tests.on_cluster.cluster import reserve_ports
+from tests.on_cluster.doors import Authority, Door
+from tests.with_workers.conftest import agent_workers
+
+CONFIG = """
+port {port}
+bind 127.0.0.1
+dir {folder}
+requirepass sentinelsecret
+sentinel monitor main 127.0.0.1 {primary} 1
+sentinel auth-pass main redissecret
+"""
+
+
+class Guarded(NamedTuple):
+    """How the Redis behind the Sentinel is reached: as it is, and with TLS before both."""
+
+    plain: str
+    tls: str
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    folder = tmp_path_factory.mktemp("sentinel")
+    with ExitStack() as stack:
+        options = {"requirepass": "redissecret", "masterauth": "redissecret"}
+        server = stack.enter_context(PrivateServer(options, port=True))
+        primary = int(server.url.rpartition(":")[2].partition("/")[0])
+        port = reserve_ports(stack)
+        (folder / "sentinel.conf").write_text(CONFIG.format(port=port, folder=folder, primary=primary))
+        with (folder / "sentinel.log").open("wb") as log:
+            sentinel = Child(
+                [find_binary(), folder / "sentinel.conf", "--sentinel"],
+                deadline_s=None,
+                stdout=log,
+                stderr=log,
+            )
+        stack.callback(sentinel.end)
+        client = stack.enter_context(redis.Redis(port=port, protocol=2, password="sentinelsecret"))
+        wait_until(lambda: _watches(client))
+        authority = Authority(folder)
+        before_redis = stack.enter_context(Door(authority, primary))
+        bulk = {b"$5\r\n%d\r\n" % primary: b"$5\r\n%d\r\n" % before_redis.port}
+        before_sentinel = stack.enter_context(Door(authority, port, bulk))
+        query = "sentinel_password=sentinelsecret"
+        yield Guarded(
+            f"sentinel://:redissecret@127.0.0.1:{port}/main?{query}",
+            f"rediss+sentinel://:redissecret@127.0.0.1:{before_sentinel.port}/main"
+            f"?{query}&ssl_ca_certs={authority.file}",
+        )
+
+
+def _watches(client: redis.Redis) -> bool:
+    try:
+        return bool(client.sentinel_master("main")["flags"] == "master")
+    except redis.ConnectionError:
+        return False
+
+
+@pytest.mark.parametrize("way", Guarded._fields)
+def test_the_store_is_reached_through_a_guarded_sentinel(guarded: Guarded, way: str) -> None:
+    url = getattr(guarded, way)
+
+    async def awaiting() -> str:
+        async with await fdstore.aio.connect(url) as store:
+            return (await (await store.process("triage")).read("fd:1")).text
+
+    with fdstore.connect(url) as store:
+        proc = store.process("triage")
+        made = proc.create("stored\n")
+        assert proc.read(made.fd).text == "stored\n"
+        assert "secret" not in store.where
+    assert asyncio.run(awaiting()) == "stored\n"
+
+
+@pytest.mark.parametrize("way", Guarded._fields)
+@pytest.mark.parametrize(
+    ("written", "instead", "kind", "said"),
+    [
+        ("sentinel_password=sentinelsecret", "", "permission_error", "sentinel_password"),
+        ("sentinelsecret", "sentinelsecrex", "permission_error", "sentinel_password"),
+        ("redissecret", "redissecrex", "permission_error", "check the user and the password"),
+    ],
+)
+def test_a_login_that_is_refused_is_said_at_once(
+    guarded: Guarded, way: str, written: str, instead: str, kind: str, said: str
+) -> None:
+    url = getattr(guarded, way).replace(written, instead)
+    began = time.monotonic()
+
+    with pytest.raises(FDStoreError, match=said) as caught:
+        fdstore.connect(url)
+
+    assert caught.value.type == kind
+    assert time.monotonic() - began < 5
+    assert "secre" not in str(caught.value)
+
+
+def test_a_certificate_of_an_unknown_authority_is_refused(guarded: Guarded) -> None:
+    url = guarded.tls.partition("&ssl_ca_certs")[0]
+
+    with pytest.raises(FDStoreError) as caught:
+        fdstore.connect(url)
+
+    assert caught.value.type == "store_unavailable"
+
+
+@pytest.mark.parametrize("way", Guarded._fields)
+def test_the_queue_is_reached_through_a_guarded_sentinel(guarded: Guarded, way: str, tmp_path: Path) -> None:
+    url = getattr(guarded, way)
+    with ScriptedModel([]) as model, agent_workers(tmp_path) as start_worker:
+        worker = start_worker(url, model)
+        dispatcher = Dispatcher(url)
+        dispatcher.wake("nobody")
+        dispatcher.close()
+
+        wait_until(lambda: "nobody does not exist any more" in worker.log or not worker.is_alive)
+
+    assert "Traceback" not in worker.log
+    assert "secret" not in worker.log
