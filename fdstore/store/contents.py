@@ -23,6 +23,7 @@ from fdstore.store.scripts import outcome, script, text
 from fdstore.store.staging import Stage, check_page_size
 from fdstore.store.stretches import Stretch, fetch_part, locate, total_of
 from fdstore.store.views import (
+    EXTRACTION,
     Namespace,
     View,
     afresh_if_gone,
@@ -184,7 +185,7 @@ def _extract(
     view, stretch = yield from part_of(space, fd, wanted)
     source = view.descriptor
     size = source.page_size if page_size is None else check_page_size(page_size)
-    stage = Stage(space, size, "extraction", call)
+    stage = Stage(space, size, EXTRACTION, call)
     cutter = Cutter(size)
     head: list[tuple[int, int]] = []
 

@@ -45,7 +45,7 @@ def process_of(process: str, fields: dict[str, str]) -> ProcessRecord:
     """The record that a process's hash says. Raises one of `decoding.UNREADABLE`."""
 
     def number(name: str, least: int = 0) -> int | None:
-        return whole(fields[name], least) if name in fields else None
+        return whole(fields[name], least) if fields.get(name) else None
 
     def moment(name: str) -> float | None:
         return timestamp(fields[name]) if name in fields else None
@@ -53,7 +53,7 @@ def process_of(process: str, fields: dict[str, str]) -> ProcessRecord:
     return ProcessRecord(
         id=process,
         state=msgspec.convert(fields["state"], ProcessState),
-        program=fields.get("program"),
+        program=fields.get("program") or None,
         parent=fields.get("parent"),
         attempt=number("attempt") or 0,
         losses=number("losses") or 0,
@@ -63,7 +63,7 @@ def process_of(process: str, fields: dict[str, str]) -> ProcessRecord:
         kind="pipeline" if fields.get("kind") == "pipeline" else None,
         outputs=tuple(fields.get("outputs", "").split()),
         exit_code=number("exit_code", -MAX_NUMBER),
-        reason=fields.get("reason"),
+        reason=fields.get("reason") or None,
         next_fd=number("next_fd") or 1,
         next_child=number("next_child") or 1,
         started_at=moment("started_at"),
@@ -110,7 +110,7 @@ def answer_of(prefix: str, process: str) -> Operation[Answer]:
     if not flat:
         raise (yield from missing(keys))
     said, fields = _decoded(process, flat)
-    return Answer(said, fields.get("answer", ""), fields.get("answer_fd"))
+    return Answer(said, fields.get("answer", ""), fields.get("answer_fd") or None)
 
 
 def wait_ended(prefix: str, processes: list[str], seconds: float) -> Operation[bool]:

@@ -26,7 +26,7 @@
     {triage}:triage:fd:3:pages           hash    page number -> text                  last release
     {triage}:triage:fd:3:index           hash    first page of a group -> counts      last release
     {triage}:triage:fd:3:holders         set     processes that hold it               last release
-    {triage}:triage:fd:3:lent            string  keeps a piece out (scripts.lending)  append; expires (1 s)
+    {triage}:triage:fd:3:lent            hash    the pages while more come (scripts.lending)  append
     {triage}:triage:fd:3:events          stream  its wake-ups              last release; 60 s after its end
 
 All keys of a tree share the tag `{tree}`, so a tree lives in one slot of a Redis Cluster and a

@@ -22,6 +22,7 @@ from fdstore.errors import (
     NotFound,
     QuotaExceeded,
     SpawnLimit,
+    StoreLostData,
     StoreUnavailable,
     StreamClosed,
     UnsafeStore,
@@ -88,21 +89,24 @@ def in_full(command: Command) -> Command:
     return ("EVAL", _by_sha[command[1]].source, *command[2:]) if command[0] == "EVALSHA" else command
 
 
-def lending(call: Command, key: str, lent: str, fields: list[Value]) -> Batch:
-    """A call of a script that decides whether these fields are stored in the hash `key`. They do not pass
-    through Lua, which takes four times as long as storing them.
+def lending(decide: Command, tell: Command, key: str, lent: str, fields: list[Value]) -> Batch:
+    """Two calls of a script that store these fields in the hash `key` if the first one decides so. They do
+    not pass through Lua, which takes four times as long as storing them.
 
-    They go to `lent`, a key of a kind that takes none, unless the script puts the hash in its place. So
-    whatever keeps the script from that keeps the fields away too, also that the server does not know it.
-    Nobody ever sees the hash gone: it is back when the transaction is over.
+    Meanwhile the hash waits under `lent`, and under its own name there is a string, which takes no fields;
+    the first call puts it back, the second one says what it holds now. So whatever keeps the script from that
+    keeps the fields away too, also that the server does not know it, and the last RENAME puts the hash back.
+    Nobody ever sees it gone: it is back when the transaction is over. Nor does a torn log keep it away
+    (lua/common.lua says what that is): it is back before the fields come, which are most of the log.
     """
     return [
         ("MULTI",),
-        ("SET", lent, "", "EX", LENT_S),
-        call,
-        ("HSET", lent, *fields),
-        ("RENAMENX", lent, key),
-        ("UNLINK", lent),
+        ("RENAMENX", key, lent),
+        ("SET", key, "", "EX", LENT_S, "NX"),
+        decide,
+        ("HSET", key, *fields),
+        tell,
+        ("RENAME", lent, key),
         ("EXEC",),
     ]
 
@@ -117,9 +121,9 @@ def at_once(commands: Batch) -> Command:
     """What a transaction of these commands does as one, with one reply that can be lost in place of many.
     They take one key each, and may come in parts; or a script is lent a key, and then takes the fields
     itself, after its own arguments."""
-    if commands[0][0] == "SET":
-        _, call, (_, _, *fields), *_ = commands
-        return in_full((*call, *fields))
+    if commands[0][0] == "RENAMENX":
+        *_, (_, _, *fields), tell, _ = commands
+        return in_full((*tell, *fields))
     arguments = [part for name, _, *more in commands for part in (name, len(more), *more)]
     return in_full(script("at_once")(tuple(str(command[1]) for command in commands), *arguments))
 
@@ -154,6 +158,9 @@ def _error(kind: str, facts: list[Any], process: str) -> FDStoreError:
         case "not_found":
             name, *known = map(text, facts)
             return NotFound(name, tuple(sorted(known, key=_by_number)))
+        case "lost_data":
+            found = f"of a stream it has {text(facts[1])} whole pages, and its metadata says more"
+            return StoreLostData(text(facts[0]), found)
         case "gone":
             return NotFound(f"process {process}")
         case "fenced":

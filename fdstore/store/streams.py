@@ -133,21 +133,23 @@ class Pen:
 
     def _request(self, change: Change | None, call: str | None = None) -> Batch:
         here, process = self._keys, self._space.keys
-        keys = (process.tree.record, process.record, here.record, here.pages, here.index, here.events)
+        keys = (process.tree.record, process.record, here.record, here.pages, here.index)
         arguments: list[Value] = [call or "", self._space.attempt, self._content, self.fd]
         arguments += (self._writer, self._lease)
         append = partial(script("append"), (*keys, process.calls, here.lent))
         if change is None:
             # nothing after what is there: all that is left of an append is its lease
-            return [append(*arguments, self._growth.chars, self._growth.chars, 0, 0, 0, 12)]
+            return [append(*arguments, self._growth.chars, self._growth.chars, 0, 0, 0, 0, 13)]
         arguments += (change.before, change.chars, change.bytes, change.lines, change.page_count)
-        arguments += (12 + 2 * len(change.index), *chain.from_iterable(change.index.items()))
+        arguments.append(len(change.pages[-1]))
+        decide = append(*arguments, 13)
+        arguments += (13 + 2 * len(change.index), *chain.from_iterable(change.index.items()))
         pages: list[Value] = []
         for numbered in enumerate(change.pages, change.first_page):
             pages += numbered
         if sum(map(len, change.pages)) <= ARGUMENT_BYTES:
             return [append(*arguments, *pages)]
-        return lending(append(*arguments), here.pages, here.lent, pages)
+        return lending(decide, append(*arguments), here.pages, here.lent, pages)
 
     def _make_ready(self) -> None:
         self._ready.append(self._request(self._growth.add(self._waiting.popleft())))
@@ -214,7 +216,7 @@ def resume(space: Namespace, fd: str) -> Operation[Pen]:
     trips. Raises `NotFound`, `StreamClosed`; whether the process may write it shows when it does."""
     view, _ = yield from look(space, fd)
     d = view.descriptor
-    if view.last_page is None:
+    if view.last_page is None or d.state != "open":
         raise StreamClosed(fd, d.state)
     [group] = yield [("HGET", view.keys.index, group_of(d.pages))]
     if group is None:
@@ -229,16 +231,22 @@ def resume_output(space: Namespace, fd: str) -> Operation[Pen | None]:
     if it has ended, or nobody holds it any more. Two round trips."""
     content = _output(space, fd)
     keys = content_keys(space.keys.tree, content)
-    [(state, page_size, pages, size_bytes)] = yield [
-        ("HMGET", keys.record, "state", "page_size", "pages", "bytes")
+    [(state, page_size, pages, size_bytes, tail)] = yield [
+        ("HMGET", keys.record, "state", "page_size", "pages", "bytes", "tail")
     ]
     if state != b"open":
         return None
     # nobody else writes it, so it is still as it was a moment ago, or gone
     size, count, written = whole(page_size or b"", 1), whole(pages or b"", 1), whole(size_bytes or b"")
-    last, group = yield [("HGET", keys.pages, count), ("HGET", keys.index, group_of(count))]
+    (last, beyond), group = yield [
+        ("HMGET", keys.pages, count, count + 1),
+        ("HGET", keys.index, group_of(count)),
+    ]
     if last is None or group is None:
         return None
+    if tail:
+        # what comes after was left by a torn log, see lua/common.lua
+        last = (last + (beyond or b""))[: whole(tail)]
     growth = Growth.resumed(size, count, last, written, group)
     return Pen(space, fd, content, growth, secrets.token_hex(8), None)
 

@@ -32,6 +32,7 @@ from fdstore.store.decoding import UNREADABLE, damage, decoding, shown, timestam
 from fdstore.store.keys import ContentKeys, ProcessKeys, content_keys
 from fdstore.store.operation import Batch, Command, NumberedFields, Operation
 from fdstore.store.scripts import outcome, script
+from fdstore.text.growth import ended_at
 from fdstore.text.index import Group, group_of
 from fdstore.text.selection import MAX_NUMBER
 
@@ -54,6 +55,9 @@ NOTES_PER_RETENTION = 100
 CEILINGS_EVERY_S = 60.0
 """A client that writes reads the operator's ceilings again after this time (see `ceilings`)."""
 
+EXTRACTION = "extraction"
+"""The source of a content that was cut from another, and knows its origin."""
+
 _RANGE = re.compile(r"[0-9]{1,16}-[0-9]{1,16}", re.ASCII)
 
 Unit = Literal["newlines", "chars"]
@@ -65,9 +69,15 @@ class View:
     Of an open one it is a snapshot. All its pages but the last are final; that one may have been split
     by the time it is fetched, so its text comes with the metadata, as `last_page`. `writer_left_s` is
     how long the writer may still be silent.
+
+    `is_torn` says of a stream that its pages and index may hold more than its totals, after a crash tore the
+    log of Redis (see lua/common.lua). It then has its `last_page` also when it has ended.
     """
 
-    __slots__ = ("content", "created", "descriptor", "groups", "keys", "last_page", "pages", "writer_left_s")
+    __slots__ = (
+        *("content", "created", "descriptor", "groups", "is_torn", "keys", "last_page", "pages"),
+        "writer_left_s",
+    )
 
     def __init__(self, content: str, keys: ContentKeys, descriptor: Descriptor, created: bytes) -> None:
         self.content = content
@@ -78,6 +88,7 @@ class View:
         self.groups: dict[int, Group] = {}
         self.last_page: bytes | None = None
         self.writer_left_s = 0.0
+        self.is_torn = False
 
     @property
     def proof(self) -> Command:
@@ -99,6 +110,8 @@ class View:
 
     def learn(self, first: int, value: bytes) -> Group:
         """Takes a field of the index."""
+        if self.is_torn and self.last_page is not None and first == group_of(self.descriptor.pages):
+            value = ended_at(value, self.descriptor.pages, self.descriptor.bytes, self.last_page)
         if len(self.groups) >= MAX_GROUPS and first not in self.groups:
             self.groups.pop(next(iter(self.groups)))
         group = self.groups[first] = Group(first, value)
@@ -174,7 +187,7 @@ class Namespace:
 
     def remember(self, fd: str, view: View) -> View:
         # a number means one content for ever; a name may be given to another one by another client
-        if view.descriptor.state != "open" and not fd.startswith("ref:"):
+        if view.descriptor.state != "open" and not view.is_torn and not fd.startswith("ref:"):
             self._views[fd] = view
             if len(self._views) > MAX_VIEWS:
                 self._views.popitem(last=False)
@@ -198,7 +211,13 @@ def descriptor_of(fd: str, fields: dict[str, str]) -> Descriptor:
     """The descriptor that a content's metadata says, under the name this process has for it. Raises one of
     `decoding.UNREADABLE`, also when its numbers cannot be true: readers count by them."""
     said: dict[str, object] = {**fields, "fd": fd}
-    if "origin" in fields:
+    if fields["state"] != "sealed":
+        said.pop("exit_code", None)  # of an end that was torn from the log, see lua/common.lua
+    if fields["state"] != "broken":
+        said.pop("reason", None)
+    if "origin" in fields and fields["source"] != EXTRACTION:
+        del said["origin"]  # of a content that was torn and had the same number
+    elif "origin" in fields:
         said["origin"] = msgspec.json.decode(fields["origin"])
     found = msgspec.convert(said, Descriptor, strict=False)  # not strict: Redis holds numbers as text
     timestamp(fields["created_at"])
@@ -242,6 +261,12 @@ def look(
                 expected = ""  # closed since the script saw it
                 continue
         else:
+            if reply[0] == b"lent":
+                torn = content_keys(tree, shown(reply[1]))
+                [moved] = yield [script("put_back")((torn.pages, torn.lent))]
+                if outcome(moved, space.id) == [b"0"]:
+                    raise StoreLostData(fd, f"its pages are not in their place but under {torn.lent}")
+                continue
             try:
                 content, flat, page_text, groups, *live = outcome(reply, space.id)
             except NotFound as error:
@@ -259,14 +284,14 @@ def look(
             if view is None or view.content != name or live:
                 keys_of = own if reply is None else content_keys(tree, name)
                 view = View(name, keys_of, descriptor_of(fd, fields), created)
-            for i in range(0, len(groups), 2):
-                if groups[i + 1] is not None:
-                    view.learn(int(groups[i]), groups[i + 1])
             if live:
                 if live[0] is None:
                     raise LookupError("its last page is missing")
-                view.last_page, view.writer_left_s = live[0], float(live[1])
-        if live and view.writer_left_s <= 0:
+                view.last_page, view.writer_left_s, view.is_torn = live[0], float(live[1]), len(live) > 2
+            for i in range(0, len(groups), 2):
+                if groups[i + 1] is not None:
+                    view.learn(int(groups[i]), groups[i + 1])
+        if live and view.descriptor.state == "open" and view.writer_left_s <= 0:
             yield [script("lost_writer")((tree.record, tree.writers, view.keys.record), name)]
             continue
         return space.remember(fd, view), page_text

@@ -59,6 +59,11 @@ too), or none can now, or the script must be sent with its text."""
 OTHER_KIND = "WRONGTYPE Operation against a key holding the wrong kind of value"
 """What Redis says of a field for a key that is no hash."""
 
+NO_KEY = "no such key"
+"""What Redis says when there is nothing to rename."""
+
+_EXPECTED = (OTHER_KIND, NO_KEY, f"ERR {NO_KEY}")
+
 IN_A_SCRIPT = re.compile(r"NOPERM|NOAUTH|ACL failure in script|The user executing the script can't")
 """How a refusal of ACLs reads that a script met; versions of Redis differ."""
 
@@ -200,10 +205,11 @@ def packed(batch: Batch) -> bytes:
 
 def refusal_in(command: Command, reply: Any) -> RedisError | None:
     """The error that a reply is, or that of a transaction holds: it does all its commands, whatever becomes
-    of some. One is no error: that a key of another kind takes no fields (see `scripts.lending`)."""
+    of some. Two are none: that a key of another kind takes no fields, and that nothing has to be put back
+    (see `scripts.lending`)."""
     if command == ("EXEC",) and isinstance(reply, list):
         errors = (part for part in reply if isinstance(part, RedisError))
-        return next((error for error in errors if str(error) != OTHER_KIND), None)
+        return next((error for error in errors if str(error) not in _EXPECTED), None)
     return reply if isinstance(reply, RedisError) else None
 
 

@@ -77,3 +77,12 @@ class Growth:
 def empty_index(page_size: int) -> str:
     """The one field of the index of a text that is still empty."""
     return Growth(page_size).add("").index[str(group_of(1))]
+
+
+def ended_at(group: bytes, page: int, size_bytes: int, last: bytes) -> bytes:
+    """The index field of a text that ends in `page`, with the text `last`, and has `size_bytes` bytes in all:
+    `group` is that of a text which may go on beyond, or of one that has less on its last page."""
+    index = IndexWriter.before_last(page, size_bytes - len(last), group)
+    cutter = Cutter(2**53)
+    cutter.feed_text(last.decode("utf-8"))
+    return index.with_last(cutter.rest()).fields()[str(group_of(page))].encode("ascii")

@@ -87,7 +87,7 @@ def _add(space: Namespace, fd: str, text: str, *, ends: bool, call: str | None) 
         return
     if descriptor.state != "open":
         raise StreamClosed(fd, descriptor.state)
-    if descriptor.producer != space.id or leased is not None:
+    if descriptor.producer != space.id or leased:
         writer = "a program" if descriptor.producer == space.id else descriptor.producer
         raise InvalidArgument(
             "fd", f"{fd} is written by {writer}; you write what you opened yourself, and the in_fd of a pipe"

@@ -155,31 +155,19 @@ def test_a_script_is_sent_with_its_text_to_a_node_that_does_not_know_it(nodes: N
 
 
 def test_a_transaction_is_sent_with_the_text_of_its_script_as_a_whole(nodes: Nodes) -> None:
-    batch = lending(script("touch")((LOW,)), LOW, LOW, [1, "x"])
-    nodes.says[ONE] = iter(
-        [["OK", *["QUEUED"] * 5, ["OK", NoScriptError(), ResponseError(OTHER_KIND), 0, 1]]]
-    )
+    call = script("touch")((LOW,))
+    batch = lending(call, call, LOW, LOW, [1, "x"])
+    refused = [1, "OK", NoScriptError(), ResponseError(OTHER_KIND), NoScriptError(), "OK"]
+    nodes.says[ONE] = iter([["OK", *["QUEUED"] * 6, refused]])
 
     nodes.ask(*batch)
 
     [(_, first), (_, second)] = nodes.asked
     assert [command[0] for command in first] == [
-        "MULTI",
-        "SET",
-        "EVALSHA",
-        "HSET",
-        "RENAMENX",
-        "UNLINK",
-        "EXEC",
+        *("MULTI", "RENAMENX", "SET", "EVALSHA", "HSET", "EVALSHA", "RENAME", "EXEC")
     ]
     assert [command[0] for command in second] == [
-        "MULTI",
-        "SET",
-        "EVAL",
-        "HSET",
-        "RENAMENX",
-        "UNLINK",
-        "EXEC",
+        *("MULTI", "RENAMENX", "SET", "EVAL", "HSET", "EVAL", "RENAME", "EXEC")
     ]
 
 

@@ -31,12 +31,13 @@ WRITES = {
         "HSETNX",
         "LPUSH",
         "LTRIM",
+        "MSET",
         "PERSIST",
         "PEXPIRE",
     ),
     *("RENAME", "RPUSH", "SADD", "SET", "SPOP", "SREM", "UNLINK", "XADD", "XTRIM", "ZADD", "ZREM"),
 }
-WRITERS = {"answer", "hold", "release", "release_all", "forget_writer", "next_number"}
+WRITERS = {"answer", "clear", "hold", "release", "release_all", "forget_writer", "next_number"}
 
 
 def header_of(source: str) -> str:
@@ -103,7 +104,8 @@ def test_shared_functions_make_keys_from_the_tree_alone() -> None:
     for command, key in calls_of(SHARED):
         if command not in ("TIME", "INFO"):
             assert re.match(
-                r"key|record|process_record\(|content_record\(|process\b|fds|tree|process_key", key
+                r"key|unpack\(keys|record|process_record\(|content_record\(|process\b|fds|tree|process_key",
+                key,
             )
 
 

@@ -172,7 +172,7 @@ class Shelf:
         if name_of(call) == "append":
             _, _, keys, *rest = call
             arguments = rest[keys:]
-            before, chars, index_end = arguments[6], arguments[7], arguments[11]
+            before, chars, index_end = arguments[6], arguments[7], arguments[12]
             if chars > before:
                 pages = arguments[index_end:] or beside
                 self.texts.append(b"".join(pages[1::2]).decode())

@@ -98,12 +98,12 @@ def test_alone_a_transaction_is_one_command() -> None:
 
 def test_alone_a_transaction_that_a_script_decides_about_is_the_script_with_all_texts() -> None:
     call = script("append")(("{t}:pages", "{t}:lent"), "an argument")
-    batch = lending(call, "{t}:pages", "{t}:lent", [1, b"one", 2, b"two"])
+    batch = lending((*call, 13), (*call, 15, "1", "index"), "{t}:pages", "{t}:lent", [1, b"one", 2, b"two"])
     replies: list[Any] = []
     tries = lost(batch, replies)
     retried(tries)
 
-    assert tries.piece() == [in_full((*call, 1, b"one", 2, b"two"))]
+    assert tries.piece() == [in_full((*call, 15, "1", "index", 1, b"one", 2, b"two"))]
 
 
 def test_who_gets_on_does_not_pause() -> None:
@@ -136,7 +136,8 @@ def test_when_the_time_is_over_a_write_that_was_not_answered_is_in_doubt(
 
 def test_what_is_in_doubt_is_called_by_the_name_of_the_script(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire, "DEADLINE_S", -1.0)
-    batch = lending(script("append")(("{t}:pages", "{t}:lent")), "{t}:pages", "{t}:lent", [1, b"one"])
+    call = script("append")(("{t}:pages", "{t}:lent"))
+    batch = lending(call, call, "{t}:pages", "{t}:lent", [1, b"one"])
 
     with pytest.raises(UnknownOutcome, match="'append'"):
         Tries("somewhere", batch, [], sent=True).after(LOST)

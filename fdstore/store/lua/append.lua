@@ -1,15 +1,26 @@
 -- Adds a piece to a stream: rewrites its last page, adds those after it, moves the totals, wakes readers.
 -- Asked again it answers again: the piece is known by its writer and by where it ends. A piece without
 -- text is a sign of life.
--- KEYS  1 tree  2 process  3 content  4 its pages  5 its index  6 its events
---       7 the calls of the process  8 where its pages are lent
+--
+-- A long piece is stored between two calls in one transaction, see `scripts.lending`: the first one, without
+-- an index, decides, and puts the pages where they take it; the second one, without pages, does the rest.
+--
+-- The totals come after all that they count, in one command. Readers trust them: what the pages hold beyond
+-- (`tail` is the bytes of the last page) is of a piece that was torn, see common.lua.
+-- KEYS  1 tree  2 process  3 content  4 its pages  5 its index
+--       6 the calls of the process  7 where its pages are lent
 -- ARGV  1 call or ''  2 attempt  3 content id  4 fd  5 the writer  6 seconds of its lease or ''
 --       7 characters before the piece  8 chars  9 bytes  10 lines  11 pages: the totals with it
---       12 where the index ends among these
---       13.. the index that changes: group, value, ...; then the pages that do: number, text, ...; if there are
---       none here, they follow in the same transaction, on a key that takes them now
+--       12 bytes of the last page  13 where the index ends among these
+--       14.. the index that changes: group, value, ...; then the pages that do: number, text, ...
 -- ->    ok | unsafe policy | gone | fenced why | stream_closed fd state | quota_exceeded name limit
-if ARGV[1] ~= '' and answered(KEYS[7], ARGV[1]) then
+--       | lost_data fd pages | no: the second call, after the first refused
+local first = ARGV[13] + 1
+local decides, tells = not ARGV[14], ARGV[14] and not ARGV[first]
+if tells and (redis.call('EXISTS', KEYS[7]) == 1 or redis.call('TYPE', KEYS[4]).ok ~= 'hash') then
+  return { 'no' }
+end
+if ARGV[1] ~= '' and answered(KEYS[6], ARGV[1]) then
   return { 'ok' }
 end
 local refused = refusal(KEYS[2], ARGV[2])
@@ -17,15 +28,15 @@ if refused then
   return refused
 end
 local tree, record = KEYS[1], KEYS[3]
-local state, chars, bytes, writer, leased, reason, producer =
-  unpack(redis.call('HMGET', record, 'state', 'chars', 'bytes', 'writer', 'writer_until', 'reason', 'producer'))
+local state, chars, bytes, pages, writer, leased, reason, producer = unpack(
+  redis.call('HMGET', record, 'state', 'chars', 'bytes', 'pages', 'writer', 'writer_until', 'reason', 'producer'))
 if state == 'broken' and reason == 'quota_exceeded' then
   return { 'quota_exceeded', 'tree_bytes', limits_of(tree).tree_bytes }
 end
 if state ~= 'open' then
   return { 'stream_closed', ARGV[4], state or 'closed' }
 end
-if process_record(tree, producer) ~= KEYS[2] or leased and writer ~= ARGV[5] then
+if process_record(tree, producer) ~= KEYS[2] or leased and leased ~= '' and writer ~= ARGV[5] then
   return { 'fenced', ARGV[4] .. ' has another writer' }
 end
 local stored = chars == ARGV[8] and (writer == ARGV[5] or ARGV[7] == ARGV[8])
@@ -49,29 +60,37 @@ if not stored and tree_bytes > limit then
 end
 
 local now = seconds_now()
-local lease = leased and { 'writer_until', stamp(now + ARGV[6]) } or {}
-redis.call('HSET', tree, 'bytes', tree_bytes, 'used_at', stamp(now))
+local lease = leased and leased ~= '' and { 'writer_until', stamp(now + ARGV[6]) } or {}
 if stored then
-  if leased then
+  redis.call('HSET', tree, 'used_at', stamp(now))
+  if lease[1] then
     redis.call('HSET', record, unpack(lease))
   end
   return { 'ok' }
 end
-
-local first = ARGV[12] + 1
-if ARGV[first] then
-  for i = first, #ARGV, 2000 do -- Lua's stack holds some thousands
-    redis.call('HSET', KEYS[4], unpack(ARGV, i, math.min(i + 1999, #ARGV)))
-  end
-else
-  redis.call('RENAME', KEYS[4], KEYS[8])
+local there, key = stored_pages(KEYS[4], KEYS[7])
+if there < tonumber(pages) then
+  return { 'lost_data', ARGV[4], there }
 end
-redis.call('HSET', KEYS[5], unpack(ARGV, 13, first - 1))
-redis.call('HSET', record, 'chars', ARGV[8], 'bytes', ARGV[9], 'lines', ARGV[10], 'pages', ARGV[11],
-  'writer', ARGV[5], unpack(lease))
--- with '~' up to a hundred wake-ups stay, in the memory of one: to keep just one, Redis searches those deleted
-redis.call('XADD', KEYS[6], 'MAXLEN', '~', 1, ARGV[8] .. '-1', 'chars', ARGV[8])
+if key ~= KEYS[4] then
+  redis.call('RENAME', key, KEYS[4])
+end
+if decides then
+  return { 'ok' }
+end
+
+for i = first, #ARGV, 2000 do -- Lua's stack holds some thousands
+  redis.call('HSET', KEYS[4], unpack(ARGV, i, math.min(i + 1999, #ARGV)))
+end
+redis.call('HSET', KEYS[5], unpack(ARGV, 14, first - 1))
+redis.call('HSET', tree, 'bytes', tree_bytes, 'used_at', stamp(now))
+redis.call('HSET', record, 'state', 'open', 'chars', ARGV[8], 'bytes', ARGV[9], 'lines', ARGV[10],
+  'pages', ARGV[11], 'tail', ARGV[12], 'writer', ARGV[5], unpack(lease))
+wake_readers(record, ARGV[8] .. '-1', 'chars', ARGV[8])
+for number = ARGV[11] + 1, math.min(redis.call('HLEN', KEYS[4]), ARGV[11] + 2000) do
+  redis.call('HDEL', KEYS[4], string.format('%d', number)) -- of a longer piece that was torn
+end
 if ARGV[1] ~= '' then
-  return answer(KEYS[7], ARGV[1], { 'ok' })
+  return answer(KEYS[6], ARGV[1], { 'ok' })
 end
 return { 'ok' }

@@ -13,10 +13,8 @@ local function cancel(member)
   if redis.call('EXISTS', record) == 0 or ENDED[state] then
     return
   end
-  redis.call('HDEL', record, 'lease_until') -- removing first, as in write_end
   -- it begins by removing, which a full Redis allows: a kill makes room
-  write_end(tree, member, 'cancelled', now, 'cancelled')
-  redis.call('HSET', record, 'reason', ARGV[2])
+  write_end(tree, member, 'cancelled', now, 'cancelled', '', ARGV[2], '', '')
   cancelled[#cancelled + 1] = member
 end
 

@@ -37,37 +37,36 @@ end
 local now = stamp(seconds_now())
 local id = parent .. '.' .. next_number(KEYS[2], 'next_child', ARGV[13])
 local process = process_record(tree, id)
+clear(process .. ':fds', process .. ':journal')
 if ARGV[14] == '*' then
   local held = redis.call('HGETALL', KEYS[3])
-  for i = 1, #held, 2000 do -- Lua's stack holds some thousands
-    redis.call('HSET', process .. ':fds', unpack(held, i, math.min(i + 1999, #held)))
-  end
   for i = 2, #held, 2 do
     if string.match(held[i], '^.+/%d+$') then -- else the entry is damaged, in the copy too
       redis.call('SADD', content_record(tree, held[i]) .. ':holders', id)
     end
   end
+  for i = 1, #held, 2000 do -- Lua's stack holds some thousands
+    redis.call('HSET', process .. ':fds', unpack(held, i, math.min(i + 1999, #held)))
+  end
 end
 for fd, content in pairs(shared) do
   hold(tree, id, fd, content)
 end
-if speaks then
-  -- its parent alone holds what it writes: a child that reads its own words has no use for them
-  local number = next_number(KEYS[2], 'next_fd', ARGV[12])
-  local fd = 'fd:' .. number
-  hold(tree, parent, fd, make_stream(tree, id, number, ARGV[10], ARGV[9], 'process', '', ARGV[11]))
-  redis.call('HSET', process, 'outputs', fd)
-end
-redis.call('HSET', process, 'parent', parent, 'state', ARGV[4], 'attempt', 0, 'losses', 0,
-  'next_fd', math.max(redis.call('HGET', KEYS[2], 'next_fd'), ARGV[12] + 1), 'next_child', 1, 'started_at', now)
-if ARGV[5] ~= '' then
-  redis.call('HSET', process, 'program', ARGV[5], 'bundle', ARGV[6])
-  if ARGV[7] ~= '' then
-    redis.call('HSETNX', tree .. ':programs', ARGV[6], ARGV[7])
-  end
+if ARGV[7] ~= '' then
+  redis.call('HSETNX', tree .. ':programs', ARGV[6], ARGV[7])
 end
 if ARGV[8] ~= '' then
   redis.call('RPUSH', process .. ':journal', ARGV[8])
 end
+local outputs = ''
+if speaks then
+  -- its parent alone holds what it writes: a child that reads its own words has no use for them
+  local number = next_number(KEYS[2], 'next_fd', ARGV[12])
+  outputs = 'fd:' .. number
+  hold(tree, parent, outputs, make_stream(tree, id, number, ARGV[10], ARGV[9], 'process', '', ARGV[11]))
+end
 enter_process(tree, id, now, ARGV[4] == 'ready')
+redis.call('HSET', process, 'parent', parent, 'state', ARGV[4], 'attempt', 0, 'losses', 0, 'kind', '',
+  'program', ARGV[5], 'bundle', ARGV[6], 'input', '', 'outputs', outputs,
+  'next_fd', math.max(redis.call('HGET', KEYS[2], 'next_fd'), ARGV[12] + 1), 'next_child', 1, 'started_at', now)
 return answer(KEYS[4], ARGV[1], { 'ok', id })

@@ -4,7 +4,7 @@
 --       6 the newest format that the worker knows: what is newer stays ready, for newer workers
 -- ->    ok attempt program bundle-json|'' parent|'' kind|'' started_at|'' outputs|'' limits now wakes
 --       | unsafe policy | no state | pipeline | gone | newer format
-local state, kind = unpack(redis.call('HMGET', KEYS[2], 'state', 'kind'))
+local state, kind, attempt = unpack(redis.call('HMGET', KEYS[2], 'state', 'kind', 'attempt'))
 if not state then
   return { 'gone' }
 end
@@ -21,17 +21,19 @@ if state == 'ready' then
   if refused then
     return refused
   end
-  redis.call('HINCRBY', KEYS[2], 'attempt', 1)
+  attempt = attempt + 1
 elseif state ~= 'running' or redis.call('HGET', KEYS[2], 'claim') ~= ARGV[4] then
   return { 'no', state } -- else the same claim is repeated, because its reply was lost
 end
 local now = seconds_now()
 local until_ = stamp(now + ARGV[3])
 redis.call('HDEL', KEYS[2], 'wakes')
-redis.call('HSET', KEYS[2], 'state', 'running', 'worker', ARGV[2], 'lease_until', until_, 'claim', ARGV[4])
 redis.call('ZADD', KEYS[1] .. ':leases', until_, ARGV[1])
 redis.call('HSET', KEYS[1], 'used_at', stamp(now))
-local attempt, program, bundle, parent, started_at, outputs =
+redis.call('HSET', KEYS[2], 'state', 'running', 'attempt', attempt, 'worker', ARGV[2], 'lease_until', until_,
+  'claim', ARGV[4])
+local program, bundle, parent, started_at, outputs
+attempt, program, bundle, parent, started_at, outputs =
   unpack(redis.call('HMGET', KEYS[2], 'attempt', 'program', 'bundle', 'parent', 'started_at', 'outputs'))
 local programs = bundle and redis.call('HGET', KEYS[1] .. ':programs', bundle)
 return { 'ok', attempt, program or '', programs or '', parent or '', kind or '', started_at or '', outputs or '',

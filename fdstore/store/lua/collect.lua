@@ -50,7 +50,8 @@ if ARGV[1] ~= '1' then
   for _, content in ipairs(redis.call('SPOP', collecting, ARGV[2])) do
     if string.match(content, '^.+/%d+$') then -- else it names nothing
       local record = content_record(tree, content)
-      redis.call('UNLINK', record, record .. ':pages', record .. ':index', record .. ':holders', record .. ':events')
+      redis.call('UNLINK', record, record .. ':pages', record .. ':lent', record .. ':index', record .. ':holders',
+        record .. ':events')
     end
   end
 end

@@ -54,13 +54,13 @@ if ARGV[13] then
   redis.call('HSET', index, unpack(ARGV, 13))
 end
 redis.call('HSET', record, 'fd', fd, 'state', 'sealed', 'chars', ARGV[5], 'bytes', ARGV[6], 'lines', ARGV[7],
-  'pages', ARGV[8], 'page_size', ARGV[9], 'source', ARGV[10], 'created_at', now, 'producer', id,
+  'pages', ARGV[8], 'tail', '', 'page_size', ARGV[9], 'source', ARGV[10], 'created_at', now, 'producer', id,
   unpack(ARGV[11] ~= '' and { 'origin', ARGV[11] } or {}))
 redis.call('SADD', tree .. ':contents', content)
 redis.call('HSET', tree, 'bytes', string.format('%.0f', bytes), 'fds', fds, 'used_at', now)
 -- what `hold` does; both keys are known here
-redis.call('HSET', KEYS[3], fd, content)
 redis.call('SADD', record .. ':holders', id)
+redis.call('HSET', KEYS[3], fd, content)
 if replaced then
   release(tree, id, { replaced })
 end

@@ -1,5 +1,14 @@
 -- Shared by all scripts (put before each of them). Keys made here are derived from the tree's record
 -- `prefix:{tree}`, so they carry its tag. An answer is {'ok', ...} or {error type, fact, ...}.
+--
+-- The order of writes matters. Redis logs a script as MULTI, its writes, EXEC. If a crash tears the log inside
+-- of that, a server with `aof-load-truncated yes` keeps the writes before the tear and executes them at the
+-- start after next, before what was written in between by clients that knew nothing of them. Hence
+--   - the write that makes something visible is one command, and comes after all that it needs
+--   - what is dropped becomes invisible first
+--   - a record is written with all its fields, a list or table is cleared first, and counters are set, not
+--     incremented: a later script of the same kind then overwrites what was left
+--   - counters of a tree go up before, and down after: too high is harmless
 
 local ENDED = { exited = true, failed = true, cancelled = true }
 local ANSWER_MS = 30000 -- how long a repeated operation finds its first answer
@@ -89,6 +98,15 @@ local function refusal(process, attempt)
   end
 end
 
+-- Why this Redis keeps no content, or nil.
+local function evicts()
+  local info = redis.pcall('INFO', 'memory')
+  local policy = type(info) == 'string' and string.match(info, 'maxmemory_policy:(%S+)')
+  if policy and policy ~= 'noeviction' then
+    return { 'unsafe', policy }
+  end
+end
+
 -- Why nothing may be made in this Redis, or nil. Every client asks when it connects; a policy that somebody
 -- sets later is noticed by who makes something, here, once in a while.
 local function unsafe(tree, checked_at, now)
@@ -97,12 +115,11 @@ local function unsafe(tree, checked_at, now)
   if age >= 0 and age < CHECK_EVERY_S then
     return
   end
-  local info = redis.pcall('INFO', 'memory')
-  local policy = type(info) == 'string' and string.match(info, 'maxmemory_policy:(%S+)')
-  if policy and policy ~= 'noeviction' then
-    return { 'unsafe', policy }
+  local refused = evicts()
+  if not refused then
+    redis.call('HSET', tree, 'checked_at', stamp(now))
   end
-  redis.call('HSET', tree, 'checked_at', stamp(now))
+  return refused
 end
 
 -- How many bytes of text take half of what Redis may hold (a text takes up to 7 % more than its bytes), or nil
@@ -120,13 +137,38 @@ local function not_found(fds, name)
   return { 'not_found', name, unpack(all and redis.call('HKEYS', fds) or redis.call('HRANDFIELD', fds, 1000)) }
 end
 
+-- Removes keys, and the removal is in the log even if there is nothing to remove: half of a script may be there
+-- when the log is read, see above. UNLINK alone is logged only if it finds a key. Only for keys that every script
+-- which makes them clears: a tear between the two leaves strings.
+local function clear(...)
+  local keys = { ... }
+  local keys_emptied = {}
+  for _, each in ipairs(keys) do
+    keys_emptied[#keys_emptied + 1] = each
+    keys_emptied[#keys_emptied + 1] = ''
+  end
+  redis.call('MSET', unpack(keys_emptied))
+  redis.call('UNLINK', unpack(keys))
+end
+
 local function limits_of(tree)
   return cjson.decode(redis.call('HGET', tree, 'limits'))
 end
 
 local function hold(tree, process, fd, content)
-  redis.call('HSET', process_record(tree, process) .. ':fds', fd, content)
   redis.call('SADD', content_record(tree, content) .. ':holders', process)
+  redis.call('HSET', process_record(tree, process) .. ':fds', fd, content)
+end
+
+-- How many pages a stream has, and under which key they are: that of its pages, or the one where they wait
+-- while a long piece comes.
+local function stored_pages(key, key_lent)
+  local count = redis.pcall('HLEN', key)
+  if type(count) == 'number' and count > 0 then
+    return count, key
+  end
+  count = redis.pcall('HLEN', key_lent)
+  return type(count) == 'number' and count or 0, key_lent
 end
 
 -- Notes that an open content is written no more.
@@ -148,7 +190,7 @@ local function release(tree, process, contents)
       if state == 'open' then
         forget_writer(tree, content)
       end
-      redis.call('UNLINK', record, record .. ':pages', record .. ':index', record .. ':events')
+      redis.call('UNLINK', record, record .. ':pages', record .. ':lent', record .. ':index', record .. ':events')
       redis.call('SREM', tree .. ':contents', content)
       gone = gone + 1
       bytes = bytes + counted(size)
@@ -158,8 +200,8 @@ local function release(tree, process, contents)
     despite_damage('content ' .. tostring(content), let_go, content)
   end
   if gone > 0 then
-    redis.call('HINCRBY', tree, 'bytes', 0 - bytes)
-    redis.call('HINCRBY', tree, 'fds', 0 - gone)
+    local all_bytes, all = unpack(redis.call('HMGET', tree, 'bytes', 'fds'))
+    redis.call('HSET', tree, 'bytes', string.format('%.0f', all_bytes - bytes), 'fds', all - gone)
   end
 end
 
@@ -169,56 +211,83 @@ local function release_all(tree, process)
   redis.call('UNLINK', fds)
 end
 
--- How many seconds the writer of an open content may still be silent.
-local function writer_left(record)
-  local leased_until = redis.call('HGET', record, 'writer_until')
-  local now = seconds_now()
-  return leased_until and math.max(0, lease_end(leased_until, now) - now) or PROCESS_WRITES_S
+-- How many seconds the writer of an open content may still be silent. One without a lease is its process,
+-- which breaks it off when it ends; if it has not, the log was torn.
+local function writer_left(tree, record)
+  local leased_until, producer = unpack(redis.call('HMGET', record, 'writer_until', 'producer'))
+  if leased_until and leased_until ~= '' then
+    local now = seconds_now()
+    return math.max(0, lease_end(leased_until, now) - now)
+  end
+  local state = redis.call('HGET', process_record(tree, producer or ''), 'state')
+  return state and not ENDED[state] and PROCESS_WRITES_S or 0
+end
+
+-- Wakes the readers of an open content: `id` is the length it has now, then 1 for text and 2 for the end.
+-- With '~' up to a hundred wake-ups stay, in the memory of one: to keep just one, Redis searches those deleted.
+local function wake_readers(record, id, name, value)
+  local told = redis.pcall('XADD', record .. ':events', 'MAXLEN', '~', 1, id, name, value)
+  if type(told) == 'table' then
+    -- a later one is there, of a text that was lost with the tail of the log
+    redis.call('UNLINK', record .. ':events')
+    redis.call('XADD', record .. ':events', id, name, value)
+  end
 end
 
 -- Ends an open content and tells who waits for more. An event's id is the length it tells of, then 1
 -- for text and 2 for the end: a reader waits for what comes after the length it has seen, so it misses
 -- nothing between its look and its wait.
-local function end_stream(tree, content, state, exit_code, reason)
+local function end_stream(tree, content, state, exit_code, reason, chain)
   local record = content_record(tree, content)
-  redis.call('HSET', record, 'state', state)
+  local ended = { 'state', state }
+  for name, value in pairs({ exit_code = exit_code, reason = reason, chain = chain }) do
+    if value ~= '' then
+      ended[#ended + 1] = name
+      ended[#ended + 1] = value
+    end
+  end
+  redis.call('HSET', record, unpack(ended))
   redis.call('HDEL', record, 'writer', 'writer_until')
-  if exit_code ~= '' then
-    redis.call('HSET', record, 'exit_code', exit_code)
-  end
-  if reason ~= '' then
-    redis.call('HSET', record, 'reason', reason)
-  end
   forget_writer(tree, content)
-  redis.call('XADD', record .. ':events', 'MAXLEN', 1, redis.call('HGET', record, 'chars') .. '-2', 'state', state)
+  wake_readers(record, redis.call('HGET', record, 'chars') .. '-2', 'state', state)
   redis.call('EXPIRE', record .. ':events', LAST_EVENT_S) -- a stream takes 5 KB, however little is in it
+end
+
+local function break_stream(tree, content, reason)
+  if redis.call('HGET', content_record(tree, content), 'state') == 'open' then
+    end_stream(tree, content, 'broken', '', reason)
+  end
 end
 
 -- A process that ends writes no more: its open streams break.
 local function break_streams(tree, process, reason)
   for _, number in ipairs(redis.call('SMEMBERS', process_record(tree, process) .. ':writes')) do
     local content = process .. '/' .. number
-    despite_damage('content ' .. content, end_stream, tree, content, 'broken', '', reason)
+    despite_damage('content ' .. content, break_stream, tree, content, reason)
   end
 end
 
--- Writes the end of a process: its state, and what nobody has to know any more. What it still writes
--- breaks off, with the reason `why`.
-local function write_end(tree, id, state, now, why)
+local function count_end(tree, now)
+  redis.call('HSET', tree, 'live', redis.call('HGET', tree, 'live') - 1, 'used_at', now)
+end
+
+-- Writes the end of a process: its state with what it leaves ('' for nothing), and drops what nobody has to know
+-- any more. What it still writes breaks off, with the reason `why`.
+local function write_end(tree, id, state, now, why, exit_code, reason, answer_text, answer_fd)
   local process = process_record(tree, id)
   -- removing first: a full Redis refuses a script that begins by adding, and an end makes room
   redis.call('HDEL', process, 'lease_until', 'waiting_for')
+  redis.call('HSET', process, 'state', state, 'ended_at', now, 'exit_code', exit_code, 'reason', reason,
+    'answer', answer_text, 'answer_fd', answer_fd)
   if redis.call('HGET', process, 'kind') == 'pipeline' then
     -- all it held is its input: held on, that would keep a source running that nobody reads
     despite_damage('the table of ' .. id, release_all, tree, id)
   end
-  redis.call('HSET', process, 'state', state, 'ended_at', now)
-  despite_damage('tree ' .. tree, redis.call, 'HINCRBY', tree, 'live', -1)
-  despite_damage('tree ' .. tree, redis.call, 'HSET', tree, 'used_at', now)
   despite_damage('the leases of ' .. tree, redis.call, 'ZREM', tree .. ':leases', id)
   despite_damage('the streams of ' .. id, break_streams, tree, id, why)
   despite_damage('the events of ' .. id, redis.call, 'XADD', process .. ':events', 'MAXLEN', 1, '*', 'state', state)
   redis.call('EXPIRE', process .. ':events', LAST_EVENT_S)
+  despite_damage('tree ' .. tree, count_end, tree, now)
 end
 
 -- Tells a parent that waits of the end of a child; the parent's id if that was all it waited for, else ''.
@@ -291,12 +360,11 @@ local function day_limit(tree)
   end
 end
 
--- Notes a new process in its tree.
+-- Notes a new process in its tree. Its record follows, and makes it visible.
 local function enter_process(tree, id, now, is_ready)
+  local processes, live = unpack(redis.call('HMGET', tree, 'processes', 'live'))
+  redis.call('HSET', tree, 'processes', processes + 1, 'live', live + 1, 'used_at', now)
   redis.call('ZADD', tree .. ':processes', now, id)
-  redis.call('HINCRBY', tree, 'processes', 1)
-  redis.call('HINCRBY', tree, 'live', 1)
-  redis.call('HSET', tree, 'used_at', now)
   if is_ready then
     redis.call('ZADD', tree .. ':leases', now, id)
   end
@@ -308,19 +376,15 @@ local function make_stream(tree, process, number, page_size, source, writer, lea
   local now = seconds_now()
   local content = process .. '/' .. number
   local record = content_record(tree, content)
+  redis.call('HSET', tree, 'fds', redis.call('HGET', tree, 'fds') + 1, 'used_at', stamp(now))
   redis.call('HSET', record .. ':pages', 1, '')
   redis.call('HSET', record .. ':index', 1, index)
-  redis.call('HSET', record, 'fd', 'fd:' .. number, 'state', 'open', 'chars', 0, 'bytes', 0, 'lines', 0,
-    'pages', 1, 'page_size', page_size, 'source', source, 'created_at', stamp(now), 'producer', process,
-    'writer', writer)
-  if lease ~= '' then
-    redis.call('HSET', record, 'writer_until', stamp(now + lease))
-  end
   redis.call('SADD', tree .. ':contents', content)
-  redis.call('ZADD', tree .. ':writers', stamp(now + writer_left(record)), content)
+  redis.call('ZADD', tree .. ':writers', stamp(now + (lease ~= '' and lease or PROCESS_WRITES_S)), content)
   redis.call('SADD', process_record(tree, process) .. ':writes', number)
-  redis.call('HINCRBY', tree, 'fds', 1)
-  redis.call('HSET', tree, 'used_at', stamp(now))
+  redis.call('HSET', record, 'fd', 'fd:' .. number, 'state', 'open', 'chars', 0, 'bytes', 0, 'lines', 0,
+    'pages', 1, 'tail', 0, 'page_size', page_size, 'source', source, 'created_at', stamp(now), 'producer', process,
+    'writer', writer, 'writer_until', lease ~= '' and stamp(now + lease) or '')
   return content
 end
 

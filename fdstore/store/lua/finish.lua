@@ -38,25 +38,16 @@ end
 
 local now = stamp(seconds_now())
 redis.call('HDEL', process, 'lease_until') -- removing first, as in write_end
-if ARGV[4] ~= '' then
-  redis.call('HSET', process, 'exit_code', ARGV[4])
-end
-if ARGV[5] ~= '' then
-  redis.call('HSET', process, 'reason', ARGV[5])
-end
-if ARGV[7] ~= '' then
-  redis.call('HSET', process, 'answer', ARGV[7])
-end
-local wake = ''
+local answer_fd, wake = '', ''
 local function hand_over()
   local key = process_record(tree, parent)
   local parent_state = redis.call('HGET', key, 'state')
   if ARGV[8] ~= '' and ARGV[8] == outputs then
-    redis.call('HSET', process, 'answer_fd', outputs) -- the parent holds it already
+    answer_fd = outputs -- the parent holds it already
   elseif content and parent_state and not ENDED[parent_state] then
     local fd = 'fd:' .. next_number(key, 'next_fd')
     hold(tree, parent, fd, content)
-    redis.call('HSET', process, 'answer_fd', fd)
+    answer_fd = fd
   end
 end
 local function tell()
@@ -69,17 +60,19 @@ local function seal(written)
 end
 if parent then
   despite_damage('process ' .. parent, hand_over)
-  despite_damage('process ' .. parent, tell)
 elseif content then
-  redis.call('HSET', process, 'answer_fd', ARGV[8])
-end
-if piece > 0 then
-  despite_damage('the table of ' .. id, release_all, tree, id)
+  answer_fd = ARGV[8]
 end
 if ARGV[3] == 'exited' and outputs and kind ~= 'pipeline' then
   for fd in string.gmatch(outputs, 'fd:(%d+)') do
     despite_damage('content ' .. id .. '/' .. fd, seal, id .. '/' .. fd)
   end
 end
-write_end(tree, id, ARGV[3], now, ARGV[9])
+write_end(tree, id, ARGV[3], now, ARGV[9], ARGV[4], ARGV[5], ARGV[7], answer_fd)
+if parent then
+  despite_damage('process ' .. parent, tell)
+end
+if piece > 0 then
+  despite_damage('the table of ' .. id, release_all, tree, id)
+end
 return { 'ok', ARGV[3], wake }

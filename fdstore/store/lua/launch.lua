@@ -8,9 +8,10 @@ if refused then
 end
 local journal = KEYS[2] .. ':journal'
 if redis.call('HGET', KEYS[2], 'state') == 'open' then
+  clear(journal)
   redis.call('RPUSH', journal, ARGV[2])
-  redis.call('HSET', KEYS[2], 'state', 'ready')
   redis.call('ZADD', KEYS[1] .. ':leases', stamp(seconds_now() + ARGV[3]), ARGV[1])
+  redis.call('HSET', KEYS[2], 'state', 'ready')
 elseif redis.call('LINDEX', journal, 0) ~= ARGV[2] then
   return { 'fenced', 'it was launched before' }
 end

@@ -7,10 +7,22 @@
 --         in that unit
 -- ->    nothing: it is as expected, and not open | not_found id known...
 --       | ok content metadata page-text|false {group name, group value, ...}, and of an open content its last
---       page's text and the seconds its writer has left
+--       page's text and the seconds its writer has left; 'torn' after these, of any stream: its pages and index
+--       may hold more than its totals say, so its last page is to be taken from here
+--       | lost_data fd pages | lent content: its pages are aside, `put_back` brings them back
 local content = redis.call('HGET', KEYS[2], ARGV[1])
-if content == ARGV[3] and redis.call('HGET', KEYS[3], 'state') ~= 'open' then
-  return
+
+-- Whether the pages of a stream are those that its totals count. Only a torn log can make them differ.
+local function is_whole(record, count, tail)
+  local stored = redis.pcall('HLEN', record .. ':pages')
+  return stored == tonumber(count) and redis.call('HSTRLEN', record .. ':pages', count) == tonumber(tail)
+end
+
+if content == ARGV[3] then
+  local state, count, tail = unpack(redis.call('HMGET', KEYS[3], 'state', 'pages', 'tail'))
+  if state ~= 'open' and ((tail or '') == '' or is_whole(KEYS[3], count, tail)) then
+    return
+  end
 end
 -- common.lua
 if not content then
@@ -18,7 +30,8 @@ if not content then
 end
 local record = content_record(KEYS[1], content)
 local index = record .. ':index'
-local pages = tonumber(redis.call('HGET', record, 'pages') or 0)
+local state, count, tail = unpack(redis.call('HMGET', record, 'state', 'pages', 'tail'))
+local pages = tonumber(count or 0)
 local wanted = tonumber(ARGV[2])
 local groups = {}
 
@@ -47,16 +60,32 @@ local function group_before(part, position)
   return low * 256 + 1
 end
 
+local last, torn
+if (tail or '') ~= '' and not is_whole(record, count, tail) then
+  local there, key = stored_pages(record .. ':pages', record .. ':lent')
+  if redis.call('EXISTS', record .. ':lent') == 1 then
+    return { 'lent', content }
+  end
+  last = there >= pages and redis.call('HGET', key, count) or ''
+  if #last < tonumber(tail) then -- it was split, and goes on on the next
+    last = last .. (redis.call('HGET', key, string.format('%d', pages + 1)) or '')
+  end
+  if there < pages or #last < tonumber(tail) then
+    return { 'lost_data', ARGV[1], there }
+  end
+  last, torn = string.sub(last, 1, tonumber(tail)), 'torn'
+end
+
 local text = false
 if wanted > 0 and wanted <= pages then
-  text = redis.call('HGET', record .. ':pages', ARGV[2])
+  text = torn and wanted == pages and last or redis.call('HGET', record .. ':pages', ARGV[2])
   add(math.floor((wanted - 1) / 256) * 256 + 1)
 elseif ARGV[4] then
   add(group_before(ARGV[4], tonumber(ARGV[5])))
   add(group_before(ARGV[4], tonumber(ARGV[6])))
 end
-if redis.call('HGET', record, 'state') == 'open' then
-  local last = redis.call('HGET', record .. ':pages', string.format('%d', pages))
-  return { 'ok', content, redis.call('HGETALL', record), text, groups, last, stamp(writer_left(record)) }
+if state == 'open' or torn then
+  last = last or redis.call('HGET', record .. ':pages', count)
+  return { 'ok', content, redis.call('HGETALL', record), text, groups, last, stamp(writer_left(KEYS[1], record)), torn }
 end
 return { 'ok', content, redis.call('HGETALL', record), text, groups }

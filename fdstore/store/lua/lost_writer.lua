@@ -6,7 +6,7 @@ if redis.call('HGET', KEYS[3], 'state') ~= 'open' then
   redis.call('ZREM', KEYS[2], ARGV[1])
   return { 'ok' }
 end
-local left = writer_left(KEYS[3])
+local left = writer_left(KEYS[1], KEYS[3])
 if left > 0 then
   redis.call('ZADD', KEYS[2], stamp(seconds_now() + left), ARGV[1])
 else

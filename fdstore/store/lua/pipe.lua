@@ -28,6 +28,7 @@ end
 local now = stamp(seconds_now())
 local id = parent .. '.' .. next_number(KEYS[2], 'next_child', ARGV[10])
 local process = process_record(tree, id)
+clear(process .. ':fds', process .. ':journal')
 if input == 'new' then
   local number = next_number(KEYS[2], 'next_fd', ARGV[9])
   input = 'fd:' .. number
@@ -46,9 +47,9 @@ for i = 11, #ARGV do
   hold(tree, parent, fd, content)
   written[#written + 1] = fd
 end
-redis.call('HSET', process, 'parent', parent, 'state', 'ready', 'attempt', 0, 'losses', 0, 'kind', 'pipeline',
-  'program', ARGV[11], 'input', input, 'outputs', table.concat(written, ' '),
-  'next_fd', redis.call('HGET', KEYS[2], 'next_fd'), 'next_child', 1, 'started_at', now)
 redis.call('RPUSH', process .. ':journal', ARGV[4])
 enter_process(tree, id, now, true)
+redis.call('HSET', process, 'parent', parent, 'state', 'ready', 'attempt', 0, 'losses', 0, 'kind', 'pipeline',
+  'program', ARGV[11], 'bundle', '', 'input', input, 'outputs', table.concat(written, ' '),
+  'next_fd', redis.call('HGET', KEYS[2], 'next_fd'), 'next_child', 1, 'started_at', now)
 return answer(KEYS[4], ARGV[1], { 'ok', id, input, unpack(written) })

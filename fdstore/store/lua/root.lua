@@ -10,7 +10,8 @@ if done then
   return done
 end
 local tree, process, id = KEYS[1], KEYS[2], ARGV[2]
-if redis.call('EXISTS', tree .. ':collecting') == 1 then
+-- both are there if a collection was torn from the log, see common.lua
+if redis.call('EXISTS', tree .. ':collecting') == 1 and redis.call('EXISTS', tree) == 0 then
   return { 'collecting' }
 end
 if redis.call('EXISTS', process) == 1 then
@@ -20,7 +21,7 @@ if redis.call('EXISTS', process) == 1 then
   return { 'ok', 'found', redis.call('HGET', tree, 'limits') }
 end
 
-local refused = unsafe(tree)
+local refused = evicts()
 if refused then
   return refused
 end
@@ -33,15 +34,14 @@ if ARGV[9] == '1' then
     limits, asked = string.gsub(limits, '"tree_bytes":%d+', bounded), string.gsub(asked, '"tree_bytes":%d+', bounded)
   end
 end
-local now = seconds_now()
-redis.call('HSET', tree, 'created_at', stamp(now), 'used_at', stamp(now), 'bytes', 0, 'fds', 0,
+local now = stamp(seconds_now())
+redis.call('HSET', tree, 'created_at', now, 'used_at', now, 'checked_at', now, 'bytes', 0, 'fds', 0,
   'processes', 1, 'live', 1, 'limits', limits, 'format', ARGV[10],
   unpack(asked ~= '' and { 'limits_asked', asked } or {}))
-redis.call('HSET', process, 'state', 'open', 'attempt', 0, 'losses', 0, 'next_fd', 1, 'next_child', 1,
-  'started_at', stamp(now))
-redis.call('ZADD', tree .. ':processes', stamp(now), id)
+redis.call('ZADD', tree .. ':processes', now, id)
 if ARGV[5] ~= '' then
-  redis.call('HSET', process, 'program', ARGV[5], 'bundle', ARGV[6])
   redis.call('HSET', tree .. ':programs', ARGV[6], ARGV[7])
 end
+redis.call('HSET', process, 'state', 'open', 'attempt', 0, 'losses', 0, 'program', ARGV[5], 'bundle', ARGV[6],
+  'next_fd', 1, 'next_child', 1, 'started_at', now)
 return answer(KEYS[3], ARGV[1], { 'ok', 'created', limits })

@@ -17,12 +17,9 @@ local state, writer, leased, producer =
 if state ~= 'open' then
   return { 'stream_closed', ARGV[4], state or 'closed' }
 end
-if process_record(tree, producer) ~= KEYS[2] or leased and writer ~= ARGV[5] then
+if process_record(tree, producer) ~= KEYS[2] or leased and leased ~= '' and writer ~= ARGV[5] then
   return { 'fenced', ARGV[4] .. ' has another writer' }
 end
-if ARGV[9] ~= '' then
-  redis.call('HSET', KEYS[3], 'chain', ARGV[9])
-end
-end_stream(tree, ARGV[3], ARGV[6], ARGV[7], ARGV[8])
 redis.call('HSET', tree, 'used_at', stamp(seconds_now()))
+end_stream(tree, ARGV[3], ARGV[6], ARGV[7], ARGV[8], ARGV[9])
 return answer(KEYS[4], ARGV[1], { 'ok' })

@@ -1,0 +1,318 @@
+"""A log torn inside of a script, on a Redis of stock settings: what comes back half is never shown as whole.
+
+A run tears some scripts somewhere, chosen by the seed; `make chaos` tears each of them in the middle of every
+command that it wrote, and at every byte of those that are short. Then the server is started, other clients
+write more, and it is started again: `torn_log` says why that matters.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fdstore
+from fdstore.client import Store
+from fdstore.errors import FDStoreError
+from fdstore.store import leases, pipelines, processes, streams
+from fdstore.store.server import PrivateServer
+from fdstore.store.streams import Pen
+from tests.chaos import torn_log
+from tests.chaos.conftest import Faults
+from tests.chaos.torn_log import STOCK, TYPED, Log, Texts, Torn
+
+LONG = "".join(f"line {n} of a text that has several pages\n" for n in range(400))
+SHORT = "a little more, and no end of line"
+ODD = "漢字 and\nno end of the last line"
+STREAMS = STREAM, DRAFT, TINY = "fd:3", "fd:4", "fd:5"
+
+Write = Callable[[Store], object]
+Snapshot = tuple[Texts, dict[str, Any]]
+"""The texts, and what is said of the processes."""
+
+
+def append(store: Store, fd: str, text: str) -> None:
+    pen: Pen = store.run(streams.resume(store.process("t").space, fd))
+    pen.put(text)
+    store.run(pen.store())
+
+
+def agent(store: Store) -> object:
+    program = processes.Program("writer", "digest", '{"programs": {}}')
+    output = processes.Output("agent writer", 100)
+    made = processes.child(
+        store.process("t").space,
+        ["fd:1"],
+        state="ready",
+        program=program,
+        brief='{"brief": 1}',
+        output=output,
+    )
+    return store.run(made)
+
+
+def other_agent(store: Store) -> object:
+    made = processes.child(store.process("t").space, ["fd:2"], state="ready", brief='{"brief": 2}')
+    return store.run(made)
+
+
+def pipeline(store: Store) -> object:
+    space = store.process("t").space
+    return store.run(pipelines.start(space, '{"pipe": 1}', shown="sort", in_fd="new", tees=(1,)))
+
+
+def open_stream(store: Store) -> object:
+    return store.run(streams.open_stream(store.process("t").space, "new", 20, lease_s=None))
+
+
+def claim(store: Store) -> object:
+    return store.run(leases.claim(store.process("ready").space.keys, "a worker"))
+
+
+def seal(store: Store) -> None:
+    store.run(store.run(streams.resume(store.process("t").space, STREAM)).seal(0))
+
+
+WRITES: dict[str, Write] = {
+    "append a little": lambda store: append(store, STREAM, SHORT),
+    "append a long text": lambda store: append(store, STREAM, LONG),
+    "append a long text to little": lambda store: append(store, DRAFT, LONG),
+    "append what ends the page": lambda store: append(store, DRAFT, "+\n" + "x" * 90),
+    "append thousands of pages": lambda store: append(store, TINY, "a\nb" * 900),
+    "create": lambda store: store.process("t").create(ODD),
+    "create a long one": lambda store: store.process("t").create(LONG * 3, page_size=20),
+    "extract": lambda store: store.process("t").extract("fd:1#L3-9"),
+    "child": lambda store: store.process("t").child(["fd:1", "fd:2"]),
+    "fork": lambda store: store.process("t").fork(),
+    "agent": agent,
+    "pipeline": pipeline,
+    "open": open_stream,
+    "seal": seal,
+    "close": lambda store: store.process("t").close("fd:1"),
+    "close the last": lambda store: store.process("t").close("fd:2"),
+    "end": lambda store: store.process("t.1").end(),
+    "end the root": lambda store: store.process("t").end(),
+    "cancel": lambda store: store.run(processes.cancel(store.prefix, "t")),
+    "new tree": lambda store: store.process("n").create("in a new tree"),
+    "launch": lambda store: store.run(processes.launch(store.process("u").space, '{"brief": 3}')),
+    "claim": lambda store: claim(store),
+}
+"""What is done last, and torn."""
+
+AFTER: dict[str, Write] = {
+    "elsewhere": lambda store: store.process("u").create("in another tree"),
+    "a little": lambda store: append(store, STREAM, "other"),
+    "little to the draft": lambda store: append(store, DRAFT, "other"),
+    "long": lambda store: append(store, STREAM, "other\n" * 1000),
+    "create": lambda store: store.process("t").create("other\n" * 30),
+    "child": lambda store: store.process("t").child(["fd:2"]),
+    "agent": other_agent,
+    "open": lambda store: open_stream(store),
+    "pages": lambda store: append(store, TINY, "other"),
+    "launch": lambda store: store.run(processes.launch(store.process("u").space, '{"brief": 4}')),
+    "claim": lambda store: claim(store),
+}
+"""What is done with the half in the log."""
+
+SAME = ["a little", "little to the draft", "create", "child", "pages", "launch"]
+AFTERWARDS = [["elsewhere"], SAME, ["agent", "long", "open", "claim"]]
+
+
+def history(store: Store) -> None:
+    root = store.process("t")
+    root.create(LONG, page_size=100)
+    root.create(ODD)
+    for size in (100, 100, 3):
+        store.run(streams.open_stream(root.space, "stream", size, lease_s=None))
+    append(store, STREAM, "first\n")
+    append(store, STREAM, LONG)
+    append(store, STREAM, "so far")
+    append(store, DRAFT, "a draft\nof two lines")
+    append(store, TINY, "xy")
+    root.child(["fd:1"])
+    root.fork()
+    store.process("u").create("stands by itself")
+    store.run(processes.launch(store.process("ready").space, '{"brief": 0}'))
+
+
+@pytest.fixture
+def torn(tmp_path: Path) -> Iterator[Torn]:
+    with PrivateServer(STOCK) as server:
+        yield Torn(server, tmp_path / "saved")
+
+
+CUTS_A_SEED = 6
+
+
+def test_half_of_a_script_is_never_shown_as_whole(seed: int, torn: Torn, faults: Faults) -> None:
+    chance = random.Random(seed)
+    appends = [name for name in WRITES if name.startswith("append")]
+    for last in (*chance.sample(appends, 2), *chance.sample(sorted(WRITES), CUTS_A_SEED - 2)):
+        start, whole = write(last, torn)
+        cut = chance.choice(torn_log.middles(torn.saved, start)[1:])
+        tear(last, [(cut, chance.choice(AFTERWARDS))], start, whole, torn, faults)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("last", WRITES)
+@pytest.mark.parametrize("where", [torn_log.middles, torn_log.bytes_of])
+@pytest.mark.timeout(7200)
+def test_half_of_a_script_is_never_shown_as_whole_wherever_it_is_torn(
+    last: str, where: Callable[[Log, int], list[int]], torn: Torn, faults: Faults
+) -> None:
+    start, whole = write(last, torn)
+    cuts = where(torn.saved, start)
+    if where is torn_log.middles:
+        tears = [(cut, names) for cut in cuts for names in AFTERWARDS]
+    else:
+        tears = [(cut, AFTERWARDS[number % 3]) for number, cut in enumerate(cuts)]
+    tear(last, tears, start, whole, torn, faults)
+
+
+def write(last: str, torn: Torn) -> tuple[int, Snapshot]:
+    """A history that ends with this script: where in the log it begins, and how all is with it."""
+    torn.begin()
+    with fdstore.connect(torn.server.url) as store:
+        history(store)
+        start = torn.log.size
+        WRITES[last](store)
+        whole = snapshot(store)
+        torn.save()
+    return start, whole
+
+
+def tear(
+    last: str,
+    tears: list[tuple[int, list[str]]],
+    start: int,
+    whole: Snapshot,
+    torn: Torn,
+    faults: Faults,
+) -> None:
+    wrong = []
+    told = 0
+    for size, names in tears:
+        problems, errors = judge(torn, size, names, whole)
+        told += errors
+        wrong += [f"{last}, cut at {size - start}, then {names[0]}: {each}" for each in problems]
+    faults.note("log torn", len(tears))
+    print(f"{last}: {len(tears)} cuts, {told} typed errors, {len(wrong)} wrong")
+    assert not wrong, "\n".join(wrong[:20])
+
+
+def snapshot(store: Store) -> Snapshot:
+    texts: Texts = {}
+    facts: dict[str, Any] = {}
+    for tree in store.trees():
+        texts |= torn_log.texts_of(store, tree.id)
+        facts |= torn_log.facts_of(store, tree.id)
+    return texts, facts
+
+
+def judge(torn: Torn, size: int, names: list[str], whole: Snapshot) -> tuple[list[str], int]:
+    """What is wrong after the cut, and how many typed errors a reader got."""
+    torn.put_back(size)
+    with fdstore.connect(torn.server.url) as store:
+        half = snapshot(store)
+        for name in names:
+            with contextlib.suppress(FDStoreError):  # what it needs was ended before the cut
+                AFTER[name](store)
+        known = snapshot(store)
+    torn.restart()
+    with fdstore.connect(torn.server.url) as store:
+        problems, errors, found = compare(store, known, half, whole)
+        more = write_more(store, found)
+    return problems + more, errors
+
+
+def compare(store: Store, known: Snapshot, half: Snapshot, whole: Snapshot) -> tuple[list[str], int, Texts]:
+    """What is there against what was `known` in the second life. What nothing was done to since the cut may
+    also be as the `whole` script left it."""
+    problems: list[str] = []
+    errors = 0
+    found: Texts = {}
+    for tree in store.trees():
+        for member in tree.members:
+            process = member.id
+            facts = allowed(process, known[1], half[1], whole[1])
+            fact = torn_log.fact_of(store, process)
+            if fact not in facts:
+                problems.append(f"{process} is {fact}, not {facts}")
+            texts = [tables.get(process, {}) for tables in (known[0], half[0], whole[0])]
+            listed = [d.fd for d in store.process(process).list()]
+            for fd in sorted({*listed, *texts[0]}):
+                wanted = allowed(fd, *texts)
+                if not wanted:
+                    problems.append(f"{process} has {fd}, which it never had")
+                    continue
+                try:
+                    text = torn_log.read(store, process, fd)
+                except TYPED:
+                    errors += 1
+                except torn_log.WRONG as error:
+                    problems.append(f"{process} {fd}: {type(error).__name__} {str(error)[:300]}")
+                else:
+                    found.setdefault(process, {})[fd] = text
+                    if text not in wanted:
+                        problems.append(f"{process} {fd}: {len(text)} characters, not {[*map(len, wanted)]}")
+    lost = set(known[1]) - {member.id for tree in store.trees() for member in tree.members}
+    return [*problems, *(f"{process} is gone" for process in lost)], errors, found
+
+
+def allowed(key: str, known: dict[str, Any], half: dict[str, Any], whole: dict[str, Any]) -> list[Any]:
+    """What may be there: what was known last, or what the script made of it if nothing was done since."""
+    if known.get(key) == half.get(key):
+        return [each[key] for each in (known, whole) if key in each]
+    return [known[key]] if key in known else []
+
+
+def write_more(store: Store, found: Texts) -> list[str]:
+    """Goes on in the third life: what was read well goes on as it was, and what is made is what it is."""
+    problems = []
+
+    def check(what: str, wanted: str, process: str, fd: str) -> None:
+        try:
+            text = torn_log.read(store, process, fd)
+        except TYPED:
+            return
+        except torn_log.WRONG as error:
+            problems.append(f"{what}: {type(error).__name__} {str(error)[:300]}")
+        else:
+            if text != wanted:
+                problems.append(f"{what}: another text")
+
+    for fd in STREAMS:
+        before = found.get("t", {}).get(fd)
+        for text in ("more\nof it", LONG):
+            try:
+                append(store, fd, text)
+            except FDStoreError:
+                before = None
+                continue
+            except torn_log.WRONG as error:
+                problems.append(f"append to {fd}: {type(error).__name__} {str(error)[:300]}")
+                break
+            if before is not None:
+                before += text
+                check(f"{fd} after more", before, "t", fd)
+    try:
+        made = store.process("t").create("the last")
+        child = store.process("t").child(["fd:1"])
+    except FDStoreError:
+        return problems
+    check("what was created", "the last", "t", made.fd)
+    if [d.fd for d in child.list()] != ["fd:1"]:
+        problems.append(f"a new child holds {[d.fd for d in child.list()]}")
+    for process, texts in found.items():
+        for fd, text in texts.items():
+            if (process, fd) not in (("t", STREAM), ("t", DRAFT), ("t", "fd:5")) and fd not in (
+                STREAM,
+                DRAFT,
+                "fd:5",
+            ):
+                check(f"{process} {fd} later", text, process, fd)
+    return problems

@@ -1,0 +1,182 @@
+"""A Redis of stock settings whose log was torn: histories, cuts, and what every reader may see afterwards.
+
+Redis writes what a script did as `MULTI ... EXEC`. Where the log ends inside of one, a server with
+`aof-load-truncated yes` (the default) cuts off the command that is torn and leaves the others. What is
+written next follows them, and at the second start the half that was left is executed with it:
+
+    first life     MULTI HSET HSET | HSET EXEC        torn at |
+    second life    MULTI HSET HSET   MULTI HSET EXEC  the half is not in memory, and nothing knows of it
+    third life     all of it is executed
+
+So the second life knows nothing of the half, and the third finds both.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fdstore.client import Store
+from fdstore.errors import FDStoreError, NotFound, StoreLostData, StreamBroken
+from fdstore.records import TreeRecord
+from fdstore.store import inspection
+from fdstore.store.keys import ProcessKeys, TreeKeys
+from fdstore.store.server import PrivateServer
+from tests.conftest import lines_of, pages_of
+
+STOCK = {"appendonly": "yes", "appendfsync": "always", "aof-load-truncated": "yes"}
+TYPED = (StoreLostData, StreamBroken, NotFound)
+"""What a reader may be told of what is not whole."""
+
+WRONG = (AssertionError, FDStoreError, LookupError, TypeError, ValueError)
+"""What a reader may not get: another error, metadata that contradicts the text, no sense at all."""
+
+Texts = dict[str, dict[str, str]]
+"""Process -> descriptor -> its text."""
+
+
+class Log:
+    """The append-only file in a directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    @property
+    def path(self) -> Path:
+        """Where what is written now goes: Redis 7 has a folder, 6.2 a file."""
+        parts = sorted(self.directory.glob("appendonlydir/*.incr.aof"))
+        return parts[-1] if parts else self.directory / "appendonly.aof"
+
+    @property
+    def size(self) -> int:
+        return self.path.stat().st_size
+
+    def replace_by(self, other: Log) -> None:
+        for path in self.directory.glob("appendonly*"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        self.directory.mkdir(exist_ok=True)
+        for path in other.directory.glob("appendonly*"):
+            copy = shutil.copytree if path.is_dir() else shutil.copy
+            copy(path, self.directory / path.name)
+
+
+class Torn:
+    """One server, put back for each cut to a log that ends there."""
+
+    def __init__(self, server: PrivateServer, saved: Path) -> None:
+        self.server = server
+        self.log = Log(server.directory)
+        self.saved = Log(saved)
+
+    def begin(self) -> None:
+        """Starts the server without any data."""
+        self.server.kill()
+        self.log.replace_by(Log(Path("/nowhere")))
+        self.server.start()
+
+    def save(self) -> None:
+        """Keeps the log as it is now, for all cuts."""
+        self.saved.replace_by(self.log)
+
+    def put_back(self, size: int) -> None:
+        """Starts the server on the log that was kept, cut after so many bytes."""
+        self.server.kill()
+        self.log.replace_by(self.saved)
+        with self.log.path.open("r+b") as log:
+            log.truncate(size)
+        self.server.start()
+
+    def restart(self) -> None:
+        self.server.kill()
+        self.server.start()
+
+
+def commands_in(data: bytes) -> Iterator[tuple[int, int, list[bytes]]]:
+    """The commands of a piece of a log: where each begins and ends, and its words."""
+    at = 0
+    while at < len(data):
+        start, words = at, []
+        count, _, _ = data[at + 1 :].partition(b"\r\n")
+        at += len(count) + 3
+        for _ in range(int(count)):
+            length, _, _ = data[at + 1 :].partition(b"\r\n")
+            at += len(length) + 3
+            words.append(data[at : at + int(length)])
+            at += int(length) + 2
+        yield start, at, words
+
+
+def middles(log: Log, start: int) -> list[int]:
+    """The middle of each command that was written since `start`."""
+    data = log.path.read_bytes()[start:]
+    return [start + (first + last) // 2 for first, last, _ in commands_in(data)]
+
+
+def bytes_of(log: Log, start: int) -> list[int]:
+    """Every byte that was written since `start`; of long commands, which are the same inside, a hundred."""
+    data = log.path.read_bytes()[start:]
+    return [
+        start + at
+        for first, last, _ in commands_in(data)
+        for at in range(first + 1, last + 1, max(1, (last - first) // 100))
+    ]
+
+
+def texts_of(store: Store, tree: str) -> Texts:
+    """Every text that every process of a tree holds; all must be whole."""
+    found: Texts = {}
+    for member in store.tree(tree).members:
+        process = store.process(member.id)
+        found[member.id] = {d.fd: process.read(d.fd, read_all=True).text for d in process.list()}
+    return found
+
+
+def facts_of(store: Store, tree: str) -> dict[str, tuple[Any, ...]]:
+    """What is said of every process of a tree, but for times: its record, its journal."""
+    record: TreeRecord = store.tree(tree)
+    return {member.id: fact_of(store, member.id) for member in record.members}
+
+
+def fact_of(store: Store, process: str) -> tuple[Any, ...]:
+    found = store.run(inspection.record(store.prefix, process))
+    keys = ProcessKeys(TreeKeys(store.prefix, process.partition(".")[0]), process)
+    [journal] = store.run(_once(("LRANGE", keys.journal, 0, -1)))
+    said = found.state, found.program, found.parent, found.kind, found.outputs, found.exit_code, found.attempt
+    return *said, tuple(journal)
+
+
+def _once(command: tuple[Any, ...]) -> Any:
+    return (yield [command])
+
+
+def read(store: Store, process: str, fd: str) -> str:
+    """The text of a descriptor, read in every way there is: they agree, and so does the metadata. Raises
+    what a reader is told."""
+    warm = store.process(process)
+    whole = warm.read(fd, read_all=True)
+    d = warm.stat(fd)
+    text, size = whole.text, d.page_size
+    pages, lines = pages_of(text, size), lines_of(text)
+    assert (d.chars, d.bytes, d.lines, d.pages) == (len(text), len(text.encode()), len(lines), len(pages)), d
+    numbers = sorted({1, 2, len(pages) // 2, len(pages) - 1, len(pages)} & set(range(1, len(pages) + 1)))
+    for number in numbers:
+        cold = store.process(process)
+        for reader in (cold, cold, warm):
+            found = reader.read(fd, start=number)
+            begin = len("".join(pages[: number - 1]))
+            assert found.text == pages[number - 1], (fd, number)
+            assert found.chars == (f"{begin + 1}-{begin + len(found.text)}" if found.text else "0-0")
+    for number in sorted({1, len(lines) // 2, len(lines)} & set(range(1, len(lines) + 1))):
+        assert store.process(process).read(fd, mode="line", start=number).text == lines[number - 1]
+    if text:
+        assert store.process(process).read(fd, mode="char", start=len(text)).text == text[-1]
+        assert store.process(process).read(fd, start=1, mode="page", count=len(pages)).text == text
+        assert store.process(process).search(fd, "$", max_matches=1).lines_searched == len(lines)
+    piece = store.process(process).read(fd, mode="page", start=len(pages))
+    assert piece.text == pages[-1]
+    if d.state != "open":
+        assert "".join(store.process(process).follow(fd)) == text or d.state == "broken"
+    assert next(each for each in store.process(process).list() if each.fd == fd).chars == len(text)
+    return text
