@@ -159,6 +159,50 @@ def test_paths_are_relative_to_the_file_wherever_the_caller_stands(write, tmp_pa
     assert preload == str(tmp_path / "sub" / "notes.md")
 
 
+def test_directories_are_relative_to_the_file_but_that_of_exports_to_where_the_agent_runs(
+    write, tmp_path, monkeypatch
+):
+    (tmp_path / "sub" / "lib").mkdir(parents=True)
+    write("sub/agent.toml", '[tools]\npath = "lib"\n[preload]\nroot = "."\n[export]\nroot = "out"')
+    monkeypatch.chdir(tmp_path)
+
+    bundle = load("sub/agent.toml")
+    program = bundle.programs["agent"]
+    here = bundle.exporting_below("/home/ann").programs["agent"]
+
+    assert program.tools_path == str(tmp_path / "sub" / "lib")
+    assert program.preload_root == str(tmp_path / "sub")
+    assert (program.export_root, here.export_root) == ("out", "/home/ann/out")
+
+
+@pytest.mark.parametrize(("section", "key"), [("tools", "path"), ("preload", "root")])
+def test_a_directory_that_is_none_is_told_with_file_and_key(write, section, key):
+    write("notes.md")
+    path = write("agent.toml", f'[{section}]\n{key} = "notes.md"')
+
+    with pytest.raises(
+        InvalidProgram, match=rf"agent\.toml: {section}\.{key}: '.*notes\.md' is not a directory"
+    ):
+        load(path)
+
+
+@pytest.mark.timeout(20)
+def test_a_preload_that_is_no_regular_file_is_told_when_the_program_is_read(write, tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    path = write("agent.toml", '[preload]\nfiles = ["fifo"]')
+
+    with pytest.raises(InvalidProgram, match="is not a regular file"):
+        load(path)
+
+
+def test_a_person_is_told_that_nothing_is_written_without_a_directory(write):
+    without = load(write("agent.toml", '[tools]\nenabled = ["fd_to_file"]')).warnings
+    named = load(write("agent.toml", '[tools]\nenabled = ["fd_to_file"]\n[export]\nroot = "out"')).warnings
+
+    assert "[export] root names no directory to write below: there is no such tool" in without[0]
+    assert named == ()
+
+
 # descriptors on and off
 
 

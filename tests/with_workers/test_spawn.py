@@ -229,7 +229,7 @@ def test_a_child_is_given_the_part_that_a_selector_names_and_nothing_else(crew: 
 def test_files_named_by_a_program_and_by_a_call_are_preloaded(crew: Stage) -> None:
     (crew.folder / "rules.txt").write_text("Be kind.\n")
     (crew.folder / "facts.txt").write_text("Water is wet.\n")
-    crew.program("root", tools="spawn", links="reader")
+    crew.program("root", tools="spawn", links="reader", more='[preload]\nroot = "."')
     crew.program("reader", more='[preload]\nfiles = ["rules.txt"]')
     share = call("spawn", program_name="reader", query="Read.", additional_preload_files=["facts.txt"])
     crew.act({"ROOT": [share, say("Done.")], "READER": [say("Read.")]})

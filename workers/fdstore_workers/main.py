@@ -131,7 +131,7 @@ def work(
     run = runner_of(place, stopping, partial(run_pipeline, sandbox, permissions), apart)
     app = make_app(store.url, broker_url, run=run, prefix=store.prefix)
     wake = waker(store.url, store.prefix, broker_url)
-    commands = "; ".join(filter(None, (sandbox().describe(), permissions.described)))
+    commands = "; ".join(filter(None, (permissions.described, sandbox().describe())))
     sweeper = Sweeper(store, worker_name(), wake, commands=commands)
 
     departure = Departure(stopping, sweeper)
