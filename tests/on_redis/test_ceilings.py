@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 import fdstore
 from fdstore.cli import cli
 from fdstore.client import Process, Store
-from fdstore.errors import InvalidArgument, QuotaExceeded, SpawnLimit, StoreUnavailable
+from fdstore.errors import DamagedRecord, InvalidArgument, QuotaExceeded, SpawnLimit
 from fdstore.records import TreeLimits
 from fdstore.store import ceilings, processes
 from fdstore.store.ceilings import CEILINGS, half_of
@@ -301,7 +301,7 @@ def test_a_client_that_cannot_read_the_ceilings_writes_as_before(store: Store, e
     a_minute_later(proc)
     try:
         assert proc.create("goes on").fd == "fd:1"
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(DamagedRecord):
             store.process("u")
     finally:
         execute("DEL", "fdstore:limits")
