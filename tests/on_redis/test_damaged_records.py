@@ -24,6 +24,7 @@ from fdstore.agent.runner import run_process
 from fdstore.cli import cli
 from fdstore.client import Store
 from fdstore.errors import FDStoreError
+from fdstore.permissions import Permissions
 from fdstore.store import leases, processes
 from fdstore.store.clock import redis_now
 from fdstore.store.server import PrivateServer
@@ -147,8 +148,7 @@ def run_one(store: Store, model: Model, process: str) -> str:
         worker="there:2",
         model=lambda: model,
         wake=lambda _: None,
-        files_root="/nowhere",
-        export_root="/nowhere",
+        permissions=Permissions(export_root="/nowhere"),
     )
 
 
