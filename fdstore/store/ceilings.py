@@ -194,7 +194,8 @@ def beside(space: Namespace, batch: Batch) -> Operation[list[Any]]:
     """The replies to a batch that writes. Once a minute the ceilings are read in the same round trip, and if
     they changed, or there is one for all trees together, the tree's limits follow afterwards.
 
-    A store whose ceilings cannot be read (their node of a Cluster is lost) takes writes as before."""
+    A store whose ceilings cannot be read (their node of a Cluster is lost, their key is damaged) takes writes
+    as before."""
     replies: list[Any]
     if time.monotonic() < space.ceilings_due_at:
         replies = yield batch

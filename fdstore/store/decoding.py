@@ -98,7 +98,7 @@ def timestamp(value: str | bytes) -> float:
 
 
 def limits_of(tree: str, stored: bytes | str | None) -> TreeLimits:
-    """The limits of a tree. Raises `DamagedRecord`."""
+    """The limits of a tree; a ceiling of 0 makes one 0. Raises `DamagedRecord`."""
     with decoding(f"the limits of tree {tree}"):
         limits = msgspec.json.decode(stored or b"", type=TreeLimits)
         for name in limits.__struct_fields__:

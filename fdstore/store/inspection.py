@@ -14,6 +14,7 @@ import msgspec
 from fdstore.errors import DamagedRecord, NotFound
 from fdstore.records import ENDED, ProcessRecord, ProcessState, TreeRecord, Unreadable
 from fdstore.store.decoding import (
+    MAX_MOMENT_S,
     PASSED_OVER,
     check_format,
     decoding,
@@ -35,7 +36,7 @@ from fdstore.store.keys import (
 )
 from fdstore.store.operation import Block, Operation
 from fdstore.store.scripts import text
-from fdstore.store.views import pairs
+from fdstore.store.views import DAY_S, pairs
 from fdstore.text.selection import MAX_NUMBER
 
 log = logging.getLogger("fdstore.store")
@@ -149,7 +150,7 @@ def tree_record(prefix: str, tree: str) -> Operation[TreeRecord]:
             live=whole(fields["live"], -MAX_NUMBER),
             limits=limits_of(tree, fields["limits"]),
             export_bytes=whole(fields.get("export_bytes", "0")),
-            usage_day=whole(fields.get("usage_day", "0")),
+            usage_day=whole(fields.get("usage_day", "0"), 0, MAX_MOMENT_S // DAY_S - 1),
             model_calls=whole(fields.get("model_calls", "0")),
             tokens=whole(fields.get("tokens", "0")),
         )

@@ -301,7 +301,7 @@ def test_a_client_that_cannot_read_the_ceilings_writes_as_before(store: Store, e
     a_minute_later(proc)
     try:
         assert proc.create("goes on").fd == "fd:1"
-        with pytest.raises(DamagedRecord):
+        with pytest.raises(DamagedRecord, match="fdstore:limits"):
             store.process("u")
     finally:
         execute("DEL", "fdstore:limits")
@@ -377,7 +377,7 @@ def test_what_holds_in_a_tree_is_shown_with_what_it_uses(
 
 
 def test_run_says_which_limits_of_a_program_are_lowered_and_none_that_it_did_not_name(
-    limits: Callable[..., Result], redis_url: str, tmp_path: Path
+    limits: Callable[..., Result], redis_url: str, execute: Execute, tmp_path: Path
 ) -> None:
     program = tmp_path / "greedy.toml"
     program.write_text('[model]\nname = "any"\n[limits]\ntree_bytes = 9000000000\ntree_live = 3\n')
@@ -385,6 +385,7 @@ def test_run_says_which_limits_of_a_program_are_lowered_and_none_that_it_did_not
         limits("set", name, value)
 
     ran = CliRunner().invoke(cli, ["run", str(program), "-p", "go", "--detach", "--url", redis_url])
+    execute("UNLINK", *execute("KEYS", "fdq:*"))  # its wake-up
 
     warned = [line for line in ran.stderr.splitlines() if "warning" in line]
     assert ran.exit_code == 0
