@@ -18,8 +18,9 @@ from fdstore.cli.session import Session
 from fdstore.cli.tables import size
 from fdstore.errors import FDStoreError
 from fdstore.loading import how_to_install
-from fdstore.store.check import Finding, examine
+from fdstore.store.check import examine
 from fdstore.store.cluster import make_runner
+from fdstore.store.safety import Finding
 from fdstore.store.server_program import binary_version, find_binary
 
 LOW_DISK_BYTES = 500_000_000
@@ -114,7 +115,7 @@ def store(url: str) -> Iterator[Finding]:
         runner = make_runner(url)
         try:
             runner.reach()
-            findings = runner.run(examine())
+            findings = runner.run(examine(runner.place))
         finally:
             runner.close()
     except FDStoreError as error:

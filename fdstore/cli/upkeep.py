@@ -12,6 +12,7 @@ from fdstore.cli.tables import moment, table
 
 if TYPE_CHECKING:
     from fdstore.client import Store
+    from fdstore.store.audit import Damage
     from fdstore.store.collect import Collected
     from fdstore.store.keys import TreeKeys
 
@@ -75,11 +76,17 @@ def _explained(item: Collected, dry_run: bool) -> tuple[str, str]:
 
 
 @verb
+@click.option("--deep", is_flag=True, help="Read everything that is stored, too, and say what is damaged.")
 @click.pass_context
-def doctor(context: click.Context, session: Session) -> None:
+def doctor(context: click.Context, session: Session, deep: bool) -> None:
     """Check Python, packages, the data directory and the store, and say what to do about problems.
 
-    Nothing is started or changed. The exit code is 1 if there is a problem.
+    A problem is what loses content or shows it to others: a network without a password or TLS, an eviction
+    policy, a torn append-only file that is loaded as it is, no append-only file. A note says what may be
+    better. With --deep, all trees are read: texts against their index and totals, tables, counters, and keys
+    that nothing names. That takes about as long as reading them all; others may work meanwhile.
+
+    Nothing is started or changed. The exit code is 1 if there is a problem or damage.
     """
     from fdstore.cli.checks import check_everything
 
@@ -89,8 +96,45 @@ def doctor(context: click.Context, session: Session) -> None:
         if session.as_json:
             output.document(finding)
             continue
-        output.line(f"{'ok     ' if finding.ok else 'PROBLEM'}  {finding.subject}: {finding.said}")
-        if finding.advice and not finding.ok:
+        mark = "PROBLEM" if not finding.ok else "note   " if finding.note else "ok     "
+        output.line(f"{mark}  {finding.subject}: {finding.said}")
+        if finding.advice and (finding.note or not finding.ok):
             output.line(f"         -> {finding.advice}")
+    if deep:
+        well = _check_trees(session) and well
     if not well:
         context.exit(1)
+
+
+def _check_trees(session: Session) -> bool:
+    """Says what is damaged in the trees of the store; whether nothing is."""
+    from fdstore.cli.progress import progress
+    from fdstore.store.audit import named_trees, size_of, tree_damage
+
+    if session.chosen_url is None and not session.embedded_server().status().running:
+        output.line("ok       trees: the store is not running; the first command starts it")
+        return True
+    well = True
+    with session.store() as store:
+        trees = store.run(named_trees(store.prefix))
+        for number, tree in enumerate(trees, 1):
+            label = f"{number} of {len(trees)}: {tree.tree}"
+            with progress(label, store.run(size_of(tree))) as tell:
+                damaged = store.run(tree_damage(tree, tell or (lambda done: None)))
+            for each in damaged:
+                well = well and each.harmless
+                _show_damage(session, each)
+    if not session.as_json:
+        count = len(trees)
+        output.line(
+            f"{'ok     ' if well else 'DAMAGED'}  trees: {count} {'was' if count == 1 else 'were'} read"
+        )
+    return well
+
+
+def _show_damage(session: Session, damage: Damage) -> None:
+    if session.as_json:
+        output.document(damage)
+        return
+    output.line(f"{'note   ' if damage.harmless else 'DAMAGED'}  {damage.key}: {damage.said}")
+    output.line(f"         -> {damage.advice}")

@@ -4,27 +4,23 @@ scripts that make something (`unsafe` in lua/common.lua)."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
 import msgspec
 
 from fdstore.errors import FDStoreError, InvalidArgument, UnsafeStore
-from fdstore.records import Record
+from fdstore.store import safety
 from fdstore.store.operation import Everywhere, Operation
+from fdstore.store.places import Place
+from fdstore.store.safety import Finding
 from fdstore.store.scripts import text
+
+log = logging.getLogger("fdstore")
 
 MIN_VERSION = (6, 2)
 NEARLY_FULL = 0.9
 """Of maxmemory."""
-
-
-class Finding(Record, frozen=True, kw_only=True):
-    """One thing that was looked at: whether it is well, what is so, and what to do if it is not."""
-
-    subject: str
-    ok: bool
-    said: str
-    advice: str = ""
 
 
 class Primary(msgspec.Struct, frozen=True):
@@ -66,7 +62,8 @@ def check_server(where: str) -> Operation[None]:
     Raises `UnsafeStore` when one is older than 6.2 or evicts keys at its memory limit, `InvalidArgument`
     when a URL for one Redis names a node of a Cluster.
     """
-    for each in (yield from primaries("server", "memory")):
+    asked = yield from primaries("server", "memory", "persistence")
+    for each in asked:
         if each.error:
             continue
         for finding in (version(each.info), eviction(each.info)):
@@ -74,25 +71,65 @@ def check_server(where: str) -> Operation[None]:
                 raise UnsafeStore(where, f"{finding.said}; {finding.advice}")
         if each.info.get("redis_mode") == "cluster" and "+cluster:" not in where:
             raise InvalidArgument("url", f"{where} is a node of a Redis Cluster; say redis+cluster:// for it")
+    yield from _warn_of_torn_logs(where, asked)
 
 
-def examine() -> Operation[list[Finding]]:
-    """Everything that can be told of the servers' fitness. One round trip for each."""
+_warned: set[str] = set()
+
+
+def _warn_of_torn_logs(where: str, asked: list[Primary]) -> Operation[None]:
+    """Log a warning if a torn log is loaded as it is, once for each store in this process. One round trip
+    more, once, and only where there is a log."""
+    if where in _warned or not any(each.info.get("aof_enabled") == "1" for each in asked):
+        return
+    _warned.add(where)
+    settings = yield from _settings()
+    for each in asked:
+        found = safety.torn_log(each.info, settings.get(each.address, {}))
+        if not found.ok:
+            at = f"{where} ({each.address})" if len(asked) > 1 else where
+            log.warning("%s: %s. To change it: %s", at, found.said, found.advice)
+
+
+def _settings() -> Operation[dict[str, dict[str, str]]]:
+    """What CONFIG GET says at each server, of what `safety` asks; nothing where this user may not ask."""
+    try:
+        found = yield Everywhere([("CONFIG", "GET", name) for name in safety.ASKED])
+    except FDStoreError:
+        return {}
+    return {
+        address: {text(pair[0]): text(pair[1]) for pair in replies if len(pair) == 2}
+        for address, replies in found
+        if not isinstance(replies, FDStoreError)
+    }
+
+
+def examine(place: Place) -> Operation[list[Finding]]:
+    """Everything that can be told of the servers, and of the way to them. Two round trips for each."""
     asked = yield from primaries("server", "memory", "persistence", "replication")
-    if len(asked) == 1:
-        return _findings(asked[0])
-    return [
-        msgspec.structs.replace(finding, subject=f"{finding.subject} at {each.address}")
-        for each in asked
-        for finding in _findings(each)
-    ]
+    settings = yield from _settings()
+    way = safety.way_to(place)
+    found = [safety.password(way), safety.encryption(way)]
+    for each in asked:
+        of_one = _findings(each, settings.get(each.address, {}), way)
+        if len(asked) > 1:
+            of_one = [
+                msgspec.structs.replace(finding, subject=f"{finding.subject} at {each.address}")
+                for finding in of_one
+            ]
+        found += of_one
+    return found
 
 
-def _findings(server: Primary) -> list[Finding]:
+def _findings(server: Primary, settings: safety.Settings, way: safety.Way) -> list[Finding]:
     if server.error:
         return [Finding(subject="server", ok=False, said=str(server.error), advice="start it, or fail over")]
     info = server.info
-    return [version(info), eviction(info), memory(info), durability(info), disk(info), role(info)]
+    return [
+        *(version(info), safety.known_flaws(info, way), eviction(info), memory(info)),
+        *(safety.memory_limit(info), durability(info), safety.torn_log(info, settings)),
+        *(safety.log_writes(info, settings), disk(info), role(info)),
+    ]
 
 
 def version(info: Mapping[str, str]) -> Finding:

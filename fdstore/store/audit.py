@@ -1,0 +1,289 @@
+"""A look at everything that is stored, for `fdstore doctor --deep`: what cannot be, and what to do about it.
+
+A tree is read in bounded steps, never by SCAN: its processes, their tables, its contents, and, since what is
+damaged may be missing there, every key that a number given out may have made. Nothing is changed.
+
+Others may write meanwhile, so what looks damaged is looked at again, and only what stays is said. One content
+is checked by `audit_content`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from fdstore.errors import DamagedRecord, FDStoreError
+from fdstore.records import ENDED, Record
+from fdstore.store.audit_content import Damage, content_damage, in_pieces
+from fdstore.store.decoding import UNREADABLE, check_format, limits_of, replies_or_damage, shown, whole
+from fdstore.store.inspection import process_of
+from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content, is_root, member_of
+from fdstore.store.operation import Batch, Operation
+from fdstore.store.views import pairs
+
+AT_ONCE = 500
+"""Keys that one request asks for."""
+
+MAX_NUMBERS = 100_000
+"""Numbers of a process that are looked through; more than any limit lets it have."""
+
+MAX_MEMBERS = 1_000_000
+"""Members of a set or a table that are read."""
+
+LOOKS = 3
+"""How often a tree is looked at before it is called damaged."""
+
+__all__ = ["Damage", "tree_damage"]
+
+
+class Found(Record, frozen=True, kw_only=True):
+    """What a look at a tree saw of its contents: those that tables name, with their holders."""
+
+    holders: dict[str, set[str]]
+    numbers: dict[str, int]
+    ended: frozenset[str]
+
+
+Tell = Callable[[int], None]
+"""Is told the bytes of text read so far."""
+
+
+def tree_damage(tree: TreeKeys, tell: Tell = lambda done: None) -> Operation[list[Damage]]:
+    """What is damaged in a tree; looked at again while it seems so, since others may write it."""
+    found: list[Damage] = []
+    for look in range(LOOKS):
+        seen = yield from _look(tree, tell)
+        found = seen if look == 0 else [each for each in seen if each in found]
+        if not found:
+            break
+    return found
+
+
+def _look(tree: TreeKeys, tell: Tell) -> Operation[list[Damage]]:
+    found: list[Damage] = []
+    there, flat = yield from replies_or_damage([("EXISTS", tree.record), ("HGETALL", tree.record)])
+    if there == 0:
+        return []  # named by whoever is about to make it, or just collected
+    fields = _fields(tree.record, flat, found)
+    if fields is None:
+        return found
+    try:
+        check_format(tree.tree, fields.get("format"))
+        counted = {name: whole(fields[name], -(2**53)) for name in ("bytes", "fds", "processes", "live")}
+        limits_of(tree.tree, fields.get("limits"))
+    except (FDStoreError, *UNREADABLE) as error:
+        found.append(
+            Damage(key=tree.record, said=f"the tree cannot be read: {_said(error)}", advice=UNREADABLE_TREE)
+        )
+        return found
+    seen, states = yield from _processes(tree, found)
+    contents = yield from _members(tree.contents, "SCARD", "SMEMBERS", found)
+    size, count = 0, 0
+    for content in sorted(contents | set(seen.holders)):
+        if not is_content(tree, content.encode()):
+            found.append(
+                Damage(key=tree.contents, said=f"{shown(content)} is no content", advice=REMOVE_MEMBER)
+            )
+            continue
+        if content not in contents:
+            # not counted, and removed by nothing: the entry that names it shows an error to readers
+            found.append(_not_among(tree, content, seen))
+            continue
+        held_by = seen.holders.get(content, set())
+        damage, stored = yield from content_damage(
+            tree, content, held_by, seen.ended, partial(_add, tell, size)
+        )
+        found += damage
+        size += stored
+        count += 1
+    found += yield from _strays(tree, contents, seen)
+    live = sum(state not in ENDED for state in states.values())
+    for name, right in (("bytes", size), ("fds", count), ("processes", len(states)), ("live", live)):
+        if counted[name] != right:
+            found.append(
+                Damage(
+                    key=tree.record,
+                    said=f"{name} is {counted[name]}, and {right} are there",
+                    advice=f"redis-cli HSET '{tree.record}' {name} {right}",
+                )
+            )
+    return found
+
+
+def _add(tell: Tell, before: int, read: int) -> None:
+    tell(before + read)
+
+
+UNREADABLE_TREE = "restore a backup, or remove what is left of the tree; other trees are not harmed"
+REMOVE_MEMBER = "remove it with redis-cli (SREM, ZREM or HDEL)"
+
+
+def _not_among(tree: TreeKeys, content: str, seen: Found) -> Damage:
+    who = ", ".join(sorted(seen.holders[content])[:5])
+    return Damage(
+        key=content_keys(tree, content).record,
+        said=f"{who} has a descriptor of {content}, which is not among the tree's contents",
+        advice="close that descriptor",
+    )
+
+
+def _fields(key: str, flat: Any, found: list[Damage]) -> dict[str, str] | None:
+    try:
+        if isinstance(flat, FDStoreError):
+            raise ValueError(str(flat))
+        return pairs(flat)
+    except UNREADABLE as error:
+        found.append(Damage(key=key, said=f"it cannot be read: {_said(error)}", advice=UNREADABLE_TREE))
+        return None
+
+
+def _said(error: Exception) -> str:
+    return f"no {error.args[0]!r}" if isinstance(error, KeyError) and error.args else shown(str(error))
+
+
+def _members(key: str, count: str, read: str, found: list[Damage]) -> Operation[set[str]]:
+    """The members of a set or the like, as far as they can be read."""
+    [size] = yield from replies_or_damage([(count, key)])
+    if isinstance(size, DamagedRecord) or size > MAX_MEMBERS:
+        said = str(size) if isinstance(size, DamagedRecord) else f"it has {size} members, more than can be"
+        found.append(Damage(key=key, said=said, advice=UNREADABLE_TREE))
+        return set()
+    command = (read, key, 0, -1) if read == "ZRANGE" else (read, key)
+    [members] = yield from replies_or_damage([command])
+    return set(map(shown, members))
+
+
+def _processes(tree: TreeKeys, found: list[Damage]) -> Operation[tuple[Found, dict[str, str]]]:
+    """What the tables of all processes name, and the states of the processes."""
+    names = yield from _members(tree.processes, "ZCARD", "ZRANGE", found)
+    states: dict[str, str] = {}
+    numbers: dict[str, int] = {}
+    holders: dict[str, set[str]] = {}
+    pending, met = sorted(names), set(names)
+    while pending:
+        ours = [name for name in pending if member_of(tree, name.encode())]
+        for name in set(pending) - set(ours):
+            found.append(Damage(key=tree.processes, said=f"{name} is no process of it", advice=REMOVE_MEMBER))
+        pending = []
+        for some in in_pieces(ours, AT_ONCE):
+            keys = [ProcessKeys(tree, name) for name in some]
+            replies = yield from replies_or_damage([("HGETALL", each.record) for each in keys])
+            for each, flat in zip(keys, replies, strict=True):
+                children = _process(each, flat, names, states, numbers, found)
+                below = (f"{each.process}.{number}" for number in range(1, children))
+                pending += [name for name in below if name not in met]
+            pending = yield from _made(tree, pending)
+            for each in keys:
+                yield from _table(each, holders, found)
+        met |= set(pending)
+    ended = frozenset(name for name, state in states.items() if state in ENDED)
+    return Found(holders=holders, numbers=numbers, ended=ended), states
+
+
+def _made(tree: TreeKeys, names: Iterable[str]) -> Operation[list[str]]:
+    """Those of these processes that are there."""
+    made: list[str] = []
+    for some in in_pieces(names, AT_ONCE):
+        there = yield [("EXISTS", ProcessKeys(tree, name).record) for name in some]
+        made += [name for name, is_there in zip(some, there, strict=True) if is_there]
+    return made
+
+
+def _process(
+    keys: ProcessKeys,
+    flat: Any,
+    names: set[str],
+    states: dict[str, str],
+    numbers: dict[str, int],
+    found: list[Damage],
+) -> int:
+    """Notes a process; the number its next child would get."""
+    fields = _fields(keys.record, flat, found)
+    if fields is None:
+        return 1
+    if not fields:
+        said = "the tree names this process, and it is not there"
+        found.append(
+            Damage(
+                key=keys.record, said=said, advice=f"redis-cli ZREM '{keys.tree.processes}' {keys.process}"
+            )
+        )
+        return 1
+    try:
+        record = process_of(keys.process, fields)
+    except UNREADABLE as error:
+        found.append(
+            Damage(key=keys.record, said=f"it cannot be read: {_said(error)}", advice=UNREADABLE_TREE)
+        )
+        return 1
+    if keys.process not in names:
+        said = "this process is not among those of its tree, so nothing ends or collects it"
+        advice = f"fdstore kill {keys.process}; then redis-cli UNLINK '{keys.record}' '{keys.fds}'"
+        found.append(Damage(key=keys.record, said=said, advice=advice))
+        return 1
+    states[keys.process] = record.state
+    numbers[keys.process] = record.next_fd
+    for name in ("next_fd", "next_child"):
+        if getattr(record, name) > MAX_NUMBERS:
+            said = f"{name} is {getattr(record, name)}, further than can be looked through"
+            found.append(Damage(key=keys.record, said=said, advice="lower it to one more than is there"))
+    return min(record.next_child, MAX_NUMBERS)
+
+
+def _table(keys: ProcessKeys, holders: dict[str, set[str]], found: list[Damage]) -> Operation[None]:
+    [size] = yield from replies_or_damage([("HLEN", keys.fds)])
+    if isinstance(size, DamagedRecord) or size > MAX_MEMBERS:
+        found.append(Damage(key=keys.fds, said=f"the table cannot be read: {size}", advice=UNREADABLE_TREE))
+        return
+    [flat] = yield from replies_or_damage([("HGETALL", keys.fds)])
+    for fd, content in (_fields(keys.fds, flat, found) or {}).items():
+        if is_content(keys.tree, content.encode()):
+            holders.setdefault(content, set()).add(keys.process)
+        else:
+            said = f"{shown(fd)} names {shown(content)}, which is no content"
+            found.append(Damage(key=keys.fds, said=said, advice=REMOVE_MEMBER))
+
+
+def _strays(tree: TreeKeys, contents: set[str], seen: Found) -> Operation[list[Damage]]:
+    """Keys of numbers that were given out, of contents that the tree does not name."""
+    found: list[Damage] = []
+    for some in in_pieces(_candidates(seen, contents), AT_ONCE):
+        keys = [content_keys(tree, content) for content in some]
+        requests: Batch = [("EXISTS", k.record, k.pages, k.index, k.holders, k.lent) for k in keys]
+        for each, there in zip(keys, (yield requests), strict=True):
+            if there:
+                parts = " ".join(
+                    f"'{k}'" for k in (each.record, each.pages, each.index, each.holders, each.lent)
+                )
+                found.append(
+                    Damage(
+                        key=each.record,
+                        said=f"{there} keys of a content that is not in its tree: half made, or half removed",
+                        advice=f"they take memory and nothing else: redis-cli UNLINK {parts} '{each.events}'",
+                    )
+                )
+    return found
+
+
+def _candidates(seen: Found, contents: set[str]) -> Iterator[str]:
+    known = contents | set(seen.holders)
+    for process, next_fd in seen.numbers.items():
+        for number in range(1, min(next_fd, MAX_NUMBERS)):
+            if (content := f"{process}/{number}") not in known:
+                yield content
+
+
+def named_trees(prefix: str) -> Operation[list[TreeKeys]]:
+    """All trees that have a name such as trees have; others are said by `ps`."""
+    [names] = yield [("ZRANGE", TreeKeys(prefix, "").trees, 0, -1)]
+    return [TreeKeys(prefix, name) for name in sorted(map(shown, filter(is_root, names)))]
+
+
+def size_of(tree: TreeKeys) -> Operation[int | None]:
+    """How many bytes of text a tree says it has."""
+    [stored] = yield from replies_or_damage([("HGET", tree.record, "bytes")])
+    try:
+        return whole(stored)
+    except (TypeError, AttributeError, *UNREADABLE):
+        return None

@@ -1,0 +1,194 @@
+"""One content against itself: its pages make the index and the totals that it says, and its holders hold it.
+
+Everything is computed anew from the pages, which are read once, in bounded memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import TypeVar
+
+from fdstore.errors import FDStoreError
+from fdstore.records import Descriptor, Record
+from fdstore.store.decoding import UNREADABLE, replies_or_damage, shown, whole
+from fdstore.store.keys import ContentKeys, TreeKeys, content_keys
+from fdstore.store.operation import Operation
+from fdstore.store.stretches import window_of
+from fdstore.store.views import descriptor_of, pairs
+from fdstore.text.index import IndexWriter
+from fdstore.text.paging import Page, newlines_in
+
+T = TypeVar("T")
+
+LOOKS = 5
+"""How often a stream that is written is looked at; one that moves on each time is well enough to write."""
+
+DROP = "what it lost is only in a backup; close its descriptors, and make it again"
+
+
+class Damage(Record, frozen=True, kw_only=True):
+    """A key, what is so and cannot be, and what to do. A `harmless` one is left by a torn log, and readers
+    and writers pass it by."""
+
+    key: str
+    said: str
+    advice: str
+    harmless: bool = False
+
+
+def content_damage(
+    tree: TreeKeys, content: str, holders: set[str], ended: frozenset[str], tell: Callable[[int], None]
+) -> Operation[tuple[list[Damage], int]]:
+    """What is damaged in a content of a tree, and how many bytes it counts for. `holders` are the processes
+    whose tables name it. A stream that somebody writes meanwhile is looked at again."""
+    keys = content_keys(tree, content)
+    totals = ("HMGET", keys.record, "chars", "state")
+    for _ in range(LOOKS):
+        [before] = yield from replies_or_damage([totals])
+        found, size_bytes = yield from _look(tree, content, holders, ended, tell)
+        [after] = yield from replies_or_damage([totals])
+        if not found or isinstance(before, FDStoreError) or before == after:
+            return found, size_bytes
+    return [], size_bytes
+
+
+def _look(
+    tree: TreeKeys, content: str, holders: set[str], ended: frozenset[str], tell: Callable[[int], None]
+) -> Operation[tuple[list[Damage], int]]:
+    keys = content_keys(tree, content)
+    flat, *counts = yield from replies_or_damage(
+        [
+            ("HGETALL", keys.record),
+            *(("HLEN", keys.pages), ("HLEN", keys.index), ("SCARD", keys.holders), ("EXISTS", keys.lent)),
+        ]
+    )
+    for reply in (flat, *counts):
+        if isinstance(reply, FDStoreError):
+            return [_damage(keys, f"it cannot be read: {reply}")], 0
+    if not flat:
+        forget = f"redis-cli SREM '{tree.contents}' {content}"
+        advice = f"close its descriptors; then {forget}" if holders else forget
+        return [_damage(keys, "the tree names this content, and it is not there", advice)], 0
+    try:
+        fields = pairs(flat)
+        d = descriptor_of("fd:0", fields)
+        tail = whole(fields["tail"]) if fields.get("tail") else None
+    except UNREADABLE as error:
+        return [_damage(keys, f"its metadata cannot be read: {shown(str(error))}")], 0
+    found = yield from _holding(keys, counts[2], holders)
+    if d.state == "open" and d.producer in ended:
+        said = f"it is open, and {d.producer}, which writes it, has ended"
+        found.append(_damage(keys, said, "read it: whoever does breaks it off", harmless=True))
+    pages, groups, _, lent = counts
+    if lent:
+        advice = "read it: whoever does puts them back"
+        found.append(_damage(keys, f"its pages are not in their place but in {keys.lent}", advice))
+        return found, d.bytes
+    if pages < d.pages:
+        found.append(_damage(keys, f"it has {pages} pages, and its totals say {d.pages}"))
+        return found, d.bytes
+    more = pages > d.pages
+    found += yield from _text(keys, d, tail, more=more, tell=tell)
+    least = -(-d.pages // 256)
+    if groups > least and not more:
+        said = f"its index has {groups} fields, and {least} are of pages that it has"
+        found.append(_damage(keys, said, "nothing reads them", harmless=True))
+    return found, d.bytes
+
+
+def _damage(keys: ContentKeys, said: str, advice: str = DROP, *, harmless: bool = False) -> Damage:
+    return Damage(key=keys.record, said=said, advice=advice, harmless=harmless)
+
+
+def _holding(keys: ContentKeys, count: int, holders: set[str]) -> Operation[list[Damage]]:
+    """Whether those hold it that say so."""
+    members = set()
+    if count <= 100_000:
+        [found] = yield from replies_or_damage([("SMEMBERS", keys.holders)])
+        members = set(map(shown, found))
+    damage = []
+    if missing := sorted(holders - members):
+        said = f"{', '.join(missing[:5])} has a descriptor of it and is not among its holders"
+        advice = f"redis-cli SADD '{keys.holders}' {' '.join(missing[:5])}"
+        damage.append(Damage(key=keys.holders, said=said, advice=advice))
+    if extra := sorted(members - holders):
+        said = f"{', '.join(extra[:5])} is among its holders and has no descriptor of it"
+        advice = f"it takes memory until its tree goes: redis-cli SREM '{keys.holders}' {' '.join(extra[:5])}"
+        damage.append(Damage(key=keys.holders, said=said, advice=advice))
+    return damage
+
+
+def _text(
+    keys: ContentKeys, d: Descriptor, tail: int | None, *, more: bool, tell: Callable[[int], None]
+) -> Operation[list[Damage]]:
+    """Its pages, index and totals."""
+    writer = IndexWriter()
+    wrong: list[Damage] = []
+    last = b""
+    beyond = False
+    for numbers in in_pieces(range(1, d.pages + 1), window_of(d)):
+        [found] = yield from replies_or_damage([("HMGET", keys.pages, *numbers)])
+        for number, data in zip(numbers, found, strict=True):
+            if data is None:
+                return [*wrong, Damage(key=keys.pages, said=f"page {number} is not there", advice=DROP)]
+            if number == d.pages and tail is not None and (more or len(data) != tail):
+                beyond = True
+                data = yield from _before_tear(keys, number, data, tail)
+            try:
+                text = data.decode("utf-8")
+            except UnicodeDecodeError as error:
+                said = f"page {number} is not UTF-8: {shown(str(error))}"
+                return [*wrong, Damage(key=keys.pages, said=said, advice=DROP)]
+            if len(text) > d.page_size:
+                said = f"page {number} has {len(text)} characters, and a page has {d.page_size} at most"
+                wrong.append(Damage(key=keys.pages, said=said, advice=DROP))
+            last = data
+            writer.add([Page(data, len(text), newlines_in(data), data.endswith(b"\n"))])
+        tell(writer.bytes)
+        if not beyond:
+            wrong += yield from _index(keys, writer.full_groups())
+    if not beyond:
+        wrong += yield from _index(keys, writer.fields())
+    for name, right in (("chars", writer.chars), ("bytes", writer.bytes), ("lines", writer.lines)):
+        if getattr(d, name) != right:
+            said = f"{name} is {getattr(d, name)}, and its pages have {right}"
+            wrong.append(_damage(keys, said))
+    if tail is not None and not beyond and len(last) != tail:
+        wrong.append(_damage(keys, f"its last page has {len(last)} bytes, not {tail}"))
+    if beyond and not wrong:
+        said = "its pages go on beyond its totals: a piece that a torn log left half stored"
+        advice = "readers see the text without it, and the next piece replaces it: nothing to do"
+        wrong.append(_damage(keys, said, advice, harmless=True))
+    return wrong
+
+
+def _before_tear(keys: ContentKeys, number: int, data: bytes, tail: int) -> Operation[bytes]:
+    """The text of the last page as its totals count it."""
+    [after] = yield from replies_or_damage([("HGET", keys.pages, number + 1)])
+    return (data + (after if isinstance(after, bytes) else b""))[:tail]
+
+
+def _index(keys: ContentKeys, fields: dict[str, str]) -> Operation[list[Damage]]:
+    if not fields:
+        return []
+    [stored] = yield from replies_or_damage([("HMGET", keys.index, *fields)])
+    wrong = []
+    for (name, right), found in zip(fields.items(), stored, strict=True):
+        if found is None or found != right.encode("ascii"):
+            what = "is not there" if found is None else "is not that of its pages"
+            said = f"field {name} of the index {what}: lines and characters are not found where they are"
+            advice = "read it whole, or by pages, and store it again"
+            wrong.append(Damage(key=keys.index, said=said, advice=advice))
+    return wrong
+
+
+def in_pieces(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """The items in lists of so many.
+
+    >>> list(in_pieces("abc", 2))
+    [['a', 'b'], ['c']]
+    """
+    left = iter(items)
+    while piece := list(islice(left, size)):
+        yield piece

@@ -1,0 +1,55 @@
+"""A client says once that its Redis loads a torn log as it is."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+import fdstore
+from fdstore.store import check
+from fdstore.store.server import PrivateServer
+
+
+@pytest.fixture(autouse=True)
+def first_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "_warned", set())
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == "fdstore"]
+
+
+def test_a_torn_log_that_would_be_loaded_is_told_once_for_each_store(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with PrivateServer({"appendonly": "yes", "aof-load-truncated": "yes"}) as server:
+        for _ in range(2):
+            fdstore.connect(server.url).close()
+
+        async def main() -> None:
+            await (await fdstore.aio.connect(server.url)).close()
+
+        asyncio.run(main())
+
+    [said] = warnings(caplog)
+    assert server.url in said
+    assert "CONFIG SET aof-load-truncated no" in said
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"appendonly": "no", "aof-load-truncated": "yes"},
+        {"appendonly": "yes", "aof-load-truncated": "no"},
+        {"appendonly": "yes", "aof-load-truncated": "yes", "rename-command": "CONFIG NOBODY"},
+    ],
+    ids=["no log", "mended first", "may not ask"],
+)
+def test_otherwise_nothing_is_said(options: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
+    with PrivateServer(options) as server:
+        fdstore.connect(server.url).close()
+
+    assert warnings(caplog) == []
+    assert logging.getLogger("fdstore").getEffectiveLevel() <= logging.WARNING
