@@ -11,6 +11,8 @@ from typing import Literal
 
 import msgspec
 
+from fdstore.prepared import prepare
+
 ContentState = Literal["sealed", "open", "broken"]
 Mode = Literal["page", "line", "char"]
 ProcessState = Literal["open", "ready", "running", "waiting", "exited", "failed", "cancelled"]
@@ -196,3 +198,6 @@ class TreeRecord(Record, frozen=True, kw_only=True):
     live: int
     limits: TreeLimits
     members: tuple[ProcessRecord, ...] = ()
+
+
+prepare(Descriptor, TreeLimits, ProcessState)
