@@ -30,7 +30,9 @@ MAX_LOSSES = 3
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """A process taken to be run, with all that running it begins with: the attempt, its program's name
-    and the bundle (JSON) it is in, the streams it was made to write, the tree's limits, its journal."""
+    and the bundle (JSON) it is in, the streams it was made to write, the tree's limits, its journal.
+    `alone_until` is the length of the journal up to which it must have an operating-system process of its
+    own, None for any."""
 
     attempt: int
     program: str
@@ -40,16 +42,23 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     started_at: float
     outputs: tuple[str, ...]
     limits: TreeLimits
+    alone_until: int | None
     journal: list[bytes]
 
 
 def claim(
-    keys: ProcessKeys, worker: str, op: str | None = None, *, agents_only: bool = False
-) -> Operation[Claim | Literal["pipeline"] | None]:
-    """Takes a ready process; None when it is not ready, "pipeline" for one that is left alone. With the
-    same `op` it may be asked again: what it took is then its own. One round trip. Raises `NotFound`,
-    `UnsafeStore`."""
-    arguments = (keys.process, worker, LEASE_S, op or new_op(), "1" if agents_only else "0")
+    keys: ProcessKeys,
+    worker: str,
+    op: str | None = None,
+    *,
+    agents_only: bool = False,
+    with_others: bool = False,
+) -> Operation[Claim | Literal["pipeline", "alone"] | None]:
+    """Take a ready process. None when it is not ready, "pipeline" for one that `agents_only` leaves out,
+    "alone" for one that may not run `with_others` in one operating-system process. With the same `op` it
+    may be asked again: what it took is then its own. One round trip. Raises `NotFound`, `UnsafeStore`."""
+    flags = ("1" if agents_only else "0", "1" if with_others else "0")
+    arguments = (keys.process, worker, LEASE_S, op or new_op(), *flags)
     # the journal is read after the claim: whoever ran the process before can add nothing now
     reply, records = yield [
         script("claim")((keys.tree.record, keys.record), *arguments),
@@ -59,7 +68,11 @@ def claim(
         return None
     if reply[0] == b"pipeline":
         return "pipeline"
-    attempt, program, bundle, parent, kind, started_at, outputs, limits = outcome(reply, keys.process)
+    if reply[0] == b"alone":
+        return "alone"
+    attempt, program, bundle, parent, kind, started_at, outputs, limits, alone_until = outcome(
+        reply, keys.process
+    )
     return Claim(
         attempt=int(attempt),
         program=text(program),
@@ -69,6 +82,7 @@ def claim(
         started_at=float(started_at),
         outputs=tuple(text(outputs).split()),
         limits=msgspec.json.decode(limits, type=TreeLimits),
+        alone_until=int(alone_until) if alone_until else None,
         journal=records,
     )
 
@@ -106,13 +120,19 @@ def look_after(
     return (yield from _lapse(keys, max_losses, "0", "", "" if moment is None else f"{moment:.6f}"))
 
 
+def lose(keys: ProcessKeys, claim_id: str, max_losses: int = MAX_LOSSES) -> Operation[Lapsed]:
+    """Count a loss of a process whose worker is known to be dead, if it still runs under that worker's
+    claim; else nothing is changed."""
+    return (yield from _lapse(keys, max_losses, "2", claim_id, ""))
+
+
 def give_back(space: Namespace) -> Operation[Lapsed]:
     """Makes a running process ready for another worker. No loss: its worker stops in good order."""
     return (yield from _lapse(space.keys, MAX_LOSSES, "1", space.attempt, ""))
 
 
-def _lapse(keys: ProcessKeys, max_losses: int, back: str, attempt: str, moment: str) -> Operation[Lapsed]:
-    arguments = (keys.process, max_losses, WAKE_AGAIN_S, back, attempt, moment)
+def _lapse(keys: ProcessKeys, max_losses: int, how: str, holder: int | str, moment: str) -> Operation[Lapsed]:
+    arguments = (keys.process, max_losses, WAKE_AGAIN_S, how, holder, moment)
     [reply] = yield [script("lapse")((keys.tree.record, keys.record), *arguments)]
     decision, *of = map(text, outcome(reply, keys.process))
     return Lapsed(decision, int(of[0]) if of and decision in ("poison", "lost") else None)

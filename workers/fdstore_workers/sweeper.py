@@ -64,6 +64,19 @@ def losses_allowed(keys: ProcessKeys) -> Operation[int]:
         return leases.MAX_LOSSES  # its next attempt will say what is wrong with it
 
 
+def carry_out(store: Store, wake: Callable[[str], None], keys: ProcessKeys, lapsed: leases.Lapsed) -> None:
+    """Do what a look at a process decided. Raises `Fenced`, `NotFound`."""
+    if lapsed.decision == "wake":
+        log.info("%s is to be run again", keys.process)
+        wake(keys.process)
+    elif lapsed.attempt is not None:
+        reason = "poison" if lapsed.decision == "poison" else "worker_lost"
+        log.warning("%s has failed: %s", keys.process, reason)
+        parent = store.run(given_up(keys, lapsed.attempt, reason))
+        if parent:
+            wake(parent)
+
+
 def sweep(
     store: Store, wake: Callable[[str], None], now: float | None = None, over: set[str] | None = None
 ) -> int:
@@ -77,15 +90,7 @@ def sweep(
     for keys in found:
         try:
             lapsed = store.run(leases.look_after(keys, store.run(losses_allowed(keys)), now))
-            if lapsed.decision == "wake":
-                log.info("%s is to be run again", keys.process)
-                wake(keys.process)
-            elif lapsed.attempt is not None:
-                reason = "poison" if lapsed.decision == "poison" else "worker_lost"
-                log.warning("%s has failed: %s", keys.process, reason)
-                parent = store.run(given_up(keys, lapsed.attempt, reason))
-                if parent:
-                    wake(parent)
+            carry_out(store, wake, keys, lapsed)
         except (Fenced, NotFound):
             continue  # it ended meanwhile
     for tree, content in store.run(streams.due(store.prefix, trees, now)):

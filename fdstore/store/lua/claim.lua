@@ -1,8 +1,11 @@
 -- Takes a ready process to run it: the next attempt, under a lease.
 -- KEYS  1 tree  2 process
 -- ARGV  1 process id  2 worker  3 lease in seconds  4 id of this claim  5 '1' to leave a pipeline alone
--- ->    ok attempt program bundle-json|'' parent|'' kind|'' started_at outputs|'' limits
---       | unsafe policy | no state | pipeline | gone
+--       6 '1' when other processes run beside it in the same operating-system process
+-- ->    ok attempt program bundle-json|'' parent|'' kind|'' started_at outputs|'' limits alone_until|''
+--       | unsafe policy | no state | pipeline | alone | gone
+-- A process with a loss may be what ended its worker. After one it runs alone until its journal is longer
+-- than `alone_until`, where it was lost; after two it runs alone to its end.
 local state, kind = unpack(redis.call('HMGET', KEYS[2], 'state', 'kind'))
 if not state then
   return { 'gone' }
@@ -10,7 +13,17 @@ end
 if kind == 'pipeline' and ARGV[5] == '1' then
   return { 'pipeline' }
 end
+local losses, lost_at = unpack(redis.call('HMGET', KEYS[2], 'losses', 'lost_at'))
+local alone_until = ''
+if (tonumber(losses) or 0) > 1 then
+  alone_until = string.format('%d', 2 ^ 53)
+elseif lost_at and redis.call('LLEN', KEYS[2] .. ':journal') <= tonumber(lost_at) then
+  alone_until = lost_at
+end
 if state == 'ready' then
+  if ARGV[6] == '1' and alone_until ~= '' and kind ~= 'pipeline' then
+    return { 'alone' }
+  end
   local refused = unsafe(KEYS[1])
   if refused then
     return refused
@@ -29,4 +42,5 @@ local attempt, program, bundle, parent, started_at, outputs =
   unpack(redis.call('HMGET', KEYS[2], 'attempt', 'program', 'bundle', 'parent', 'started_at', 'outputs'))
 local programs = bundle and redis.call('HGET', KEYS[1] .. ':programs', bundle)
 local limits = redis.call('HGET', KEYS[1], 'limits')
-return { 'ok', attempt, program or '', programs or '', parent or '', kind or '', started_at, outputs or '', limits }
+return { 'ok', attempt, program or '', programs or '', parent or '', kind or '', started_at, outputs or '', limits,
+  alone_until }
