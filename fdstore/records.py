@@ -11,6 +11,8 @@ from typing import Literal
 
 import msgspec
 
+from fdstore.prepared import prepare
+
 ContentState = Literal["sealed", "open", "broken"]
 Mode = Literal["page", "line", "char"]
 ProcessState = Literal["open", "ready", "running", "waiting", "exited", "failed", "cancelled"]
@@ -214,3 +216,6 @@ class TreeRecord(Record, frozen=True, kw_only=True):
     tokens: int = 0
     members: tuple[ProcessRecord, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
+
+
+prepare(Descriptor, TreeLimits, ProcessState)

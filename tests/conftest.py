@@ -93,6 +93,22 @@ def wait_until(predicate: Callable[[], bool], timeout: float = 20.0) -> None:
         threading.Event().wait(0.02)
 
 
+def children_of(pid: int) -> list[int]:
+    """The children of a process with one thread, the oldest first; none if it has ended."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except FileNotFoundError:
+        return []
+
+
+def runs(pid: int) -> bool:
+    """Whether there is such a process, and it has not ended."""
+    try:
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+
+
 # --- what the store counts
 
 

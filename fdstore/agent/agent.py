@@ -92,6 +92,11 @@ class Agent:
             # the attempt before may have ended between writing the answer and this
             self._take_references(past.own[-1])
 
+    @property
+    def written(self) -> int:
+        """How many records the journal has."""
+        return self._written
+
     def step(self) -> Outcome:
         """Does the next thing. Raises `Fenced` when another attempt runs the process."""
         if self.conversation.start is None and isinstance(self.birth, Brief):

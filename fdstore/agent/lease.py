@@ -29,7 +29,6 @@ from fdstore.errors import (
 from fdstore.regularly import regularly
 from fdstore.store import leases
 from fdstore.store.keys import ProcessKeys
-from fdstore.store.operation import new_op
 from fdstore.store.views import Namespace
 
 log = logging.getLogger("fdstore.agent")
@@ -56,13 +55,21 @@ class Stopped(Exception):
 
 
 def claimed(
-    store: Store, keys: ProcessKeys, worker: str, *, agents_only: bool, again_until: Flag | None
-) -> leases.Claim | Literal["pipeline"] | None:
-    """Takes the process. A worker whose claim got no answer asks until it has one, or stops."""
-    op = new_op()
+    store: Store,
+    keys: ProcessKeys,
+    worker: str,
+    claim_id: str,
+    *,
+    agents_only: bool,
+    with_others: bool,
+    again_until: Flag | None,
+) -> leases.Claim | Literal["pipeline", "alone"] | None:
+    """Take the process. A worker whose claim got no answer asks until it has one, or stops."""
     while True:
         try:
-            return store.run(leases.claim(keys, worker, op, agents_only=agents_only))
+            return store.run(
+                leases.claim(keys, worker, claim_id, agents_only=agents_only, with_others=with_others)
+            )
         except UnknownOutcome as error:
             if again_until is None or again_until.is_set():
                 raise

@@ -25,6 +25,7 @@ from fdstore.agent import program_file
 from fdstore.agent.program_file import ProgramFile
 from fdstore.agent.program_sections import Limits, check_path
 from fdstore.errors import InvalidProgram, NewerFormat, quoted
+from fdstore.prepared import prepare
 from fdstore.records import TreeLimits
 from fdstore.tools.config import FD_TOOLS, FDConfig
 
@@ -227,3 +228,6 @@ def _warnings(file: ProgramFile, program: Program) -> list[str]:
     if "pipe" in program.tools and not program.commands:
         warnings.append("[tools] enables pipe, but [commands] allow names no command to run")
     return warnings
+
+
+prepare(Bundle)

@@ -15,6 +15,7 @@ from typing import Annotated
 import msgspec
 
 from fdstore.errors import InvalidArgument, quoted
+from fdstore.prepared import prepare
 from fdstore.tools.config import FD_TOOLS, MAX_INTEGER, PROCESS_TOOLS
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,47}")
@@ -177,3 +178,18 @@ def check_path(key: str, path: str) -> None:
 
 def _is_identifier(word: str) -> bool:
     return word.isidentifier() and not keyword.iskeyword(word)
+
+
+prepare(
+    ProgramSection,
+    ModelSection,
+    PromptSection,
+    ToolsSection,
+    PreloadSection,
+    LinkedEntry,
+    ExportSection,
+    CommandsSection,
+    Limits,
+    Size,
+    Days,
+)

@@ -27,6 +27,7 @@ from fdstore.permissions import Permissions
 from fdstore.store import inspection, leases, processes
 from fdstore.store.decoding import decoding
 from fdstore.store.keys import process_keys
+from fdstore.store.operation import new_op
 from fdstore.store.views import Namespace
 from fdstore.tools.brief import Birth, ForkBrief, PipeBrief
 from fdstore.tools.python_tool import imported
@@ -35,9 +36,14 @@ from fdstore.tools.toolbox import BUILT_IN, Toolbox
 
 log = logging.getLogger("fdstore.agent")
 
-Ending = Literal["not ready", "pipeline", "ended", "waiting", "given back", "lost"]
-"""What `run_process` came to: somebody else has it, it is left to who runs pipelines, it ended, its slot
-is free, it goes back in good order, or another attempt took it."""
+Ending = Literal["not ready", "pipeline", "alone", "ended", "waiting", "given back", "lost"]
+"""What `run_process` came to: somebody else has it, it is left to who runs pipelines, it must have an
+operating-system process of its own, it ended, its slot is free, it goes back in good order, or another
+attempt took it."""
+
+Company = Literal["others", "none", "none for long"]
+"""What runs beside a process in the same operating-system process: others; nothing; or nothing, but only
+until the process is past the point where it was lost."""
 
 RunPipeline = Callable[[Store, Namespace, PipeBrief, threading.Event, Flag], Finished]
 """Runs the commands of a pipeline and writes what they give; is told of a lost lease and of a stop."""
@@ -117,6 +123,8 @@ def run_process(
     leave_on_interrupt: bool = False,
     stopping: Flag | None = None,
     pipeline: RunPipeline | None = None,
+    company: Company = "none",
+    claim_id: str | None = None,
 ) -> Ending:
     """Runs a process until it ends, waits, or is somebody else's.
 
@@ -124,7 +132,8 @@ def run_process(
     the bundle that this program launched itself, in place of what the store says it is. With `wait_here`
     children are waited for in this call. When `stopping` is set the process goes back to be run elsewhere,
     at the next step. `pipeline` runs the commands of a process that is no agent; without it such a process
-    is left alone.
+    is left alone. One that may be what ended its worker is left alone in the `company` of others. `claim_id`
+    says which claim this is to whoever may have to give the process back.
 
     When the store has trouble that lasts, a worker gives the process back as soon as it can. Who waits
     here for children is told: `StoreUnavailable` and the like are raised, and another attempt goes on
@@ -134,12 +143,19 @@ def run_process(
     keys = process_keys(store.prefix, process)
     stop: Flag = stopping or threading.Event()
     claim = claimed(
-        store, keys, worker, agents_only=pipeline is None, again_until=None if wait_here else stop
+        store,
+        keys,
+        worker,
+        claim_id or new_op(),
+        agents_only=pipeline is None,
+        with_others=company == "others",
+        again_until=None if wait_here else stop,
     )
     if claim is None:
         return "not ready"
-    if claim == "pipeline":
-        return "pipeline"
+    if isinstance(claim, str):
+        return claim
+    alone_until = claim.alone_until if company == "none for long" else None
     space = Namespace(keys, claim.limits, claim.attempt)
     lease = Lease(store, space, stop, wake)
     with lease.kept():
@@ -191,6 +207,8 @@ def run_process(
                     if parent:
                         wake(parent)
                     return "ended"
+                elif alone_until is not None and agent.written > alone_until:
+                    raise Stopped  # it is past the point: it goes on among the others
         except Stopped:
             lease.give_back()
             return "given back"

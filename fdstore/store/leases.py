@@ -44,7 +44,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """A process taken to be run, with all that running it begins with: the attempt, its program's name
     and the bundle (JSON) it is in, the streams it was made to write, the tree's limits, its journal.
     `age_s` is how long ago it was started, by the clock of Redis; `wakes` how often the sweep had sent its
-    wake-up in vain."""
+    wake-up in vain. `alone_until` is the length of the journal up to which it must have an operating-system
+    process of its own, None for any."""
 
     attempt: int
     program: str
@@ -55,16 +56,24 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     wakes: int
     outputs: tuple[str, ...]
     limits: TreeLimits
+    alone_until: int | None
     journal: list[bytes]
 
 
 def claim(
-    keys: ProcessKeys, worker: str, op: str | None = None, *, agents_only: bool = False
-) -> Operation[Claim | Literal["pipeline"] | None]:
-    """Takes a ready process; None when it is not ready, "pipeline" for one that is left alone. With the
-    same `op` it may be asked again: what it took is then its own. One round trip. Raises `NotFound`,
-    `UnsafeStore`, `NewerFormat` (it stays ready), `DamagedRecord`."""
-    arguments = (keys.process, worker, LEASE_S, op or new_op(), "1" if agents_only else "0", FORMAT)
+    keys: ProcessKeys,
+    worker: str,
+    op: str | None = None,
+    *,
+    agents_only: bool = False,
+    with_others: bool = False,
+) -> Operation[Claim | Literal["pipeline", "alone"] | None]:
+    """Take a ready process. None when it is not ready, "pipeline" for one that `agents_only` leaves out,
+    "alone" for one that may not run `with_others` in one operating-system process. With the same `op` it
+    may be asked again: what it took is then its own. One round trip. Raises `NotFound`, `UnsafeStore`,
+    `NewerFormat` (it stays ready), `DamagedRecord`."""
+    flags = ("1" if agents_only else "0", FORMAT, "1" if with_others else "0")
+    arguments = (keys.process, worker, LEASE_S, op or new_op(), *flags)
     # the journal is read after the claim: whoever ran the process before can add nothing now
     reply, records = yield [
         script("claim")((keys.tree.record, keys.record), *arguments),
@@ -74,7 +83,9 @@ def claim(
         return None
     if reply[0] == b"pipeline":
         return "pipeline"
-    attempt, program, bundle, parent, kind, started_at, outputs, limits, now, wakes = outcome(
+    if reply[0] == b"alone":
+        return "alone"
+    attempt, program, bundle, parent, kind, started_at, outputs, limits, now, wakes, alone_until = outcome(
         reply, keys.process
     )
     with decoding(f"the record of process {keys.process}"):
@@ -88,6 +99,7 @@ def claim(
             wakes=whole(wakes) if isinstance(wakes, bytes) else int(wakes),
             outputs=tuple(text(outputs).split()),
             limits=limits_of(keys.tree.tree, limits),
+            alone_until=whole(alone_until) if alone_until else None,
             journal=records,
         )
 
@@ -125,6 +137,12 @@ def look_after(
     return (yield from _lapse(keys, max_losses, "0", "", "" if moment is None else f"{moment:.6f}"))
 
 
+def lose(keys: ProcessKeys, claim_id: str, max_losses: int = MAX_LOSSES) -> Operation[Lapsed]:
+    """Count a loss of a process whose worker is known to be dead, if it still runs under that worker's
+    claim; else nothing is changed."""
+    return (yield from _lapse(keys, max_losses, "2", claim_id, ""))
+
+
 def give_back(space: Namespace, in_vain: int | None = None) -> Operation[Lapsed]:
     """Makes a running process ready for another worker. No loss: its worker stops in good order, or is too
     old for it; then `in_vain` says how often its wake-up had been sent in vain before this attempt, and the
@@ -134,9 +152,9 @@ def give_back(space: Namespace, in_vain: int | None = None) -> Operation[Lapsed]
 
 
 def _lapse(
-    keys: ProcessKeys, max_losses: int, back: str, attempt: str, moment: str, *in_vain: int
+    keys: ProcessKeys, max_losses: int, how: str, holder: str, moment: str, *in_vain: int
 ) -> Operation[Lapsed]:
-    arguments: list[Value] = [keys.process, max_losses, WAKE_AGAIN_S, back, attempt, moment, *in_vain]
+    arguments: list[Value] = [keys.process, max_losses, WAKE_AGAIN_S, how, holder, moment, *in_vain]
     [reply] = yield [script("lapse")((keys.tree.record, keys.record), *arguments)]
     decision, *of = outcome(reply, keys.process)
     with decoding(f"the record of process {keys.process}"):

@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from fdstore.prepared import prepare
+
 
 class Brief(msgspec.Struct, frozen=True, kw_only=True, tag="brief", tag_field="kind"):
     """`query` is the user's text or blocks; `preload` the ids of shared descriptors, in order; an
@@ -52,3 +54,6 @@ Birth = Brief | ForkBrief
 def encoded(brief: Birth | PipeBrief) -> str:
     """The brief as a journal record."""
     return msgspec.json.encode(brief).decode("utf-8")
+
+
+prepare(Brief, ForkBrief, PipeBrief)

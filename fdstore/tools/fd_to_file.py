@@ -13,6 +13,7 @@ import msgspec
 
 from fdstore.errors import CallInterrupted, quoted
 from fdstore.files import Mark, Target
+from fdstore.prepared import prepare
 from fdstore.records import Export
 from fdstore.render import fd_file_result
 from fdstore.store import calls, contents
@@ -35,6 +36,9 @@ class Plan(msgspec.Struct, frozen=True):
 
     mark: Mark
     done: Export
+
+
+prepare(Plan)
 
 
 def run(context: Context, arguments: FDToFile, call: str | None) -> Operation[Outcome]:

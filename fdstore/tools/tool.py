@@ -22,6 +22,7 @@ import msgspec
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.paths import Root
 from fdstore.permissions import Permissions
+from fdstore.prepared import prepare
 from fdstore.records import Mode
 from fdstore.render import Rendered
 from fdstore.store.operation import Operation
@@ -178,6 +179,9 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     describe: Callable[[Context], str]
     run: Run
     makes: Callable[[Any], bool] = always
+
+    def __post_init__(self) -> None:
+        prepare(self.arguments)
 
     def definition(self, context: Context) -> dict[str, Any]:
         """The Messages-API tool dict."""

@@ -14,13 +14,15 @@ from fdstore.client import Store
 from fdstore.records import ENDED, ProcessRecord
 from tests.chaos.waiting import wait_until
 from tests.children import Child
+from tests.conftest import children_of, runs
 
 HERE = Path(__file__).parent
 QUICK_WORKER = HERE / "quick_worker.py"
 
 
 class Worker:
-    """One worker process and what it wrote."""
+    """One worker and what it wrote. `process` is its supervisor; what is done to the worker is done to all
+    of its processes, as to a machine."""
 
     def __init__(self, command: list[str], log: Path, folder: Path, environment: dict[str, str]) -> None:
         self._log = log
@@ -55,12 +57,30 @@ class Worker:
         assert self.is_alive, self.log
 
     def send(self, number: signal.Signals) -> None:
+        """Sends a signal to the supervisor, which forwards it."""
         self.process.send_signal(number)
 
+    def stop(self) -> None:
+        """Stands still, until it is continued."""
+        for pid in (self.pid, *children_of(self.pid)):
+            os.kill(pid, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        for pid in (*children_of(self.pid), self.pid):
+            os.kill(pid, signal.SIGCONT)
+
     def kill(self) -> None:
-        """As a crash would: no handler runs, nothing is said to anybody."""
+        """As a crash of the machine would: no handler runs, nothing is said to anybody."""
+        children = children_of(self.pid)
         self.process.kill()
         self.process.wait()
+        wait_until(lambda: not any(runs(pid) for pid in children))
+
+    def kill_child(self) -> int:
+        """Kills the child that works, which the supervisor sees; its pid."""
+        [pid] = children_of(self.pid)
+        os.kill(pid, signal.SIGKILL)
+        return pid
 
 
 class Crew:
@@ -118,5 +138,5 @@ class Crew:
     def dismiss(self) -> None:
         """Ends those that are left."""
         for worker in self.alive:
-            worker.send(signal.SIGCONT)
+            worker.go_on()
             worker.kill()

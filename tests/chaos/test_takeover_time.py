@@ -21,6 +21,7 @@ from tests.chaos.crew import Crew
 from tests.chaos.waiting import wait_until
 
 VICTIMS = 4
+KILLS_OF_A_CHILD = 12
 LONGEST_S = 15.0
 PROGRAM = """
 [model]
@@ -40,6 +41,38 @@ def first_time_slow() -> tuple[list[str], object]:
         return say("done") if asked.count(who) > 1 else slow(say("never"), 3600)
 
     return asked, reply
+
+
+@pytest.mark.long
+def test_the_work_of_a_dead_child_is_taken_over_within_two_seconds_in_the_median(
+    store: Store, crew: Crew, tmp_path: Path, faults: Faults
+) -> None:
+    (tmp_path / "waiting.toml").write_text(PROGRAM)
+    asked, script = first_time_slow()
+    wake = waker(store.url, store.prefix)
+    took_s = []
+    with ScriptedModel(script) as model:
+        crew.environment |= model.environ
+        worker = crew.hire(1, quick=False)
+        worker.wait_until_ready()
+        for number in range(KILLS_OF_A_CHILD):
+            root = launch_root(store, load(tmp_path / "waiting.toml"), f"agent {number}").id
+            wake(root)
+            wait_until(lambda number=number: f"agent {number}" in asked, what="the first request")
+            worker.kill_child()
+            killed_at = time.monotonic()
+            faults.note("child of a worker killed")
+            wait_until(
+                lambda root=root: store.run(inspection.record(store.prefix, root)).attempt > 1,
+                what="the takeover",
+            )
+            took_s.append(time.monotonic() - killed_at)
+            wait_until(lambda root=root: store.tree(root).live == 0)
+            assert store.run(inspection.record(store.prefix, root)).losses == 1
+        assert worker.log.count("ended by SIGKILL: 1 of the 1 processes") == KILLS_OF_A_CHILD
+
+    print(f"from kill to takeover: median {statistics.median(took_s):.2f} s, worst {max(took_s):.2f} s")
+    assert statistics.median(took_s) <= 2
 
 
 @pytest.mark.long
@@ -84,7 +117,7 @@ def test_a_dead_worker_is_replaced_within_15_seconds(
     assert times[-1] <= LONGEST_S
     for root in roots:
         record = store.run(inspection.record(store.prefix, root))
-        assert (record.state, record.attempt, record.losses) == ("exited", 2, 1)
+        assert (record.state, record.losses) == ("exited", 1)
 
 
 def _worker(store: Store, root: str) -> str:

@@ -19,7 +19,7 @@ from fdstore.records import ENDED
 from fdstore.store.server import PrivateServer
 from fdstore.testing import ScriptedModel
 from tests.children import Child
-from tests.conftest import wait_until
+from tests.conftest import children_of, wait_until
 from tests.with_workers.pipe_bench import Bench
 
 ALLOW_ALL = ("--allow-python", "*", "--allow-command", "*", "--preload-root", "/")
@@ -84,7 +84,7 @@ class WorkerProcess:
         return self.process.poll() is None
 
     def wait_until_ready(self) -> None:
-        wait_until(lambda: " ready: " in self.log or not self.is_alive)
+        wait_until(lambda: " ready: " in self.log or not self.is_alive, 60)
         assert self.is_alive, self.log
 
     def terminate(self) -> None:
@@ -153,7 +153,14 @@ def start_worker(tmp_path: Path, ledger: Ledger) -> Iterator[StartWorker]:
 
 
 class AgentWorker(WorkerProcess):
-    """A running `fdstore worker`, whose agents talk to a scripted model."""
+    """A running `fdstore worker`, whose agents talk to a scripted model. `process` is its supervisor: with
+    it, `kill` ends all of it, as the loss of its machine would."""
+
+    @property
+    def working_pid(self) -> int:
+        """The supervisor's child that takes messages, while no other runs an agent alone."""
+        [pid] = children_of(self.process.pid)
+        return pid
 
     @property
     def name(self) -> str:

@@ -119,7 +119,7 @@ class Bench:
         wait_until(lambda: not below(self._pid(None)), seconds)
 
     def _pid(self, worker: AgentWorker | None) -> int:
-        return (worker or self.workers[-1]).process.pid
+        return (worker or self.workers[-1]).working_pid
 
 
 def below(pid: int) -> list[int]:

@@ -229,7 +229,7 @@ def test_a_pipeline_of_a_killed_worker_keeps_what_is_stored_has_no_eof_and_is_no
         made = alone.pipe("cat", in_fd=upstream.fd, tee=[1])
         follower = alone.proc.follow(made["fd"])
         followed = [next(follower)]
-        left = below(victim.process.pid)
+        left = below(victim.working_pid)
         alone.hire(2)
 
         killed_at = time.time()
@@ -257,7 +257,7 @@ def test_a_pipeline_that_takes_too_long_for_a_worker_that_stops_ends_as_if_it_ha
     made = alone.pipe("sleep 600", "cat", in_fd="new")
     short = alone.pipe("cat", in_fd="new")
     alone.wait_until_running("sleep")
-    left = below(worker.process.pid)
+    left = below(worker.working_pid)
 
     worker.terminate()
     alone.show("write_fd", fd=short["in_fd"], data="text\n", eof=True)

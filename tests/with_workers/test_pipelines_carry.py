@@ -22,7 +22,7 @@ def test_a_hundred_megabytes_pass_in_bounded_memory(bench: Bench) -> None:
     given = bench.proc.create(text).fd
     bench.run("true")
 
-    with growth_kb(bench.workers[0].process.pid) as grown:
+    with growth_kb(bench.workers[0].working_pid) as grown:
         counted = bench.run("cat", "wc -c", in_fd=given)
         copied = bench.run("cat", in_fd=given)
 

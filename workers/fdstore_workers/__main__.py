@@ -1,4 +1,4 @@
-"""`python -P -m fdstore_workers`, which is `fdstore worker`: one worker process, until TERM."""
+"""`python -P -m fdstore_workers`, which is `fdstore worker`: one worker, until TERM."""
 
 from __future__ import annotations
 
@@ -101,13 +101,14 @@ def worker(
     # last: a file there never stands in for a package that is installed
     sys.path += map(os.path.abspath, tools_path)
     with for_good():
-        from fdstore_workers.main import work
+        from fdstore_workers.main import Worker
+        from fdstore_workers.tasks import worker_name
 
-    broker = broker_url or settings.read().broker_url
-    status = work(
-        url,
-        prefix,
-        broker,
+    whole = Worker(
+        name=worker_name(),
+        url=url,
+        prefix=prefix,
+        broker_url=broker_url or settings.read().broker_url,
         concurrency=concurrency,
         pool=pool,
         allow_python=allow_python,
@@ -117,7 +118,7 @@ def worker(
         preload_root=preload_root,
         unsandboxed_commands=unsandboxed_commands,
     )
-    sys.exit(status)
+    sys.exit(whole.supervise())
 
 
 def main() -> None:

@@ -86,7 +86,7 @@ def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"]
 
     Must be called in the main thread. Returns an exit status: 0 after TERM.
     """
-    signals.setup_logging.connect(_log_to_stderr, dispatch_uid="fdstore")
+    signals.setup_logging.connect(log_to_stderr, dispatch_uid="fdstore")
     worker = app.Worker(
         hostname=f"fdstore-{os.getpid()}@{socket.gethostname()}",
         pool=ThreadPool if pool == "threads" else pool,
@@ -113,7 +113,7 @@ def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"]
     return worker.exitcode or 0
 
 
-def _log_to_stderr(**_: Any) -> None:
+def log_to_stderr(**_: Any) -> None:
     """In place of Celery's own set-up, which takes the root logger from the program around it."""
     handler = logging.StreamHandler()
     handler.setFormatter(VisibleFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))

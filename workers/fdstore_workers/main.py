@@ -1,4 +1,5 @@
-"""A whole worker: the Celery application, its task, its sweeper; what `fdstore worker` runs.
+"""A whole worker: what the processes do that its supervisor forks. One of them takes messages; it has the
+Celery application, its task and its sweeper.
 
     TERM ─┬─ no more messages are taken
           ├─ agents between two steps, or pausing: their processes go back at once
@@ -14,26 +15,32 @@ from __future__ import annotations
 import logging
 import mmap
 import os
+import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
 import billiard
+import msgspec
 from celery import signals
 
 from fdstore.agent import lease
-from fdstore.client import connect
-from fdstore.permissions import granted
+from fdstore.client import Store, connect
+from fdstore.permissions import Permissions, granted
 from fdstore.store.server import is_embedded
 from fdstore.toolset import waker
-from fdstore_workers.app import make_app, start_worker
+from fdstore_workers.app import log_to_stderr, make_app, start_worker
+from fdstore_workers.forks import die_with
+from fdstore_workers.losses import give_back
 from fdstore_workers.pipelines import run_pipeline
+from fdstore_workers.reports import Reporter
 from fdstore_workers.sandbox import Engine, find
+from fdstore_workers.supervisor import Held, Roles, Supervisor
 from fdstore_workers.sweeper import Sweeper
-from fdstore_workers.tasks import Place, runner_of, worker_name
+from fdstore_workers.tasks import Clients, Place, attempt, runner_of
 
 log = logging.getLogger("fdstore.worker")
 
@@ -60,11 +67,11 @@ class Stopping:
 
 
 class Departure:
-    """Ends the worker some time after it was told to stop, whatever its tasks still do."""
+    """Ends this process some time after it was told to stop, whatever its tasks still do."""
 
-    def __init__(self, stopping: Stopping, sweeper: Sweeper) -> None:
+    def __init__(self, stopping: Stopping, leave: Callable[[], None]) -> None:
         self._stopping = stopping
-        self._sweeper = sweeper
+        self._leave = leave
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="departure", daemon=True)
 
@@ -82,75 +89,130 @@ class Departure:
         if self._over.wait(lease.STOP_GRACE_S + LEAVE_AFTER_S):
             return
         log.warning("stopped in the middle of a step; its process was given back")
-        self._sweeper.stop()
-        for child in billiard.active_children():
-            child.terminate()
+        self._leave()
         logging.shutdown()
         os._exit(0)
 
 
-def work(
-    url: str | None,
-    prefix: str | None,
-    broker_url: str | None,
-    *,
-    concurrency: int,
-    pool: Literal["threads", "prefork"],
-    allow_python: Sequence[str] = (),
-    allow_commands: Sequence[str] = (),
-    export_root: str | None = None,
-    preload_root: str | None = None,
-    engine: Engine = "auto",
-    unsandboxed_commands: bool = False,
-) -> int:
-    """Works until TERM; the exit status.
+class Worker(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole worker: what each of its forked processes does (`Roles`)."""
 
-    Raises `StoreUnavailable`, `UnsafeStore`.
-    """
-    store = connect(url, prefix)
-    permissions = granted(
-        embedded=is_embedded(store.url),
-        python=allow_python,
-        commands=allow_commands,
-        export_root=export_root,
-        preload_root=preload_root,
-    )
-    stopping = Stopping()
-    place = Place(
-        url=store.url,
-        prefix=store.prefix,
-        broker_url=broker_url,
-        permissions=permissions,
-    )
-    private = [
-        Path(root) for root in (os.getcwd(), permissions.export_root, permissions.preload_root) if root
-    ]
-    sandbox = cache(partial(find, engine=engine, allow_unsandboxed=unsandboxed_commands, private=private))
-    # a pool of processes runs its pipelines in its processes
-    apart = ThreadPoolExecutor(PIPELINES, "pipeline") if pool == "threads" else None
-    run = runner_of(place, stopping, partial(run_pipeline, sandbox, permissions), apart)
-    app = make_app(store.url, broker_url, run=run, prefix=store.prefix)
-    wake = waker(store.url, store.prefix, broker_url)
-    commands = "; ".join(filter(None, (permissions.described, sandbox().describe())))
-    sweeper = Sweeper(store, worker_name(), wake, commands=commands)
+    name: str
+    url: str | None
+    prefix: str | None
+    broker_url: str | None
+    concurrency: int
+    pool: Literal["threads", "prefork"]
+    allow_python: Sequence[str] = ()
+    allow_commands: Sequence[str] = ()
+    export_root: str | None = None
+    preload_root: str | None = None
+    engine: Engine = "auto"
+    unsandboxed_commands: bool = False
 
-    departure = Departure(stopping, sweeper)
+    def supervise(self) -> int:
+        """Work until TERM, in processes of this one. Return the exit status."""
+        log_to_stderr()
+        return Supervisor(Roles(self.work, self.run_alone, self.bury), self.concurrency).run()
 
-    def begin(**_: Any) -> None:
-        sweeper.start()
-        departure.start()
+    def work(self, reporter: Reporter) -> int:
+        """Take messages until TERM; the exit status. Raises `StoreUnavailable`, `UnsafeStore`."""
+        store = connect(self.url, self.prefix)
+        stopping = Stopping()
+        place = self._place(store)
+        permissions = place.permissions
+        roots = (os.getcwd(), permissions.export_root, permissions.preload_root)
+        private = [Path(root) for root in roots if root]
+        allow = self.unsandboxed_commands
+        sandbox = cache(partial(find, engine=self.engine, allow_unsandboxed=allow, private=private))
+        # a pool of processes runs its pipelines in its processes
+        apart = ThreadPoolExecutor(PIPELINES, "pipeline") if self.pool == "threads" else None
+        run = runner_of(place, reporter, stopping, partial(run_pipeline, sandbox, permissions), apart)
+        app = make_app(store.url, self.broker_url, run=run, prefix=store.prefix)
+        wake = waker(store.url, store.prefix, self.broker_url)
+        commands = "; ".join(filter(None, (permissions.described, sandbox().describe())))
+        sweeper = Sweeper(store, self.name, wake, commands=commands)
 
-    def stop(**_: Any) -> None:
-        stopping.set()
+        def leave() -> None:
+            sweeper.stop()
+            for child in billiard.active_children():
+                child.terminate()
 
-    signals.worker_ready.connect(begin, dispatch_uid="fdstore sweeper")
-    signals.worker_shutting_down.connect(stop, dispatch_uid="fdstore stopping")
-    try:
-        return start_worker(app, concurrency, pool)
-    finally:
-        if apart is not None:
+        departure = Departure(stopping, leave)
+
+        def begin(**_: Any) -> None:
+            sweeper.start()
+            departure.start()
+            reporter.ready()
+
+        def stop(**_: Any) -> None:
             stopping.set()
-            apart.shutdown()  # the departure goes on counting: nobody waits for ever
+
+        def take(request: Any, **_: Any) -> None:
+            reporter.take(request.args[0])
+
+        signals.worker_ready.connect(begin, dispatch_uid="fdstore sweeper")
+        signals.worker_shutting_down.connect(stop, dispatch_uid="fdstore stopping")
+        signals.task_received.connect(take, dispatch_uid="fdstore supervisor")
+        # a pool's processes would finish what the supervisor has given back by then
+        die_with_worker = partial(_die_with, os.getpid())
+        signals.worker_process_init.connect(die_with_worker, weak=False, dispatch_uid="fdstore supervisor")
+        try:
+            return start_worker(app, self.concurrency, self.pool)
+        finally:
+            if apart is not None:
+                stopping.set()
+                apart.shutdown()  # the departure goes on counting: nobody waits for ever
+            departure.cancel()
+            sweeper.stop()
+            store.close()
+
+    def run_alone(self, reporter: Reporter, process: str) -> int:
+        """Run one process, until it is past the point where it was lost."""
+        stopping = Stopping()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+            signal.signal(number, lambda *_: stopping.set())
+        with connect(self.url, self.prefix) as store:
+            clients = Clients(self._place(store))
+        departure = Departure(stopping, lambda: None)
+        departure.start()
+        # in a thread: the handlers of signals run in the main one, whatever a tool does
+        running = threading.Thread(
+            target=attempt, args=(clients, process, reporter, stopping), kwargs={"company": "none for long"}
+        )
+        running.start()
+        running.join()
         departure.cancel()
-        sweeper.stop()
-        store.close()
+        return 0
+
+    def bury(self, what: str, held: list[Held], taken: list[str]) -> int:
+        """Give back what a dead process held, and wake what it had only taken from the queue."""
+        with connect(self.url, self.prefix) as store:
+            wake = waker(store.url, store.prefix, self.broker_url)
+            count = give_back(store, wake, held)
+            for process in taken:
+                wake(process)
+        log.warning("%s: %d of the %d processes that it held were given back", what, count, len(held))
+        return 0
+
+    def _place(self, store: Store) -> Place:
+        return Place(
+            worker=self.name,
+            url=store.url,
+            prefix=store.prefix,
+            broker_url=self.broker_url,
+            permissions=self._permissions(store),
+        )
+
+    def _permissions(self, store: Store) -> Permissions:
+        return granted(
+            embedded=is_embedded(store.url),
+            python=self.allow_python,
+            commands=self.allow_commands,
+            export_root=self.export_root,
+            preload_root=self.preload_root,
+        )
+
+
+def _die_with(parent: int, **_: Any) -> None:
+    die_with(parent)

@@ -93,6 +93,19 @@ class Reported:
         log.warning("%s is passed over: %s", what, problem, exc_info=trace)
 
 
+def carry_out(store: Store, wake: Callable[[str], None], keys: ProcessKeys, lapsed: leases.Lapsed) -> None:
+    """Do what a look at a process decided. Raises `Fenced`, `NotFound`."""
+    if lapsed.decision == "wake":
+        log.info("%s is to be run again", keys.process)
+        wake(keys.process)
+    elif lapsed.attempt is not None:
+        reason = "poison" if lapsed.decision == "poison" else "worker_lost"
+        log.warning("%s has failed: %s", keys.process, reason)
+        parent = store.run(given_up(keys, lapsed.attempt, reason))
+        if parent:
+            wake(parent)
+
+
 def sweep(
     store: Store,
     wake: Callable[[str], None],
@@ -112,7 +125,8 @@ def sweep(
     found = store.run(leases.due(store.prefix, trees, now))
     for keys in found.processes:
         with _one_tree(keys.tree.tree, report):
-            _look_after(store, wake, keys, now)
+            lapsed = store.run(leases.look_after(keys, store.run(losses_allowed(keys)), now))
+            carry_out(store, wake, keys, lapsed)
     open_streams = store.run(streams.due(store.prefix, trees, now))
     for tree, content in open_streams.streams:
         with _one_tree(tree.tree, report):
@@ -139,19 +153,6 @@ def _one_tree(tree: str, report: Report) -> Iterator[None]:
         raise
     except Exception as error:  # noqa: BLE001 - a defect that one tree brings out must not stop all others
         report(f"tree {tree}", f"{type(error).__name__}: {error}", error)
-
-
-def _look_after(store: Store, wake: Callable[[str], None], keys: ProcessKeys, now: float) -> None:
-    lapsed = store.run(leases.look_after(keys, store.run(losses_allowed(keys)), now))
-    if lapsed.decision == "wake":
-        log.info("%s is to be run again", keys.process)
-        wake(keys.process)
-    elif lapsed.attempt is not None:
-        reason = "poison" if lapsed.decision == "poison" else "worker_lost"
-        log.warning("%s has failed: %s", keys.process, reason)
-        parent = store.run(given_up(keys, lapsed.attempt, reason))
-        if parent:
-            wake(parent)
 
 
 def collect_due(store: Store, report: Report | None = None) -> None:

@@ -17,18 +17,21 @@ import msgspec
 
 from fdstore.agent.lease import Flag
 from fdstore.agent.model import Model
-from fdstore.agent.runner import Ending, RunPipeline, run_process
+from fdstore.agent.runner import Company, Ending, RunPipeline, run_process
 from fdstore.client import Store, connect
 from fdstore.errors import FDStoreError, NotFound
 from fdstore.permissions import Permissions
+from fdstore.store.operation import new_op
 from fdstore.toolset import waker
+from fdstore_workers.reports import Reporter
 
 log = logging.getLogger("fdstore.worker")
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a worker works: its store, and what programs may do there."""
+    """Where a worker works: its name in Redis, its store, and what programs may do there."""
 
+    worker: str
     url: str
     prefix: str
     broker_url: str | None
@@ -39,7 +42,7 @@ class Clients:
     """The clients of one operating-system process, opened when first used."""
 
     def __init__(self, place: Place) -> None:
-        self._place = place
+        self.place = place
         self._turn = threading.Lock()
         self._pid = 0
         self._store: Store
@@ -50,8 +53,8 @@ class Clients:
         """The store, and what wakes other workers."""
         with self._turn:
             if self._pid != os.getpid():
-                self._store = connect(self._place.url, self._place.prefix)
-                self._wake = waker(self._place.url, self._place.prefix, self._place.broker_url)
+                self._store = connect(self.place.url, self.place.prefix)
+                self._wake = waker(self.place.url, self.place.prefix, self.place.broker_url)
                 self._model = None
                 self._pid = os.getpid()
             return self._store, self._wake
@@ -65,44 +68,65 @@ class Clients:
 
 
 def worker_name() -> str:
-    """What this worker is called in Redis: `host:pid`."""
+    """Return what the worker of this process is called in Redis: `host:pid`. For the supervisor to ask:
+    what it forks goes by the same name."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
+def attempt(
+    clients: Clients,
+    process: str,
+    reporter: Reporter,
+    stopping: Flag,
+    *,
+    pipeline: RunPipeline | None = None,
+    company: Company,
+) -> Ending | None:
+    """Run a process as far as it goes in this `company`. None when it could not be tried."""
+    place = clients.place
+    claim = new_op()
+    reporter.claim(process, claim)
+    try:
+        store, wake = clients.open()
+        ending = run_process(
+            store,
+            process,
+            worker=place.worker,
+            model=clients.model,
+            wake=wake,
+            permissions=place.permissions,
+            stopping=stopping,
+            pipeline=pipeline,
+            company=company,
+            claim_id=claim,
+        )
+    except NotFound:
+        log.info("%s does not exist any more", process)
+    except FDStoreError as error:
+        # its lease runs out, and the sweep finds it
+        log.warning("%s is left to the sweep: %s", process, error)
+    else:
+        log.info("%s: %s", process, ending)
+        return ending
+    finally:
+        reporter.release(process, claim)
+    return None
+
+
 def runner_of(
-    place: Place, stopping: Flag, pipeline: RunPipeline, apart: Executor | None
+    place: Place, reporter: Reporter, stopping: Flag, pipeline: RunPipeline, apart: Executor | None
 ) -> Callable[[str], None]:
     """The body of the worker's one task. Pipelines run in the threads of `apart`, where given: one may
-    wait for what an agent writes, and must not hold the place that the agent needs to write it."""
+    wait for what an agent writes, and must not hold the place that the agent needs to write it. What
+    must run alone is left to the supervisor."""
     clients = Clients(place)
 
     def run(process: str) -> None:
-        if apart is None:
-            attempt(process, pipeline)
-        elif attempt(process, None) == "pipeline":
-            apart.submit(attempt, process, pipeline)
-
-    def attempt(process: str, pipeline: RunPipeline | None) -> Ending | None:
-        try:
-            store, wake = clients.open()
-            ending = run_process(
-                store,
-                process,
-                worker=worker_name(),
-                model=clients.model,
-                wake=wake,
-                permissions=place.permissions,
-                stopping=stopping,
-                pipeline=pipeline,
-            )
-        except NotFound:
-            log.info("%s does not exist any more", process)
-        except FDStoreError as error:
-            # its lease runs out, and the sweep finds it
-            log.warning("%s is left to the sweep: %s", process, error)
-        else:
-            log.info("%s: %s", process, ending)
-            return ending
-        return None
+        of_agents = pipeline if apart is None else None
+        ending = attempt(clients, process, reporter, stopping, pipeline=of_agents, company="others")
+        if ending == "alone":
+            reporter.alone(process)
+        elif ending == "pipeline" and apart is not None:
+            apart.submit(attempt, clients, process, reporter, stopping, pipeline=pipeline, company="others")
 
     return run

@@ -2,8 +2,11 @@
 -- KEYS  1 tree  2 process
 -- ARGV  1 process id  2 worker  3 lease in seconds  4 id of this claim  5 '1' to leave a pipeline alone
 --       6 the newest format that the worker knows: what is newer stays ready, for newer workers
--- ->    ok attempt program bundle-json|'' parent|'' kind|'' started_at|'' outputs|'' limits now wakes
---       | unsafe policy | no state | pipeline | gone | newer format
+--       7 '1' when other processes run beside it in the same operating-system process
+-- ->    ok attempt program bundle-json|'' parent|'' kind|'' started_at|'' outputs|'' limits now wakes alone_until|''
+--       | unsafe policy | no state | pipeline | alone | gone | newer format
+-- A process with a loss may be what ended its worker. After one it runs alone until its journal is longer
+-- than `alone_until`, where it was lost; after two it runs alone to its end.
 local state, kind, attempt = unpack(redis.call('HMGET', KEYS[2], 'state', 'kind', 'attempt'))
 if not state then
   return { 'gone' }
@@ -15,8 +18,17 @@ local format, limits = unpack(redis.call('HMGET', KEYS[1], 'format', 'limits'))
 if (tonumber(format) or 1) > tonumber(ARGV[6]) then
   return { 'newer', format }
 end
-local wakes = redis.call('HGET', KEYS[2], 'wakes')
+local wakes, losses, lost_at = unpack(redis.call('HMGET', KEYS[2], 'wakes', 'losses', 'lost_at'))
+local alone_until = ''
+if (tonumber(losses) or 0) > 1 then
+  alone_until = string.format('%.0f', 2 ^ 53)
+elseif tonumber(lost_at) and redis.call('LLEN', KEYS[2] .. ':journal') <= tonumber(lost_at) then
+  alone_until = lost_at
+end
 if state == 'ready' then
+  if ARGV[7] == '1' and alone_until ~= '' and kind ~= 'pipeline' then
+    return { 'alone' }
+  end
   local refused = unsafe(KEYS[1])
   if refused then
     return refused
@@ -37,4 +49,4 @@ attempt, program, bundle, parent, started_at, outputs =
   unpack(redis.call('HMGET', KEYS[2], 'attempt', 'program', 'bundle', 'parent', 'started_at', 'outputs'))
 local programs = bundle and redis.call('HGET', KEYS[1] .. ':programs', bundle)
 return { 'ok', attempt, program or '', programs or '', parent or '', kind or '', started_at or '', outputs or '',
-  limits or '', stamp(now), wakes or 0 }
+  limits or '', stamp(now), wakes or 0, alone_until }

@@ -2,7 +2,8 @@
 -- KEYS  1 tree  2 process
 -- ARGV  1 process id  2 how many losses are too many  3 seconds until the sweep looks again, at first:
 --       each time nobody has claimed it they double, or a busy day would fill the queue with repeats
---       4 '1' if its worker gives it back, which is no loss; 5 the attempt that gives it back
+--       4 '1' if its worker gives it back, which is no loss; '2' if its worker is known to be dead
+--       5 the attempt that gives it back, or the id of the claim that the dead worker held
 --       6 the moment by which a lease must have run out, '' for now: whoever took the process later had
 --         less than a lease to renew it, if Redis was away in between
 --       7 how often it had been sent in vain, if its worker gives it back because it is too old for it
@@ -11,19 +12,24 @@ local MAX_DOUBLINGS = 4
 local now = seconds_now()
 local state, until_, attempt, kind, losses, wakes =
   unpack(redis.call('HMGET', KEYS[2], 'state', 'lease_until', 'attempt', 'kind', 'losses', 'wakes'))
-local given_back = ARGV[4] == '1'
+local given_back, dead = ARGV[4] == '1', ARGV[4] == '2'
 local moment = tonumber(ARGV[6]) or now
+if dead and (state ~= 'running' or redis.call('HGET', KEYS[2], 'claim') ~= ARGV[5]) then
+  return { 'ok', 'nothing' } -- it was taken over, or given back, before its worker died
+end
 until_ = lease_end(until_, now)
+local lost = state == 'running' and not given_back and (dead or until_ <= moment)
 local due = redis.call('ZSCORE', KEYS[1] .. ':leases', ARGV[1])
 if kind == 'pipeline' and state == 'running' then
   -- its commands may have done anything: it is never run twice
-  return { 'ok', (until_ > moment or given_back) and 'nothing' or 'lost', attempt }
+  return { 'ok', lost and 'lost' or 'nothing', attempt }
 end
 redis.call('ZREM', KEYS[1] .. ':leases', ARGV[1]) -- removing first, as in write_end
-if state == 'running' and (given_back and attempt == ARGV[5] or not given_back and until_ <= moment) then
-  if not given_back then
+if lost or state == 'running' and given_back and attempt == ARGV[5] then
+  if lost then
     losses = counted(losses) + 1
-    redis.call('HSET', KEYS[2], 'losses', string.format('%.0f', losses))
+    redis.call('HSET', KEYS[2], 'losses', string.format('%.0f', losses),
+      'lost_at', redis.call('LLEN', KEYS[2] .. ':journal'))
     if losses >= tonumber(ARGV[2]) then
       redis.call('ZADD', KEYS[1] .. ':leases', stamp(until_), ARGV[1]) -- whoever decided it may die before it is done
       return { 'ok', 'poison', attempt }

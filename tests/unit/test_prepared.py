@@ -1,0 +1,62 @@
+"""Two threads that decode a type of msgspec's for the first time, at the same time, crash the interpreter;
+so no type is met for the first time by a thread."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+MEETS_TYPES = """
+import sys, tempfile
+from pathlib import Path
+
+import msgspec
+
+import fdstore_workers.main
+from fdstore.agent.program import Bundle, Program, load
+from fdstore.errors import InvalidArgument
+from fdstore.records import ProcessState, TreeLimits
+from fdstore.store.views import descriptor_of
+from fdstore.tools.brief import PipeBrief, encoded
+from fdstore.tools.fd_to_file import Plan
+from fdstore.tools.toolbox import BUILT_IN
+from fdstore.tools.tool import converted
+
+met = []
+
+def watch(frame, event, argument):
+    # msgspec calls this function of its own once for each type that it has not met before
+    if event == "call" and frame.f_code.co_name == "get_class_annotations":
+        met.append(frame.f_locals["obj"].__name__)
+
+class Unknown(msgspec.Struct):
+    field: int
+
+file = Path(tempfile.mkdtemp(), "p.toml")
+file.write_text('[model]\\nname = "m"\\n[prompt]\\nsystem = "s"\\n[limits]\\ntree_depth = 2\\n')
+sys.setprofile(watch)
+Bundle.from_json(load(file).to_json())
+msgspec.json.decode(b"{}", type=TreeLimits)
+msgspec.json.decode(encoded(PipeBrief(commands=[["ls"]], page_size=1)), type=PipeBrief)
+msgspec.convert("open", ProcessState)
+for kind, said in [(Plan, {}), *((tool.arguments, {}) for tool in BUILT_IN.values())]:
+    try:
+        msgspec.convert(said, kind)
+    except msgspec.ValidationError:
+        pass
+try:
+    descriptor_of("fd:1", {})
+except msgspec.ValidationError:
+    pass
+msgspec.convert({"field": 1}, Unknown)
+sys.setprofile(None)
+print(met)
+"""
+
+
+def test_every_type_that_threads_decode_is_known_to_msgspec_before() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", MEETS_TYPES], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (done.stderr, done.stdout) == ("", "['Unknown']\n")

@@ -1,0 +1,235 @@
+"""The supervisor, with workers that only report: what it starts, hears, forwards and ends with."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fdstore_workers.reports import MAX_LINE_BYTES, Report, Reporter, parse
+
+PATIENCE_S = 30
+PROGRAM = """
+import json, logging, os, signal, sys, threading, time
+from pathlib import Path
+
+import fdstore_workers.supervisor as supervisor
+
+logging.basicConfig(format="%(message)s")
+supervisor.FIRST_PAUSE_S = 0.001
+book = Path(sys.argv[1])
+
+def note(*what):
+    with book.open("a") as file:
+        file.write(json.dumps(what) + "\\n")
+
+def noted(what):
+    return sum(json.loads(line)[0] == what for line in book.read_text().splitlines())
+
+def wait(condition):
+    until = time.monotonic() + 20
+    while not condition() and time.monotonic() < until:
+        time.sleep(0.005)
+
+def stop():
+    "Have the supervisor told to stop, and end when it passes that on."
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    os.kill(os.getppid(), signal.SIGTERM)
+    while True:
+        time.sleep(0.01)
+
+def bury(what, held, taken):
+    note("burial", what.replace(str(os.getpid()), "PID"), [[h.process, h.claim] for h in held], taken)
+    return 0
+
+def run_alone(reporter, process):
+    note("alone", process)
+    time.sleep(0.01)
+    note("done", process)
+    return 0
+
+{work}
+
+sys.exit(supervisor.Supervisor(supervisor.Roles(work, run_alone, bury), 2).run())
+"""
+
+
+@pytest.fixture
+def supervised(tmp_path: Path) -> Callable[[str], tuple[int, list[Any], str]]:
+    """Runs a supervisor whose workers do `work(reporter)`: its status, what was noted, what it logged."""
+
+    def run(work: str) -> tuple[int, list[Any], str]:
+        book = tmp_path / "book"
+        book.touch()
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM.replace("{work}", work), str(book)],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        return done.returncode, [json.loads(line) for line in book.read_text().splitlines()], done.stderr
+
+    return run
+
+
+Supervised = Callable[[str], tuple[int, list[Any], str]]
+
+
+def test_a_worker_that_dies_is_started_again_and_what_it_held_is_buried(supervised: Supervised) -> None:
+    status, noted, _ = supervised("""
+def work(reporter):
+    note("work")
+    reporter.ready()
+    if noted("work") == 1:
+        reporter.take("taken.1")
+        reporter.take("begun")
+        reporter.claim("begun", "claim-1")
+        reporter.claim("over", "claim-2")
+        reporter.release("over", "claim-2")
+        os.kill(os.getpid(), signal.SIGKILL)
+    wait(lambda: noted("burial"))
+    stop()
+""")
+
+    [what, held, taken] = next(entry[1:] for entry in noted if entry[0] == "burial")
+    assert what.endswith("was ended by SIGKILL")
+    assert (held, taken) == ([["begun", "claim-1"]], ["taken.1"])
+    assert (status, sum(entry == ["work"] for entry in noted)) == (0, 2)
+
+
+def test_a_worker_that_ends_by_itself_with_status_0_is_started_again(supervised: Supervised) -> None:
+    status, noted, log = supervised("""
+def work(reporter):
+    note("work")
+    reporter.ready()
+    if noted("work") < 4:
+        os._exit(0)
+    stop()
+""")
+
+    assert (status, len(noted)) == (0, 4)
+    assert log.count("ended with status 0: it held no process") == 3
+
+
+def test_a_worker_that_never_was_ready_and_ends_is_the_end(supervised: Supervised) -> None:
+    status, noted, log = supervised("""
+from fdstore.errors import StoreUnavailable
+
+def work(reporter):
+    note("work")
+    raise StoreUnavailable("redis://nowhere", "refused")
+""")
+
+    assert (status, len(noted)) == (1, 1)
+    assert log.startswith("fdstore: store_unavailable: ")
+
+
+def test_one_that_was_ready_before_is_tried_again_though_it_cannot_start(supervised: Supervised) -> None:
+    status, noted, _ = supervised("""
+def work(reporter):
+    note("work")
+    if noted("work") == 1:
+        reporter.ready()
+    if noted("work") < 4:
+        os._exit(1)
+    stop()
+""")
+
+    assert (status, len(noted)) == (0, 4)
+
+
+def test_no_more_run_alone_at_a_time_than_may_and_none_twice(supervised: Supervised) -> None:
+    _, noted, _ = supervised("""
+def work(reporter):
+    for process in ("one", "two", "one", "three", "two"):
+        reporter.alone(process)
+    wait(lambda: noted("done") >= 3 and noted("done") == noted("alone"))
+    stop()
+""")
+
+    running: list[str] = []
+    for event, process in noted:
+        if event == "done":
+            running.remove(process)
+        else:
+            assert process not in running
+            running.append(process)
+        assert len(running) <= 2
+    assert {process for _, process in noted} == {"one", "two", "three"}
+
+
+def test_the_death_of_a_process_below_the_worker_is_seen(supervised: Supervised) -> None:
+    _, noted, _ = supervised("""
+def work(reporter):
+    reporter.ready()
+    if os.fork() == 0:
+        reporter.claim("of.the.pool", "claim-1")
+        time.sleep(0.2)
+        os._exit(1)
+    reporter.claim("of.the.worker", "claim-2")
+    os.wait()
+    wait(lambda: noted("burial"))
+    reporter.release("of.the.worker", "claim-2")
+    stop()
+""")
+
+    assert [entry[2:] for entry in noted] == [[[["of.the.pool", "claim-1"]], []]]
+
+
+def test_garbage_in_the_pipe_hurts_nothing(supervised: Supervised) -> None:
+    status, noted, log = supervised("""
+def work(reporter):
+    reporter.ready()
+    for garbage in (b"\\xff", b"", b"x" * 100_000, b"1 claim", b"1 claim  ", b"-1 take x", b"9 ready 1 2"):
+        os.write(reporter._fd, garbage + b"\\n")
+    reporter.alone("good")
+    wait(lambda: noted("done"))
+    stop()
+""")
+
+    assert (status, noted) == (0, [["alone", "good"], ["done", "good"]]), log
+
+
+def test_a_second_signal_is_forwarded_too(supervised: Supervised) -> None:
+    status, noted, _ = supervised("""
+def work(reporter):
+    reporter.ready()
+    heard = []
+    signal.signal(signal.SIGINT, lambda *_: heard.append(1))
+    for expected in (1, 2):
+        os.kill(os.getppid(), signal.SIGINT)
+        wait(lambda: len(heard) == expected)
+    note("heard", len(heard))
+    os._exit(7)
+""")
+
+    assert (status, noted) == (7, [["heard", 2]])
+
+
+def test_a_line_is_never_longer_than_a_pipe_takes_in_one_piece(tmp_path: Path) -> None:
+    with (tmp_path / "pipe").open("w+b") as pipe:
+        reporter = Reporter(pipe.fileno())
+        reporter.claim("p" * 200, "c" * 32)
+        reporter.claim("p" * MAX_LINE_BYTES, "c")
+        reporter.claim("a b", "c")
+        pipe.seek(0)
+        lines = pipe.read().splitlines()
+
+    assert [len(line) <= MAX_LINE_BYTES for line in lines] == [True, True]
+    assert parse(lines[0]) is not None
+    assert parse(lines[1]) is None
+
+
+@pytest.mark.parametrize("line", [b"", b" ", b"1", b"x ready", b"1 a b c d", b"99999999999 ready", b"\xff 1"])
+def test_a_line_that_says_nothing_is_no_report(line: bytes) -> None:
+    assert parse(line) is None
+
+
+def test_a_report_is_read_as_it_was_said() -> None:
+    assert parse(b"12 claim triage.1 abc") == Report(12, "claim", "triage.1", "abc")

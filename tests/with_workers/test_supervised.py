@@ -1,0 +1,250 @@
+"""A worker's child that dies: what it ran goes on at once, and what killed it fails alone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import fdstore
+from fdstore.agent.launch import launch_root
+from fdstore.agent.program import load
+from fdstore.client import Store
+from fdstore.records import ENDED, ProcessRecord
+from fdstore.store import inspection
+from fdstore.store.server import PrivateServer
+from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
+from fdstore.toolset import waker
+from tests.conftest import children_of, runs, wait_until
+from tests.with_workers.conftest import AgentWorker, StartAgentWorker
+
+INNOCENTS = 10
+PATIENCE_S = 90
+STRIKE_S = 5
+FATAL_TOOLS = """
+import ctypes, os, signal
+
+def exits() -> str:
+    "Ends the interpreter, in the best of order."
+    os._exit(0)
+
+def is_killed() -> str:
+    "Is killed, as by a kernel that has no memory left."
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def crashes() -> str:
+    "Crashes the interpreter."
+    ctypes.string_at(0)
+"""
+KILLER = """
+[model]
+name = "scripted"
+[prompt]
+system = "You are KILLER."
+[tools]
+python = ["fatal_tools:exits", "fatal_tools:is_killed", "fatal_tools:crashes"]
+"""
+INNOCENT = """
+[model]
+name = "scripted"
+[prompt]
+system = "You are INNOCENT."
+[tools]
+enabled = ["list_fds"]
+"""
+
+
+@pytest.fixture
+def store(agents_server: PrivateServer) -> Iterator[Store]:
+    with fdstore.connect(agents_server.url) as connected:
+        yield connected
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    (tmp_path / "fatal_tools.py").write_text(FATAL_TOOLS)
+    (tmp_path / "killer.toml").write_text(KILLER)
+    (tmp_path / "innocent.toml").write_text(INNOCENT)
+    return tmp_path
+
+
+def launch(store: Store, program: Path, query: str) -> str:
+    root = launch_root(store, load(program), query).id
+    waker(store.url, store.prefix)(root)
+    return root
+
+
+def records(store: Store, roots: list[str]) -> list[ProcessRecord]:
+    return [store.run(inspection.record(store.prefix, root)) for root in roots]
+
+
+def wait_until_ended(store: Store, roots: list[str]) -> None:
+    wait_until(lambda: all(each.state in ENDED for each in records(store, roots)), PATIENCE_S)
+
+
+class Meeting:
+    """A script: all wait in their first turn until all are there. Then the killer strikes, while the others
+    are still waiting for the model: those on its worker never get that answer."""
+
+    def __init__(self, weapon: str) -> None:
+        self._weapon = weapon
+        self._there = threading.Barrier(INNOCENTS + 1)
+        self._met: Counter[str] = Counter()
+
+    def __call__(self, request: Request) -> Reply:
+        who = str(request.messages[0]["content"])
+        self._met[who] += 1
+        if self._met[who] == 1:
+            self._there.wait(PATIENCE_S)
+            return call(self._weapon) if "killer" in who else slow(call("list_fds"), STRIKE_S)
+        if "killer" in who:
+            return call(self._weapon)
+        return call("list_fds") if request.turn_number < 2 else say("done")
+
+
+@pytest.mark.timeout(2 * PATIENCE_S)
+@pytest.mark.parametrize(
+    ("weapon", "workers"),
+    [
+        ("is_killed", 1),
+        pytest.param("exits", 1, marks=pytest.mark.long),
+        pytest.param("crashes", 1, marks=pytest.mark.long),
+        pytest.param("is_killed", 2, marks=pytest.mark.long),
+        pytest.param("exits", 2, marks=pytest.mark.long),
+        pytest.param("crashes", 2, marks=pytest.mark.long),
+    ],
+)
+def test_an_agent_that_kills_its_worker_fails_alone_and_its_neighbours_finish(
+    store: Store, programs: Path, start_agent_worker: StartAgentWorker, weapon: str, workers: int
+) -> None:
+    with ScriptedModel(Meeting(weapon)) as model:
+        hired = [start_agent_worker(store.url, model, INNOCENTS + 1) for _ in range(workers)]
+        innocents = [launch(store, programs / "innocent.toml", f"innocent {n}") for n in range(INNOCENTS)]
+        killer = launch(store, programs / "killer.toml", "killer")
+
+        wait_until(
+            lambda: all(each.state in ENDED for each in records(store, [*innocents, killer])), PATIENCE_S
+        )
+        assert all(worker.is_alive for worker in hired)
+
+    [poison] = records(store, [killer])
+    assert (poison.state, poison.reason, poison.losses) == ("failed", "poison", 3)
+    ended = records(store, innocents)
+    assert [(each.state, each.exit_code) for each in ended] == [("exited", 0)] * INNOCENTS
+    assert max(each.losses for each in ended) == 1
+
+
+def test_a_process_of_a_pool_that_dies_takes_no_neighbour_along(
+    store: Store, programs: Path, start_agent_worker: StartAgentWorker
+) -> None:
+    def script(request: Request) -> Reply:
+        return call("is_killed") if "KILLER" in str(request.system) else say("done")
+
+    with ScriptedModel(script) as model:
+        worker = start_agent_worker(store.url, model, 2, "prefork")
+        killer = launch(store, programs / "killer.toml", "killer")
+        innocent = launch(store, programs / "innocent.toml", "innocent")
+
+        wait_until(
+            lambda: all(each.state in ENDED for each in records(store, [killer, innocent])), PATIENCE_S
+        )
+
+    assert [(each.state, each.losses) for each in records(store, [killer, innocent])] == [
+        ("failed", 3),
+        ("exited", 0),
+    ]
+    assert "of the worker's pool died: 1 of the 1 processes" in worker.log
+
+
+@pytest.fixture
+def busy(
+    store: Store, programs: Path, start_agent_worker: StartAgentWorker
+) -> Iterator[tuple[AgentWorker, str]]:
+    """A worker in the middle of an agent's first request, which is never answered."""
+    asked = threading.Event()
+
+    def script(request: Request) -> Reply:
+        first = not asked.is_set()
+        asked.set()
+        return slow(say("never said"), 3600) if first else say("done")
+
+    with ScriptedModel(script) as model:
+        worker = start_agent_worker(store.url, model, 2)
+        root = launch(store, programs / "innocent.toml", "wait")
+        assert asked.wait(PATIENCE_S)
+        yield worker, root
+
+
+def test_a_child_that_is_killed_is_replaced_under_the_same_name_and_its_agent_goes_on(
+    store: Store, busy: tuple[AgentWorker, str]
+) -> None:
+    worker, root = busy
+    [before] = records(store, [root])
+    killed = worker.working_pid
+
+    os.kill(killed, signal.SIGKILL)
+
+    wait_until_ended(store, [root])
+    [after] = records(store, [root])
+    assert (before.worker, after.state, after.losses) == (worker.name, "exited", 1)
+    assert (
+        f"worker process {killed} was ended by SIGKILL: 1 of the 1 processes that it held were given back"
+        in worker.log
+    )
+    worker.terminate()
+    assert worker.process.wait(30) == 0
+
+
+def test_no_child_outlives_its_supervisor(busy: tuple[AgentWorker, str]) -> None:
+    worker, _ = busy
+    children = children_of(worker.process.pid)
+
+    os.kill(worker.process.pid, signal.SIGKILL)
+
+    assert children
+    wait_until(lambda: not any(map(runs, children)))
+
+
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [
+        (signal.SIGHUP, 0),
+        pytest.param(signal.SIGINT, 1, marks=pytest.mark.long),
+        pytest.param(signal.SIGQUIT, 0, marks=pytest.mark.long),
+    ],
+)
+def test_a_signal_to_the_supervisor_ends_an_idle_worker(
+    store: Store, start_agent_worker: StartAgentWorker, number: signal.Signals, status: int
+) -> None:
+    with ScriptedModel([]) as model:
+        worker = start_agent_worker(store.url, model)
+        children = children_of(worker.process.pid)
+
+        worker.process.send_signal(number)
+
+        assert worker.process.wait(30) == status, worker.log
+        assert not any(map(runs, children))
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [("unix:///nowhere/redis.sock", "store_unavailable"), ("http://example.org", "invalid_argument")],
+)
+def test_a_worker_that_cannot_start_ends_with_the_reason(url: str, said: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "fdstore_workers", "--url", url],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith(f"fdstore: {said}: ")

@@ -1,0 +1,72 @@
+"""What a forked process of the worker does first and last.
+
+It dies with its parent, is offered to the kernel when memory is short, and ends without unwinding what its
+parent was in the middle of.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from fdstore.errors import FDStoreError
+
+
+def die_with(parent: int) -> None:
+    """Have this process killed when its parent dies, whatever it does at that time."""
+    if sys.platform == "linux":
+        set_death_signal = 1
+        ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL, 0, 0, 0)
+    else:
+        threading.Thread(target=_watch_parent, args=(parent,), name="parent", daemon=True).start()
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _watch_parent(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
+
+
+def offer_to_the_kernel(more: int) -> None:
+    """Add to the score by which the kernel chooses what to kill when memory is short."""
+    score = Path("/proc/self/oom_score_adj")
+    with suppress(OSError, ValueError):
+        score.write_text(str(min(int(score.read_text()) + more, 1000)))
+
+
+def end_with(body: Callable[[], int]) -> None:
+    """Run `body` and end this process with its status. Nothing of the supervisor's is unwound."""
+    status = 1
+    try:
+        status = exit_status(body)
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 1
+    except BaseException:  # noqa: BLE001
+        traceback.print_exc()
+    finally:
+        logging.shutdown()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def exit_status(body: Callable[[], int]) -> int:
+    """Return the status of `body`; a typed error is one line on stderr and status 1."""
+    try:
+        return body()
+    except FDStoreError as error:
+        click.echo(f"fdstore: {error.type}: {error}", err=True)
+        return 1

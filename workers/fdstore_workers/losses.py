@@ -1,0 +1,51 @@
+"""What becomes of the processes that a dead process of the worker held: what the sweep would do once
+their leases are over, and now.
+
+A claim says whether it is still so: a process that went on elsewhere meanwhile is not touched.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+
+from fdstore.agent.lease import STORE_TROUBLE
+from fdstore.client import Store
+from fdstore.errors import FDStoreError
+from fdstore.store import leases
+from fdstore.store.keys import process_keys
+from fdstore_workers.supervisor import Held
+from fdstore_workers.sweeper import carry_out, losses_allowed
+
+log = logging.getLogger("fdstore.worker")
+
+TRY_AGAIN_S = 0.5
+
+
+def give_back(store: Store, wake: Callable[[str], None], held: Iterable[Held]) -> int:
+    """Count a loss of each process that is still held, and hand it to other workers; a pipeline fails.
+    Return how many there were. A store in trouble is asked until the leases are over."""
+    until = time.monotonic() + leases.LEASE_S
+    count = 0
+    for each in held:
+        while True:
+            try:
+                count += _give_back_one(store, wake, each)
+            except STORE_TROUBLE as error:
+                if time.monotonic() >= until:
+                    log.warning("%s is left to the sweep: %s", each.process, error)
+                    return count
+                time.sleep(TRY_AGAIN_S)
+                continue
+            except FDStoreError as error:
+                log.info("%s needs nothing: %s", each.process, error)
+            break
+    return count
+
+
+def _give_back_one(store: Store, wake: Callable[[str], None], held: Held) -> bool:
+    keys = process_keys(store.prefix, held.process)
+    lapsed = store.run(leases.lose(keys, held.claim, store.run(losses_allowed(keys))))
+    carry_out(store, wake, keys, lapsed)
+    return lapsed.decision != "nothing"
