@@ -45,7 +45,7 @@ for kind, said in [(Plan, {}), *((tool.arguments, {}) for tool in BUILT_IN.value
     except msgspec.ValidationError:
         pass
 try:
-    descriptor_of("fd:1", {})
+    descriptor_of("fd:1", {"state": "sealed"})
 except msgspec.ValidationError:
     pass
 msgspec.convert({"field": 1}, Unknown)
