@@ -131,8 +131,8 @@ def slot_of(command: Command) -> int | None:
 
 
 def guarded(command: Command) -> Command:
-    """The command, with the guard if it is a script."""
-    if command[0] != "EVALSHA":
+    """The command, with the guard if it is a script; one outside of trees has a single key and needs none."""
+    if command[0] != "EVALSHA" or "}" not in str(command[3]):
         return command
     name, sha, count, first, *rest = command
     place = int(count) - 1

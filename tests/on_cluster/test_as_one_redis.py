@@ -1,8 +1,9 @@
 """Tests that were written for one Redis, run on a Cluster as they are: sharing, streams and their ends,
-collecting, extracting, the awaited surface, and the machine that makes any sequence of calls."""
+collecting, exporting, extracting, the awaited surface, and the machine that makes any sequence of calls."""
 
 from tests.on_redis.test_aio import *  # noqa: F403
 from tests.on_redis.test_collect import *  # noqa: F403
+from tests.on_redis.test_export_limit import *  # noqa: F403
 from tests.on_redis.test_extract import *  # noqa: F403
 from tests.on_redis.test_model import *  # noqa: F403
 from tests.on_redis.test_sharing import *  # noqa: F403

@@ -14,7 +14,7 @@ import fdstore.aio
 from fdstore.cli import cli
 from fdstore.client import Store
 from fdstore.errors import InvalidArgument, NotFound, StoreUnavailable, UnsafeStore
-from fdstore.store import collect, leases, streams
+from fdstore.store import ceilings, collect, leases, streams
 from fdstore.store.keys import TreeKeys
 from fdstore.store.server import PrivateServer
 from tests.on_cluster.cluster import Cluster, Move
@@ -217,6 +217,29 @@ def test_a_full_node_refuses_writes_by_name_and_the_others_take_them(cluster: Cl
                 assert proc.create("text").fd == "fd:1"
     finally:
         full.ask("CONFIG", "SET", "maxmemory", 0)
+
+
+def test_trees_at_all_nodes_obey_the_ceilings(store: Store, execute: Execute) -> None:
+    procs = [store.process(name) for name in NAMES]
+    for proc in procs:
+        proc.create("x" * 100)
+
+    store.run(ceilings.put("fdstore", "tree_fds", "1"))
+    for proc in procs:
+        with pytest.raises(fdstore.errors.QuotaExceeded, match="tree_fds"):
+            proc.create("y")
+
+    store.run(ceilings.put("fdstore", "tree_fds", None))
+    store.run(ceilings.put("fdstore", "bytes", str(100 * len(procs))))
+    for proc in procs:
+        with pytest.raises(fdstore.errors.QuotaExceeded, match="ceiling bytes"):
+            proc.create("y")
+
+    execute("HDEL", "fdstore:limits", "bytes")
+    for proc in procs:
+        proc.space.ceilings_due_at = 0.0
+        proc.create("")
+        assert proc.create("y").fd == "fd:3"
 
 
 def test_the_guard_of_scripts_is_never_stored(cluster: Cluster, store: Store) -> None:
