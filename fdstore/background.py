@@ -57,18 +57,8 @@ class BackgroundWorker:
                 return self.pid() or 0
             size = log.tell()
             process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-P",
-                    "-m",
-                    "fdstore_workers",
-                    "--url",
-                    url,
-                    "--prefix",
-                    prefix,
-                    "-c",
-                    str(concurrency),
-                ],
+                [sys.executable, "-P", "-m", "fdstore_workers", "-c", str(concurrency)],
+                env={**os.environ, "FDSTORE_URL": url, "FDSTORE_PREFIX": prefix},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -68,7 +68,8 @@ def has_password(url: str) -> bool:
     >>> has_password("redis://ann:secret@db.example"), has_password("redis://db.example/0")
     (True, False)
     """
-    return shown_url(url) != url
+    shown = shown_url(url)
+    return shown != url and (shown != UNREADABLE or "@" in url)
 
 
 def sentinel_login(parts: SplitResult) -> tuple[dict[str, str], SplitResult]:

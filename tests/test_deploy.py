@@ -14,6 +14,7 @@ import os
 import re
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -534,3 +535,13 @@ def test_the_commands_of_the_runbook_work_as_they_stand(deployed: Deployed, tmp_
 
     assert "removed" in said[-1]
     assert (tmp_path / "services.txt").read_text().startswith("http 80/tcp\n")
+    assert stat.S_IMODE((tmp_path / "backup.rdb").stat().st_mode) == 0o600
+
+
+def test_every_copy_of_the_data_that_the_runbook_makes_is_for_its_owner_alone() -> None:
+    installed = re.findall(r"^install .*(?:rdb|fdstore-redis)$", RUNBOOK, re.M)
+
+    assert installed
+    assert all(re.search(r" -m [67]00 ", line) for line in installed)
+    assert all("cp -a " in line for line in re.findall(r"^cp .*", RUNBOOK, re.M))
+    assert "\nUMask=0077\n" in (DEPLOY / "fdstore-redis.service").read_text()

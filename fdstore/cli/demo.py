@@ -76,18 +76,16 @@ def _worker(store: Store, environment: Mapping[str, str], log: Path) -> Iterator
         "-P",
         "-m",
         "fdstore_workers",
-        "--url",
-        store.url,
-        "--prefix",
-        store.prefix,
         "-c",
         "2",
         "--allow-python",
         "fdstore.demo.tools:*",
         *(word for name in COMMANDS for word in ("--allow-command", name)),
     ]
+    named = {"FDSTORE_URL": store.url, "FDSTORE_PREFIX": store.prefix}
+    environment = {**os.environ, **environment, **named}
     with log.open("wb") as file:
-        worker = subprocess.Popen(command, env={**os.environ, **environment}, stdout=file, stderr=file)
+        worker = subprocess.Popen(command, env=environment, stdout=file, stderr=file)
 
     def lives() -> bool:
         names = store.run(leases.workers(store.prefix))

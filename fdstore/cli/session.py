@@ -1,4 +1,4 @@
-"""What every verb has in common: the options --url, --prefix and --json, and the way to the store.
+"""What every verb has in common: --url, --url-file, --prefix and --json, and the way to the store.
 
 The options may stand before the verb too, as at three in the morning they will. What stands after it
 counts.
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fdstore.cli import output
+from fdstore.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from fdstore.client import Process, Store
@@ -82,6 +83,28 @@ def _sets(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     return note
 
 
+def _sets_url(context: click.Context, _: click.Parameter, url: str | None) -> None:
+    from fdstore.url_options import warning_of
+
+    if url:
+        context.ensure_object(Session).url = url
+        if warning := warning_of("--url", url):
+            output.say(warning)
+
+
+def _reads_url(context: click.Context, _: click.Parameter, file: str | None) -> None:
+    from fdstore.url_options import read_url_file
+
+    if file:
+        try:
+            url, warning = read_url_file(file)
+        except InvalidArgument as error:
+            raise click.BadParameter(error.problem) from error
+        context.ensure_object(Session).url = url
+        if warning:
+            output.say(warning)
+
+
 def common_options() -> list[click.Parameter]:
     """What may be said to every verb; it goes into the `Session`."""
     return [
@@ -89,9 +112,16 @@ def common_options() -> list[click.Parameter]:
             ["--url"],
             metavar="URL",
             expose_value=False,
-            callback=_sets("url"),
+            callback=_sets_url,
             help="The store: redis://, rediss://, unix://, sentinel://, redis+cluster:// "
-            "[env: FDSTORE_URL; else the embedded server]",
+            "[env: FDSTORE_URL; else the embedded server]. Others see it: not with a password.",
+        ),
+        click.Option(
+            ["--url-file"],
+            metavar="FILE",
+            expose_value=False,
+            callback=_reads_url,
+            help="The same, from the first line of a file that only you can read.",
         ),
         click.Option(
             ["--prefix"],

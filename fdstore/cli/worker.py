@@ -14,7 +14,8 @@ from fdstore.cli.session import Session, pass_session
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @pass_session
 def worker(session: Session, arguments: tuple[str, ...]) -> None:
-    before = [("--url", session.url), ("--prefix", session.prefix)]
-    given = [word for name, value in before if value for word in (name, value)]
+    # not on the command line, which everybody can read
+    before = {"FDSTORE_URL": session.url, "FDSTORE_PREFIX": session.prefix}
+    os.environ.update({name: value for name, value in before.items() if value})
     sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-P", "-m", "fdstore_workers", *given, *arguments])
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "fdstore_workers", *arguments])

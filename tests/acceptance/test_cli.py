@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -565,6 +566,89 @@ def test_an_unsafe_redis_is_refused_with_the_way_out(make_command):
     assert "CONFIG SET maxmemory-policy noeviction" in ended.err
 
 
+# --- URLs with passwords
+
+
+@pytest.fixture
+def guarded_url() -> Iterator[str]:
+    with PrivateServer({"requirepass": "topsecret"}) as server:
+        yield server.url.replace("unix://", "unix://:topsecret@")
+
+
+WARNED = "fdstore: warning: others on this machine can see the password in --url; "
+
+
+def test_a_password_on_the_command_line_is_warned_of_and_one_elsewhere_is_not(make_command, guarded_url):
+    command = make_command()
+    for words in (
+        ["--url", guarded_url, "ps"],
+        ["ps", "--url", guarded_url],
+        ["ps", "--json", "--url", guarded_url],
+    ):
+        ended = command(*words)
+        assert ended.code == 0
+        assert ended.err.startswith(WARNED)
+        assert ended.err.count("\n") == 1
+        assert "topsecret" not in ended.err
+    assert command("ps", "--url", guarded_url.replace(":topsecret@", "")).err.startswith(
+        "fdstore: permission_error"
+    )
+    assert make_command(FDSTORE_URL=guarded_url)("ps") == (0, b"", "")
+
+
+def test_a_url_is_read_from_a_file_that_only_its_owner_should_read(make_command, guarded_url, tmp_path):
+    command = make_command()
+    file = tmp_path / "url"
+    file.write_text(f"{guarded_url}\n# the team's Redis\n")
+    file.chmod(0o600)
+
+    assert command("put", "triage", "-", "--url-file", file, stdin=b"kept").out == "fd:1\n"
+    assert command("--url-file", "url", "cat", "triage", "1") == (0, b"kept", "")
+    file.chmod(0o640)
+    seen = command("cat", "triage", "1", "--url-file", file)
+    assert (seen.code, seen.out) == (0, "kept")
+    assert seen.err == (
+        "fdstore: warning: others can read the password in the file of --url-file; chmod 600 it\n"
+    )
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\n", b"\xff"])
+def test_a_file_without_a_url_is_a_usage_error(command, tmp_path, content):
+    if content is not None:
+        (tmp_path / "url").write_bytes(content)
+
+    for words in (["--url-file", "url", "ps"], ["ps", "--url-file", "url"]):
+        ended = command(*words)
+        assert ended.code == 2
+        assert "--url-file" in ended.err
+
+
+@pytest.mark.parametrize(
+    "words", [["--url", "{}", "worker"], ["--url-file", "url", "worker"], ["worker", "--url-file", "url"]]
+)
+def test_the_command_line_of_a_worker_holds_no_url_that_was_given_before_it(
+    make_command, guarded_url, tmp_path, words
+):
+    (tmp_path / "url").write_text(guarded_url)
+    (tmp_path / "url").chmod(0o600)
+    with make_command().start(*[word.format(guarded_url) for word in words]) as worker:
+        assert any(b"ready: " in line for line in worker.stderr)
+        command_line = Path(f"/proc/{worker.pid}/cmdline").read_bytes()
+        worker.terminate()
+        worker.communicate()
+
+    assert b"fdstore_workers" in command_line
+    assert b"topsecret" not in command_line
+
+
+def test_the_background_worker_is_told_its_store_by_the_environment(fresh):
+    up = decoded(fresh("up", "--json").out, dict)
+
+    process = Path(f"/proc/{up['worker']['pid']}")
+    assert b"redis.sock" not in (process / "cmdline").read_bytes()
+    assert f"FDSTORE_URL={up['server']['url']}".encode() in (process / "environ").read_bytes().split(b"\0")
+
+
 # --- the terminal
 
 
@@ -608,7 +692,7 @@ def test_an_answer_a_reason_and_a_name_are_escaped_on_a_terminal(command, store,
 
 
 def test_what_a_worker_refuses_is_one_line_that_a_terminal_can_trust(command):
-    ended = command("worker", "--url", "redis://\x1b[2J:x@\nhost")
+    ended = command("worker", "--url", "redis://\x1b[2J\nhost:0/[")
 
     assert ended.code == 1
     assert ended.err.startswith("fdstore: invalid_argument: ")

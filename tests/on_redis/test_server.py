@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -285,6 +286,9 @@ def test_directory_and_socket_are_for_this_user_alone(embedded: EmbeddedServer) 
 
     assert stat.S_IMODE(embedded.data_dir.stat().st_mode) == 0o700
     assert stat.S_IMODE((embedded.data_dir / "redis.sock").stat().st_mode) == 0o700
+    written = [path for path in embedded.data_dir.rglob("*") if re.search(r"aof|rdb|log$", path.name)]
+    assert any(path.is_file() for path in written)
+    assert [path.name for path in written if path.stat().st_mode & 0o077] == []
 
 
 def test_the_server_evicts_nothing_and_logs_every_write(embedded: EmbeddedServer) -> None:

@@ -14,6 +14,7 @@ from fdstore.errors import FDStoreError
 from fdstore.loading import for_good
 from fdstore.safe_path import drop_relative_entries
 from fdstore.text.layout import visible
+from fdstore.url_options import read_url_file, warning_of
 
 
 @click.command(
@@ -24,6 +25,7 @@ from fdstore.text.layout import visible
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option("--url", help="The store (default: $FDSTORE_URL, else the embedded server).")
+@click.option("--url-file", help="The same, from the first line of a file that only you can read.")
 @click.option("--prefix", help="What keys begin with (default: $FDSTORE_PREFIX, else fdstore).")
 @click.option("--broker-url", help="The queue (default: $FDSTORE_BROKER_URL, else the store's Redis).")
 @click.option(
@@ -85,6 +87,7 @@ from fdstore.text.layout import visible
 )
 def worker(
     url: str | None,
+    url_file: str | None,
     prefix: str | None,
     broker_url: str | None,
     concurrency: int,
@@ -104,6 +107,12 @@ def worker(
         from fdstore_workers.main import Worker
         from fdstore_workers.tasks import worker_name
 
+    warnings = [warning_of(*each) for each in (("--url", url or ""), ("--broker-url", broker_url or ""))]
+    if url_file:
+        url, warning = read_url_file(url_file)
+        warnings.append(warning)
+    for each in filter(None, warnings):
+        click.echo(each, err=True)
     whole = Worker(
         name=worker_name(),
         url=url,

@@ -1,0 +1,47 @@
+"""A store's URL as a command takes it: everybody on a machine can read the command line of a process.
+
+So a URL with a password comes from the environment or from a file; one on the command line works, and
+is answered with a warning.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from fdstore.errors import InvalidArgument
+from fdstore.urls import has_password
+
+MAX_BYTES = 65_536
+
+
+def warning_of(option: str, url: str) -> str:
+    """What to say of a URL that was given as an option; "" if it holds no password."""
+    if not has_password(url):
+        return ""
+    return (
+        f"fdstore: warning: others on this machine can see the password in {option}; give the URL in "
+        "FDSTORE_URL or with --url-file"
+    )
+
+
+def read_url_file(path: str) -> tuple[str, str]:
+    """Return the URL that is the first line of a file, and a warning, or "", if others can read it too.
+
+    Raises `InvalidArgument`.
+    """
+    try:
+        with open(path, "rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            lines = file.read(MAX_BYTES).decode("utf-8").split("\n")
+    except OSError as error:
+        problem = (error.strerror or type(error).__name__).lower()
+        raise InvalidArgument("url-file", f"the file cannot be read: {problem}") from error
+    except UnicodeDecodeError:
+        raise InvalidArgument("url-file", "the file is not text") from None
+    url = lines[0].strip()
+    if not url:
+        raise InvalidArgument("url-file", "the URL must be the first line of the file")
+    if not stat.S_ISREG(mode) or not mode & 0o077 or not has_password(url):
+        return url, ""
+    return url, "fdstore: warning: others can read the password in the file of --url-file; chmod 600 it"
