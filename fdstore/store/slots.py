@@ -77,7 +77,7 @@ class Unit:
 
 
 def units_of(batch: Batch) -> list[Unit]:
-    """The batch, taken apart.
+    """The batch, taken apart. A command without a key goes where the first key of the batch is.
 
     >>> [unit.size for unit in units_of([("GET", "a"), ("MULTI",), ("SET", "b", 1), ("EXEC",)])]
     [1, 3]
@@ -90,6 +90,9 @@ def units_of(batch: Batch) -> list[Unit]:
             end = batch.index(("EXEC",), start) + 1
         units.append(Unit(start, batch[start:end]))
         start = end
+    first = next((unit.slot for unit in units if unit.slot is not None), None)
+    for unit in units:
+        unit.slot = first if unit.slot is None else unit.slot
     return units
 
 
