@@ -264,4 +264,6 @@ def test_a_batch_is_taken_apart_at_its_transactions() -> None:
     batch = [("MULTI",), ("HSET", LOW, 1, "x"), ("EXEC",), ("GET", HIGH), ("INFO", "server")]
 
     assert [(unit.start, unit.size) for unit in units_of(batch)] == [(0, 3), (3, 1), (4, 1)]
-    assert [unit.slot for unit in units_of(batch)] == [key_slot(b"b"), key_slot(b"a"), None]
+    # what has no key goes with the first that has one
+    assert [unit.slot for unit in units_of(batch)] == [key_slot(b"b"), key_slot(b"a"), key_slot(b"b")]
+    assert [unit.slot for unit in units_of([("TIME",)])] == [None]
