@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ from fdstore.agent import lease
 from fdstore.cli import VERBS
 from fdstore.dispatch import Dispatcher
 from fdstore.errors import QuotaExceeded
-from fdstore.store import leases
+from fdstore.store import inspection, leases
 from fdstore.store.check import examine
 from fdstore.store.server import find_cli
 from fdstore.store.server_program import binary_version, installed_binaries
@@ -75,6 +75,19 @@ class Deployed:
         if digest:
             users = re.sub(r"^(user (?:worker|reader|admin) .*)$", rf"\1 #{digest}", users, flags=re.M)
         (folder / "users.acl").write_text(users)
+
+    def add_tenant(self) -> None:
+        """Adds the user `acme` as the runbook does, with PASSWORD."""
+        [commands] = [
+            block for block in re.findall(r"^```bash\n(.*?)^```", RUNBOOK, re.M | re.S) if "acme.acl" in block
+        ]
+        here = commands.replace("/etc/fdstore/users.acl", "users.acl")
+        subprocess.run(["bash", "-euc", here], cwd=self.folder, check=True)
+        users = (self.folder / "users.acl").read_text()
+        digest = hashlib.sha256(PASSWORD.encode()).hexdigest()
+        (self.folder / "users.acl").write_text(
+            re.sub(r"^(user acme .*)$", rf"\1 #{digest}", users, flags=re.M)
+        )
 
     def url(self, user: str) -> str:
         return f"unix://{user}:{PASSWORD}@{self.socket}"
@@ -294,7 +307,101 @@ def test_the_worker_reads_the_ceilings_and_only_the_operator_sets_them(deployed:
                 assert refused.returncode == 1
 
 
+REACHES_OTHERS = """
+ZREM fdstore:trees triage
+ZADD fdstore:trees 0 triage
+ZRANGE fdstore:trees 0 -1
+ZRANGE fdstore:workers 0 -1
+GET fdstore:sweeper
+HGETALL fdstore:{triage}
+HSET fdstore:{triage} live 9
+UNLINK fdstore:{triage}
+HGET fdstore:limits tree_fds
+MSET acme:x 1 fdstore:x 1
+RENAME acme:sweeper fdstore:sweeper
+LPUSH fdq:fdstore:queue 7
+RPOP fdq:fdstore:queue
+HGETALL fdq:fdstore:unacked
+ZADD fdq:fdstore:unacked_index 1 tag
+SET fdq:fdstore:unacked_mutex 1
+"""
+
+
+def test_a_tenant_reaches_nothing_of_another(deployed: Deployed) -> None:
+    deployed.add_tenant()
+    with deployed.running():
+        for user, prefix in (("worker", "fdstore"), ("acme", "acme")):
+            with fdstore.connect(deployed.url(user), prefix) as store:
+                store.process("triage").create(f"of {prefix}\n")
+                dispatcher = Dispatcher(store.url, prefix=prefix)
+                dispatcher.wake("triage")
+                dispatcher.close()
+        with deployed.client("acme") as tenant:
+            for command in REACHES_OTHERS.strip().splitlines():
+                with pytest.raises(redis.exceptions.NoPermissionError):
+                    tenant.execute_command(*command.split())
+            for keys in ([], ["fdstore:trees"]):
+                with pytest.raises(redis.ResponseError, match=r"(?i)permission|can't access"):
+                    tenant.eval("return redis.call('ZREM', 'fdstore:trees', 'triage')", len(keys), *keys)
+
+        with fdstore.connect(deployed.url("worker")) as store:
+            assert store.process("triage").read("fd:1").text == "of fdstore\n"
+            assert [process.id for process in store.processes()] == ["triage"]
+        with deployed.client("admin") as admin:
+            assert (admin.llen("fdq:fdstore:queue"), admin.llen("fdq:acme:queue")) == (1, 1)
+
+
+def test_a_user_of_one_tree_would_reach_the_list_of_all(deployed: Deployed) -> None:
+    """Why the runbook says that there is none: what it must write to use its tree takes others away."""
+    users = deployed.folder / "users.acl"
+    [worker] = re.findall(r"^user worker .*$", users.read_text(), re.M)
+    only_one = re.sub(r"(?:%R)?~\S+", "", worker).replace("user worker", "user one")
+    with users.open("a") as file:
+        file.write(f"{only_one} ~fdstore:{{triage}}* ~fdstore:trees ~fdstore:limits\n")
+
+    with deployed.running():
+        with fdstore.connect(deployed.url("worker")) as store:
+            store.process("other").create("text\n")
+        with fdstore.connect(deployed.url("one")) as store:
+            store.process("triage").create("text\n")
+        with deployed.client("one") as one:
+            with pytest.raises(redis.exceptions.NoPermissionError):
+                one.hgetall("fdstore:{other}")
+            assert one.zrem("fdstore:trees", "other") == 1
+
+    assert "A user of one tree alone cannot be made" in RUNBOOK
+
+
 # --- workers
+
+
+def test_workers_of_two_tenants_share_a_redis(tmp_path: Path) -> None:
+    program = write_program(tmp_path)
+    with tempfile.TemporaryDirectory(prefix="fdstore-") as folder, ExitStack() as stack:
+        shared = Deployed(BINARIES[0], Path(folder))
+        shared.add_tenant()
+        stack.enter_context(shared.running())
+        for user, prefix in (("worker", "fdstore"), ("acme", "acme")):
+            says = say(f"I am of {prefix}.")
+            model = stack.enter_context(ScriptedModel([says]))
+            where = ["--url", shared.url(user), "--prefix", prefix]
+            log = stack.enter_context((tmp_path / f"{prefix}.log").open("wb"))
+            worker = Child(
+                [sys.executable, "-P", "-m", "fdstore_workers", *where, "-c", "1"],
+                cwd=tmp_path,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **model.environ},
+            )
+            stack.callback(worker.end)
+            run_agent = ["run", str(program), "-p", "go", "--detach", "--name", "nightly", *where]
+            subprocess.run([sys.executable, "-m", "fdstore", *run_agent], check=True, capture_output=True)
+
+        for user, prefix in (("worker", "fdstore"), ("acme", "acme")):
+            with fdstore.connect(shared.url(user), prefix) as store:
+                wait_until(lambda store=store: store.tree("nightly").members[0].state == "exited", 60)
+                assert store.run(inspection.answer_of(prefix, "nightly")).text == f"I am of {prefix}."
+    assert "NOPERM" not in (tmp_path / "fdstore.log").read_text() + (tmp_path / "acme.log").read_text()
 
 
 def test_a_worker_runs_an_agent_as_the_user_worker_and_is_seen_alive(
@@ -357,6 +464,17 @@ def test_the_unit_of_workers_takes_away_nothing_that_sandboxes_are_made_of() -> 
     fatal |= {"ProtectKernelLogs", "SystemCallFilter", "PrivateUsers"}
 
     assert not fatal & settings
+
+
+def test_a_worker_is_bounded_in_memory_and_processes_by_its_unit_and_its_container() -> None:
+    unit = (DEPLOY / "fdstore-worker@.service").read_text()
+    compose = yaml_outline((DEPLOY / "compose.yaml").read_text())
+
+    limits = dict(re.findall(r"^(MemoryMax|TasksMax|OOMPolicy)=(.+)$", unit, re.M))
+    # without the last, systemd ends the supervisor too when the kernel kills its child
+    assert limits == {"MemoryMax": "4G", "TasksMax": "4096", "OOMPolicy": "continue"}
+    assert compose["services.worker.mem_limit"] == "4g"
+    assert compose["services.worker.pids_limit"] == "4096"
 
 
 def test_systemd_understands_the_units(tmp_path: Path) -> None:
