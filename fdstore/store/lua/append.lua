@@ -17,66 +17,73 @@
 --       | lost_data fd pages | no: the second call, after the first refused
 local first = ARGV[13] + 1
 local decides, tells = not ARGV[14], ARGV[14] and not ARGV[first]
-if tells and (redis.call('EXISTS', KEYS[7]) == 1 or redis.call('TYPE', KEYS[4]).ok ~= 'hash') then
-  return { 'no' }
-end
-if ARGV[1] ~= '' and answered(KEYS[6], ARGV[1]) then
-  return { 'ok' }
-end
-local refused = refusal(KEYS[2], ARGV[2])
-if refused then
-  return refused
-end
-local tree, record = KEYS[1], KEYS[3]
-local state, chars, bytes, pages, writer, leased, reason, producer = unpack(
-  redis.call('HMGET', record, 'state', 'chars', 'bytes', 'pages', 'writer', 'writer_until', 'reason', 'producer'))
-if state == 'broken' and reason == 'quota_exceeded' then
-  return { 'quota_exceeded', 'tree_bytes', limits_of(tree).tree_bytes }
-end
-if state ~= 'open' then
-  return { 'stream_closed', ARGV[4], state or 'closed' }
-end
-if process_record(tree, producer) ~= KEYS[2] or leased and leased ~= '' and writer ~= ARGV[5] then
-  return { 'fenced', ARGV[4] .. ' has another writer' }
-end
-local stored = chars == ARGV[8] and (writer == ARGV[5] or ARGV[7] == ARGV[8])
-if not stored and chars ~= ARGV[7] then
-  return { 'fenced', ARGV[4] .. ' has ' .. chars .. ' characters, not ' .. ARGV[7] .. ': somebody else writes it' }
-end
-local limits, tree_bytes, checked_at, room, ceiling =
-  unpack(redis.call('HMGET', tree, 'limits', 'bytes', 'checked_at', 'bytes_room', 'bytes_ceiling'))
-refused = not stored and unsafe(tree, checked_at)
-if refused then
-  return refused
-end
-local limit, name = cjson.decode(limits).tree_bytes, 'tree_bytes'
-if room and tonumber(room) < limit then
-  limit, name = tonumber(room), 'bytes'
-end
-tree_bytes = tree_bytes + (stored and 0 or ARGV[9] - bytes)
-if not stored and tree_bytes > limit then
-  end_stream(tree, ARGV[3], 'broken', '', 'quota_exceeded')
-  return { 'quota_exceeded', name, name == 'bytes' and tonumber(ceiling) or limit }
-end
-
-local now = seconds_now()
-local lease = leased and leased ~= '' and { 'writer_until', stamp(now + ARGV[6]) } or {}
-if stored then
-  redis.call('HSET', tree, 'used_at', stamp(now))
-  if lease[1] then
-    redis.call('HSET', record, unpack(lease))
+local tree, record, now = KEYS[1], KEYS[3], seconds_now()
+local bytes, leased, tree_bytes, there
+if tells then
+  there = redis.pcall('HLEN', KEYS[4])
+  if type(there) ~= 'number' or there == 0 or redis.call('EXISTS', KEYS[7]) == 1 then
+    return { 'no' }
   end
-  return { 'ok' }
-end
-local there, key = stored_pages(KEYS[4], KEYS[7])
-if there < tonumber(pages) then
-  return { 'lost_data', ARGV[4], there }
-end
-if key ~= KEYS[4] then
-  redis.call('RENAME', key, KEYS[4])
-end
-if decides then
-  return { 'ok' }
+  bytes, leased = unpack(redis.call('HMGET', record, 'bytes', 'writer_until'))
+  tree_bytes = redis.call('HGET', tree, 'bytes') + ARGV[9] - bytes
+else
+  if ARGV[1] ~= '' and answered(KEYS[6], ARGV[1]) then
+    return { 'ok' }
+  end
+  local refused = refusal(KEYS[2], ARGV[2])
+  if refused then
+    return refused
+  end
+  local state, chars, pages, writer, reason, producer
+  state, chars, bytes, pages, writer, leased, reason, producer = unpack(
+    redis.call('HMGET', record, 'state', 'chars', 'bytes', 'pages', 'writer', 'writer_until', 'reason', 'producer'))
+  if state == 'broken' and reason == 'quota_exceeded' then
+    return { 'quota_exceeded', 'tree_bytes', limits_of(tree).tree_bytes }
+  end
+  if state ~= 'open' then
+    return { 'stream_closed', ARGV[4], state or 'closed' }
+  end
+  if process_record(tree, producer) ~= KEYS[2] or leased and leased ~= '' and writer ~= ARGV[5] then
+    return { 'fenced', ARGV[4] .. ' has another writer' }
+  end
+  local stored = chars == ARGV[8] and (writer == ARGV[5] or ARGV[7] == ARGV[8])
+  if not stored and chars ~= ARGV[7] then
+    return { 'fenced', ARGV[4] .. ' has ' .. chars .. ' characters, not ' .. ARGV[7] .. ': somebody else writes it' }
+  end
+  local limits, checked_at, room, ceiling
+  limits, tree_bytes, checked_at, room, ceiling =
+    unpack(redis.call('HMGET', tree, 'limits', 'bytes', 'checked_at', 'bytes_room', 'bytes_ceiling'))
+  refused = not stored and unsafe(tree, checked_at)
+  if refused then
+    return refused
+  end
+  local limit, name = cjson.decode(limits).tree_bytes, 'tree_bytes'
+  if room and tonumber(room) < limit then
+    limit, name = tonumber(room), 'bytes'
+  end
+  tree_bytes = tree_bytes + (stored and 0 or ARGV[9] - bytes)
+  if not stored and tree_bytes > limit then
+    end_stream(tree, ARGV[3], 'broken', '', 'quota_exceeded')
+    return { 'quota_exceeded', name, name == 'bytes' and tonumber(ceiling) or limit }
+  end
+  if stored then
+    redis.call('HSET', tree, 'used_at', stamp(now))
+    if leased and leased ~= '' then
+      redis.call('HSET', record, 'writer_until', stamp(now + ARGV[6]))
+    end
+    return { 'ok' }
+  end
+  local key
+  there, key = stored_pages(KEYS[4], KEYS[7])
+  if there < tonumber(pages) then
+    return { 'lost_data', ARGV[4], there }
+  end
+  if key ~= KEYS[4] then
+    redis.call('RENAME', key, KEYS[4])
+  end
+  if decides then
+    return { 'ok' }
+  end
 end
 
 for i = first, #ARGV, 2000 do -- Lua's stack holds some thousands
@@ -84,10 +91,11 @@ for i = first, #ARGV, 2000 do -- Lua's stack holds some thousands
 end
 redis.call('HSET', KEYS[5], unpack(ARGV, 14, first - 1))
 redis.call('HSET', tree, 'bytes', tree_bytes, 'used_at', stamp(now))
+local lease = leased and leased ~= '' and { 'writer_until', stamp(now + ARGV[6]) } or {}
 redis.call('HSET', record, 'state', 'open', 'chars', ARGV[8], 'bytes', ARGV[9], 'lines', ARGV[10],
   'pages', ARGV[11], 'tail', ARGV[12], 'writer', ARGV[5], unpack(lease))
 wake_readers(record, ARGV[8] .. '-1', 'chars', ARGV[8])
-for number = ARGV[11] + 1, math.min(redis.call('HLEN', KEYS[4]), ARGV[11] + 2000) do
+for number = ARGV[11] + 1, math.min(there, ARGV[11] + 2000) do
   redis.call('HDEL', KEYS[4], string.format('%d', number)) -- of a longer piece that was torn
 end
 if ARGV[1] ~= '' then
