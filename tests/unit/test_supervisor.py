@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from fdstore_workers.reports import MAX_LINE_BYTES, Report, Reporter, parse
+from fdstore_workers.supervisor import pause_before_next
 
 PATIENCE_S = 30
 PROGRAM = """
@@ -142,6 +143,11 @@ def work(reporter):
 """)
 
     assert (status, len(noted)) == (0, 4)
+
+
+def test_pauses_double_for_workers_that_are_never_ready_and_only_for_those() -> None:
+    assert [pause_before_next(deaths, 0.1) for deaths in range(1, 10)] == [0.25, 0.5, 1, 2, 4, 8, 16, 30, 30]
+    assert [pause_before_next(0, lived_s) for lived_s in (0.0, 2.9, 3.1)] == [0.25, 0.25, 0]
 
 
 def test_no_more_run_alone_at_a_time_than_may_and_none_twice(supervised: Supervised) -> None:

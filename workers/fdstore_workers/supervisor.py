@@ -37,11 +37,14 @@ from fdstore_workers.reports import MAX_LINE_BYTES, Reporter, parse
 log = logging.getLogger("fdstore.worker")
 
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
-DIES_AT_ONCE_S = 3.0
-"""A worker that lived for less did not get far: the next one is started after a pause, which doubles."""
-
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 30.0
+"""Before the next worker is started. The pause doubles after each that died before it was ready, and never
+after one that its work killed: agents that kill workers must not stop the others."""
+
+DIES_AT_ONCE_S = 3.0
+"""A ready worker that lived for less is replaced after the first pause, which bounds what restarts cost."""
+
 MAX_WAITING = 10_000
 """Suspects that wait for their turn. One more is left to the sweep, which asks again."""
 
@@ -79,6 +82,7 @@ class Child:
     def __init__(self, pid: int, role: Role, process: str, pipe: int) -> None:
         self.pid, self.role, self.process, self.pipe = pid, role, process, pipe
         self.started_at = time.monotonic()
+        self.is_ready = False
         self.unread = b""
         self.held: dict[str, Held] = {}
         self.taken: dict[str, None] = {}
@@ -97,7 +101,7 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._signals, self._wakeup = os.pipe()
         self._was_ready = self._is_stopping = False
-        self._early_deaths = 0
+        self._unready_deaths = 0
         self._start_at: float | None = 0.0
         self._status = 0
 
@@ -166,7 +170,7 @@ class Supervisor:
             return
         match report.verb:
             case "ready":
-                self._was_ready = True
+                child.is_ready = self._was_ready = True
             case "take":
                 child.taken[report.process] = None
             case "claim":
@@ -220,7 +224,9 @@ class Supervisor:
         if child.role == "alone":
             what += f", which ran {child.process} alone,"
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
-        held, taken = list(child.held.values()), list(child.taken)
+        held = list(child.held.values())
+        # a worker that stops in good order has put back into the queue what it had only taken
+        taken = [] if self._is_stopping else list(child.taken)
         if held or taken:
             self._bury(f"{what} {how}", held, taken)
         if child.role == "alone":
@@ -230,11 +236,9 @@ class Supervisor:
             return
         if not held and not taken:
             log.warning("%s %s: it held no process", what, how)
-        lived_s = time.monotonic() - child.started_at
-        self._early_deaths = self._early_deaths + 1 if lived_s < DIES_AT_ONCE_S else 0
-        doublings = min(self._early_deaths - 1, 10)
-        pause_s = min(FIRST_PAUSE_S * 2**doublings, LONGEST_PAUSE_S) if self._early_deaths else 0.0
-        self._start_at = time.monotonic() + pause_s
+        self._unready_deaths = 0 if child.is_ready else self._unready_deaths + 1
+        now = time.monotonic()
+        self._start_at = now + pause_before_next(self._unready_deaths, now - child.started_at)
 
     def _bury(self, what: str, held: list[Held], taken: list[str]) -> None:
         self._fork("burial", lambda _: self._roles.bury(what, held, taken))
@@ -279,6 +283,18 @@ class Supervisor:
         pools = [fd for child in self._children.values() for fd in child.pool.values()]
         for fd in (reading, self._signals, self._wakeup, *(c.pipe for c in self._children.values()), *pools):
             os.close(fd)
+
+
+def pause_before_next(unready_deaths: int, lived_s: float) -> float:
+    """Return how many seconds to wait after a death: the last one of so many in a row that came before the
+    worker was ready, or of a ready worker that lived so long.
+
+    >>> [pause_before_next(deaths, 0.1) for deaths in (0, 1, 2, 3, 99)]
+    [0.25, 0.25, 0.5, 1.0, 30.0]
+    """
+    if unready_deaths:
+        return min(FIRST_PAUSE_S * 2.0 ** min(unready_deaths - 1, 10), LONGEST_PAUSE_S)
+    return FIRST_PAUSE_S if lived_s < DIES_AT_ONCE_S else 0.0
 
 
 def _hear(number: int, frame: object) -> None:
