@@ -99,15 +99,12 @@ def _look(tree: TreeKeys, tell: Tell) -> Operation[list[Damage]]:
         count += 1
     found += yield from _strays(tree, contents, seen)
     live = sum(state not in ENDED for state in states.values())
-    for name, right in (("bytes", size), ("fds", count), ("processes", len(states)), ("live", live)):
-        if counted[name] != right:
-            found.append(
-                Damage(
-                    key=tree.record,
-                    said=f"{name} is {counted[name]}, and {right} are there",
-                    advice=f"redis-cli HSET '{tree.record}' {name} {right}",
-                )
-            )
+    right = {"bytes": size, "fds": count, "processes": len(states), "live": live}
+    [now] = yield from replies_or_damage([("HMGET", tree.record, *counted, "used_at")])
+    if now == [
+        fields.get(name, "").encode() for name in (*counted, "used_at")
+    ]:  # else somebody wrote meanwhile
+        found += _miscounted(tree, counted, right)
     return found
 
 
@@ -117,6 +114,18 @@ def _add(tell: Tell, before: int, read: int) -> None:
 
 UNREADABLE_TREE = "restore a backup, or remove what is left of the tree; other trees are not harmed"
 REMOVE_MEMBER = "remove it with redis-cli (SREM, ZREM or HDEL)"
+
+
+def _miscounted(tree: TreeKeys, counted: dict[str, int], stored: dict[str, int]) -> list[Damage]:
+    return [
+        Damage(
+            key=tree.record,
+            said=f"{name} is {counted[name]}, and {right} are there",
+            advice=f"redis-cli HSET '{tree.record}' {name} {right}",
+        )
+        for name, right in stored.items()
+        if counted[name] != right
+    ]
 
 
 def _not_among(tree: TreeKeys, content: str, seen: Found) -> Damage:

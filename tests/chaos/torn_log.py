@@ -144,7 +144,8 @@ def fact_of(store: Store, process: str) -> tuple[Any, ...]:
     keys = ProcessKeys(TreeKeys(store.prefix, process.partition(".")[0]), process)
     [journal] = store.run(_once(("LRANGE", keys.journal, 0, -1)))
     said = found.state, found.program, found.parent, found.kind, found.outputs, found.exit_code, found.attempt
-    return *said, tuple(journal)
+    # what an open process is told when it is launched may be there before; it is replaced then
+    return *said, () if found.state == "open" else tuple(journal)
 
 
 def _once(command: tuple[Any, ...]) -> Any:

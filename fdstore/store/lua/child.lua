@@ -37,7 +37,7 @@ end
 local now = stamp(seconds_now())
 local id = parent .. '.' .. next_number(KEYS[2], 'next_child', ARGV[13])
 local process = process_record(tree, id)
-clear(process .. ':fds', process .. ':journal')
+clear(process)
 if ARGV[14] == '*' then
   local held = redis.call('HGETALL', KEYS[3])
   for i = 2, #held, 2 do

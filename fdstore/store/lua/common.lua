@@ -137,18 +137,12 @@ local function not_found(fds, name)
   return { 'not_found', name, unpack(all and redis.call('HKEYS', fds) or redis.call('HRANDFIELD', fds, 1000)) }
 end
 
--- Removes keys, and the removal is in the log even if there is nothing to remove: half of a script may be there
--- when the log is read, see above. UNLINK alone is logged only if it finds a key. Only for keys that every script
--- which makes them clears: a tear between the two leaves strings.
-local function clear(...)
-  local keys = { ... }
-  local keys_emptied = {}
-  for _, each in ipairs(keys) do
-    keys_emptied[#keys_emptied + 1] = each
-    keys_emptied[#keys_emptied + 1] = ''
-  end
-  redis.call('MSET', unpack(keys_emptied))
-  redis.call('UNLINK', unpack(keys))
+-- Empties the table and the journal of a process that is about to be made. UNLINK alone is not in the log if it
+-- finds no key, and half of another script may be there when the log is read, see above.
+local function clear(process)
+  redis.call('HSET', process .. ':fds', '', '')
+  redis.call('RPUSH', process .. ':journal', '')
+  redis.call('UNLINK', process .. ':fds', process .. ':journal')
 end
 
 local function limits_of(tree)

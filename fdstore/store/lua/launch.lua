@@ -8,7 +8,9 @@ if refused then
 end
 local journal = KEYS[2] .. ':journal'
 if redis.call('HGET', KEYS[2], 'state') == 'open' then
-  clear(journal)
+  -- twice, so that its removal is in the log, see common.lua: half of another launch may be there
+  redis.call('RPUSH', journal, ARGV[2])
+  redis.call('UNLINK', journal)
   redis.call('RPUSH', journal, ARGV[2])
   redis.call('ZADD', KEYS[1] .. ':leases', stamp(seconds_now() + ARGV[3]), ARGV[1])
   redis.call('HSET', KEYS[2], 'state', 'ready')

@@ -28,7 +28,7 @@ end
 local now = stamp(seconds_now())
 local id = parent .. '.' .. next_number(KEYS[2], 'next_child', ARGV[10])
 local process = process_record(tree, id)
-clear(process .. ':fds', process .. ':journal')
+clear(process)
 if input == 'new' then
   local number = next_number(KEYS[2], 'next_fd', ARGV[9])
   input = 'fd:' .. number

@@ -6,9 +6,9 @@ local newer = redis.pcall('HLEN', KEYS[1])
 if type(newer) ~= 'number' then
   newer = 0 -- what keeps a piece out, which goes by itself
 end
-if newer <= MAX_PAGES and redis.pcall('HLEN', KEYS[2]) ~= 0 and redis.call('TYPE', KEYS[2]).ok == 'hash' then
+local aside = redis.pcall('HLEN', KEYS[2])
+if newer <= MAX_PAGES and type(aside) == 'number' and aside > 0 then
   local fields = newer > 0 and redis.call('HGETALL', KEYS[1]) or {}
-  redis.call('UNLINK', KEYS[1])
   for i = 1, #fields, 2000 do -- Lua's stack holds some thousands
     redis.call('HSET', KEYS[2], unpack(fields, i, math.min(i + 1999, #fields)))
   end
