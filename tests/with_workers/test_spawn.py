@@ -39,6 +39,12 @@ TOOLS = '''
 def lines(count: int) -> str:
     """That many lines."""
     return "".join(f"line {number}\\n" for number in range(1, count + 1))
+
+
+def own_process() -> str:
+    """The id of the operating-system process that runs this."""
+    import os
+    return f"process {os.getpid()}"
 '''
 
 
@@ -83,7 +89,7 @@ class Stage:
         linked = "\n".join(f'{link} = "{link}.toml"' for link in links.split())
         path.write_text(
             f'[model]\nname = "any"\n[prompt]\nsystem = "You are {name.upper()}."\n'
-            f'[tools]\nenabled = {tools.split()}\npython = ["agent_tools:lines"]\n'
+            f'[tools]\nenabled = {tools.split()}\npython = ["agent_tools:lines", "agent_tools:own_process"]\n'
             f"[linked_programs]\n{linked}\n{more}"
         )
         return path
@@ -288,7 +294,7 @@ def test_agents_run_in_processes_of_their_own(stage: Stage, start_agent_worker: 
 
     def reader(request: Request) -> Any:
         both.wait()
-        return say("Read.")
+        return call("own_process") if request.turn_number == 0 else say("Read.")
 
     spawn = call("spawn", program_name="reader", query="Read.")
     stage.act({"ROOT": [turn(spawn, spawn), say("Done.")], "READER": reader})
@@ -296,9 +302,10 @@ def test_agents_run_in_processes_of_their_own(stage: Stage, start_agent_worker: 
 
     root = stage.run()
 
-    workers = {member.worker for member in stage.store.tree(root).members}
-    assert worker.name not in workers
-    assert len({stage.record(f"{root}.{number}").worker for number in (1, 2)}) == 2
+    assert {member.worker for member in stage.store.tree(root).members} == {worker.name}
+    [[first], [second]] = (stage.results(f"{root}.{number}") for number in (1, 2))
+    assert first.content.startswith("process ")
+    assert first.content != second.content
     worker.terminate()
     assert worker.process.wait(20) == 0
 
@@ -415,7 +422,9 @@ def test_the_child_of_a_killed_worker_is_run_again_by_another(
 
     assert taken_over_s < 15
     child = stage.record(f"{root}.1")
-    assert (child.state, child.attempt, child.losses) == ("exited", 2, 1)
+    assert (child.state, child.losses) == ("exited", 1)
+    # the second attempt runs alone, and once past the point of the loss it may go on among others
+    assert child.attempt in (2, 3)
     assert stage.store.tree(root).processes == 2
     [result] = stage.results(root)
     assert "\nRead.\n" in result.content
