@@ -53,7 +53,7 @@ def page(stage: Stage, proc: Process, content: str) -> Iterator[Row]:
         proc.read("fd:1", start=number)
     hget = lap(lambda: stage.plain.hget(key, str(next(theirs))))
     warm = take_turns([lap(lambda: proc.read("fd:1", start=next(ours))), hget], stage.budget_s)
-    yield slower(f"page, warm, {content}", at_most(1.1), warm)
+    yield slower(f"page, warm, {content}", at_most(0.8), warm)
     yield slower(f"page, cold, {content}", at_most(1.5), take_turns([lap(cold), hget], stage.budget_s))
     proc.read("fd:1")
     trips = max(stage.trips(lambda: proc.read("fd:1")), stage.trips(cold))
