@@ -26,5 +26,10 @@ if ARGV[5] == 'forget' then
 else
   redis.call('HSET', KEYS[3], ARGV[2], string.format('%.0f', granted))
 end
-redis.call('HSET', KEYS[1], 'export_bytes', all)
+-- a refused call leaves the tree as it was
+if all == '0' then
+  redis.call('HDEL', KEYS[1], 'export_bytes')
+else
+  redis.call('HSET', KEYS[1], 'export_bytes', all)
+end
 return { 'ok', granted, before, all, created_at }
