@@ -1,20 +1,21 @@
 """Runs operations on Redis, awaiting: the twin of `connection.Runner`, step for step.
 
 Sockets that wait and sockets that await are different things, so this is the one part of the store that
-is written twice; what it decides by (`wire`) and what it runs (the operations) are not. It differs where
-asyncio does: it may be cancelled at every await, and redis-py's own asyncio connection reads the replies.
+is written twice; what it decides by (`wire`) and what it runs (the operations) are not.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterable
 from itertools import islice
 from typing import Any, TypeVar
 
-from redis.exceptions import BusyLoadingError, RedisError, ResponseError
+from redis.exceptions import RedisError
 
 from fdstore.errors import FDStoreError
+from fdstore.store.aio_link import AsyncLink
 from fdstore.store.operation import Batch, Block, Disk, Everywhere, Operation, Receive, Request, Send
 from fdstore.store.places import Place, find_place, make_async_pool
 from fdstore.store.scripts import in_full
@@ -25,7 +26,6 @@ from fdstore.store.wire import (
     Tries,
     packed,
     raise_refusal,
-    refusal_in,
     translate,
     unknown_scripts,
 )
@@ -40,19 +40,14 @@ class AsyncRunner:
         self.place = find_place(url) if isinstance(url, str) else url
         self.where = self.place.shown
         self._pool = make_async_pool(self.place)
-        self._free: list[Any] = []
+        self._free: list[AsyncLink] = []
 
     async def run(self, operation: Operation[T]) -> T:
         """Serves the operation's requests until it is done; its result."""
         flights: dict[str, Flight] = {}
-        task = asyncio.current_task()
-        cancels = task.cancelling() if task else 0
         try:
             request: Request = next(operation)
             while True:
-                if task and task.cancelling() > cancels:
-                    # a cancel that comes as a wait of redis-py ends is swallowed there
-                    raise asyncio.CancelledError
                 try:
                     if type(request) is list:
                         reply: Any = await self._round_trip(request)
@@ -68,33 +63,31 @@ class AsyncRunner:
         finally:
             operation.close()
             for flight in flights.values():
-                await self._land(flight)
+                self._give(flight.link)
 
     async def reach(self) -> None:
         """Connects, trying once. Raises `StoreUnavailable`."""
-        connection = self._take()
+        link = self._take()
         try:
-            await connection.connect()
+            await link.connect()
         except (RedisError, UnicodeError) as error:
             raise translate(error, self.where) from error
-        self._free.append(connection)
+        self._give(link)
 
     async def close(self) -> None:
         """Closes all connections. The runner can be used again."""
         free, self._free = self._free, []
-        for connection in free:
-            await connection.disconnect()
+        for link in free:
+            await link.close()
         await self._pool.aclose()
 
-    def _take(self) -> Any:
+    def _take(self) -> AsyncLink:
         if self._free:
-            return self._free.pop()
-        return self._pool.connection_class(**self._pool.connection_kwargs)
+            return self._free.pop().check_clean()
+        return AsyncLink(self._pool.connection_class(**self._pool.connection_kwargs))
 
-    async def _land(self, flight: Flight) -> None:
-        if flight.batches:
-            await flight.connection.disconnect(nowait=True)
-        self._free.append(flight.connection)
+    def _give(self, link: AsyncLink) -> None:
+        self._free.append(link.check_clean())
 
     async def _serve(self, request: Request, flights: dict[str, Flight]) -> Any:
         match request:
@@ -118,79 +111,79 @@ class AsyncRunner:
         raise TypeError(f"not a request: {request!r}")
 
     async def _round_trip(self, batch: Batch, block_s: float = 0.0) -> list[Any]:
-        connection = self._take()
+        link = self._take()
         replies: list[Any] = []
-        sent = False
+        started = time.monotonic()
         try:
             try:
-                await connection.send_packed_command(packed(batch), check_health=False)
-                sent = True
-                clean = await self._read(connection, batch, replies, block_s)
+                await link.send(packed(batch), len(batch))
+                await link.receive(replies, len(batch), block_s + SOCKET_TIMEOUT_S if block_s else None)
+                clean = not link.refused
             except RedisError as error:
-                tries = Tries(self.where, batch, replies, sent=sent)
-                await self._read_again(connection, tries, error, block_s)
+                await self._read_again(link, self._tries(link, batch, replies, started, block_s), error)
                 clean = False
-            return replies if clean else await self._see_to_refusals(batch, replies)
-        except FDStoreError:
-            raise  # all replies were read, or the connection is closed
-        except BaseException:
-            await connection.disconnect(nowait=True)
-            raise
         finally:
-            self._free.append(connection)
+            self._give(link)
+        return replies if clean else await self._see_to_refusals(batch, replies)
 
     async def _depart(self, flight: Flight, batches: Iterable[Batch]) -> None:
         try:
             for batch in batches:
-                await flight.connection.send_packed_command(packed(batch), check_health=False)
+                await flight.link.send(packed(batch), len(batch))
         except PASSING:
             # the replies will be missed, and everything on its way sent again, when they are asked for
-            await flight.connection.disconnect(nowait=True)
+            flight.link.disconnect()
 
     async def _arrive(self, flight: Flight) -> list[Any]:
-        connection, batch = flight.connection, flight.batches[0]
+        link, batch = flight.link, flight.batches[0]
         replies: list[Any] = []
+        started = time.monotonic()
         try:
-            if not connection.is_connected:
+            if not link.is_connected:
                 await self._depart(flight, flight.batches)
-            clean = await self._read(connection, batch, replies)
+            await link.receive(replies, len(batch))
+            clean = not link.refused
         except RedisError as error:
-            tries = Tries(self.where, batch, replies, sent=True)
-            await self._read_again(connection, tries, error)
+            await self._read_again(link, self._tries(link, batch, replies, started, sent=True), error)
             clean = False
             await self._depart(flight, islice(flight.batches, 1, None))
         # all its replies were read, if some of them are errors
         flight.batches.popleft()
         return replies if clean else await self._see_to_refusals(batch, replies)
 
-    async def _read(self, connection: Any, batch: Batch, replies: list[Any], block_s: float = 0.0) -> bool:
-        """Adds the replies to the batch, and errors among them; whether there were none."""
-        patience = {"timeout": block_s + SOCKET_TIMEOUT_S} if block_s else {}
-        for _ in batch:
-            try:
-                replies.append(await connection.read_response(**patience))
-            except BusyLoadingError:
-                raise
-            except ResponseError as error:
-                # the other replies are read too, so that the connection is clean for what comes next
-                replies.append(error)
-        return not any(map(refusal_in, batch, replies))
+    def _tries(
+        self,
+        link: AsyncLink,
+        batch: Batch,
+        replies: list[Any],
+        started: float,
+        block_s: float = 0.0,
+        *,
+        sent: bool = False,
+    ) -> Tries:
+        return Tries(
+            self.where,
+            batch,
+            replies,
+            sent=sent or link.owed > 0,
+            started=started,
+            block_s=block_s,
+            fails_over=self.place.kind != "redis",
+        )
 
-    async def _read_again(
-        self, connection: Any, tries: Tries, error: RedisError, block_s: float = 0.0
-    ) -> None:
+    async def _read_again(self, link: AsyncLink, tries: Tries, error: RedisError) -> None:
         """Asks again on new connections until all is answered, for better or worse."""
         while True:
-            await connection.disconnect(nowait=True)
+            link.disconnect()
             await asyncio.sleep(tries.after(error))
             try:
                 while piece := tries.piece():
                     replies: list[Any] = []
                     try:
-                        await connection.send_packed_command(packed(piece), check_health=False)
-                        tries.sent = True
-                        await self._read(connection, piece, replies, block_s)
+                        await link.send(packed(piece), len(piece), tries.patience_s())
+                        await link.receive(replies, len(piece), tries.patience_s())
                     finally:
+                        tries.sent = tries.sent or link.owed > 0
                         tries.took(piece, replies)
                 return
             except RedisError as problem:

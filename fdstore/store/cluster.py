@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from redis.exceptions import RedisError
 
 from fdstore.store.aio_connection import AsyncRunner
+from fdstore.store.aio_link import AsyncLink
 from fdstore.store.connection import Runner
 from fdstore.store.link import Link
 from fdstore.store.operation import Batch, NumberedFields, Operation
@@ -57,14 +58,14 @@ class ClusterRunner(Runner):
 
     def close(self) -> None:
         idle, self._idle = self._idle, defaultdict(list)
-        for connections in idle.values():
-            for connection in connections:
-                connection.disconnect()
+        for links in idle.values():
+            for link in links:
+                link.disconnect()
 
     def _serve(self, request: Any, flights: dict[str, Flight]) -> Any:
         match request:
-            case At(address, batch, block_s):
-                return self._try(address, batch, block_s)
+            case At(address, batch, wait_s):
+                return self._try(address, batch, wait_s)
             case SendAt(address, batch, lane):
                 if lane not in flights:
                     flights[lane] = Flight(self._take_at(address))
@@ -72,48 +73,41 @@ class ClusterRunner(Runner):
                 return self._start(flights[lane])
             case ReceiveAt(lane):
                 flight = flights[lane]
-                return self._finish(flight.connection, flight.batches.popleft())
+                return self._finish(flight.link, flight.batches.popleft())
             case Drop(lane):
                 flight = flights.pop(lane)
-                flight.connection.disconnect()
-                flight.batches.clear()
-                return self._land(flight)
+                flight.link.disconnect()
+                return self._give(flight.link)
             case Pause(seconds):
                 return time.sleep(seconds)
         return super()._serve(request, flights)
 
-    def _try(self, address: Address, batch: Batch, block_s: float) -> list[Any] | Cut:
-        connection = self._take_at(address)
+    def _try(self, address: Address, batch: Batch, wait_s: float | None) -> list[Any] | Cut:
+        link = self._take_at(address)
         try:
-            connection.send(packed(batch))
+            link.send(packed(batch), len(batch), wait_s)
+            return self._finish(link, batch, wait_s)
         except RedisError as error:
-            connection.disconnect()
-            return Cut(error, sent=False)
-        except BaseException:
-            connection.disconnect()
-            raise
-        else:
-            return self._finish(connection, batch, block_s)
+            sent = link.owed > 0
+            link.disconnect()
+            return Cut(error, sent=sent)
         finally:
-            self._give(connection)
+            self._give(link)
 
     def _start(self, flight: Flight) -> Cut | None:
         try:
-            flight.connection.send(packed(flight.batches[-1]))
+            flight.link.send(packed(flight.batches[-1]), len(flight.batches[-1]))
         except RedisError as error:
-            return Cut(error, sent=False)
+            return Cut(error, sent=flight.link.owed > 0)
         return None
 
-    def _finish(self, connection: Link, batch: Batch, block_s: float = 0.0) -> list[Any] | Cut:
+    def _finish(self, link: Link, batch: Batch, wait_s: float | None = None) -> list[Any] | Cut:
         replies: list[Any] = []
         try:
-            connection.receive(replies, len(batch), block_s)
+            link.receive(replies, len(batch), wait_s)
         except RedisError as error:
-            connection.disconnect()
+            link.disconnect()
             return Cut(error, sent=True, replies=replies)
-        except BaseException:
-            connection.disconnect()
-            raise
         return replies
 
     def leave_to_parent(self) -> None:
@@ -121,7 +115,7 @@ class ClusterRunner(Runner):
 
     def _take_at(self, address: Address) -> Link:
         try:
-            return self._idle[address].pop()
+            return self._idle[address].pop().check_clean()
         except IndexError:
             host, port = address
             options = {**self._pool.connection_kwargs, "host": host, "port": port}
@@ -129,12 +123,7 @@ class ClusterRunner(Runner):
 
     def _give(self, link: Link) -> None:
         made = link.connection
-        self._idle[made.host, made.port].append(link)
-
-    def _land(self, flight: Flight) -> None:
-        if flight.batches:
-            flight.connection.disconnect()
-        self._give(flight.connection)
+        self._idle[made.host, made.port].append(link.check_clean())
 
 
 class AsyncClusterRunner(AsyncRunner):
@@ -143,7 +132,7 @@ class AsyncClusterRunner(AsyncRunner):
     def __init__(self, place: Place) -> None:
         super().__init__(place)
         self._router = Router(self.where, place.hosts)
-        self._idle: defaultdict[Address, list[Any]] = defaultdict(list)
+        self._idle: defaultdict[Address, list[AsyncLink]] = defaultdict(list)
 
     async def run(self, operation: Operation[T]) -> T:
         return await super().run(self._router.routed(operation))
@@ -154,14 +143,14 @@ class AsyncClusterRunner(AsyncRunner):
 
     async def close(self) -> None:
         idle, self._idle = self._idle, defaultdict(list)
-        for connections in idle.values():
-            for connection in connections:
-                await connection.disconnect()
+        for links in idle.values():
+            for link in links:
+                await link.close()
 
     async def _serve(self, request: Any, flights: dict[str, Flight]) -> Any:
         match request:
-            case At(address, batch, block_s):
-                return await self._try(address, batch, block_s)
+            case At(address, batch, wait_s):
+                return await self._try(address, batch, wait_s)
             case SendAt(address, batch, lane):
                 if lane not in flights:
                     flights[lane] = Flight(self._take_at(address))
@@ -169,61 +158,50 @@ class AsyncClusterRunner(AsyncRunner):
                 return await self._start(flights[lane])
             case ReceiveAt(lane):
                 flight = flights[lane]
-                return await self._finish(flight.connection, flight.batches.popleft())
+                return await self._finish(flight.link, flight.batches.popleft())
             case Drop(lane):
                 flight = flights.pop(lane)
-                await flight.connection.disconnect(nowait=True)
-                flight.batches.clear()
-                return await self._land(flight)
+                flight.link.disconnect()
+                return self._give(flight.link)
             case Pause(seconds):
                 return await asyncio.sleep(seconds)
         return await super()._serve(request, flights)
 
-    async def _try(self, address: Address, batch: Batch, block_s: float) -> list[Any] | Cut:
-        connection = self._take_at(address)
+    async def _try(self, address: Address, batch: Batch, wait_s: float | None) -> list[Any] | Cut:
+        link = self._take_at(address)
         try:
-            await connection.send_packed_command(packed(batch), check_health=False)
+            await link.send(packed(batch), len(batch), wait_s)
+            return await self._finish(link, batch, wait_s)
         except RedisError as error:
-            await connection.disconnect(nowait=True)
-            return Cut(error, sent=False)
-        except BaseException:
-            await connection.disconnect(nowait=True)
-            raise
-        else:
-            return await self._finish(connection, batch, block_s)
+            sent = link.owed > 0
+            link.disconnect()
+            return Cut(error, sent=sent)
         finally:
-            self._give(connection)
+            self._give(link)
 
     async def _start(self, flight: Flight) -> Cut | None:
         try:
-            await flight.connection.send_packed_command(packed(flight.batches[-1]), check_health=False)
+            await flight.link.send(packed(flight.batches[-1]), len(flight.batches[-1]))
         except RedisError as error:
-            return Cut(error, sent=False)
+            return Cut(error, sent=flight.link.owed > 0)
         return None
 
-    async def _finish(self, connection: Any, batch: Batch, block_s: float = 0.0) -> list[Any] | Cut:
+    async def _finish(self, link: AsyncLink, batch: Batch, wait_s: float | None = None) -> list[Any] | Cut:
         replies: list[Any] = []
         try:
-            await self._read(connection, batch, replies, block_s)
+            await link.receive(replies, len(batch), wait_s)
         except RedisError as error:
-            await connection.disconnect(nowait=True)
+            link.disconnect()
             return Cut(error, sent=True, replies=replies)
-        except BaseException:
-            await connection.disconnect(nowait=True)
-            raise
         return replies
 
-    def _take_at(self, address: Address) -> Any:
+    def _take_at(self, address: Address) -> AsyncLink:
         if self._idle[address]:
-            return self._idle[address].pop()
+            return self._idle[address].pop().check_clean()
         host, port = address
         options = {**self._pool.connection_kwargs, "host": host, "port": port}
-        return self._pool.connection_class(**options)
+        return AsyncLink(self._pool.connection_class(**options))
 
-    def _give(self, connection: Any) -> None:
-        self._idle[connection.host, connection.port].append(connection)
-
-    async def _land(self, flight: Flight) -> None:
-        if flight.batches:
-            await flight.connection.disconnect(nowait=True)
-        self._give(flight.connection)
+    def _give(self, link: AsyncLink) -> None:
+        made = link.connection
+        self._idle[made.host, made.port].append(link.check_clean())

@@ -40,6 +40,7 @@ from fdstore.store.places import Place, find_place, make_pool
 from fdstore.store.scripts import in_full
 from fdstore.store.wire import (
     PASSING,
+    SOCKET_TIMEOUT_S,
     Flight,
     Tries,
     packed,
@@ -92,44 +93,38 @@ class Runner:
         finally:
             operation.close()
             for flight in flights.values():
-                self._land(flight)
+                self._give(flight.link)
 
     def read_field(self, fields: NumberedFields, number: int) -> list[bytes | None]:
         """`fields.read(number)` by the shortest way: no operation around it."""
-        try:
-            link = self._free.pop()
-        except IndexError:
-            link = self._take()
+        link = self._take()
         replies: list[Any] = []
+        started = time.monotonic()
         try:
             try:
                 link.ask(fields.request(number), replies, 2)
                 if not link.refused:
                     return replies
             except RedisError as error:
-                tries = Tries(self.where, fields.batch(number), replies, sent=True)
-                self._read_again(link, tries, error)
-        except BaseException:
-            link.disconnect()
-            raise
+                self._read_again(link, self._tries(link, fields.batch(number), replies, started), error)
         finally:
             self._free.append(link)
         return self._see_to_refusals(fields.batch(number), replies)
 
     def reach(self) -> None:
         """Connects, trying once. Raises `StoreUnavailable`."""
-        connection = self._take()
+        link = self._take()
         try:
-            connection.connect()
+            link.connect()
         except (RedisError, UnicodeError) as error:
             raise translate(error, self.where) from error
-        self._free.append(connection)
+        self._give(link)
 
     def close(self) -> None:
         """Closes all connections. The runner can be used again."""
         free, self._free = self._free, []
-        for connection in free:
-            connection.disconnect()
+        for link in free:
+            link.disconnect()
         self._pool.close()
 
     def leave_to_parent(self) -> None:
@@ -138,14 +133,13 @@ class Runner:
 
     def _take(self) -> Link:
         try:
-            return self._free.pop()
+            link = self._free.pop()
         except IndexError:
             return Link(self._pool.connection_class(**self._pool.connection_kwargs))
+        return link.check_clean() if link.owed else link
 
-    def _land(self, flight: Flight) -> None:
-        if flight.batches:
-            flight.connection.disconnect()
-        self._free.append(flight.connection)
+    def _give(self, link: Link) -> None:
+        self._free.append(link.check_clean())
 
     def _serve(self, request: Request, flights: dict[str, Flight]) -> Any:
         match request:
@@ -169,66 +163,79 @@ class Runner:
         raise TypeError(f"not a request: {request!r}")
 
     def _round_trip(self, batch: Batch, block_s: float = 0.0) -> list[Any]:
-        connection = self._take()
+        link = self._take()
         replies: list[Any] = []
-        sent = False
+        started = time.monotonic()
         try:
             try:
-                connection.send(packed(batch))
-                sent = True
-                connection.receive(replies, len(batch), block_s)
-                clean = not connection.refused
+                link.send(packed(batch), len(batch))
+                link.receive(replies, len(batch), block_s + SOCKET_TIMEOUT_S if block_s else None)
+                clean = not link.refused
             except RedisError as error:
-                tries = Tries(self.where, batch, replies, sent=sent)
-                self._read_again(connection, tries, error, block_s)
+                self._read_again(link, self._tries(link, batch, replies, started, block_s), error)
                 clean = False
-            return replies if clean else self._see_to_refusals(batch, replies)
-        except FDStoreError:
-            raise  # all replies were read, or the connection is closed
-        except BaseException:
-            connection.disconnect()
-            raise
         finally:
-            self._free.append(connection)
+            self._give(link)
+        return replies if clean else self._see_to_refusals(batch, replies)
 
     def _depart(self, flight: Flight, batches: Iterable[Batch]) -> None:
         try:
             for batch in batches:
-                flight.connection.send(packed(batch))
+                flight.link.send(packed(batch), len(batch))
         except PASSING:
             # the replies will be missed, and everything on its way sent again, when they are asked for
-            flight.connection.disconnect()
+            flight.link.disconnect()
 
     def _arrive(self, flight: Flight) -> list[Any]:
-        connection, batch = flight.connection, flight.batches[0]
+        link, batch = flight.link, flight.batches[0]
         replies: list[Any] = []
+        started = time.monotonic()
         try:
-            if not connection.is_connected:
+            if not link.is_connected:
                 self._depart(flight, flight.batches)
-            connection.receive(replies, len(batch))
-            clean = not connection.refused
+            link.receive(replies, len(batch))
+            clean = not link.refused
         except RedisError as error:
-            tries = Tries(self.where, batch, replies, sent=True)
-            self._read_again(connection, tries, error)
+            self._read_again(link, self._tries(link, batch, replies, started, sent=True), error)
             clean = False
             self._depart(flight, islice(flight.batches, 1, None))
         # all its replies were read, if some of them are errors
         flight.batches.popleft()
         return replies if clean else self._see_to_refusals(batch, replies)
 
-    def _read_again(self, connection: Link, tries: Tries, error: RedisError, block_s: float = 0.0) -> None:
+    def _tries(
+        self,
+        link: Link,
+        batch: Batch,
+        replies: list[Any],
+        started: float,
+        block_s: float = 0.0,
+        *,
+        sent: bool = False,
+    ) -> Tries:
+        return Tries(
+            self.where,
+            batch,
+            replies,
+            sent=sent or link.owed > 0,
+            started=started,
+            block_s=block_s,
+            fails_over=self.place.kind != "redis",
+        )
+
+    def _read_again(self, link: Link, tries: Tries, error: RedisError) -> None:
         """Asks again on new connections until all is answered, for better or worse."""
         while True:
-            connection.disconnect()
+            link.disconnect()
             time.sleep(tries.after(error))
             try:
                 while piece := tries.piece():
                     replies: list[Any] = []
                     try:
-                        connection.send(packed(piece))
-                        tries.sent = True
-                        connection.receive(replies, len(piece), block_s)
+                        link.send(packed(piece), len(piece), tries.patience_s())
+                        link.receive(replies, len(piece), tries.patience_s())
                     finally:
+                        tries.sent = tries.sent or link.owed > 0
                         tries.took(piece, replies)
                 return
             except RedisError as problem:

@@ -1,15 +1,28 @@
 """One connection: redis-py makes it, and then nothing of redis-py stands between requests and the socket.
 
 How to reach a server (addresses, passwords, TLS, a Sentinel that knows the name) is redis-py's to know. Its
-own sending and receiving looks, for each reply anew, after subscriptions, health checks, metrics and
-three protocols, which takes longer than all that a reader of one page has to do. Here a request is one
-`sendall`, and its replies are what hiredis makes of the bytes that come.
+own sending and receiving checks, for each reply, subscriptions, health, metrics and three protocols, which
+takes longer than all that a reader of one page has to do. Here a request is one `send`, and its replies are
+what hiredis makes of the bytes that come.
+
+A link counts the replies that it is owed. One that is given back while it is owed some (its user was
+interrupted, wherever that was) would hand them to the next user as if they were his, so it is never used
+again: `check_clean` closes it, and the next request makes a new connection.
+
+Time-outs are Python's own (`settimeout`), for each time that the socket is waited for: they hold under
+signals, which interrupt the system's, and with sockets that gevent or eventlet put in place of them. A
+request is first written without asking whether there is room, which there nearly always is.
+
+The awaiting link is in `aio_link`.
 """
 
 from __future__ import annotations
 
+import os
 import socket
-import struct
+import ssl
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn, cast
 
 import hiredis
@@ -17,12 +30,9 @@ from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import InvalidResponse, RedisError
 from redis.exceptions import TimeoutError as LostReply
 
-from fdstore.store.wire import READ_SIZE_BYTES
+from fdstore.store.wire import READ_SIZE_BYTES, serves_nobody
 
-_TIMEVAL = struct.Struct("@ll")
-"""Seconds and microseconds, as the kernel takes them."""
-
-_NOT_YET = object()
+NOT_YET = object()
 """What the reader gives while a reply is not whole."""
 
 
@@ -31,41 +41,36 @@ class Link:
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
-        self._sock: socket.socket | None = None
-        self._reader: Any = None
+        self.owed = 0
+        """How many replies are on their way."""
         self.refused = False
         """Whether a reply was an error, or has one in it, since a request was sent last."""
+        self._sock: socket.socket | None = None
+        self._write: Callable[[bytes], int]
+        self._reader: Any = None
+        self._timeouts_s = (connection.socket_connect_timeout, connection.socket_timeout)
         self._buffer = bytearray(READ_SIZE_BYTES)
 
     @property
     def is_connected(self) -> bool:
         return self._sock is not None
 
-    def connect(self) -> socket.socket:
-        """Connects, trying once."""
-        self.connection.connect()
-        self._reader = hiredis.Reader(
-            protocolError=InvalidResponse,
-            replyError=self._refusal,
-            notEnoughData=_NOT_YET,
-        )
-        sock = self._sock = cast("socket.socket", self.connection._sock)
-        self._wait_at_most(self.connection.socket_timeout)
+    def connect(self, limit_s: float | None = None) -> socket.socket:
+        """Connect, trying once, for at most `limit_s` seconds each time that the socket is waited for."""
+        self.disconnect()  # what an interrupted attempt left: it may not have chosen the database yet
+        connection = self.connection
+        to_connect, to_reply = self._timeouts_s
+        connection.socket_connect_timeout = min(to_connect, limit_s or to_connect)
+        connection.socket_timeout = min(to_reply, limit_s or to_reply)
+        connection.connect()
+        self._reader = make_reader(self._take_refusal)
+        sock = cast("socket.socket", connection._sock)
+        sock.settimeout(to_reply)
+        self._write = sock.send if isinstance(sock, ssl.SSLSocket) else partial(os.write, sock.fileno())
+        self._sock = sock
         return sock
 
-    def _wait_at_most(self, seconds: float) -> None:
-        """How long sending and receiving wait. Python asks before each of them whether it would wait, and
-        for how long; where the socket is the system's own, the kernel keeps the time without being asked."""
-        sock = self._sock
-        if type(sock) is socket.socket:
-            sock.settimeout(None)
-            limit = _TIMEVAL.pack(int(seconds), int(seconds % 1 * 1e6))
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
-        elif sock is not None:
-            sock.settimeout(seconds)
-
-    def _refusal(self, message: str) -> Exception:
+    def _take_refusal(self, message: str) -> Exception:
         self.refused = True
         error: Exception = self.connection._parser.parse_error(message)
         return error
@@ -73,55 +78,79 @@ class Link:
     def disconnect(self) -> None:
         self._sock = None
         self.connection.disconnect()
+        self.owed = 0
 
-    def send(self, request: bytes) -> None:
-        """Sends a packed request, connected or not before."""
-        sock = self._sock or self.connect()
+    def check_clean(self) -> Link:
+        """Close the connection if there are replies on their way that nobody waits for."""
+        if self.owed:
+            self.disconnect()
+        return self
+
+    def send(self, request: bytes, count: int, wait_s: float | None = None) -> None:
+        """Send a packed request that has `count` replies, connected or not before."""
+        sock = self._sock or self.connect(wait_s)
         self.refused = False
+        self.owed += count
+        done = 0
         try:
-            sock.sendall(request)
+            try:
+                done = self._write(request)
+            except BlockingIOError:
+                done = sock.send(request)
+            if done < len(request):
+                sock.sendall(memoryview(request)[done:])
         except OSError as error:
+            self.owed -= 0 if done else count
             raise _lost(error) from error
 
-    def receive(self, replies: list[Any], count: int, held_s: float = 0.0) -> None:
-        """Adds the next replies, where the server may hold one back for `held_s`; those that came before
+    def receive(self, replies: list[Any], count: int, wait_s: float | None = None) -> None:
+        """Add the next replies, waiting at most `wait_s` seconds for bytes to come; those that came before
         the connection is lost, too. An error among them is redis-py's exception for it, not raised, unless
         it says that the server serves nobody now."""
         sock, reader, buffer = self._sock, self._reader, self._buffer
         if sock is None:
             raise LostConnection("it was closed")
-        if held_s:
-            self._wait_at_most(self.connection.socket_timeout + held_s)
         try:
+            if wait_s is not None:
+                sock.settimeout(wait_s)
             for _ in range(count):
-                while (reply := reader.gets()) is _NOT_YET:
+                while (reply := reader.gets()) is NOT_YET:
                     reader.feed(buffer, 0, sock.recv_into(buffer) or _closed())
-                if self.refused and isinstance(reply, LostConnection):
-                    raise reply  # by its class: the server says that it serves nobody now
+                if self.refused and (error := serves_nobody(reply)):
+                    raise error
                 replies.append(reply)
+            if wait_s is not None:
+                sock.settimeout(self._timeouts_s[1])
         except OSError as error:
             raise _lost(error) from error
-        if held_s:
-            self._wait_at_most(self.connection.socket_timeout)
+        self.owed -= count
 
     def ask(self, request: bytes, replies: list[Any], count: int) -> None:
         """Send a packed request and receive its replies: `send` and `receive` in one call."""
         sock = self._sock or self.connect()
         reader, buffer = self._reader, self._buffer
         self.refused = False
+        self.owed = count
         try:
-            sock.sendall(request)
+            if self._write(request) < len(request):
+                raise LostConnection("it took a part of a small request")
             reader.feed(buffer, 0, sock.recv_into(buffer) or _closed())
             while len(replies) < count:
                 reply = reader.gets()
-                if reply is _NOT_YET:
+                if reply is NOT_YET:
                     reader.feed(buffer, 0, sock.recv_into(buffer) or _closed())
-                elif self.refused and isinstance(reply, LostConnection):
-                    raise reply
+                elif self.refused and (error := serves_nobody(reply)):
+                    raise error
                 else:
                     replies.append(reply)
         except OSError as error:
             raise _lost(error) from error
+        self.owed = 0
+
+
+def make_reader(take_refusal: Any) -> Any:
+    """Make what parses replies: bytes as they came, an error as what `take_refusal` makes of its text."""
+    return hiredis.Reader(protocolError=InvalidResponse, replyError=take_refusal, notEnoughData=NOT_YET)
 
 
 def _closed() -> NoReturn:
@@ -129,7 +158,6 @@ def _closed() -> NoReturn:
 
 
 def _lost(error: OSError) -> RedisError:
-    """What a time that is over is called: by Python, or by the kernel; and all else."""
-    if isinstance(error, (TimeoutError, BlockingIOError)):
+    if isinstance(error, TimeoutError):
         return LostReply("no reply in time")
     return LostConnection(f"the connection failed: {error}")

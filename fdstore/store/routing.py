@@ -19,6 +19,7 @@ sent again, which is safe for every request (see `operation`).
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Generator
 from typing import Any, TypeAlias, TypeVar
@@ -30,7 +31,7 @@ from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.store.operation import Batch, Block, Everywhere, Operation, Receive, Request, Send
 from fdstore.store.scripts import in_full, only_reads
 from fdstore.store.slots import Slots, Unit, together, units_of
-from fdstore.store.wire import NOT_HERE, Tries, raise_refusal, refusal_in, translate
+from fdstore.store.wire import NOT_HERE, SOCKET_TIMEOUT_S, Tries, raise_refusal, refusal_in, translate
 from fdstore.urls import Address, joined
 
 T = TypeVar("T")
@@ -43,11 +44,12 @@ MAX_HOPS = 5
 
 
 class At(msgspec.Struct, frozen=True):
-    """One try of a batch at one node. Answer: its replies, errors among them, or what `Cut` it off."""
+    """One try of a batch at one node, that waits at most `wait_s` seconds for bytes to come (None: as long as
+    is usual). Answer: its replies, errors among them, or what `Cut` it off."""
 
     address: Address
     batch: Batch
-    block_s: float = 0.0
+    wait_s: float | None = None
 
 
 class SendAt(msgspec.Struct, frozen=True):
@@ -151,13 +153,16 @@ class Router:
         replies: list[Any] = [None] * len(batch)
         in_order = not all(map(only_reads, batch))
         waiting = units_of(batch)
-        tries: Tries | None = None
+        tries = Tries(
+            self._where, batch, [], sent=sent, started=time.monotonic(), block_s=block_s, fails_over=True
+        )
+        wait_s = block_s + SOCKET_TIMEOUT_S if block_s else None
         hops = 0
         while True:
             refused: list[Unit] = []
             cut: Cut | None = None
             for address, run in together(waiting, self.slots, in_order=in_order):
-                answer = yield At(address, [command for unit in run for command in unit.request], block_s)
+                answer = yield At(address, [command for unit in run for command in unit.request], wait_s)
                 if isinstance(answer, Cut):
                     cut, lost, sent = answer, address, sent or answer.sent
                     failed = self._take(answer.replies, address, run, replies, answer.error)
@@ -176,11 +181,11 @@ class Router:
                 hops += 1
                 continue
             hops = 0
-            tries = tries or Tries(self._where, batch, [], sent=sent)
             tries.sent = sent
             pause = tries.after(error)
             if pause:
                 yield Pause(pause)
+            wait_s = tries.patience_s()
             if cut is not None:
                 yield from self._refresh(lost)
             elif isinstance(error, ClusterDownError):

@@ -43,11 +43,14 @@ from fdstore.store.operation import Batch, Command
 from fdstore.store.scripts import at_once, name_of, only_reads
 
 DEADLINE_S = 10.0
-"""How long an operation whose reply was lost is asked again."""
+"""How long after it was first sent an operation whose reply was lost is asked again, and waited for."""
 
 SOCKET_TIMEOUT_S = 5.0
 CONNECT_TIMEOUT_S = 2.0
 READ_SIZE_BYTES = 256 * 1024
+
+MIN_WAIT_S = 0.01
+"""The shortest time-out of a try: what is left of the deadline may be nothing."""
 
 PAUSES_S = (0.0, 0.05, 0.1, 0.2, 0.5)
 """Waits before each further try; the last one is repeated."""
@@ -67,8 +70,17 @@ _EXPECTED = (OTHER_KIND, NO_KEY, f"ERR {NO_KEY}")
 IN_A_SCRIPT = re.compile(r"NOPERM|NOAUTH|ACL failure in script|The user executing the script can't")
 """How a refusal of ACLs reads that a script met; versions of Redis differ."""
 
-PASSING = (LostConnection, LostReply, BusyLoadingError, *NOT_HERE)
-"""What may be over at the next try. An authentication error is a LostConnection by class only."""
+PASSING = (LostConnection, LostReply, BusyLoadingError, ReadOnlyError, *NOT_HERE)
+"""What may be over at the next try. An authentication error is a LostConnection by class only. A server that
+takes no writes was perhaps a primary until now, and the next connection finds the new one."""
+
+
+def serves_nobody(reply: Any) -> RedisError | None:
+    """Return the error that a reply is if it says that this server serves nobody now, or no writes: then a
+    new connection is needed, which may find another server. Redis 6 wraps what a script met."""
+    if isinstance(reply, (LostConnection, ReadOnlyError)):
+        return reply
+    return ReadOnlyError(str(reply)) if isinstance(reply, RedisError) and "-READONLY " in str(reply) else None
 
 
 def connection_options() -> dict[str, Any]:
@@ -108,19 +120,39 @@ class Tries:
     sent as one script.
 
     `sent` says that Redis may have received what was sent in this try: only then is the outcome of a
-    write in doubt.
+    write in doubt. `started` is the time (monotonic) of the first try, `block_s` for how many seconds the
+    server may hold the reply back. `fails_over` says that another server may become the primary of this
+    store any moment, so that one that takes no writes is asked until the time is over, not twice.
     """
 
-    def __init__(self, where: str, batch: Batch, replies: list[Any], *, sent: bool) -> None:
+    def __init__(
+        self,
+        where: str,
+        batch: Batch,
+        replies: list[Any],
+        *,
+        sent: bool,
+        started: float,
+        block_s: float = 0.0,
+        fails_over: bool = False,
+    ) -> None:
         self._where = where
         self._batch = batch
         self._replies = replies
         self.sent = sent
+        self._block_s = block_s
+        self._until = started + block_s + DEADLINE_S
+        self._fails_over = fails_over
+        self._failures = 0
         self._in_doubt = False
         self._known = 0
         self._one_by_one = False
         self._pauses = 0
-        self._until = 0.0
+
+    def patience_s(self) -> float:
+        """For how many seconds the next try may wait for its connection, and for a reply."""
+        left = self._until - time.monotonic()
+        return max(min(left, self._block_s + SOCKET_TIMEOUT_S), MIN_WAIT_S)
 
     def piece(self) -> Batch:
         """What to send next; nothing when all is answered."""
@@ -142,15 +174,19 @@ class Tries:
     def after(self, error: Exception) -> float:
         """Seconds to pause before trying again. Raises when it is no use, or the time is over."""
         now = time.monotonic()
-        again, self._until = bool(self._until), self._until or now + DEADLINE_S
+        self._failures += 1
         if isinstance(error, AuthenticationError) or not isinstance(error, PASSING):
             raise translate(error, self._where) from error
+        read_only = isinstance(error, ReadOnlyError)
         known, self._known = self._known, self._settle()
         if self._known > known:
             self._pauses = 0
-        elif again and self.sent:
+        elif self._failures > 1 and self.sent and not read_only:
             self._one_by_one = True
-        self._in_doubt, self.sent = self._in_doubt or self.sent, False
+        # a server that takes no writes did none
+        self._in_doubt, self.sent = self._in_doubt or (self.sent and not read_only), False
+        if read_only and not self._in_doubt and self._failures > 1 and not self._fails_over:
+            raise translate(error, self._where) from error
         pause = PAUSES_S[min(self._pauses, len(PAUSES_S) - 1)]
         self._pauses += 1
         if now + pause > self._until:
@@ -179,28 +215,33 @@ def _unit_end(batch: Batch, start: int) -> int:
 
 
 class Flight:
-    """A connection with batches on their way, oldest first."""
+    """A link with batches on their way, oldest first."""
 
-    def __init__(self, connection: Any) -> None:
-        self.connection = connection
+    def __init__(self, link: Any) -> None:
+        self.link = link
         self.batches: deque[Batch] = deque()
 
     @property
     def broken(self) -> bool:
         """Whether older batches were on a connection that is lost: they are all sent again, in their
         order, when the first of their replies is asked for."""
-        return bool(self.batches) and not self.connection.is_connected
+        return bool(self.batches) and not self.link.is_connected
 
 
 # its stub says a tuple of one
 _pack = cast("Callable[[Command], bytes]", pack_command)
 
 
+def _packed(command: Command) -> bytes:
+    # hiredis crashes the interpreter when a signal handler raises while it turns a number into digits
+    return _pack(tuple([part if isinstance(part, (str, bytes)) else str(part) for part in command]))
+
+
 def packed(batch: Batch) -> bytes:
     """The batch as it goes over the wire. In one piece, large commands too: for each that is sent by itself
     Redis wakes up, and so does who waits for its reply. redis-py's own packing gives the same bytes in four
     times the time."""
-    return _pack(batch[0]) if len(batch) == 1 else b"".join(map(_pack, batch))
+    return _packed(batch[0]) if len(batch) == 1 else b"".join(map(_packed, batch))
 
 
 def refusal_in(command: Command, reply: Any) -> RedisError | None:

@@ -32,10 +32,10 @@ class FatalRunner(Runner):
             link.send = partial(self._send_or_strike, link, link.send)
         return link
 
-    def _send_or_strike(self, link: Any, send: Send, request: bytes) -> None:
+    def _send_or_strike(self, link: Any, send: Any, request: bytes, *more: Any) -> None:
         if self.counts():
             self._left -= 1
             if self._left == 0:
-                self.strike(link, send, request)
+                self.strike(link, lambda part: send(part, *more), request)
                 return
-        send(request)
+        send(request, *more)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from redis.connection import UnixDomainSocketConnection
-from redis.exceptions import BusyLoadingError, NoScriptError
+from redis.exceptions import BusyLoadingError, NoScriptError, ReadOnlyError
 from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import TimeoutError as LostReply
 
@@ -45,16 +45,16 @@ def link(listener: socket.socket) -> Iterator[Link]:
 @pytest.fixture
 def server(listener: socket.socket, link: Link) -> Iterator[socket.socket]:
     """The other end of the link."""
-    link.send(b"hello")
+    link.send(b"hello", 1)
     accepted, _ = listener.accept()
     with accepted:
         assert accepted.recv(100) == b"hello"
         yield accepted
 
 
-def received(link: Link, count: int, held_s: float = 0.0) -> list[Any]:
+def received(link: Link, count: int, wait_s: float | None = None) -> list[Any]:
     replies: list[Any] = []
-    link.receive(replies, count, held_s)
+    link.receive(replies, count, wait_s)
     return replies
 
 
@@ -67,7 +67,7 @@ def asked(link: Link, request: bytes, count: int = 1) -> list[Any]:
 def test_it_connects_when_it_is_first_used(link: Link, listener: socket.socket) -> None:
     assert not link.is_connected
 
-    link.send(b"onerequest")
+    link.send(b"onerequest", 1)
 
     assert link.is_connected
     with listener.accept()[0] as server:
@@ -113,7 +113,7 @@ def test_a_reply_that_is_held_back_is_waited_for_longer(link: Link, server: sock
     later = threading.Timer(3 * TIMEOUT_S, server.sendall, [b"+OK\r\n"])
     later.start()
 
-    assert received(link, 1, held_s=30) == [b"OK"]
+    assert received(link, 1, wait_s=30) == [b"OK"]
 
     later.join()
     with pytest.raises(LostReply):
@@ -128,7 +128,7 @@ def test_a_server_that_goes_takes_the_connection_along(link: Link, server: socke
     with pytest.raises(LostConnection):
         received(link, 1)
     with pytest.raises(LostConnection):
-        link.send(b"more")
+        link.send(b"more", 1)
 
 
 def test_what_came_on_a_lost_connection_is_no_reply_on_the_next(
@@ -141,7 +141,7 @@ def test_what_came_on_a_lost_connection_is_no_reply_on_the_next(
 
     with pytest.raises(LostConnection):
         received(link, 1)
-    link.send(b"again")
+    link.send(b"again", 1)
     with listener.accept()[0] as anew:
         anew.sendall(b"+afresh\r\n")
         assert received(link, 1) == [b"afresh"]
@@ -156,7 +156,7 @@ def test_a_signal_does_not_end_the_wait(link: Link, server: socket.socket) -> No
         sender.start()
         answer.start()
 
-        assert received(link, 1, held_s=30) == [b"OK"]
+        assert received(link, 1, wait_s=30) == [b"OK"]
 
         sender.join()
         answer.join()
@@ -165,9 +165,72 @@ def test_a_signal_does_not_end_the_wait(link: Link, server: socket.socket) -> No
     assert seen == [signal.SIGUSR1]
 
 
+def test_signals_that_keep_coming_do_not_prolong_the_wait(link: Link, server: socket.socket) -> None:
+    over = threading.Event()
+
+    def send_signals() -> None:
+        while not over.wait(TIMEOUT_S / 5):
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, lambda number, frame: None)
+    sender = threading.Thread(target=send_signals)
+    sender.start()
+    try:
+        with pytest.raises(LostReply):
+            received(link, 1)
+    finally:
+        over.set()
+        sender.join()
+        signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"-READONLY You can't write against a read only replica.\r\n",
+        b"-ERR Error running script: @user_script:1: -READONLY You can't write\r\n",
+    ],
+)
+def test_a_server_that_takes_no_writes_is_as_good_as_lost(
+    link: Link, server: socket.socket, said: bytes
+) -> None:
+    server.sendall(said)
+
+    with pytest.raises(ReadOnlyError):
+        received(link, 1)
+
+
+def test_a_link_that_is_owed_replies_is_not_used_again(link: Link, server: socket.socket) -> None:
+    class Stop(BaseException):
+        pass
+
+    def stop(number: int, frame: object) -> None:
+        raise Stop
+
+    before = signal.signal(signal.SIGUSR1, stop)
+    sender = threading.Timer(TIMEOUT_S / 2, os.kill, [os.getpid(), signal.SIGUSR1])
+    sender.start()
+    try:
+        with pytest.raises(Stop):
+            received(link, 1, wait_s=30)
+    finally:
+        sender.join()
+        signal.signal(signal.SIGUSR1, before)
+    assert link.is_connected
+
+    assert not link.check_clean().is_connected
+
+
+def test_a_link_whose_replies_all_came_is_used_again(link: Link, server: socket.socket) -> None:
+    server.sendall(b"+OK\r\n")
+    received(link, 1)
+
+    assert link.check_clean().is_connected
+
+
 def test_a_server_that_takes_nothing_more_is_lost(link: Link, server: socket.socket) -> None:
     with pytest.raises(LostReply):
-        link.send(b"x" * 50_000_000)
+        link.send(b"x" * 50_000_000, 1)
 
 
 def test_whether_an_error_came_is_told_anew_for_each_request(link: Link, server: socket.socket) -> None:

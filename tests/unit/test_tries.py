@@ -4,19 +4,22 @@ ever smaller pieces, until the time is over."""
 from __future__ import annotations
 
 import io
+import time
 from typing import Any
 
 import pytest
 from redis.exceptions import ConnectionError as LostConnection
+from redis.exceptions import ReadOnlyError
 
 from fdstore.client import Process, Store
-from fdstore.errors import StoreUnavailable, UnknownOutcome
+from fdstore.errors import StoreReadOnly, StoreUnavailable, UnknownOutcome
 from fdstore.store import wire
 from fdstore.store.operation import Batch
 from fdstore.store.scripts import at_once, in_full, lending, script
 from fdstore.store.wire import PAUSES_S, Tries
 
 LOST = LostConnection("lost")
+READ_ONLY = ReadOnlyError("You can't write against a read only replica.")
 READS: Batch = [("HGET", "k", field) for field in "abcde"]
 STAGED: Batch = [
     ("MULTI",),
@@ -29,7 +32,7 @@ STAGED: Batch = [
 
 def lost(batch: Batch, replies: list[Any]) -> Tries:
     """A batch whose connection broke after these replies."""
-    tries = Tries("somewhere", batch, replies, sent=True)
+    tries = Tries("somewhere", batch, replies, sent=True, started=time.monotonic())
     tries.after(LOST)
     return tries
 
@@ -107,7 +110,7 @@ def test_alone_a_transaction_that_a_script_decides_about_is_the_script_with_all_
 
 
 def test_who_gets_on_does_not_pause() -> None:
-    tries = Tries("somewhere", READS, [], sent=True)
+    tries = Tries("somewhere", READS, [], sent=True, started=time.monotonic())
 
     pauses = [tries.after(LOST), tries.after(LOST)]
     tries.took(tries.piece(), [b"1"])
@@ -131,7 +134,47 @@ def test_when_the_time_is_over_a_write_that_was_not_answered_is_in_doubt(
     monkeypatch.setattr(wire, "DEADLINE_S", -1.0)
 
     with pytest.raises(error):
-        Tries("somewhere", batch, replies, sent=sent).after(LOST)
+        Tries("somewhere", batch, replies, sent=sent, started=time.monotonic()).after(LOST)
+
+
+def test_the_time_is_counted_from_the_first_try_and_no_try_waits_beyond_it() -> None:
+    before = time.monotonic() - wire.DEADLINE_S
+    nearly = Tries("somewhere", READS, [], sent=True, started=before + 1)
+    over = Tries("somewhere", READS, [], sent=True, started=before - 1)
+
+    assert nearly.after(LOST) == 0
+    assert nearly.patience_s() <= 1
+    with pytest.raises(StoreUnavailable):
+        over.after(LOST)
+
+
+def test_the_time_that_the_server_may_hold_a_reply_back_is_added() -> None:
+    started = time.monotonic() - wire.DEADLINE_S - 1
+    tries = Tries("somewhere", READS, [], sent=True, started=started, block_s=60)
+
+    assert tries.after(LOST) == 0
+    assert wire.SOCKET_TIMEOUT_S < tries.patience_s() <= 60
+
+
+@pytest.mark.parametrize("batch", [STAGED, READS])
+def test_a_server_that_takes_no_writes_is_left_once(batch: Batch) -> None:
+    tries = Tries("somewhere", batch, [], sent=True, started=time.monotonic())
+
+    assert tries.after(READ_ONLY) == 0
+    tries.sent = True
+    with pytest.raises(StoreReadOnly):
+        tries.after(READ_ONLY)
+
+
+def test_where_another_server_takes_over_a_read_only_one_is_left_until_the_time_is_over() -> None:
+    started = time.monotonic()
+    tries = Tries("somewhere", STAGED, [], sent=True, started=started, fails_over=True)
+    pauses = [tries.after(READ_ONLY) for _ in range(4)]
+
+    assert pauses == list(PAUSES_S[:4])
+    tries = Tries("somewhere", STAGED, [], sent=True, started=started - 60, fails_over=True)
+    with pytest.raises(StoreReadOnly):
+        tries.after(READ_ONLY)
 
 
 def test_what_is_in_doubt_is_called_by_the_name_of_the_script(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +183,7 @@ def test_what_is_in_doubt_is_called_by_the_name_of_the_script(monkeypatch: pytes
     batch = lending(call, call, "{t}:pages", "{t}:lent", [1, b"one"])
 
     with pytest.raises(UnknownOutcome, match="'append'"):
-        Tries("somewhere", batch, [], sent=True).after(LOST)
+        Tries("somewhere", batch, [], sent=True, started=time.monotonic()).after(LOST)
 
 
 def test_a_script_does_what_the_transaction_would(runner: Any) -> None:

@@ -1,0 +1,38 @@
+"""Clients in green threads: their sockets are not the system's, and time-outs hold."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.children import Child
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("kind", ["gevent", "eventlet"])
+def test_green_threads_read_their_own_texts_and_a_silent_server_is_given_up(
+    redis_url: str, tmp_path: Path, kind: str
+) -> None:
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(tmp_path / "silent"))
+        silent.listen()
+        command = [
+            sys.executable,
+            "-m",
+            "tests.on_redis.green_threads",
+            kind,
+            redis_url,
+            f"unix://{tmp_path}/silent",
+        ]
+        with Child(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+            said, problems = child.communicate(timeout=60)
+
+    assert child.returncode == 0, problems
+    read, given_up = said.splitlines()
+    assert read == "[True, True]"
+    assert given_up.count("no reply in time") == 2

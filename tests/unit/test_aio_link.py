@@ -1,0 +1,219 @@
+"""An awaited connection as operations use it, with a server of this test's own at the other end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from redis.asyncio.connection import UnixDomainSocketConnection
+from redis.exceptions import BusyLoadingError, NoScriptError, ReadOnlyError
+from redis.exceptions import ConnectionError as LostConnection
+from redis.exceptions import TimeoutError as LostReply
+
+from fdstore.store.aio_link import AsyncLink
+
+T = TypeVar("T")
+TIMEOUT_S = 0.1
+
+
+class Server:
+    """The other end: what came on its last connection, and a way to answer."""
+
+    def __init__(self) -> None:
+        self.connections: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+        self._connected = asyncio.Event()
+
+    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections.append((reader, writer))
+        self._connected.set()
+
+    async def received(self, size: int) -> bytes:
+        await asyncio.wait_for(self._connected.wait(), 10)
+        return await asyncio.wait_for(self.connections[-1][0].readexactly(size), 10)
+
+    def answer(self, data: bytes) -> None:
+        self.connections[-1][1].write(data)
+
+    def hang_up(self) -> None:
+        self.connections[-1][1].close()
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[[Callable[[AsyncLink, Server], Awaitable[T]]], T]:
+    """Runs `work(link, server)` in a loop of its own."""
+
+    def run_it(work: Callable[[AsyncLink, Server], Awaitable[T]]) -> T:
+        async def main() -> T:
+            server = Server()
+            path = str(tmp_path / "socket")
+            listener = await asyncio.start_unix_server(server.accept, path)
+            link = AsyncLink(
+                UnixDomainSocketConnection(path=path, protocol=2, driver_info=None, socket_timeout=TIMEOUT_S)
+            )
+            try:
+                return await asyncio.wait_for(work(link, server), 30)
+            finally:
+                await link.close()
+                for _, writer in server.connections:
+                    writer.close()
+                listener.close()
+
+        return asyncio.run(main())
+
+    return run_it
+
+
+async def sent(link: AsyncLink, server: Server, count: int = 1) -> None:
+    await link.send(b"request", count)
+    assert await server.received(7) == b"request"
+
+
+async def received(link: AsyncLink, count: int, wait_s: float | None = None) -> list[Any]:
+    replies: list[Any] = []
+    await link.receive(replies, count, wait_s)
+    return replies
+
+
+def test_it_connects_when_it_is_first_used(run: Any) -> None:
+    async def work(link: AsyncLink, server: Server) -> None:
+        assert not link.is_connected
+        await sent(link, server)
+        assert link.is_connected
+
+    run(work)
+
+
+def test_replies_may_come_in_any_pieces(run: Any) -> None:
+    async def work(link: AsyncLink, server: Server) -> None:
+        await sent(link, server, 4)
+        server.answer(b"$5\r\nfirst\r\n:2\r\n*2\r\n$1\r\na\r\n$-1\r\n+the beginning of ")
+        assert await received(link, 3) == [b"first", 2, [b"a", None]]
+        server.answer(b"a fourth\r\n")
+        assert await received(link, 1) == [b"the beginning of a fourth"]
+        assert link.owed == 0
+
+    run(work)
+
+
+def test_an_error_is_a_reply_like_others(run: Any) -> None:
+    async def work(link: AsyncLink, server: Server) -> None:
+        await sent(link, server, 2)
+        server.answer(b"-NOSCRIPT no such script\r\n+after\r\n")
+        unknown, after = await received(link, 2)
+        assert isinstance(unknown, NoScriptError)
+        assert (after, link.refused) == (b"after", True)
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        (b"-LOADING the data set\r\n", BusyLoadingError),
+        (b"-READONLY You can't write against a read only replica.\r\n", ReadOnlyError),
+        (b"-ERR Error running script: @user_script:1: -READONLY You can't write\r\n", ReadOnlyError),
+    ],
+)
+def test_a_server_that_serves_nobody_now_is_as_good_as_lost(run: Any, said: bytes, error: Any) -> None:
+    async def work(link: AsyncLink, server: Server) -> list[Any]:
+        await sent(link, server, 3)
+        server.answer(b"+before\r\n" + said)
+        replies: list[Any] = []
+        with pytest.raises(error):
+            await link.receive(replies, 2)
+        return replies
+
+    assert run(work) == [b"before"]
+
+
+@pytest.mark.parametrize("begun", [b"", b"$5\r\nfi"])
+def test_a_reply_that_does_not_come_is_lost(run: Any, begun: bytes) -> None:
+    async def work(link: AsyncLink, server: Server) -> None:
+        await sent(link, server)
+        server.answer(begun)
+        with pytest.raises(LostReply):
+            await received(link, 1)
+        assert not link.is_connected
+
+    run(work)
+
+
+def test_a_reply_that_is_held_back_is_waited_for_longer(run: Any) -> None:
+    async def work(link: AsyncLink, server: Server) -> None:
+        await sent(link, server, 2)
+        asyncio.get_running_loop().call_later(3 * TIMEOUT_S, server.answer, b"+OK\r\n")
+        assert await received(link, 1, wait_s=30) == [b"OK"]
+        with pytest.raises(LostReply):
+            await received(link, 1)
+
+    run(work)
+
+
+def test_a_server_that_goes_takes_the_connection_along(run: Any) -> None:
+    async def work(link: AsyncLink, server: Server) -> None:
+        await sent(link, server, 2)
+        server.answer(b"+whole\r\n+torn")
+        server.hang_up()
+        assert await received(link, 1) == [b"whole"]
+        with pytest.raises(LostConnection):
+            await received(link, 1)
+        assert not link.is_connected
+
+    run(work)
+
+
+def test_what_came_on_a_lost_connection_is_no_reply_on_the_next(run: Any) -> None:
+    async def work(link: AsyncLink, server: Server) -> None:
+        await sent(link, server, 2)
+        server.answer(b"+whole\r\n+left over\r\n")
+        assert await received(link, 1) == [b"whole"]
+        link.disconnect()
+        with pytest.raises(LostConnection):
+            await received(link, 1)
+        await link.send(b"another", 1)
+        await asyncio.sleep(0)
+        while len(server.connections) < 2:
+            await asyncio.sleep(0)
+        assert await server.received(7) == b"another"
+        server.answer(b"+mine\r\n")
+        assert await received(link, 1) == [b"mine"]
+
+    run(work)
+
+
+def test_a_link_that_is_owed_replies_is_not_used_again(run: Any) -> None:
+    async def work(link: AsyncLink, server: Server) -> None:
+        await sent(link, server)
+        waiting = asyncio.create_task(received(link, 1))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert link.is_connected
+
+        assert not link.check_clean().is_connected
+
+    run(work)
+
+
+def test_a_server_that_takes_nothing_more_is_lost(run: Any) -> None:
+    async def work(link: AsyncLink, server: Server) -> None:
+        with pytest.raises(LostReply):
+            await link.send(b"x" * 50_000_000, 1)
+
+    run(work)
+
+
+def test_a_large_request_goes_as_fast_as_the_server_takes_it(run: Any) -> None:
+    async def work(link: AsyncLink, server: Server) -> None:
+        request = b"x" * 20_000_000
+        sending = asyncio.create_task(link.send(request, 1, 30))
+        assert await server.received(len(request)) == request
+        await sending
+        server.answer(b"+OK\r\n")
+        assert await received(link, 1) == [b"OK"]
+
+    run(work)
