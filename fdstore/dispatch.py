@@ -40,7 +40,16 @@ from fdstore.errors import (
     StoreUnavailable,
 )
 from fdstore.settings import DEFAULT_PREFIX, queue_prefix
-from fdstore.urls import HOW_TO_QUOTE, addresses, joined, sentinel_login
+from fdstore.urls import (
+    HOW_TO_QUOTE,
+    UNREADABLE,
+    addresses,
+    check_database,
+    check_options,
+    joined,
+    sentinel_login,
+    shown_url,
+)
 
 TASK = "fdstore.run"
 """The one task there is; its one argument is a process id."""
@@ -91,6 +100,7 @@ def find_broker(store_url: str, broker_url: str | None = None) -> Broker:
     try:
         parts = urlsplit(url)
         query = dict(parse_qsl(parts.query))
+        _check_query(parts, argument)
         match parts.scheme:
             case "redis" | "rediss" if parts.hostname:
                 return _on_tcp(parts, query)
@@ -297,6 +307,18 @@ def _behind_sentinels(parts: SplitResult, query: dict[str, str]) -> Broker:
         {"master_name": unquote(master), "sentinel_kwargs": {**timeouts, **asking}},
         tls,
     )
+
+
+def _check_query(parts: SplitResult, argument: str) -> None:
+    try:
+        if parts.scheme != "redis+socket":
+            check_options(parts)
+        if parts.scheme in ("redis", "rediss"):
+            check_database(parts.path.removeprefix("/") or "0")
+    except ValueError as error:
+        if shown_url(parts.geturl()) == UNREADABLE:
+            raise  # the error may quote the password
+        raise InvalidArgument(argument, str(error)) from None
 
 
 def _tls_options(query: dict[str, str]) -> dict[str, str]:

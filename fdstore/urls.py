@@ -62,6 +62,50 @@ def shown_url(url: str) -> str:
     return url if shown == parts else shown.geturl()
 
 
+TLS_OPTIONS = frozenset(
+    {
+        *(
+            "ssl_ca_certs",
+            "ssl_ca_data",
+            "ssl_ca_path",
+            "ssl_cert_reqs",
+            "ssl_certfile",
+            "ssl_check_hostname",
+        ),
+        *("ssl_ciphers", "ssl_exclude_verify_flags", "ssl_include_verify_flags", "ssl_keyfile"),
+        *("ssl_min_version", "ssl_password"),
+    }
+)
+SENTINEL_OPTIONS = frozenset({"sentinel_username", "sentinel_password"})
+OPTIONS = frozenset({"db", "username", "password", "client_name"}) | TLS_OPTIONS | SENTINEL_OPTIONS
+"""What the query of a URL may hold."""
+
+
+def check_options(parts: SplitResult) -> None:
+    """Check the options in a URL's query. Raises ValueError that names the first one that is not taken.
+
+    >>> check_options(urlsplit("redis://a?ssl_ca_certs=ca.crt"))
+    Traceback (most recent call last):
+    ValueError: the option 'ssl_ca_certs' is for TLS: begin the URL with rediss
+    """
+    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+        if name not in OPTIONS:
+            known = ", ".join(sorted(OPTIONS - TLS_OPTIONS - SENTINEL_OPTIONS))
+            raise ValueError(f"the option {name!r} is not taken; taken are {known}, and ssl_... with TLS")
+        if name in TLS_OPTIONS and not parts.scheme.startswith("rediss"):
+            raise ValueError(f"the option {name!r} is for TLS: begin the URL with rediss")
+        if name in SENTINEL_OPTIONS and not parts.scheme.endswith("sentinel"):
+            raise ValueError(f"the option {name!r} is for sentinel://")
+        if name == "db":
+            check_database(value)
+
+
+def check_database(name: str) -> None:
+    """Check the number of a database, as a URL has it. Raises ValueError."""
+    if not (name.isascii() and name.isdigit()):
+        raise ValueError(f"a database is a number, as in redis://HOST:PORT/0, not {name!r}")
+
+
 def has_password(url: str) -> bool:
     """Whether there is something in `url` that must not be shown.
 

@@ -7,9 +7,10 @@
     redis+cluster://HOST[:PORT],...          a Redis Cluster, found through any of these nodes;
                                              rediss+cluster:// with TLS
 
-Before the hosts may stand USER:PASSWORD@ of Redis, after the path what redis-py takes in a query, as
-`?ssl_ca_certs=...`. Sentinels with a login of their own have it in the query: `sentinel_username`,
-`sentinel_password`. The forms with Sentinels are those of the workers' queue (see `dispatch`).
+Before the hosts may stand USER:PASSWORD@ of Redis, after the path the options that `urls.OPTIONS` names, as
+`?ssl_ca_certs=...` (with TLS). Sentinels with a login of their own have it there: `sentinel_username`,
+`sentinel_password`. The forms with Sentinels are those of the workers' queue (see `dispatch`). What else
+redis-py takes in a URL (time-outs, the protocol, decoding) is chosen by fdstore, and refused.
 
 Connections to a primary that Sentinels name ask them anew whenever they connect, so after a failover
 the next try goes to the new one.
@@ -18,7 +19,7 @@ the next try goes to the new one.
 from __future__ import annotations
 
 from typing import Any, Literal
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 import msgspec
 import redis
@@ -29,7 +30,17 @@ from redis.connection import parse_url
 
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.store.wire import CONNECT_TIMEOUT_S, connection_options
-from fdstore.urls import HOW_TO_QUOTE, UNREADABLE, Address, addresses, joined, sentinel_login, shown_url
+from fdstore.urls import (
+    HOW_TO_QUOTE,
+    UNREADABLE,
+    Address,
+    addresses,
+    check_database,
+    check_options,
+    joined,
+    sentinel_login,
+    shown_url,
+)
 
 FORMS = "redis://, rediss://, unix://, sentinel://, rediss+sentinel://, redis+cluster:// or rediss+cluster://"
 
@@ -72,21 +83,33 @@ def find_place(url: str) -> Place:
         raise InvalidArgument("url", f"a str is needed, not {quoted(url)}")
     shown = shown_url(url)
     try:
-        place = _read(urlsplit(url), shown, url)
-        parse_url(place.url)
-    except ValueError as error:
+        parts = urlsplit(url)
+        check_options(parts)
+        place = _read(parts, shown, url)
+        _try_options(place)
+    except (ValueError, redis.RedisError) as error:
         if shown == UNREADABLE:
             raise InvalidArgument("url", HOW_TO_QUOTE) from None  # the error may quote the password
         raise InvalidArgument("url", f"{shown!r}: {error}") from error
     return place
 
 
+def _try_options(place: Place) -> None:
+    """Make a connection object, which connects to nothing, so that every value was read by redis-py."""
+    options = parse_url(place.url)
+    made_by = options.pop("connection_class", redis.Connection)
+    made_by(**options)
+
+
 def _read(parts: SplitResult, shown: str, url: str) -> Place:
     match parts.scheme:
-        case "redis" | "rediss" | "unix":
+        case "redis" | "rediss":
+            check_database(parts.path.removeprefix("/") or "0")
+            return Place("redis", shown, url)
+        case "unix":
             return Place("redis", shown, url)
         case "redis+cluster" | "rediss+cluster":
-            if parts.path.strip("/") not in ("", "0"):
+            if parts.path.strip("/") not in ("", "0") or dict(parse_qsl(parts.query)).get("db", "0") != "0":
                 raise ValueError("a Cluster has no database but 0")
             hosts = addresses(parts, 6379)
             return Place("cluster", shown, _of_one(parts, hosts[0], "/0"), tuple(hosts))
@@ -96,6 +119,7 @@ def _read(parts: SplitResult, shown: str, url: str) -> Place:
                 raise ValueError("say which Redis the Sentinels are asked for: sentinel://HOST/MASTER")
             hosts = addresses(parts, 26379)
             login, rest = sentinel_login(parts)
+            check_database(database or "0")
             at = _of_one(rest, hosts[0], f"/{database}")
             return Place("sentinel", shown, at, tuple(hosts), unquote(master), login)
     raise ValueError(f"a store's URL begins with {FORMS}")

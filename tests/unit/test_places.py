@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from fdstore.dispatch import find_broker
@@ -135,3 +137,55 @@ def test_sentinels_have_a_login_of_their_own_and_tls_goes_to_them_too() -> None:
     asked_with = broker.options["sentinel_kwargs"]
     assert {"username": "s", "password": "p@", "ssl": True, **broker.tls}.items() <= asked_with.items()
     assert "pw" not in broker.shown
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("redis://a?protocol=3", "'protocol'"),
+        ("redis://a?decode_responses=true", "'decode_responses'"),
+        ("redis://a?foo=x", "'foo'"),
+        ("redis://a/abc", "'abc'"),
+        ("redis://a/1/2", "'1/2'"),
+        ("redis://a?db=one", "'one'"),
+        ("redis://a?db=-1", "'-1'"),
+        ("redis://a?db=", "''"),
+        ("unix:///run/redis.sock?socket_timeout=1", "'socket_timeout'"),
+        ("unix:///run/redis.sock?ssl_ca_certs=x", "'ssl_ca_certs' is for TLS"),
+        ("redis://a?ssl_cert_reqs=none", "'ssl_cert_reqs' is for TLS"),
+        ("redis://a?sentinel_password=x", "'sentinel_password' is for sentinel"),
+        ("rediss://a?ssl_cert_reqs=perhaps", "perhaps"),
+        ("rediss://a?ssl_min_version=new", "ssl_min_version"),
+        ("sentinel://a/main/abc", "'abc'"),
+        ("sentinel://a/main?retry=1", "'retry'"),
+        ("redis+cluster://a?db=3", "no database but 0"),
+        ("redis+cluster://a?max_connections=3", "'max_connections'"),
+    ],
+)
+def test_an_option_that_is_not_taken_is_named(url: str, said: str) -> None:
+    with pytest.raises(InvalidArgument, match=re.escape(said)) as caught:
+        find_place(url)
+
+    assert caught.value.argument == "url"
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("redis://a?foo=x", "'foo'"),
+        ("redis://a/abc", "'abc'"),
+        ("sentinel://a/main?protocol=3", "'protocol'"),
+    ],
+)
+def test_an_option_of_the_queue_that_is_not_taken_is_named_with_its_variable(url: str, said: str) -> None:
+    with pytest.raises(InvalidArgument, match=re.escape(said)) as caught:
+        find_broker("redis://b", url)
+
+    assert caught.value.argument == "FDSTORE_BROKER_URL"
+
+
+def test_a_wrong_option_beside_a_misplaced_password_shows_neither() -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        find_place("redis://ann:sec?ret=x@db.example")
+
+    assert "ret" not in str(caught.value).replace("redis", "")
