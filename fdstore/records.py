@@ -107,6 +107,7 @@ class Hit(Record, frozen=True, kw_only=True):
     """One line that matches: its 1-based number, its text without LF, the range "a-b" of the
     first match in characters of the content ("0-0" for an empty match), and the lines around it.
 
+    `line_start` is the character of the content at which the line begins, or what was searched of it.
     `column` is where the first match begins in `text`, 1-based. `text` is the whole line, but of a
     line longer than 2000 characters only a part around the match: `left_out` is how many characters
     of the line are missing before and after it.
@@ -116,6 +117,7 @@ class Hit(Record, frozen=True, kw_only=True):
     text: str
     chars: str
     column: int = 1
+    line_start: int = 1
     left_out: tuple[int, int] = (0, 0)
     before: tuple[ContextLine, ...] = ()
     after: tuple[ContextLine, ...] = ()
