@@ -72,6 +72,11 @@ class Slice(Record, frozen=True):
     line. `truncated`: it ends before the end of the line it ends in. `eof`: nothing comes after
     it, now or later; a broken content has no EOF, its `state` says so and `reason` why. `chain` is set at
     the EOF of a pipeline's output.
+
+    >>> d = proc.create("one\\ntwo\\nthree")
+    >>> part = proc.read(f"{d.fd}#C5-9")
+    >>> part.text, part.lines, part.chars, part.truncated, part.eof
+    ('two\\nt', '2-3', '5-9', True, False)
     """
 
     text: str
@@ -183,7 +188,9 @@ class TreeLimits(Record, frozen=True, kw_only=True):
     one, and `tree_bytes` their UTF-8. `retention_days` is how long the tree is kept after its last use, 0
     for ever.
 
-    >>> store.process("triage", limits=fdstore.TreeLimits(tree_bytes=1 << 30))    # doctest: +SKIP
+    >>> proc = store.process("small", limits=fdstore.TreeLimits(tree_bytes=1 << 20))
+    >>> store.tree("small").limits.tree_bytes
+    1048576
     """
 
     tree_depth: int = 8
@@ -218,6 +225,13 @@ class TreeRecord(Record, frozen=True, kw_only=True):
     tokens: int = 0
     members: tuple[ProcessRecord, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
+
+
+class Survey(Record, frozen=True, kw_only=True):
+    """All trees that can be read, by name, and what cannot: whole trees, and processes of others."""
+
+    trees: list[TreeRecord]
+    unreadable: list[Unreadable]
 
 
 prepare(Descriptor, TreeLimits, ProcessState)

@@ -141,7 +141,12 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolResult(msgspec.Struct, frozen=True, tag="result", tag_field="kind"):
-    """What the model is shown for a call."""
+    """What the model is to see of a call: `content` is the text; `is_error` says that the call failed, and
+    the text why. Both go into the `tool_result` block as they are.
+
+    >>> ToolResult("12 lines")
+    ToolResult(content='12 lines', is_error=False)
+    """
 
     content: str
     is_error: bool = False
