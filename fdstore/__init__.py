@@ -18,58 +18,77 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fdstore import aio, errors
-    from fdstore.client import Process, Store, connect
+    from fdstore.client import Store, connect
     from fdstore.errors import FDStoreError
+    from fdstore.process import Process
     from fdstore.records import (
+        ContentState,
         ContextLine,
         Descriptor,
         Export,
         Hit,
+        Mode,
         Origin,
         ProcessRecord,
+        ProcessState,
         SearchResult,
         Slice,
+        Survey,
         TreeLimits,
         TreeRecord,
+        Unreadable,
     )
-    from fdstore.tools.config import FDConfig
+    from fdstore.text.selection import FdLike
+    from fdstore.tools.config import FDConfig, ToolName
     from fdstore.tools.python_tool import tool
+    from fdstore.tools.tool import ToolResult
     from fdstore.toolset import Toolset
     from fdstore.writer import StreamWriter
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "fdstore.client": ("Process", "Store", "connect"),
+    "fdstore.client": ("Store", "connect"),
     "fdstore.errors": ("FDStoreError",),
+    "fdstore.process": ("Process",),
     "fdstore.records": (
-        *("ContextLine", "Descriptor", "Export", "Hit", "Origin", "ProcessRecord"),
-        *("SearchResult", "Slice", "TreeLimits", "TreeRecord"),
+        *("ContentState", "ContextLine", "Descriptor", "Export", "Hit", "Mode", "Origin", "ProcessRecord"),
+        *("ProcessState", "SearchResult", "Slice", "Survey", "TreeLimits", "TreeRecord", "Unreadable"),
     ),
-    "fdstore.tools.config": ("FDConfig",),
+    "fdstore.text.selection": ("FdLike",),
+    "fdstore.tools.config": ("FDConfig", "ToolName"),
     "fdstore.tools.python_tool": ("tool",),
+    "fdstore.tools.tool": ("ToolResult",),
     "fdstore.toolset": ("Toolset",),
     "fdstore.writer": ("StreamWriter",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "ContentState",
     "ContextLine",
     "Descriptor",
     "Export",
     "FDConfig",
     "FDStoreError",
+    "FdLike",
     "Hit",
+    "Mode",
     "Origin",
     "Process",
     "ProcessRecord",
+    "ProcessState",
     "SearchResult",
     "Slice",
     "Store",
     "StreamWriter",
+    "Survey",
+    "ToolName",
+    "ToolResult",
     "Toolset",
     "TreeLimits",
     "TreeRecord",
+    "Unreadable",
     "aio",
     "connect",
     "errors",

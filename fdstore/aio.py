@@ -7,67 +7,54 @@
     d = await proc.create(text)
     page = await proc.read(d.fd, start=2)
 
-A store belongs to the event loop it was connected in. Files are read and written in threads.
-Arguments, results and errors are those of `fdstore.client`, whose methods have the documentation: put
-`await` before a call of their examples, and `async` before the `for` of `follow`.
+A store belongs to the event loop it was connected in. Files are read and written in threads. Arguments,
+results and errors are those of `fdstore`. In the examples `store` is connected, `proc` is a new process of
+it, `tools` a toolset of that, and `build.log` a file of 5000 lines; type them into `python -m asyncio`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, BinaryIO, Literal, TypeVar
+from typing import Any, TypeVar
 
-from fdstore import client, toolset
+from fdstore import toolset
+from fdstore.aio_process import Process
 from fdstore.aio_writer import StreamWriter
-from fdstore.client import FdLike
-from fdstore.files import Target
-from fdstore.inputs import opened, source_name
-from fdstore.records import (
-    Descriptor,
-    Export,
-    Mode,
-    ProcessRecord,
-    SearchResult,
-    Slice,
-    TreeLimits,
-    TreeRecord,
-)
-from fdstore.store import contents, following, inspection, processes, searching, streams
+from fdstore.records import ProcessRecord, Survey, TreeLimits, TreeRecord
+from fdstore.store import inspection, processes
 from fdstore.store.aio_connection import AsyncRunner
 from fdstore.store.check import check_server
 from fdstore.store.cluster import make_async_runner
 from fdstore.store.operation import Operation
 from fdstore.store.server import chosen
-from fdstore.store.views import Namespace
-from fdstore.text.paging import DecodeErrors
-from fdstore.text.selection import FIRST_PAGE, fd_id, fd_ids, number, wanted
-from fdstore.tools.config import FDConfig
+from fdstore.tools.config import FDConfig, ToolName
 from fdstore.tools.storing import flattened, taken_references, wrapped, wrapped_input
 from fdstore.tools.tool import ToolResult
 from fdstore.tools.toolbox import Toolbox
 
+__all__ = ["Process", "Store", "StreamWriter", "Toolset", "connect"]
+
 T = TypeVar("T")
-AnyClass = TypeVar("AnyClass", bound=type)
-
-
-def documented_by(original: type) -> Callable[[AnyClass], AnyClass]:
-    """Gives methods the documentation of their namesakes in the blocking class."""
-
-    def document(twin: AnyClass) -> AnyClass:
-        for name, member in vars(twin).items():
-            if callable(member) and not member.__doc__ and hasattr(original, name):
-                member.__doc__ = getattr(original, name).__doc__
-        return twin
-
-    return document
 
 
 async def connect(url: str | None = None, prefix: str | None = None) -> Store:
-    """A store on the Redis at `url`, else at `$FDSTORE_URL`, else on the embedded server. Raises as
-    `fdstore.connect`."""
+    """Connect to the Redis at `url`, else at `$FDSTORE_URL`, else to the embedded server, which is
+    started if it is not up. The URL is of one Redis (`redis://`, `rediss://`, `unix://`), of Sentinels
+    (`sentinel://HOST,HOST/MASTER`) or of a Redis Cluster (`redis+cluster://HOST,HOST`). All keys begin with
+    `prefix` (default: `$FDSTORE_PREFIX`, else "fdstore").
+
+    Raises `StoreUnavailable` when nothing answers there, `UnsafeStore` when it is older than 6.2 or
+    evicts keys, `InvalidArgument` for a URL or prefix that cannot be.
+
+    >>> async with await fdstore.aio.connect() as store:
+    ...     proc = await store.process("triage")
+    ...     d = await proc.create("hello")
+    >>> d.fd
+    'fd:1'
+    """
     # starting a server takes its time
     meant, named = await asyncio.to_thread(chosen, url, prefix)
     store = Store(make_async_runner(meant), named, meant)
@@ -80,9 +67,13 @@ async def connect(url: str | None = None, prefix: str | None = None) -> Store:
     return store
 
 
-@documented_by(client.Store)
 class Store:
-    """A connected Redis, in one event loop."""
+    """A connected Redis, in one event loop; made by `connect`. As an async context manager it closes itself.
+
+    >>> proc = await store.process("triage")
+    >>> [tree.id for tree in await store.trees()]
+    ['triage']
+    """
 
     def __init__(self, runner: AsyncRunner, prefix: str, url: str) -> None:
         self._runner = runner
@@ -102,181 +93,122 @@ class Store:
 
     @property
     def where(self) -> str:
-        """The URL without its password."""
+        """The URL without its password.
+
+        >>> async with await fdstore.aio.connect() as store:
+        ...     store.where.partition(":")[0]
+        'unix'
+        """
         return self._runner.where
 
     async def reach(self) -> None:
+        """Connect now, trying once: a wrong URL shows at once, not after the time that lost
+        connections are given. Raises `StoreUnavailable`.
+
+        >>> await store.reach()
+        """
         await self._runner.reach()
 
     async def close(self) -> None:
+        """Close the connections. The store can be used again.
+
+        >>> await store.close()
+        """
         await self._runner.close()
 
     async def run(self, operation: Operation[T]) -> T:
+        """Run one operation of `fdstore.store` and return its result. Raises what the operation raises.
+
+        >>> from fdstore.store.clock import redis_now
+        >>> await store.run(redis_now()) > 1.7e9
+        True
+        """
         return await self._runner.run(operation)
 
     async def process(self, name: str | None = None, *, limits: TreeLimits | None = None) -> Process:
+        """Open the root process `name`, or make it with its tree; a child ("triage.1") must exist.
+        Without a name, make a new one. `limits` hold for a tree that is made.
+
+        Raises `InvalidArgument` (the name, a limit), `NotFound` (a child that is not there).
+
+        >>> proc = await store.process("triage")
+        >>> proc.id
+        'triage'
+        """
         space = await self.run(processes.open_process(self.prefix, name, limits or TreeLimits()))
         return Process(self, space)
 
     async def processes(self) -> list[ProcessRecord]:
+        """Return all processes of all trees, by tree and time of birth, ended ones too. Damaged ones are left
+        out, with a warning in the log; `survey` names them.
+
+        >>> child = await proc.child()
+        >>> [(member.id, member.state) for member in await store.processes()]
+        [('triage', 'open'), ('triage.1', 'open')]
+        """
         return [member for tree in await self.trees() for member in tree.members]
 
     async def trees(self) -> list[TreeRecord]:
+        """Return all trees, by name. Damaged ones are left out as by `processes`.
+
+        >>> other = await store.process("other")
+        >>> [tree.id for tree in await store.trees()]
+        ['other', 'triage']
+        """
         return inspection.warned(await self.survey()).trees
 
-    async def survey(self) -> inspection.Survey:
+    async def survey(self) -> Survey:
+        """Return all trees, and beside them what cannot be read: damaged trees and processes, and trees of a
+        newer format.
+
+        >>> found = await store.survey()
+        >>> len(found.trees), found.unreadable
+        (1, [])
+        """
         return await self.run(inspection.survey(self.prefix))
 
     async def tree(self, name: str) -> TreeRecord:
+        """Return one tree: what it uses of its limits, and its processes. Raises `NotFound`, `NewerFormat`,
+        `DamagedRecord`.
+
+        >>> d = await proc.create("one")
+        >>> tree = await store.tree("triage")
+        >>> tree.fds, tree.bytes, tree.limits.tree_fds
+        (1, 3, 10000)
+        """
         return await self.run(inspection.tree_record(self.prefix, name))
 
 
-@documented_by(client.Process)
-class Process:
-    """A process and its descriptors, as one client sees them; see `fdstore.Process`."""
-
-    def __init__(self, store: Store, space: Namespace) -> None:
-        self.store = store
-        self.space = space
-
-    def __repr__(self) -> str:
-        return f"<fdstore.aio.Process {self.id}>"
-
-    @property
-    def id(self) -> str:
-        """Its name: `triage`, or `triage.1` for a child."""
-        return self.space.id
-
-    async def _run(self, operation: Operation[T]) -> T:
-        if self.space.must_note():
-            await self.store.run(processes.touch(self.space))
-        return await self.store.run(operation)
-
-    async def create(self, text: str, source: str = "text", page_size: int | None = None) -> Descriptor:
-        return await self._run(contents.create(self.space, text, source, page_size))
-
-    async def ingest(
-        self,
-        file: str | os.PathLike[str] | BinaryIO,
-        source: str | None = None,
-        page_size: int | None = None,
-        errors: DecodeErrors = "strict",
-        progress: Callable[[int], None] | None = None,
-    ) -> Descriptor:
-        with opened(file) as binary:
-            name = source or source_name(file)
-            return await self._run(contents.ingest(self.space, binary, name, page_size, errors, progress))
-
-    async def stat(self, fd: FdLike) -> Descriptor:
-        return await self._run(contents.stat(self.space, fd_id(fd)))
-
-    async def list(self) -> list[Descriptor]:
-        return await self._run(contents.listed(self.space))
-
-    async def read(
-        self,
-        fd: FdLike,
-        *,
-        mode: Mode | None = None,
-        start: int | None = None,
-        count: int | None = None,
-        read_all: bool = False,
-        max_chars: int | None = None,
-        wait: float = 0.0,
-    ) -> Slice:
-        asked = wanted(fd, mode, start, count, whole=read_all, default=FIRST_PAGE)
-        return await self._run(following.read_whole(self.space, asked.fd, asked.part, max_chars, wait))
-
-    async def open_stream(
-        self,
-        source: str = "stream",
-        page_size: int | None = None,
-        *,
-        lease_s: float = streams.LEASE_S,
-    ) -> StreamWriter:
-        pen = await self._run(
-            streams.open_stream(self.space, source, page_size, lease_s=streams.check_lease(lease_s))
-        )
-        return StreamWriter(self.store.run, pen)
-
-    def follow(self, fd: FdLike, start: int = 1) -> AsyncIterator[str]:
-        return self._pieces(following.Follower(self.space, fd_id(fd), number("start", start)))
-
-    async def _pieces(self, follower: following.Follower) -> AsyncIterator[str]:
-        while not follower.ended:
-            if text := await self._run(follower.more()):
-                yield text
-
-    async def extract(
-        self,
-        fd: FdLike,
-        *,
-        mode: Mode | None = None,
-        start: int | None = None,
-        count: int | None = None,
-        page_size: int | None = None,
-    ) -> Descriptor:
-        asked = wanted(fd, mode, start, count)
-        return await self._run(contents.extract(self.space, asked.fd, asked.part, page_size=page_size))
-
-    async def search(
-        self,
-        fd: FdLike,
-        pattern: str,
-        *,
-        context: int = 0,
-        max_matches: int = searching.MAX_SHOWN,
-        ignore_case: bool = False,
-    ) -> SearchResult:
-        asked = wanted(fd)
-        found = searching.search(
-            self.space,
-            asked.fd,
-            asked.part,
-            pattern,
-            context=context,
-            max_matches=max_matches,
-            ignore_case=ignore_case,
-        )
-        return await self._run(found)
-
-    async def export(
-        self,
-        fd: FdLike,
-        path: str | os.PathLike[str],
-        *,
-        mode: Literal["write", "append"] = "write",
-        create: bool = True,
-        exist_ok: bool = True,
-        progress: Callable[[int], None] | None = None,
-    ) -> Export:
-        asked = wanted(fd)
-        target = Target(path, mode=mode, create=create, exist_ok=exist_ok)
-        return await self._run(contents.export(self.space, asked.fd, asked.part, target, mode, progress))
-
-    async def close(self, fd: FdLike) -> None:
-        await self._run(contents.close(self.space, fd_id(fd)))
-
-    async def child(self, share: Sequence[FdLike] = ()) -> Process:
-        return Process(self.store, await self._run(processes.child(self.space, fd_ids(share))))
-
-    async def fork(self) -> Process:
-        return Process(self.store, await self._run(processes.child(self.space, None)))
-
-    async def end(self) -> None:
-        await self._run(processes.end(self.space))
-
-
-@documented_by(toolset.Toolset)
 class Toolset:
-    """The tools of one process, for an awaiting loop of your own; see `fdstore.Toolset`. Functions
-    in `python` may be coroutine functions; all run in threads."""
+    r"""The tools of one process, for an awaiting loop of your own.
+
+    enabled      names of built-in tools (default: read_fd and list_fds): read_fd search_fd list_fds
+                 write_fd fd_to_file close_fd spawn pipe wait kill; a loop of your own has no fork
+    config       sizes and switches (`FDConfig`)
+    python       functions of yours, offered as tools: typed parameters, a docstring. They may be coroutine
+                 functions; all run in threads
+    programs     {"name": "file.toml"} that `spawn` may start on the workers
+    commands     programs that `pipe` may run on the workers, by their bare names
+    export_root  the directory that `fd_to_file` writes below, made if it is not there; needed for it
+    preload_root the directory that `spawn` may take files from, if any
+
+    Raises `InvalidArgument` for a tool or function that cannot be, `InvalidProgram`.
+
+    >>> tools = fdstore.aio.Toolset(proc, enabled=["read_fd"])
+    >>> d = await proc.create("one\ntwo\n")
+    >>> result = await tools.call("read_fd", {"fd": "fd:1#L2"})
+    >>> print(result.content)
+    <fd_content fd="fd:1" pages="1" ... mode="line" start="2" count="1">
+    two
+    <BLANKLINE>
+    </fd_content>
+    """
 
     def __init__(
         self,
         process: Process,
         *,
-        enabled: Sequence[str] = toolset.DEFAULT_TOOLS,
+        enabled: Sequence[ToolName] = toolset.DEFAULT_TOOLS,
         config: FDConfig | None = None,
         python: Sequence[Callable[..., Any]] = (),
         programs: Mapping[str, str | os.PathLike[str]] | None = None,
@@ -299,24 +231,76 @@ class Toolset:
         self._toolbox = Toolbox(context, python)
 
     @property
-    def definitions(self) -> list[dict[str, Any]]:
-        """The tools as the Messages API takes them."""
+    def definitions(self) -> list[Any]:
+        """The tools as the Messages API takes them: dicts with `name`, `description` and `input_schema`,
+        typed `Any` so that they fit the SDK's own type of a tool.
+
+        >>> proc = await store.process("triage")
+        >>> tools = fdstore.aio.Toolset(proc)
+        >>> [tool["name"] for tool in tools.definitions]
+        ['read_fd', 'list_fds']
+        """
         return self._toolbox.definitions
 
     @property
     def instructions(self) -> str:
-        """What to put into the system prompt: just the tools and switches that are on."""
+        """What to put into the system prompt: just the tools and switches that are on.
+
+        >>> proc = await store.process("triage")
+        >>> tools = fdstore.aio.Toolset(proc, enabled=["read_fd"])
+        >>> "read_fd" in tools.instructions, "search_fd" in tools.instructions
+        (True, False)
+        """
         return self._toolbox.instructions
 
     async def call(self, name: str, arguments: dict[str, Any], call_id: str | None = None) -> ToolResult:
+        """Run a call of the model and return what it is to see. What the model got wrong is a result with
+        `is_error`; the same `call_id` twice does the work once. A spawn waits for the child to end.
+
+        Raises `StoreUnavailable` and the like only when no result can be had at all.
+
+        >>> d = await proc.create("one")
+        >>> await tools.call("read_fd", {"fd": "fd:2"})
+        ToolResult(content='<fd_error type="not_found" fd="fd:2">...', is_error=True)
+        """
         return await self._store.run(self._toolbox.call(name, arguments, call_id or None))
 
     async def wrap(self, output: Any, source: str = "tool_result", call_id: str | None = None) -> str:
+        r"""Return the output of a tool of your own as the model is to see it: itself when short, else the
+        `fd_result` of a descriptor made of it. What is no text (content blocks, JSON values) becomes
+        one. For a tool that failed, begin with its exit code or error: that is what the model is
+        shown first. What `call` returned is finished and needs no wrapping.
+
+        Raises `InvalidArgument` for what cannot be text, `QuotaExceeded`.
+
+        >>> await tools.wrap("short")
+        'short'
+        >>> shown = await tools.wrap("a long line\n" * 1000, source="grep")
+        >>> shown.startswith('<fd_result fd="fd:1" pages="4" ')
+        True
+        """
         context = self._toolbox.context
         return await self._store.run(wrapped(context, flattened(output), source, call_id or None))
 
     async def wrap_input(self, given: str | Sequence[Any]) -> str | list[Any]:
+        """Return user input as the model is to see it: a long text, or each long text block of a list, as
+        the `fd_result` of a descriptor made of it. Raises `QuotaExceeded`.
+
+        >>> await tools.wrap_input("Why did the build fail?")
+        'Why did the build fail?'
+        >>> shown = await tools.wrap_input(open("build.log").read())
+        >>> [d.source for d in await proc.list()]
+        ['user_input']
+        """
         return await self._store.run(wrapped_input(self._toolbox.context, given))
 
     async def take_references(self, answer: str | Sequence[Any]) -> list[str]:
+        """Store each `<ref id="NAME">...</ref>` passage of an answer (a text, or the blocks of a
+        message) as `ref:NAME`, and return these ids. Raises `QuotaExceeded`.
+
+        >>> await tools.take_references('It was <ref id="cause">a full disk</ref>.')
+        ['ref:cause']
+        >>> (await proc.read("ref:cause")).text
+        'a full disk'
+        """
         return await self._store.run(taken_references(self._toolbox.context, answer))

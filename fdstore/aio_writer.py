@@ -28,10 +28,16 @@ from fdstore.writer import (
 
 
 class StreamWriter:
-    """Writes a stream; made by `Process.open_stream`. As `fdstore.writer.StreamWriter`, awaited.
+    r"""Writes a stream; made by `Process.open_stream`. It belongs to the event loop it was made in.
 
-    >>> async with await proc.open_stream(source="build") as out:     # doctest: +SKIP
-    ...     await out.write("compiling\\n")
+    `fd` is its descriptor. As an async context manager it ends the stream with exit code 0, or breaks it off
+    when an exception leaves the block. One that is dropped without an end leaves a stream that breaks
+    (`writer_lost`) when its lease runs out.
+
+    >>> async with await proc.open_stream(source="build") as out:
+    ...     await out.write("compiling\n")
+    >>> (await proc.read(out.fd)).text
+    'compiling\n'
     """
 
     def __init__(self, run: Callable[[Operation[None]], Awaitable[None]], pen: Pen) -> None:
@@ -52,7 +58,13 @@ class StreamWriter:
 
     @property
     def is_over(self) -> bool:
-        """Whether it takes nothing more: it was ended, or it was seen to be broken or closed by all."""
+        """Whether it takes nothing more: it was ended, or it was seen to be broken or closed by all.
+
+        >>> out = await proc.open_stream()
+        >>> await out.end()
+        >>> out.is_over
+        True
+        """
         return self._outbox.is_over
 
     async def __aenter__(self) -> StreamWriter:
@@ -74,7 +86,18 @@ class StreamWriter:
             _warn(f"the stream {self.fd} was never ended", ResourceWarning, stacklevel=2)
 
     async def write(self, text: str) -> None:
-        """Adds text, which is stored a little later; errors as for the blocking `write`."""
+        r"""Add text. It is stored a little later (after 10 ms, or when 16 000 characters have come together;
+        the writer waits when 800 000 have), at the latest when `flush` or `end` returns, and an error
+        then shows there or in the next `write`. When Redis was out of reach, what was taken is
+        sent again with the next call, and stored once: do not write it again.
+
+        Raises `InvalidArgument` (not a str, a lone surrogate), `StreamClosed` (it was ended, it broke, or
+        no process holds it any more), `Fenced`, `QuotaExceeded`; see also `Process`.
+
+        >>> out = await proc.open_stream()
+        >>> await out.write("one\n")
+        >>> await out.end()
+        """
         self._outbox.put(text)
         if self._outbox.is_full:
             await self._store()
@@ -84,14 +107,28 @@ class StreamWriter:
         self._wake.set()
 
     async def flush(self) -> None:
-        """Stores what was written so far. Raises as `write`."""
+        r"""Store what was written so far; readers have it when this returns. Raises as `write`.
+
+        >>> out = await proc.open_stream()
+        >>> await out.write("one\n")
+        >>> await out.flush()
+        >>> (await proc.stat(out.fd)).chars
+        4
+        >>> await out.end()
+        """
         if self._outbox.ended is None:
             await self._store()
 
     async def end(self, exit_code: int = 0, *, chain: str = "") -> None:
-        """Stores what was written and ends the stream: readers get EOF and the exit code (and `chain`,
-        the exit codes of the pipelines that made it). Once ended, does nothing. Raises as `write`, and
-        `InvalidArgument`."""
+        """Store what was written and end the stream: readers get EOF and the exit code (and `chain`,
+        the exit codes of the pipelines that made it). Once ended, do nothing. Raises as `write`, and
+        `InvalidArgument`.
+
+        >>> out = await proc.open_stream()
+        >>> await out.end(exit_code=1)
+        >>> (await proc.stat(out.fd)).exit_code
+        1
+        """
         code = check_exit_code(exit_code)
         try:
             async with self._storing:
@@ -107,8 +144,14 @@ class StreamWriter:
                 await self._stop()
 
     async def fail(self, reason: str) -> None:
-        """Breaks the stream off: readers get what was written, and then the reason (1-200
-        characters). Once ended, does nothing. Raises `InvalidArgument`, `Fenced`, `NotFound`."""
+        """Break the stream off: readers get what was written, and then the reason (1-200
+        characters). Once ended, do nothing. Raises `InvalidArgument`, `Fenced`, `NotFound`.
+
+        >>> out = await proc.open_stream()
+        >>> await out.fail("disk full")
+        >>> (await proc.stat(out.fd)).reason
+        'disk full'
+        """
         check_reason(reason)
         try:
             async with self._storing:

@@ -72,6 +72,11 @@ class Slice(Record, frozen=True):
     line. `truncated`: it ends before the end of the line it ends in. `eof`: nothing comes after
     it, now or later; a broken content has no EOF, its `state` says so and `reason` why. `chain` is set at
     the EOF of a pipeline's output.
+
+    >>> d = proc.create("one\\ntwo\\nthree")
+    >>> part = proc.read(f"{d.fd}#C5-9")
+    >>> part.text, part.lines, part.chars, part.truncated, part.eof
+    ('two\\nt', '2-3', '5-9', True, False)
     """
 
     text: str
@@ -107,6 +112,7 @@ class Hit(Record, frozen=True, kw_only=True):
     """One line that matches: its 1-based number, its text without LF, the range "a-b" of the
     first match in characters of the content ("0-0" for an empty match), and the lines around it.
 
+    `line_start` is the character of the content at which the line begins, or what was searched of it.
     `column` is where the first match begins in `text`, 1-based. `text` is the whole line, but of a
     line longer than 2000 characters only a part around the match: `left_out` is how many characters
     of the line are missing before and after it.
@@ -116,6 +122,7 @@ class Hit(Record, frozen=True, kw_only=True):
     text: str
     chars: str
     column: int = 1
+    line_start: int = 1
     left_out: tuple[int, int] = (0, 0)
     before: tuple[ContextLine, ...] = ()
     after: tuple[ContextLine, ...] = ()
@@ -181,7 +188,9 @@ class TreeLimits(Record, frozen=True, kw_only=True):
     one, and `tree_bytes` their UTF-8. `retention_days` is how long the tree is kept after its last use, 0
     for ever.
 
-    >>> store.process("triage", limits=fdstore.TreeLimits(tree_bytes=1 << 30))    # doctest: +SKIP
+    >>> proc = store.process("small", limits=fdstore.TreeLimits(tree_bytes=1 << 20))
+    >>> store.tree("small").limits.tree_bytes
+    1048576
     """
 
     tree_depth: int = 8
@@ -216,6 +225,13 @@ class TreeRecord(Record, frozen=True, kw_only=True):
     tokens: int = 0
     members: tuple[ProcessRecord, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
+
+
+class Survey(Record, frozen=True, kw_only=True):
+    """All trees that can be read, by name, and what cannot: whole trees, and processes of others."""
+
+    trees: list[TreeRecord]
+    unreadable: list[Unreadable]
 
 
 prepare(Descriptor, TreeLimits, ProcessState)

@@ -105,14 +105,14 @@ def _message(text: str) -> Rendered:
     return element("message", body=visible(text))
 
 
-def fd_content(s: Slice, streamed: bool = False) -> Rendered:
+def fd_content(s: Slice) -> Rendered:
     """A part of a content, as read.
 
-    `state` and `eof` are shown for what visibly is or was a stream (not sealed, or with an exit code or
-    chain), and always if `streamed` says that the reader is following one; `reason` for one that broke.
+    `state` and `eof` are shown for what is or was a stream: it is not sealed, or its end left an exit code;
+    `reason` for one that broke.
     """
     whole = s.page is not None
-    streamed = streamed or s.state != "sealed" or s.exit_code is not None or s.chain is not None
+    streamed = s.state != "sealed" or s.exit_code is not None or s.chain is not None
     return element(
         "fd_content",
         [

@@ -19,7 +19,7 @@ from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.paths import Root
 from fdstore.store.views import Namespace
 from fdstore.tools import fork
-from fdstore.tools.config import FD_TOOLS, PROCESS_TOOLS, FDConfig
+from fdstore.tools.config import FD_TOOLS, PROCESS_TOOLS, FDConfig, ToolName
 from fdstore.tools.storing import flattened, taken_references, wrapped, wrapped_input
 from fdstore.tools.tool import Context, Linked, ToolResult
 from fdstore.tools.toolbox import Toolbox, check_enabled
@@ -27,7 +27,7 @@ from fdstore.tools.toolbox import Toolbox, check_enabled
 if TYPE_CHECKING:
     from fdstore.client import Process
 
-DEFAULT_TOOLS = ("read_fd", "list_fds")
+DEFAULT_TOOLS: tuple[ToolName, ...] = ("read_fd", "list_fds")
 
 
 def linked_programs(programs: Mapping[str, str | os.PathLike[str]]) -> dict[str, Linked]:
@@ -130,12 +130,13 @@ def nobody(process: str) -> None:
 
 
 class Toolset:
-    """The tools of one process, for a loop of your own.
+    r"""The tools of one process, for a loop of your own.
 
     enabled      names of built-in tools (default: read_fd and list_fds): read_fd search_fd list_fds
                  write_fd fd_to_file close_fd spawn pipe wait kill; a loop of your own has no fork
     config       sizes and switches (`FDConfig`)
-    python       functions of yours, offered as tools: typed parameters, a docstring
+    python       functions of yours, offered as tools: typed parameters, a docstring. They may be coroutine
+                 functions, each run to its end in a thread
     programs     {"name": "file.toml"} that `spawn` may start on the workers
     commands     programs that `pipe` may run on the workers, by their bare names
     export_root  the directory that `fd_to_file` writes below, made if it is not there; needed for it
@@ -143,16 +144,21 @@ class Toolset:
 
     Raises `InvalidArgument` for a tool or function that cannot be, `InvalidProgram`.
 
-    >>> tools = fdstore.Toolset(proc, enabled=["read_fd"])               # doctest: +SKIP
-    >>> tools.call("read_fd", {"fd": "fd:1"}).is_error                   # doctest: +SKIP
-    False
+    >>> tools = fdstore.Toolset(proc, enabled=["read_fd"])
+    >>> d = proc.create("one\ntwo\n")
+    >>> result = tools.call("read_fd", {"fd": "fd:1#L2"})
+    >>> print(result.content)
+    <fd_content fd="fd:1" pages="1" ... mode="line" start="2" count="1">
+    two
+    <BLANKLINE>
+    </fd_content>
     """
 
     def __init__(
         self,
         process: Process,
         *,
-        enabled: Sequence[str] = DEFAULT_TOOLS,
+        enabled: Sequence[ToolName] = DEFAULT_TOOLS,
         config: FDConfig | None = None,
         python: Sequence[Callable[..., Any]] = (),
         programs: Mapping[str, str | os.PathLike[str]] | None = None,
@@ -175,39 +181,75 @@ class Toolset:
         self._toolbox = Toolbox(context, python)
 
     @property
-    def definitions(self) -> list[dict[str, Any]]:
-        """The tools as the Messages API takes them."""
+    def definitions(self) -> list[Any]:
+        """The tools as the Messages API takes them: dicts with `name`, `description` and `input_schema`,
+        typed `Any` so that they fit the SDK's own type of a tool.
+
+        >>> proc = store.process("triage")
+        >>> tools = fdstore.Toolset(proc)
+        >>> [tool["name"] for tool in tools.definitions]
+        ['read_fd', 'list_fds']
+        """
         return self._toolbox.definitions
 
     @property
     def instructions(self) -> str:
-        """What to put into the system prompt: just the tools and switches that are on."""
+        """What to put into the system prompt: just the tools and switches that are on.
+
+        >>> proc = store.process("triage")
+        >>> tools = fdstore.Toolset(proc, enabled=["read_fd"])
+        >>> "read_fd" in tools.instructions, "search_fd" in tools.instructions
+        (True, False)
+        """
         return self._toolbox.instructions
 
     def call(self, name: str, arguments: dict[str, Any], call_id: str | None = None) -> ToolResult:
-        """Runs a call of the model. What the model got wrong is a result with `is_error`; the same
-        `call_id` twice does the work once. A spawn waits for the child to end.
+        """Run a call of the model and return what it is to see. What the model got wrong is a result with
+        `is_error`; the same `call_id` twice does the work once. A spawn waits for the child to end.
 
         Raises `StoreUnavailable` and the like only when no result can be had at all.
+
+        >>> d = proc.create("one")
+        >>> tools.call("read_fd", {"fd": "fd:2"})
+        ToolResult(content='<fd_error type="not_found" fd="fd:2">...', is_error=True)
         """
         return self._store.run(self._toolbox.call(name, arguments, call_id or None))
 
     def wrap(self, output: Any, source: str = "tool_result", call_id: str | None = None) -> str:
-        """The output of a tool of your own as the model is to see it: itself when short, else the
+        r"""Return the output of a tool of your own as the model is to see it: itself when short, else the
         `fd_result` of a descriptor made of it. What is no text (content blocks, JSON values) becomes
         one. For a tool that failed, begin with its exit code or error: that is what the model is
         shown first. What `call` returned is finished and needs no wrapping.
 
         Raises `InvalidArgument` for what cannot be text, `QuotaExceeded`.
+
+        >>> tools.wrap("short")
+        'short'
+        >>> shown = tools.wrap("a long line\n" * 1000, source="grep")
+        >>> shown.startswith('<fd_result fd="fd:1" pages="4" ')
+        True
         """
         return self._store.run(wrapped(self._toolbox.context, flattened(output), source, call_id or None))
 
     def wrap_input(self, given: str | Sequence[Any]) -> str | list[Any]:
-        """User input as the model is to see it: a long text, or each long text block of a list, as
-        the `fd_result` of a descriptor made of it."""
+        """Return user input as the model is to see it: a long text, or each long text block of a list, as
+        the `fd_result` of a descriptor made of it. Raises `QuotaExceeded`.
+
+        >>> tools.wrap_input("Why did the build fail?")
+        'Why did the build fail?'
+        >>> shown = tools.wrap_input(open("build.log").read())
+        >>> [d.source for d in proc.list()]
+        ['user_input']
+        """
         return self._store.run(wrapped_input(self._toolbox.context, given))
 
     def take_references(self, answer: str | Sequence[Any]) -> list[str]:
-        """Stores each `<ref id="NAME">...</ref>` passage of an answer (a text, or the blocks of a
-        message) as `ref:NAME`. Returns the ids."""
+        """Store each `<ref id="NAME">...</ref>` passage of an answer (a text, or the blocks of a
+        message) as `ref:NAME`, and return these ids. Raises `QuotaExceeded`.
+
+        >>> tools.take_references('It was <ref id="cause">a full disk</ref>.')
+        ['ref:cause']
+        >>> proc.read("ref:cause").text
+        'a full disk'
+        """
         return self._store.run(taken_references(self._toolbox.context, answer))

@@ -116,14 +116,16 @@ def reason_of(error: BaseException) -> str:
 
 
 class StreamWriter:
-    """Writes a stream; made by `Process.open_stream`. Safe to share between threads.
+    r"""Writes a stream; made by `Process.open_stream`. Safe to share between threads.
 
     `fd` is its descriptor. As a context manager it ends the stream with exit code 0, or breaks it off
     when an exception leaves the block. One that is dropped without an end leaves a stream that breaks
     (`writer_lost`) when its lease runs out.
 
-    >>> with proc.open_stream(source="build") as out:         # doctest: +SKIP
-    ...     out.write("compiling\\n")
+    >>> with proc.open_stream(source="build") as out:
+    ...     out.write("compiling\n")
+    >>> proc.read(out.fd).text
+    'compiling\n'
     """
 
     def __init__(self, run: Callable[[Operation[None]], None], pen: Pen) -> None:
@@ -151,7 +153,13 @@ class StreamWriter:
 
     @property
     def is_over(self) -> bool:
-        """Whether it takes nothing more: it was ended, or it was seen to be broken or closed by all."""
+        """Whether it takes nothing more: it was ended, or it was seen to be broken or closed by all.
+
+        >>> out = proc.open_stream()
+        >>> out.end()
+        >>> out.is_over
+        True
+        """
         return self._outbox.is_over
 
     def __enter__(self) -> StreamWriter:
@@ -173,13 +181,17 @@ class StreamWriter:
             _warn(f"the stream {self.fd} was never ended", ResourceWarning, stacklevel=2)
 
     def write(self, text: str) -> None:
-        """Adds text. It is stored a little later (after 10 ms, or when 16 000 characters have come together;
-        who writes waits when 800 000 have), at the latest when `flush` or `end` returns, and an error
+        r"""Add text. It is stored a little later (after 10 ms, or when 16 000 characters have come together;
+        the writer waits when 800 000 have), at the latest when `flush` or `end` returns, and an error
         then shows there or in the next `write`. When Redis was out of reach, what was taken is
         sent again with the next call, and stored once: do not write it again.
 
         Raises `InvalidArgument` (not a str, a lone surrogate), `StreamClosed` (it was ended, it broke, or
-        nobody holds it any more), `Fenced`, `QuotaExceeded`; see also `Process`.
+        no process holds it any more), `Fenced`, `QuotaExceeded`; see also `Process`.
+
+        >>> out = proc.open_stream()
+        >>> out.write("one\n")
+        >>> out.end()
         """
         with self._taking:
             self._outbox.put(text)
@@ -193,14 +205,28 @@ class StreamWriter:
             self._wake.set()
 
     def flush(self) -> None:
-        """Stores what was written so far. Raises as `write`."""
+        r"""Store what was written so far; readers have it when this returns. Raises as `write`.
+
+        >>> out = proc.open_stream()
+        >>> out.write("one\n")
+        >>> out.flush()
+        >>> proc.stat(out.fd).chars
+        4
+        >>> out.end()
+        """
         if self._outbox.ended is None:
             self._store()
 
     def end(self, exit_code: int = 0, *, chain: str = "") -> None:
-        """Stores what was written and ends the stream: readers get EOF and the exit code (and `chain`,
-        the exit codes of the pipelines that made it). Once ended, does nothing. Raises as `write`, and
-        `InvalidArgument`."""
+        """Store what was written and end the stream: readers get EOF and the exit code (and `chain`,
+        the exit codes of the pipelines that made it). Once ended, do nothing. Raises as `write`, and
+        `InvalidArgument`.
+
+        >>> out = proc.open_stream()
+        >>> out.end(exit_code=1)
+        >>> proc.stat(out.fd).exit_code
+        1
+        """
         code = check_exit_code(exit_code)
         try:
             with self._storing:
@@ -216,8 +242,14 @@ class StreamWriter:
                 self._stop()
 
     def fail(self, reason: str) -> None:
-        """Breaks the stream off: readers get what was written, and then the reason (1-200
-        characters). Once ended, does nothing. Raises `InvalidArgument`, `Fenced`, `NotFound`."""
+        """Break the stream off: readers get what was written, and then the reason (1-200
+        characters). Once ended, do nothing. Raises `InvalidArgument`, `Fenced`, `NotFound`.
+
+        >>> out = proc.open_stream()
+        >>> out.fail("disk full")
+        >>> proc.stat(out.fd).reason
+        'disk full'
+        """
         check_reason(reason)
         try:
             with self._storing:

@@ -161,7 +161,7 @@ def half_of(maxmemory_bytes: int) -> int:
     """The text of a tree that takes half of Redis' memory; lua/common.lua says the same.
 
     >>> half_of(2 << 30)
-    1003496179
+    1003497031
     """
     return max(int(maxmemory_bytes / 2 / TEXT_OVERHEAD), 1 << 20)
 

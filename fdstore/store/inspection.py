@@ -12,7 +12,7 @@ import time
 import msgspec
 
 from fdstore.errors import DamagedRecord, NotFound
-from fdstore.records import ENDED, ProcessRecord, ProcessState, TreeRecord, Unreadable
+from fdstore.records import ENDED, ProcessRecord, ProcessState, Survey, TreeRecord, Unreadable
 from fdstore.store.decoding import (
     MAX_MOMENT_S,
     PASSED_OVER,
@@ -181,16 +181,9 @@ def _members(keys: TreeKeys, names: list[bytes]) -> Operation[tuple[list[Process
     return members, damaged
 
 
-class Survey(msgspec.Struct, frozen=True):
-    """All trees that can be read, by name, and what cannot: whole trees, and processes of others."""
-
-    trees: list[TreeRecord]
-    unreadable: list[Unreadable]
-
-
 def survey(prefix: str) -> Operation[Survey]:
     """Looks at all trees; one that is damaged, or of a newer format, hides no other."""
-    found = Survey([], [])
+    found = Survey(trees=[], unreadable=[])
     for name in (yield from tree_names(prefix, found.unreadable)):
         try:
             tree = yield from tree_record(prefix, name)

@@ -96,19 +96,21 @@ def read_page(space: Namespace, fd: str, number: int, limit: int | None = None) 
     first = group_of(number)
     view = space.known(fd)
     data = created = None
+    group: Group | None = None
     if view is not None and number <= view.descriptor.pages:
-        batch: Batch = [] if first in view.groups else [("HGET", view.keys.index, first)]
+        # held from here on: other threads that read the same content may push it out of memory
+        group = view.groups.get(first)
+        batch: Batch = [] if group else [("HGET", view.keys.index, first)]
         *value, data, created = yield [*batch, *view.pages.batch(number)]
         if created is None:
             view = None
         elif value and value[0] is not None:
-            view.learn(first, value[0])
+            group = view.learn(first, value[0])
     if view is None:
         view, data = yield from look(space, fd, page=number)
-        created = view.created
+        created, group = view.created, view.groups.get(first)
     if number > view.descriptor.pages:
         raise PageOutOfRange(fd, number, view.descriptor.pages)
-    group = view.groups.get(first)
     view.check(created, complete=data is not None and group is not None)
     assert data is not None
     assert group is not None

@@ -24,6 +24,10 @@ WINDOW_BYTES = 256_000
 AHEAD = 3
 """Requests on their way at once in a long read."""
 
+LOOKS = 3
+"""Times that a part is looked up before it counts as missing: other threads that read the same content may
+have pushed what was learned of it out of memory."""
+
 Take = Callable[[list[bytes]], Operation[None]]
 """What is done with each run of pages of a long read."""
 
@@ -93,9 +97,11 @@ def locate(space: Namespace, fd: str, wanted: Part) -> Operation[tuple[View, Str
     first = wanted.start - 1 if wanted.mode == "line" else wanted.start
     known = space.known(fd)
     found = _groups(known, unit, first, wanted) if known else None
-    if known is None or found is None:
-        known, _ = yield from look(space, fd, unit=unit, first=first, last=wanted.last)
-        found = _groups(known, unit, first, wanted)
+    for _ in range(LOOKS):
+        if known is None or found is None:
+            known, _ = yield from look(space, fd, unit=unit, first=first, last=wanted.last)
+            found = _groups(known, unit, first, wanted)
+    assert known is not None
     part = clamp(fd, wanted, total_of(known.descriptor, wanted.mode))
     if found is None:
         raise NotFound(fd)

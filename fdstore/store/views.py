@@ -17,9 +17,9 @@ needs, so the first read of anything costs one round trip for a page and two for
 from __future__ import annotations
 
 import re
+import threading
 import time
 from bisect import bisect_left
-from collections import OrderedDict
 from collections.abc import Callable
 from functools import wraps
 from typing import Concatenate, Literal, ParamSpec, TypeVar
@@ -31,6 +31,7 @@ from fdstore.records import Descriptor, TreeLimits
 from fdstore.store.decoding import UNREADABLE, damage, decoding, shown, timestamp, whole
 from fdstore.store.keys import ContentKeys, ProcessKeys, content_keys
 from fdstore.store.operation import Batch, Command, NumberedFields, Operation
+from fdstore.store.recent import Recent
 from fdstore.store.scripts import outcome, script
 from fdstore.text.growth import ended_at
 from fdstore.text.index import Group, group_of
@@ -85,7 +86,7 @@ class View:
         self.descriptor = descriptor
         self.keys = keys
         self.pages = NumberedFields(keys.pages, self.proof)
-        self.groups: dict[int, Group] = {}
+        self.groups: Recent[int, Group] = Recent(MAX_GROUPS)
         self.last_page: bytes | None = None
         self.writer_left_s = 0.0
         self.is_torn = False
@@ -112,18 +113,15 @@ class View:
         """Takes a field of the index."""
         if self.is_torn and self.last_page is not None and first == group_of(self.descriptor.pages):
             value = ended_at(value, self.descriptor.pages, self.descriptor.bytes, self.last_page)
-        if len(self.groups) >= MAX_GROUPS and first not in self.groups:
-            self.groups.pop(next(iter(self.groups)))
-        group = self.groups[first] = Group(first, value)
-        return group
+        return self.groups.put(first, Group(first, value))
 
     def group_at(self, unit: Unit, position: int) -> Group | None:
         """The known group that holds this LF or character. Position 0 is in the first group, a
         position after the last is in the last."""
-        known = sorted(self.groups.items())
+        known = sorted(self.groups.snapshot())
         begins_later = bisect_left(known, position, key=lambda entry: getattr(entry[1].start, unit))
         # only the first group can hold what nothing comes before
-        group = known[begins_later - 1][1] if begins_later else self.groups.get(1)
+        group = known[begins_later - 1][1] if begins_later else dict(known[:1]).get(1)
         if group is None or (position > getattr(group.end, unit) and group.last != self.descriptor.pages):
             return None
         return group
@@ -139,8 +137,9 @@ class Namespace:
         self.highest = 0
         """The highest descriptor number that this client has seen."""
         self.highest_child = 0
-        self._views: OrderedDict[str, View] = OrderedDict()
-        self._met: dict[str, bytes] = {}
+        self._views: Recent[str, View] = Recent(MAX_VIEWS)
+        self._met: Recent[str, bytes] = Recent(MAX_MET)
+        self._numbers_lock = threading.RLock()
         self._note_every_s = limits.retention_days * DAY_S / NOTES_PER_RETENTION
         self._noted_at = time.time()
         self.ceilings_due_at = 0.0
@@ -161,17 +160,15 @@ class Namespace:
 
     def meet(self, fd: str, content: str, created: bytes) -> None:
         """Remember a content. Raises `StoreLostData` if its name belonged to another one before."""
-        if self._met.setdefault(content, created) != created:
+        if self._met.first(content, created) != created:
             raise StoreLostData(fd, "another text has its number now")
-        if len(self._met) > MAX_MET:
-            del self._met[next(iter(self._met))]
         self.see(fd)
 
     def see(self, *fds: str) -> None:
         """Remember descriptor numbers: a new one will be higher."""
-        for fd in fds:
-            if fd.startswith("fd:"):
-                self.highest = max(self.highest, int(fd[3:]))
+        highest = max((int(fd[3:]) for fd in fds if fd.startswith("fd:")), default=0)
+        with self._numbers_lock:
+            self.highest = max(self.highest, highest)
 
     @property
     def id(self) -> str:
@@ -179,7 +176,8 @@ class Namespace:
 
     def see_child(self, process: str) -> None:
         """Remember the number of a child: a new one will be higher."""
-        self.highest_child = max(self.highest_child, int(process.rpartition(".")[2]))
+        with self._numbers_lock:
+            self.highest_child = max(self.highest_child, int(process.rpartition(".")[2]))
 
     def known(self, fd: str) -> View | None:
         """The view of a sealed content met before."""
@@ -188,13 +186,11 @@ class Namespace:
     def remember(self, fd: str, view: View) -> View:
         # a number means one content for ever; a name may be given to another one by another client
         if view.descriptor.state != "open" and not view.is_torn and not fd.startswith("ref:"):
-            self._views[fd] = view
-            if len(self._views) > MAX_VIEWS:
-                self._views.popitem(last=False)
+            self._views.put(fd, view)
         return view
 
     def forget(self, fd: str) -> None:
-        self._views.pop(fd, None)
+        self._views.forget(fd)
 
     def answer_slot(self, op: str, call: str | None) -> tuple[str, str]:
         """Where a write leaves its answer: the key, and the field of it for a tool call."""

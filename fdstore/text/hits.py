@@ -38,6 +38,7 @@ class Excerpt(NamedTuple):
 
 class _Draft(NamedTuple):
     line: int
+    line_start: int
     shown: Excerpt
     chars: str
     before: tuple[ContextLine, ...]
@@ -67,6 +68,7 @@ class HitCollector:
                 text=draft.shown.text,
                 chars=draft.chars,
                 column=draft.shown.column,
+                line_start=draft.line_start,
                 left_out=draft.shown.left_out,
                 before=draft.before,
                 after=tuple(draft.after),
@@ -101,7 +103,7 @@ class HitCollector:
         first = self.next_char + shown.left_out[0] + shown.column - 1
         last = first + count_chars(data, found.start, found.end) - 1
         chars = f"{first}-{last}" if last >= first else "0-0"
-        draft = _Draft(line, shown, chars, before, [])
+        draft = _Draft(line, self.next_char, shown, chars, before, [])
         self._drafts.append(draft)
         if self._context:
             self._unfinished.append(draft)

@@ -11,7 +11,12 @@ RE2's `never_nl` takes LF out of everything that the pattern could match, so a m
 line; `\C`, one byte of any kind, is the one way to step over the LF. A pattern that can tell a line
 from a block (`\A`, `\z`, `(?-m)`), or that cannot be put between brackets (`\Q`), goes line by line.
 
-`\d`, `\w`, `\s` and `\b` know ASCII only; `\pN`, `\pL` know Unicode, and so does `ignore_case`.
+RE2 sees the bytes of UTF-8, and so `\B` holds between the bytes of one character too. A match that begins
+there is empty: nothing in a pattern can step over the rest of a character. So where a pattern has a `\B`,
+a line is found by `(?:PATTERN).*$`, which must step over it, and then the match by the pattern alone.
+
+`\d`, `\w`, `\s` and `\b` know ASCII only; `\pN`, `\pL` know Unicode, and so does `ignore_case`. `\C` is
+one byte, wherever it is.
 """
 
 from __future__ import annotations
@@ -36,6 +41,7 @@ DENSE = 0.5
 Data = bytes | bytearray
 
 _NEEDS_BARE_LINES = re.compile(r"\\[AzCQ]|\(\?[a-zA-Z]*-")
+_QUOTES = re.compile(r"\\Q(?:.*?\\E|.*)|\\.", re.DOTALL)
 _LITERAL = re.compile(r"[\w \-,;:=/<>\"'!@#%&~`]+")
 _REASON_CHARS = 200
 
@@ -58,13 +64,20 @@ class Pattern:
 
     def __init__(self, pattern: str, *, ignore_case: bool = False) -> None:
         self._bare = _compiled(checked(pattern), ignore_case)
+        self._bare_to_end: Any = None
         self._first: Any = None
+        self._first_to_end: Any = None
         self._each: Any = None
         self._runs: Any = None
         self._literal: re.Pattern[bytes] | None = None
         self._dense = False
+        splits_chars = r"\B" in pattern and r"\C" not in pattern
         if _NEEDS_BARE_LINES.search(pattern):
+            if splits_chars:
+                self._bare_to_end = _compiled(rf"(?:{_unquoted(pattern)}).*\z", ignore_case)
             return
+        if splits_chars:
+            self._first_to_end = _compiled(rf"(?m)(?:{pattern}).*$", ignore_case)
         rest = r".*$\C"
         each = rf"(?m)(?:{pattern}){rest}"
         try:
@@ -82,7 +95,7 @@ class Pattern:
         """The first matching line of `data[start:end]`, which is whole lines, each with its LF."""
         if self._first is None:
             return self._next_bare(data, start, end)
-        match = self._first.search(data, start, end - 1)
+        match = _search(self._first, self._first_to_end, data, start, end - 1)
         if match is None:
             return None
         first, last = match.span()
@@ -92,7 +105,7 @@ class Pattern:
         view = memoryview(data)
         while start < end:
             line_end = data.find(b"\n", start)
-            match = self._bare.search(view[start:line_end])
+            match = _search(self._bare, self._bare_to_end, view[start:line_end], 0, line_end - start)
             if match is not None:
                 first, last = match.span()
                 return Found(start, line_end, start + first, start + last)
@@ -134,6 +147,22 @@ def checked(pattern: object) -> str:
         raise InvalidArgument("pattern", "it holds a line break, and no line does; search for one line")
     encode(pattern)
     return pattern
+
+
+def _search(compiled: Any, to_end: Any, data: Data | memoryview, start: int, end: int) -> Any:
+    """The first match, one that begins where a match of `to_end` does if there is such a form."""
+    if to_end is not None:
+        match = to_end.search(data, start, end)
+        if match is None:
+            return None
+        start = match.start()
+    return compiled.search(data, start, end)
+
+
+def _unquoted(pattern: str) -> str:
+    """A pattern whose last `\\Q` is closed, so that more can follow it."""
+    last = [found[0] for found in _QUOTES.finditer(pattern)][-1:]
+    return rf"{pattern}\E" if last and last[0].startswith(r"\Q") and not last[0].endswith(r"\E") else pattern
 
 
 def _compiled(pattern: str, ignore_case: bool) -> Any:

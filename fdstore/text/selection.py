@@ -21,6 +21,9 @@ import msgspec
 from fdstore.errors import InvalidArgument, PageOutOfRange, PositionOutOfRange, quoted
 from fdstore.records import Mode
 
+FdLike = str | int
+"""What names a descriptor: "fd:3", "fd-3", "3", 3, "ref:plan"; where noted, with "#L1-9"."""
+
 MAX_NUMBER = 2**53
 """The largest number taken anywhere: beyond it JSON readers stop being exact."""
 

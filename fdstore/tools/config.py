@@ -8,6 +8,8 @@ descriptors are on at all.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from fdstore.errors import InvalidArgument
@@ -19,6 +21,21 @@ FD_TOOLS: frozenset[str] = frozenset(
 
 PROCESS_TOOLS: frozenset[str] = frozenset({"spawn", "fork", "pipe", "wait", "kill"})
 """Tools on processes; they work with descriptors off too."""
+
+ToolName = Literal[
+    "read_fd",
+    "search_fd",
+    "list_fds",
+    "write_fd",
+    "fd_to_file",
+    "close_fd",
+    "spawn",
+    "pipe",
+    "wait",
+    "kill",
+]
+"""The built-in tools of a loop of your own. `fork` is not among them: it copies a conversation, which is the
+loop's."""
 
 MAX_INTEGER = 1 << 53
 """The largest integer that every JSON reader keeps exactly."""

@@ -71,9 +71,13 @@ def tool(*, repeatable: bool = True) -> Callable[[F], F]:
                  whether it took effect. A call without an id (`Toolset.call` without `call_id`) cannot
                  be told from another and runs each time.
 
-    >>> @fdstore.tool(repeatable=False)                      # doctest: +SKIP
+    >>> @fdstore.tool(repeatable=False)
     ... def send_mail(to: str, text: str) -> str:
     ...     "Send a mail."
+    ...     return f"sent to {to}"
+    >>> tools = fdstore.Toolset(proc, python=[send_mail])
+    >>> tools.call("send_mail", {"to": "ann", "text": "hello"}, call_id="1").content
+    'sent to ann'
     """
 
     def mark(function: F) -> F:

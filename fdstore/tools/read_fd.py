@@ -27,6 +27,9 @@ from fdstore.tools.tool import (
 MAX_WAIT_S = 60.0
 """The longest that one call waits: it holds a worker's slot meanwhile. A model that wants more asks again."""
 
+MAX_WAIT_WRITTEN_S = 86_400
+"""The longest that a model may write. More is a mistake, and it should hear of it."""
+
 
 class ReadFD(Arguments, frozen=True, kw_only=True):
     fd: Fd
@@ -41,6 +44,7 @@ class ReadFD(Arguments, frozen=True, kw_only=True):
         float,
         msgspec.Meta(
             ge=0,
+            le=MAX_WAIT_WRITTEN_S,
             description="Of what is still being written: wait up to so long (at most 60) until this part is "
             "complete, then read what is there.",
         ),
@@ -81,7 +85,7 @@ def run(context: Context, arguments: ReadFD, call: str | None) -> Operation[Outc
     if not arguments.extract_to_new_fd:
         limit = context.config.max_read_chars
         found = yield from reading.read(context.space, chosen.fd, chosen.part, limit)
-        return fd_content(found, streamed=wait_s > 0)
+        return fd_content(found)
     made = yield from contents.extract(context.space, chosen.fd, chosen.part, call=call)
     if chosen.part is None:
         return fd_extraction(chosen.fd, made, "page", position="all", tools=context.enabled)

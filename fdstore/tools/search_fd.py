@@ -8,7 +8,7 @@ import msgspec
 
 from fdstore.records import Hit, SearchResult
 from fdstore.render import LINE_CHARS, fd_extraction, fd_search
-from fdstore.store import reading, searching
+from fdstore.store import reading, searching, stretches
 from fdstore.store.operation import Operation
 from fdstore.store.views import Namespace
 from fdstore.text.search import MAX_CONTEXT, MAX_MATCHES
@@ -72,9 +72,7 @@ def run(context: Context, arguments: SearchFD, call: str | None) -> Operation[Ou
     result = fitting(result, context.config.max_read_chars)
     if result.shown == result.matches:
         return fd_search(result)
-    first = yield from _first_line(space, chosen)
-    last = first + result.lines_searched - 1
-    return fd_search(result, more=f"{chosen.fd}#L{result.hits[-1].line + 1}-{last}")
+    return fd_search(result, more=(yield from _rest(space, chosen, result)))
 
 
 def fitting(result: SearchResult, limit: int) -> SearchResult:
@@ -90,6 +88,19 @@ def fitting(result: SearchResult, limit: int) -> SearchResult:
 def _printed_chars(hit: Hit) -> int:
     lines = [hit.text, *(near.text for near in hit.before), *(near.text for near in hit.after)]
     return sum(min(len(line), LINE_CHARS) + MARGIN_CHARS for line in lines)
+
+
+def _rest(space: Namespace, chosen: Selector, result: SearchResult) -> Operation[str]:
+    """What was searched after the last hit that is shown: lines, or characters if it ends inside a line."""
+    hit, part = result.hits[-1], chosen.part
+    if part is not None and part.mode != "line":
+        whole = yield from stretches.clamped(space, chosen.fd, part)
+        end = yield from reading.read(space, chosen.fd, Part(whole.mode, whole.last, 1))
+        if end.truncated:
+            after = hit.line_start + hit.left_out[0] + len(hit.text) + hit.left_out[1] + 1
+            return f"{chosen.fd}#C{after}-{end.chars.rpartition('-')[2]}"
+    first = yield from _first_line(space, chosen)
+    return f"{chosen.fd}#L{hit.line + 1}-{first + result.lines_searched - 1}"
 
 
 def _first_line(space: Namespace, chosen: Selector) -> Operation[int]:

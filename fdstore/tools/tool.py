@@ -12,6 +12,7 @@ kept under the call's id.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from functools import lru_cache
@@ -140,7 +141,12 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolResult(msgspec.Struct, frozen=True, tag="result", tag_field="kind"):
-    """What the model is shown for a call."""
+    """What the model is to see of a call: `content` is the text; `is_error` says that the call failed, and
+    the text why. Both go into the `tool_result` block as they are.
+
+    >>> ToolResult("12 lines")
+    ToolResult(content='12 lines', is_error=False)
+    """
 
     content: str
     is_error: bool = False
@@ -226,21 +232,21 @@ def _fields(arguments: type) -> tuple[tuple[str, ...], frozenset[str], frozenset
     """The fields, those that take a whole number, and those that name a descriptor."""
     info = msgspec.inspect.type_info(arguments)
     assert isinstance(info, msgspec.inspect.StructType)
-    numbers = frozenset(field.encode_name for field in info.fields if _takes_int(field.type))
+    numbers = frozenset(field.encode_name for field in info.fields if _takes_whole_number(field.type))
     fds = frozenset(field.encode_name for field in info.fields if _names_fd(field.type))
     return tuple(field.encode_name for field in info.fields), numbers, fds
 
 
-def _takes_int(kind: msgspec.inspect.Type) -> bool:
+def _takes_whole_number(kind: msgspec.inspect.Type) -> bool:
     match kind:
-        case msgspec.inspect.IntType():
+        case msgspec.inspect.IntType() | msgspec.inspect.FloatType():
             return True
         case msgspec.inspect.UnionType(types):
             # beside `str` a text of digits is a text, and beside `float` 3.0 is a float
             other = (msgspec.inspect.StrType, msgspec.inspect.FloatType)
-            return any(map(_takes_int, types)) and not any(isinstance(each, other) for each in types)
+            return any(map(_takes_whole_number, types)) and not any(isinstance(each, other) for each in types)
         case msgspec.inspect.Metadata(inner):
-            return _takes_int(inner)
+            return _takes_whole_number(inner)
     return False
 
 
@@ -262,7 +268,9 @@ def converted(arguments: type, given: object) -> Any:
         for name, value in given.items()
     }
     try:
-        return msgspec.convert(loosened, arguments)
+        made: Any = msgspec.convert(loosened, arguments)
+        _require_finite(given)
+        return made
     except msgspec.ValidationError as error:
         said, _, path = str(error).partition(" - at `$")
         name = path.strip("`.")[:_PROBLEM_CHARS]
@@ -271,6 +279,18 @@ def converted(arguments: type, given: object) -> Any:
         raise InvalidArgument("", "the arguments are nested too deep") from error
     except UnicodeEncodeError as error:
         raise InvalidArgument("", "a text holds a lone surrogate, which is not a character") from error
+
+
+def _require_finite(value: object, name: str = "") -> None:
+    """Raise `InvalidArgument` for a NaN or an infinity: JSON has none, and Python's reader takes them."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InvalidArgument(name, "a finite number is needed")
+    if isinstance(value, dict):
+        for key, each in value.items():
+            _require_finite(each, name or key)
+    elif isinstance(value, list):
+        for each in value:
+            _require_finite(each, name)
 
 
 def _number(name: str, value: object) -> object:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from fdstore import FDConfig, Toolset
 from fdstore.client import Process, Store
 from fdstore.store import contents, processes
-from tests.conftest import wait_until
+from tests.conftest import texts, wait_until
 from tests.elements import elements, only
 
 ALL = ["read_fd", "search_fd", "list_fds", "write_fd", "fd_to_file", "close_fd"]
@@ -284,6 +284,50 @@ def test_following_more_finds_every_match_once(proc: Process, tools: Toolset, fd
 
     assert numbers == list(range(first, first + len(numbers)))
     assert len(numbers) == int(whole["matches"])
+
+
+@pytest.mark.parametrize(
+    ("part", "more"),
+    [
+        ("#C1-9", "#C4-9"),  # ends inside the third line
+        ("#P1-2", "#C4-14"),
+        ("#C1-18", "#L2-3"),  # ends with it
+        ("#L1-3", "#L2-3"),
+        ("#P1-3", "#L2-4"),
+    ],
+)
+def test_more_of_a_part_that_ends_inside_a_line_ends_there_too(
+    proc: Process, tools: Toolset, part: str, more: str
+) -> None:
+    proc.create("é1\né2\né3 é4 é5 é6\né7\n", page_size=8)
+
+    found = only(show(tools, "search_fd", fd=f"fd:1{part}", pattern="é[126]", max_matches=1))
+    rest = only(show(tools, "search_fd", fd=found["more"], pattern="é[126]"))
+
+    assert found["more"] == f"fd:1{more}"
+    assert int(rest["matches"]) == int(found["matches"]) - 1
+
+
+@given(text=texts, page_size=st.integers(1, 5), data=st.data())
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_following_more_finds_in_any_part_what_is_in_it(
+    proc: Process, tools: Toolset, text: str, page_size: int, data: st.DataObject
+) -> None:
+    made = proc.create(text, page_size=page_size)
+    mode, total = data.draw(st.sampled_from([("P", made.pages), ("L", made.lines), ("C", made.chars)]))
+    start = data.draw(st.integers(1, max(total, 1)))
+    part = f"{made.fd}#{mode}{start}-{data.draw(st.integers(start, max(total, 1) + 1))}"
+    pattern = data.draw(st.sampled_from(["a", ".", "$", "^", "l?", r"\B"]))
+    expected = [(hit.line, hit.text) for hit in proc.search(part, pattern, max_matches=1000).hits]
+    found: list[tuple[int, str]] = []
+    asked: str | None = part
+
+    while asked:
+        shown = only(show(tools, "search_fd", fd=asked, pattern=pattern, max_matches=1))
+        found += [(hit.line, hit.text) for hit in proc.search(asked, pattern, max_matches=1).hits]
+        asked = shown.attributes.get("more")
+
+    assert found == expected
 
 
 def test_a_search_shows_no_more_than_a_read_may(proc: Process) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -142,9 +143,31 @@ def test_read_fd_shows_what_is_there_when_the_time_is_over(tools: Toolset) -> No
     assert (read.body, read["state"], read["eof"]) == ("one", "open", "false")
 
 
-@pytest.mark.parametrize("seconds", [-1, "long", True])
+@pytest.mark.parametrize(
+    "seconds", [-1, "long", True, math.inf, -math.inf, math.nan, 1e300, 10**400, 86_401, "1e9"]
+)
 def test_read_fd_refuses_a_time_that_is_none(tools: Toolset, seconds: object) -> None:
     assert show(tools, "read_fd", fd="fd:1", wait_seconds=seconds)["type"] == "invalid_argument"
+
+
+def test_a_wait_longer_than_a_minute_or_written_as_a_text_is_taken(tools: Toolset) -> None:
+    show(tools, "write_fd", data="done")
+
+    for seconds in (3600, 3600.0, "3600"):
+        assert show(tools, "read_fd", fd="fd:1", wait_seconds=seconds).body == "done"
+
+
+def test_a_read_that_may_wait_shows_no_state_of_what_never_was_a_stream(
+    proc: Process, tools: Toolset
+) -> None:
+    proc.create("one\n")
+    with proc.open_stream() as out:
+        out.write("two\n")
+
+    never, once = (show(tools, "read_fd", fd=fd, wait_seconds=5) for fd in ("fd:1", "fd:2"))
+
+    assert not {"state", "eof", "exit_code"} & never.attributes.keys()
+    assert (once["state"], once["eof"], once["exit_code"]) == ("sealed", "true", "0")
 
 
 def test_read_fd_extracts_what_has_come_by_then(proc: Process, tools: Toolset) -> None:

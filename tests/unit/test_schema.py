@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, Literal
 
 import msgspec
@@ -243,3 +244,17 @@ def test_whatever_a_model_sends_is_taken_or_refused_in_our_words(arguments: type
 
     assert found
     assert isinstance(found, (arguments, str))
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_no_argument_holds_a_number_that_is_not_finite(value: float) -> None:
+    class Weigh(Arguments, frozen=True, kw_only=True):
+        weight: float = 0.0
+        weights: list[float] = msgspec.field(default_factory=list)
+        anything: Any = None
+
+    for arguments in ({"weight": value}, {"weights": [1.0, value]}, {"anything": {"deep": [value]}}):
+        with pytest.raises(InvalidArgument, match="finite"):
+            converted(Weigh, arguments)
+
+    assert converted(Weigh, {"weight": "3", "weights": [1.5]}) == Weigh(weight=3.0, weights=[1.5])

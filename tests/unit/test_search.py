@@ -18,7 +18,7 @@ from fdstore.text.pattern import MAX_PATTERN_CHARS, Pattern
 from fdstore.text.search import Scan, search_limits
 
 ATOMS = [
-    *("a", "b", "é", "É", "日", r"\r", "x y", ".", r"\s", r"\S", r"\w", r"\W", r"\d", r"\D", r"\b", r"\B"),
+    *("a", "b", "é", "É", "ð", r"\r", "x y", ".", r"\s", r"\S", r"\w", r"\W", r"\d", r"\D", r"\b", r"\B"),
     *("^", "$", "[^a]", "[^b\\n]", "[[:space:]]", r"\n", r"\pL", r"\PL", "", "(?i)a", "(?s).", "(?m)^"),
     *("(?m)$", r"\A", r"\z", "(?-m)$", "(?s-i:.)", r"\Qa.b", r"\Qa\E", "(?P<name>b)", "(a)", r"\x0a", r"\C"),
 ]
@@ -33,7 +33,7 @@ patterns = st.recursive(
     ),
     max_leaves=8,
 ).filter(lambda pattern: 0 < len(pattern) <= MAX_PATTERN_CHARS)
-texts = st.text(st.sampled_from("aAbéÉ日\n\n\r\tx 1\0"), max_size=60)
+texts = st.text(st.sampled_from("aAbéÉð\n\n\r\tx 1\0"), max_size=60)
 
 
 def lines_of(text: str) -> list[str]:
@@ -41,11 +41,23 @@ def lines_of(text: str) -> list[str]:
     return lines[:-1] if lines[-1] == "" else lines
 
 
-def reference(pattern: str, *, ignore_case: bool = False):
-    options = re2.Options()
-    options.log_errors = False
-    options.case_sensitive = not ignore_case
-    return re2.compile(pattern, options)
+class Reference:
+    """A pattern on one decoded line. RE2 sees bytes, and `\\B` holds between those of one character; so for
+    patterns with one each character is one byte, which RE2 folds no case of beyond ASCII."""
+
+    def __init__(self, pattern: str, *, ignore_case: bool = False) -> None:
+        self.one_byte = r"\B" in pattern and r"\C" not in pattern
+        options = re2.Options()
+        options.log_errors = False
+        options.case_sensitive = not ignore_case
+        if self.one_byte:
+            options.encoding = re2.Options.Encoding.LATIN1
+        self._compiled = re2.compile(pattern.encode("latin-1") if self.one_byte else pattern, options)
+
+    def span(self, line: str) -> tuple[int, int] | None:
+        """The first match, in characters."""
+        match = self._compiled.search(line.encode("latin-1") if self.one_byte else line)
+        return None if match is None else match.span()
 
 
 def scanned(pattern: str, text: str, *readers: HitCollector | GrepPrinter, piece: int = 7, **options: bool):
@@ -72,6 +84,11 @@ def found(pattern: str, text: str, *, context: int = 0, max_matches: int = 10_00
 @example(pattern="^$", text="\n\na\n", piece=9, ignore_case=False)
 @example(pattern=r"\Aa\z", text="b\na\na", piece=9, ignore_case=False)
 @example(pattern="[^b]*a", text="x\na\nb\n", piece=9, ignore_case=False)
+@example(pattern=r"\B", text="aðb\n\nð\n", piece=9, ignore_case=False)
+@example(pattern=r"a*\B", text="aðaða", piece=9, ignore_case=False)
+@example(pattern=r"(?-m)x*\B", text="aðb\nab", piece=9, ignore_case=False)
+@example(pattern=r"\B|\Qa.", text="aðb\nab", piece=9, ignore_case=False)
+@example(pattern=r"\bé\b|é$", text="aéb\né\nx é", piece=9, ignore_case=False)
 def test_the_lines_found_are_those_that_match_one_by_one(
     pattern: str, text: str, piece: int, ignore_case: bool
 ):
@@ -79,11 +96,13 @@ def test_the_lines_found_are_those_that_match_one_by_one(
         compiled = Pattern(pattern, ignore_case=ignore_case)
     except InvalidArgument:
         with pytest.raises(re2.error):
-            reference(pattern)
+            Reference(pattern)
         return
-    alone = reference(pattern, ignore_case=ignore_case)
+    alone = Reference(pattern, ignore_case=ignore_case)
+    if alone.one_byte:
+        text = text.translate({ord("é"): "ð", ord("É"): "ð"})  # their case is not folded
     lines = lines_of(text)
-    expected = [number for number, line in enumerate(lines, 1) if alone.search(line.encode())]
+    expected = [number for number, line in enumerate(lines, 1) if alone.span(line)]
     del compiled
 
     collector = HitCollector(10_000, 0)
@@ -97,26 +116,45 @@ def test_the_lines_found_are_those_that_match_one_by_one(
     assert len(lines) == count_lines(text.count("\n"), len(text), text.endswith("\n"))
 
 
+@pytest.mark.parametrize("char", ["é", "日", "\U0001f600"])
+@pytest.mark.parametrize("pattern", [r"\B", r"x*\B", r"(?-m)\B", r"\B\Q"])
+def test_no_pattern_matches_inside_a_character(char: str, pattern: str):
+    # between a word character and one that is none there is a border, and so no \B
+    assert found(pattern, f"a{char}a{char}a\n") == ()
+
+    [hit] = found(pattern, f"a{char}ab\n")
+
+    assert hit.column == 4
+
+
+def test_a_line_of_nothing_but_borders_is_searched_in_linear_time():
+    line = "aé" * 300_000 + "a"
+
+    assert found(r"(?:.*z)?\B", line) == ()
+
+
 @given(words=st.text(st.sampled_from("ab é<>-'`~&%#"), min_size=1, max_size=3), text=texts)
 def test_a_plain_text_is_found_where_it_stands(words: str, text: str):
     assert scanned(words, text).matches == sum(words in line for line in lines_of(text))
 
 
 @given(pattern=patterns, text=texts, first_char=st.integers(1, 10**9))
+@example(pattern=r"\B", text="aða\naðab", first_char=1)
 def test_a_hit_says_where_its_match_is_in_characters(pattern: str, text: str, first_char: int):
+    text = text.replace("É", "ð")
     try:
-        alone = reference(pattern)
+        alone = Reference(pattern)
     except re2.error:
         return
-    if r"\C" in pattern or r"\B" in pattern:
-        return  # they match between the bytes of a character too
+    if r"\C" in pattern:
+        return  # one byte, which may be a part of a character
     collector = HitCollector(10_000, 0)
     collector.next_char = first_char
 
     scanned(pattern, text, collector)
 
     for hit in collector.hits:
-        first, last = alone.search(hit.text).span()
+        first, last = alone.span(hit.text)
         before = first_char - 1 + sum(len(line) + 1 for line in lines_of(text)[: hit.line - 1])
         assert hit.column == first + 1
         assert hit.left_out == (0, 0)
@@ -260,7 +298,7 @@ def test_lines_that_pass_without_a_hit_do_not_count_as_kept(monkeypatch):
 def grep(pattern: str, text: str, context: int) -> str:
     """What `grep -n -C` prints, made the slow way."""
     lines = lines_of(text)
-    matched = {number for number, line in enumerate(lines, 1) if reference(pattern).search(line)}
+    matched = {number for number, line in enumerate(lines, 1) if Reference(pattern).span(line)}
     shown = {
         near
         for number in matched

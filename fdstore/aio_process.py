@@ -1,0 +1,317 @@
+"""`Process`, awaited: one process and its descriptors. Public as `fdstore.aio.Process`.
+
+Each method checks its arguments and runs one operation; what it costs is written there. In the examples
+`proc` is a new process, and `build.log` a file of 5000 lines in the current directory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import TYPE_CHECKING, BinaryIO, Literal, TypeVar
+
+from fdstore.aio_writer import StreamWriter
+from fdstore.files import Target
+from fdstore.inputs import opened, source_name
+from fdstore.records import Descriptor, Export, Mode, SearchResult, Slice
+from fdstore.store import contents, following, processes, searching, streams
+from fdstore.store.operation import Operation
+from fdstore.store.views import Namespace
+from fdstore.text.paging import DecodeErrors
+from fdstore.text.selection import FIRST_PAGE, FdLike, fd_id, fd_ids, number, wanted
+
+if TYPE_CHECKING:
+    from fdstore.aio import Store
+
+T = TypeVar("T")
+
+
+class Process:
+    r"""A process and its descriptors, as one client sees them; made by `Store.process`.
+
+    Descriptors are named "fd:3", "fd-3", "3", 3 or "ref:NAME". Every method that reads Redis raises
+    `StoreUnavailable` when it is out of reach; those that write raise `Fenced` when the process has
+    ended or another attempt runs it, `StoreFull` and `StoreReadOnly`, and `UnknownOutcome` when Redis
+    stays out of reach after a write was sent.
+
+    >>> d = await proc.create("one\ntwo\n")
+    >>> (await proc.read(d.fd)).text
+    'one\ntwo\n'
+    """
+
+    def __init__(self, store: Store, space: Namespace) -> None:
+        self.store = store
+        self.space = space
+
+    def __repr__(self) -> str:
+        return f"<fdstore.aio.Process {self.id}>"
+
+    @property
+    def id(self) -> str:
+        """Its name: `triage`, or `triage.1` for a child.
+
+        >>> (await proc.child()).id
+        'triage.1'
+        """
+        return self.space.id
+
+    async def _run(self, operation: Operation[T]) -> T:
+        if self.space.must_note():
+            await self.store.run(processes.touch(self.space))
+        return await self.store.run(operation)
+
+    async def create(self, text: str, source: str = "text", page_size: int | None = None) -> Descriptor:
+        r"""Store a text under the next number and return its descriptor. `page_size` is in characters
+        (default 4000). One round trip up to about 250 kB.
+
+        Raises `InvalidArgument` (not a str, a lone surrogate, a page size below 1), `QuotaExceeded`.
+
+        >>> d = await proc.create("one\ntwo\n")
+        >>> d.fd, d.lines, d.chars
+        ('fd:1', 2, 8)
+        """
+        return await self._run(contents.create(self.space, text, source, page_size))
+
+    async def ingest(
+        self,
+        file: str | os.PathLike[str] | BinaryIO,
+        source: str | None = None,
+        page_size: int | None = None,
+        errors: DecodeErrors = "strict",
+        progress: Callable[[int], None] | None = None,
+    ) -> Descriptor:
+        r"""Store a file (a path, or a file open in binary mode) of any size in bounded memory. Bytes
+        that are not UTF-8 are refused, or kept as `\xNN` with `errors="backslashreplace"`.
+        `source` defaults to the file's name. `progress` is called with the bytes read so far.
+
+        Raises `TargetMissing`, `PathRefused`, `InvalidArgument`, `QuotaExceeded`.
+
+        >>> d = await proc.ingest("build.log")
+        >>> d.source, d.lines, d.pages
+        ('build.log', 5000, 29)
+        """
+        with opened(file) as binary:
+            name = source or source_name(file)
+            return await self._run(contents.ingest(self.space, binary, name, page_size, errors, progress))
+
+    async def stat(self, fd: FdLike) -> Descriptor:
+        r"""Return what a descriptor is now: its state, and its size in characters, bytes, lines and pages.
+
+        Raises `NotFound`, which names what there is.
+
+        >>> d = await proc.create("häh?\n")
+        >>> found = await proc.stat(d.fd)
+        >>> found.state, found.chars, found.bytes
+        ('sealed', 5, 6)
+        """
+        return await self._run(contents.stat(self.space, fd_id(fd)))
+
+    async def list(self) -> list[Descriptor]:
+        """Return all descriptors, in number order.
+
+        >>> d = await proc.create("one")
+        >>> d = await proc.create("two")
+        >>> [d.fd for d in await proc.list()]
+        ['fd:1', 'fd:2']
+        """
+        return await self._run(contents.listed(self.space))
+
+    async def read(
+        self,
+        fd: FdLike,
+        *,
+        mode: Mode | None = None,
+        start: int | None = None,
+        count: int | None = None,
+        read_all: bool = False,
+        max_chars: int | None = None,
+        wait: float = 0.0,
+    ) -> Slice:
+        r"""Return a part of a content: `count` units of `mode` ("page", "line" or "char") from `start` on
+        (default: page 1), everything with `read_all`, or what a selector says ("fd:3#L120-180"); then
+        nothing else may be said. Positions are 1-based; a count past the end is clamped. One page of a
+        known descriptor is one round trip of that page's bytes.
+
+        Of a stream this reads what is there now, or waits first, up to `wait` seconds, until the part
+        is whole: no text that comes can change it. `eof` says whether the writer ended it there.
+
+        Raises `NotFound`, `PageOutOfRange`, `PositionOutOfRange`, `InvalidArgument`, and `TooLarge`
+        for more than `max_chars`.
+
+        >>> d = await proc.ingest("build.log")
+        >>> page = await proc.read(d.fd, start=2)
+        >>> page.page, page.lines, page.chars
+        (2, '187-367', '3985-7966')
+        >>> (await proc.read(f"{d.fd}#L120-121")).text
+        'line 120 of the build\nline 121 of the build\n'
+        """
+        asked = wanted(fd, mode, start, count, whole=read_all, default=FIRST_PAGE)
+        return await self._run(following.read_whole(self.space, asked.fd, asked.part, max_chars, wait))
+
+    async def open_stream(
+        self,
+        source: str = "stream",
+        page_size: int | None = None,
+        *,
+        lease_s: float = streams.LEASE_S,
+    ) -> StreamWriter:
+        r"""Make a descriptor that is written bit by bit while others read it, and return its writer. That is
+        a context manager: it ends the stream, or breaks it off when the block raises. While it lives the
+        library keeps its lease; `lease_s` seconds after a writer that died, readers find the stream
+        `broken` (`writer_lost`). A process that ends breaks its open streams.
+
+        Raises `InvalidArgument`, `QuotaExceeded`.
+
+        >>> async with await proc.open_stream(source="build") as out:
+        ...     await out.write("compiling\n")
+        >>> (await proc.stat(out.fd)).state
+        'sealed'
+        """
+        pen = await self._run(
+            streams.open_stream(self.space, source, page_size, lease_s=streams.check_lease(lease_s))
+        )
+        return StreamWriter(self.store.run, pen)
+
+    def follow(self, fd: FdLike, start: int = 1) -> AsyncIterator[str]:
+        r"""Iterate over the text of a stream from its character `start` on, piece by piece as it comes, until
+        EOF; over any other content likewise. A follower that stopped goes on where it was: `start` is one
+        more than the characters it has. Waits as long as the writer lives.
+
+        Raises `StreamBroken` after the last stored character of a stream that broke, `NotFound`,
+        `InvalidArgument`, and `PositionOutOfRange` when the end comes before `start`.
+
+        >>> async with await proc.open_stream() as out:
+        ...     await out.write("compiling\n")
+        >>> async for piece in proc.follow(out.fd):
+        ...     print(piece, end="")
+        compiling
+        """
+        return self._pieces(following.Follower(self.space, fd_id(fd), number("start", start)))
+
+    async def _pieces(self, follower: following.Follower) -> AsyncIterator[str]:
+        while not follower.ended:
+            if text := await self._run(follower.more()):
+                yield text
+
+    async def extract(
+        self,
+        fd: FdLike,
+        *,
+        mode: Mode | None = None,
+        start: int | None = None,
+        count: int | None = None,
+        page_size: int | None = None,
+    ) -> Descriptor:
+        """Make a descriptor of a copy of a part (all of it when no part is named). Its `origin` says
+        where in the first content it was cut from. `page_size` defaults to that of the content.
+        Arguments and errors as for `read`.
+
+        >>> d = await proc.ingest("build.log")
+        >>> part = await proc.extract(d.fd, mode="line", start=120, count=20)
+        >>> part.fd, part.lines, part.origin.fd, part.origin.lines
+        ('fd:2', 20, 'fd:1', '120-139')
+        """
+        asked = wanted(fd, mode, start, count)
+        return await self._run(contents.extract(self.space, asked.fd, asked.part, page_size=page_size))
+
+    async def search(
+        self,
+        fd: FdLike,
+        pattern: str,
+        *,
+        context: int = 0,
+        max_matches: int = searching.MAX_SHOWN,
+        ignore_case: bool = False,
+    ) -> SearchResult:
+        """Find the lines that match `pattern` (RE2 syntax: linear time, no look-around), in a content or the
+        part a selector names; streamed, in bounded memory. The first `max_matches` (1-10000) are
+        returned with up to `context` lines (0-100) around each, and all are counted. `^` and `$` are
+        the borders of a line, and no match crosses one.
+
+        Raises `InvalidArgument` (a pattern that RE2 refuses, empty, or longer than 1000 characters),
+        `NotFound`, `PageOutOfRange`, `PositionOutOfRange`.
+
+        >>> d = await proc.ingest("build.log")
+        >>> found = await proc.search(d.fd, "line 12[0-9]+ ", max_matches=2)
+        >>> found.matches, [hit.text for hit in found.hits]
+        (110, ['line 120 of the build', 'line 121 of the build'])
+        """
+        asked = wanted(fd)
+        found = searching.search(
+            self.space,
+            asked.fd,
+            asked.part,
+            pattern,
+            context=context,
+            max_matches=max_matches,
+            ignore_case=ignore_case,
+        )
+        return await self._run(found)
+
+    async def export(
+        self,
+        fd: FdLike,
+        path: str | os.PathLike[str],
+        *,
+        mode: Literal["write", "append"] = "write",
+        create: bool = True,
+        exist_ok: bool = True,
+        progress: Callable[[int], None] | None = None,
+    ) -> Export:
+        """Write a content, or the part a selector names, exactly to a file, atomically and in
+        bounded memory. Any path you may write; the agents' tool is confined to a root. `progress` is
+        called with the bytes written so far.
+
+        Raises `TargetExists`, `TargetMissing`, `PathRefused`, `WriteFailed`; the file is then as before.
+
+        >>> d = await proc.ingest("build.log")
+        >>> done = await proc.export(f"{d.fd}#L1-2", "part.txt")
+        >>> done.char_count, open("part.txt").readlines()[1]
+        (40, 'line 2 of the build\\n')
+        """
+        asked = wanted(fd)
+        target = Target(path, mode=mode, create=create, exist_ok=exist_ok)
+        return await self._run(contents.export(self.space, asked.fd, asked.part, target, mode, progress))
+
+    async def close(self, fd: FdLike) -> None:
+        """Drop a descriptor; the content lives while any process holds it. Raises `NotFound`.
+
+        >>> d = await proc.create("one")
+        >>> await proc.close(d.fd)
+        >>> await proc.list()
+        []
+        """
+        await self._run(contents.close(self.space, fd_id(fd)))
+
+    async def child(self, share: Sequence[FdLike] = ()) -> Process:
+        """Make a process of this tree that holds the shared descriptors under the same ids, by
+        reference. One round trip; no content is moved. Raises `NotFound`, `SpawnLimit`,
+        `InvalidArgument`.
+
+        >>> d = await proc.create("one")
+        >>> child = await proc.child(share=[d.fd])
+        >>> (await child.read(d.fd)).text
+        'one'
+        """
+        return Process(self.store, await self._run(processes.child(self.space, fd_ids(share))))
+
+    async def fork(self) -> Process:
+        """Make a process of this tree with a copy of the whole table. One round trip, no content is
+        moved. Raises `SpawnLimit`.
+
+        >>> d = await proc.create("one")
+        >>> twin = await proc.fork()
+        >>> [d.fd for d in await twin.list()]
+        ['fd:1']
+        """
+        return Process(self.store, await self._run(processes.child(self.space, None)))
+
+    async def end(self) -> None:
+        """End the process and drop all its descriptors. Its record stays until the tree is
+        collected. Ending twice is no error.
+
+        >>> await proc.end()
+        >>> [member.state for member in (await store.tree(proc.id)).members]
+        ['exited']
+        """
+        await self._run(processes.end(self.space))

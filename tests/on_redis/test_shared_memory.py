@@ -1,0 +1,101 @@
+"""Threads share what a client remembers of its contents, and it stays bounded."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from fdstore.client import Process
+from fdstore.store import views
+from fdstore.text.index import GROUP_PAGES
+
+GROUPS = 6
+LINES = GROUPS * GROUP_PAGES
+THREADS = 8
+
+Execute = Callable[..., Any]
+
+
+@pytest.fixture
+def little_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Few index groups, contents and names are remembered, and threads take turns often."""
+    monkeypatch.setattr(views, "MAX_GROUPS", 4)
+    monkeypatch.setattr(views, "MAX_VIEWS", 2)
+    monkeypatch.setattr(views, "MAX_MET", 2)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def together(work: Callable[[int], None]) -> None:
+    """Does the work in all threads at once; raises what it raises."""
+    begin = threading.Barrier(THREADS)
+
+    def start(thread: int) -> None:
+        begin.wait(10)
+        work(thread)
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        for done in [threads.submit(start, thread) for thread in range(THREADS)]:
+            done.result(60)
+
+
+def test_threads_read_one_content_of_more_index_groups_than_are_remembered(
+    little_memory: None, proc: Process
+):
+    proc.create("".join(f"{number:04}\n" for number in range(1, LINES + 1)), page_size=5)
+
+    def read(thread: int) -> None:
+        for step in range(60):
+            number = (thread * 97 + step * GROUP_PAGES) % LINES + 1
+            assert proc.read("fd:1", start=number).text == f"{number:04}\n"
+            far = LINES - number + 1
+            assert proc.read("fd:1", mode="line", start=far).text == f"{far:04}\n"
+
+    together(read)
+
+
+def test_threads_read_more_contents_than_are_remembered(little_memory: None, proc: Process):
+    for number in range(1, 13):
+        proc.create(f"text {number}")
+
+    def read(thread: int) -> None:
+        for step in range(60):
+            number = (thread + step) % 12 + 1
+            assert proc.read(f"fd:{number}", read_all=True).text == f"text {number}"
+
+    together(read)
+
+
+def test_threads_learn_the_index_of_one_content(little_memory: None, proc: Process, execute: Execute):
+    proc.create("".join(f"{number:04}\n" for number in range(1, LINES + 1)), page_size=5)
+    proc.read("fd:1")
+    [view] = [view for _, view in proc.space._views.items()]
+    flat = execute("HGETALL", view.keys.index)
+    fields = [(int(flat[i]), flat[i + 1]) for i in range(0, len(flat), 2)]
+
+    def learn(_: int) -> None:
+        for first, value in fields * 300:
+            assert view.learn(first, value).first == first
+            view.group_at("newlines", LINES)
+
+    together(learn)
+
+    assert len(view.groups) == 4
+
+
+def test_threads_meet_contents(little_memory: None, proc: Process):
+    def meet(thread: int) -> None:
+        for number in range(thread, 20_000, THREADS):
+            proc.space.meet(f"fd:{number}", f"triage/{number}", b"1.0")
+
+    together(meet)
+
+    assert proc.space.highest == 19_999
+    assert len(proc.space._met) == 2

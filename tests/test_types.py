@@ -1,0 +1,86 @@
+"""What a user's type checker says: nothing of the README's code, and what it should of wrong calls."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+import fdstore
+from fdstore.tools.toolbox import BUILT_IN
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text("utf-8")
+
+USE = """\
+from typing import assert_type
+
+import fdstore
+import fdstore.aio
+
+
+def first_hit(proc: fdstore.Process, fd: fdstore.FdLike) -> fdstore.Hit | None:
+    found: fdstore.SearchResult = proc.search(fd, "ERROR")
+    return found.hits[0] if found.hits else None
+
+
+def of_a_store(store: fdstore.Store) -> None:
+    assert_type(store.survey(), fdstore.Survey)
+    assert_type(store.survey().unreadable, list[fdstore.Unreadable])
+    assert_type(store.tree("triage"), fdstore.TreeRecord)
+    assert_type(store.processes(), list[fdstore.ProcessRecord])
+
+
+def of_a_process(proc: fdstore.Process) -> None:
+    assert_type(proc.read("fd:1"), fdstore.Slice)
+    assert_type(proc.read("fd:1").mode, fdstore.Mode)
+    assert_type(proc.create("x"), fdstore.Descriptor)
+    assert_type(proc.create("x").origin, fdstore.Origin | None)
+    assert_type(proc.export("fd:1", "out"), fdstore.Export)
+    assert_type(proc.open_stream(), fdstore.StreamWriter)
+    proc.read("fd:1", mode="word")  # type: ignore[arg-type]
+
+
+def of_tools(proc: fdstore.Process, names: list[fdstore.ToolName]) -> None:
+    tools = fdstore.Toolset(proc, enabled=names)
+    assert_type(tools.call("read_fd", {}), fdstore.ToolResult)
+    fdstore.Toolset(proc, enabled=["read_fd", "fork"])  # type: ignore[list-item]
+    fdstore.Toolset(proc, enabled=["red_fd"])  # type: ignore[list-item]
+
+
+async def awaited() -> None:
+    async with await fdstore.aio.connect() as store:
+        proc = await store.process("triage")
+        assert_type(await proc.read("fd:1"), fdstore.Slice)
+        assert_type(await proc.open_stream(), fdstore.aio.StreamWriter)
+        tools = fdstore.aio.Toolset(proc, enabled=["read_fd"])
+        assert_type(await tools.call("read_fd", {}), fdstore.ToolResult)
+        async for piece in proc.follow("fd:1"):
+            assert_type(piece, str)
+"""
+
+
+def test_a_strict_type_checker_finds_nothing_in_the_readme_and_what_is_wrong_in_wrong_calls(
+    tmp_path: Path,
+) -> None:
+    readme, use = tmp_path / "readme.py", tmp_path / "use.py"
+    readme.write_text("\n".join(re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)))
+    use.write_text(USE)
+    # a cache of its own, which outlives the test: without it this takes ten seconds
+    command = ["mypy", "--strict", "--config-file=", "--cache-dir", str(ROOT / ".mypy_cache" / "users")]
+
+    done = subprocess.run(
+        [sys.executable, "-m", *command, str(readme), str(use)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=110,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_names_of_tools_that_a_type_checker_knows_are_those_of_a_loop_of_ones_own() -> None:
+    assert set(get_args(fdstore.ToolName)) == BUILT_IN.keys() - {"fork"}
