@@ -21,6 +21,7 @@ from fdstore.writer import (
     FINAL,
     MAX_AGE_S,
     RENEWALS_PER_LEASE,
+    RETRY_S,
     Outbox,
     check_reason,
     reason_of,
@@ -47,6 +48,7 @@ class StreamWriter:
         self._outbox = Outbox(pen)
         self._renew_every_s = pen.lease_s / RENEWALS_PER_LEASE
         self._stored_at = time.monotonic()
+        self._failing = False
         self._storing = asyncio.Lock()
         self._wake = asyncio.Event()  # there is text, or it is over
         self._enough = asyncio.Event()  # there is enough of it, or it is over
@@ -199,22 +201,26 @@ class StreamWriter:
                 elif time.monotonic() - self._stored_at >= self._renew_every_s / 2:
                     await self._run(self._outbox.pen.renew())
                     self._stored_at = time.monotonic()
+                self._failing = False
             except FINAL as error:
                 self._outbox.error = error
                 return False
             except FDStoreError:
+                self._failing = True
                 return True  # whoever writes or flushes next meets it too, if it has not passed by then
         return True
 
 
 async def _attend(writer: weakref.ref[StreamWriter], wake: asyncio.Event, every_s: float) -> None:
     # holds the writer only while it works: nobody should keep the lease of one that is forgotten
+    pause_s = every_s
     while True:
-        await _set_within(wake, every_s)
+        await _set_within(wake, pause_s)
         wake.clear()
         found = writer()
         if found is None or not await found._attend_once():
             return
+        pause_s = min(every_s, RETRY_S) if found._failing else every_s
         del found
 
 

@@ -47,6 +47,9 @@ MAX_AGE_S = 0.01
 
 RENEWALS_PER_LEASE = 3
 
+RETRY_S = 1.0
+"""How soon a writer tries again to store or to renew its lease when Redis was out of reach."""
+
 FINAL = (StreamClosed, Fenced, QuotaExceeded, NotFound)
 """Errors after which a stream takes nothing more. Any other one may pass: what was not stored is kept
 and sent again with the next try."""
@@ -135,6 +138,7 @@ class StreamWriter:
         self._outbox = Outbox(pen)
         self._renew_every_s = pen.lease_s / RENEWALS_PER_LEASE
         self._stored_at = time.monotonic()
+        self._failing = False
         self._taking = threading.Lock()  # held for moments
         self._storing = threading.Lock()  # held for a round trip; taken first
         self._wake = threading.Event()  # there is text, or it is over
@@ -300,20 +304,24 @@ class StreamWriter:
                 elif time.monotonic() - self._stored_at >= self._renew_every_s / 2:
                     self._run(self._outbox.pen.renew())
                     self._stored_at = time.monotonic()
+                self._failing = False
             except FINAL as error:
                 self._outbox.error = error
                 return False
             except FDStoreError:
+                self._failing = True
                 return True  # whoever writes or flushes next meets it too, if it has not passed by then
         return True
 
 
 def _attend(writer: weakref.ref[StreamWriter], wake: threading.Event, every_s: float) -> None:
     # holds the writer only while it works: nobody should keep the lease of one that is forgotten
+    pause_s = every_s
     while True:
-        wake.wait(every_s)
+        wake.wait(pause_s)
         wake.clear()
         found = writer()
         if found is None or not found._attend_once():
             return
+        pause_s = min(every_s, RETRY_S) if found._failing else every_s
         del found

@@ -41,7 +41,7 @@ from fdstore.store.keys import ContentKeys, TreeKeys, content_keys, is_content
 from fdstore.store.operation import Batch, Operation, Receive, Send, Value, new_op
 from fdstore.store.scripts import decision_in, lending, outcome, script, text
 from fdstore.store.staging import check_page_size, check_source
-from fdstore.store.views import Namespace, look, reads_content
+from fdstore.store.views import Namespace, look, lost_writer, reads_content
 from fdstore.text.growth import Change, Growth, empty_index
 from fdstore.text.index import group_of
 from fdstore.text.selection import MAX_NUMBER
@@ -303,4 +303,4 @@ def due(prefix: str, trees: list[str], now_s: float) -> Operation[Due]:
 
 def look_after(tree: TreeKeys, content: str) -> Operation[None]:
     """Breaks a stream if its writer is gone; else notes when to look again."""
-    yield [script("lost_writer")((tree.record, tree.writers, content_keys(tree, content).record), content)]
+    yield [lost_writer(tree, content)]

@@ -29,7 +29,7 @@ import msgspec
 from fdstore.errors import DamagedRecord, NotFound, StoreLostData
 from fdstore.records import Descriptor, TreeLimits
 from fdstore.store.decoding import UNREADABLE, damage, decoding, shown, timestamp, whole
-from fdstore.store.keys import ContentKeys, ProcessKeys, content_keys
+from fdstore.store.keys import ContentKeys, ProcessKeys, TreeKeys, content_keys
 from fdstore.store.operation import Batch, Command, NumberedFields, Operation
 from fdstore.store.recent import Recent
 from fdstore.store.scripts import outcome, script
@@ -288,9 +288,19 @@ def look(
                 if groups[i + 1] is not None:
                     view.learn(int(groups[i]), groups[i + 1])
         if live and view.descriptor.state == "open" and view.writer_left_s <= 0:
-            yield [script("lost_writer")((tree.record, tree.writers, view.keys.record), name)]
+            yield [lost_writer(tree, name)]
             continue
         return space.remember(fd, view), page_text
+
+
+RENEWS_WITHIN_S = 5.0
+"""How soon a writer that lives has renewed its lease when Redis was away and is back."""
+
+
+def lost_writer(tree: TreeKeys, content: str) -> Command:
+    """Make the command that breaks a stream if its writer is gone, and else notes when to look again."""
+    keys = (tree.record, tree.writers, content_keys(tree, content).record)
+    return script("lost_writer")(keys, content, RENEWS_WITHIN_S)
 
 
 def _check_numbers(space: Namespace, fd: str) -> Operation[None]:

@@ -302,6 +302,50 @@ def test_a_writer_killed_with_9_leaves_its_text_and_a_broken_stream(
     assert (proc.stat("fd:1").state, proc.read("fd:1", start=1).eof) == ("broken", False)
 
 
+def lapse(proc: Process, execute: Any, fd: str) -> None:
+    """The lease of a stream's writer runs out, as while Redis is away."""
+    now = time.time()
+    assert execute("HSET", key_of(proc, fd), "writer_until", f"{now - 1:.6f}") == 0
+
+
+def test_a_writer_that_could_not_renew_its_lease_while_redis_was_away_goes_on(
+    store: Store, proc: Process, execute: Any
+) -> None:
+    pen = store.run(streams.open_stream(proc.space, "a test", 4096, lease_s=30.0))
+    lapse(proc, execute, pen.fd)
+
+    assert proc.stat(pen.fd).state == "open"  # whoever looks first must not break it
+    assert proc.read(pen.fd, read_all=True).state == "open"
+    store.run(pen.renew())
+    lapse(proc, execute, pen.fd)
+    assert proc.stat(pen.fd).state == "open"  # another outage is another doubt
+
+
+def test_a_lease_that_is_not_renewed_though_there_was_time_breaks_the_stream(
+    store: Store, proc: Process, execute: Any
+) -> None:
+    pen = store.run(streams.open_stream(proc.space, "a test", 4096, lease_s=30.0))
+    lapse(proc, execute, pen.fd)
+    assert proc.stat(pen.fd).state == "open"
+    doubted, until = execute("HGET", key_of(proc, pen.fd), "doubt").decode().split()
+    assert 4 < float(until) - time.time() < 6
+
+    execute("HSET", key_of(proc, pen.fd), "doubt", f"{doubted} {float(until) - 10:.6f}")
+
+    assert proc.stat(pen.fd).state == "broken"
+    assert execute("HMGET", key_of(proc, pen.fd), "writer_until", "lease", "doubt") == [None] * 3
+
+
+@pytest.mark.parametrize("value", ["", "x", "x y", "nan", "-1", "1e400"])
+def test_a_lease_that_cannot_be_read_is_doubted_once(
+    store: Store, proc: Process, execute: Any, value: str
+) -> None:
+    pen = store.run(streams.open_stream(proc.space, "a test", 4096, lease_s=0.2))
+    execute("HSET", key_of(proc, pen.fd), "writer_until", value or "0", "lease", value)
+
+    assert wait_until(lambda: proc.stat(pen.fd).state == "broken", 10)
+
+
 def test_a_reader_that_waits_learns_of_a_lost_writer(proc: Process, lost_writer: Callable[[], str]) -> None:
     fd = lost_writer()
 

@@ -205,13 +205,16 @@ local function release_all(tree, process)
   redis.call('UNLINK', fds)
 end
 
--- How many seconds the writer of an open content may still be silent. One without a lease is its process,
--- which breaks it off when it ends; if it has not, the log was torn.
+-- How many seconds the writer of an open content may still be silent, also after its lease, while that is
+-- doubted (lost_writer.lua). One without a lease is its process, which breaks it off when it ends; if it has
+-- not, the log was torn.
 local function writer_left(tree, record)
-  local leased_until, producer = unpack(redis.call('HMGET', record, 'writer_until', 'producer'))
+  local leased_until, doubt, producer = unpack(redis.call('HMGET', record, 'writer_until', 'doubt', 'producer'))
   if leased_until and leased_until ~= '' then
     local now = seconds_now()
-    return math.max(0, lease_end(leased_until, now) - now)
+    local doubted, until_ = string.match(doubt or '', '^(.*) (%S+)$')
+    local last = doubted == leased_until and until_ or leased_until
+    return math.max(0, lease_end(last, now) - now)
   end
   local state = redis.call('HGET', process_record(tree, producer or ''), 'state')
   return state and not ENDED[state] and PROCESS_WRITES_S or 0
@@ -241,7 +244,7 @@ local function end_stream(tree, content, state, exit_code, reason, chain)
     end
   end
   redis.call('HSET', record, unpack(ended))
-  redis.call('HDEL', record, 'writer', 'writer_until')
+  redis.call('HDEL', record, 'writer', 'writer_until', 'lease', 'doubt')
   forget_writer(tree, content)
   wake_readers(record, redis.call('HGET', record, 'chars') .. '-2', 'state', state)
   redis.call('EXPIRE', record .. ':events', LAST_EVENT_S) -- a stream takes 5 KB, however little is in it
@@ -378,7 +381,7 @@ local function make_stream(tree, process, number, page_size, source, writer, lea
   redis.call('SADD', process_record(tree, process) .. ':writes', number)
   redis.call('HSET', record, 'fd', 'fd:' .. number, 'state', 'open', 'chars', 0, 'bytes', 0, 'lines', 0,
     'pages', 1, 'tail', 0, 'page_size', page_size, 'source', source, 'created_at', stamp(now), 'producer', process,
-    'writer', writer, 'writer_until', lease ~= '' and stamp(now + lease) or '')
+    'writer', writer, 'writer_until', lease ~= '' and stamp(now + lease) or '', 'lease', lease)
   return content
 end
 

@@ -1,14 +1,22 @@
--- Breaks a stream whose writer is gone: its lease ran out. Anybody may ask, the answer is in the keys.
+-- Breaks a stream whose writer is gone: its lease ran out, and somebody who found that found it again later.
+-- The first time it is only doubted: if Redis, or the way to it, was away for longer than the lease, the
+-- writer had no time to renew it. Anybody may ask, the answer is in the keys.
 -- KEYS  1 tree  2 its writers  3 content
--- ARGV  1 content id
+-- ARGV  1 content id  2 seconds that a writer takes at most to renew its lease when Redis is back
 -- ->    ok
-if redis.call('HGET', KEYS[3], 'state') ~= 'open' then
+local state, leased, lease, doubt =
+  unpack(redis.call('HMGET', KEYS[3], 'state', 'writer_until', 'lease', 'doubt'))
+if state ~= 'open' then
   redis.call('ZREM', KEYS[2], ARGV[1])
   return { 'ok' }
 end
-local left = writer_left(KEYS[1], KEYS[3])
+local now, left = seconds_now(), writer_left(KEYS[1], KEYS[3])
+if left == 0 and (leased or '') ~= '' and string.match(doubt or '', '^(.*) %S+$') ~= leased then
+  left = math.min(ARGV[2], (tonumber(lease) or MAX_LEASE_S) / 2)
+  redis.call('HSET', KEYS[3], 'doubt', leased .. ' ' .. stamp(now + left))
+end
 if left > 0 then
-  redis.call('ZADD', KEYS[2], stamp(seconds_now() + left), ARGV[1])
+  redis.call('ZADD', KEYS[2], stamp(now + left), ARGV[1])
 else
   end_stream(KEYS[1], ARGV[1], 'broken', '', 'writer_lost')
 end
