@@ -1,0 +1,168 @@
+"""Random runs over a network that loses replies and connections come to what plain strings come to.
+
+Each seed is a run of some hundred calls: texts of any script, streams, children, forks, closes and ends, and
+after each of them something is read, by page, line or character, and compared.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import fdstore
+from fdstore.client import Process, Store
+from fdstore.writer import StreamWriter
+from tests.chaos.plain_model import Member, Text, held, random_text
+from tests.chaos.proxy import Proxy
+
+STEPS = 120
+
+
+class Run:
+    """One random run: each step is done to the store and to the model."""
+
+    def __init__(self, store: Store, rng: random.Random) -> None:
+        self.store = store
+        self.rng = rng
+        self.members = [Member("triage")]
+        self.processes: dict[str, Process] = {"triage": store.process("triage")}
+        self.streams: list[tuple[Member, str, StreamWriter, Text]] = []
+        self.log: list[str] = []
+
+    def step(self) -> None:
+        member = self.rng.choice([each for each in self.members if not each.ended])
+        proc = self.processes[member.id]
+        step = self.rng.choice(
+            [self.create, self.create, self.open, self.write, self.write, self.write, self.end_stream]
+            + [self.extract, self.close, self.child, self.fork, self.end, self.meet_again]
+        )
+        self.log.append(f"{member.id} {step.__name__}")
+        step(member, proc)
+        self.compare(self.rng.choice([each for each in self.members if not each.ended]))
+
+    # --- what is done
+
+    def create(self, member: Member, proc: Process) -> None:
+        text = random_text(self.rng)
+        made = proc.create(text, page_size=self.rng.choice([None, 16, 1000]) if len(text) < 5000 else None)
+        assert made.fd == member.add(Text(text))
+
+    def open(self, member: Member, proc: Process) -> None:
+        out = proc.open_stream(page_size=self.rng.choice([None, 50]))
+        text = Text("", "open")
+        assert out.fd == member.add(text)
+        self.streams.append((member, out.fd, out, text))
+
+    def write(self, member: Member, proc: Process) -> None:
+        if self.streams:
+            _, _, out, text = self.rng.choice(self.streams)
+            for _ in range(self.rng.randint(1, 4)):
+                piece = random_text(self.rng)
+                out.write(piece)
+                text.text += piece
+            out.flush()
+
+    def end_stream(self, member: Member, proc: Process) -> None:
+        if self.streams:
+            _, _, out, text = self.streams.pop(self.rng.randrange(len(self.streams)))
+            if self.rng.random() < 0.7:
+                out.end()
+                text.state = "sealed"
+            else:
+                out.fail("it broke")
+                text.state = "broken"
+
+    def extract(self, member: Member, proc: Process) -> None:
+        whole = {fd: text for fd, text in member.table.items() if text.lines}
+        if whole:
+            fd = self.rng.choice(list(whole))
+            first, last = self.bounds(len(whole[fd].lines))
+            made = proc.extract(fd, mode="line", start=first, count=last - first + 1)
+            assert made.fd == member.add(Text("".join(whole[fd].lines[first - 1 : last])))
+
+    def close(self, member: Member, proc: Process) -> None:
+        closable = [fd for fd in member.table if not self.is_written(member, fd)]
+        if closable:
+            fd = self.rng.choice(closable)
+            proc.close(fd)
+            del member.table[fd]
+
+    def child(self, member: Member, proc: Process) -> None:
+        shared = [fd for fd in member.table if self.rng.random() < 0.5]
+        self.take_in(proc.child(share=shared), member.child(shared))
+
+    def fork(self, member: Member, proc: Process) -> None:
+        self.take_in(proc.fork(), member.fork())
+
+    def take_in(self, proc: Process, member: Member) -> None:
+        assert proc.id == member.id
+        self.members.append(member)
+        self.processes[proc.id] = proc
+
+    def end(self, member: Member, proc: Process) -> None:
+        if member.id != "triage" and not any(writer is member for writer, *_ in self.streams):
+            proc.end()
+            member.ended = True
+
+    def meet_again(self, member: Member, proc: Process) -> None:
+        """A client that knows nothing yet takes over."""
+        if not any(writer is member for writer, *_ in self.streams):
+            self.processes[member.id] = self.store.process(member.id)
+
+    # --- what is compared
+
+    def compare(self, member: Member) -> None:
+        proc = self.processes[member.id]
+        listed = {d.fd: (d.chars, d.bytes, d.lines, d.state) for d in proc.list()}
+        assert listed == {
+            fd: (len(t.text), len(t.text.encode()), len(t.lines), t.state) for fd, t in member.table.items()
+        }
+        if member.table:
+            fd = self.rng.choice(list(member.table))
+            self.compare_text(proc, fd, member.table[fd])
+        tree = self.store.tree("triage")
+        assert tree.fds == len(held(self.members))
+        assert tree.live == sum(not each.ended for each in self.members)
+        assert tree.bytes == sum(len(text.text.encode()) for text in held(self.members))
+
+    def compare_text(self, proc: Process, fd: str, text: Text) -> None:
+        assert proc.read(fd, read_all=True).text == text.text
+        if text.text:
+            first, last = self.bounds(len(text.text))
+            found = proc.read(fd, mode="char", start=first, count=last - first + 1)
+            assert found.text == text.text[first - 1 : last]
+            first, last = self.bounds(len(text.lines))
+            found = proc.read(fd, mode="line", start=first, count=last - first + 1)
+            assert found.text == "".join(text.lines[first - 1 : last])
+            pages = range(1, proc.stat(fd).pages + 1)
+            if len(pages) < 40:
+                assert "".join(proc.read(fd, start=number).text for number in pages) == text.text
+        assert proc.search(fd, "0123").matches == sum("0123" in line for line in text.lines)
+
+    def bounds(self, size: int) -> tuple[int, int]:
+        first = self.rng.randint(1, size)
+        return first, min(size, first + self.rng.choice([0, 1, 10, 1000]))
+
+    def is_written(self, member: Member, fd: str) -> bool:
+        text = member.table[fd]
+        return any(open_text is text for _, _, _, open_text in self.streams)
+
+
+def test_any_sequence_of_calls_is_what_strings_would_give(
+    store: Store, proxy: Proxy, faults: Any, seed: int
+) -> None:
+    rng = random.Random(seed)
+    with fdstore.connect(proxy.url) as far:
+        run = Run(far, rng)
+        try:
+            for number in range(STEPS):
+                if number % 10 == 0:
+                    proxy.lose_every(rng.choice([0, 2, 3, 7, 20]))
+                    proxy.cut()
+                run.step()
+        except BaseException:
+            print("\n".join(run.log))
+            raise
+        proxy.lose_every(0)
+        for *_, out, _ in run.streams:
+            out.end()
