@@ -255,7 +255,8 @@ def _conclude(
         for branch in branches:
             with suppress(BranchClosed):
                 branch.finish()
-        replaced = sum(branch.replaced for branch in branches)
+        # the same bytes may have come to several outputs
+        replaced = error.replaced + max(branch.replaced for branch in (output, *tees))
         if replaced:
             with suppress(BranchClosed):
                 error.say(f"fdstore: {replaced} bytes were not UTF-8 and are shown as \\xNN\n")

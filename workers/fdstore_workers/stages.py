@@ -60,20 +60,22 @@ class StageLimits(Record, frozen=True, kw_only=True):
 class Ended(Record, frozen=True, kw_only=True):
     """How a pipeline ended: the code of each stage, first to last (128+n for signal n), and why it was
     ended if it did not end by itself. "closed": neither output nor tee had a reader any more. "sandbox": that
-    of a stage could not be made, or failed; its code is 125, and so is that of the whole."""
+    of a stage could not be made, or failed; its code is 125, and so is that of the whole. `is_unread`: the
+    output had no reader any more, some tee had."""
 
     codes: tuple[int, ...]
     reason: Reason | None = None
+    is_unread: bool = False
 
     @property
     def code(self) -> int:
         """The exit code of the whole."""
-        return NOT_MADE if self.reason == "sandbox" else overall(self.codes)
+        return NOT_MADE if self.reason == "sandbox" else overall(self.codes, is_unread=self.is_unread)
 
     @property
     def signal(self) -> int | None:
         """The signal that ended a stage before its work was done."""
-        return fatal_signal(self.codes)
+        return fatal_signal(self.codes, is_unread=self.is_unread)
 
 
 class Pipeline:
@@ -152,7 +154,8 @@ class Pipeline:
             self._start(self._bell)
             while not self._finished():
                 self._turn(self._bell)
-            return Ended(codes=self._reaped(), reason=self._reason)
+            is_unread = self._outputs[-1].is_unread and self._reason is None
+            return Ended(codes=self._reaped(), reason=self._reason, is_unread=is_unread)
         finally:
             self._clear()
 
