@@ -19,7 +19,6 @@ import errno
 import fcntl
 import os
 import secrets
-import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Literal, TypeAlias
@@ -27,6 +26,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from fdstore.errors import InvalidArgument, PathRefused, TargetExists, TargetMissing, WriteFailed, quoted
+from fdstore.file_permissions import keep_permissions
 from fdstore.paths import Root, locate, require_regular
 
 BLOCK = 1024 * 1024
@@ -46,7 +46,7 @@ Version: TypeAlias = tuple[int, int, int, int]
 
 class Mark(msgspec.Struct, frozen=True):
     """What tells a target from all others, before it is in place and after: a rename keeps the inode.
-    `stood` is the file that an append copied, None if there was none to copy."""
+    `stood` is the file that was there when it was begun, which an append copied; None if there was none."""
 
     temporary: str
     device: int
@@ -84,7 +84,9 @@ class Target:
     _file: int
     _old: int | None
     """In append mode, the file whose text was copied: kept open for `commit` to lock."""
-    _copied: os.stat_result
+    _stood: os.stat_result | None
+    """The file that was there at the start; in append mode as it was copied."""
+    _is_durable: bool
 
     def __init__(
         self,
@@ -127,14 +129,14 @@ class Target:
             self._file = os.open(self._temporary, _NEW_FILE, permissions, dir_fd=self._directory)
             held.callback(_close, self._file)
 
-            self._old = None
+            self._old, self._stood, self._is_durable = None, present, False
             if present is not None:
-                _keep_permissions(self._file, present)
+                keep_permissions(self._file, present)
                 if self._append:
                     self._old = os.open(self._name, _OLD_FILE, dir_fd=self._directory)
                     held.callback(_close, self._old)
-                    self._copied = os.fstat(self._old)
-                    require_regular(self.path, self._copied)
+                    self._stood = os.fstat(self._old)
+                    require_regular(self.path, self._stood)
                     while block := os.read(self._old, BLOCK):
                         _write_all(self._file, block)
             self._held = held.pop_all()
@@ -146,6 +148,7 @@ class Target:
     def write(self, data: bytes) -> None:
         """Add `data`. After a `WriteFailed` the target is closed: half a text cannot be committed."""
         self._require_open()
+        self._is_durable = False
         try:
             with _os_errors_of(self.path):
                 _write_all(self._file, data)
@@ -154,11 +157,14 @@ class Target:
             raise
 
     def mark(self) -> Mark:
-        """What is known of this target now that all is written: to be kept before the commit by who
-        wants to ask, should it be lost there, what became of it."""
+        """Make what was written durable and return what this target will be known by: to be kept before the
+        commit by a caller that wants to ask, should it be lost there, what became of it. Flushing may take
+        long; between mark and commit nothing does. Raises `WriteFailed`."""
         self._require_open()
-        found = os.fstat(self._file)
-        stood = None if self._old is None else _version(self._copied)
+        with _os_errors_of(self.path):
+            self._flush()
+            found = os.fstat(self._file)
+        stood = None if self._stood is None else _version(self._stood)
         return Mark(self._temporary, found.st_dev, found.st_ino, found.st_size, stood)
 
     def became(self, earlier: Mark) -> bool | None:
@@ -186,7 +192,7 @@ class Target:
         self._require_open()
         try:
             with _os_errors_of(self.path):
-                os.fsync(self._file)
+                self._flush()
                 size_bytes = os.fstat(self._file).st_size
                 self._put_in_place()
                 # The text is in place and whole. If the directory cannot be flushed, a power cut may bring
@@ -220,7 +226,7 @@ class Target:
         present = self._look()
         if self._old is not None:
             # The temporary file holds the old text as it was: putting it over a newer one would lose that.
-            if present is None or _version(present) != _version(self._copied):
+            if present is None or self._stood is None or _version(present) != _version(self._stood):
                 raise self._changed()
             self._rename()
         elif self._append or not self._exist_ok:
@@ -267,6 +273,11 @@ class Target:
                 os.unlink(self._name, dir_fd=self._directory)
                 raise
 
+    def _flush(self) -> None:
+        if not self._is_durable:
+            os.fsync(self._file)
+            self._is_durable = True
+
     def _flush_directory(self) -> None:
         readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._directory)
         try:
@@ -303,26 +314,6 @@ def _unlinked(name: str, directory: int) -> bool:
 
 def _version(found: os.stat_result) -> Version:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def _keep_permissions(file: int, old: os.stat_result) -> None:
-    """Give `file` the owner, group and mode of `old`, as far as the system allows.
-
-    setuid and setgid are dropped, as the kernel drops them when a file is written to.
-    """
-    mode = stat.S_IMODE(old.st_mode) & 0o777
-    new = os.fstat(file)
-    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
-        with suppress(OSError):
-            os.fchown(file, -1, old.st_gid)
-        with suppress(OSError):
-            os.fchown(file, old.st_uid, -1)
-        new = os.fstat(file)
-    if new.st_gid != old.st_gid:
-        # The rights of the old group are not those of another one: it gets what everybody has.
-        mode = mode & 0o707 | (mode & 0o007) << 3
-    if stat.S_IMODE(new.st_mode) != mode:
-        os.fchmod(file, mode)
 
 
 def _write_all(file: int, data: bytes) -> None:

@@ -18,6 +18,7 @@ import anthropic
 import httpx2
 
 from fdstore.agent.conversation import Assistant
+from fdstore.text.surrogates import join_surrogates
 from fdstore.tools.storing import storable
 
 FIRST_PAUSE_S = 0.5
@@ -149,9 +150,7 @@ def _storable(value: Any) -> Any:
     two halves. Where they came in two events they are put together; a half that is alone is made visible."""
     match value:
         case str():
-            if value.isascii():
-                return value
-            return storable(value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass"))
+            return storable(join_surrogates(value))
         case list():
             return [_storable(each) for each in value]
         case dict():

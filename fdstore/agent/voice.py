@@ -24,6 +24,7 @@ from fdstore.store import streams
 from fdstore.store.operation import Operation
 from fdstore.store.streams import Pen
 from fdstore.store.views import Namespace
+from fdstore.text.surrogates import SurrogateText
 from fdstore.tools.storing import storable
 
 BETWEEN = "\n\n"
@@ -43,6 +44,7 @@ class Voice:
         self._pen: Pen | None = pen
         self._lead = ""
         self._blank = ""
+        self._halves = SurrogateText()
         self._has_begun = False
         self._is_stored = True
         self._store_at = 0.0
@@ -50,7 +52,7 @@ class Voice:
     @property
     def chars(self) -> int:
         """How long the stream is with all that was said; 0 when it is not heard."""
-        return 0 if self._pen is None else self._pen.chars
+        return 0 if self._pen is None else self._pen.chars + len(self._spoken(self._halves.rest))
 
     def resume(self, last: Assistant | None) -> Operation[None]:
         """Goes on after the last answer in the journal."""
@@ -69,11 +71,8 @@ class Voice:
         """Takes the next bit of an answer, perhaps empty, and stores what there is, now and then."""
         if self._pen is None:
             return
-        if self._has_begun or text.strip():
-            self._pen.put(("" if self._has_begun else self._lead + self._blank) + storable(text))
-            self._has_begun, self._blank, self._is_stored = True, "", False
-        else:
-            self._blank += text  # an answer of blanks is none
+        # a character may come in two halves, each in a bit of its own
+        self._say(self._halves.feed(text))
         if not self._is_stored and time.monotonic() >= self._store_at:
             yield from self._settle()
             self._store_at = time.monotonic() + PAUSE_S
@@ -82,15 +81,31 @@ class Voice:
         """The answer in hand is given anew."""
         if self._has_begun:
             self._lead = BROKE_OFF
+        self._halves.end()
         self._has_begun, self._blank = False, ""
 
     def complete(self) -> Operation[None]:
         """The answer in hand is whole, and in the journal."""
+        self._say(self._halves.end())
         if self._has_begun:
             self._lead = BETWEEN
         self._has_begun, self._blank = False, ""
         yield from self._settle()
         self._store_at = 0.0
+
+    def _say(self, text: str) -> None:
+        spoken = self._spoken(text)
+        if self._pen is not None and spoken:
+            self._pen.put(spoken)
+            self._has_begun, self._blank, self._is_stored = True, "", False
+        elif not self._has_begun:
+            self._blank += text  # an answer of blanks is none
+
+    def _spoken(self, text: str) -> str:
+        """What a bit of an answer adds to the stream."""
+        if self._has_begun:
+            return storable(text)
+        return self._lead + self._blank + storable(text) if text.strip() else ""
 
     def _settle(self) -> Operation[None]:
         """Stores what was said."""

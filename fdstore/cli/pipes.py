@@ -42,8 +42,8 @@ def pipe(
     \b
     fdstore pipe triage -i fd:1 -- grep -n ERROR '|' sort '|' uniq -c
 
-    The exit code is the pipeline's, 128+n if signal n ended it. Ctrl-C leaves it running. With --json
-    each line is a piece of the output.
+    The exit code is the pipeline's, 128+n if signal n ended it, 125 if no sandbox could be made. Ctrl-C
+    leaves it running. With --json each line is a piece of the output.
     """
     from fdstore.store import inspection, pipelines
     from fdstore.store.staging import DEFAULT_PAGE_SIZE
@@ -86,6 +86,12 @@ def pipe(
         output.errors(errors, raw=raw)
         ended = caller.store.run(inspection.record(caller.store.prefix, made.process))
     output.finish()
+    if ended.reason == "sandbox":
+        output.say(
+            f"fdstore: {ended.id} failed: sandbox: that of a stage could not be made, so there is no result"
+        )
+        # not 1, as for other failures: that is what a search ends with which finds nothing
+        sys.exit(ended.exit_code or 1)
     if ended.state == "failed" and not (broken is not None and broken.reason == ended.reason):
         output.say(f"fdstore: {ended.id} {ended.state}: {ended.reason}")
     if broken is not None and ended.state != "exited":

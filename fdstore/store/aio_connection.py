@@ -16,6 +16,7 @@ from redis.exceptions import RedisError
 
 from fdstore.errors import FDStoreError
 from fdstore.store.aio_link import AsyncLink
+from fdstore.store.in_thread import run_in_thread
 from fdstore.store.operation import Batch, Block, Disk, Everywhere, Operation, Receive, Request, Send
 from fdstore.store.places import Place, find_place, make_async_pool
 from fdstore.store.scripts import in_full
@@ -106,8 +107,8 @@ class AsyncRunner:
                 return (await self._round_trip([command], seconds))[0]
             case Everywhere(batch):
                 return [(self.where, await self._round_trip(batch))]
-            case Disk(call):
-                return await asyncio.to_thread(call)
+            case Disk(call, must_end):
+                return await run_in_thread(call, must_end=must_end)
         raise TypeError(f"not a request: {request!r}")
 
     async def _round_trip(self, batch: Batch, block_s: float = 0.0) -> list[Any]:

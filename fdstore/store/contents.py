@@ -249,7 +249,7 @@ def copy_out(
         chars += len(data) if data.isascii() else len(data.decode("utf-8"))
         if allowance:
             yield from allowance.add(len(data))
-        yield Disk(lambda: write(data))
+        yield Disk(lambda: write(data), must_end=True)
 
     try:
         view, stretch = yield from part_of(space, fd, wanted)
@@ -311,16 +311,17 @@ def _export(
         if progress:
             progress(written)
 
-    yield Disk(target.__enter__)
     try:
+        # in here: what it opens is released also when the cancel comes while it is opened
+        yield Disk(target.__enter__, must_end=True)
         chars = yield from copy_out(space, fd, wanted, write, allowance)
         if allowance:
             yield from allowance.settle()
-        mark: Mark = yield Disk(target.mark)
+        mark: Mark = yield Disk(target.mark, must_end=True)
         done = Export(fd=fd, file_path=target.path, mode=mode, char_count=chars, size_bytes=mark.size_bytes)
         if plan:
             yield from plan(mark, done)
-        yield Disk(target.commit)
+        yield Disk(target.commit, must_end=True)
     finally:
         target.__exit__(None, None, None)
     return done

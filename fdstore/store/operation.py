@@ -58,9 +58,11 @@ class Everywhere(msgspec.Struct, frozen=True):
 
 
 class Disk(msgspec.Struct, frozen=True):
-    """A call that may wait for a disk. Answer: what it returns."""
+    """A call that may wait for a disk. Answer: what it returns. `must_end`: it uses what the operation
+    releases at its end, so an operation that is cancelled ends after it (see `in_thread`)."""
 
     call: Callable[[], Any]
+    must_end: bool = False
 
 
 Request: TypeAlias = Batch | Send | Receive | Block | Everywhere | Disk

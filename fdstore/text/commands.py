@@ -126,29 +126,32 @@ def _refuse_shell(stage: str, line: str) -> None:
     raise InvalidArgument(stage, f"{problem}. If the character itself is meant, put it in single quotes")
 
 
-def overall(codes: Sequence[int]) -> int:
+def overall(codes: Sequence[int], *, is_unread: bool = False) -> int:
     """The exit code of a pipeline: that of the rightmost stage that failed, 0 if none did.
 
     141 says that the reader of the stage closed. That is a success if the reader succeeded, as with
-    `yes | head -n 1`. The last stage has no stage that reads it.
+    `yes | head -n 1`. The last stage has no stage that reads it; `is_unread` says that its readers closed its
+    output.
 
     >>> overall((141, 0)), overall((1, 0)), overall((0, 2, 0, 1))
     (0, 1, 1)
+    >>> overall((0, 141)), overall((0, 141), is_unread=True)
+    (141, 0)
     """
     last = len(codes) - 1
     for position in range(last, -1, -1):
         # all stages to the right have succeeded, or this would have ended there: so did the reader
-        if codes[position] and not (codes[position] == SIGPIPE_CODE and position < last):
+        if codes[position] and not (codes[position] == SIGPIPE_CODE and (position < last or is_unread)):
             return codes[position]
     return 0
 
 
-def fatal_signal(codes: Sequence[int]) -> int | None:
+def fatal_signal(codes: Sequence[int], *, is_unread: bool = False) -> int | None:
     """The signal that ended a stage before its work was done, the rightmost if several.
 
-    141 is none, but for the last stage: a reader that closed wanted no more, and if it failed it says
-    so by its own code. A program that ends with 128+n by itself counts as ended by signal n, as it does
-    for a shell.
+    141 is none, but for the last stage, unless its output `is_unread` (see `overall`): a reader that closed
+    wanted no more, and if it failed it says so by its own code. A program that ends with 128+n by itself
+    counts as ended by signal n, as it does for a shell.
 
     >>> fatal_signal((137, 0)), fatal_signal((141, 0)), fatal_signal((1, 0))
     (9, None, None)
@@ -156,6 +159,7 @@ def fatal_signal(codes: Sequence[int]) -> int | None:
     last = len(codes) - 1
     for position in range(last, -1, -1):
         code = codes[position]
-        if 128 < code <= 128 + LAST_SIGNAL and not (code == SIGPIPE_CODE and position < last):
+        closed = code == SIGPIPE_CODE and (position < last or is_unread)
+        if 128 < code <= 128 + LAST_SIGNAL and not closed:
             return code - 128
     return None

@@ -1,8 +1,10 @@
 """`fd_to_file`: the exact text to a file below the export root, without passing through the model.
 
 An attempt may be lost when the file is in place and nothing says so yet. The next one must not append
-again, nor find a file that "exists" because it made it itself. So an attempt first notes by what its
-file is known, and the next one looks.
+again, nor find a file that "exists" because the call made it, nor write over what others wrote since. And an
+attempt that only stalled must not put its file over a newer one when it wakes. So an attempt first notes what
+its file is known by, which fails for one that was replaced; the next one looks, and first removes what is
+not in place yet.
 """
 
 from __future__ import annotations
@@ -52,8 +54,8 @@ def run(context: Context, arguments: FDToFile, call: str | None) -> Operation[Ou
     )
     space, mode = context.space, arguments.mode
     allowance = Allowance(space, call)
-    if call is None or (mode == "write" and arguments.exist_ok):
-        # the same text once more changes nothing
+    if call is None:
+        # not made again
         done = yield from contents.export(space, chosen.fd, chosen.part, target, mode, allowance=allowance)
         return fd_file_result(done, arguments.create, arguments.exist_ok)
 

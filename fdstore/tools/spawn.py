@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
-from typing import Annotated, NamedTuple
+from typing import Annotated, BinaryIO, NamedTuple
 
 import msgspec
 
@@ -125,7 +126,8 @@ def _check(context: Context, fds: list[object], files: Sequence[File]) -> Operat
         chosen = selector(each)
         yield from contents.part_of(context.space, chosen.fd, chosen.part)
     for file in files:
-        os.close((yield Disk(file.open)))
+        with ExitStack() as held:
+            yield Disk(partial(_open, file, held), must_end=True)
 
 
 def _shared(context: Context, given: list[object], call: str | None) -> Operation[list[str]]:
@@ -143,11 +145,17 @@ def _shared(context: Context, given: list[object], call: str | None) -> Operatio
     return ids
 
 
+def _open(file: File, held: ExitStack) -> BinaryIO:
+    """Open a file that `held` closes, even if nobody is left to take it."""
+    return held.enter_context(os.fdopen(file.open(), "rb"))
+
+
 def _stored_files(context: Context, files: Sequence[File], call: str | None) -> Operation[list[str]]:
     """Files become descriptors of this process."""
     ids = []
     for number, file in enumerate(files):
-        with os.fdopen((yield Disk(file.open)), "rb") as binary:
+        with ExitStack() as held:
+            binary = yield Disk(partial(_open, file, held), must_end=True)
             made = yield from contents.ingest(
                 context.space,
                 binary,

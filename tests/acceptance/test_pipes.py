@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,6 +65,55 @@ def test_a_worker_runs_the_commands_that_its_operator_allows_and_says_how_to_all
     assert "failed: permission_error: the command 'sort' is not allowed on this worker" in refused.err
     assert "its operator allows it with --allow-command 'sort'" in refused.err
     assert "allowed: grep" in status.out
+
+
+BWRAP = """#!/bin/bash
+case $1 in
+--version) echo bubblewrap 0.9.0; exit;;
+--help) echo --clearenv --size --disable-userns --seccomp; exit;;
+esac
+[ -e {folder}/refuse ] && echo "bwrap: No space left on device" >&2 && exit 1
+while [ "$1" != -- ]; do
+    [ "$1" = --json-status-fd ] && status=$2
+    shift
+done
+shift
+"$@"
+code=$?
+[ "$status" ] && echo "{{ \\"exit-code\\": $code }}" >&"$status"
+exit $code
+"""
+
+
+@pytest.fixture
+def bwrap_folder() -> Iterator[Path]:
+    """Where everybody may run a program that stands in for bubblewrap, until `refuse` lies beside it."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / "bwrap").write_text(BWRAP.format(folder=folder))
+        (folder / "bwrap").chmod(0o755)
+        yield folder
+
+
+def test_a_search_whose_sandbox_cannot_be_made_does_not_say_that_it_found_nothing(
+    command, store, tmp_path, bwrap_folder
+):
+    store.process("triage").create(TEXT)
+    command.environment["PATH"] = f"{bwrap_folder}:{os.environ['PATH']}"
+
+    with running_worker(command, store, tmp_path, "--sandbox", "bubblewrap"):
+        found = command("pipe", "triage", "-i", "fd:1", "--", "grep", "x")
+        (bwrap_folder / "refuse").touch()
+        failed = command("pipe", "triage", "-i", "fd:1", "--", "grep", "x")
+
+    assert (found.code, found.out) == (0, "an x\nx again\n")
+    assert failed.code == 125
+    assert failed.err == (
+        "bwrap: No space left on device\n"
+        "fdstore: triage.2 failed: sandbox: that of a stage could not be made, so there is no result\n"
+    )
+    assert store.process("triage").stat("fd:4").reason == "sandbox"
 
 
 def test_pipe_prints_the_output_and_ends_with_its_code(command, store, worker):

@@ -53,6 +53,11 @@ class Member:
     next_child: int = 1
     ended: bool = False
 
+    @property
+    def depth(self) -> int:
+        """How many processes are above it, and itself."""
+        return self.id.count(".") + 1
+
     def add(self, text: Text) -> str:
         fd = f"fd:{self.next_fd}"
         self.next_fd += 1

@@ -11,6 +11,7 @@ from typing import Any
 
 import fdstore
 from fdstore.client import Process, Store
+from fdstore.records import TreeLimits
 from fdstore.writer import StreamWriter
 from tests.chaos.plain_model import Member, Text, held, random_text
 from tests.chaos.proxy import Proxy
@@ -87,11 +88,13 @@ class Run:
             del member.table[fd]
 
     def child(self, member: Member, proc: Process) -> None:
-        shared = [fd for fd in member.table if self.rng.random() < 0.5]
-        self.take_in(proc.child(share=shared), member.child(shared))
+        if member.depth < TreeLimits().tree_depth:
+            shared = [fd for fd in member.table if self.rng.random() < 0.5]
+            self.take_in(proc.child(share=shared), member.child(shared))
 
     def fork(self, member: Member, proc: Process) -> None:
-        self.take_in(proc.fork(), member.fork())
+        if member.depth < TreeLimits().tree_depth:
+            self.take_in(proc.fork(), member.fork())
 
     def take_in(self, proc: Process, member: Member) -> None:
         assert proc.id == member.id

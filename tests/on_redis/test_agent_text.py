@@ -219,6 +219,46 @@ def test_a_later_attempt_adds_what_the_stream_lacks_of_the_last_answer(store: St
         assert "".join(store.process("solo").follow(fd)) == f"{whole}\n\nThree."
 
 
+def test_a_character_that_is_cut_by_two_bits_of_an_answer_is_whole_in_its_text(store: Store) -> None:
+    parent = store.process("solo").space
+    given = "A \U0001f600\U0001f680 \ud83d and \ude00\ud83d"
+    units = given.encode("utf-16-le", "surrogatepass")
+    halves = [units[at : at + 2].decode("utf-16-le", "surrogatepass") for at in range(0, len(units), 2)]
+    shown = "A \U0001f600\U0001f680 \\ud83d and \\ude00\\ud83d"
+
+    for step in (1, 2, 3, 5, len(halves)):
+        child = store.run(processes.child(parent, [], output=processes.Output("text", 10)))
+        [fd] = store.run(inspection.record("fdstore", child.id)).outputs
+        voice = store.run(voice_of(child, (fd,), None))
+        assert voice is not None
+        for at in range(0, len(halves), step):
+            store.run(voice.hear("".join(halves[at : at + step])))
+            store.run(voice.hear(""))  # what else comes between
+        said = voice.chars
+        store.run(voice.complete())
+        store.run(voice.hear("Two."))
+        store.run(voice.complete())
+        store.run(processes.end(child))
+
+        assert "".join(store.process("solo").follow(fd)) == f"{shown}\n\nTwo."
+        assert said == len(shown)
+
+
+def test_half_a_character_of_an_answer_that_breaks_off_is_not_part_of_the_next(store: Store) -> None:
+    child = store.run(processes.child(store.process("solo").space, [], output=processes.Output("text", 10)))
+    [fd] = store.run(inspection.record("fdstore", child.id)).outputs
+    voice = store.run(voice_of(child, (fd,), None))
+    assert voice is not None
+
+    store.run(voice.hear("One \ud83d"))
+    voice.break_off()
+    store.run(voice.hear("\ude00 Two."))
+    store.run(voice.complete())
+    store.run(processes.end(child))
+
+    assert "".join(store.process("solo").follow(fd)) == f"One {BROKE_OFF}\\ude00 Two."
+
+
 def test_a_parent_that_closes_the_text_still_gets_the_answer(pair: Pair) -> None:
     pair.parts["SOLO"] = [
         BACKGROUND,

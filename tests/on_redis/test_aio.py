@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import io
+import os
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -234,3 +236,127 @@ def test_a_cancelled_read_is_cancelled_wherever_it_is(redis_url):
         return survived
 
     assert asyncio.run(main()) == []
+
+
+# --- cancelled calls and their files
+
+
+def on_a_store_alone(url: str, work: Callable[[aio.Store], Awaitable[T]]) -> tuple[T, set[str]]:
+    """What `work` returns, and the descriptors of the system that it left open."""
+
+    async def counted(store: aio.Store) -> tuple[T, set[str]]:
+        before = set(os.listdir("/proc/self/fd"))
+        result = await work(store)
+        return result, {fd for fd in os.listdir("/proc/self/fd") if fd not in before and leads_to_a_file(fd)}
+
+    return on_a_store(url, counted)
+
+
+def leads_to_a_file(fd: str) -> bool:
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}").startswith("/")
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("mode", ["write", "append"])
+def test_an_export_cancelled_at_any_moment_leaves_no_hidden_file_and_no_descriptor(
+    redis_url: str, tmp_path: Path, mode: Any
+) -> None:
+    old, text = b"old\n" * 2_000_000, "new\n" * 300_000
+    path = tmp_path / "out.txt"
+    seen: set[bytes] = set()
+
+    async def work(store: aio.Store) -> int:
+        proc = await store.process("triage")
+        await proc.create(text)
+        cancelled = 0
+        for n in range(24):
+            path.write_bytes(old)
+            exporting = asyncio.create_task(proc.export("fd:1", path, mode=mode))
+            if n % 2:
+                while not exporting.done() and len(os.listdir(tmp_path)) == 1:
+                    await asyncio.sleep(0)  # until the hidden file is there
+            await asyncio.sleep(n / 3000)
+            exporting.cancel()
+            await asyncio.wait([exporting])
+            cancelled += exporting.cancelled()
+            assert os.listdir(tmp_path) == ["out.txt"]
+            seen.add(path.read_bytes())
+        return cancelled
+
+    cancelled, left_open = on_a_store_alone(redis_url, work)
+
+    assert cancelled > 6
+    assert left_open == set()
+    assert seen <= {old, (old if mode == "append" else b"") + text.encode()}
+
+
+def test_a_cancelled_export_ends_when_its_thread_has_let_go_of_the_file(
+    redis_url: str, tmp_path: Path
+) -> None:
+    writes, may_go_on = threading.Event(), threading.Event()
+
+    def progress(_: int) -> None:
+        writes.set()
+        assert may_go_on.wait(20)
+
+    async def work(store: aio.Store) -> None:
+        proc = await store.process("triage")
+        await proc.create("new\n" * 1000)
+        exporting = asyncio.create_task(proc.export("fd:1", tmp_path / "out.txt", progress=progress))
+        await asyncio.to_thread(writes.wait, 20)
+
+        for _ in range(3):
+            exporting.cancel()
+            await asyncio.sleep(0)
+            assert not exporting.done()
+            assert (await proc.read("fd:1#L1")).text == "new\n"
+        may_go_on.set()
+        await asyncio.wait([exporting])
+
+        assert exporting.cancelled()
+        assert os.listdir(tmp_path) == []
+
+    _, left_open = on_a_store_alone(redis_url, work)
+    assert left_open == set()
+
+
+def test_a_spawn_cancelled_while_it_opens_a_file_leaves_no_descriptor(
+    redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FDSTORE_BROKER_URL", "redis://127.0.0.1:1")  # a Cluster has no queue; none is used
+    (tmp_path / "agent.toml").write_text('[model]\nname = "any"\n[prompt]\nsystem = "You are one."\n')
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "notes").write_text("text")
+    real_open = os.open
+
+    async def work(store: aio.Store) -> None:
+        proc = await store.process("triage")
+        tools = aio.Toolset(
+            proc,
+            enabled=["spawn", "wait", "read_fd"],
+            programs={"one": tmp_path / "agent.toml"},
+            preload_root=tmp_path / "docs",
+        )
+        opens, may_go_on = threading.Event(), threading.Event()
+
+        def slow_open(path: Any, *arguments: Any, **options: Any) -> int:
+            opened = real_open(path, *arguments, **options)
+            if path == "notes":
+                opens.set()
+                assert may_go_on.wait(20)
+            return opened
+
+        monkeypatch.setattr(os, "open", slow_open)
+        arguments = {"program_name": "one", "query": "Go.", "additional_preload_files": ["notes"]}
+        spawning = asyncio.create_task(tools.call("spawn", arguments))
+        await asyncio.to_thread(opens.wait, 20)
+        spawning.cancel()
+        await asyncio.sleep(0)
+        may_go_on.set()
+        await asyncio.wait([spawning])
+        assert spawning.cancelled()
+
+    _, left_open = on_a_store_alone(redis_url, work)
+    assert left_open == set()

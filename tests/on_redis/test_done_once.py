@@ -15,6 +15,7 @@ import fdstore
 import fdstore.aio
 from fdstore import FDConfig, Toolset, TreeLimits
 from fdstore.client import Process, Store
+from fdstore.errors import FDStoreError
 from fdstore.store.operation import Operation
 from fdstore.testing import call, say
 from tests.conftest import wait_until
@@ -197,6 +198,8 @@ OPTIONS = {
     "append to an old one": {"mode": "append", "create": False},
     "a new one": {"exist_ok": False},
     "append to a new one": {"mode": "append", "exist_ok": False},
+    "a write": {},
+    "a write over an old one": {"create": False},
 }
 
 
@@ -222,10 +225,90 @@ def test_a_file_is_written_once_wherever_its_attempt_was_lost(
         result = store.run(toolbox.start("fd_to_file", arguments, call_id))
 
         assert not result.is_error, result.content
-        assert path.read_text() == ("old\n" if "old" in options else "") + "new\n"
+        assert path.read_text() == ("old\n" if "append to an old" in options else "") + "new\n"
         answers.add(result.content)
     assert steps > 6
     assert len(answers) == 1
+
+
+def served(operation: Operation[Any], requests: int) -> Operation[tuple[bool, Any]]:
+    """Serves so many requests: whether the operation got so far, and another that goes on from there."""
+    reply: Any = None
+    try:
+        for _ in range(requests):
+            reply = yield operation.send(reply)
+    except StopIteration:
+        return False, None
+    return True, going_on(operation, reply)
+
+
+def going_on(operation: Operation[Any], reply: Any) -> Operation[Any]:
+    try:
+        request = operation.send(reply)
+        while True:
+            try:
+                reply = yield request
+            except FDStoreError as error:
+                request = operation.throw(error)
+            else:
+                request = operation.send(reply)
+    except StopIteration as done:
+        return done.value
+
+
+@pytest.mark.parametrize("mode", ["write", "append"])
+@pytest.mark.parametrize("old", [None, "old\n"])
+def test_an_attempt_that_stalled_and_wakes_does_not_put_its_file_over_a_newer_one(
+    store: Store, proc: Process, tmp_path: Path, mode: str, old: str | None
+) -> None:
+    proc.create("of the call\n")
+    proc.create("newer\n")
+    path = tmp_path / "out.txt"
+    steps = 0
+    stalled = True
+    while stalled:
+        steps += 1
+        path.unlink(missing_ok=True)
+        if old is not None:
+            path.write_text(old)
+        tools = Toolset(proc, enabled=["fd_to_file"], export_root=tmp_path)
+        arguments = {"fd": "fd:1", "file_path": "out.txt", "mode": mode}
+        start = tools._toolbox.start
+
+        call_id = f"toolu_{steps}"
+        stalled, rest = store.run(served(start("fd_to_file", arguments, call_id), steps))
+        again = store.run(start("fd_to_file", arguments, call_id))
+        newer = tools.call("fd_to_file", {**arguments, "fd": "fd:2", "mode": "write"}, f"{call_id}_newer")
+        if stalled:
+            store.run(rest)
+
+        assert not again.is_error, again.content
+        assert not newer.is_error, newer.content
+        assert path.read_text() == "newer\n", f"after {steps} requests"
+        assert [entry.name for entry in tmp_path.iterdir()] == ["out.txt"]
+    assert steps > 6
+
+
+def test_a_write_that_was_done_is_not_done_again_over_what_others_wrote_since(
+    store: Store, proc: Process, tmp_path: Path
+) -> None:
+    proc.create("of the call\n")
+    tools = Toolset(proc, enabled=["fd_to_file"], export_root=tmp_path)
+    arguments = {"fd": "fd:1", "file_path": "out.txt"}
+    path = tmp_path / "out.txt"
+    steps = 0
+    while not path.exists():
+        steps += 1
+        assert store.run(
+            dropped_after(tools._toolbox.start("fd_to_file", arguments, f"toolu_{steps}"), steps)
+        )
+    (tmp_path / "edited").write_text("a person's\n")
+    (tmp_path / "edited").replace(path)
+
+    again = tools.call("fd_to_file", arguments, call_id=f"toolu_{steps}")
+
+    assert (only(again.content)["type"], again.is_error) == ("unknown_outcome", True)
+    assert path.read_text() == "a person's\n"
 
 
 def test_an_append_whose_file_others_replaced_meanwhile_is_of_unknown_outcome(

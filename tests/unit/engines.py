@@ -79,6 +79,7 @@ def run_in(
         error=lambda number, piece: receive(piece, errors),
         feed=iter([stdin]) if stdin else None,
         command=sandbox.wrap,
+        reports=sandbox.reports,
         environment=sandbox.environment,
         limits=StageLimits(wall_s=60.0),
     )

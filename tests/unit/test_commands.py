@@ -170,6 +170,25 @@ def test_the_codes_of_stages_give_one_code_and_the_signal_that_cut_work_short(
     assert fatal_signal(ended) == signal
 
 
+@pytest.mark.parametrize(
+    ("ended", "code", "signal"),
+    [
+        ((141,), 0, None),
+        ((0, 141), 0, None),
+        ((141, 141), 0, None),
+        ((3, 141), 3, None),
+        ((137, 141), 137, 9),
+        ((0, 137), 137, 9),
+        ((0, 1), 1, None),
+    ],
+)
+def test_the_last_stage_does_not_fail_by_an_output_that_all_have_closed(
+    ended: tuple[int, ...], code: int, signal: int | None
+) -> None:
+    assert overall(ended, is_unread=True) == code
+    assert fatal_signal(ended, is_unread=True) == signal
+
+
 @given(codes)
 def test_a_pipeline_succeeds_just_when_nothing_failed_but_writers_whose_reader_closed(
     ended: list[int],

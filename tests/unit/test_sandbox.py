@@ -14,15 +14,17 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fdstore.store.server_process import wait_until
 from fdstore_workers.bubblewrap import Bubblewrap
 from fdstore_workers.command_limits import CommandsOff
+from fdstore_workers.launch import NOT_MADE
 from fdstore_workers.relatives import Family
 from fdstore_workers.sandbox import Sandbox, find
 from fdstore_workers.sandlock_engine import Sandlock, find_sandlock
-from fdstore_workers.stages import Pipeline
+from fdstore_workers.stages import Ended, Pipeline, StageLimits
 from fdstore_workers.unsandboxed import Refused, Unsandboxed
 from tests.children import Child
 from tests.unit.engines import ALONE, ENGINES, TIGHT, Said, run_in, working
@@ -60,9 +62,22 @@ def bash(script: str) -> tuple[str, str, str]:
 
 def test_a_program_runs_and_its_code_comes_out(anywhere: Inside) -> None:
     assert anywhere("echo", "hello").output == "hello\n"
-    assert anywhere(*bash("exit 7")).ended.codes == (7,)
-    assert anywhere(*bash("kill -9 $$")).ended.codes == (137,)
-    assert anywhere("no-such-program").ended.codes == (127,)
+    assert anywhere(*bash("exit 7")).ended == Ended(codes=(7,))
+    assert anywhere(*bash("kill -9 $$")).ended == Ended(codes=(137,))
+    assert anywhere("no-such-program").ended == Ended(codes=(127,))
+
+
+def test_a_program_that_failed_is_not_a_sandbox_that_failed(anywhere: Inside) -> None:
+    for code in (1, NOT_MADE):
+        assert anywhere(*bash(f"exit {code}")).ended == Ended(codes=(code,))
+
+
+def test_a_program_does_not_see_what_its_launcher_reports_to(anywhere: Inside) -> None:
+    said = anywhere(*bash("env; for fd in {3..63}; do (: >&$fd) 2>/dev/null && echo open $fd; done; true"))
+
+    assert "PATH=" in said.output
+    assert "FDSTORE_STATUS" not in said.output
+    assert "open" not in said.output
 
 
 def test_files_of_the_host_are_not_there(inside: Inside, tmp_path: Path) -> None:
@@ -290,6 +305,100 @@ def test_what_is_in_force_is_told(engine: str) -> None:
     assert "16 processes" in told
     assert "memory of all processes together is not limited" in told
     assert ("16 MiB in each of /work and /tmp and 300 files" in told) == (engine != ALONE)
+
+
+# --- where it can no longer be made
+
+
+def search_in(sandbox: Bubblewrap | Sandlock) -> tuple[Ended, str]:
+    """How a search ends that finds nothing, and what it says of errors."""
+    errors = bytearray()
+    ended = Pipeline(
+        [["grep", "wanted"]],
+        output=lambda piece: None,
+        error=lambda number, piece: errors.extend(piece),
+        command=sandbox.wrap,
+        reports=sandbox.reports,
+        environment=sandbox.environment,
+        limits=StageLimits(wall_s=60.0),
+    ).run()
+    return ended, errors.decode()
+
+
+def test_a_sandbox_that_bubblewrap_cannot_make_is_not_a_search_that_found_nothing(open_path: Path) -> None:
+    if "bubblewrap" not in working():
+        assert isinstance(find(engine="bubblewrap"), Refused)
+        return
+    refusing = f"[ -e {open_path}/refuse ] && echo 'bwrap: No space left on device' >&2 && exit 1"
+    program(open_path, "bwrap", f'{refusing}\nexec {shutil.which("bwrap")} "$@"')
+    sandbox = find(engine="bubblewrap", limits=TIGHT, search_path=f"{open_path}:{os.environ['PATH']}")
+    assert isinstance(sandbox, Bubblewrap)
+    assert search_in(sandbox)[0] == Ended(codes=(1,))
+
+    (open_path / "refuse").touch()
+    ended, errors = search_in(sandbox)
+
+    assert ended == Ended(codes=(NOT_MADE,), reason="sandbox")
+    assert errors == "bwrap: No space left on device\n"
+    (open_path / "bwrap").unlink()
+    assert search_in(sandbox)[0] == ended
+
+
+@pytest.mark.parametrize("engine", ["bubblewrap", "sandlock", ALONE])
+def test_a_sandbox_that_cannot_start_its_program_is_not_a_program_that_failed(engine: str) -> None:
+    lost = ["/no/such/prlimit", "--"]
+    if engine == "bubblewrap":
+        walls = [shutil.which("bwrap") or "/no/such/bwrap", "--unshare-all", "--ro-bind", "/", "/"]
+        sandbox: Bubblewrap | Sandlock = Bubblewrap(walls, lost, TIGHT, engine, apart=False)
+    else:
+        sandbox = Sandlock(lost, TIGHT, engine, [], apart=engine != ALONE)
+
+    ended, errors = search_in(sandbox)
+
+    assert ended == Ended(codes=(NOT_MADE,), reason="sandbox")
+    assert errors
+
+
+def test_sandlock_without_room_for_scratch_is_not_a_program_that_failed() -> None:
+    tight = msgspec.structs.replace(TIGHT, scratch_inodes=-1)
+    sandbox = Sandlock([], tight, "sandlock", [], apart=True)
+
+    ended, errors = search_in(sandbox)
+
+    assert ended == Ended(codes=(NOT_MADE,), reason="sandbox")
+    assert "no sandbox" in errors
+
+
+def test_a_launcher_that_is_gone_is_not_a_program_that_was_not_found() -> None:
+    ended = Pipeline(
+        [["true"], ["sleep", "600"]],
+        output=lambda piece: None,
+        error=lambda number, piece: None,
+        command=lambda argv: ["/no/such/python", *argv],
+        reports=True,
+        environment={},
+        limits=StageLimits(wall_s=60.0),
+    ).run()
+
+    assert ended == Ended(codes=(NOT_MADE, NOT_MADE), reason="sandbox")
+
+
+@pytest.mark.parametrize("engine", working())
+def test_a_stage_without_a_sandbox_ends_the_others(engine: str) -> None:
+    sandbox = working()[engine]
+    commands = iter([sandbox.wrap, lambda argv: ["/bin/sh", "-c", "exit 1"]])
+
+    ended = Pipeline(
+        [["sleep", "600"], ["cat"]],
+        output=lambda piece: None,
+        error=lambda number, piece: None,
+        command=lambda argv: next(commands)(argv),
+        reports=True,
+        environment=sandbox.environment,
+        limits=StageLimits(wall_s=60.0),
+    ).run()
+
+    assert (ended.codes[1], ended.reason) == (NOT_MADE, "sandbox")
 
 
 # --- where there is none

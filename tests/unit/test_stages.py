@@ -141,6 +141,31 @@ def test_a_tee_of_a_stage_that_is_not_there_is_refused() -> None:
         Run("cat", tee=(2,))
 
 
+def test_an_output_that_all_have_closed_harms_no_tee() -> None:
+    run = Run("seq 1 200000", "cat", "cat", tee=(1,), output=closed)
+
+    ended = run.end()
+
+    assert run.tees[1].count(b"\n") == 200_000
+    assert (ended.codes[0], ended.codes[2]) == (0, 141)
+    assert (ended.code, ended.signal, ended.reason) == (0, None, None)
+
+
+def test_a_tee_of_the_last_stage_is_whole_though_all_have_closed_the_output() -> None:
+    run = Run("seq 1 200000", tee=(1,), output=closed)
+
+    ended = run.end()
+
+    assert run.tees[1].count(b"\n") == 200_000
+    assert (ended.codes, ended.code, ended.is_unread) == ((0,), 0, False)
+
+
+def test_a_last_stage_that_ends_itself_by_the_signal_of_a_closed_pipe_has_failed() -> None:
+    ended = Run("true", shell("kill -PIPE $$"), tee=(1,)).end()
+
+    assert (ended.codes, ended.code, ended.signal) == ((0, 141), 141, signal.SIGPIPE)
+
+
 # --- bytes
 
 

@@ -43,6 +43,8 @@ NEEDED = ("--clearenv", "--size", "--disable-userns", "--seccomp")
 class Bubblewrap:
     """Commands run in a sandbox of their own."""
 
+    reports = True
+
     def __init__(
         self,
         arguments: list[str],

@@ -7,7 +7,12 @@
 It starts for every command, so it imports next to nothing: what takes longest is what Python imports. Its
 words are settings, `name=value`, of which `argument`, `readable` and `private` come many times, then `--` and
 the program. What goes wrong here is `NOT_MADE` with a line on stderr; any other code is the program's or
-bubblewrap's.
+bubblewrap's. A program may end with any code, so whether there was one is reported apart from it, to the
+descriptor that `$FDSTORE_STATUS` names (see `has_run`):
+
+    bubblewrap  {"child-pid": 7}   it begins       {"exit-code": 1}   the program was started and has ended
+    sandlock    started            the program was started
+    both        failed             the launcher failed, before that or while the program ran
 """
 
 from __future__ import annotations
@@ -24,6 +29,9 @@ if TYPE_CHECKING:
 NOT_MADE = 125
 """The exit code when there could be no sandbox."""
 
+STATUS = "FDSTORE_STATUS"
+STARTED, FAILED = b"started\n", b"failed\n"
+
 _SIGKILL = 9
 _BEGIN = "import sys; sys.path.append(sys.argv[1]); from fdstore_workers.launch import main; main()"
 
@@ -39,14 +47,28 @@ def command(settings: Settings, program: list[str], *, packages: bool) -> list[s
     return [sys.executable, *options, "-c", _BEGIN, beside, f"parent={os.getpid()}", *words, "--", *program]
 
 
+def has_run(reported: bytes) -> bool:
+    """Return whether the program ran in its sandbox, by all that a launcher that has ended reported.
+
+    >>> has_run(b'{ "child-pid": 7 }\\n{ "exit-code": 1 }\\n'), has_run(b'{ "child-pid": 7 }\\n')
+    (True, False)
+    >>> has_run(b"started\\n"), has_run(b"started\\nfailed\\n"), has_run(b"")
+    (True, False, False)
+    """
+    return (b'"exit-code"' in reported or STARTED in reported) and FAILED not in reported
+
+
 def main() -> NoReturn:
     """Start the program in its sandbox."""
     words = sys.argv[2:]
+    # out of the environment, which the program may inherit
+    status = os.environ.pop(STATUS, "")
     try:
         end = words.index("--")
         settings: Settings = {}
         for name, _, value in (word.partition("=") for word in words[:end]):
             settings.setdefault(name, []).append(value)
+        settings["status"] = [status]
         _prepare()
         if settings["engine"] == ["bubblewrap"]:
             _become_bubblewrap(settings, words[end + 1 :])
@@ -55,7 +77,14 @@ def main() -> NoReturn:
         os._exit(supervise.run(settings, words[end + 1 :]))
     except Exception as error:  # noqa: BLE001  (the line on stderr is all that the worker gets)
         os.write(2, f"fdstore: no sandbox: {error}\n".encode())
+        report(status, FAILED)
         os._exit(NOT_MADE)
+
+
+def report(status: str, what: bytes) -> None:
+    """Write to the descriptor of that number, if there is one."""
+    if status:
+        os.write(int(status), what)
 
 
 def _prepare() -> None:
@@ -84,6 +113,8 @@ def _become_bubblewrap(settings: Settings, program: list[str]) -> NoReturn:
         os.write(file, code)
         os.lseek(file, 0, os.SEEK_SET)
         arguments += ["--seccomp", str(file)]
+    if status := settings["status"][0]:
+        arguments += ["--json-status-fd", status]
     os.execv(arguments[0], [*arguments, "--remount-ro", "/", "--chdir", "/work", "--", *program])
 
 

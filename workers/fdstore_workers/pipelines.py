@@ -9,6 +9,7 @@ How it ends decides how its outputs end:
     a stage by a signal     broken (signal n)
     its input broke         its stored bytes are worked on; then failed and broken (upstream_broken)
     its worker has to go    failed (worker_lost) and broken (writer_lost), as when it dies
+    a sandbox not made      failed and broken (sandbox): the program of a stage did not run, or not to its end
     a limit                 failed and broken (idle, wall, bytes, quota_exceeded), nothing left running
     all outputs closed      exited (closed), as soon as that is noticed
     cancelled, lost         this process writes no more; the store has broken its outputs already
@@ -197,6 +198,7 @@ def run_pipeline(
             tee={stage: branch.take for stage, branch in zip(brief.tee, tees, strict=True)},
             feed=iter(feed) if fds.in_fd else None,
             command=place.wrap,
+            reports=place.reports,
             environment=place.environment,
             limits=StageLimits(
                 wall_s=brief.wall_seconds,
@@ -253,7 +255,8 @@ def _conclude(
         for branch in branches:
             with suppress(BranchClosed):
                 branch.finish()
-        replaced = sum(branch.replaced for branch in branches)
+        # the same bytes may have come to several outputs
+        replaced = error.replaced + max(branch.replaced for branch in (output, *tees))
         if replaced:
             with suppress(BranchClosed):
                 error.say(f"fdstore: {replaced} bytes were not UTF-8 and are shown as \\xNN\n")
@@ -267,6 +270,9 @@ def _conclude(
     failure = None
     if any(branch.over_quota for branch in branches):
         failure = "quota_exceeded"
+    elif ended.reason == "sandbox":
+        log.warning("%s failed: the sandbox of a stage could not be made (its stderr says why)", space.id)
+        failure = "sandbox"
     elif ended.reason == "closed" or all(branch.closed for branch in (output, *tees)):
         # it was ended because nobody wants more of it, which is no failure; its stderr is all there is
         error.end(ended.code, chain)

@@ -117,6 +117,8 @@ class Tap:
         self._room = limit
         self._drain = drain
         self.overflowed = False
+        self.is_unread = False
+        """Whether it was closed before its end, because nobody reads it any more."""
 
     @property
     def closed(self) -> bool:
@@ -167,7 +169,8 @@ class Tap:
     def close_if_unread(self) -> None:
         """Closes it if nobody reads it any more: the stage learns that when it writes again."""
         onward = self._onward is not None and not self._onward.closed
-        if not self._branches and not onward and not self._drain:
+        if not self.closed and not self._branches and not onward and not self._drain:
+            self.is_unread = True
             self.close()
 
     def close(self) -> None:

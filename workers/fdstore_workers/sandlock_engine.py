@@ -37,6 +37,8 @@ THREADS = 8
 class Sandlock:
     """Commands run in a sandbox of their own."""
 
+    reports = True
+
     def __init__(
         self, inner: list[str], limits: CommandLimits, version: str, private: list[Path], *, apart: bool
     ) -> None:

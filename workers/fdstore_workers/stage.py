@@ -1,5 +1,8 @@
 """One stage as the operating system runs it: started, signalled with all it started, reaped.
 
+A stage in a sandbox is started by a launcher, which reports over a pipe whether the program ran: a sandbox
+that could not be made ends with a code that the program might have given.
+
 A stage leads a session and process group of its own. It is reaped last, so that until then its pid, and
 with it the group's, cannot have become somebody else's.
 """
@@ -14,6 +17,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from fdstore.errors import FDStoreError, quoted
+from fdstore_workers.launch import NOT_MADE, STATUS, has_run
 from fdstore_workers.relatives import Family
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
@@ -37,7 +41,8 @@ class NotStarted(FDStoreError):
 
 
 class Stage:
-    """One running program; `pidfd` becomes readable when it ends."""
+    """One running program; `pidfd` becomes readable when it ends. With `reports`, `argv` starts a launcher
+    (`fdstore_workers.launch`)."""
 
     def __init__(
         self,
@@ -48,7 +53,14 @@ class Stage:
         stderr: int,
         environment: Mapping[str, str],
         cwd: str | None,
+        reports: bool = False,
     ) -> None:
+        self._reports: int | None = None
+        status: tuple[int, ...] = ()
+        if reports:
+            self._reports, told = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+            status = (told,)
+            environment = {**environment, STATUS: str(told)}
         try:
             self._process = subprocess.Popen(
                 argv,
@@ -59,24 +71,37 @@ class Stage:
                 cwd=cwd,
                 start_new_session=True,
                 close_fds=True,
+                pass_fds=status,
                 restore_signals=True,  # SIGPIPE: Python ignores it, and that would be inherited
             )
         except OSError as error:
+            self._close_reports()
             if error.filename != argv[0]:  # no process, no memory, no such directory
                 raise
             code = NOT_FOUND if error.errno == errno.ENOENT else NOT_RUNNABLE
             raise NotStarted(argv[0], os.strerror(error.errno or 0), code) from error
+        finally:
+            for fd in status:
+                os.close(fd)
         try:
             self.pidfd = os.pidfd_open(self._process.pid)
         except OSError:
             self._process.kill()
             self._process.wait()
+            self._close_reports()
             raise
         self.running = True
+        self.has_no_sandbox = False
+        """Whether it ended because its sandbox could not be made, or failed: its program did not end."""
 
     def ended(self) -> None:
         """Its first process has ended, and so shall its group."""
         self.running = False
+        if self._reports is not None:
+            # a launcher that was killed could not report
+            end = os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOWAIT)
+            by_itself = end is not None and end.si_code == os.CLD_EXITED
+            self.has_no_sandbox = by_itself and not has_run(_read_all(self._reports))
         self._signal_group(signal.SIGKILL)
 
     def send(self, number: signal.Signals, family: Family) -> None:
@@ -100,14 +125,21 @@ class Stage:
                     relative.send(signal.SIGKILL)
 
     def reap(self) -> int:
-        """Waits for its end; the exit code, 128+n for signal n."""
+        """Waits for its end; the exit code, 128+n for signal n, `NOT_MADE` for a sandbox that failed."""
         try:
             code = self._process.wait(SANDBOX_END_S)
         except subprocess.TimeoutExpired:
             self._signal_group(signal.SIGKILL)
             code = self._process.wait()
         os.close(self.pidfd)
+        self._close_reports()
+        if self.has_no_sandbox:
+            return NOT_MADE
         return code if code >= 0 else 128 - code
+
+    def _close_reports(self) -> None:
+        if self._reports is not None:
+            os.close(self._reports)
 
     def _in_group(self, pid: int) -> bool:
         with suppress(ProcessLookupError):
@@ -117,3 +149,12 @@ class Stage:
     def _signal_group(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
+
+
+def _read_all(fd: int) -> bytes:
+    """What is in a pipe now."""
+    found = b""
+    with suppress(BlockingIOError):
+        while piece := os.read(fd, 4096):
+            found += piece
+    return found

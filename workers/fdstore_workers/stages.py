@@ -30,6 +30,7 @@ from fdstore.errors import InvalidArgument
 from fdstore.records import Record
 from fdstore.text.commands import fatal_signal, overall
 from fdstore_workers.feeder import Bell, Feeder
+from fdstore_workers.launch import NOT_MADE
 from fdstore_workers.pipes import Deliver, End, Intake, Tap, pipe
 from fdstore_workers.relatives import MARK, Family, kill_marked
 from fdstore_workers.stage import NotStarted, Stage
@@ -44,7 +45,7 @@ FEED_S = 5.0
 STRAGGLERS_S = 0.5
 """How long the pipes may be silent after all stages ended: who holds them open then is not ours."""
 
-Reason = Literal["cancelled", "closed", "idle", "wall", "bytes"]
+Reason = Literal["cancelled", "closed", "idle", "wall", "bytes", "sandbox"]
 
 
 class StageLimits(Record, frozen=True, kw_only=True):
@@ -58,20 +59,23 @@ class StageLimits(Record, frozen=True, kw_only=True):
 
 class Ended(Record, frozen=True, kw_only=True):
     """How a pipeline ended: the code of each stage, first to last (128+n for signal n), and why it was
-    ended if it did not end by itself. "closed": neither output nor tee had a reader any more."""
+    ended if it did not end by itself. "closed": neither output nor tee had a reader any more. "sandbox": that
+    of a stage could not be made, or failed; its code is 125, and so is that of the whole. `is_unread`: the
+    output had no reader any more, some tee had."""
 
     codes: tuple[int, ...]
     reason: Reason | None = None
+    is_unread: bool = False
 
     @property
     def code(self) -> int:
         """The exit code of the whole."""
-        return overall(self.codes)
+        return NOT_MADE if self.reason == "sandbox" else overall(self.codes, is_unread=self.is_unread)
 
     @property
     def signal(self) -> int | None:
         """The signal that ended a stage before its work was done."""
-        return fatal_signal(self.codes)
+        return fatal_signal(self.codes, is_unread=self.is_unread)
 
 
 class Pipeline:
@@ -83,7 +87,8 @@ class Pipeline:
     `error` is not harmed. When `output` and all tees are closed, the pipeline is ended. Any other
     exception of a receiver or of the feed ends it too, and comes out of `run`.
 
-    `command` makes of a stage's words what is started (a sandbox). `environment` is all there is of it.
+    `command` makes of a stage's words what is started (a sandbox). `environment` is all there is of it. With
+    `reports` what is started is a launcher that reports whether the program ran (`fdstore_workers.launch`).
     """
 
     def __init__(
@@ -96,6 +101,7 @@ class Pipeline:
         feed: Iterator[bytes] | None = None,
         tee: Mapping[int, Deliver] | None = None,
         command: Callable[[list[str]], list[str]] = list,
+        reports: bool = False,
         limits: StageLimits | None = None,
         cwd: str | None = None,
     ) -> None:
@@ -109,6 +115,7 @@ class Pipeline:
         self._limits = limits or StageLimits()
         self._mark = secrets.token_hex(16)
         self._environment = {**environment, MARK: self._mark}
+        self._reports = reports
         self._cwd = cwd
 
         self._ends = ExitStack()
@@ -123,6 +130,7 @@ class Pipeline:
 
         self._asked: float | None = None  # by `kill`: the grace it gives
         self._reason: Reason | None = None
+        self._has_no_launcher = False
         self._kill_at: float | None = None
         self._killed = False
         self._silent_at: float | None = None
@@ -146,7 +154,8 @@ class Pipeline:
             self._start(self._bell)
             while not self._finished():
                 self._turn(self._bell)
-            return Ended(codes=self._reaped(), reason=self._reason)
+            is_unread = self._outputs[-1].is_unread and self._reason is None
+            return Ended(codes=self._reaped(), reason=self._reason, is_unread=is_unread)
         finally:
             self._clear()
 
@@ -205,10 +214,12 @@ class Pipeline:
                 stderr=stderr.fd,
                 environment=self._environment,
                 cwd=self._cwd,
+                reports=self._reports,
             )
         except NotStarted as problem:
             # as in a shell: the others run, and see an empty input or a closed output
-            self._codes[number] = problem.code
+            self._codes[number] = NOT_MADE if self._reports else problem.code
+            self._has_no_launcher = self._reports
             os.write(stderr.fd, f"{problem}\n".encode("utf-8", "backslashreplace"))
 
     # --- the loop
@@ -236,7 +247,9 @@ class Pipeline:
             self._moved_at = now
             if self._silent_at is not None and not self._killed:
                 self._silent_at = now + STRAGGLERS_S
-        if any(tap.overflowed for tap in self._taps):
+        if self._has_no_launcher or any(stage.has_no_sandbox for stage in self._stages.values()):
+            self._stop("sandbox", GRACE_S, now)
+        elif any(tap.overflowed for tap in self._taps):
             self._stop("bytes", GRACE_S, now)
         elif not any(tap.wanted for tap in self._outputs):
             self._stop("closed", GRACE_S, now)

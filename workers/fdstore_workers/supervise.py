@@ -8,6 +8,7 @@ The exit code is the program's, 128+n for signal n.
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
@@ -15,7 +16,7 @@ from contextlib import suppress
 from typing import Any
 
 from fdstore_workers import kernel, namespaces, syscall_filter
-from fdstore_workers.launch import NOT_MADE, Settings, end_with, scratch
+from fdstore_workers.launch import NOT_MADE, STARTED, Settings, end_with, report, scratch
 
 WORKER_ENDED = signal.SIGHUP
 """What the system is asked to send when the worker ends and this process has to end its command first."""
@@ -63,6 +64,9 @@ def _supervise(sandlock: Any, settings: Settings, program: list[str]) -> int:
     code = syscall_filter.make(sockets=False, attributes=apart, supervised=True)
     if code is not None:
         kernel.filter_system_calls(code)
+    if not os.access(program[0], os.X_OK):
+        # sandlock would give the code of a shell, as the program might
+        raise FileNotFoundError(errno.ENOENT, "it cannot be started", program[0])
     errors = os.dup(2)
     notes = os.memfd_create("notes")
     os.dup2(notes, 2)  # sandlock tells its own troubles there, which are none of the program's
@@ -73,6 +77,7 @@ def _supervise(sandlock: Any, settings: Settings, program: list[str]) -> int:
         os.dup2(errors, 2)
         said = os.pread(notes, 4096, 0).decode("utf-8", "replace").strip()
         raise OSError(said or str(error)) from error
+    report(settings["status"][0], STARTED)
     try:
         _wait(process.pid, hear, process.stderr.fileno(), errors)
     finally:

@@ -11,6 +11,8 @@ from fdstore_workers.command_limits import PATH, CommandLimits, CommandsOff
 class Unsandboxed:
     """Commands run as the worker's user, because the operator said so."""
 
+    reports = False
+
     def __init__(
         self, why: str, limits: CommandLimits, prlimit: str | None, setpriv: str | None = None
     ) -> None:
@@ -38,6 +40,7 @@ class Unsandboxed:
 class Refused:
     """Commands are off; every use says why."""
 
+    reports = False
     environment: Mapping[str, str] = {}
 
     def __init__(self, why: str) -> None:

@@ -1,0 +1,92 @@
+"""Awaited calls in threads: what a cancel waits for, and what it does not."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from fdstore.store.in_thread import run_in_thread
+
+
+async def cancelled_while_it_runs(*, must_end: bool) -> tuple[bool, bool]:
+    """Cancels an awaited call while it runs: whether the awaiting task ended before it, and at last."""
+    runs, may_end = threading.Event(), threading.Event()
+
+    def call() -> None:
+        runs.set()
+        assert may_end.wait(20)
+
+    awaiting = asyncio.create_task(run_in_thread(call, must_end=must_end))
+    await asyncio.to_thread(runs.wait, 20)
+    awaiting.cancel()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    before = awaiting.cancelled()
+    may_end.set()
+    await asyncio.wait([awaiting], timeout=20)
+    return before, awaiting.cancelled()
+
+
+def test_a_cancel_is_passed_on_when_a_call_that_must_end_has_ended() -> None:
+    assert asyncio.run(cancelled_while_it_runs(must_end=True)) == (False, True)
+
+
+def test_a_cancel_is_passed_on_at_once_where_nothing_is_released() -> None:
+    assert asyncio.run(cancelled_while_it_runs(must_end=False)) == (True, True)
+
+
+def test_a_call_that_was_cancelled_before_it_began_is_not_waited_for_and_never_begins() -> None:
+    begun: list[int] = []
+
+    async def main() -> bool:
+        busy, may_end = threading.Event(), threading.Event()
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+
+        def occupy() -> None:
+            busy.set()
+            assert may_end.wait(20)
+
+        occupying = loop.run_in_executor(None, occupy)
+        while not busy.is_set():
+            await asyncio.sleep(0)
+        awaiting = asyncio.create_task(run_in_thread(lambda: begun.append(1), must_end=True))
+        await asyncio.sleep(0)
+        awaiting.cancel()
+        await asyncio.wait([awaiting], timeout=20)
+        may_end.set()
+        await occupying
+        return awaiting.cancelled()
+
+    assert asyncio.run(main())
+    assert begun == []
+
+
+def test_what_a_call_returns_or_raises_comes_back() -> None:
+    assert asyncio.run(run_in_thread(lambda: 7, must_end=True)) == 7
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(run_in_thread(lambda: 1 // 0, must_end=True))
+
+
+def test_a_call_that_fails_after_the_cancel_is_cancelled(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> bool:
+        runs, may_fail = threading.Event(), threading.Event()
+
+        def fail() -> None:
+            runs.set()
+            assert may_fail.wait(20)
+            raise OSError("disk")
+
+        awaiting = asyncio.create_task(run_in_thread(fail, must_end=True))
+        await asyncio.to_thread(runs.wait, 20)
+        awaiting.cancel()
+        await asyncio.sleep(0)
+        may_fail.set()
+        await asyncio.wait([awaiting], timeout=20)
+        return awaiting.cancelled()
+
+    assert asyncio.run(main())
+    assert caplog.records == []
