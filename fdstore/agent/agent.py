@@ -197,8 +197,8 @@ class Agent:
         self._written = self._tree.length
         self.conversation.add(entry)
 
-    def hand_over(self, end: Finished, *, is_root: bool) -> str:
-        """Ends the process; the id of the parent if it is to be woken, else "". A long answer becomes
+    def hand_over(self, end: Finished, *, is_root: bool) -> tuple[str, ...]:
+        """End the process. Return the ids of the ancestors that need a wake-up. A long answer becomes
         a descriptor that the parent gets, unless it is all that its stream holds; a process that did
         well, and is no root, drops its own descriptors."""
         fd = ""
@@ -210,7 +210,7 @@ class Agent:
             size = self._program.file_descriptor.default_page_size
             source = f"answer of {self._space.id}"
             fd = self._run(contents.create(self._space, answer, source, size, call="answer")).fd
-        wake: str = self._run(
+        woken: tuple[str, ...] = self._run(
             processes.end(
                 self._space,
                 end.state,
@@ -222,7 +222,7 @@ class Agent:
                 broken=end.reason,
             )
         )
-        return wake
+        return woken
 
 
 class _Ear:

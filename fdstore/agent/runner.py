@@ -203,10 +203,7 @@ def run_process(
                     elif store.run(leases.rest(space, children, outcome.left_s)):
                         return "waiting"
                 elif isinstance(outcome, Finished):
-                    parent = agent.hand_over(outcome, is_root=not claim.parent)
-                    if parent:
-                        wake(parent)
-                    return "ended"
+                    return _ended(agent.hand_over(outcome, is_root=not claim.parent), wake)
                 elif alone_until is not None and agent.written > alone_until:
                     raise Stopped  # it is past the point: it goes on among the others
         except Stopped:
@@ -252,11 +249,15 @@ def _wait(store: Store, children: list[str], left_s: float | None, lease: Lease)
 
 
 def _end_pipeline(store: Store, space: Namespace, end: Finished, wake: Callable[[str], None]) -> Ending:
-    parent = store.run(
+    woken = store.run(
         processes.end(space, end.state, exit_code=end.exit_code, reason=end.reason, release=True)
     )
-    if parent:
-        wake(parent)
+    return _ended(woken, wake)
+
+
+def _ended(woken: tuple[str, ...], wake: Callable[[str], None]) -> Ending:
+    for ancestor in woken:
+        wake(ancestor)
     return "ended"
 
 
@@ -278,11 +279,9 @@ def _leave(lease: Lease, in_vain: int | None = None) -> Ending:
 
 def _fail(store: Store, space: Namespace, reason: str, wake: Callable[[str], None]) -> Ending:
     try:
-        parent = store.run(
+        woken = store.run(
             processes.end(space, "failed", exit_code=None, reason=reason, release=False, broken=reason)
         )
     except (Fenced, NotFound):
         return "lost"
-    if parent:
-        wake(parent)
-    return "ended"
+    return _ended(woken, wake)
