@@ -147,22 +147,32 @@ def taken_references(
     context: Context, answer: str | Sequence[Any], call: str | None = None
 ) -> Operation[list[str]]:
     """Stores each `<ref id="NAME">` passage of an answer as `ref:NAME`; the ids."""
-    if not (context.fds_on and context.config.enable_references):
-        return []
     if isinstance(answer, str):
         text = answer
     else:
         # a text may come in several blocks, split anywhere
         text = "".join(found for block in answer if (found := text_of(block)) is not None)
     ids = []
-    for name, passage in last_wins(references(text)).items():
-        made = yield from contents.create(
-            context.space,
-            storable(passage),
-            "reference",
-            context.config.default_page_size,
-            name=f"ref:{name}",
-            call=None if call is None else f"{call}/ref:{name}",
-        )
-        ids.append(made.fd)
+    for name, passage in passages(context, text).items():
+        ids.append((yield from stored_passage(context, name, passage, call)))
     return ids
+
+
+def passages(context: Context, text: str) -> dict[str, str]:
+    """The passages of an answer that are to be stored, by their names; none where references are off."""
+    if not (context.fds_on and context.config.enable_references):
+        return {}
+    return last_wins(references(text))
+
+
+def stored_passage(context: Context, name: str, passage: str, call: str | None = None) -> Operation[str]:
+    """Store a passage as `ref:NAME` and return its id. Raises `QuotaExceeded`."""
+    made = yield from contents.create(
+        context.space,
+        storable(passage),
+        "reference",
+        context.config.default_page_size,
+        name=f"ref:{name}",
+        call=None if call is None else f"{call}/ref:{name}",
+    )
+    return made.fd
