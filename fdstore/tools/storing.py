@@ -15,7 +15,7 @@ import msgspec
 from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.records import Descriptor
 from fdstore.render import Rendered, Tail, fd_error, fd_inline, fd_result, stored_message
-from fdstore.store import contents, reading
+from fdstore.store import calls, contents, reading
 from fdstore.store.operation import Operation
 from fdstore.text.layout import TAIL_CHARS, reindent_json, tail_of
 from fdstore.text.paging import count_lines
@@ -55,6 +55,15 @@ def wrapped(context: Context, text: str, source: str, call: str | None = None) -
     if context.config.json_pretty_print:
         text = reindent_json(text) or text
     return (yield from _stored(context, text, source, None if call is None else f"{call}/wrapped"))
+
+
+def wrapped_once(context: Context, text: str, source: str, call: str | None) -> Operation[str]:
+    """The same for the output of a call of a loop's own, identified by `call`. Raises `InvalidArgument` when
+    another output was wrapped under that id."""
+    if call is not None and _too_long(context, text):
+        call = f"{call}/wrap"
+        yield from calls.identify(context.space, call, calls.request_of("wrap", [source, text]))
+    return (yield from wrapped(context, text, source, call))
 
 
 def wrapped_error(
