@@ -13,7 +13,7 @@ from fdstore.client import Store
 from fdstore.store import pipelines
 from fdstore.testing import say
 from fdstore.tools.brief import PipeBrief, encoded
-from tests.on_redis.agents import Agents, running
+from tests.on_redis.agents import StopsOnceTaken, running
 
 BRIEF = encoded(PipeBrief(commands=[["true"]], page_size=4000))
 
@@ -27,16 +27,6 @@ class Pipelines:
     def __call__(self, store: Store, space: Any, *_: Any) -> Finished:
         self.ran.append(space.id)
         return Finished("exited", 0, "", "")
-
-
-class StopsOnceTaken:
-    """A worker that is told to stop just after it took a process."""
-
-    def __init__(self, agents: Agents, process: str) -> None:
-        self._agents, self._process = agents, process
-
-    def is_set(self) -> bool:
-        return self._agents.record(self._process).attempt > 0
 
 
 def told_to_stop() -> threading.Event:
