@@ -31,7 +31,7 @@ from fdstore.store.cluster import make_async_runner
 from fdstore.store.operation import Operation
 from fdstore.store.server import chosen
 from fdstore.tools.config import FDConfig, ToolName
-from fdstore.tools.storing import flattened, taken_references, wrapped, wrapped_input
+from fdstore.tools.storing import flattened, taken_references, wrapped_input, wrapped_once
 from fdstore.tools.tool import ToolResult
 from fdstore.tools.toolbox import Toolbox
 
@@ -255,7 +255,8 @@ class Toolset:
 
     async def call(self, name: str, arguments: dict[str, Any], call_id: str | None = None) -> ToolResult:
         """Run a call of the model and return what it is to see. What the model got wrong is a result with
-        `is_error`; the same `call_id` twice does the work once. A spawn waits for the child to end.
+        `is_error`. The same `call_id` twice does the work once; with another tool or other arguments it is
+        `invalid_argument`, so number the calls of a process throughout. A spawn waits for the child to end.
 
         Raises `StoreUnavailable` and the like only when no result can be had at all.
 
@@ -271,7 +272,8 @@ class Toolset:
         one. For a tool that failed, begin with its exit code or error: that is what the model is
         shown first. What `call` returned is finished and needs no wrapping.
 
-        Raises `InvalidArgument` for what cannot be text, `QuotaExceeded`.
+        Raises `InvalidArgument` for what cannot be text, and for a `call_id` under which another output
+        was stored; `QuotaExceeded`.
 
         >>> await tools.wrap("short")
         'short'
@@ -280,7 +282,7 @@ class Toolset:
         True
         """
         context = self._toolbox.context
-        return await self._store.run(wrapped(context, flattened(output), source, call_id or None))
+        return await self._store.run(wrapped_once(context, flattened(output), source, call_id or None))
 
     async def wrap_input(self, given: str | Sequence[Any]) -> str | list[Any]:
         """Return user input as the model is to see it: a long text, or each long text block of a list, as

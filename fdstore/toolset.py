@@ -20,7 +20,7 @@ from fdstore.paths import Root
 from fdstore.store.views import Namespace
 from fdstore.tools import fork
 from fdstore.tools.config import FD_TOOLS, PROCESS_TOOLS, FDConfig, ToolName
-from fdstore.tools.storing import flattened, taken_references, wrapped, wrapped_input
+from fdstore.tools.storing import flattened, taken_references, wrapped_input, wrapped_once
 from fdstore.tools.tool import Context, Linked, ToolResult
 from fdstore.tools.toolbox import Toolbox, check_enabled
 
@@ -205,7 +205,8 @@ class Toolset:
 
     def call(self, name: str, arguments: dict[str, Any], call_id: str | None = None) -> ToolResult:
         """Run a call of the model and return what it is to see. What the model got wrong is a result with
-        `is_error`; the same `call_id` twice does the work once. A spawn waits for the child to end.
+        `is_error`. The same `call_id` twice does the work once; with another tool or other arguments it is
+        `invalid_argument`, so number the calls of a process throughout. A spawn waits for the child to end.
 
         Raises `StoreUnavailable` and the like only when no result can be had at all.
 
@@ -221,7 +222,8 @@ class Toolset:
         one. For a tool that failed, begin with its exit code or error: that is what the model is
         shown first. What `call` returned is finished and needs no wrapping.
 
-        Raises `InvalidArgument` for what cannot be text, `QuotaExceeded`.
+        Raises `InvalidArgument` for what cannot be text, and for a `call_id` under which another output
+        was stored; `QuotaExceeded`.
 
         >>> tools.wrap("short")
         'short'
@@ -229,7 +231,9 @@ class Toolset:
         >>> shown.startswith('<fd_result fd="fd:1" pages="4" ')
         True
         """
-        return self._store.run(wrapped(self._toolbox.context, flattened(output), source, call_id or None))
+        return self._store.run(
+            wrapped_once(self._toolbox.context, flattened(output), source, call_id or None)
+        )
 
     def wrap_input(self, given: str | Sequence[Any]) -> str | list[Any]:
         """Return user input as the model is to see it: a long text, or each long text block of a list, as

@@ -10,6 +10,7 @@ it answers `Waiting`; who runs the agent decides whether to wait for them or to 
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
@@ -17,21 +18,24 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from fdstore.agent.briefing import first_messages
-from fdstore.agent.conversation import Assistant, Result, Start, encoded
+from fdstore.agent.conversation import Assistant, Note, Result, Start, ToolCall, encoded
 from fdstore.agent.model import Model, ModelFailed
 from fdstore.agent.past import Past
 from fdstore.agent.program import Program
 from fdstore.agent.voice import Voice
-from fdstore.errors import NotFound
+from fdstore.errors import InvalidArgument, NotFound, QuotaExceeded
 from fdstore.records import ENDED
+from fdstore.render import fd_error
 from fdstore.store import contents, inspection, journal, processes
 from fdstore.store.clock import redis_now
 from fdstore.store.operation import Operation
 from fdstore.store.views import Namespace
 from fdstore.tools.brief import Brief
-from fdstore.tools.storing import storable, taken_references
+from fdstore.tools.storing import passages, storable, stored_passage
 from fdstore.tools.tool import Started, ToolResult
 from fdstore.tools.toolbox import Toolbox
+
+log = logging.getLogger("fdstore.agent")
 
 FINAL = {"end_turn": 0, "stop_sequence": 0}
 """Stop reasons that are a good end; any other that ends the conversation is exit code 1."""
@@ -90,7 +94,7 @@ class Agent:
         self.conversation = past.conversation()
         if past.own and isinstance(past.own[-1], Assistant):
             # the attempt before may have ended between writing the answer and this
-            self._take_references(past.own[-1])
+            self._take_references()
 
     @property
     def written(self) -> int:
@@ -105,9 +109,9 @@ class Agent:
         calls = self.conversation.open_calls()
         if calls:
             return self._act(calls)
-        turns = self.conversation.turns
-        if turns and turns[-1].is_last:
-            return self._end(turns[-1])
+        answer = self.conversation.answer
+        if answer and answer[-1].is_last:
+            return self._end(answer[-1])
         return self._over_limit() or self._ask()
 
     def _ask(self) -> Outcome:
@@ -129,35 +133,52 @@ class Agent:
             self._write(answer)
         else:
             self._write(msgspec.structs.replace(answer, said=self._voice.chars))
-            self._run(self._voice.complete())
-        self._take_references(answer)
+            self._run(self._voice.complete(is_paused=answer.is_paused))
+        self._take_references()
         return None
 
-    def _take_references(self, answer: Assistant) -> None:
-        """Stores the passages of the last answer, before the tools of that turn run, so that they can
-        use them. The answer is in the journal first: another attempt might get another answer."""
-        slot = f"turn{len(self.conversation.turns)}"
-        try:
-            self._run(taken_references(self._toolbox.context, answer.content, slot))
-        except NotFound:
-            return  # they were stored, and a tool of this turn dropped one, before the attempt ended
+    def _take_references(self) -> None:
+        """Store the passages of the last answer, before the tools of that turn run, so that they can
+        use them. The answer is in the journal first: another attempt might get another answer. The model
+        is told which of them the quota refuses."""
+        context, slot = self._toolbox.context, f"turn{len(self.conversation.turns)}"
+        *paused, last = self.conversation.answer
+        before = "".join(turn.text for turn in paused)
+        there = passages(context, before)
+        refused = []
+        for name, passage in passages(context, before + last.text).items():
+            if there.get(name) == passage:
+                continue
+            try:
+                self._run(stored_passage(context, name, passage, slot))
+            except NotFound:
+                continue  # it was stored, and a tool of this turn dropped it, before the attempt ended
+            except QuotaExceeded as error:
+                refused.append(f"ref:{name} was not stored.\n{fd_error(error, f'ref:{name}')}")
+                log.warning("%s: ref:%s was not stored: %s", self._space.id, name, error)
+        if refused:
+            self._write(Note(text="\n".join(refused)))
 
-    def _act(self, calls: list[dict[str, Any]]) -> Outcome:
-        started: dict[str, Started] = {}
+    def _act(self, calls: list[ToolCall]) -> Outcome:
+        started: list[tuple[ToolCall, Started]] = []
         for call in calls:
-            outcome = self._run(self._toolbox.start(call["name"], call["input"], call["id"]))
+            if call.malformed:
+                error = InvalidArgument("", f"{call.malformed}; make the call again")
+                self._write(_result(call, ToolResult(fd_error(error), is_error=True)))
+                continue
+            outcome = self._run(self._toolbox.start(call.name, call.input, call.key))
             if isinstance(outcome, Started):
-                started[call["id"]] = outcome
+                started.append((call, outcome))
             else:
-                self._write(_result(call["id"], outcome))
+                self._write(_result(call, outcome))
         live: list[str] = []
         waits: list[float] = []
-        now_s = self._run(redis_now()) if any(each.until_s is not None for each in started.values()) else 0.0
-        for call_id, children in started.items():
+        now_s = self._run(redis_now()) if any(each.until_s is not None for _, each in started) else 0.0
+        for call, children in started:
             running = [child for child in children.processes if not self._ended(child)]
             left_s = None if children.until_s is None else children.until_s - now_s
             if not running or (left_s is not None and left_s <= 0):
-                self._write(_result(call_id, self._run(self._toolbox.finished(children))))
+                self._write(_result(call, self._run(self._toolbox.finished(children))))
                 continue
             live += running
             if left_s is not None:
@@ -171,7 +192,7 @@ class Agent:
         limits, conversation = self._program.limits, self.conversation
         if self._tree is None:
             self._tree = self._run(journal.append(self._space, self._written, []))
-        last = conversation.own_turns[-1].text if conversation.own_turns else ""
+        last = conversation.text
         if len(conversation.own_turns) >= limits.max_turns:
             return Finished("failed", None, f"max_turns: {limits.max_turns} answers were given", last)
         if time.monotonic() >= self._until_s:
@@ -187,20 +208,23 @@ class Agent:
     def _end(self, last: Assistant) -> Finished:
         exit_code = FINAL.get(last.stop_reason or "", 1)
         return Finished(
-            "exited", exit_code, "" if exit_code == 0 else f"stop_reason {last.stop_reason}", last.text
+            "exited",
+            exit_code,
+            "" if exit_code == 0 else f"stop_reason {last.stop_reason}",
+            self.conversation.text,
         )
 
-    def _write(self, entry: Start | Assistant | Result) -> None:
+    def _write(self, entry: Start | Assistant | Result | Note) -> None:
         answers, tokens = (1, entry.tokens) if isinstance(entry, Assistant) else (0, 0)
         added = journal.append(self._space, self._written, [encoded(entry)], answers=answers, tokens=tokens)
         self._tree = self._run(added)
         self._written = self._tree.length
         self.conversation.add(entry)
 
-    def hand_over(self, end: Finished, *, is_root: bool) -> str:
-        """Ends the process; the id of the parent if it is to be woken, else "". A long answer becomes
+    def hand_over(self, end: Finished, *, is_root: bool) -> tuple[str, ...]:
+        """End the process. Return the ids of the ancestors that need a wake-up. A long answer becomes
         a descriptor that the parent gets, unless it is all that its stream holds; a process that did
-        well, and is no root, drops its own descriptors."""
+        well, and is no root, drops its own descriptors. An answer that the quota refuses is cut."""
         fd = ""
         limit = self.birth.answer_limit
         answer = storable(end.answer)
@@ -209,8 +233,13 @@ class Agent:
         elif limit is not None and len(answer) > limit:
             size = self._program.file_descriptor.default_page_size
             source = f"answer of {self._space.id}"
-            fd = self._run(contents.create(self._space, answer, source, size, call="answer")).fd
-        wake: str = self._run(
+            try:
+                fd = self._run(contents.create(self._space, answer, source, size, call="answer")).fd
+            except QuotaExceeded as error:
+                log.warning("%s: its answer of %s characters is cut: %s", self._space.id, len(answer), error)
+                note = f"[cut here, as all {len(answer)} characters could not be stored: {error}]"
+                answer = f"{answer[:limit]}\n{note}"
+        woken: tuple[str, ...] = self._run(
             processes.end(
                 self._space,
                 end.state,
@@ -222,7 +251,7 @@ class Agent:
                 broken=end.reason,
             )
         )
-        return wake
+        return woken
 
 
 class _Ear:
@@ -239,5 +268,5 @@ class _Ear:
         self._voice.break_off()
 
 
-def _result(call: str, outcome: ToolResult) -> Result:
-    return Result(call=call, content=storable(outcome.content), is_error=outcome.is_error)
+def _result(call: ToolCall, outcome: ToolResult) -> Result:
+    return Result(call=call.id, content=storable(outcome.content), is_error=outcome.is_error)

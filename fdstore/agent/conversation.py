@@ -5,14 +5,19 @@
     start       the system prompt and the user's message as they were shown
     assistant   one answer of the model, block by block
     result      what one tool call came to
+    note        what else the model is told with the results of a turn
     ...         any other kind is a newer fdstore's, and is passed over
 
 The journal is append-only and is the truth: a new attempt builds the conversation from it and goes
 on where the last record leaves off. Pure: records in, messages out.
+
+What belongs to an answer is what stands between it and the next one: the ids of calls need not be unique
+beyond one answer, and some providers number them from the start in each.
 """
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -36,13 +41,15 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start", tag_field="k
 
 class Assistant(msgspec.Struct, frozen=True, kw_only=True, tag="assistant", tag_field="kind"):
     """One answer of the model: its content blocks as JSON, why it stopped, what it cost in tokens, and,
-    where others read the agent's text as a stream, how many characters that has with it."""
+    where others read the agent's text as a stream, how many characters that has with it. `malformed` says
+    what is wrong with the arguments of calls that are not JSON, by the calls' ids."""
 
     content: list[dict[str, Any]]
     stop_reason: str | None
     input_tokens: int = 0
     output_tokens: int = 0
     said: int = 0
+    malformed: dict[str, str] = {}
 
     def check(self) -> None:
         """Check what the loop takes for granted of its blocks. Raises `ValueError`."""
@@ -74,6 +81,11 @@ class Assistant(msgspec.Struct, frozen=True, kw_only=True, tag="assistant", tag_
         return True
 
     @property
+    def is_paused(self) -> bool:
+        """Whether the next answer goes on with it, in the same message."""
+        return self.stop_reason == "pause_turn"
+
+    @property
     def calls(self) -> list[dict[str, Any]]:
         """Its tool calls, in order."""
         return [block for block in self.content if block.get("type") == "tool_use"]
@@ -87,6 +99,24 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, tag="result", tag_field=
     is_error: bool = False
 
 
+class Note(msgspec.Struct, frozen=True, kw_only=True, tag="note", tag_field="kind"):
+    """What the model is told after the results of its calls."""
+
+    text: str
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """One call of the model. `key` identifies it in its conversation, `id` in its answer, `sent_id` in the
+    messages that are sent back; `malformed` says what is wrong with arguments that are not JSON."""
+
+    key: str
+    id: str
+    name: str
+    input: Any
+    malformed: str = ""
+    sent_id: str = ""
+
+
 class Unknown(msgspec.Struct, frozen=True):
     """A record of a kind that a newer fdstore writes. It is passed over: whatever older ones must not pass
     over makes the format of the tree a newer one (see `store.decoding.FORMAT`)."""
@@ -94,11 +124,11 @@ class Unknown(msgspec.Struct, frozen=True):
     kind: str
 
 
-Entry = Brief | ForkBrief | PipeBrief | Start | Assistant | Result | Unknown
-_Known = Brief | ForkBrief | PipeBrief | Start | Assistant | Result
+_Known = Brief | ForkBrief | PipeBrief | Start | Assistant | Result | Note
+Entry = _Known | Unknown
 _decoder = msgspec.json.Decoder(_Known)
 _unknown = msgspec.json.Decoder(Unknown)
-KINDS = frozenset({"brief", "fork", "pipe", "start", "assistant", "result"})
+KINDS = frozenset({"brief", "fork", "pipe", "start", "assistant", "result", "note"})
 
 
 def decoded(record: bytes) -> Entry:
@@ -119,6 +149,46 @@ def decoded(record: bytes) -> Entry:
 def encoded(entry: Entry) -> str:
     """A journal record, as JSON."""
     return msgspec.json.encode(entry).decode("utf-8")
+
+
+class _Round:
+    """One answer, the results of its calls, and the notes that follow them. `taken` are the ids of earlier
+    calls, to which it adds its own: the API wants them unique, also of a provider that repeats them."""
+
+    def __init__(self, number: int, answer: Assistant, taken: set[str]) -> None:
+        self.answer = answer
+        self.calls: list[ToolCall] = []
+        self.results: list[Result] = []
+        self.notes: list[Note] = []
+        times = Counter[str]()
+        for block in answer.calls:
+            id_ = block["id"]
+            times[id_] += 1
+            key = f"turn{number}:{id_}" + (f"#{times[id_]}" if times[id_] > 1 else "")
+            sent_id, more = id_, 1
+            while sent_id in taken:
+                more += 1
+                sent_id = f"{id_}_{more}"
+            taken.add(sent_id)
+            malformed = answer.malformed.get(id_, "")
+            self.calls.append(ToolCall(key, id_, block["name"], block["input"], malformed, sent_id))
+
+    def answered(self) -> list[tuple[ToolCall, Result | None]]:
+        """The calls, each with its result if there is one yet."""
+        results: defaultdict[str, deque[Result]] = defaultdict(deque)
+        for result in self.results:
+            results[result.call].append(result)
+        return [(call, results[call.id].popleft() if results[call.id] else None) for call in self.calls]
+
+    def content(self) -> list[dict[str, Any]]:
+        """The blocks of the answer as they are sent back."""
+        ids = iter(self.calls)
+        blocks = (
+            {**block, "id": next(ids).sent_id} if block.get("type") == "tool_use" else block
+            for block in self.answer.content
+        )
+        # a blank text is something that models say and the API refuses to be told
+        return [block for block in blocks if not _is_blank(block)]
 
 
 class Conversation:
@@ -147,33 +217,63 @@ class Conversation:
         return [entry for entry in self.entries[self._inherited :] if isinstance(entry, Assistant)]
 
     @property
+    def answer(self) -> list[Assistant]:
+        """The last answer that this process asked for: the turns that were paused, and the one that goes on
+        with them. Empty before the first."""
+        turns = self.own_turns
+        first = len(turns) - 1
+        while first > 0 and turns[first - 1].is_paused:
+            first -= 1
+        return turns[max(first, 0) :]
+
+    @property
+    def text(self) -> str:
+        """The text of the last answer, all of it."""
+        return "".join(turn.text for turn in self.answer)
+
+    @property
     def tokens(self) -> int:
         """What its own answers cost, in tokens."""
         return sum(turn.tokens for turn in self.own_turns)
 
-    def open_calls(self) -> list[dict[str, Any]]:
+    def open_calls(self) -> list[ToolCall]:
         """The tool calls of the last answer that have no result yet, in order."""
-        if not self.turns or self.turns[-1].stop_reason != "tool_use":
+        rounds = self._rounds()
+        if not rounds or rounds[-1].answer.stop_reason != "tool_use":
             return []
-        done = {entry.call for entry in self.entries if isinstance(entry, Result)}
-        return [block for block in self.turns[-1].calls if block["id"] not in done]
+        return [call for call, result in rounds[-1].answered() if result is None]
+
+    def _rounds(self) -> list[_Round]:
+        rounds: list[_Round] = []
+        taken: set[str] = set()
+        for entry in self.entries:
+            match entry:
+                case Assistant():
+                    rounds.append(_Round(len(rounds) + 1, entry, taken))
+                case Result() if rounds:
+                    rounds[-1].results.append(entry)
+                case Note() if rounds:
+                    rounds[-1].notes.append(entry)
+        return rounds
 
     def messages(self) -> list[dict[str, Any]]:
         """The messages for the next request. The last call's results must all be there."""
         start = self.start
         made: list[dict[str, Any]] = [{"role": "user", "content": start.content}] if start else []
-        results = {entry.call: entry for entry in self.entries if isinstance(entry, Result)}
-        for turn in self.turns:
-            # a blank text is something that models say and the API refuses to be told
-            content = [block for block in turn.content if not _is_blank(block)]
+        notes: list[dict[str, Any]] = []
+        for round_ in self._rounds():
+            content = round_.content()
             if made and made[-1]["role"] == "assistant":
                 # the turn before was paused and sent back as it was; this one goes on from there
                 made[-1] = {"role": "assistant", "content": made[-1]["content"] + content}
             elif content:
                 made.append({"role": "assistant", "content": content})
-            answered = [results[block["id"]] for block in turn.calls if block["id"] in results]
-            if answered:
-                made.append({"role": "user", "content": [_block(result) for result in answered]})
+            notes += [{"type": "text", "text": note.text} for note in round_.notes]
+            results = [_block(call, result) for call, result in round_.answered() if result is not None]
+            if results:
+                # a note on a turn without calls, as one that was paused, waits for the next results
+                made.append({"role": "user", "content": results + notes})
+                notes = []
         return made
 
 
@@ -181,6 +281,6 @@ def _is_blank(block: dict[str, Any]) -> bool:
     return block.get("type") == "text" and not block["text"].strip()
 
 
-def _block(result: Result) -> dict[str, Any]:
-    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": result.call, "content": result.content}
+def _block(call: ToolCall, result: Result) -> dict[str, Any]:
+    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call.sent_id, "content": result.content}
     return {**block, "is_error": True} if result.is_error else block

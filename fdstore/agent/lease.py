@@ -112,9 +112,9 @@ class Lease:
             self.lost.wait(min(left, LOOK_UP_EVERY_S))
             self.check()
 
-    def give_back(self) -> None:
+    def give_back(self, *, has_begun: bool = True) -> None:
         """Another worker is to go on with the process, now."""
-        self._store.run(leases.give_back(self._space))
+        self._store.run(leases.give_back(self._space, has_begun=has_begun))
         self._wake(self._space.id)
 
     def give_back_later(self, in_vain: int | None = None) -> None:

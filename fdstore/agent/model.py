@@ -4,7 +4,9 @@ Always streamed, because the SDK refuses long answers otherwise. A stream that i
 error of the HTTP library, not of the SDK, so both are caught; one that a proxy ends in good order
 raises nothing, so an answer counts only when its last event came. Overload, rate limits and lost
 connections are tried again with growing pauses (or those the server asks for) until the agent's time
-is over; anything else is the agent's end, in words that say what to do.
+is over. An answer that cannot be read, or that calls a tool with what is not JSON, is asked for again a few
+times; then such a call is left to the agent, which tells its model. Anything else is the end of the agent, in
+words that say what to do.
 """
 
 from __future__ import annotations
@@ -16,15 +18,19 @@ from typing import Any, Protocol
 
 import anthropic
 import httpx2
+import msgspec
 
+from fdstore.agent.answer import AnswerBuilder
 from fdstore.agent.conversation import Assistant
-from fdstore.text.surrogates import join_surrogates
 from fdstore.tools.storing import storable
 
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
 LONGEST_SILENCE_S = 600.0
 CONNECT_TIMEOUT_S = 5.0
+READABLE_TRIES = 3
+"""How many answers are asked for while they cannot be read, or their calls are not JSON."""
+
 RETRIED_STATUS = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 RETRIED_TYPES = frozenset({"overloaded_error", "rate_limit_error", "api_error", "timeout_error"})
 ADVICE = {
@@ -84,7 +90,8 @@ class Model:
         listener: Listener | None = None,
     ) -> Assistant:
         """One answer. Tries again until `until_s` (of `time.monotonic`); `pause` waits between tries
-        and may raise to give up. `listener` gets its text as it comes.
+        and may raise to give up. `listener` gets its text as it comes. The tokens of answers that were asked
+        for again because a call was malformed are counted with those of the one returned.
 
         Raises `ModelFailed`.
         """
@@ -100,62 +107,51 @@ class Model:
         if tools:
             request["tools"] = tools
         wait_s = FIRST_PAUSE_S
+        unreadable = input_tokens = output_tokens = 0
         while True:
             # silence must not outlast the agent's time by much
             silence_s = min(max(until_s - time.monotonic(), 1.0), LONGEST_SILENCE_S)
             timeout = httpx2.Timeout(silence_s, connect=min(silence_s, CONNECT_TIMEOUT_S))
+            chosen_s = wait_s * random.uniform(0.75, 1.25)
             try:
-                with self._client.messages.stream(**request, timeout=timeout) as stream:
-                    last = ""
-                    for event in stream:
-                        last = event.type
-                        if listener is not None:
-                            listener.hear(event.text if event.type == "text" else "")
-                    if last != "message_stop":
-                        raise httpx2.RemoteProtocolError("the answer broke off")
-                    return _answer(stream.current_message_snapshot)
+                answer = self._streamed(request, timeout, listener)
+                input_tokens += answer.input_tokens
+                output_tokens += answer.output_tokens
+                unreadable += 1
+                is_over = unreadable >= READABLE_TRIES or time.monotonic() + chosen_s >= until_s
+                if not answer.malformed or is_over:
+                    return msgspec.structs.replace(
+                        answer, input_tokens=input_tokens, output_tokens=output_tokens
+                    )
             except (anthropic.AnthropicError, httpx2.HTTPError) as error:
                 if not _may_pass(error):
                     raise ModelFailed(_reason(error)) from error
                 asked_s = _asked_pause_s(error)
-                now_s = time.monotonic()
-                chosen_s = asked_s if asked_s is not None else wait_s * random.uniform(0.75, 1.25)
-                if now_s + chosen_s >= until_s:
+                chosen_s = asked_s if asked_s is not None else chosen_s
+                if time.monotonic() + chosen_s >= until_s:
                     raise ModelFailed(f"{_reason(error)}; the agent's time was over") from error
             except ValueError as error:
-                # an event or a tool's arguments that are no JSON
-                raise ModelFailed(f"the model's answer cannot be read: {error}"[:500]) from error
+                # an event that is not JSON, or lacks what it must have
+                unreadable += 1
+                if unreadable >= READABLE_TRIES or time.monotonic() + chosen_s >= until_s:
+                    raise ModelFailed(f"the model's answer cannot be read: {error}"[:500]) from error
             if listener is not None:
                 listener.break_off()
             pause(chosen_s)
             wait_s = min(wait_s * 2, LONGEST_PAUSE_S)
 
-
-def _answer(message: Any) -> Assistant:
-    blocks = _storable(message.to_dict(mode="json")["content"])
-    usage = message.usage
-    return Assistant(
-        content=[{name: value for name, value in block.items() if value is not None} for block in blocks],
-        stop_reason=message.stop_reason,
-        # what the API read from its cache, or wrote there, is not in input_tokens
-        input_tokens=(usage.input_tokens or 0)
-        + (usage.cache_creation_input_tokens or 0)
-        + (usage.cache_read_input_tokens or 0),
-        output_tokens=usage.output_tokens or 0,
-    )
-
-
-def _storable(value: Any) -> Any:
-    """A JSON value of the API in texts that UTF-8 can hold. Escaped in JSON, a character beyond 16 bits is
-    two halves. Where they came in two events they are put together; a half that is alone is made visible."""
-    match value:
-        case str():
-            return storable(join_surrogates(value))
-        case list():
-            return [_storable(each) for each in value]
-        case dict():
-            return {_storable(name): _storable(each) for name, each in value.items()}
-    return value
+    def _streamed(
+        self, request: dict[str, Any], timeout: httpx2.Timeout, listener: Listener | None
+    ) -> Assistant:
+        builder = AnswerBuilder()
+        with self._client.messages.create(**request, stream=True, timeout=timeout) as stream:
+            for event in stream:
+                text = builder.add(event.to_dict(mode="json"))
+                if listener is not None:
+                    listener.hear(text)
+        if not builder.is_whole:
+            raise httpx2.RemoteProtocolError("the answer broke off")
+        return builder.finish()
 
 
 def _may_pass(error: Exception) -> bool:

@@ -92,7 +92,7 @@ def told(birth: ForkBrief, entries: list[Entry]) -> list[Entry]:
     """The results that a copy sees for the calls that were still open when it was made: of the call
     that made it, its task."""
     return [
-        Result(call=call["id"], content=task(birth) if call["id"] == birth.call else LEFT_TO_THE_OTHER)
+        Result(call=call.id, content=task(birth) if birth.call in (call.key, call.id) else LEFT_TO_THE_OTHER)
         for call in Conversation(entries).open_calls()
     ]
 

@@ -130,10 +130,10 @@ def run_process(
 
     `model` makes the client, `wake` sends wake-ups. `permissions` say what its program may do here; `own` is
     the bundle that this program launched itself, in place of what the store says it is. With `wait_here`
-    children are waited for in this call. When `stopping` is set the process goes back to be run elsewhere,
-    at the next step. `pipeline` runs the commands of a process that is no agent; without it such a process
-    is left alone. One that may be what ended its worker is left alone in the `company` of others. `claim_id`
-    says which claim this is to whoever may have to give the process back.
+    children are waited for in this call. When `stopping` is set no process is taken, and one that was goes
+    back to be run elsewhere, at the next step. `pipeline` runs the commands of a process that is no agent;
+    without it such a process is left alone. One that may be what ended its worker is left alone in the
+    `company` of others. `claim_id` says which claim this is to whoever may have to give the process back.
 
     When the store has trouble that lasts, a worker gives the process back as soon as it can. Who waits
     here for children is told: `StoreUnavailable` and the like are raised, and another attempt goes on
@@ -142,6 +142,10 @@ def run_process(
     """
     keys = process_keys(store.prefix, process)
     stop: Flag = stopping or threading.Event()
+    if stop.is_set():
+        # the message that brought it here is spent; this worker takes no more of them
+        wake(process)
+        return "given back"
     claim = claimed(
         store,
         keys,
@@ -161,6 +165,9 @@ def run_process(
     with lease.kept():
         try:
             if pipeline is not None and claim.is_pipeline:
+                if stop.is_set():
+                    lease.give_back(has_begun=False)
+                    return "given back"
                 with decoding(f"the journal of process {process}"):
                     brief = msgspec.json.decode(claim.journal[0], type=PipeBrief)
                 end = pipeline(store, space, brief, lease.lost, stop)
@@ -203,10 +210,7 @@ def run_process(
                     elif store.run(leases.rest(space, children, outcome.left_s)):
                         return "waiting"
                 elif isinstance(outcome, Finished):
-                    parent = agent.hand_over(outcome, is_root=not claim.parent)
-                    if parent:
-                        wake(parent)
-                    return "ended"
+                    return _ended(agent.hand_over(outcome, is_root=not claim.parent), wake)
                 elif alone_until is not None and agent.written > alone_until:
                     raise Stopped  # it is past the point: it goes on among the others
         except Stopped:
@@ -252,11 +256,15 @@ def _wait(store: Store, children: list[str], left_s: float | None, lease: Lease)
 
 
 def _end_pipeline(store: Store, space: Namespace, end: Finished, wake: Callable[[str], None]) -> Ending:
-    parent = store.run(
+    woken = store.run(
         processes.end(space, end.state, exit_code=end.exit_code, reason=end.reason, release=True)
     )
-    if parent:
-        wake(parent)
+    return _ended(woken, wake)
+
+
+def _ended(woken: tuple[str, ...], wake: Callable[[str], None]) -> Ending:
+    for ancestor in woken:
+        wake(ancestor)
     return "ended"
 
 
@@ -278,11 +286,9 @@ def _leave(lease: Lease, in_vain: int | None = None) -> Ending:
 
 def _fail(store: Store, space: Namespace, reason: str, wake: Callable[[str], None]) -> Ending:
     try:
-        parent = store.run(
+        woken = store.run(
             processes.end(space, "failed", exit_code=None, reason=reason, release=False, broken=reason)
         )
     except (Fenced, NotFound):
         return "lost"
-    if parent:
-        wake(parent)
-    return "ended"
+    return _ended(woken, wake)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import time
 
 from fdstore.agent.conversation import Assistant
-from fdstore.errors import StreamClosed
+from fdstore.errors import QuotaExceeded, StreamClosed
 from fdstore.store import streams
 from fdstore.store.operation import Operation
 from fdstore.store.streams import Pen
@@ -36,8 +36,9 @@ agents would fill Redis's log with pages, and people read no faster."""
 
 
 class Voice:
-    """Says the answers of one process. Its operations raise `Fenced`, `NotFound`, `QuotaExceeded`; when
-    nobody holds the stream any more it falls silent."""
+    """Says the answers of one process. Its operations raise `Fenced`, `NotFound`. It falls silent when nobody
+    holds the stream any more, and when the quota refuses more of it: the stream is then broken, with that as
+    its reason, and the agent goes on."""
 
     def __init__(self, pen: Pen) -> None:
         self.fd = pen.fd
@@ -64,7 +65,8 @@ class Voice:
             # an answer and what stands before it are stored in this order; both leads end alike
             self._pen.put((BROKE_OFF + storable(last.text))[-lacking:])
             self._is_stored = False
-        self._lead = BROKE_OFF if lacking < 0 else BETWEEN if said else ""
+        between = "" if last is not None and last.is_paused else BETWEEN
+        self._lead = BROKE_OFF if lacking < 0 else between if said else ""
         yield from self._settle()
 
     def hear(self, text: str) -> Operation[None]:
@@ -84,11 +86,12 @@ class Voice:
         self._halves.end()
         self._has_begun, self._blank = False, ""
 
-    def complete(self) -> Operation[None]:
-        """The answer in hand is whole, and in the journal."""
-        self._say(self._halves.end())
+    def complete(self, *, is_paused: bool = False) -> Operation[None]:
+        """The answer in hand is whole, and in the journal; the next one goes on with it if it `is_paused`."""
+        if not is_paused:
+            self._say(self._halves.end())
         if self._has_begun:
-            self._lead = BETWEEN
+            self._lead = "" if is_paused else BETWEEN
         self._has_begun, self._blank = False, ""
         yield from self._settle()
         self._store_at = 0.0
@@ -114,7 +117,7 @@ class Voice:
         try:
             yield from self._pen.store()
             self._is_stored = True
-        except StreamClosed:
+        except (StreamClosed, QuotaExceeded):
             self._pen = None
 
 

@@ -54,10 +54,12 @@ def kill(session: Session, process: str) -> None:
 
     with session.store() as store:
         done = store.run(processes.cancel(store.prefix, process))
-        if done.wake:
-            # without a queue to wake it by, the workers' sweep finds the parent
+        if done.woken:
+            # without a queue to wake them by, the workers' sweep finds the ancestors that waited
             with suppress(InvalidArgument):
-                waker(store.url, store.prefix)(done.wake)
+                wake = waker(store.url, store.prefix)
+                for ancestor in done.woken:
+                    wake(ancestor)
     if session.as_json:
         said = {"process": process, "state": done.state, "cancelled": done.cancelled}
         output.document({**said, "unreadable": done.unreadable} if done.unreadable else said)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from fdstore.agent.conversation import Assistant, Result, Start, decoded
+from fdstore.agent.conversation import Assistant, Note, Result, Start, decoded
 from fdstore.cli.tables import size
 from fdstore.client import Store
 from fdstore.errors import FDStoreError, NotFound
@@ -91,6 +91,9 @@ class Watch:
                     self.chars_shown += len(content)
                     how = "an error of" if failed else "a result of"
                     self._tell(process, f"  is shown {how} {size(len(content))}")
+                case Note(text=text):
+                    self.chars_shown += len(text)
+                    self._tell(process, f"  is told: {text.partition('<')[0].strip()}")
         self._read[process] = len(records)
 
     def _tell_turn(self, process: str, turn: Assistant) -> None:

@@ -1,10 +1,13 @@
 """What the tool calls of a process came to, so that a call that is made again is not done again.
 
     fdstore:{triage}:triage:calls   hash   toolu_1          what the script that made something answered
+                                           toolu_1/request  the tool, and a digest of the arguments
                                            toolu_1/outcome  what the whole call came to (JSON)
                                            toolu_1/begun    the run of a tool that must not run twice
                                            toolu_1/plan     the file that is about to be put in place (JSON)
                                            toolu_1/exported how many bytes it wrote to a file (see `exports`)
+
+An id belongs to one request for ever: with another one it is refused, and never gets that one's answer.
 
 The first kind is written in one step with what was made, so nothing is made twice even when a worker
 dies in between. The second saves the way there: a repeat does not read files, copy texts or run
@@ -15,21 +18,58 @@ The fourth is for what can be looked at afterwards: with it the next attempt kno
 
 from __future__ import annotations
 
+import hashlib
+import json
+from contextlib import suppress
+
+from fdstore.errors import InvalidArgument, StoreFull, StoreReadOnly, quoted
 from fdstore.store.decoding import decoding
-from fdstore.store.operation import Operation, new_op
+from fdstore.store.operation import Command, Operation, new_op
 from fdstore.store.scripts import outcome, script, text
 from fdstore.store.views import Namespace
 
 
-def earlier(space: Namespace, call: str) -> Operation[str | None]:
-    """What this call came to before, if it was kept."""
-    [found] = yield [("HGET", space.keys.calls, f"{call}/outcome")]
-    return None if found is None else _said_in(space, found)
+def identify(space: Namespace, call: str, request: str) -> Operation[str | None]:
+    """Note what a call asks for (`request_of`) and return what it came to before, or None. One round trip.
+
+    Raises `InvalidArgument` when the id belongs to another request, `Fenced`, `NotFound`.
+    """
+    keys, fields = space.keys, (f"{call}/request", f"{call}/outcome")
+    before: Command = ("HMGET", keys.calls, *fields)
+    note = script("keep")((keys.record, keys.calls), space.attempt, fields[0], request)
+    reply = None
+    try:
+        (asked, made), reply = yield [before, note]
+    except (StoreFull, StoreReadOnly):
+        # what follows may need no room, or make some
+        [(asked, made)] = yield [before]
+    if asked is None and made is None and reply is not None:
+        [asked] = outcome(reply, space.id)
+    if asked is not None and _said_in(space, asked) != request:
+        problem = "was given to another call before; give each call an id of its own"
+        raise InvalidArgument("call_id", f"{quoted(call)} {problem}")
+    return None if made is None else _said_in(space, made)
+
+
+def request_of(tool: str, arguments: object) -> str:
+    """Return a text that tells the calls of a tool apart by their arguments, in any order of the names.
+    Raises `InvalidArgument` for arguments that JSON cannot hold.
+
+    >>> request_of("read_fd", {"fd": 1, "start": 2}) == request_of("read_fd", {"start": 2, "fd": 1})
+    True
+    """
+    try:
+        written = json.dumps(arguments, sort_keys=True, default=repr)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidArgument("", f"the arguments cannot be written as JSON: {error}") from error
+    return f"{tool} {hashlib.sha256(written.encode()).hexdigest()[:32]}"
 
 
 def keep(space: Namespace, call: str, made: str) -> Operation[None]:
-    """Keeps what a call came to; what was kept first stays. Raises `Fenced`, `NotFound`."""
-    yield from _say(space, f"{call}/outcome", made)
+    """Keeps what a call came to, unless Redis is full; what was kept first stays. Raises `Fenced`,
+    `NotFound`."""
+    with suppress(StoreFull):  # the call has done its work, and its caller must not take it for undone
+        yield from _say(space, f"{call}/outcome", made)
 
 
 def begin(space: Namespace, call: str) -> Operation[bool]:

@@ -143,12 +143,13 @@ def lose(keys: ProcessKeys, claim_id: str, max_losses: int = MAX_LOSSES) -> Oper
     return (yield from _lapse(keys, max_losses, "2", claim_id, ""))
 
 
-def give_back(space: Namespace, in_vain: int | None = None) -> Operation[Lapsed]:
+def give_back(space: Namespace, in_vain: int | None = None, *, has_begun: bool = True) -> Operation[Lapsed]:
     """Makes a running process ready for another worker. No loss: its worker stops in good order, or is too
     old for it; then `in_vain` says how often its wake-up had been sent in vain before this attempt, and the
-    sweep's pauses go on doubling."""
+    sweep's pauses go on doubling. A pipeline that has begun stays: its commands may have done anything."""
     times = [] if in_vain is None else [in_vain]
-    return (yield from _lapse(space.keys, MAX_LOSSES, "1", space.attempt, "", *times))
+    how = "1" if has_begun else "3"
+    return (yield from _lapse(space.keys, MAX_LOSSES, how, space.attempt, "", *times))
 
 
 def _lapse(

@@ -300,8 +300,9 @@ def end(
     answer: str = "",
     answer_fd: str = "",
     broken: str = "",
-) -> Operation[str]:
-    """Ends the process. Returns the id of the parent if it is ready now and wants a wake-up, else "".
+) -> Operation[tuple[str, ...]]:
+    """End the process. Return the ids of the ancestors that are ready now and need a wake-up: those that
+    waited for nothing else.
 
     An agent's text ends with it: EOF with the exit code when it exits. Anything else that the process
     still writes breaks off, with the reason `broken` ("" is `cancelled` or `writer_lost`).
@@ -316,17 +317,17 @@ def end(
     )
     while True:
         [reply] = yield [finish]
-        _, *wake = map(text, outcome(reply, space.id))
-        if wake:
-            return wake[0]
+        _, *woken = map(text, outcome(reply, space.id))
+        if woken:
+            return tuple(woken[0].split())
 
 
 class Cancellation(msgspec.Struct, frozen=True):
-    """What a cancellation came to: the state the process is in now, the parent that is to be woken (or
-    ""), the processes that it ended, and what it passed over because it is damaged."""
+    """The result of a cancellation: the state of the process now, the ancestors that need a wake-up, the
+    processes that it ended, and what it passed over because it is damaged."""
 
     state: str
-    wake: str
+    woken: tuple[str, ...]
     cancelled: tuple[str, ...]
     unreadable: tuple[Unreadable, ...] = ()
 
@@ -338,11 +339,11 @@ def cancel(prefix: str, process: str, reason: str = "killed") -> Operation[Cance
     [reply] = yield [script("cancel")((keys.tree.record, keys.record), process, reason)]
     if reply[0] == b"gone":
         raise (yield from missing(keys))
-    state, wake, count, *names = outcome(reply, process)
+    state, woken, count, *names = outcome(reply, process)
     said = (shown(each).partition(": ") for each in names[count:])
     return Cancellation(
         shown(state),
-        text(wake),
+        tuple(text(woken).split()),
         tuple(map(shown, names[:count])),
         tuple(Unreadable(what=what, problem=problem) for what, _, problem in said),
     )

@@ -2,6 +2,7 @@
 
     say("Done.")                                   one text, end_turn
     call("read_fd", fd="fd:1")                     one tool call, tool_use
+    garbled("read_fd", '{"fd": ')                  one whose arguments are not JSON
     turn(think("..."), say("Both."), call(...), call(...))     several blocks in one message
     turn(say("Half a sen"), stop_reason="max_tokens")
     fail(529, retry_after=0.1)                     an HTTP error
@@ -45,10 +46,11 @@ class Text(msgspec.Struct, frozen=True):
 
 
 class ToolUse(msgspec.Struct, frozen=True):
-    """A tool call. `id` None: the server counts one out (`toolu_0001`, `toolu_0002`, ...)."""
+    """A tool call. `id` None: the server gives it one of its own. An `input` that is a text is sent as it is,
+    for a model whose arguments are not JSON."""
 
     name: str
-    input: Json
+    input: Json | str
     id: str | None = None
 
 
@@ -153,6 +155,16 @@ def call(
     (ToolUse(name='lookup', input={'id': 7}, id='toolu_x'),)
     """
     return Turn((ToolUse(name, {**(arguments or {}), **more}, id),))
+
+
+def garbled(name: str, arguments: str, *, id: str | None = None) -> Turn:
+    """The model calls one tool with arguments that are not JSON, as models do now and then. Only a streamed
+    answer can carry them.
+
+    >>> garbled("read_fd", '{"fd": ').blocks[0].input
+    '{"fd": '
+    """
+    return Turn((ToolUse(name, arguments, id),))
 
 
 def think(thinking: str, signature: str | None = None) -> Turn:

@@ -11,6 +11,7 @@ HTTP 500 at once, and the exception is raised again when the model is closed.
 from __future__ import annotations
 
 import itertools
+import secrets
 import threading
 from types import TracebackType
 from typing import Any, Self
@@ -20,7 +21,7 @@ import msgspec
 from fdstore.testing import wire
 from fdstore.testing.connection import POLL_SECONDS, Call, Listener
 from fdstore.testing.replies import Fail, Held, Json, Reply, Slow, Turn
-from fdstore.testing.requests import Request, blocks_of, read_request
+from fdstore.testing.requests import Request, read_request
 from fdstore.testing.rules import Refused, check_count, check_creation
 from fdstore.testing.script import Cast, Line, Script
 from fdstore.testing.wire import Answer
@@ -57,7 +58,9 @@ class ScriptedModel:
         # `map` over `count` advances atomically, which a generator shared by threads does not
         self._request_ids = map("req_{:04d}".format, itertools.count(1))
         self._message_ids = map("msg_{:04d}".format, itertools.count(1))
-        self._call_ids = map("toolu_{:04d}".format, itertools.count(1))
+        # no two models of any test give out the same one, as the real API does not
+        run = secrets.token_hex(4)
+        self._call_ids = map(f"toolu_{run}_{{:04d}}".format, itertools.count(1))
         self._listener = Listener(self._respond)
         self.base_url = f"http://127.0.0.1:{self._listener.port}"
         self.api_key = API_KEY
@@ -198,13 +201,11 @@ class ScriptedModel:
             )
         if isinstance(reply, Fail):
             return wire.failure(reply, request_id)
-        # An agent resumed under a second model brings calls counted by the first one.
-        taken = _call_ids(request)
         finished = wire.message(
             reply if isinstance(reply, Turn) else reply.reply,
             id=next(self._message_ids),
             model=request.raw["model"],
-            call_ids=(call_id for call_id in self._call_ids if call_id not in taken),
+            call_ids=self._call_ids,
             input_tokens=input_tokens,
         )
         streamed = bool(request.raw.get("stream"))
@@ -252,12 +253,3 @@ def _fault(raw: Json) -> Refused | None:
     except Refused as refused:
         return refused
     return None
-
-
-def _call_ids(request: Request) -> set[str]:
-    return {
-        block["id"]
-        for message in request.messages
-        for block in blocks_of(message["content"])
-        if block.get("type") == "tool_use"
-    }

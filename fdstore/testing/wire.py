@@ -173,7 +173,8 @@ def _opened(block: Json) -> tuple[Json, list[Json]]:
             return {**block, "text": ""}, deltas
         case "tool_use":
             # The API's first fragment is empty; a parser that needs JSON from the start shows here.
-            arguments = msgspec.json.encode(block["input"]).decode("utf-8")
+            given = block["input"]
+            arguments = given if isinstance(given, str) else msgspec.json.encode(given).decode("utf-8")
             fragments = ["", *pieces(arguments)]
             return {**block, "input": {}}, [
                 {"type": "input_json_delta", "partial_json": fragment} for fragment in fragments

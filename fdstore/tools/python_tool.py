@@ -16,6 +16,7 @@ import typing
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -129,6 +130,13 @@ def imported(path: str, tools_path: str | None = None) -> Callable[..., Any]:
         found: Callable[..., Any] = getattr(home, name)
     except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise InvalidArgument("tools.python", f"{quoted(path)} cannot be imported here: {error}") from error
+    except KeyboardInterrupt:
+        raise
+    # a module may call sys.exit, or load an extension that panics: its agent fails, its worker goes on
+    except BaseException as error:
+        log.error("%s cannot be imported", path, exc_info=True)
+        problem = f"{quoted(path)} cannot be imported here: {_in_words(error)[:300]}"
+        raise InvalidArgument("tools.python", problem) from error
     if tools_path is not None:
         _check_home(module, getattr(home, "__file__", None) or "", tools_path)
     return found
@@ -154,10 +162,21 @@ def called(tool: PythonTool, values: dict[str, Any]) -> tuple[str | FDStoreError
         return flattened(result), False
     except FDStoreError as error:
         return error, True
-    # a function that calls sys.exit must not take the agent with it
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    # sys.exit, a panic of an extension in Rust, a CancelledError of the function's own event loop: none of
+    # them may end the agent. A cancellation of the task that awaits the call is not raised here.
+    except BaseException as error:
         log.error("the tool %s failed", tool.name, exc_info=True)
-        return f"{type(error).__name__}: {error}", True
+        return _in_words(error), True
+
+
+def _in_words(error: BaseException) -> str:
+    """Return the type and text of an exception, whose `__str__` may fail too."""
+    name, said = type(error).__name__, ""
+    with suppress(Exception):
+        said = str(error)
+    return f"{name}: {said}" if said else name
 
 
 def _awaited(coroutine: Coroutine[Any, Any, Any]) -> Any:

@@ -15,7 +15,7 @@ import msgspec
 from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.records import Descriptor
 from fdstore.render import Rendered, Tail, fd_error, fd_inline, fd_result, stored_message
-from fdstore.store import contents, reading
+from fdstore.store import calls, contents, reading
 from fdstore.store.operation import Operation
 from fdstore.text.layout import TAIL_CHARS, reindent_json, tail_of
 from fdstore.text.paging import count_lines
@@ -55,6 +55,15 @@ def wrapped(context: Context, text: str, source: str, call: str | None = None) -
     if context.config.json_pretty_print:
         text = reindent_json(text) or text
     return (yield from _stored(context, text, source, None if call is None else f"{call}/wrapped"))
+
+
+def wrapped_once(context: Context, text: str, source: str, call: str | None) -> Operation[str]:
+    """The same for the output of a call of a loop's own, identified by `call`. Raises `InvalidArgument` when
+    another output was wrapped under that id."""
+    if call is not None and _too_long(context, text):
+        call = f"{call}/wrap"
+        yield from calls.identify(context.space, call, calls.request_of("wrap", [source, text]))
+    return (yield from wrapped(context, text, source, call))
 
 
 def wrapped_error(
@@ -147,22 +156,32 @@ def taken_references(
     context: Context, answer: str | Sequence[Any], call: str | None = None
 ) -> Operation[list[str]]:
     """Stores each `<ref id="NAME">` passage of an answer as `ref:NAME`; the ids."""
-    if not (context.fds_on and context.config.enable_references):
-        return []
     if isinstance(answer, str):
         text = answer
     else:
         # a text may come in several blocks, split anywhere
         text = "".join(found for block in answer if (found := text_of(block)) is not None)
     ids = []
-    for name, passage in last_wins(references(text)).items():
-        made = yield from contents.create(
-            context.space,
-            storable(passage),
-            "reference",
-            context.config.default_page_size,
-            name=f"ref:{name}",
-            call=None if call is None else f"{call}/ref:{name}",
-        )
-        ids.append(made.fd)
+    for name, passage in passages(context, text).items():
+        ids.append((yield from stored_passage(context, name, passage, call)))
     return ids
+
+
+def passages(context: Context, text: str) -> dict[str, str]:
+    """The passages of an answer that are to be stored, by their names; none where references are off."""
+    if not (context.fds_on and context.config.enable_references):
+        return {}
+    return last_wins(references(text))
+
+
+def stored_passage(context: Context, name: str, passage: str, call: str | None = None) -> Operation[str]:
+    """Store a passage as `ref:NAME` and return its id. Raises `QuotaExceeded`."""
+    made = yield from contents.create(
+        context.space,
+        storable(passage),
+        "reference",
+        context.config.default_page_size,
+        name=f"ref:{name}",
+        call=None if call is None else f"{call}/ref:{name}",
+    )
+    return made.fd

@@ -140,7 +140,8 @@ class Toolbox:
             work, makes = self._work(name, arguments, call)
             if call is None or not makes:
                 return (yield from work)
-            before = yield from calls.earlier(self.context.space, call)
+            request = calls.request_of(str(name), arguments)
+            before = yield from calls.identify(self.context.space, call, request)
             if before is not None:
                 with decoding(f"the calls of process {self.context.space.id}"):
                     return _decoder.decode(before)

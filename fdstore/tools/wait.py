@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -62,8 +63,8 @@ def run_wait(context: Context, arguments: Wait, call: str | None) -> Operation[O
 def run_kill(context: Context, arguments: Kill, call: str | None) -> Operation[Outcome]:
     process = yield from process_of(context, arguments.target)
     done = yield from processes.cancel(context.prefix, process)
-    if done.wake:
-        yield Disk(lambda: context.wake(done.wake))
+    for ancestor in done.woken:
+        yield Disk(partial(context.wake, ancestor))
     record = yield from inspection.record(context.prefix, process)
     return process_result(record)
 

@@ -126,6 +126,16 @@ class Agents:
         return [e for e in map(decoded, self.journal(process)) if isinstance(e, Result)]
 
 
+class StopsOnceTaken:
+    """A worker that is told to stop just after it took a process."""
+
+    def __init__(self, agents: Agents, process: str) -> None:
+        self._agents, self._process = agents, process
+
+    def is_set(self) -> bool:
+        return self._agents.record(self._process).attempt > 0
+
+
 def _expire(keys: ProcessKeys) -> Operation[None]:
     [lease] = yield [("HGET", keys.record, "lease_until")]
     if lease is not None:

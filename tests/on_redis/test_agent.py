@@ -53,7 +53,8 @@ def test_parallel_calls_are_answered_in_one_message_and_in_order(play: Play) -> 
 
     results = agents.model.requests[1].tool_results()
     assert [result.text for result in results] == ["you said a", "you said b", "you said c"]
-    assert [result.tool_use_id for result in results] == ["toolu_0001", "toolu_0002", "toolu_0003"]
+    asked = agents.model.requests[1].messages[1]["content"][1:]
+    assert [result.tool_use_id for result in results] == [block["id"] for block in asked]
 
 
 def test_every_turn_and_result_is_in_the_journal(play: Play) -> None:
@@ -121,7 +122,7 @@ def test_a_paused_turn_is_sent_back_as_it_is(play: Play) -> None:
     assert agents.model.requests[1].messages[1:] == (
         {"role": "assistant", "content": [{"type": "text", "text": "Searching."}, search]},
     )
-    assert (agents.answer(), agents.record().exit_code) == ("Found.", 0)
+    assert (agents.answer(), agents.record().exit_code) == ("Searching.Found.", 0)
 
 
 def test_calls_of_an_answer_that_was_cut_off_are_not_run(play: Play) -> None:

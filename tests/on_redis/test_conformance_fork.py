@@ -21,7 +21,7 @@ from fdstore.store.processes import Program
 from fdstore.testing import Request, call, fail, say, turn
 from fdstore.toolset import Toolset
 from tests.elements import elements, only
-from tests.on_redis.agents import READER, SMALL, Agents, running
+from tests.on_redis.agents import READER, SMALL, Agents, StopsOnceTaken, running
 
 ENABLED = ("read_fd", "list_fds", "write_fd", "spawn", "fork")
 TWO = call("fork", prompts=["Look left.", "Look right."])
@@ -197,9 +197,7 @@ def test_a_copy_that_was_lost_goes_on_where_it_was(store: Store, tmp_path: Path)
     with running(store, cast, tmp_path) as agents:
         agents.launch("Go.", tools=ENABLED, others=[READER])
         agents.attempt("solo")
-        stopping = threading.Event()
-        stopping.set()
-        assert agents.attempt("solo.1", stopping=stopping) == "given back"
+        assert agents.attempt("solo.1", stopping=StopsOnceTaken(agents, "solo.1")) == "given back"
 
         agents.run_all("solo")
 

@@ -602,8 +602,8 @@ def test_what_was_kept_first_stays(proc: Process, store: Store) -> None:
     store.run(calls.keep(proc.space, "toolu_1", "first"))
     store.run(calls.keep(proc.space, "toolu_1", "second"))
 
-    assert store.run(calls.earlier(proc.space, "toolu_1")) == "first"
-    assert store.run(calls.earlier(proc.space, "toolu_2")) is None
+    assert store.run(calls.identify(proc.space, "toolu_1", "post 1")) == "first"
+    assert store.run(calls.identify(proc.space, "toolu_2", "post 2")) is None
 
 
 # the awaited twin

@@ -124,7 +124,21 @@ def test_what_cannot_be_shown_is_an_error_that_says_so(proc: Process) -> None:
     assert only(result.content).message == "the tool returned a object, which is neither text nor JSON"
 
 
-@pytest.mark.parametrize("error", [ValueError("no such day"), SystemExit("no such day")])
+class RustPanic(BaseException):
+    """As pyo3 raises when the Rust code of an extension panics."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("no such day"),
+        SystemExit("no such day"),
+        GeneratorExit("no such day"),
+        asyncio.CancelledError("no such day"),
+        RustPanic("no such day"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
 def test_a_function_that_fails_is_an_error_that_the_model_can_read(
     proc: Process, error: BaseException
 ) -> None:

@@ -133,7 +133,7 @@ def test_a_call_without_an_id_runs_it_each_time(proc: Process) -> None:
 def test_a_refused_argument_has_begun_nothing(proc: Process) -> None:
     tools = Toolset(proc, python=[post])
 
-    refused = tools.call("post", {"words": "{{fd:9}}"}, call_id="toolu_1")
+    refused = tools.call("post", {"words": "{{fd:1}}"}, call_id="toolu_1")
     proc.create("x")
     again = tools.call("post", {"words": "{{fd:1}}"}, call_id="toolu_1")
 

@@ -113,8 +113,9 @@ def test_an_agent_below_its_limit_comes_to_its_end(store: Store, tmp_path: Path)
 def test_an_attempt_that_goes_on_looks_before_it_asks(store: Store, tmp_path: Path) -> None:
     with running(store, [call("echo", words="a"), say("Done.")], tmp_path) as agents:
         agents.launch(python=(tool("echo"),), tree_limits=TreeLimits(tree_model_calls_per_day=1))
-        # the attempt before wrote the result, and was lost before it looked
-        stop = iter([False, False, False, True])
+        # the attempt before wrote the result, and was lost before it looked; a worker looks whether it stops
+        # before the claim and before each step
+        stop = iter([False, False, False, False, True])
         flag = type("Flag", (), {"is_set": lambda self: next(stop, True)})()
         agents.attempt("solo", stopping=flag)
         agents.attempt("solo")

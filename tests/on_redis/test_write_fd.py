@@ -76,7 +76,7 @@ def test_a_call_that_broke_off_between_two_pieces_goes_on_where_it_was(
     text = "".join(f"{number}\n" for number in range(60_000))
     show(tools, "write_fd", data="", eof=False)
     tools.call("write_fd", {"data": text[:PIECE_CHARS], "fd": "fd:1"}, "toolu_1")
-    execute("HDEL", "fdstore:{triage}:triage:calls", "toolu_1/outcome")
+    execute("HDEL", "fdstore:{triage}:triage:calls", "toolu_1/outcome", "toolu_1/request")
 
     tools.call("write_fd", {"data": text, "fd": "fd:1"}, "toolu_1")
 

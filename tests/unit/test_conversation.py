@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fdstore.agent.conversation import Assistant, Conversation, Entry, Result, Start, decoded, encoded
+from fdstore.agent.conversation import (
+    Assistant,
+    Conversation,
+    Entry,
+    Note,
+    Result,
+    Start,
+    decoded,
+    encoded,
+)
 from fdstore.testing.rules import check_creation
 from fdstore.tools.brief import Brief, ForkBrief
 
@@ -57,8 +66,10 @@ entries = st.one_of(
         stop_reason=st.none() | utf8,
         input_tokens=st.integers(0, 2**40),
         output_tokens=st.integers(0, 2**40),
+        malformed=st.dictionaries(utf8, utf8),
     ),
     st.builds(Result, call=utf8, content=utf8, is_error=st.booleans()),
+    st.builds(Note, text=utf8),
 )
 
 
@@ -91,7 +102,7 @@ def test_a_conversation_that_was_not_begun_has_no_start() -> None:
 def test_open_calls_are_those_of_the_last_answer_without_a_result_in_order() -> None:
     conversation = Conversation([BRIEF, START, asked("a", "b", "c"), result("b")])
 
-    assert [call["id"] for call in conversation.open_calls()] == ["a", "c"]
+    assert [call.id for call in conversation.open_calls()] == ["a", "c"]
 
 
 def test_calls_of_an_answer_that_was_cut_off_are_not_run() -> None:
@@ -162,6 +173,51 @@ def test_a_paused_turn_is_sent_back_as_it_is_and_the_next_one_continues_it() -> 
     assert begun.messages()[-1]["content"] == [text("Searching."), search, text("Found.")]
 
 
+def test_the_text_of_an_answer_is_whole_however_often_it_was_paused() -> None:
+    paused = [said("One. ", "pause_turn"), said("Two. ", "pause_turn")]
+    conversation = Conversation([BRIEF, START, said("Before."), *paused, said("Three.")])
+
+    assert conversation.text == "One. Two. Three."
+
+
+def test_an_id_that_comes_again_in_a_later_answer_is_another_call() -> None:
+    conversation = Conversation([BRIEF, START, asked("a"), result("a"), asked("a")])
+
+    [call] = conversation.open_calls()
+    assert (call.id, call.key) == ("a", "turn2:a")
+
+    conversation.add(Result(call="a", content="another result"))
+    assert conversation.open_calls() == []
+    shown = [message["content"] for message in conversation.messages() if message["role"] == "user"]
+    assert [part[0]["content"] for part in shown[1:]] == ["result of a", "another result"]
+    assert [part[0]["tool_use_id"] for part in shown[1:]] == ["a", "a_2"]
+
+
+def test_calls_of_one_answer_with_the_same_id_are_told_apart() -> None:
+    conversation = Conversation([BRIEF, START, asked("a", "a")])
+    assert [call.key for call in conversation.open_calls()] == ["turn1:a", "turn1:a#2"]
+
+    conversation.add(Result(call="a", content="first"))
+    assert [call.key for call in conversation.open_calls()] == ["turn1:a#2"]
+
+    conversation.add(Result(call="a", content="second"))
+    assert [block["content"] for block in conversation.messages()[-1]["content"]] == ["first", "second"]
+
+
+def test_a_note_follows_the_results_of_its_turn_or_the_next_ones() -> None:
+    told = Note(text="ref:plan was not stored.")
+    paused = said("Searching.", "pause_turn")
+    conversation = Conversation(
+        [BRIEF, START, asked("a"), told, result("a"), paused, told, asked("b"), result("b")]
+    )
+
+    *_, first, _, second = conversation.messages()
+
+    for message in (first, second):
+        assert [block["type"] for block in message["content"]] == ["tool_result", "text"]
+        assert message["content"][1]["text"] == told.text
+
+
 def test_blank_texts_are_left_out_because_the_api_refuses_them() -> None:
     answer = Assistant(content=[text(""), text(" \n"), tool_use("a")], stop_reason="tool_use")
 
@@ -180,10 +236,10 @@ def test_an_empty_answer_is_no_message() -> None:
 def conversations(draw: st.DrawFn) -> list[Entry]:
     """Any conversation up to the moment before the model is asked again."""
     found: list[Entry] = [BRIEF, START]
-    numbers = iter(range(1000))
+    ids = st.integers(0, 9)  # some providers number the calls of each answer anew
     for _ in range(draw(st.integers(0, 5))):
         words = [text(draw(st.sampled_from(["", " ", "So."])))] * draw(st.integers(0, 2))
-        calls = [f"toolu_{next(numbers)}" for _ in range(draw(st.integers(0, 3)))]
+        calls = [f"toolu_{draw(ids)}" for _ in range(draw(st.integers(0, 3)))]
         reason = "tool_use" if calls else "pause_turn"
         found.append(Assistant(content=[*words, *map(tool_use, calls)], stop_reason=reason))
         found += [result(call, draw(st.booleans())) for call in draw(st.permutations(calls))]

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from fdstore.agent.conversation import Assistant, decoded, encoded
-from fdstore.agent.model import LONGEST_PAUSE_S, Model, ModelFailed
-from fdstore.testing import ScriptedModel, Turn, Usage, call, cut, fail, say, slow, think, turn
+from fdstore.agent.model import LONGEST_PAUSE_S, READABLE_TRIES, Model, ModelFailed
+from fdstore.testing import ScriptedModel, Turn, Usage, call, cut, fail, garbled, say, slow, think, turn
 
 HELLO = [{"role": "user", "content": "Hello"}]
 ADD = {"name": "add", "description": "Adds.", "input_schema": {"type": "object", "properties": {}}}
@@ -267,29 +267,96 @@ def test_the_halves_of_a_character_are_put_together_and_one_alone_is_made_visibl
     assert decoded(encoded(answer).encode()) == answer
 
 
-@pytest.mark.parametrize("arguments", ['{"a": "\ud800"}', '{"a": "\\ud800"}', '{"a": nonsense}'])
-def test_arguments_of_a_tool_that_cannot_be_read_are_the_end_and_are_said(arguments: str) -> None:
+@pytest.mark.parametrize("arguments", ['{"a": "\ud800"}', '{"a": "\\ud800"}'])
+def test_half_a_character_in_the_arguments_of_a_tool_is_made_visible(arguments: str) -> None:
     said = streamed(USE, {"type": "input_json_delta", "partial_json": arguments})
 
-    with (
-        saying(said) as (client, server),
-        pytest.raises(ModelFailed, match=r"^the model's answer cannot be read: ") as failed,
-    ):
-        client.ask()
+    with saying(said) as (client, _):
+        assert client.ask().content[0]["input"] == {"a": "\\ud800"}
 
-    assert str(failed.value).encode("utf-8")
-    assert server.requests == 1
+
+MALFORMED = [
+    '{"a": nonsense}',
+    '{"a": 1, "b": ',
+    '{"a": "line\nbreak"}',
+    '{"a": NaN}',
+    '["a"]',
+    '"a"',
+    "{}{}",
+    '{"a": ' + "9" * 5000 + "}",
+    '{"a": ' + "[" * 500 + "]" * 500 + "}",
+    '{"a": ' + "[" * 50_000,
+]
+
+
+@pytest.mark.parametrize("arguments", MALFORMED, ids=lambda arguments: arguments[:16])
+def test_an_answer_whose_call_is_not_json_is_asked_for_again(arguments: str) -> None:
+    script = [garbled("add", arguments), call("add", a=1)]
+
+    with ScriptedModel(script) as scripted, asking(scripted) as client:
+        answer = client.ask(tools=[ADD])
+
+    assert (answer.calls[0]["input"], answer.malformed) == ({"a": 1}, {})
+    assert len(scripted.requests) == 2
+
+
+@pytest.mark.parametrize("arguments", MALFORMED, ids=lambda arguments: arguments[:16])
+def test_a_call_that_is_never_json_is_kept_as_the_api_wants_it_back(arguments: str) -> None:
+    usage = Usage(input_tokens=10, output_tokens=1)
+    said = turn(say("I add."), garbled("add", arguments, id="toolu_1"), usage=usage)
+
+    with ScriptedModel([said] * READABLE_TRIES + [say("Done.")]) as scripted, asking(scripted) as client:
+        answer = client.ask(tools=[ADD])
+        result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "no", "is_error": True}
+        back = [
+            *HELLO,
+            {"role": "assistant", "content": answer.content},
+            {"role": "user", "content": [result]},
+        ]
+        assert client.ask(messages=back, tools=[ADD]).text == "Done."
+
+    assert len(scripted.requests) == READABLE_TRIES + 1
+    assert list(answer.malformed) == ["toolu_1"]
+    assert answer.calls[0]["input"] == {"INVALID_JSON": arguments[:2000]}
+    assert (answer.input_tokens, answer.output_tokens) == (10 * READABLE_TRIES, READABLE_TRIES)
+    assert decoded(encoded(answer).encode()) == answer
+
+
+def test_a_call_that_was_cut_off_by_max_tokens_is_not_asked_for_again() -> None:
+    said = turn(garbled("add", '{"a": 1, "b'), stop_reason="max_tokens")
+
+    with ScriptedModel([said]) as scripted, asking(scripted) as client:
+        answer = client.ask(tools=[ADD])
+
+    assert (answer.stop_reason, answer.malformed) == ("max_tokens", {})
+
+
+def test_what_a_model_says_is_in_the_journal_as_the_tools_get_it() -> None:
+    said = streamed(USE, {"type": "input_json_delta", "partial_json": '{"a": 1e400, "b": 1.0, "c": [1e22]}'})
+
+    with saying(said) as (client, _):
+        answer = client.ask()
+
+    assert decoded(encoded(answer).encode()) == answer
 
 
 def test_a_reason_can_be_stored_whatever_the_server_said() -> None:
     assert str(ModelFailed("it said \udc80")) == "it said \\udc80"
 
 
-def test_an_event_that_is_no_json_is_the_end_and_is_said() -> None:
-    said = BEGINNING + b"event: content_block_start\ndata: {nonsense\n\n"
+UNREADABLE = [
+    b"event: content_block_start\ndata: {nonsense\n\n",
+    b'event: content_block_delta\ndata: {"type":"content_block_delta","index":4,"delta":{}}\n\n',
+    b'event: content_block_start\ndata: {"type":"content_block_start"}\n\n',
+]
 
-    with saying(said) as (client, _), pytest.raises(ModelFailed, match="cannot be read"):
+
+@pytest.mark.parametrize("event", UNREADABLE)
+def test_an_answer_that_is_never_readable_is_the_end_and_is_said(event: bytes) -> None:
+    with saying(BEGINNING + event) as (client, server), pytest.raises(ModelFailed, match="cannot be read"):
         client.ask()
+
+    assert server.requests == READABLE_TRIES
 
 
 # what is given up

@@ -55,8 +55,8 @@ Report = Callable[..., None]
 """Takes what is passed over, what is wrong with it, and the exception if its traceback is to be logged."""
 
 
-def given_up(keys: ProcessKeys, attempt: int, reason: str) -> Operation[str]:
-    """Ends a process that is not to be run again; the parent to wake, or ""."""
+def given_up(keys: ProcessKeys, attempt: int, reason: str) -> Operation[tuple[str, ...]]:
+    """End a process that is not to be run again. Return the ancestors that need a wake-up."""
     space = Namespace(keys, TreeLimits(), attempt)
     return (yield from processes.end(space, "failed", exit_code=None, reason=reason, release=False))
 
@@ -101,9 +101,8 @@ def carry_out(store: Store, wake: Callable[[str], None], keys: ProcessKeys, laps
     elif lapsed.attempt is not None:
         reason = "poison" if lapsed.decision == "poison" else "worker_lost"
         log.warning("%s has failed: %s", keys.process, reason)
-        parent = store.run(given_up(keys, lapsed.attempt, reason))
-        if parent:
-            wake(parent)
+        for ancestor in store.run(given_up(keys, lapsed.attempt, reason)):
+            wake(ancestor)
 
 
 def sweep(

@@ -2,10 +2,10 @@
 -- passed over; a process whose record can be written at all is cancelled.
 -- KEYS  1 tree  2 process
 -- ARGV  1 process id  2 reason
--- ->    ok state parent-to-wake|'' how-many cancelled... damage... | gone
+-- ->    ok state ancestors-to-wake how-many cancelled... damage... | gone
 local tree, id = KEYS[1], ARGV[1]
 local now = stamp(seconds_now())
-local cancelled = {}
+local cancelled, ended = {}, {}
 
 local function cancel(member)
   local record = process_record(tree, member)
@@ -16,6 +16,7 @@ local function cancel(member)
   -- it begins by removing, which a full Redis allows: a kill makes room
   write_end(tree, member, 'cancelled', now, 'cancelled', '', ARGV[2], '', '')
   cancelled[#cancelled + 1] = member
+  ended[member] = true
 end
 
 -- by what the tree knows, and not by numbers up to `next_child`: that may be any
@@ -41,14 +42,8 @@ end
 if not found then
   return { 'gone' }
 end
-local wake = ''
-local facts = redis.pcall('HMGET', KEYS[2], 'state', 'parent')
-local state, parent = facts[1], facts[2]
-if parent and #cancelled > 0 then
-  despite_damage('process ' .. parent, function()
-    wake = child_ended(tree, parent, id, now)
-  end)
-end
+local wake = tell_ancestors(tree, id, ended, now)
+local state = redis.pcall('HMGET', KEYS[2], 'state')[1]
 local reply = { 'ok', state or 'unreadable', wake, #cancelled }
 for _, member in ipairs(cancelled) do
   reply[#reply + 1] = member

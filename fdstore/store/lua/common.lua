@@ -287,27 +287,50 @@ local function write_end(tree, id, state, now, why, exit_code, reason, answer_te
   despite_damage('tree ' .. tree, count_end, tree, now)
 end
 
--- Tells a parent that waits of the end of a child; the parent's id if that was all it waited for, else ''.
-local function child_ended(tree, parent, id, now)
-  local key = process_record(tree, parent)
+-- Removes ended processes (a set of ids) from what an ancestor waits for. Returns whether that made it ready.
+local function stop_waiting(tree, ancestor, ended, now)
+  local key = process_record(tree, ancestor)
   local state, waiting = unpack(redis.call('HMGET', key, 'state', 'waiting_for'))
   if state ~= 'waiting' then
-    return ''
+    return false
   end
-  local left = {}
-  for child in string.gmatch(waiting or '', '%S+') do
-    if child ~= id then
-      left[#left + 1] = child
+  local left, found = {}, false
+  for id in string.gmatch(waiting or '', '%S+') do
+    if ended[id] then
+      found = true
+    else
+      left[#left + 1] = id
     end
+  end
+  if not found then
+    return false
   end
   if #left > 0 then
     redis.call('HSET', key, 'waiting_for', table.concat(left, ' '))
-    return ''
+    return false
   end
   redis.call('HSET', key, 'state', 'ready')
   redis.call('HDEL', key, 'waiting_for')
-  redis.call('ZADD', tree .. ':leases', now, parent)
-  return parent
+  redis.call('ZADD', tree .. ':leases', now, ancestor)
+  return true
+end
+
+-- Tells the ancestors of a process that these (a set of ids: itself, and those below it) have ended: an agent
+-- may wait for any process below it. Returns the ids of those that are ready now, nearest first, with blanks
+-- between them.
+local function tell_ancestors(tree, id, ended, now)
+  local ready = {}
+  local function tell(ancestor)
+    if stop_waiting(tree, ancestor, ended, now) then
+      ready[#ready + 1] = ancestor
+    end
+  end
+  local ancestor = string.match(id, '^(.+)%.')
+  while ancestor do
+    despite_damage('process ' .. ancestor, tell, ancestor)
+    ancestor = string.match(ancestor, '^(.+)%.')
+  end
+  return table.concat(ready, ' ')
 end
 
 -- Why a child may not be made below this parent now, or nil.

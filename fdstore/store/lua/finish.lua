@@ -1,12 +1,12 @@
--- Ends a process; hands its answer to its parent and, if that was all the parent waited for, makes
--- the parent ready, in one step. A large table is released a bounded piece at a time before that, so that
+-- Ends a process; hands its answer to its parent and makes those of its ancestors ready that waited for
+-- nothing else, in one step. A large table is released a bounded piece at a time before that, so that
 -- Redis is not held up: whoever dies between two pieces leaves a process that has not ended.
 -- KEYS  1 tree  2 process
 -- ARGV  1 process id  2 attempt  3 final state  4 exit code or ''  5 reason or ''
 --       6 how many descriptors to release at a time, 0 to keep them  7 short answer ('' for none)
 --       8 fd that holds a long answer or ''
 --       9 why what it still writes breaks off; an agent's text ends in good order when its agent exits
--- ->    ok state parent-to-wake|'' | ok 'more' | gone | fenced why
+-- ->    ok state ancestors-to-wake | ok 'more' | gone | fenced why
 local tree, process, id = KEYS[1], KEYS[2], ARGV[1]
 local state, attempt, parent, outputs, kind =
   unpack(redis.call('HMGET', process, 'state', 'attempt', 'parent', 'outputs', 'kind'))
@@ -38,7 +38,7 @@ end
 
 local now = stamp(seconds_now())
 redis.call('HDEL', process, 'lease_until') -- removing first, as in write_end
-local answer_fd, wake = '', ''
+local answer_fd = ''
 local function hand_over()
   local key = process_record(tree, parent)
   local parent_state = redis.call('HGET', key, 'state')
@@ -49,9 +49,6 @@ local function hand_over()
     hold(tree, parent, fd, content)
     answer_fd = fd
   end
-end
-local function tell()
-  wake = child_ended(tree, parent, id, now)
 end
 local function seal(written)
   if redis.call('HGET', content_record(tree, written), 'state') == 'open' then
@@ -69,9 +66,7 @@ if ARGV[3] == 'exited' and outputs and kind ~= 'pipeline' then
   end
 end
 write_end(tree, id, ARGV[3], now, ARGV[9], ARGV[4], ARGV[5], ARGV[7], answer_fd)
-if parent then
-  despite_damage('process ' .. parent, tell)
-end
+local wake = tell_ancestors(tree, id, { [id] = true }, now)
 if piece > 0 then
   despite_damage('the table of ' .. id, release_all, tree, id)
 end

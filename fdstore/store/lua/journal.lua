@@ -18,6 +18,8 @@ if not repeated and #ARGV > 4 then
   if ARGV[3] ~= '0' then
     count_answers(KEYS[3], ARGV[3], ARGV[4])
   end
-  length = redis.call('RPUSH', KEYS[2], unpack(ARGV, 5))
+  for i = 5, #ARGV, 2000 do -- Lua's stack holds some thousands
+    length = redis.call('RPUSH', KEYS[2], unpack(ARGV, i, math.min(i + 1999, #ARGV)))
+  end
 end
 return { 'ok', length, day_limit(KEYS[3]) }

@@ -2,7 +2,8 @@
 -- KEYS  1 tree  2 process
 -- ARGV  1 process id  2 how many losses are too many  3 seconds until the sweep looks again, at first:
 --       each time nobody has claimed it they double, or a busy day would fill the queue with repeats
---       4 '1' if its worker gives it back, which is no loss; '2' if its worker is known to be dead
+--       4 '1' if its worker gives it back, which is no loss; '2' if its worker is known to be dead;
+--       '3' if its worker gives it back before it has begun: a pipeline too
 --       5 the attempt that gives it back, or the id of the claim that the dead worker held
 --       6 the moment by which a lease must have run out, '' for now: whoever took the process later had
 --         less than a lease to renew it, if Redis was away in between
@@ -12,7 +13,7 @@ local MAX_DOUBLINGS = 4
 local now = seconds_now()
 local state, until_, attempt, kind, losses, wakes =
   unpack(redis.call('HMGET', KEYS[2], 'state', 'lease_until', 'attempt', 'kind', 'losses', 'wakes'))
-local given_back, dead = ARGV[4] == '1', ARGV[4] == '2'
+local given_back, dead = ARGV[4] == '1' or ARGV[4] == '3', ARGV[4] == '2'
 local moment = tonumber(ARGV[6]) or now
 if dead and (state ~= 'running' or redis.call('HGET', KEYS[2], 'claim') ~= ARGV[5]) then
   return { 'ok', 'nothing' } -- it was taken over, or given back, before its worker died
@@ -20,7 +21,7 @@ end
 until_ = lease_end(until_, now)
 local lost = state == 'running' and not given_back and (dead or until_ <= moment)
 local due = redis.call('ZSCORE', KEYS[1] .. ':leases', ARGV[1])
-if kind == 'pipeline' and state == 'running' then
+if kind == 'pipeline' and state == 'running' and ARGV[4] ~= '3' then
   -- its commands may have done anything: it is never run twice
   return { 'ok', lost and 'lost' or 'nothing', attempt }
 end

@@ -1,0 +1,140 @@
+"""The id of a tool call belongs to one call for ever: another one never gets its answer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from fdstore import Toolset, aio
+from fdstore.client import Process
+from fdstore.errors import InvalidArgument
+from tests.elements import only
+
+sent: list[str] = []
+
+
+def send(words: str, times: int = 1) -> str:
+    """Sends words."""
+    sent.append(words)
+    return f"sent {words}"
+
+
+def save(words: str) -> str:
+    """Saves words."""
+    sent.append(words)
+    return f"saved {words}"
+
+
+@pytest.fixture
+def tools(proc: Process) -> Toolset:
+    sent.clear()
+    return Toolset(proc, enabled=["read_fd", "write_fd", "close_fd"], python=[send, save])
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [("send", {"words": "b"}), ("save", {"words": "a"}), ("send", {"words": "a", "times": 2})],
+)
+def test_an_id_with_another_tool_or_other_arguments_is_an_invalid_argument(
+    tools: Toolset, name: str, arguments: dict[str, Any]
+) -> None:
+    tools.call("send", {"words": "a"}, call_id="call_0")
+
+    result = tools.call(name, arguments, call_id="call_0")
+
+    assert result.is_error
+    assert only(result.content)["type"] == "invalid_argument"
+    assert "'call_0' was given to another call before" in result.content
+    assert sent == ["a"]
+
+
+def test_an_id_whose_call_made_a_descriptor_makes_no_other(
+    tools: Toolset, proc: Process, execute: Any
+) -> None:
+    tools.call("write_fd", {"data": "first"}, call_id="call_0")
+    execute("HDEL", "fdstore:{triage}:triage:calls", "call_0/outcome")  # a loop that died just before
+
+    other = tools.call("write_fd", {"data": "second"}, call_id="call_0")
+    again = tools.call("write_fd", {"data": "first"}, call_id="call_0")
+
+    assert (other.is_error, again.is_error) == (True, False)
+    assert [proc.read(d.fd).text for d in proc.list()] == ["first"]
+
+
+def test_the_same_call_again_gets_the_first_answer_in_whatever_order_its_arguments_are(
+    tools: Toolset,
+) -> None:
+    first = tools.call("send", {"words": "a", "times": 2}, call_id="call_0")
+
+    assert tools.call("send", {"times": 2, "words": "a"}, call_id="call_0") == first
+    assert sent == ["a"]
+
+
+def test_reads_may_share_an_id(tools: Toolset, proc: Process, execute: Any) -> None:
+    proc.create("one\ntwo\n")
+
+    for line in (1, 2):
+        assert not tools.call("read_fd", {"fd": f"fd:1#L{line}"}, call_id="call_0").is_error
+
+    assert execute("EXISTS", "fdstore:{triage}:triage:calls") == 0
+
+
+def test_another_output_under_the_id_of_one_that_was_wrapped_is_refused(
+    tools: Toolset, proc: Process
+) -> None:
+    tools.wrap("a" * 9000, call_id="call_0")
+
+    with pytest.raises(InvalidArgument, match="call_id"):
+        tools.wrap("b" * 9000, call_id="call_0")
+
+    assert tools.wrap("short", call_id="call_0") == "short"
+    assert len(proc.list()) == 1
+
+
+def test_the_output_of_a_loops_own_tool_is_not_that_of_a_function_with_the_same_id(proc: Process) -> None:
+    def lots() -> str:
+        return "a" * 9000
+
+    tools = Toolset(proc, python=[lots])
+    tools.call("lots", {}, call_id="call_0")
+
+    shown = tools.wrap("b" * 9000, call_id="call_0")
+
+    assert only(shown)["fd"] == "fd:2"
+    assert proc.read("fd:2").text.startswith("bbb")
+
+
+def test_the_awaiting_toolset_refuses_it_too(redis_url: str) -> None:
+    async def main() -> tuple[bool, bool]:
+        async with await aio.connect(redis_url) as store:
+            tools = aio.Toolset(await store.process("triage"), python=[send])
+            first = await tools.call("send", {"words": "a"}, call_id="call_0")
+            second = await tools.call("send", {"words": "b"}, call_id="call_0")
+            await tools.wrap("a" * 9000, call_id="call_1")
+            with pytest.raises(InvalidArgument, match="call_id"):
+                await tools.wrap("b" * 9000, call_id="call_1")
+            return first.is_error, second.is_error
+
+    assert asyncio.run(main()) == (False, True)
+
+
+def test_what_a_full_redis_cannot_keep_of_a_call_does_not_undo_it(
+    tools: Toolset, proc: Process, execute: Any
+) -> None:
+    proc.create("x" * 1000)
+    execute("CONFIG", "SET", "maxmemory", "1")
+    try:
+        closed = tools.call("close_fd", {"fd": "fd:1"}, call_id="call_0")
+        said = tools.call("send", {"words": "a"}, call_id="call_1")
+    finally:
+        execute("CONFIG", "SET", "maxmemory", "0")
+
+    assert (closed.is_error, proc.list()) == (False, [])
+    assert (said.content, said.is_error) == ("sent a", False)
+
+
+@pytest.mark.parametrize("arguments", [{"words": float("nan")}, {"words": object()}, {1: 2, "a": 3}, 7])
+def test_arguments_that_are_no_json_are_refused_with_an_id_too(tools: Toolset, arguments: Any) -> None:
+    assert tools.call("send", arguments, call_id="call_0").is_error

@@ -1,0 +1,52 @@
+"""Pipelines that wait for a free place in a worker that is told to stop."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import redis
+
+import fdstore
+from fdstore.agent.agent import Finished
+from fdstore.permissions import Permissions
+from fdstore.store import inspection, pipelines
+from fdstore.store.server import PrivateServer
+from fdstore.tools.brief import PipeBrief, encoded
+from fdstore_workers.reports import Reporter
+from fdstore_workers.tasks import Place, runner_of
+from tests.conftest import wait_until
+
+
+def test_pipelines_that_wait_in_a_worker_that_stops_are_left_to_others(agents_server: PrivateServer) -> None:
+    stopping, began, ran = threading.Event(), threading.Event(), []
+
+    def run_pipeline(store: Any, space: Any, *_: Any) -> Finished:
+        ran.append(space.id)
+        began.set()
+        stopping.wait(30)
+        return Finished("exited", 0, "", "")
+
+    url = agents_server.url
+    place = Place(worker="w", url=url, prefix="fdstore", broker_url=None, permissions=Permissions())
+    brief = encoded(PipeBrief(commands=[["true"]], page_size=4000))
+    with fdstore.connect(url) as store, redis.Redis.from_url(url) as client:
+        root = store.process("solo")
+        made = [store.run(pipelines.start(root.space, brief, shown="true")).process for _ in range(3)]
+        with ThreadPoolExecutor(1) as apart:
+            run = runner_of(place, Reporter(), stopping, run_pipeline, apart)
+            for process in made:
+                run(process)
+            assert began.wait(30)
+            stopping.set()
+
+        wait_until(lambda: sum(client.llen(key) for key in client.keys("fdq:*")) == 2, 10)
+        records = [store.run(inspection.record("fdstore", process)) for process in made]
+
+    assert ran == made[:1]
+    assert [(record.state, record.attempt) for record in records] == [
+        ("exited", 1),
+        ("ready", 0),
+        ("ready", 0),
+    ]
