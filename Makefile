@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 
-.PHONY: demo test test-fast chaos lint clean
+.PHONY: demo test test-fast chaos generate lint clean
 
 demo: $(READY)
 	$(BIN)/fdstore demo
@@ -31,7 +31,12 @@ chaos: $(READY)
 	CHAOS_SEEDS=$${CHAOS_SEEDS:-100} $(BIN)/python -m pytest tests/chaos tests/on_cluster \
 		tests/on_redis/test_damaged_records.py -m "long or not long" -n 2 -vv -rP
 
+# The blocking client is made of the awaiting one.
+generate: $(READY)
+	$(BIN)/python .ci/generate_blocking.py
+
 lint: $(READY)
+	$(BIN)/python .ci/generate_blocking.py --check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

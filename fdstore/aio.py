@@ -25,15 +25,15 @@ from fdstore.aio_process import Process
 from fdstore.aio_writer import StreamWriter
 from fdstore.records import ProcessRecord, Survey, TreeLimits, TreeRecord
 from fdstore.store import inspection, processes
-from fdstore.store.aio_connection import AsyncRunner
 from fdstore.store.check import check_server
-from fdstore.store.cluster import make_async_runner
 from fdstore.store.operation import Operation
 from fdstore.store.server import chosen
 from fdstore.tools.config import FDConfig, ToolName
 from fdstore.tools.storing import flattened, taken_references, wrapped_input, wrapped_once
 from fdstore.tools.tool import ToolResult
 from fdstore.tools.toolbox import Toolbox
+from fdstore.wire._async.cluster import make_runner
+from fdstore.wire._async.runner import Runner
 
 __all__ = ["Process", "Store", "StreamWriter", "Toolset", "connect"]
 
@@ -57,7 +57,7 @@ async def connect(url: str | None = None, prefix: str | None = None) -> Store:
     """
     # starting a server takes its time
     meant, named = await asyncio.to_thread(chosen, url, prefix)
-    store = Store(make_async_runner(meant), named, meant)
+    store = Store(make_runner(meant), named, meant)
     try:
         await store.reach()
         await store.run(check_server(store.where))
@@ -75,7 +75,7 @@ class Store:
     ['triage']
     """
 
-    def __init__(self, runner: AsyncRunner, prefix: str, url: str) -> None:
+    def __init__(self, runner: Runner, prefix: str, url: str) -> None:
         self._runner = runner
         self.prefix = prefix
         self.url = url

@@ -13,10 +13,10 @@ from fdstore.process import Process
 from fdstore.records import ProcessRecord, Survey, TreeLimits, TreeRecord
 from fdstore.store import inspection, processes
 from fdstore.store.check import check_server
-from fdstore.store.cluster import make_runner
-from fdstore.store.connection import Runner
 from fdstore.store.operation import Operation
 from fdstore.store.server import chosen
+from fdstore.wire._sync.cluster import make_runner
+from fdstore.wire._sync.runner import Runner
 
 __all__ = ["Process", "Store", "connect"]
 

@@ -19,9 +19,9 @@ from fdstore.cli.tables import size
 from fdstore.errors import FDStoreError
 from fdstore.loading import how_to_install
 from fdstore.store.check import examine
-from fdstore.store.cluster import make_runner
 from fdstore.store.safety import Finding
 from fdstore.store.server_program import binary_version, find_binary
+from fdstore.wire._sync.cluster import make_runner
 
 LOW_DISK_BYTES = 500_000_000
 _REQUIREMENT = re.compile(r"([A-Za-z0-9_-]+)(?:\[[^]]*\])?([^;]*)(?:;.*extra == [\"'](\w+)[\"'])?")

@@ -12,13 +12,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, cast
 
-from hiredis import pack_command
+from hiredis import Reader, pack_command
 from redis.backoff import NoBackoff
 from redis.exceptions import (
     AskError,
     AuthenticationError,
     BusyLoadingError,
     ClusterDownError,
+    InvalidResponse,
     NoPermissionError,
     NoScriptError,
     OutOfMemoryError,
@@ -109,6 +110,15 @@ def translate(error: Exception, where: str) -> FDStoreError:
     if isinstance(error, NoPermissionError) or IN_A_SCRIPT.search(message):
         return StoreRefused(where, message.rstrip("."), "ACL SETUSER grants it, as deploy/users.acl does")
     return StoreUnavailable(where, message.rstrip("."))
+
+
+NOT_YET = object()
+"""What a reader of replies gives while a reply is not whole."""
+
+
+def make_reader(take_refusal: Callable[[str], Exception]) -> Reader:
+    """Make what parses replies: bytes as they came, an error as what `take_refusal` makes of its text."""
+    return Reader(protocolError=InvalidResponse, replyError=take_refusal, notEnoughData=NOT_YET)
 
 
 class Tries:

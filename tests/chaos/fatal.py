@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from fdstore.store.connection import Runner
+from fdstore.wire._sync.runner import Runner
 
 Send = Callable[[bytes], None]
 

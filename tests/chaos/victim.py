@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from fdstore.client import Process, Store
-from fdstore.store.connection import Runner
 from fdstore.tools.tool import ToolResult
 from fdstore.toolset import Toolset
+from fdstore.wire._sync.runner import Runner
 from tests.chaos.fatal import FatalRunner, Send
 from tests.chaos.proxy import whole_in
 

@@ -20,8 +20,8 @@ import fdstore.aio
 from fdstore.client import Process, Store
 from fdstore.errors import StoreUnavailable
 from fdstore.store import wire
-from fdstore.store.cluster import ClusterRunner
 from fdstore.store.places import find_place
+from fdstore.wire._sync.cluster import ClusterRunner
 from tests.conftest import check_keys, pages_of, wait_until
 from tests.on_cluster.cluster import Cluster, Move
 from tests.on_redis.conftest import Execute

@@ -25,11 +25,11 @@ from fdstore.errors import (
 from fdstore.records import ENDED
 from fdstore.store import leases, pipelines
 from fdstore.store.clock import redis_now
-from fdstore.store.connection import Runner
 from fdstore.store.keys import ProcessKeys, process_keys
 from fdstore.store.operation import Operation
 from fdstore.store.views import Namespace
 from fdstore.testing import Request, Turn, call, fail, say, turn
+from fdstore.wire._sync.runner import Runner
 from fdstore_workers.sweeper import sweep
 from tests.conftest import wait_until
 from tests.on_redis.agents import READER, SMALL, Agents, ran, running, tool

@@ -96,7 +96,8 @@ def pair(tmp_path: Path) -> Iterator[tuple[Address, redis.Redis, redis.Redis, Pr
 
 def fail_over(address: Address, primary: redis.Redis, replica: redis.Redis, second: PrivateServer) -> None:
     """The replica becomes the primary, and the address leads to it; nobody's connection is closed."""
-    primary.wait(1, 10_000)
+    sent = primary.info("replication")["master_repl_offset"]
+    assert wait_until(lambda: replica.info("replication")["slave_repl_offset"] >= sent, 20)
     replica.execute_command("REPLICAOF", "NO", "ONE")
     address.server = second
     replicate(primary, port_of(replica))

@@ -13,7 +13,7 @@ from redis.exceptions import BusyLoadingError, NoScriptError, ReadOnlyError
 from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import TimeoutError as LostReply
 
-from fdstore.store.aio_link import AsyncLink
+from fdstore.wire._async.link import Link
 
 T = TypeVar("T")
 TIMEOUT_S = 0.1
@@ -42,15 +42,15 @@ class Server:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Callable[[Callable[[AsyncLink, Server], Awaitable[T]]], T]:
+def run(tmp_path: Path) -> Callable[[Callable[[Link, Server], Awaitable[T]]], T]:
     """Runs `work(link, server)` in a loop of its own."""
 
-    def run_it(work: Callable[[AsyncLink, Server], Awaitable[T]]) -> T:
+    def run_it(work: Callable[[Link, Server], Awaitable[T]]) -> T:
         async def main() -> T:
             server = Server()
             path = str(tmp_path / "socket")
             listener = await asyncio.start_unix_server(server.accept, path)
-            link = AsyncLink(
+            link = Link(
                 UnixDomainSocketConnection(path=path, protocol=2, driver_info=None, socket_timeout=TIMEOUT_S)
             )
             try:
@@ -66,19 +66,19 @@ def run(tmp_path: Path) -> Callable[[Callable[[AsyncLink, Server], Awaitable[T]]
     return run_it
 
 
-async def sent(link: AsyncLink, server: Server, count: int = 1) -> None:
+async def sent(link: Link, server: Server, count: int = 1) -> None:
     await link.send(b"request", count)
     assert await server.received(7) == b"request"
 
 
-async def received(link: AsyncLink, count: int, wait_s: float | None = None) -> list[Any]:
+async def received(link: Link, count: int, wait_s: float | None = None) -> list[Any]:
     replies: list[Any] = []
     await link.receive(replies, count, wait_s)
     return replies
 
 
 def test_it_connects_when_it_is_first_used(run: Any) -> None:
-    async def work(link: AsyncLink, server: Server) -> None:
+    async def work(link: Link, server: Server) -> None:
         assert not link.is_connected
         await sent(link, server)
         assert link.is_connected
@@ -87,7 +87,7 @@ def test_it_connects_when_it_is_first_used(run: Any) -> None:
 
 
 def test_replies_may_come_in_any_pieces(run: Any) -> None:
-    async def work(link: AsyncLink, server: Server) -> None:
+    async def work(link: Link, server: Server) -> None:
         await sent(link, server, 4)
         server.answer(b"$5\r\nfirst\r\n:2\r\n*2\r\n$1\r\na\r\n$-1\r\n+the beginning of ")
         assert await received(link, 3) == [b"first", 2, [b"a", None]]
@@ -99,7 +99,7 @@ def test_replies_may_come_in_any_pieces(run: Any) -> None:
 
 
 def test_an_error_is_a_reply_like_others(run: Any) -> None:
-    async def work(link: AsyncLink, server: Server) -> None:
+    async def work(link: Link, server: Server) -> None:
         await sent(link, server, 2)
         server.answer(b"-NOSCRIPT no such script\r\n+after\r\n")
         unknown, after = await received(link, 2)
@@ -118,7 +118,7 @@ def test_an_error_is_a_reply_like_others(run: Any) -> None:
     ],
 )
 def test_a_server_that_serves_nobody_now_is_as_good_as_lost(run: Any, said: bytes, error: Any) -> None:
-    async def work(link: AsyncLink, server: Server) -> list[Any]:
+    async def work(link: Link, server: Server) -> list[Any]:
         await sent(link, server, 3)
         server.answer(b"+before\r\n" + said)
         replies: list[Any] = []
@@ -131,7 +131,7 @@ def test_a_server_that_serves_nobody_now_is_as_good_as_lost(run: Any, said: byte
 
 @pytest.mark.parametrize("begun", [b"", b"$5\r\nfi"])
 def test_a_reply_that_does_not_come_is_lost(run: Any, begun: bytes) -> None:
-    async def work(link: AsyncLink, server: Server) -> None:
+    async def work(link: Link, server: Server) -> None:
         await sent(link, server)
         server.answer(begun)
         with pytest.raises(LostReply):
@@ -142,7 +142,7 @@ def test_a_reply_that_does_not_come_is_lost(run: Any, begun: bytes) -> None:
 
 
 def test_a_reply_that_is_held_back_is_waited_for_longer(run: Any) -> None:
-    async def work(link: AsyncLink, server: Server) -> None:
+    async def work(link: Link, server: Server) -> None:
         await sent(link, server, 2)
         asyncio.get_running_loop().call_later(3 * TIMEOUT_S, server.answer, b"+OK\r\n")
         assert await received(link, 1, wait_s=30) == [b"OK"]
@@ -153,7 +153,7 @@ def test_a_reply_that_is_held_back_is_waited_for_longer(run: Any) -> None:
 
 
 def test_a_server_that_goes_takes_the_connection_along(run: Any) -> None:
-    async def work(link: AsyncLink, server: Server) -> None:
+    async def work(link: Link, server: Server) -> None:
         await sent(link, server, 2)
         server.answer(b"+whole\r\n+torn")
         server.hang_up()
@@ -166,7 +166,7 @@ def test_a_server_that_goes_takes_the_connection_along(run: Any) -> None:
 
 
 def test_what_came_on_a_lost_connection_is_no_reply_on_the_next(run: Any) -> None:
-    async def work(link: AsyncLink, server: Server) -> None:
+    async def work(link: Link, server: Server) -> None:
         await sent(link, server, 2)
         server.answer(b"+whole\r\n+left over\r\n")
         assert await received(link, 1) == [b"whole"]
@@ -185,7 +185,7 @@ def test_what_came_on_a_lost_connection_is_no_reply_on_the_next(run: Any) -> Non
 
 
 def test_a_link_that_is_owed_replies_is_not_used_again(run: Any) -> None:
-    async def work(link: AsyncLink, server: Server) -> None:
+    async def work(link: Link, server: Server) -> None:
         await sent(link, server)
         waiting = asyncio.create_task(received(link, 1))
         await asyncio.sleep(0)
@@ -200,7 +200,7 @@ def test_a_link_that_is_owed_replies_is_not_used_again(run: Any) -> None:
 
 
 def test_a_server_that_takes_nothing_more_is_lost(run: Any) -> None:
-    async def work(link: AsyncLink, server: Server) -> None:
+    async def work(link: Link, server: Server) -> None:
         with pytest.raises(LostReply):
             await link.send(b"x" * 50_000_000, 1)
 
@@ -208,7 +208,7 @@ def test_a_server_that_takes_nothing_more_is_lost(run: Any) -> None:
 
 
 def test_a_large_request_goes_as_fast_as_the_server_takes_it(run: Any) -> None:
-    async def work(link: AsyncLink, server: Server) -> None:
+    async def work(link: Link, server: Server) -> None:
         request = b"x" * 20_000_000
         sending = asyncio.create_task(link.send(request, 1, 30))
         assert await server.received(len(request)) == request

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from fdstore.store.in_thread import run_in_thread
+from fdstore.wire._async.in_thread import run_in_thread
 
 
 async def cancelled_while_it_runs(*, must_end: bool) -> tuple[bool, bool]:

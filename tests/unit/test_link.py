@@ -16,7 +16,7 @@ from redis.exceptions import BusyLoadingError, NoScriptError, ReadOnlyError
 from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import TimeoutError as LostReply
 
-from fdstore.store.link import Link
+from fdstore.wire._sync.link import Link
 
 TIMEOUT_S = 0.1
 

@@ -1,3 +1,4 @@
+# Generated from fdstore/wire/_async/runner.py by `make generate`: change that one.
 """Runs operations on Redis: sockets, time-outs, repeats, and errors translated once.
 
 A runner holds a stack of redis-py *connections* and speaks to them without redis-py's client in
@@ -8,8 +9,7 @@ Here every request is safe to repeat (see `operation`), so a lost connection mea
 again what was not answered (see `wire.Tries`), until `wire.DEADLINE_S` is over. Only then is the
 outcome of a write unknown.
 
-The runner here blocks. Its awaiting twin is in `aio_connection`, those for a Redis Cluster are in
-`cluster`; `cluster.make_runner` knows from the URL which one it takes.
+The runner for a Redis Cluster is in `cluster`; `cluster.make_runner` knows from the URL which one it takes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from weakref import WeakSet
 from redis.exceptions import RedisError
 
 from fdstore.errors import FDStoreError
-from fdstore.store.link import Link
 from fdstore.store.operation import (
     Batch,
     Block,
@@ -36,7 +35,7 @@ from fdstore.store.operation import (
     Request,
     Send,
 )
-from fdstore.store.places import Place, find_place, make_pool
+from fdstore.store.places import Place, find_place
 from fdstore.store.scripts import in_full
 from fdstore.store.wire import (
     PASSING,
@@ -48,6 +47,8 @@ from fdstore.store.wire import (
     translate,
     unknown_scripts,
 )
+from fdstore.wire._sync.link import Link
+from fdstore.wire._sync.support import make_pool, run_call, sleep
 
 T = TypeVar("T")
 
@@ -63,7 +64,8 @@ os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 class Runner:
-    """Runs operations, blocking. Safe to share between threads; makes new connections after a fork."""
+    """Runs operations. A blocking one is safe to share between threads, and makes new connections after a
+    fork; an awaiting one is made and used in one event loop."""
 
     def __init__(self, url: str | Place) -> None:
         self.place = find_place(url) if isinstance(url, str) else url
@@ -124,7 +126,7 @@ class Runner:
         """Closes all connections. The runner can be used again."""
         free, self._free = self._free, []
         for link in free:
-            link.disconnect()
+            link.close()
         self._pool.close()
 
     def leave_to_parent(self) -> None:
@@ -158,8 +160,8 @@ class Runner:
                 return self._round_trip([command], seconds)[0]
             case Everywhere(batch):
                 return [(self.where, self._round_trip(batch))]
-            case Disk(call):
-                return call()
+            case Disk():
+                return run_call(request)
         raise TypeError(f"not a request: {request!r}")
 
     def _round_trip(self, batch: Batch, block_s: float = 0.0) -> list[Any]:
@@ -227,7 +229,7 @@ class Runner:
         """Asks again on new connections until all is answered, for better or worse."""
         while True:
             link.disconnect()
-            time.sleep(tries.after(error))
+            sleep(tries.after(error))
             try:
                 while piece := tries.piece():
                     replies: list[Any] = []

@@ -1,4 +1,4 @@
-"""One connection of an event loop: the awaiting twin of `link.Link`.
+"""One connection of an event loop, as `_sync.link` is one of a socket.
 
 redis-py connects and logs in; then a protocol of ours takes over the transport. It parses replies as bytes
 come, so that one future is awaited for all replies to a request. No task, lock or time-out of the event loop
@@ -16,11 +16,10 @@ from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as LostReply
 
-from fdstore.store.link import NOT_YET, make_reader
-from fdstore.store.wire import serves_nobody
+from fdstore.store.wire import NOT_YET, make_reader, serves_nobody
 
 
-class AsyncLink:
+class Link:
     """A connection, made when it is first needed, and again after it was lost. Raises redis-py's errors."""
 
     def __init__(self, connection: Any) -> None:
@@ -67,7 +66,7 @@ class AsyncLink:
         if stream is not None:
             await stream.closed
 
-    def check_clean(self) -> AsyncLink:
+    def check_clean(self) -> Link:
         """Close the connection if there are replies on their way that nobody waits for."""
         if self.owed:
             self.disconnect()
@@ -105,6 +104,11 @@ class AsyncLink:
             self.owed -= 1
         if count:
             raise stream.error or LostConnection("it was closed")
+
+    async def ask(self, request: bytes, replies: list[Any], count: int) -> None:
+        """Send a packed request and receive its replies: `send` and `receive` in one call."""
+        await self.send(request, count)
+        await self.receive(replies, count)
 
 
 class _Stream(asyncio.Protocol):

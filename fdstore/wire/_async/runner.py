@@ -1,24 +1,40 @@
-"""Runs operations on Redis, awaiting: the twin of `connection.Runner`, step for step.
+"""Runs operations on Redis: sockets, time-outs, repeats, and errors translated once.
 
-Sockets that wait and sockets that await are different things, so this is the one part of the store that
-is written twice; what it decides by (`wire`) and what it runs (the operations) are not.
+A runner holds a stack of redis-py *connections* and speaks to them without redis-py's client in
+between: one round trip is "send the packed commands, read as many replies". redis-py's own defaults
+(ten blind retries, a 5 s read time-out) would turn one lost reply into a counter that moved twice.
+
+Here every request is safe to repeat (see `operation`), so a lost connection means: connect again, send
+again what was not answered (see `wire.Tries`), until `wire.DEADLINE_S` is over. Only then is the
+outcome of a write unknown.
+
+The runner for a Redis Cluster is in `cluster`; `cluster.make_runner` knows from the URL which one it takes.
 """
 
 from __future__ import annotations
 
-import asyncio
+import os
 import time
 from collections.abc import Iterable
 from itertools import islice
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 from redis.exceptions import RedisError
 
 from fdstore.errors import FDStoreError
-from fdstore.store.aio_link import AsyncLink
-from fdstore.store.in_thread import run_in_thread
-from fdstore.store.operation import Batch, Block, Disk, Everywhere, Operation, Receive, Request, Send
-from fdstore.store.places import Place, find_place, make_async_pool
+from fdstore.store.operation import (
+    Batch,
+    Block,
+    Disk,
+    Everywhere,
+    NumberedFields,
+    Operation,
+    Receive,
+    Request,
+    Send,
+)
+from fdstore.store.places import Place, find_place
 from fdstore.store.scripts import in_full
 from fdstore.store.wire import (
     PASSING,
@@ -30,18 +46,32 @@ from fdstore.store.wire import (
     translate,
     unknown_scripts,
 )
+from fdstore.wire._async.link import Link
+from fdstore.wire._async.support import make_pool, run_call, sleep
 
 T = TypeVar("T")
 
+_runners: WeakSet[Runner] = WeakSet()
 
-class AsyncRunner:
-    """Runs operations, awaiting. Made and used in one event loop."""
+
+def _leave_to_parent() -> None:
+    for runner in _runners:
+        runner.leave_to_parent()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
+
+
+class Runner:
+    """Runs operations. A blocking one is safe to share between threads, and makes new connections after a
+    fork; an awaiting one is made and used in one event loop."""
 
     def __init__(self, url: str | Place) -> None:
         self.place = find_place(url) if isinstance(url, str) else url
         self.where = self.place.shown
-        self._pool = make_async_pool(self.place)
-        self._free: list[AsyncLink] = []
+        self._pool = make_pool(self.place)
+        self._free: list[Link] = []
+        _runners.add(self)
 
     async def run(self, operation: Operation[T]) -> T:
         """Serves the operation's requests until it is done; its result."""
@@ -66,6 +96,22 @@ class AsyncRunner:
             for flight in flights.values():
                 self._give(flight.link)
 
+    async def read_field(self, fields: NumberedFields, number: int) -> list[bytes | None]:
+        """`fields.read(number)` by the shortest way: no operation around it."""
+        link = self._take()
+        replies: list[Any] = []
+        started = time.monotonic()
+        try:
+            try:
+                await link.ask(fields.request(number), replies, 2)
+                if not link.refused:
+                    return replies
+            except RedisError as error:
+                await self._read_again(link, self._tries(link, fields.batch(number), replies, started), error)
+        finally:
+            self._free.append(link)
+        return await self._see_to_refusals(fields.batch(number), replies)
+
     async def reach(self) -> None:
         """Connects, trying once. Raises `StoreUnavailable`."""
         link = self._take()
@@ -82,12 +128,18 @@ class AsyncRunner:
             await link.close()
         await self._pool.aclose()
 
-    def _take(self) -> AsyncLink:
-        if self._free:
-            return self._free.pop().check_clean()
-        return AsyncLink(self._pool.connection_class(**self._pool.connection_kwargs))
+    def leave_to_parent(self) -> None:
+        """Forgets all connections: those made before a fork are the parent's."""
+        self._free = []
 
-    def _give(self, link: AsyncLink) -> None:
+    def _take(self) -> Link:
+        try:
+            link = self._free.pop()
+        except IndexError:
+            return Link(self._pool.connection_class(**self._pool.connection_kwargs))
+        return link.check_clean() if link.owed else link
+
+    def _give(self, link: Link) -> None:
         self._free.append(link.check_clean())
 
     async def _serve(self, request: Request, flights: dict[str, Flight]) -> Any:
@@ -107,8 +159,8 @@ class AsyncRunner:
                 return (await self._round_trip([command], seconds))[0]
             case Everywhere(batch):
                 return [(self.where, await self._round_trip(batch))]
-            case Disk(call, must_end):
-                return await run_in_thread(call, must_end=must_end)
+            case Disk():
+                return await run_call(request)
         raise TypeError(f"not a request: {request!r}")
 
     async def _round_trip(self, batch: Batch, block_s: float = 0.0) -> list[Any]:
@@ -154,7 +206,7 @@ class AsyncRunner:
 
     def _tries(
         self,
-        link: AsyncLink,
+        link: Link,
         batch: Batch,
         replies: list[Any],
         started: float,
@@ -172,11 +224,11 @@ class AsyncRunner:
             fails_over=self.place.kind != "redis",
         )
 
-    async def _read_again(self, link: AsyncLink, tries: Tries, error: RedisError) -> None:
+    async def _read_again(self, link: Link, tries: Tries, error: RedisError) -> None:
         """Asks again on new connections until all is answered, for better or worse."""
         while True:
             link.disconnect()
-            await asyncio.sleep(tries.after(error))
+            await sleep(tries.after(error))
             try:
                 while piece := tries.piece():
                     replies: list[Any] = []

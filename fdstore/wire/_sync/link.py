@@ -13,7 +13,7 @@ Time-outs are Python's own (`settimeout`), for each time that the socket is wait
 signals, which interrupt the system's, and with sockets that gevent or eventlet put in place of them. A
 request is first written without asking whether there is room, which there nearly always is.
 
-The awaiting link is in `aio_link`.
+The awaiting link is in `_async.link`.
 """
 
 from __future__ import annotations
@@ -25,15 +25,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn, cast
 
-import hiredis
 from redis.exceptions import ConnectionError as LostConnection
-from redis.exceptions import InvalidResponse, RedisError
+from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as LostReply
 
-from fdstore.store.wire import READ_SIZE_BYTES, serves_nobody
-
-NOT_YET = object()
-"""What the reader gives while a reply is not whole."""
+from fdstore.store.wire import NOT_YET, READ_SIZE_BYTES, make_reader, serves_nobody
 
 
 class Link:
@@ -79,6 +75,8 @@ class Link:
         self._sock = None
         self.connection.disconnect()
         self.owed = 0
+
+    close = disconnect
 
     def check_clean(self) -> Link:
         """Close the connection if there are replies on their way that nobody waits for."""
@@ -146,11 +144,6 @@ class Link:
         except OSError as error:
             raise _lost(error) from error
         self.owed = 0
-
-
-def make_reader(take_refusal: Any) -> Any:
-    """Make what parses replies: bytes as they came, an error as what `take_refusal` makes of its text."""
-    return hiredis.Reader(protocolError=InvalidResponse, replyError=take_refusal, notEnoughData=NOT_YET)
 
 
 def _closed() -> NoReturn:

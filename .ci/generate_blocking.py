@@ -1,0 +1,72 @@
+"""Makes the blocking modules of the awaiting ones: `make generate`.
+
+    python .ci/generate_blocking.py            writes them
+    python .ci/generate_blocking.py --check    exits with 1 if one is stale, and names it
+
+Whatever awaits is written once, in a package `_async`; the same module in the `_sync` beside it is the same
+text without what awaits. Where the two must differ, they import it from a module that each package has one
+of. The rules below are applied to code, comments and docstrings alike, so examples are right in both.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+MODULES = ["fdstore/wire/_async/runner.py", "fdstore/wire/_async/cluster.py"]
+
+HEADER = "# Generated from {source} by `make generate`: change that one.\n"
+
+RULES = [
+    (r"\(await ((?:[^()\n]|\((?:[^()\n]|\([^()\n]*\))*\))*)\)(?=[.\[])", r"\1"),  # (await x).y
+    (r"\bawait ", ""),
+    (r"\basync (def|with|for)\b", r"\1"),
+    (r"\b__a(enter|exit|iter|next)__\b", r"__\1__"),
+    (r"\bAsync(Iterator|Iterable|Generator)\b", r"\1"),
+    (r"\bStopAsyncIteration\b", "StopIteration"),
+    (r"\bAwaitable\[([^][]*)\]", r"\1"),
+    (r"\baclos(e|ing)\b", r"clos\1"),
+    (r"\b_async\b", "_sync"),
+    (r"\bfdstore\.aio\b", "fdstore"),
+]
+"""Patterns and what they become, in this order."""
+
+
+def blocking(text: str, source: str) -> str:
+    """Return the blocking twin of a module.
+
+    >>> blocking("async def size() -> int:\\n    return (await read()).size\\n", "a.py").splitlines()[1:]
+    ['def size() -> int:', '    return read().size']
+    """
+    for pattern, replacement in RULES:
+        text = re.sub(pattern, replacement, text)
+    return HEADER.format(source=source) + text
+
+
+def formatted(text: str, path: Path) -> str:
+    """Return the text as the formatter would leave it, with its imports in order."""
+    for command in (["check", "--select", "I", "--fix-only", "--quiet"], ["format"]):
+        ruff = [sys.executable, "-m", "ruff", *command, "--stdin-filename", str(path), "-"]
+        text = subprocess.run(ruff, input=text, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    return text
+
+
+def main(arguments: list[str]) -> int:
+    stale = []
+    for source in MODULES:
+        target = ROOT / source.replace("/_async/", "/_sync/")
+        made = formatted(blocking((ROOT / source).read_text("utf-8"), source), target)
+        if not target.exists() or target.read_text("utf-8") != made:
+            stale.append(str(target.relative_to(ROOT)))
+            if "--check" not in arguments:
+                target.write_text(made, "utf-8")
+    if stale:
+        print("stale:" if "--check" in arguments else "written:", *stale)
+    return 1 if stale and "--check" in arguments else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

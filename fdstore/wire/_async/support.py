@@ -1,0 +1,17 @@
+"""What is done in another way where one awaits: see `_sync.support`."""
+
+from __future__ import annotations
+
+from asyncio import sleep
+from typing import Any
+
+from fdstore.store.operation import Disk
+from fdstore.store.places import make_async_pool as make_pool
+from fdstore.wire._async.in_thread import run_in_thread
+
+__all__ = ["make_pool", "run_call", "sleep"]
+
+
+async def run_call(disk: Disk) -> Any:
+    """Return what a call that may wait for a disk returns; it runs in a thread."""
+    return await run_in_thread(disk.call, must_end=disk.must_end)

@@ -1,0 +1,118 @@
+# Generated from fdstore/wire/_async/cluster.py by `make generate`: change that one.
+"""The runner for a Redis Cluster: one try at one node, over the connections that are kept for it.
+
+What is tried where, and what becomes of a try that failed, is decided in `routing`; here is what takes a
+socket. `make_runner` gives the right runner for any URL of a store.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any, TypeVar
+
+from redis.exceptions import RedisError
+
+from fdstore.store.operation import Batch, NumberedFields, Operation
+from fdstore.store.places import Place, find_place
+from fdstore.store.routing import At, Cut, Drop, Pause, ReceiveAt, Router, SendAt
+from fdstore.store.wire import Flight, packed
+from fdstore.urls import Address
+from fdstore.wire._sync.link import Link
+from fdstore.wire._sync.runner import Runner
+from fdstore.wire._sync.support import sleep
+
+T = TypeVar("T")
+
+
+def make_runner(url: str) -> Runner:
+    """Make a runner for the store at `url`. Raises `InvalidArgument`."""
+    place = find_place(url)
+    return ClusterRunner(place) if place.kind == "cluster" else Runner(place)
+
+
+class ClusterRunner(Runner):
+    """Runs operations on a Cluster. `_idle` holds the connections of each node."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self._router = Router(self.where, place.hosts)
+        self._idle: defaultdict[Address, list[Link]] = defaultdict(list)
+
+    def run(self, operation: Operation[T]) -> T:
+        return super().run(self._router.routed(operation))
+
+    def read_field(self, fields: NumberedFields, number: int) -> list[bytes | None]:
+        return self.run(fields.read(number))
+
+    def reach(self) -> None:
+        """Finds the nodes, trying each that the URL names once."""
+        super().run(self._router.load())
+
+    def close(self) -> None:
+        idle, self._idle = self._idle, defaultdict(list)
+        for links in idle.values():
+            for link in links:
+                link.close()
+
+    def _serve(self, request: Any, flights: dict[str, Flight]) -> Any:
+        match request:
+            case At(address, batch, wait_s):
+                return self._try(address, batch, wait_s)
+            case SendAt(address, batch, lane):
+                if lane not in flights:
+                    flights[lane] = Flight(self._take_at(address))
+                flights[lane].batches.append(batch)
+                return self._start(flights[lane])
+            case ReceiveAt(lane):
+                flight = flights[lane]
+                return self._finish(flight.link, flight.batches.popleft())
+            case Drop(lane):
+                flight = flights.pop(lane)
+                flight.link.disconnect()
+                return self._give(flight.link)
+            case Pause(seconds):
+                return sleep(seconds)
+        return super()._serve(request, flights)
+
+    def _try(self, address: Address, batch: Batch, wait_s: float | None) -> list[Any] | Cut:
+        link = self._take_at(address)
+        try:
+            link.send(packed(batch), len(batch), wait_s)
+            return self._finish(link, batch, wait_s)
+        except RedisError as error:
+            sent = link.owed > 0
+            link.disconnect()
+            return Cut(error, sent=sent)
+        finally:
+            self._give(link)
+
+    def _start(self, flight: Flight) -> Cut | None:
+        try:
+            flight.link.send(packed(flight.batches[-1]), len(flight.batches[-1]))
+        except RedisError as error:
+            return Cut(error, sent=flight.link.owed > 0)
+        return None
+
+    def _finish(self, link: Link, batch: Batch, wait_s: float | None = None) -> list[Any] | Cut:
+        replies: list[Any] = []
+        try:
+            link.receive(replies, len(batch), wait_s)
+        except RedisError as error:
+            link.disconnect()
+            return Cut(error, sent=True, replies=replies)
+        return replies
+
+    def leave_to_parent(self) -> None:
+        self._idle = defaultdict(list)
+
+    def _take_at(self, address: Address) -> Link:
+        try:
+            return self._idle[address].pop().check_clean()
+        except IndexError:
+            host, port = address
+            options = {**self._pool.connection_kwargs, "host": host, "port": port}
+            return Link(self._pool.connection_class(**options))
+
+    def _give(self, link: Link) -> None:
+        made = link.connection
+        self._idle[made.host, made.port].append(link.check_clean())
