@@ -14,7 +14,7 @@ from fdstore.aio_writer import StreamWriter
 from fdstore.files import Target
 from fdstore.inputs import opened, source_name
 from fdstore.records import Descriptor, Export, Mode, SearchResult, Slice
-from fdstore.store import contents, following, processes, searching, streams
+from fdstore.store import contents, following, processes, reading, searching, streams
 from fdstore.store.operation import Operation
 from fdstore.store.views import Namespace
 from fdstore.text.paging import DecodeErrors
@@ -145,6 +145,15 @@ class Process:
         >>> (await proc.read(f"{d.fd}#L120-121")).text
         'line 120 of the build\nline 121 of the build\n'
         """
+        page = 1 if start is None else start
+        one_page = mode is None is count and not (read_all or wait)
+        if one_page and type(fd) is str and type(page) is int and type(wait) is float:
+            known = reading.known_page(self.space, fd, page)
+            if known is not None:
+                fields = await self.store._runner.read_field(known[0].pages, page)
+                found = reading.page_of(self.space, fd, known, page, fields, max_chars)
+                if found is not None:
+                    return found
         asked = wanted(fd, mode, start, count, whole=read_all, default=FIRST_PAGE)
         return await self._run(following.read_whole(self.space, asked.fd, asked.part, max_chars, wait))
 

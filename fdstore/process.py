@@ -148,9 +148,12 @@ class Process:
         page = 1 if start is None else start
         one_page = mode is None is count and not (read_all or wait)
         if one_page and type(fd) is str and type(page) is int and type(wait) is float:
-            known = reading.known_page(self.space, fd, page, max_chars, self.store._runner.read_field)
+            known = reading.known_page(self.space, fd, page)
             if known is not None:
-                return known
+                fields = self.store._runner.read_field(known[0].pages, page)
+                found = reading.page_of(self.space, fd, known, page, fields, max_chars)
+                if found is not None:
+                    return found
         asked = wanted(fd, mode, start, count, whole=read_all, default=FIRST_PAGE)
         return self._run(following.read_whole(self.space, asked.fd, asked.part, max_chars, wait))
 

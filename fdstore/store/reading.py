@@ -6,17 +6,17 @@ beside it that grows with the content. Everything else is a stretch of pages (se
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from io import StringIO
 from typing import Literal
 
 from fdstore.errors import PageOutOfRange, TooLarge
 from fdstore.records import Descriptor, Mode, Slice
 from fdstore.store.decoding import UNREADABLE, damage
-from fdstore.store.operation import Batch, NumberedFields, Operation
+from fdstore.store.operation import Batch, Operation
 from fdstore.store.stretches import Stretch, collect, cut_head, cut_tail, fetch, locate
 from fdstore.store.views import (
     Namespace,
+    View,
     afresh_if_gone,
     content_name,
     group_with,
@@ -66,22 +66,29 @@ def too_large(fd: str, size: int, limit: int) -> TooLarge:
     )
 
 
-def known_page(
-    space: Namespace,
-    fd: str,
-    number: int,
-    limit: int | None,
-    read_field: Callable[[NumberedFields, int], list[bytes | None]],
-) -> Slice | None:
-    """One page of a descriptor whose metadata and index are known: what most reads are, by the shortest
-    way there is. None: there is more to it, and `read_page` has to be run. Raises `TooLarge`."""
+def known_page(space: Namespace, fd: str, number: int) -> tuple[View, Group] | None:
+    """Find a page whose descriptor and index are known. None: there is more to do, and `read_page` has to be
+    run. Else the fields `view.pages` of that number are what is left to be read, and `page_of` makes the
+    page of them: what most reads are, by the shortest way there is."""
     view = space.known(fd)
     if view is None or not 1 <= number <= view.descriptor.pages or space.must_note():
         return None
     group = view.groups.get(group_of(number))
-    if group is None:
-        return None
-    data, created = read_field(view.pages, number)
+    return None if group is None else (view, group)
+
+
+def page_of(
+    space: Namespace,
+    fd: str,
+    known: tuple[View, Group],
+    number: int,
+    fields: list[bytes | None],
+    limit: int | None,
+) -> Slice | None:
+    """Make the page that `known_page` found, of its text and of what proves it. None: it is another content
+    by now, and `read_page` has to be run. Raises `TooLarge`, `DamagedRecord`."""
+    view, group = known
+    data, created = fields
     if data is None or created != view.created:
         return None
     try:
