@@ -166,7 +166,7 @@ def test_importing_dispatch_imports_neither_celery_nor_redis() -> None:
     ("url", "expected"),
     [
         ("redis://db.example", "redis://db.example:6379/0"),
-        ("redis://db.example:6380/3?protocol=3", "redis://db.example:6380/3"),
+        ("redis://db.example:6380/3", "redis://db.example:6380/3"),
         ("redis://[::1]/?db=2", "redis://[::1]:6379/2"),
         ("rediss://db.example/1", "rediss://db.example:6379/1?ssl_cert_reqs=required"),
         ("unix:///run/redis.sock", "redis+socket:///run/redis.sock?virtual_host=0"),
