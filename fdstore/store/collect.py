@@ -66,7 +66,7 @@ def _collect(tree: TreeKeys, *, dry_run: bool) -> Operation[Collected]:
                 return Collected(tree.tree, "due", f"{facts[0]} contents, {facts[1]} bytes")
             case _:
                 if not dry_run:
-                    yield from _drop_entry(tree)
+                    yield from drop_entry(tree)
                 return Collected(tree.tree, "gone")
 
 
@@ -76,11 +76,13 @@ def _look_again_at(tree: TreeKeys, score: str) -> Operation[None]:
         yield [("ZADD", tree.trees, "XX", score, tree.tree)]
 
 
-def _drop_entry(tree: TreeKeys) -> Operation[None]:
-    _, there = yield [("ZREM", tree.trees, tree.tree), ("EXISTS", tree.record)]
+def drop_entry(tree: TreeKeys) -> Operation[bool]:
+    """Take a tree that is gone out of `trees`; whether it was in there."""
+    was_there, there = yield [("ZREM", tree.trees, tree.tree), ("EXISTS", tree.record)]
     if there:
         # made anew in between, in another slot: without an entry nobody would ever find it
         yield [("ZADD", tree.trees, "NX", 0, tree.tree)]
+    return bool(was_there)
 
 
 def due_trees(prefix: str, now_s: float | None = None, count: int = -1) -> Operation[list[TreeKeys]]:

@@ -103,7 +103,9 @@ def translate(error: Exception, where: str) -> FDStoreError:
         message = "the slot of this tree is on its way to another node"
     if isinstance(error, OutOfMemoryError) or "OOM " in message or "'maxmemory'" in message:
         return StoreFull("maxmemory is reached")
-    if isinstance(error, ReadOnlyError) or "READONLY" in message or "MISCONF" in message:
+    if isinstance(error, ReadOnlyError) or any(
+        code in message for code in ("READONLY", "MISCONF", "NOREPLICAS")
+    ):
         return StoreReadOnly(message.partition(".")[0])
     if isinstance(error, AuthenticationError):
         return StoreRefused(where, message.rstrip("."), "check the user and the password in the store's URL")
