@@ -43,11 +43,20 @@ def connect(url: str | None = None, prefix: str | None = None, *, looking: bool 
     >>> d.fd
     'fd:1'
     """
+    return _connected(url, prefix, safe=not looking, looking=looking)
+
+
+def connect_anyhow(url: str | None, prefix: str | None, *, looking: bool) -> Store:
+    """Connect to any Redis that answers; if not only for `looking`, then for who removes something."""
+    return _connected(url, prefix, safe=False, looking=looking)
+
+
+def _connected(url: str | None, prefix: str | None, *, safe: bool, looking: bool) -> Store:
     url, prefix = chosen(url, prefix)
     store = Store(make_runner(url), prefix, url, looking=looking)
     try:
         store.reach()
-        store.run(check_server(store.where, safe=not looking))
+        store.run(check_server(store.where, safe=safe))
     except BaseException:
         store.close()
         raise

@@ -55,6 +55,16 @@ def drop_tree(
     return DroppedTree(tree=name, contents=contents, cancelled=cancelled)
 
 
+def is_left(prefix: str, name: str) -> Operation[bool]:
+    """Whether anything of a tree is there: also a part that a removal left when it broke off."""
+    tree = TreeKeys(prefix, check_root(name))
+    keys, listed = yield [
+        ("EXISTS", tree.record, tree.processes, tree.contents, tree.collecting),
+        ("ZSCORE", tree.trees, name),
+    ]
+    return keys > 0 or listed is not None
+
+
 def _check_format(tree: TreeKeys) -> Operation[None]:
     with suppress(DamagedRecord):
         [form] = yield [("HGET", tree.record, "format")]

@@ -104,6 +104,11 @@ class TreeKeys(msgspec.Struct, frozen=True, dict=True):
         return f"{self.record}:contents"
 
     @property
+    def collecting(self) -> str:
+        """What is left of its contents while it is removed."""
+        return f"{self.record}:collecting"
+
+    @property
     def leases(self) -> str:
         return f"{self.record}:leases"
 

@@ -19,8 +19,8 @@ CONTRACT_TYPES = {
     *("store_full", "store_readonly", "store_unavailable", "unsafe_store", "store_lost_data", "conflict"),
 }
 SHARED = {"permission_error", "unsafe_store"}
-"""What Redis refuses is not what a file system does; a store is not written because of what it is, of who wrote
-it, or because it is only looked at."""
+"""What Redis refuses is not what a file system does; a store is not written because of what it is, of a
+newer version that wrote it, or because it is only looked at."""
 CLASSES = [
     member
     for member in vars(errors).values()
