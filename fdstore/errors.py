@@ -333,7 +333,9 @@ class StoreFull(FDStoreError):
         self.problem = problem
 
     def __str__(self) -> str:
-        return f"Redis is full ({self.problem}); close descriptors, run `fdstore gc` or raise maxmemory"
+        return (
+            f"Redis is full ({self.problem}): `fdstore du` shows what takes room; drop it, or raise maxmemory"
+        )
 
 
 class StoreReadOnly(FDStoreError):

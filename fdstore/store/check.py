@@ -161,7 +161,9 @@ def memory(info: Mapping[str, str]) -> Finding:
     used, limit = int(info.get("used_memory", 0)), int(info.get("maxmemory", 0))
     said = f"{used / 1e6:.1f} MB used" + (f" of {limit / 1e6:.1f} MB" if limit else ", no limit set")
     if limit and used > limit * NEARLY_FULL:
-        advice = "writes fail when it is full: close descriptors, run `fdstore gc`, or raise maxmemory"
+        advice = (
+            "writes fail when it is full: `fdstore du` shows what takes room; drop it, or raise maxmemory"
+        )
         return Finding(subject="memory", ok=False, said=said, advice=advice)
     return Finding(subject="memory", ok=True, said=said)
 

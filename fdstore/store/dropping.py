@@ -1,8 +1,9 @@
 """Removing a whole tree because a person says so, whatever its retention.
 
-The first step takes the tree and its processes away, atomically; its contents follow in pieces, so that Redis
-is not held up. Every step begins by removing, which a full Redis allows. A removal that broke off is finished
-by the next one, by the collector, or by whoever makes a tree of that name.
+One step takes the tree and its processes away, atomically (of a large tree the youngest processes go before,
+in pieces); its contents follow in pieces, so that Redis is not held up. Every step begins by removing, which
+a full Redis allows. A removal that broke off is finished by the next one, by the collector, or by whoever
+makes a tree of that name.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from contextlib import suppress
 
 from fdstore.errors import DamagedRecord, NotFound
 from fdstore.records import DroppedTree
-from fdstore.store.collect import PIECE, drop_entry
+from fdstore.store.collect import PIECE, drop_entry, look_again_at
 from fdstore.store.decoding import FORMAT, check_format, replies_or_damage, shown
 from fdstore.store.keys import TreeKeys, check_root
 from fdstore.store.operation import Operation
@@ -40,10 +41,14 @@ def drop_tree(
     contents = 0
     what = ""
     while what != "gone":
-        [reply] = yield [script("drop")((tree.record,), "1" if kill else "0", PIECE, FORMAT)]
+        # once begun it goes on, whatever is made in the tree meanwhile
+        how = "rest" if what == "rest" else "1" if kill or what else "0"
+        [reply] = yield [script("drop")((tree.record,), how, PIECE, FORMAT)]
         if reply[0] == b"gone":
             break
-        what, removed = map(text, outcome(reply, name))
+        began, (what, removed) = not what, map(text, outcome(reply, name))
+        if began and what != "gone":
+            yield from look_again_at(tree, "0")  # should this break off, the collector finishes it
         contents += int(removed)
         if progress:
             progress(contents)

@@ -33,21 +33,9 @@ from fdstore.store.operation import Batch, Command, Value
 
 READS = frozenset(
     {
-        *(
-            "EXISTS",
-            "GET",
-            "HEXISTS",
-            "HGET",
-            "HGETALL",
-            "HKEYS",
-            "HLEN",
-            "HMGET",
-            "HSTRLEN",
-            "HVALS",
-            "INFO",
-        ),
-        *("LINDEX", "LLEN", "LRANGE", "PING", "SCARD", "SISMEMBER", "SMEMBERS", "STRLEN", "TIME", "TYPE"),
-        *("XRANGE", "XREAD", "ZCARD", "ZRANGE", "ZRANGEBYSCORE", "ZSCORE"),
+        *("EXISTS", "GET", "HEXISTS", "HGET", "HGETALL", "HKEYS", "HLEN", "HMGET", "HSTRLEN", "INFO"),
+        *("LLEN", "LRANGE", "PING", "SCARD", "SMEMBERS", "STRLEN", "TIME", "TYPE", "XRANGE", "XREAD"),
+        *("ZCARD", "ZRANGE", "ZRANGEBYSCORE", "ZSCORE"),
     }
 )
 """Commands whose lost reply leaves nothing in doubt."""

@@ -258,6 +258,61 @@ def test_a_drop_that_was_killed_is_finished_by_the_next_one(store: Store, execut
         store.drop_tree("many")
 
 
+def test_a_drop_that_was_killed_is_finished_by_the_collector(store: Store, execute: Any) -> None:
+    proc = store.process("many")
+    for number in range(collect.PIECE + 7):
+        proc.create(str(number))
+    broken_off = dropping.drop_tree("fdstore", "many")
+    request = next(broken_off)
+    for _ in range(2):
+        request = broken_off.send(store.run(whole(request)))
+    broken_off.close()
+    assert leftovers(execute, "many") != []
+
+    for tree in store.run(collect.due_trees("fdstore")):
+        store.run(collect.collect_tree(tree))
+
+    assert leftovers(execute, "many") == []
+    assert execute("EXISTS", "fdstore:trees") == 0
+
+
+def test_a_new_tree_of_the_name_is_safe_from_a_drop_that_is_under_way(store: Store, execute: Any) -> None:
+    proc = store.process("many")
+    for number in range(collect.PIECE + 7):
+        proc.create(str(number))
+    under_way = dropping.drop_tree("fdstore", "many")
+    request = next(under_way)
+    for _ in range(2):
+        request = under_way.send(store.run(whole(request)))
+
+    store.process("many").create("new")
+    try:
+        while True:
+            request = under_way.send(store.run(whole(request)))
+    except StopIteration as done:
+        dropped = done.value
+
+    assert dropped.contents == collect.PIECE
+    assert store.process("many").read("fd:1").text == "new"
+    assert [tree.id for tree in store.trees()] == ["many"]
+
+
+def test_a_tree_of_thousands_of_processes_goes_in_steps(store: Store, execute: Any) -> None:
+    proc = store.process("old", limits=fdstore.TreeLimits(tree_live=10_000, tree_processes=10_000))
+    proc.create("shared")
+    for number in range(1, 3500):
+        execute("ZADD", "fdstore:{old}:processes", time.time() + number, f"old.{number}")
+        execute("HSET", f"fdstore:{{old}}:old.{number}", "state", "open")
+        execute("HSET", f"fdstore:{{old}}:old.{number}:fds", "fd:1", "old/1")
+        execute("SADD", "fdstore:{old}:old:fd:1:holders", f"old.{number}")
+    told: list[int] = []
+
+    dropped = store.drop_tree("old", progress=told.append)
+
+    assert (dropped.contents, told) == (1, [0, 0, 1])
+    assert leftovers(execute, "old") == []
+
+
 def test_a_name_whose_tree_was_dropped_is_a_new_tree(store: Store) -> None:
     filled(store, "again")
     store.drop_tree("again")

@@ -220,13 +220,17 @@ local function release_all(tree, process)
   redis.call('UNLINK', fds)
 end
 
+local function remove_process(tree, id)
+  local process = process_record(tree, id)
+  redis.call('UNLINK', process, process .. ':fds', process .. ':calls', process .. ':journal', process .. ':events',
+    process .. ':writes')
+end
+
 -- Takes a tree away with its processes, and puts its contents aside: `remove_contents` removes them in pieces,
 -- and until they are gone no tree of that name can be made.
 local function take_away(tree, processes)
   for _, id in ipairs(processes) do
-    local process = process_record(tree, id)
-    redis.call('UNLINK', process, process .. ':fds', process .. ':calls', process .. ':journal', process .. ':events',
-      process .. ':writes')
+    remove_process(tree, id)
   end
   if redis.call('EXISTS', tree .. ':contents') == 1 then
     redis.call('RENAME', tree .. ':contents', tree .. ':collecting')
