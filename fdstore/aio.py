@@ -23,9 +23,10 @@ from typing import Any, TypeVar
 from fdstore import toolset
 from fdstore.aio_process import Process
 from fdstore.aio_writer import StreamWriter
-from fdstore.records import ProcessRecord, Survey, TreeLimits, TreeRecord
-from fdstore.store import inspection, processes
+from fdstore.records import DroppedTree, ProcessRecord, Survey, TreeLimits, TreeRecord
+from fdstore.store import dropping, inspection, processes
 from fdstore.store.check import check_server
+from fdstore.store.looking import look_only
 from fdstore.store.operation import Operation
 from fdstore.store.server import chosen
 from fdstore.tools.config import FDConfig, ToolName
@@ -40,11 +41,14 @@ __all__ = ["Process", "Store", "StreamWriter", "Toolset", "connect"]
 T = TypeVar("T")
 
 
-async def connect(url: str | None = None, prefix: str | None = None) -> Store:
+async def connect(url: str | None = None, prefix: str | None = None, *, looking: bool = False) -> Store:
     """Connect to the Redis at `url`, else at `$FDSTORE_URL`, else to the embedded server, which is
     started if it is not up. The URL is of one Redis (`redis://`, `rediss://`, `unix://`), of Sentinels
     (`sentinel://HOST,HOST/MASTER`) or of a Redis Cluster (`redis+cluster://HOST,HOST`). All keys begin with
     `prefix` (default: `$FDSTORE_PREFIX`, else "fdstore").
+
+    With `looking` a Redis that is not safe to keep content in is not refused, and nothing is written: what
+    would write raises `UnsafeStore`, on a safe one too.
 
     Raises `StoreUnavailable` when nothing answers there, `UnsafeStore` when it is older than 6.2 or
     evicts keys, `InvalidArgument` for a URL or prefix that cannot be.
@@ -57,10 +61,10 @@ async def connect(url: str | None = None, prefix: str | None = None) -> Store:
     """
     # starting a server takes its time
     meant, named = await asyncio.to_thread(chosen, url, prefix)
-    store = Store(make_runner(meant), named, meant)
+    store = Store(make_runner(meant), named, meant, looking=looking)
     try:
         await store.reach()
-        await store.run(check_server(store.where))
+        await store.run(check_server(store.where, safe=not looking))
     except BaseException:
         await store.close()
         raise
@@ -75,8 +79,9 @@ class Store:
     ['triage']
     """
 
-    def __init__(self, runner: Runner, prefix: str, url: str) -> None:
+    def __init__(self, runner: Runner, prefix: str, url: str, *, looking: bool = False) -> None:
         self._runner = runner
+        self._looking = looking
         self.prefix = prefix
         self.url = url
 
@@ -123,6 +128,8 @@ class Store:
         >>> await store.run(redis_now()) > 1.7e9
         True
         """
+        if self._looking:
+            operation = look_only(operation, self.where)
         return await self._runner.run(operation)
 
     async def process(self, name: str | None = None, *, limits: TreeLimits | None = None) -> Process:
@@ -177,6 +184,23 @@ class Store:
         (1, 3, 10000)
         """
         return await self.run(inspection.tree_record(self.prefix, name))
+
+    async def drop_tree(
+        self, name: str, kill: bool = False, *, progress: Callable[[int], None] | None = None
+    ) -> DroppedTree:
+        """Remove a tree with all its processes, descriptors and journals, for good. Its memory is free again
+        soon after, also in a Redis that is full; a removal that broke off is finished by the next one.
+        `progress` is called with the number of contents removed so far.
+
+        Raises `TreeInUse` while an agent or a pipeline of it runs or waits, unless it is to `kill` them;
+        `NotFound`, `NewerFormat`.
+
+        >>> d = await proc.create("one")
+        >>> (await store.drop_tree("triage")).contents
+        1
+        """
+        operation = dropping.drop_tree(self.prefix, name, kill=kill, progress=progress)
+        return await self.run(operation)
 
 
 class Toolset:

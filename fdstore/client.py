@@ -6,13 +6,15 @@ In the examples `store` is connected, and `proc` is a new process of it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
 from typing import TypeVar
 
 from fdstore.process import Process
-from fdstore.records import ProcessRecord, Survey, TreeLimits, TreeRecord
-from fdstore.store import inspection, processes
+from fdstore.records import DroppedTree, ProcessRecord, Survey, TreeLimits, TreeRecord
+from fdstore.store import dropping, inspection, processes
 from fdstore.store.check import check_server
+from fdstore.store.looking import look_only
 from fdstore.store.operation import Operation
 from fdstore.store.server import chosen
 from fdstore.wire._sync.cluster import make_runner
@@ -23,11 +25,14 @@ __all__ = ["Process", "Store", "connect"]
 T = TypeVar("T")
 
 
-def connect(url: str | None = None, prefix: str | None = None) -> Store:
+def connect(url: str | None = None, prefix: str | None = None, *, looking: bool = False) -> Store:
     """Connect to the Redis at `url`, else at `$FDSTORE_URL`, else to the embedded server, which is
     started if it is not up. The URL is of one Redis (`redis://`, `rediss://`, `unix://`), of Sentinels
     (`sentinel://HOST,HOST/MASTER`) or of a Redis Cluster (`redis+cluster://HOST,HOST`). All keys begin with
     `prefix` (default: `$FDSTORE_PREFIX`, else "fdstore").
+
+    With `looking` a Redis that is not safe to keep content in is not refused, and nothing is written: what
+    would write raises `UnsafeStore`, on a safe one too.
 
     Raises `StoreUnavailable` when nothing answers there, `UnsafeStore` when it is older than 6.2 or
     evicts keys, `InvalidArgument` for a URL or prefix that cannot be.
@@ -38,11 +43,20 @@ def connect(url: str | None = None, prefix: str | None = None) -> Store:
     >>> d.fd
     'fd:1'
     """
+    return _connected(url, prefix, safe=not looking, looking=looking)
+
+
+def connect_anyhow(url: str | None, prefix: str | None, *, looking: bool) -> Store:
+    """Connect to any Redis that answers; if not only for `looking`, then for who removes something."""
+    return _connected(url, prefix, safe=False, looking=looking)
+
+
+def _connected(url: str | None, prefix: str | None, *, safe: bool, looking: bool) -> Store:
     url, prefix = chosen(url, prefix)
-    store = Store(make_runner(url), prefix, url)
+    store = Store(make_runner(url), prefix, url, looking=looking)
     try:
         store.reach()
-        store.run(check_server(store.where))
+        store.run(check_server(store.where, safe=safe))
     except BaseException:
         store.close()
         raise
@@ -58,8 +72,9 @@ class Store:
     ['triage']
     """
 
-    def __init__(self, runner: Runner, prefix: str, url: str) -> None:
+    def __init__(self, runner: Runner, prefix: str, url: str, *, looking: bool = False) -> None:
         self._runner = runner
+        self._looking = looking
         self.prefix = prefix
         self.url = url
 
@@ -106,6 +121,8 @@ class Store:
         >>> store.run(redis_now()) > 1.7e9
         True
         """
+        if self._looking:
+            operation = look_only(operation, self.where)
         return self._runner.run(operation)
 
     def process(self, name: str | None = None, *, limits: TreeLimits | None = None) -> Process:
@@ -160,3 +177,20 @@ class Store:
         (1, 3, 10000)
         """
         return self.run(inspection.tree_record(self.prefix, name))
+
+    def drop_tree(
+        self, name: str, kill: bool = False, *, progress: Callable[[int], None] | None = None
+    ) -> DroppedTree:
+        """Remove a tree with all its processes, descriptors and journals, for good. Its memory is free again
+        soon after, also in a Redis that is full; a removal that broke off is finished by the next one.
+        `progress` is called with the number of contents removed so far.
+
+        Raises `TreeInUse` while an agent or a pipeline of it runs or waits, unless it is to `kill` them;
+        `NotFound`, `NewerFormat`.
+
+        >>> d = proc.create("one")
+        >>> store.drop_tree("triage").contents
+        1
+        """
+        operation = dropping.drop_tree(self.prefix, name, kill=kill, progress=progress)
+        return self.run(operation)

@@ -212,6 +212,22 @@ class Fenced(FDStoreError):
         return f"process {self.process} takes no write from here: {self.problem}"
 
 
+class TreeInUse(FDStoreError):
+    """A tree that is not dropped while one of its agents or pipelines runs or waits; nothing was changed."""
+
+    type = "conflict"
+
+    def __init__(self, tree: str, process: str, state: str) -> None:
+        super().__init__(tree, process, state)
+        self.tree, self.process, self.state = tree, process, state
+
+    def __str__(self) -> str:
+        return (
+            f"the tree {self.tree} is in use: {self.process} is {self.state}; end it first with "
+            f"`fdstore kill {self.tree}`, or kill and drop it at once (kill=True, --kill)"
+        )
+
+
 class TimedOut(FDStoreError):
     """The time given was over before the thing happened."""
 
@@ -317,7 +333,9 @@ class StoreFull(FDStoreError):
         self.problem = problem
 
     def __str__(self) -> str:
-        return f"Redis is full ({self.problem}); close descriptors, run `fdstore gc` or raise maxmemory"
+        return (
+            f"Redis is full ({self.problem}): `fdstore du` shows what takes room; drop it, or raise maxmemory"
+        )
 
 
 class StoreReadOnly(FDStoreError):
@@ -401,6 +419,13 @@ class UnsafeStore(FDStoreError):
 
     def __str__(self) -> str:
         return f"the Redis at {self.where} is not safe to keep content in: {self.problem}"
+
+
+class LookingOnly(UnsafeStore):
+    """A write through a store that was connected with `looking=True`. It was not sent."""
+
+    def __str__(self) -> str:
+        return f"the Redis at {self.where} is only looked at (looking=True): {self.problem} was not sent"
 
 
 class NewerFormat(UnsafeStore):

@@ -227,6 +227,14 @@ class TreeRecord(Record, frozen=True, kw_only=True):
     unreadable: tuple[Unreadable, ...] = ()
 
 
+class DroppedTree(Record, frozen=True, kw_only=True):
+    """A tree that was removed: how many contents went, and which processes were cancelled for it."""
+
+    tree: str
+    contents: int
+    cancelled: tuple[str, ...] = ()
+
+
 class Survey(Record, frozen=True, kw_only=True):
     """All trees that can be read, by name, and what cannot: whole trees, and processes of others."""
 

@@ -36,8 +36,8 @@ from fdstore import settings
 from fdstore.agent import lease
 from fdstore.cli import VERBS
 from fdstore.dispatch import Dispatcher
-from fdstore.errors import QuotaExceeded
-from fdstore.store import inspection, leases
+from fdstore.errors import QuotaExceeded, StoreFull
+from fdstore.store import inspection, leases, processes
 from fdstore.store.check import examine
 from fdstore.store.places import find_place
 from fdstore.store.server import find_cli
@@ -248,6 +248,8 @@ def test_the_reader_reads_and_never_writes(deployed: Deployed) -> None:
     with deployed.running():
         with fdstore.connect(deployed.url("worker")) as store:
             store.process("triage").create("text\n")
+        with deployed.client("worker") as worker:  # so that its use would be noted, by who may
+            worker.hset("fdstore:{triage}", "used_at", "1000000000")
         with deployed.client("reader") as reader:
             assert reader.hget("fdstore:{triage}:triage:fd:1:pages", "1") == b"text\n"
             assert reader.zrange("fdstore:trees", 0, -1) == [b"triage"]
@@ -257,7 +259,8 @@ def test_the_reader_reads_and_never_writes(deployed: Deployed) -> None:
         [row] = re.findall(r"^\| `reader` .*$", RUNBOOK, re.M)
         verbs = re.findall(r"`fdstore (\w+)`", row)
         for verb in verbs:
-            line = [verb, *(["triage"] if verb == "ls" else []), "--url", deployed.url("reader")]
+            words = {"ls": ["triage"], "holders": ["triage", "1"]}.get(verb, [])
+            line = [verb, *words, "--url", deployed.url("reader")]
             subprocess.run([sys.executable, "-m", "fdstore", *line], check=True, capture_output=True)
 
     assert verbs
@@ -612,37 +615,44 @@ def test_what_took_most_of_redis_comes_last() -> None:
     assert re.findall(r"cmdstat_(\w+)", found.stdout) == ["hget", "get", "evalsha"]
 
 
-def test_the_commands_of_the_runbook_work_as_they_stand(deployed: Deployed, tmp_path: Path) -> None:
-    """Those marked `sh`, in order. Those marked `bash` need root, systemd or docker."""
+def shell_of(deployed: Deployed, folder: Path) -> Callable[[str], str]:
+    """Runs lines of the runbook as they stand, in a folder of their own; what they print."""
     programs = {
         "redis-cli": f"exec {shlex.quote(str(find_cli()))}",
         "redis-check-rdb": f"exec -a redis-check-rdb {shlex.quote(str(deployed.binary))}",
         "fdstore": f"exec {shlex.quote(sys.executable)} -m fdstore",
     }
     for name, run in programs.items():
-        (tmp_path / name).write_text(f'#!/bin/bash\n{run} "$@"\n')
-        (tmp_path / name).chmod(0o755)
+        (folder / name).write_text(f'#!/bin/bash\n{run} "$@"\n')
+        (folder / name).chmod(0o755)
     as_user = f'{{ redis-cli --no-auth-warning -s {deployed.socket} --pass {PASSWORD} --user %s "$@"; }}'
     prelude = f"set -euo pipefail\nrc() {as_user % 'reader'}\nra() {as_user % 'admin'}\n"
     environment: dict[str, Any] = os.environ | {
-        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "PATH": f"{folder}:{os.environ['PATH']}",
         "FDSTORE_URL": deployed.url("worker"),
     }
 
     def shell(commands: str) -> str:
         done = subprocess.run(
             ["bash", "-c", prelude + commands],
-            cwd=tmp_path,
+            cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             check=False,
+            timeout=120,
         )
         assert done.returncode == 0, f"{commands}\n{done.stdout}\n{done.stderr}"
         assert not re.search(r"^(?:ERR|NO[A-Z]+|WRONG[A-Z]+|\(error\)) ", done.stdout, re.M), done.stdout
         return done.stdout
 
+    return shell
+
+
+def test_the_commands_of_the_runbook_work_as_they_stand(deployed: Deployed, tmp_path: Path) -> None:
+    """Those marked `sh`, in order. Those marked `bash` need root, systemd or docker."""
+    shell = shell_of(deployed, tmp_path)
     with deployed.running():
         with fdstore.connect(deployed.url("worker")) as store:
             proc = store.process("triage")
@@ -652,11 +662,56 @@ def test_the_commands_of_the_runbook_work_as_they_stand(deployed: Deployed, tmp_
         shell(f"fdstore run {write_program(tmp_path)} -p go --detach --name nightly")
         blocks = re.findall(r"^```sh\n(.*?)^```", RUNBOOK, re.M | re.S)
         # what ends `nightly` for good comes last, whatever the order of the sections is
-        said = [shell(block) for block in sorted(blocks, key=lambda block: "used_at 0" in block)]
+        said = [shell(block) for block in sorted(blocks, key=lambda block: "rm --tree" in block)]
 
-    assert "removed" in said[-1]
+    assert "removed nightly" in said[-1]
     assert (tmp_path / "services.txt").read_text().startswith("http 80/tcp\n")
     assert stat.S_IMODE((tmp_path / "backup.rdb").stat().st_mode) == 0o600
+
+
+def test_a_redis_that_is_full_is_freed_as_the_runbook_says(deployed: Deployed, tmp_path: Path) -> None:
+    """Full for real, and freed without more memory: of a killed agent's descriptor, then of a whole tree."""
+    shell = shell_of(deployed, tmp_path)
+    section = RUNBOOK.partition("## Redis is full")[2].partition("\n## ")[0]
+    _, freeing, *_ = re.findall(r"^```sh\n(.*?)^```", section, re.M | re.S)
+    [removing] = [
+        block for block in re.findall(r"^```sh\n(.*?)^```", RUNBOOK, re.M | re.S) if "rm --tree" in block
+    ]
+    with (
+        deployed.running(),
+        deployed.client("admin") as admin,
+        fdstore.connect(deployed.url("worker")) as store,
+    ):
+        killed, nightly, other = map(store.process, ("triage", "nightly", "other"))
+        killed.create("small")
+        killed.create("a line of a log\n" * 500_000)
+        nightly.create("a line of a log\n" * 500_000)
+        store.run(processes.child(nightly.space, ["fd:1"], state="ready"))
+        store.run(processes.cancel("fdstore", "triage"))
+        admin.config_set("maxmemory", admin.info("memory")["used_memory"] + 3_000_000)
+
+        def fits(size_bytes: int) -> bool:
+            try:
+                other.create("x" * size_bytes)
+            except StoreFull:
+                return False
+            return True
+
+        wait_until(lambda: not fits(100_000))
+        full_at = admin.info("memory")["used_memory"]
+
+        said = shell(freeing)
+        # what was freed is freed by a thread of Redis, and the log's buffers with it
+        wait_until(lambda: admin.info("memory")["used_memory"] < full_at - 6_000_000)
+        assert fits(1_000_000)
+        shell(removing)
+        wait_until(lambda: admin.info("memory")["used_memory"] < full_at - 12_000_000)
+        assert fits(1_000_000)
+
+        assert re.search(r"^triage +8\.0 MB ", said, re.M)
+        assert "closed fd:2" in said
+        assert [d.fd for d in killed.list()] == ["fd:1"]
+        assert [tree.id for tree in store.trees()] == ["other", "triage"]
 
 
 def test_every_copy_of_the_data_that_the_runbook_makes_is_for_its_owner_alone() -> None:

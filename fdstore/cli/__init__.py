@@ -35,7 +35,8 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "search": ("fdstore.cli.search:search", "Print the lines that match a pattern."),
         "tail": ("fdstore.cli.pipes:tail", "Print the end of a content, also as it grows."),
         "export": ("fdstore.cli.reading:export", "Write a content to a file, whole or not at all."),
-        "rm": ("fdstore.cli.contents:rm", "Drop descriptors."),
+        "rm": ("fdstore.cli.room:rm", "Drop descriptors, or remove a whole tree."),
+        "holders": ("fdstore.cli.room:holders", "Show which processes hold a content."),
     },
     "Processes": {
         "ps": ("fdstore.cli.processes:ps", "Show all processes as trees, ended ones too."),
@@ -52,6 +53,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "down": ("fdstore.cli.services:down", "Stop the worker and the embedded server; the data stays."),
         "status": ("fdstore.cli.services:status", "Show what runs and what it holds."),
         "limits": ("fdstore.cli.limits:limits", "Show or set what no tree may pass."),
+        "du": ("fdstore.cli.room:du", "Show what takes room: bytes by tree, process, descriptor."),
         "gc": ("fdstore.cli.upkeep:gc", "Remove the trees that are past their retention."),
         "bench": ("fdstore.cli.bench:bench", "Measure what fdstore costs beside plain Redis commands."),
         "doctor": ("fdstore.cli.upkeep:doctor", "Check this installation and its store."),

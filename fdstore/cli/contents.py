@@ -1,4 +1,4 @@
-"""The verbs that make, show and drop descriptors: put, ls, stat, rm."""
+"""The verbs that make and show descriptors: put, ls, stat."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fdstore.cli import output
 from fdstore.cli.progress import progress
 from fdstore.cli.session import Session, verb
 from fdstore.cli.tables import ago, counted, facts, moment, size, table
-from fdstore.errors import FDStoreError, InvalidArgument
+from fdstore.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from fdstore.records import Descriptor
@@ -167,32 +167,3 @@ def _described(found: Descriptor, now_s: float) -> list[tuple[str, str]]:
 
 def _state(found: Descriptor) -> str:
     return found.state if found.reason is None else f"{found.state} ({found.reason})"
-
-
-@verb
-@click.argument("process", metavar="PROC")
-@click.argument("fds", metavar="FD...", nargs=-1, required=True)
-def rm(session: Session, process: str, fds: tuple[str, ...]) -> None:
-    """Drop descriptors. A content lives while any process holds it.
-
-    A descriptor that cannot be dropped does not keep the others; the exit code is then 1.
-    """
-    from fdstore.text.selection import fd_id
-
-    ids = [fd_id(fd) for fd in fds]  # all of them first: a typing error drops nothing
-    failed: FDStoreError | None = None
-    with session.process(process) as opened:
-        for fd in ids:
-            try:
-                opened.close(fd)
-            except FDStoreError as error:
-                if failed is not None:
-                    output.report(failed, as_json=session.as_json)
-                failed = error
-            else:
-                if session.as_json:
-                    output.document({"fd": fd, "closed": True})
-                else:
-                    output.line(f"closed {fd}")
-    if failed is not None:
-        raise failed

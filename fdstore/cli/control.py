@@ -52,7 +52,7 @@ def kill(session: Session, process: str) -> None:
     from fdstore.store import processes
     from fdstore.toolset import waker
 
-    with session.store() as store:
+    with session.store(use="remove") as store:
         done = store.run(processes.cancel(store.prefix, process))
         if done.woken:
             # without a queue to wake them by, the workers' sweep finds the ancestors that waited
@@ -79,7 +79,7 @@ def attach(session: Session, process: str, quiet: bool, on_interrupt: str) -> No
     """Watch a process until it ends and print its answer. Ctrl-C leaves it running, unless told else."""
     from fdstore.store import inspection, processes
 
-    with session.store() as store:
+    with session.store(use="look") as store:
         store.run(inspection.record(store.prefix, process))
         try:
             with _watched(store, process, quiet=quiet):

@@ -67,7 +67,7 @@ def limits(session: Session, action: str, words: tuple[str, ...]) -> None:
         raise click.UsageError(f"say: fdstore limits {action} {wanted}")
     from fdstore.store import ceilings
 
-    with session.store() as store:
+    with session.store(use="look" if action == "show" else "make") as store:
         if action == "show":
             if words:
                 _show_tree(session, store.tree(words[0]))

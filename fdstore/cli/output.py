@@ -102,6 +102,13 @@ def passed_over(found: Sequence[Unreadable], *, as_json: bool) -> None:
         say(f"fdstore: {each.what} cannot be read: {each.problem}")
 
 
+def confirmed(question: str) -> bool | None:
+    """Whether a person says yes; None if nobody can be asked."""
+    if sys.stdin is None or not sys.stdin.isatty() or not watched():
+        return None
+    return click.confirm(visible(question, keep=""), err=True)
+
+
 def note(text: str) -> None:
     """Tells a person at the terminal something that is not the data."""
     if watched():

@@ -59,7 +59,7 @@ def pipe(
     brief = PipeBrief(
         commands=[list(each.argv) for each in commands], page_size=DEFAULT_PAGE_SIZE, tee=list(tees)
     )
-    with session.process(process) as caller:
+    with session.process(process, use="make") as caller:
         wake = waker(caller.store.url, caller.store.prefix)
         made = caller.store.run(
             pipelines.start(

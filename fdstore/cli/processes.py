@@ -26,7 +26,7 @@ def ps(session: Session, tree: str | None) -> None:
     """
     from fdstore.store.clock import redis_now
 
-    with session.store() as store:
+    with session.store(use="look") as store:
         one = None if tree is None else store.tree(tree)
         if one is None:
             survey = store.survey()

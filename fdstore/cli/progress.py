@@ -8,22 +8,24 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from fdstore.cli import output
-from fdstore.cli.tables import size
+from fdstore.cli.tables import counted, size
 from fdstore.text.layout import visible
 
 LARGE_BYTES = 4_000_000
 """A transfer that is known to be smaller is over before a line could be read."""
 
+LARGE_COUNT = 2000
 PAUSE_S = 0.1
 BAR_COLUMNS = 24
 ERASE = "\r\x1b[K"
 
 
 @contextmanager
-def progress(label: str, total_bytes: int | None) -> Iterator[Callable[[int], None] | None]:
-    """What to tell the bytes moved so far; None when nobody watches or it is small. `total_bytes` is
-    None where it cannot be known."""
-    if not output.watched() or (total_bytes is not None and total_bytes < LARGE_BYTES):
+def progress(label: str, total: int | None, noun: str = "") -> Iterator[Callable[[int], None] | None]:
+    """What to tell the bytes moved so far, or how many there were of what the `noun` names; None when nobody
+    watches or it is small. `total` is None where it cannot be known."""
+    large = LARGE_COUNT if noun else LARGE_BYTES
+    if not output.watched() or (total is not None and total < large):
         yield None
         return
     began = shown = time.monotonic()
@@ -34,7 +36,7 @@ def progress(label: str, total_bytes: int | None) -> Iterator[Callable[[int], No
         if now - shown < PAUSE_S:
             return
         shown = now
-        _draw(f"{visible(label, keep='')}  {reached(done, total_bytes, now - began)}")
+        _draw(f"{visible(label, keep='')}  {reached(done, total, now - began, noun)}")
 
     try:
         yield tell
@@ -42,20 +44,26 @@ def progress(label: str, total_bytes: int | None) -> Iterator[Callable[[int], No
         _draw("")
 
 
-def reached(done: int, total: int | None, seconds: float) -> str:
+def reached(done: int, total: int | None, seconds: float, noun: str = "") -> str:
     """How far it is.
 
     >>> reached(500_000, 1_000_000, 2.0)
     '[############............]  50%  500.0 kB of 1.0 MB  250.0 kB/s'
     >>> reached(500_000, None, 2.0)
     '500.0 kB  250.0 kB/s'
+    >>> reached(500, 1_000, 2.0, "content")
+    '[############............]  50%  500 contents of 1000 contents  250 contents/s'
     """
-    speed = f"{size(int(done / max(seconds, 0.001)))}/s"
+
+    def amount(count: int) -> str:
+        return counted(count, noun) if noun else size(count)
+
+    speed = f"{amount(int(done / max(seconds, 0.001)))}/s"
     if not total:
-        return f"{size(done)}  {speed}"
+        return f"{amount(done)}  {speed}"
     part = min(1.0, done / total)
     bar = "#" * int(part * BAR_COLUMNS)
-    return f"[{bar:.<{BAR_COLUMNS}}] {int(part * 100):3}%  {size(done)} of {size(total)}  {speed}"
+    return f"[{bar:.<{BAR_COLUMNS}}] {int(part * 100):3}%  {amount(done)} of {amount(total)}  {speed}"
 
 
 def _draw(text: str) -> None:

@@ -124,14 +124,14 @@ def stop_server(session: Session) -> bool:
 
 
 def store_status(session: Session, url: str) -> StoreStatus:
-    """The store at `url`. Raises `StoreUnavailable`, `UnsafeStore`."""
+    """The store at `url`. Raises `StoreUnavailable`."""
     from fdstore.errors import DamagedRecord
     from fdstore.store import ceilings, leases
     from fdstore.store.check import primaries
     from fdstore.store.decoding import unreadable
     from fdstore.store.places import find_place
 
-    with session.store(url) as store:
+    with session.store(url, use="look") as store:
         asked = store.run(primaries("server", "memory", "persistence"))
         infos = [each.info for each in asked if not each.error]
         survey = store.survey()

@@ -16,16 +16,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import click
 
 from fdstore.cli import output
-from fdstore.errors import InvalidArgument
+from fdstore.errors import InvalidArgument, UnsafeStore
 
 if TYPE_CHECKING:
     from fdstore.client import Process, Store
     from fdstore.store.server import EmbeddedServer
+
+Use: TypeAlias = Literal["make", "remove", "look"]
+"""What a verb does with a store: makes or runs something in it, only removes, or only looks."""
 
 
 @dataclass
@@ -44,21 +47,29 @@ class Session:
         return self.url or settings.read().url
 
     @contextmanager
-    def store(self, url: str | None = None) -> Iterator[Store]:
-        """The store, connected; the embedded server is started if it is needed and not up."""
-        from fdstore.client import connect
+    def store(self, url: str | None = None, *, use: Use = "make") -> Iterator[Store]:
+        """The store, connected; the embedded server is started if it is needed and not up. One that is not
+        safe to keep content in is refused only where something is made or run."""
+        from fdstore.client import connect, connect_anyhow
 
         output.show_logs()
-        with connect(url or self.url, self.prefix) as store:
+        try:
+            store = connect(url or self.url, self.prefix)
+        except UnsafeStore as error:
+            if use == "make":
+                raise
+            output.say(f"fdstore: {error.type}: {error}")
+            store = connect_anyhow(url or self.url, self.prefix, looking=use == "look")
+        with store:
             yield store
 
     @contextmanager
-    def process(self, name: str) -> Iterator[Process]:
+    def process(self, name: str, *, use: Use = "look") -> Iterator[Process]:
         """A process that exists: looking at `tirage` must not make it. Raises `NotFound`."""
         from fdstore.client import Process
         from fdstore.store.processes import open_child
 
-        with self.store() as store:
+        with self.store(use=use) as store:
             yield Process(store, store.run(open_child(store.prefix, name)))
 
     @contextmanager

@@ -30,7 +30,7 @@ def gc(session: Session, dry_run: bool) -> None:
     from fdstore.store.decoding import PASSED_OVER, unreadable
 
     found, damaged = [], []
-    with session.store() as store:
+    with session.store(use="look" if dry_run else "remove") as store:
         for tree in store.run(due_trees(store.prefix)):
             try:
                 found.append(_collected(store, tree, dry_run))
@@ -115,7 +115,7 @@ def _check_trees(session: Session) -> bool:
         output.line("ok       trees: the store is not running; the first command starts it")
         return True
     well = True
-    with session.store() as store:
+    with session.store(use="look") as store:
         trees = store.run(named_trees(store.prefix))
         for number, tree in enumerate(trees, 1):
             label = f"{number} of {len(trees)}: {tree.tree}"

@@ -56,8 +56,9 @@ def server_info(*sections: str) -> Operation[dict[str, str]]:
     return next(each.info for each in asked if not each.error)
 
 
-def check_server(where: str) -> Operation[None]:
-    """Looks at every server that can be reached. One round trip for each.
+def check_server(where: str, *, safe: bool = True) -> Operation[None]:
+    """Looks at every server that can be reached. One round trip for each. Unless it must be `safe`, any that
+    answers will do.
 
     Raises `UnsafeStore` when one is older than 6.2 or evicts keys at its memory limit, `InvalidArgument`
     when a URL for one Redis names a node of a Cluster.
@@ -67,11 +68,12 @@ def check_server(where: str) -> Operation[None]:
         if each.error:
             continue
         for finding in (version(each.info), eviction(each.info)):
-            if not finding.ok:
+            if safe and not finding.ok:
                 raise UnsafeStore(where, f"{finding.said}; {finding.advice}")
         if each.info.get("redis_mode") == "cluster" and "+cluster:" not in where:
             raise InvalidArgument("url", f"{where} is a node of a Redis Cluster; say redis+cluster:// for it")
-    yield from _warn_of_torn_logs(where, asked)
+    if safe:
+        yield from _warn_of_torn_logs(where, asked)
 
 
 _warned: set[str] = set()
@@ -159,7 +161,9 @@ def memory(info: Mapping[str, str]) -> Finding:
     used, limit = int(info.get("used_memory", 0)), int(info.get("maxmemory", 0))
     said = f"{used / 1e6:.1f} MB used" + (f" of {limit / 1e6:.1f} MB" if limit else ", no limit set")
     if limit and used > limit * NEARLY_FULL:
-        advice = "writes fail when it is full: close descriptors, run `fdstore gc`, or raise maxmemory"
+        advice = (
+            "writes fail when it is full: `fdstore du` shows what takes room; drop it, or raise maxmemory"
+        )
         return Finding(subject="memory", ok=False, said=said, advice=advice)
     return Finding(subject="memory", ok=True, said=said)
 

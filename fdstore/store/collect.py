@@ -42,7 +42,7 @@ def collect_tree(tree: TreeKeys, *, dry_run: bool = False) -> Operation[Collecte
         return (yield from _collect(tree, dry_run=dry_run))
     except PASSED_OVER:
         if not dry_run:  # or it would be the first to be looked at each time
-            yield from _look_again_at(tree, f"{(yield from redis_now()) + HELD_RETRY_S:.0f}")
+            yield from look_again_at(tree, f"{(yield from redis_now()) + HELD_RETRY_S:.0f}")
         raise
 
 
@@ -56,31 +56,34 @@ def _collect(tree: TreeKeys, *, dry_run: bool) -> Operation[Collected]:
             case "kept":
                 score = "+inf" if facts[0] == "inf" else facts[0]
                 if not dry_run:
-                    yield from _look_again_at(tree, score)
+                    yield from look_again_at(tree, score)
                 return Collected(tree.tree, "kept", facts[0])
             case "held":
                 if not dry_run:
-                    yield from _look_again_at(tree, f"{float(facts[1]) + HELD_RETRY_S:.0f}")
+                    yield from look_again_at(tree, f"{float(facts[1]) + HELD_RETRY_S:.0f}")
                 return Collected(tree.tree, "held", facts[0])
             case "due":
                 return Collected(tree.tree, "due", f"{facts[0]} contents, {facts[1]} bytes")
             case _:
                 if not dry_run:
-                    yield from _drop_entry(tree)
+                    yield from drop_entry(tree)
                 return Collected(tree.tree, "gone")
 
 
-def _look_again_at(tree: TreeKeys, score: str) -> Operation[None]:
+def look_again_at(tree: TreeKeys, score: str) -> Operation[None]:
+    """Note when a tree may be collected at the earliest, in seconds since the epoch or "+inf"."""
     # when Redis is full the entry stays due, and the rest is collected all the same
     with suppress(StoreFull):
         yield [("ZADD", tree.trees, "XX", score, tree.tree)]
 
 
-def _drop_entry(tree: TreeKeys) -> Operation[None]:
-    _, there = yield [("ZREM", tree.trees, tree.tree), ("EXISTS", tree.record)]
+def drop_entry(tree: TreeKeys) -> Operation[bool]:
+    """Take a tree that is gone out of `trees`; whether it was in there."""
+    was_there, there = yield [("ZREM", tree.trees, tree.tree), ("EXISTS", tree.record)]
     if there:
         # made anew in between, in another slot: without an entry nobody would ever find it
         yield [("ZADD", tree.trees, "NX", 0, tree.tree)]
+    return bool(was_there)
 
 
 def due_trees(prefix: str, now_s: float | None = None, count: int = -1) -> Operation[list[TreeKeys]]:

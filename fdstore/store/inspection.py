@@ -41,6 +41,9 @@ from fdstore.text.selection import MAX_NUMBER
 
 log = logging.getLogger("fdstore.store")
 
+BUSY = frozenset({"ready", "running", "waiting"})
+"""The states of an agent or a pipeline that has not ended."""
+
 
 def process_of(process: str, fields: dict[str, str]) -> ProcessRecord:
     """The record that a process's hash says. Raises one of `decoding.UNREADABLE`."""

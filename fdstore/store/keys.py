@@ -14,6 +14,7 @@
     {triage}:leases                      zset    process -> when the sweep must look  its end
     {triage}:writers                     zset    open content -> when to look at it  its end
     {triage}:programs                    hash    digest -> a bundle of programs       collect
+    {triage}:staging                     hash    OP -> what is being stored there     commit; expires (15 min)
     {triage}:staging:OP:pages, :index    hash    a content being made                 commit; expires (15 min)
     {triage}:op:OP                       string  what a write answered, for a repeat  expires (30 s)
     {triage}:triage.1                    hash    a process                            collect
@@ -103,6 +104,11 @@ class TreeKeys(msgspec.Struct, frozen=True, dict=True):
         return f"{self.record}:contents"
 
     @property
+    def collecting(self) -> str:
+        """What is left of its contents while it is removed."""
+        return f"{self.record}:collecting"
+
+    @property
     def leases(self) -> str:
         return f"{self.record}:leases"
 
@@ -128,6 +134,11 @@ class TreeKeys(msgspec.Struct, frozen=True, dict=True):
     def exports(self) -> str:
         """What all trees exported today; kept while there is a ceiling for it."""
         return f"{self.prefix}:exports"
+
+    @property
+    def staged(self) -> str:
+        """What is being stored, but for what is over in one round trip."""
+        return f"{self.record}:staging"
 
     def staging(self, op: str) -> tuple[str, str]:
         """Where pages and index of a content are put before it becomes visible."""

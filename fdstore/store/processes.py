@@ -19,7 +19,7 @@ from math import inf
 
 import msgspec
 
-from fdstore.errors import InvalidArgument, QuotaExceeded, StoreFull, StoreReadOnly
+from fdstore.errors import InvalidArgument, QuotaExceeded
 from fdstore.records import ProcessState, TreeLimits, Unreadable
 from fdstore.store.ceilings import beside, obey
 from fdstore.store.ceilings import parse as ceilings_in
@@ -39,7 +39,7 @@ from fdstore.store.keys import ProcessKeys, TreeKeys, check_root, process_keys
 from fdstore.store.operation import Command, Operation, new_op
 from fdstore.store.scripts import outcome, script, text
 from fdstore.store.staging import MAX_REASON_CHARS, check_page_size, check_source
-from fdstore.store.views import CEILINGS_EVERY_S, DAY_S, Namespace
+from fdstore.store.views import CEILINGS_EVERY_S, DAY_S, TAKES_NO_WRITES, Namespace
 from fdstore.text.growth import empty_index
 
 NAME_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
@@ -353,7 +353,7 @@ def touch(space: Namespace) -> Operation[None]:
     """Notes that the tree is in use, which puts off its collection; unless Redis takes no writes,
     which is no reason not to read."""
     tree = space.keys.tree
-    with suppress(StoreFull, StoreReadOnly):
+    with suppress(*TAKES_NO_WRITES):
         [reply] = yield [script("touch")((tree.record,))]
         if reply[0] == b"gone":
             return

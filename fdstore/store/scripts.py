@@ -25,6 +25,7 @@ from fdstore.errors import (
     StoreLostData,
     StoreUnavailable,
     StreamClosed,
+    TreeInUse,
     UnsafeStore,
 )
 from fdstore.store.decoding import newer_tree
@@ -32,8 +33,9 @@ from fdstore.store.operation import Batch, Command, Value
 
 READS = frozenset(
     {
-        *("EXISTS", "GET", "HGET", "HGETALL", "HKEYS", "HLEN", "HMGET", "INFO", "LLEN", "LRANGE", "PING"),
-        *("SCARD", "SMEMBERS", "STRLEN", "TIME", "XRANGE", "XREAD", "ZCARD", "ZRANGE", "ZRANGEBYSCORE"),
+        *("EXISTS", "GET", "HEXISTS", "HGET", "HGETALL", "HKEYS", "HLEN", "HMGET", "HSTRLEN", "INFO"),
+        *("LLEN", "LRANGE", "PING", "SCARD", "SMEMBERS", "STRLEN", "TIME", "TYPE", "XRANGE", "XREAD"),
+        *("ZCARD", "ZRANGE", "ZRANGEBYSCORE", "ZSCORE"),
     }
 )
 """Commands whose lost reply leaves nothing in doubt."""
@@ -171,6 +173,8 @@ def _error(kind: str, facts: list[Any], process: str) -> FDStoreError:
             return QuotaExceeded(text(facts[0]), int(facts[1]))
         case "stream_closed":
             return StreamClosed(text(facts[0]), text(facts[1]))
+        case "in_use":
+            return TreeInUse(process, *map(text, facts))
         case "newer":
             return newer_tree(process.partition(".")[0], text(facts[0]))
         case "damaged":

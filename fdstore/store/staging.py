@@ -29,7 +29,7 @@ from fdstore.errors import (
     StoreUnavailable,
     UnknownOutcome,
 )
-from fdstore.records import Descriptor, Origin
+from fdstore.records import Descriptor, Origin, Record
 from fdstore.store.ceilings import beside
 from fdstore.store.keys import content_keys
 from fdstore.store.operation import Batch, Operation, Receive, Send, Value, new_op
@@ -52,6 +52,14 @@ AHEAD = 3
 MAX_SOURCE_CHARS = 200
 
 
+class Staged(Record, frozen=True, kw_only=True):
+    """A content that is being stored: for which process, from where, and how many bytes so far."""
+
+    process: str
+    source: str
+    bytes: int
+
+
 class Stage:
     """A content being made: takes pages, sends them ahead, and is committed once."""
 
@@ -66,7 +74,7 @@ class Stage:
         self._fields: list[Value] = []
         self._waiting_bytes = 0
         self._on_their_way = 0
-        self._is_staged = False
+        self._is_staged = self._is_listed = False
 
     @property
     def size(self) -> tuple[int, int]:
@@ -90,10 +98,18 @@ class Stage:
             raise QuotaExceeded("tree_bytes", limit)
         if self._on_their_way == AHEAD:
             yield from self._arrived()
-        yield Send(self._requests(self._index.full_groups()), "stage")
+        yield Send(self._requests(self._index.full_groups(), self._listing()), "stage")
         self._on_their_way += 1
 
-    def _requests(self, groups: dict[str, str]) -> Batch:
+    def _listing(self) -> Batch:
+        """Say what is staged, so that people find what takes memory, and it goes with a tree that is dropped.
+        A content that is sent whole with its commit is not worth that."""
+        self._is_listed = True
+        staged = Staged(process=self._space.id, source=self._source, bytes=self._index.bytes)
+        key = self._space.keys.tree.staged
+        return [("HSET", key, self._op, msgspec.json.encode(staged)), ("EXPIRE", key, STAGING_TTL_S)]
+
+    def _requests(self, groups: dict[str, str], listing: Batch | None = None) -> Batch:
         batch: Batch = []
         for key, fields in ((self._pages_key, self._fields), (self._index_key, _flat(groups))):
             if fields:
@@ -102,7 +118,7 @@ class Stage:
             return batch
         self._fields, self._waiting_bytes = [], 0
         self._is_staged = True
-        return [("MULTI",), *batch, ("EXEC",)]
+        return [("MULTI",), *batch, *(listing or []), ("EXEC",)]
 
     def _arrived(self) -> Operation[None]:
         self._on_their_way -= 1
@@ -124,7 +140,10 @@ class Stage:
         while self._on_their_way:
             with suppress(StoreFull):
                 yield from self._arrived()
-        yield [("UNLINK", self._pages_key, self._index_key)]
+        yield [("UNLINK", self._pages_key, self._index_key), *self._unlisting()]
+
+    def _unlisting(self) -> Batch:
+        return [("HDEL", self._space.keys.tree.staged, self._op)] if self._is_listed else []
 
     def commit(self, origin: Origin | None = None, name: str = "") -> Operation[Descriptor]:
         """Makes the content visible, under the next number or under `ref:NAME`.
@@ -146,7 +165,9 @@ class Stage:
                 *_flat(index.fields()),
             )
         )
-        *_, reply = yield from beside(space, batch)
+        unlisting = self._unlisting()
+        replies = yield from beside(space, [*batch, *unlisting])
+        reply = replies[-1 - len(unlisting)]
         fd, content, created_at = map(text, outcome(reply, space.id))
         created = created_at.encode()
         space.meet(fd, content, created)

@@ -26,7 +26,15 @@ from typing import Concatenate, Literal, ParamSpec, TypeVar
 
 import msgspec
 
-from fdstore.errors import DamagedRecord, NotFound, StoreLostData
+from fdstore.errors import (
+    DamagedRecord,
+    NotFound,
+    StoreFull,
+    StoreLostData,
+    StoreReadOnly,
+    StoreRefused,
+    UnsafeStore,
+)
 from fdstore.records import Descriptor, TreeLimits
 from fdstore.store.decoding import UNREADABLE, damage, decoding, shown, timestamp, whole
 from fdstore.store.keys import ContentKeys, ProcessKeys, TreeKeys, content_keys
@@ -259,7 +267,10 @@ def look(
         else:
             if reply[0] == b"lent":
                 torn = content_keys(tree, shown(reply[1]))
-                [moved] = yield [script("put_back")((torn.pages, torn.lent))]
+                try:
+                    [moved] = yield [script("put_back")((torn.pages, torn.lent))]
+                except TAKES_NO_WRITES:
+                    moved = [b"ok", b"0"]
                 if outcome(moved, space.id) == [b"0"]:
                     raise StoreLostData(fd, f"its pages are not in their place but under {torn.lent}")
                 continue
@@ -288,10 +299,17 @@ def look(
                 if groups[i + 1] is not None:
                     view.learn(int(groups[i]), groups[i + 1])
         if live and view.descriptor.state == "open" and view.writer_left_s <= 0:
-            yield [lost_writer(tree, name)]
-            continue
+            try:
+                yield [lost_writer(tree, name)]
+                continue
+            except TAKES_NO_WRITES:
+                # broken by whoever may write; until then it is as it is stored, and looked at now and then
+                view.writer_left_s = RENEWS_WITHIN_S
         return space.remember(fd, view), page_text
 
+
+TAKES_NO_WRITES = (StoreFull, StoreReadOnly, StoreRefused, UnsafeStore)
+"""Why a write that only tidies is left to others: no reason not to read."""
 
 RENEWS_WITHIN_S = 5.0
 """How soon a writer that lives has renewed its lease when Redis was away and is back."""

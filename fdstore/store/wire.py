@@ -71,6 +71,8 @@ _EXPECTED = (OTHER_KIND, NO_KEY, f"ERR {NO_KEY}")
 IN_A_SCRIPT = re.compile(r"NOPERM|NOAUTH|ACL failure in script|The user executing the script can't")
 """How a refusal of ACLs reads that a script met; versions of Redis differ."""
 
+_NO_WRITES = re.compile(r"READONLY|MISCONF|NOREPLICAS")
+
 PASSING = (LostConnection, LostReply, BusyLoadingError, ReadOnlyError, *NOT_HERE)
 """What may be over at the next try. An authentication error is a LostConnection by class only. A server that
 takes no writes was perhaps a primary until now, and the next connection finds the new one."""
@@ -103,7 +105,7 @@ def translate(error: Exception, where: str) -> FDStoreError:
         message = "the slot of this tree is on its way to another node"
     if isinstance(error, OutOfMemoryError) or "OOM " in message or "'maxmemory'" in message:
         return StoreFull("maxmemory is reached")
-    if isinstance(error, ReadOnlyError) or "READONLY" in message or "MISCONF" in message:
+    if isinstance(error, ReadOnlyError) or _NO_WRITES.search(message):
         return StoreReadOnly(message.partition(".")[0])
     if isinstance(error, AuthenticationError):
         return StoreRefused(where, message.rstrip("."), "check the user and the password in the store's URL")

@@ -557,9 +557,9 @@ def test_doctor_tells_of_a_redis_that_is_not_there(make_command):
     assert "PROBLEM  store: Redis at redis://:***@127.0.0.1:1: " in ended.out
 
 
-def test_an_unsafe_redis_is_refused_with_the_way_out(make_command):
+def test_nothing_is_made_in_an_unsafe_redis_and_the_way_out_is_told(make_command):
     with PrivateServer({"maxmemory-policy": "allkeys-lru"}) as server:
-        ended = make_command(FDSTORE_URL=server.url)("ps")
+        ended = make_command(FDSTORE_URL=server.url)("put", "triage", "-", stdin=b"x")
 
     assert ended.code == 1
     assert ended.err.startswith("fdstore: unsafe_store: ")

@@ -68,8 +68,8 @@ def test_agents_pause_while_redis_may_drop_content_and_go_on_afterwards(
 
 
 def status(url: str) -> str:
-    """What `fdstore status` says of a problem."""
+    """What `fdstore status` warns of, while it shows the rest."""
     command = [sys.executable, "-m", "fdstore", "status"]
     ended = subprocess.run(command, capture_output=True, env={**os.environ, "FDSTORE_URL": url}, text=True)
-    assert ended.returncode == 1
+    assert (ended.returncode, "holds" in ended.stdout) == (0, True)
     return ended.stderr

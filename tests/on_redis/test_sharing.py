@@ -252,7 +252,6 @@ def test_an_ended_process_takes_no_more_writes(proc: Process) -> None:
         lambda: child.create("y"),
         lambda: child.child(),
         lambda: child.fork(),
-        lambda: child.close("fd:1"),
     ):
         with pytest.raises(Fenced, match=r"triage\.1 .*it has ended"):
             write()

@@ -16,10 +16,11 @@ CONTRACT_TYPES = {
     *("not_found", "invalid_page", "invalid_range", "invalid_argument", "too_large", "file_exists"),
     *("file_not_found", "permission_error", "write_error", "stream_closed", "stream_broken", "fenced"),
     *("timeout", "unknown_program", "spawn_limit", "quota_exceeded", "cancelled", "unknown_outcome"),
-    *("store_full", "store_readonly", "store_unavailable", "unsafe_store", "store_lost_data"),
+    *("store_full", "store_readonly", "store_unavailable", "unsafe_store", "store_lost_data", "conflict"),
 }
-SHARED = {"permission_error"}
-"""What Redis refuses is not what a file system does."""
+SHARED = {"permission_error", "unsafe_store"}
+"""What Redis refuses is not what a file system does; a store is not written because of what it is, of a
+newer version that wrote it, or because it is only looked at."""
 CLASSES = [
     member
     for member in vars(errors).values()

@@ -171,7 +171,7 @@ def test_a_large_create_is_sent_ahead_and_committed_once(proc: Process, runner: 
 
     assert len(runner.sent) > 3
     assert all(name_of(c) in STAGED for batch in runner.sent for c in batch)
-    assert commands(runner) == [[*STAGED, "commit"]]
+    assert commands(runner) == [[*STAGED, "commit", "HDEL"]]  # no longer listed as being stored
 
 
 def test_no_text_goes_through_the_arguments_of_a_script(proc: Process, runner: Any) -> None:

@@ -1,4 +1,5 @@
--- Drops one descriptor; the content goes with its last holder.
+-- Drops one descriptor, of a process that has ended too; the content goes with its last holder. Only an attempt is
+-- fenced: it may be an older one, and another runs the process.
 -- KEYS  1 tree  2 process  3 its fds  4 answer of this operation
 -- ARGV  1 answer field  2 attempt  3 process id  4 fd
 -- ->    ok fd | not_found id known... | gone | fenced why
@@ -6,9 +7,12 @@ local done = answered(KEYS[4], ARGV[1])
 if done then
   return done
 end
-local refused = refusal(KEYS[2], ARGV[2])
+local refused = ARGV[2] ~= '' and refusal(KEYS[2], ARGV[2])
 if refused then
   return refused
+end
+if redis.call('EXISTS', KEYS[1], KEYS[2]) < 2 then
+  return { 'gone' }
 end
 local content = redis.call('HGET', KEYS[3], ARGV[4])
 if not content then

@@ -7,7 +7,6 @@
 -- ->    ok 'kept' due | ok 'held' process now | ok 'due' contents bytes | ok 'more' | ok 'gone' | newer format
 --       | damaged why
 local tree = KEYS[1]
-local collecting = tree .. ':collecting'
 if redis.call('EXISTS', tree) == 1 then
   local used, bytes, fds, format = unpack(redis.call('HMGET', tree, 'used_at', 'bytes', 'fds', 'format'))
   if (tonumber(format) or 1) > tonumber(ARGV[3]) then
@@ -36,23 +35,9 @@ if redis.call('EXISTS', tree) == 1 then
   if ARGV[1] == '1' then
     return { 'ok', 'due', fds, bytes }
   end
-  for _, id in ipairs(processes) do
-    local process = process_record(tree, id)
-    redis.call('UNLINK', process, process .. ':fds', process .. ':calls', process .. ':journal', process .. ':events',
-      process .. ':writes')
-  end
-  if redis.call('EXISTS', tree .. ':contents') == 1 then
-    redis.call('RENAME', tree .. ':contents', collecting)
-  end
-  redis.call('UNLINK', tree, tree .. ':processes', tree .. ':leases', tree .. ':writers', tree .. ':programs')
+  take_away(tree, processes)
 end
 if ARGV[1] ~= '1' then
-  for _, content in ipairs(redis.call('SPOP', collecting, ARGV[2])) do
-    if string.match(content, '^.+/%d+$') then -- else it names nothing
-      local record = content_record(tree, content)
-      redis.call('UNLINK', record, record .. ':pages', record .. ':lent', record .. ':index', record .. ':holders',
-        record .. ':events')
-    end
-  end
+  remove_contents(tree, ARGV[2])
 end
-return { 'ok', redis.call('EXISTS', collecting) == 1 and 'more' or 'gone' }
+return { 'ok', redis.call('EXISTS', tree .. ':collecting') == 1 and 'more' or 'gone' }

@@ -199,10 +199,56 @@ local function release(tree, process, contents)
   end
 end
 
+-- Drops up to `most` names of a process, but not `kept`; whether more are left.
+local function release_piece(tree, process, most, kept)
+  local fds, names = process_record(tree, process) .. ':fds', {}
+  for _, name in ipairs(redis.call('HRANDFIELD', fds, most)) do
+    names[#names + 1] = name ~= kept and name or nil
+  end
+  if #names == 0 then
+    return false
+  end
+  local contents = redis.call('HMGET', fds, unpack(names))
+  redis.call('HDEL', fds, unpack(names))
+  release(tree, process, contents)
+  return redis.call('EXISTS', fds) == 1
+end
+
 local function release_all(tree, process)
   local fds = process_record(tree, process) .. ':fds'
   release(tree, process, redis.call('HVALS', fds))
   redis.call('UNLINK', fds)
+end
+
+local function remove_process(tree, id)
+  local process = process_record(tree, id)
+  redis.call('UNLINK', process, process .. ':fds', process .. ':calls', process .. ':journal', process .. ':events',
+    process .. ':writes')
+end
+
+-- Takes a tree away with its processes, and puts its contents aside: `remove_contents` removes them in pieces,
+-- and until they are gone no tree of that name can be made.
+local function take_away(tree, processes)
+  for _, id in ipairs(processes) do
+    remove_process(tree, id)
+  end
+  if redis.call('EXISTS', tree .. ':contents') == 1 then
+    redis.call('RENAME', tree .. ':contents', tree .. ':collecting')
+  end
+  redis.call('UNLINK', tree, tree .. ':processes', tree .. ':leases', tree .. ':writers', tree .. ':programs')
+end
+
+-- Removes up to `most` contents of a tree that was taken away; how many.
+local function remove_contents(tree, most)
+  local contents = redis.call('SPOP', tree .. ':collecting', most)
+  for _, content in ipairs(contents) do
+    if string.match(content, '^.+/%d+$') then -- else it names nothing
+      local record = content_record(tree, content)
+      redis.call('UNLINK', record, record .. ':pages', record .. ':lent', record .. ':index', record .. ':holders',
+        record .. ':events')
+    end
+  end
+  return #contents
 end
 
 -- How many seconds the writer of an open content may still be silent, also after its lease, while that is

@@ -15,7 +15,9 @@ if not state then
 end
 if ENDED[state] then
   if ARGV[2] == '' or ARGV[2] == attempt then
-    return { 'ok', state, '' }
+    -- a client that ends what has ended drops what was kept; who ran it decided to keep that
+    local more = ARGV[2] == '' and tonumber(ARGV[6]) > 0 and release_piece(tree, id, tonumber(ARGV[6]), '')
+    return more and { 'ok', 'more' } or { 'ok', state, '' }
   end
   return { 'fenced', 'it has ended (' .. state .. ')' }
 end
@@ -26,13 +28,7 @@ end
 local fds, piece = process .. ':fds', tonumber(ARGV[6])
 local content = ARGV[8] ~= '' and redis.call('HGET', fds, ARGV[8])
 if piece > 0 and redis.call('HLEN', fds) > piece then
-  local names = {}
-  for _, name in ipairs(redis.call('HRANDFIELD', fds, piece)) do
-    names[#names + 1] = name ~= ARGV[8] and name or nil
-  end
-  local contents = redis.call('HMGET', fds, unpack(names))
-  redis.call('HDEL', fds, unpack(names))
-  release(tree, id, contents)
+  release_piece(tree, id, piece, ARGV[8])
   return { 'ok', 'more' }
 end
 

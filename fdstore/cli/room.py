@@ -1,0 +1,251 @@
+"""The verbs that tell what takes room in Redis, and free it: du, holders, rm."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from fdstore.cli import output
+from fdstore.cli.progress import progress
+from fdstore.cli.session import Session, verb
+from fdstore.cli.tables import ago, counted, size, table
+from fdstore.errors import FDStoreError
+
+if TYPE_CHECKING:
+    from fdstore.client import Store
+    from fdstore.store.usage import DescriptorUsage, ProcessUsage, Usage
+
+
+@verb
+@click.argument("name", metavar="[TREE|PROC]", required=False)
+def du(session: Session, name: str | None) -> None:
+    """Show how many bytes of text are stored: by tree, by process of TREE, by descriptor of PROC.
+
+    The largest come first. FREED is what goes when a process drops its descriptors: nobody else holds it.
+    STAGED is what is being stored now; what a killed client left of that goes after 15 minutes, or with its
+    tree. Of a root, both the processes of its tree and its own descriptors are shown. Journals and Redis' own
+    overhead are not counted.
+
+    What is damaged is left out, with a line on standard error; with --json the last document has it in a
+    list, `unreadable`.
+    """
+    from fdstore.store.clock import redis_now
+
+    with session.store(use="look") as store:
+        found = _usage(store, name)
+        now = store.run(redis_now())
+        memory = _memory(store) if name is None and not session.as_json else ""
+    if session.as_json:
+        for each in (*found.trees, *found.processes, *found.descriptors):
+            output.document(each)
+        for staged in found.staged:
+            output.document({"staged": staged})
+    elif name is None:
+        _print_trees(found, now, memory)
+    else:
+        _print_parts(name, found)
+    output.passed_over(found.unreadable, as_json=session.as_json)
+
+
+def _usage(store: Store, name: str | None) -> Usage:
+    from fdstore.store import usage
+    from fdstore.store.keys import process_keys
+
+    if name is None:
+        return store.run(usage.usage_of_trees(store.prefix))
+    keys = process_keys(store.prefix, name)
+    with progress(f"du {name}", None, "content") as tell:
+        tell = tell or (lambda done: None)
+        if name == keys.tree.tree:
+            return store.run(usage.usage_of_tree(store.prefix, name, tell))
+        return store.run(usage.usage_of_process(keys, tell))
+
+
+def _memory(store: Store) -> str:
+    """What Redis says of its memory, in a few words."""
+    from fdstore.store.check import primaries
+
+    infos = [each.info for each in store.run(primaries("memory")) if not each.error]
+    used, most = (sum(int(info.get(name, 0)) for info in infos) for name in ("used_memory", "maxmemory"))
+    return f"; Redis uses {size(used)}{f' of {size(most)}' if most else ''}"
+
+
+def _print_trees(found: Usage, now_s: float, memory: str) -> None:
+    if found.trees:
+        rows = [
+            [
+                each.tree,
+                size(each.bytes),
+                size(each.staged) if each.staged else "-",
+                str(each.contents),
+                str(each.processes),
+                str(each.live),
+                ago(each.used_at, now_s),
+            ]
+            for each in found.trees
+        ]
+        header = ["TREE", "BYTES", "STAGED", "CONTENTS", "PROCESSES", "NOT ENDED", "USED"]
+        output.line(table(header, rows, right=header[1:-1]))
+    total, staged = (sum(getattr(each, name) for each in found.trees) for name in ("bytes", "staged"))
+    being_stored = f", {size(staged)} more is being stored" if staged else ""
+    output.line(f"{counted(len(found.trees), 'tree')} with {size(total)} of text{being_stored}{memory}")
+
+
+def _print_parts(name: str, found: Usage) -> None:
+    tables = []
+    if found.processes:
+        tables.append(_process_table(found.processes))
+    if found.descriptors:
+        tables.append(_descriptor_table(found.descriptors))
+    if found.staged:
+        rows = [[size(each.bytes), each.process, each.source] for each in found.staged]
+        tables.append(
+            table(
+                ["STAGED", "PROCESS", "SOURCE"],
+                rows,
+                right=["STAGED"],
+                cut="SOURCE",
+                columns=output.columns(),
+            )
+        )
+    if tables:
+        output.line("\n\n".join(tables))
+    else:
+        output.note(f"{name} holds nothing")
+
+
+def _process_table(processes: list[ProcessUsage]) -> str:
+    rows = [
+        [each.process, each.state, str(each.descriptors), size(each.bytes), size(each.freed)]
+        for each in processes
+    ]
+    right = ["DESCRIPTORS", "BYTES", "FREED"]
+    return table(["PROCESS", "STATE", *right], rows, right=right)
+
+
+def _descriptor_table(descriptors: list[DescriptorUsage]) -> str:
+    rows = [[each.fd, size(each.bytes), str(each.holders), each.state, each.source] for each in descriptors]
+    header = ["FD", "BYTES", "HOLDERS", "STATE", "SOURCE"]
+    return table(header, rows, right=["BYTES", "HOLDERS"], cut="SOURCE", columns=output.columns())
+
+
+@verb
+@click.argument("process", metavar="PROC")
+@click.argument("fd", metavar="FD")
+def holders(session: Session, process: str, fd: str) -> None:
+    """Show which processes hold the content behind a descriptor. It lives until the last of them drops it."""
+    from fdstore.store import usage
+    from fdstore.text.selection import fd_id
+
+    with session.process(process) as opened:
+        found = opened.store.run(usage.holders(opened.space, fd_id(fd)))
+    if session.as_json:
+        for each in found:
+            output.document(each)
+    else:
+        rows = [[each.process, each.state, each.fd or "-"] for each in found]
+        output.line(table(["PROCESS", "STATE", "FD"], rows))
+
+
+@verb
+@click.argument("process", metavar="PROC", required=False)
+@click.argument("fds", metavar="FD...", nargs=-1)
+@click.option("--tree", metavar="NAME", help="Remove a whole tree, for good, in place of descriptors.")
+@click.option("-y", "--yes", is_flag=True, help="With --tree: do not ask.")
+@click.option("--kill", is_flag=True, help="With --tree: kill what runs or waits in it first.")
+def rm(
+    session: Session, process: str | None, fds: tuple[str, ...], tree: str | None, yes: bool, kill: bool
+) -> None:
+    """Drop descriptors, of a process that has ended too; or with --tree remove a tree with all that is in it.
+
+    A content lives while any process holds it (`fdstore holders`). A descriptor that cannot be dropped does
+    not keep the others; the exit code is then 1.
+
+    A tree is not removed while an agent or a pipeline of it runs or waits, unless with --kill. It asks first;
+    where nobody can be asked, --yes is needed. Both work in a Redis that is full. A removal that broke off is
+    finished by the next one.
+    """
+    if tree is not None:
+        if process is not None:
+            raise click.UsageError("say either PROC FD... or --tree NAME")
+        _remove_tree(session, tree, yes=yes, kill=kill)
+    elif process is None or not fds:
+        raise click.UsageError("say what to drop: fdstore rm PROC FD..., or fdstore rm --tree NAME")
+    elif yes or kill:
+        raise click.UsageError("--yes and --kill go with --tree")
+    else:
+        _close(session, process, fds)
+
+
+def _close(session: Session, process: str, fds: tuple[str, ...]) -> None:
+    from fdstore.text.selection import fd_id
+
+    ids = [fd_id(fd) for fd in fds]  # all of them first: a typing error drops nothing
+    failed: FDStoreError | None = None
+    with session.process(process, use="remove") as opened:
+        for fd in ids:
+            try:
+                opened.close(fd)
+            except FDStoreError as error:
+                if failed is not None:
+                    output.report(failed, as_json=session.as_json)
+                failed = error
+            else:
+                if session.as_json:
+                    output.document({"fd": fd, "closed": True})
+                else:
+                    output.line(f"closed {fd}")
+    if failed is not None:
+        raise failed
+
+
+def _remove_tree(session: Session, name: str, *, yes: bool, kill: bool) -> None:
+    with session.store(use="remove") as store:
+        contents, held = _look_at_tree(store, name, kill=kill)
+        if not yes and not _agreed(f"Remove the tree {name}, {held}, for good?"):
+            output.say(f"fdstore: {name} was left as it is")
+            sys.exit(1)
+        with progress(f"rm {name}", contents, "content") as tell:
+            dropped = store.drop_tree(name, kill=kill, progress=tell)
+    if session.as_json:
+        output.document(dropped)
+        return
+    for each in dropped.cancelled:
+        output.line(f"cancelled {each}")
+    output.line(f"removed {name}: {counted(dropped.contents, 'content')}")
+
+
+def _agreed(question: str) -> bool:
+    agreed = output.confirmed(question)
+    if agreed is None:
+        raise click.UsageError(
+            "nobody can be asked here, so nothing was removed; --yes removes without asking"
+        )
+    return agreed
+
+
+def _look_at_tree(store: Store, name: str, *, kill: bool) -> tuple[int | None, str]:
+    """How many contents a tree has, and what it holds, in words. Raises `NotFound`, `TreeInUse`."""
+    from fdstore.errors import DamagedRecord, NotFound, TreeInUse
+    from fdstore.store.dropping import is_left
+    from fdstore.store.inspection import BUSY
+
+    try:
+        tree = store.tree(name)
+    except DamagedRecord:
+        return None, "which cannot be read"
+    except NotFound:
+        if not store.run(is_left(store.prefix, name)):
+            raise
+        return None, "of which a part is left"
+    busy = [member for member in tree.members if member.state in BUSY]
+    if busy and not kill:
+        raise TreeInUse(name, busy[0].id, busy[0].state)
+    processes = counted(tree.processes, "process", "processes")
+    running = f" ({len(busy)} of them run or wait)" if busy else ""
+    return (
+        tree.fds,
+        f"{processes}{running} and {counted(tree.fds, 'content')} with {size(tree.bytes)} of text",
+    )

@@ -1,0 +1,90 @@
+"""Removing a whole tree because a person says so, whatever its retention.
+
+One step takes the tree and its processes away, atomically (of a large tree the youngest processes go before,
+in pieces); its contents follow in pieces, so that Redis is not held up. Every step begins by removing, which
+a full Redis allows. A removal that broke off is finished by the next one, by the collector, or by whoever
+makes a tree of that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+from fdstore.errors import DamagedRecord, NotFound
+from fdstore.records import DroppedTree
+from fdstore.store.collect import PIECE, drop_entry, look_again_at
+from fdstore.store.decoding import FORMAT, check_format, replies_or_damage, shown
+from fdstore.store.keys import TreeKeys, check_root
+from fdstore.store.operation import Operation
+from fdstore.store.processes import cancel
+from fdstore.store.scripts import outcome, script, text
+
+REASON = "dropped"
+"""Why the processes of a tree that is dropped with `kill` are cancelled."""
+
+
+def drop_tree(
+    prefix: str, name: str, *, kill: bool = False, progress: Callable[[int], None] | None = None
+) -> Operation[DroppedTree]:
+    """Remove a tree with everything in it. `progress` is called with the contents removed so far.
+
+    Raises `TreeInUse` while one of its agents or pipelines is ready, running or waiting, unless it is to
+    `kill` them; `NotFound`, `NewerFormat`.
+    """
+    tree = TreeKeys(prefix, check_root(name))
+    cancelled: tuple[str, ...] = ()
+    if kill:
+        yield from _check_format(tree)
+        with suppress(NotFound):  # of a damaged tree, or one that is half gone
+            cancelled = (yield from cancel(prefix, name, REASON)).cancelled
+    contents = 0
+    what = ""
+    while what != "gone":
+        # once begun it goes on, whatever is made in the tree meanwhile
+        how = "rest" if what == "rest" else "1" if kill or what else "0"
+        [reply] = yield [script("drop")((tree.record,), how, PIECE, FORMAT)]
+        if reply[0] == b"gone":
+            break
+        began, (what, removed) = not what, map(text, outcome(reply, name))
+        if began and what != "gone":
+            yield from look_again_at(tree, "0")  # should this break off, the collector finishes it
+        contents += int(removed)
+        if progress:
+            progress(contents)
+    yield from _drop_staged(tree)
+    was_listed = yield from drop_entry(tree)
+    if not what and not was_listed:
+        [trees] = yield [("ZRANGE", tree.trees, 0, 50)]
+        raise NotFound(f"tree {name}", tuple(map(shown, trees)))
+    return DroppedTree(tree=name, contents=contents, cancelled=cancelled)
+
+
+def is_left(prefix: str, name: str) -> Operation[bool]:
+    """Whether anything of a tree is there: also a part that a removal left when it broke off."""
+    tree = TreeKeys(prefix, check_root(name))
+    keys, listed = yield [
+        ("EXISTS", tree.record, tree.processes, tree.contents, tree.collecting),
+        ("ZSCORE", tree.trees, name),
+    ]
+    return keys > 0 or listed is not None
+
+
+def _check_format(tree: TreeKeys) -> Operation[None]:
+    with suppress(DamagedRecord):
+        [form] = yield [("HGET", tree.record, "format")]
+        check_format(tree.tree, form)
+
+
+def _drop_staged(tree: TreeKeys) -> Operation[None]:
+    """Remove what was being stored. It would go by itself, but holds memory until then."""
+    [ops] = yield from replies_or_damage([("HKEYS", tree.staged)])
+    if not isinstance(ops, list) or not ops:
+        return
+    for piece in _pieces([key for op in ops for key in tree.staging(shown(op))]):
+        yield [("UNLINK", *piece)]
+    yield [("UNLINK", tree.staged)]
+
+
+def _pieces(keys: list[str]) -> Iterator[list[str]]:
+    return (keys[start : start + PIECE] for start in range(0, len(keys), PIECE))

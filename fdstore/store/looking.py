@@ -1,0 +1,50 @@
+"""Looking at a store without changing it: a Redis in which nothing may be made can still be read."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from fdstore.errors import FDStoreError, LookingOnly
+from fdstore.store.operation import Batch, Block, Disk, Everywhere, Operation, Receive, Request, Send
+from fdstore.store.scripts import name_of, only_reads
+
+T = TypeVar("T")
+
+
+def look_only(operation: Operation[T], where: str) -> Operation[T]:
+    """Run an operation that may only read. A request that holds a write is not sent: the operation gets
+    `LookingOnly` in place of the replies."""
+    try:
+        request = next(operation)
+        while True:
+            write = _write_in(request)
+            try:
+                if write is not None:
+                    raise LookingOnly(where, write)
+                reply = yield request
+            except FDStoreError as error:
+                request = operation.throw(error)
+            else:
+                request = operation.send(reply)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    finally:
+        operation.close()
+
+
+def _write_in(request: Request) -> str | None:
+    """The name of the first write in a request."""
+    return next((name_of(command) for command in _commands_of(request) if not only_reads(command)), None)
+
+
+def _commands_of(request: Request) -> Batch:
+    match request:
+        case Send(batch) | Everywhere(batch):
+            return batch
+        case Block(command):
+            return [command]
+        case Receive() | Disk():
+            return []
+        case _:
+            return request

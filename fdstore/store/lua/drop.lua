@@ -1,0 +1,45 @@
+-- Removes a tree whatever its retention says, a bounded piece at a time: the youngest processes of a large one,
+-- then the tree with those that are left, then its contents, as `collect` does. What is damaged goes with the rest.
+-- Asked again after it broke off, it goes on.
+-- KEYS  1 tree
+-- ARGV  1 '1' to remove it also while its processes run or wait, 'rest' if the tree was taken away and its
+--       contents are left: a tree of that name is then a new one  2 how many contents to remove at most
+--       3 the newest format that is known here: what a newer tree has is not
+-- ->    ok 'more'|'rest'|'gone' how-many | gone | in_use process state | newer format
+local MOST_PROCESSES = 1000 -- removed in one step
+local tree, processes = KEYS[1], KEYS[1] .. ':processes'
+local root = string.match(tree, '{(.*)}$')
+if redis.call('EXISTS', tree, processes, tree .. ':contents', tree .. ':collecting') == 0 then
+  return { 'gone' }
+end
+if redis.call('EXISTS', tree, processes, tree .. ':contents') > 0 then
+  if ARGV[1] == 'rest' then
+    return { 'ok', 'gone', 0 }
+  end
+  local format = redis.pcall('HGET', tree, 'format')
+  if type(format) == 'string' and (tonumber(format) or 1) > tonumber(ARGV[3]) then
+    return { 'newer', format }
+  end
+  local oldest = ARGV[1] == '1' and -2 * MOST_PROCESSES or 0
+  local members = redis.pcall('ZRANGE', processes, oldest, -1)
+  if members.err then
+    members = { root }
+  end
+  for _, id in ipairs(ARGV[1] == '1' and {} or members) do
+    local state = redis.pcall('HGET', process_record(tree, id), 'state')
+    if state == 'ready' or state == 'running' or state == 'waiting' then
+      return { 'in_use', id, state }
+    end
+  end
+  if #members >= 2 * MOST_PROCESSES then
+    -- the youngest first: none has children that are older
+    for i = #members - MOST_PROCESSES + 1, #members do
+      remove_process(tree, members[i])
+      redis.call('ZREM', processes, members[i])
+    end
+    return { 'ok', 'more', 0 }
+  end
+  take_away(tree, members)
+end
+local removed = remove_contents(tree, ARGV[2])
+return { 'ok', redis.call('EXISTS', tree .. ':collecting') == 1 and 'rest' or 'gone', removed }

@@ -1,0 +1,319 @@
+"""What takes room: bytes of text by tree, process and descriptor, what is being stored, and who holds what.
+
+Nothing here writes or runs a script, so it works in a Redis that is full, takes no writes, or lets this
+user only read. Everything is asked for in bounded pieces. What is damaged is left out, and named in
+`unreadable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import msgspec
+
+from fdstore.errors import DamagedRecord, NotFound
+from fdstore.records import Record, TreeRecord, Unreadable
+from fdstore.store.decoding import (
+    PASSED_OVER,
+    UNREADABLE,
+    check_format,
+    damage,
+    decoding,
+    replies_or_damage,
+    shown,
+    timestamp,
+    unreadable,
+    whole,
+)
+from fdstore.store.inspection import missing, tree_names, tree_record
+from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content
+from fdstore.store.operation import Batch, Operation
+from fdstore.store.staging import Staged
+from fdstore.store.views import Namespace, look, pairs
+from fdstore.text.selection import MAX_NUMBER
+
+T = TypeVar("T")
+
+AT_ONCE = 500
+"""Keys that one request asks for."""
+
+
+class TreeUsage(Record, frozen=True, kw_only=True):
+    """What a tree holds: `bytes` of text in its `contents`, and the bytes `staged` that are being stored."""
+
+    tree: str
+    bytes: int
+    staged: int
+    contents: int
+    processes: int
+    live: int
+    used_at: float
+
+
+class ProcessUsage(Record, frozen=True, kw_only=True):
+    """What a process holds: `bytes` of text behind its `descriptors`. `freed` of them go if it drops them
+    all: nobody else holds those."""
+
+    process: str
+    state: str
+    descriptors: int
+    bytes: int
+    freed: int
+
+
+class DescriptorUsage(Record, frozen=True, kw_only=True):
+    """One descriptor: the bytes of its content, by how many processes that is held, and what it is."""
+
+    process: str
+    fd: str
+    bytes: int
+    holders: int
+    state: str
+    source: str
+
+
+class Usage(msgspec.Struct, kw_only=True):
+    """What was found, each list with the largest first."""
+
+    trees: list[TreeUsage] = []
+    processes: list[ProcessUsage] = []
+    descriptors: list[DescriptorUsage] = []
+    staged: list[Staged] = []
+    unreadable: list[Unreadable] = []
+
+
+class Holder(Record, frozen=True, kw_only=True):
+    """A process that holds a content, and the name it has for it (None if its table names none)."""
+
+    process: str
+    state: str
+    fd: str | None
+
+
+Tell = Callable[[int], None]
+"""Is told how many contents were looked at so far."""
+
+
+def usage_of_trees(prefix: str) -> Operation[Usage]:
+    """What every tree holds. Two round trips for 500 trees, and one more if something is being stored."""
+    found = Usage()
+    names = yield from tree_names(prefix, found.unreadable)
+    for piece in _pieces(names):
+        trees = [TreeKeys(prefix, name) for name in piece]
+        reads: Batch = [
+            ("HMGET", tree.record, "bytes", "fds", "processes", "live", "used_at", "format") for tree in trees
+        ]
+        replies = yield from replies_or_damage(reads)
+        for tree, reply in zip(trees, replies, strict=True):
+            try:
+                if isinstance(reply, DamagedRecord):
+                    raise reply
+                if reply[0] is not None:  # else it was just collected
+                    found.trees.append(_tree_usage(tree, reply))
+            except PASSED_OVER as error:
+                found.unreadable.append(unreadable(error))
+        found.staged += yield from _staged(trees)
+    return _sorted(found)
+
+
+def _tree_usage(tree: TreeKeys, reply: list[bytes | None]) -> TreeUsage:
+    *counts, used_at, form = reply
+    check_format(tree.tree, form)
+    with decoding(f"the record of tree {tree.tree}"):
+        size, fds, processes, live = (whole(each or b"", -MAX_NUMBER) for each in counts)
+        return TreeUsage(
+            tree=tree.tree,
+            bytes=size,
+            staged=0,
+            contents=fds,
+            processes=processes,
+            live=live,
+            used_at=timestamp(used_at or b""),
+        )
+
+
+def _staged(trees: list[TreeKeys]) -> Operation[list[Staged]]:
+    """What is being stored in these trees; a client that was killed leaves an entry that is not."""
+    replies = yield from replies_or_damage([("HGETALL", tree.staged) for tree in trees])
+    entries = [
+        (tree.staging(shown(op))[0], value)
+        for tree, reply in zip(trees, replies, strict=True)
+        if isinstance(reply, list)
+        for op, value in zip(reply[::2], reply[1::2], strict=True)
+    ]
+    found = []
+    for piece in _pieces(entries):
+        there = yield [("EXISTS", key) for key, _ in piece]
+        for (_, value), exists in zip(piece, there, strict=True):
+            try:
+                if exists:
+                    found.append(msgspec.json.decode(value, type=Staged))
+            except UNREADABLE:
+                continue  # it goes by itself
+    return found
+
+
+def usage_of_tree(prefix: str, name: str, tell: Tell = lambda done: None) -> Operation[Usage]:
+    """What a tree holds, its processes, and the descriptors of its root. Raises `NotFound`, `NewerFormat`,
+    `DamagedRecord`."""
+    record = yield from tree_record(prefix, name)
+    tree = TreeKeys(prefix, name)
+    found = Usage(unreadable=list(record.unreadable), staged=(yield from _staged([tree])))
+    found.trees.append(_summary(record))
+    tables: dict[str, dict[str, str]] = {}
+    for member in record.members:
+        tables[member.id] = yield from _table(ProcessKeys(tree, member.id), found)
+    held = {content for table in tables.values() for content in table.values()}
+    contents = yield from _contents(tree, held, found, tell)
+    for member in record.members:
+        of_one = [contents[content] for content in tables[member.id].values() if content in contents]
+        found.processes.append(
+            ProcessUsage(
+                process=member.id,
+                state=member.state,
+                descriptors=len(tables[member.id]),
+                bytes=sum(each.bytes for each in of_one),
+                freed=sum(each.bytes for each in of_one if each.holders == 1),
+            )
+        )
+    found.descriptors = _described(name, tables.get(name, {}), contents)
+    return _sorted(found)
+
+
+def _summary(record: TreeRecord) -> TreeUsage:
+    return TreeUsage(
+        tree=record.id,
+        bytes=record.bytes,
+        staged=0,
+        contents=record.fds,
+        processes=record.processes,
+        live=record.live,
+        used_at=record.used_at,
+    )
+
+
+def usage_of_process(keys: ProcessKeys, tell: Tell = lambda done: None) -> Operation[Usage]:
+    """What the descriptors of a process hold. Raises `NotFound`, `NewerFormat`."""
+    state, form = yield [("HGET", keys.record, "state"), ("HGET", keys.tree.record, "format")]
+    if state is None:
+        raise (yield from missing(keys))
+    check_format(keys.tree.tree, form)
+    found = Usage()
+    table = yield from _table(keys, found)
+    contents = yield from _contents(keys.tree, set(table.values()), found, tell)
+    found.descriptors = _described(keys.process, table, contents)
+    found.staged = [each for each in (yield from _staged([keys.tree])) if each.process == keys.process]
+    return _sorted(found)
+
+
+class _Content(msgspec.Struct, frozen=True):
+    bytes: int
+    holders: int
+    state: str
+    source: str
+
+
+def _table(keys: ProcessKeys, found: Usage) -> Operation[dict[str, str]]:
+    [flat] = yield from replies_or_damage([("HGETALL", keys.fds)])
+    try:
+        if isinstance(flat, DamagedRecord):
+            raise flat
+        with decoding(f"the table of process {keys.process}"):
+            return pairs(flat)
+    except DamagedRecord as error:
+        found.unreadable.append(unreadable(error))
+        return {}
+
+
+def _contents(tree: TreeKeys, names: set[str], found: Usage, tell: Tell) -> Operation[dict[str, _Content]]:
+    contents: dict[str, _Content] = {}
+    known = sorted(name for name in names if is_content(tree, name.encode()))
+    found.unreadable += [
+        Unreadable(what=f"a table of tree {tree.tree}", problem=f"{shown(name)} is no content")
+        for name in sorted(names - set(known))
+    ]
+    for done, piece in enumerate(_pieces(known), 1):
+        reads: Batch = []
+        for name in piece:
+            keys = content_keys(tree, name)
+            reads += [("HMGET", keys.record, "bytes", "state", "source"), ("SCARD", keys.holders)]
+        replies = yield from replies_or_damage(reads)
+        for name, facts, holders in zip(piece, replies[::2], replies[1::2], strict=True):
+            try:
+                contents[name] = _content(facts, holders)
+            except (DamagedRecord, *UNREADABLE) as error:
+                found.unreadable.append(unreadable(damage(f"content {name}", error)))
+        tell(min(done * AT_ONCE, len(known)))
+    return contents
+
+
+def _content(facts: list[bytes | None] | DamagedRecord, holders: int | DamagedRecord) -> _Content:
+    for reply in (facts, holders):
+        if isinstance(reply, DamagedRecord):
+            raise reply
+    assert isinstance(facts, list)
+    assert isinstance(holders, int)
+    size, state, source = (each or b"" for each in facts)
+    return _Content(whole(size), holders, shown(state), shown(source))
+
+
+def _described(process: str, table: dict[str, str], contents: dict[str, _Content]) -> list[DescriptorUsage]:
+    return [
+        DescriptorUsage(
+            process=process,
+            fd=fd,
+            bytes=contents[content].bytes,
+            holders=contents[content].holders,
+            state=contents[content].state,
+            source=contents[content].source,
+        )
+        for fd, content in table.items()
+        if content in contents
+    ]
+
+
+def _sorted(found: Usage) -> Usage:
+    staged: dict[str, int] = {}
+    for each in found.staged:
+        tree = each.process.partition(".")[0]
+        staged[tree] = staged.get(tree, 0) + each.bytes
+    found.trees = [msgspec.structs.replace(each, staged=staged.get(each.tree, 0)) for each in found.trees]
+    found.trees.sort(key=lambda each: (-each.bytes - each.staged, each.tree))
+    found.processes.sort(key=lambda each: (-each.bytes, each.process))
+    found.descriptors.sort(key=lambda each: (-each.bytes, each.fd))
+    found.staged.sort(key=lambda each: (-each.bytes, each.process))
+    return found
+
+
+def _pieces(items: list[T]) -> Iterable[list[T]]:
+    return (items[start : start + AT_ONCE] for start in range(0, len(items), AT_ONCE))
+
+
+def holders(space: Namespace, fd: str) -> Operation[list[Holder]]:
+    """The processes that hold the content behind a descriptor: it lives until the last of them drops it.
+    Raises `NotFound`."""
+    [content] = yield [("HGET", space.keys.fds, fd)]
+    if content is None:
+        yield from look(space, fd)  # raises what names the descriptors that there are
+        raise NotFound(fd)
+    tree = space.keys.tree
+    with decoding(f"{fd} of process {space.id}"):
+        if not is_content(tree, content):
+            raise ValueError(f"{shown(content)} is no content")
+        keys = content_keys(tree, content.decode())
+    [members] = yield [("SMEMBERS", keys.holders)]
+    ids = sorted(map(shown, members))
+    of = [ProcessKeys(tree, each) for each in ids]
+    replies = yield [read for each in of for read in (("HGET", each.record, "state"), ("HGET", each.fds, fd))]
+    found = []
+    for each, state, named in zip(of, replies[::2], replies[1::2], strict=True):
+        own: str | None = fd
+        if named != content:  # it got it as an answer, or under another name
+            [flat] = yield [("HGETALL", each.fds)]
+            own = next(
+                (shown(name) for name, held in zip(flat[::2], flat[1::2], strict=True) if held == content),
+                None,
+            )
+        found.append(Holder(process=each.process, state=shown(state or b"gone"), fd=own))
+    return found

@@ -1,0 +1,427 @@
+"""Room is made again: what ended processes hold, and whole trees, can be dropped by name."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import redis
+
+import fdstore
+import fdstore.aio
+from fdstore.client import Process, Store
+from fdstore.errors import Fenced, NewerFormat, NotFound, TreeInUse
+from fdstore.store import collect, contents, dropping, leases, processes
+from fdstore.store.keys import TreeKeys
+from fdstore.store.views import Namespace
+
+
+def leftovers(execute: Any, tree: str) -> list[bytes]:
+    """Keys of the tree but those that expire by themselves."""
+    return [key for key in execute("KEYS", f"fdstore:{{{tree}}}*") if execute("PTTL", key) == -1]
+
+
+def agent(store: Store, proc: Process, state: str = "ready") -> Namespace:
+    """A child that workers run, in this state."""
+    child = store.run(processes.child(proc.space, ["fd:1"], state="ready"))
+    if state == "ready":
+        return child
+    claimed = store.run(leases.claim(child.keys, "w"))
+    assert isinstance(claimed, leases.Claim)
+    running = Namespace(child.keys, child.limits, claimed.attempt)
+    if state == "waiting":
+        below = store.run(processes.child(running, [], state="ready"))
+        assert store.run(leases.rest(running, [below.id]))
+    return running
+
+
+@pytest.fixture
+def full(execute: Any) -> Iterator[Callable[[], None]]:
+    """`full()` leaves Redis without room for another byte."""
+    yield lambda: execute("CONFIG", "SET", "maxmemory", "1")
+    execute("CONFIG", "SET", "maxmemory", "0")
+
+
+# --- what ended processes hold
+
+
+@pytest.mark.parametrize("state", ["exited", "failed", "cancelled"])
+def test_descriptors_of_an_ended_process_are_dropped_and_free_their_contents(
+    store: Store, proc: Process, execute: Any, state: Any
+) -> None:
+    proc.create("x" * 100_000)
+    proc.create("kept")
+    store.run(processes.end(proc.space, state, release=False))
+
+    proc.close("fd:1")
+
+    assert [d.fd for d in proc.list()] == ["fd:2"]
+    assert (store.tree("triage").bytes, store.tree("triage").fds) == (4, 1)
+    assert execute("KEYS", "*fd:1*") == []
+
+
+def test_a_content_that_a_child_holds_outlives_the_close_by_its_ended_parent(
+    store: Store, proc: Process
+) -> None:
+    proc.create("shared")
+    child = proc.child(share=["fd:1"])
+    store.run(processes.end(proc.space, "failed", release=False))
+
+    proc.close("fd:1")
+
+    assert child.read("fd:1").text == "shared"
+    with pytest.raises(NotFound):
+        proc.read("fd:1")
+
+
+def test_an_older_attempt_of_an_ended_process_drops_nothing(store: Store, proc: Process) -> None:
+    proc.create("x")
+    child = agent(store, proc, "running")
+    store.run(processes.cancel("fdstore", child.id))
+
+    with pytest.raises(Fenced):
+        store.run(contents.close(child, "fd:1"))
+
+    assert [d.fd for d in Process(store, child).list()] == ["fd:1"]
+
+
+def test_an_ended_process_still_takes_nothing_new(store: Store, proc: Process) -> None:
+    proc.create("x")
+    store.run(processes.end(proc.space, "failed", release=False))
+
+    for write in (
+        lambda: proc.create("y"),
+        proc.fork,
+        lambda: proc.open_stream(),
+        lambda: proc.extract("fd:1"),
+    ):
+        with pytest.raises(Fenced):
+            write()
+
+
+def test_ending_a_process_that_was_killed_drops_what_it_kept(store: Store, proc: Process) -> None:
+    for number in range(processes.RELEASE_PIECE + 7):
+        proc.create(str(number))
+    store.run(processes.cancel("fdstore", "triage"))
+    assert store.tree("triage").fds == processes.RELEASE_PIECE + 7
+
+    proc.end()
+
+    assert (proc.list(), store.tree("triage").bytes) == ([], 0)
+    assert store.tree("triage").members[0].state == "cancelled"
+
+
+def test_an_ended_process_is_emptied_in_a_full_redis(
+    store: Store, proc: Process, full: Callable[[], None]
+) -> None:
+    proc.create("x" * 100_000)
+    store.run(processes.cancel("fdstore", "triage"))
+    full()
+
+    store.process("triage").close("fd:1")
+
+    assert store.tree("triage").bytes == 0
+
+
+# --- whole trees
+
+
+def filled(store: Store, name: str) -> Process:
+    """A tree with all kinds of keys: texts, names, a stream, children, an ended one."""
+    proc = store.process(name)
+    proc.create("text\n" * 1000)
+    proc.ingest(io.BytesIO(b"line\n" * 400_000), "large")
+    proc.child(share=["fd:1"]).create("more")
+    proc.fork().end()
+    writer = proc.open_stream()
+    writer.write("half")
+    writer.flush()
+    store.run(processes.cancel("fdstore", f"{name}.1"))
+    return proc
+
+
+def test_a_tree_goes_with_every_key_and_no_other_tree_does(store: Store, execute: Any) -> None:
+    filled(store, "old")
+    other = filled(store, "other")
+
+    dropped = store.drop_tree("old")
+
+    assert (dropped.tree, dropped.contents, dropped.cancelled) == ("old", 4, ())
+    assert leftovers(execute, "old") == []
+    assert execute("ZRANGE", "fdstore:trees", 0, -1) == [b"other"]
+    assert other.read("fd:1").text == "text\n" * 800
+
+
+def test_a_tree_is_dropped_awaiting_too(redis_url: str, store: Store, execute: Any) -> None:
+    filled(store, "old")
+
+    async def main() -> fdstore.DroppedTree:
+        async with await fdstore.aio.connect(redis_url) as awaited:
+            return await awaited.drop_tree("old")
+
+    assert asyncio.run(main()).contents == 4
+    assert leftovers(execute, "old") == []
+
+
+def test_a_tree_that_is_not_there_is_not_found_and_those_that_are_there_are_named(store: Store) -> None:
+    store.process("triage")
+
+    with pytest.raises(NotFound, match=r"tree old .*triage"):
+        store.drop_tree("old")
+
+
+@pytest.mark.parametrize("state", ["ready", "running", "waiting"])
+def test_a_tree_in_which_an_agent_runs_or_waits_is_left_whole_unless_it_is_killed(
+    store: Store, proc: Process, execute: Any, state: str
+) -> None:
+    proc.create("x")
+    child = agent(store, proc, state)
+    before = store.tree("triage")
+
+    with pytest.raises(TreeInUse, match=rf"triage\.1 is {state}.*fdstore kill triage") as caught:
+        store.drop_tree("triage")
+    assert caught.value.type == "conflict"
+    assert store.tree("triage") == before
+
+    dropped = store.drop_tree("triage", kill=True)
+
+    assert child.id in dropped.cancelled
+    assert leftovers(execute, "triage") == []
+    with pytest.raises((Fenced, NotFound)):
+        store.run(leases.renew(child))
+
+
+def test_a_reader_of_a_stream_whose_tree_is_dropped_is_told(store: Store, proc: Process) -> None:
+    writer = proc.open_stream()
+    writer.write("text")
+    writer.flush()
+    follower = store.process("triage").follow(writer.fd)
+    assert next(follower) == "text"
+
+    store.drop_tree("triage")
+
+    with pytest.raises(fdstore.FDStoreError):
+        next(follower)
+    with pytest.raises(fdstore.FDStoreError):
+        writer.end()
+
+
+def test_a_tree_is_dropped_in_a_full_redis_and_its_memory_is_free_again(
+    store: Store, execute: Any, full: Callable[[], None]
+) -> None:
+    proc = store.process("old")
+    for _ in range(20):
+        proc.create("x" * 500_000)
+    agent(store, proc)
+    used = used_memory(execute)
+    full()
+
+    dropped = store.drop_tree("old", kill=True)
+
+    assert dropped.contents == 20
+    until = time.monotonic() + 10  # Redis frees it from a thread of its own
+    while used_memory(execute) > used - 9_000_000:
+        assert time.monotonic() < until
+
+
+def used_memory(execute: Any) -> int:
+    said = execute("INFO", "memory").decode()
+    return int(said.partition("used_memory:")[2].split()[0])
+
+
+def whole(batch: Any) -> Any:
+    """An operation of one batch."""
+    return (yield batch)
+
+
+def test_a_drop_that_was_killed_is_finished_by_the_next_one(store: Store, execute: Any) -> None:
+    proc = store.process("many")
+    for number in range(2 * collect.PIECE + 7):
+        proc.create(str(number))
+    broken_off = dropping.drop_tree("fdstore", "many")
+    request = next(broken_off)
+    for _ in range(2):
+        request = broken_off.send(store.run(whole(request)))
+    broken_off.close()
+    assert leftovers(execute, "many") != []
+
+    store.drop_tree("many")
+
+    assert leftovers(execute, "many") == []
+    assert store.trees() == []
+    with pytest.raises(NotFound):
+        store.drop_tree("many")
+
+
+def test_a_drop_that_was_killed_is_finished_by_the_collector(store: Store, execute: Any) -> None:
+    proc = store.process("many")
+    for number in range(collect.PIECE + 7):
+        proc.create(str(number))
+    broken_off = dropping.drop_tree("fdstore", "many")
+    request = next(broken_off)
+    for _ in range(2):
+        request = broken_off.send(store.run(whole(request)))
+    broken_off.close()
+    assert leftovers(execute, "many") != []
+
+    for tree in store.run(collect.due_trees("fdstore")):
+        store.run(collect.collect_tree(tree))
+
+    assert leftovers(execute, "many") == []
+    assert execute("EXISTS", "fdstore:trees") == 0
+
+
+def test_a_new_tree_of_the_name_is_safe_from_a_drop_that_is_under_way(store: Store, execute: Any) -> None:
+    proc = store.process("many")
+    for number in range(collect.PIECE + 7):
+        proc.create(str(number))
+    under_way = dropping.drop_tree("fdstore", "many")
+    request = next(under_way)
+    for _ in range(2):
+        request = under_way.send(store.run(whole(request)))
+
+    store.process("many").create("new")
+    try:
+        while True:
+            request = under_way.send(store.run(whole(request)))
+    except StopIteration as done:
+        dropped = done.value
+
+    assert dropped.contents == collect.PIECE
+    assert store.process("many").read("fd:1").text == "new"
+    assert [tree.id for tree in store.trees()] == ["many"]
+
+
+def test_a_tree_of_thousands_of_processes_goes_in_steps(store: Store, execute: Any) -> None:
+    proc = store.process("old", limits=fdstore.TreeLimits(tree_live=10_000, tree_processes=10_000))
+    proc.create("shared")
+    for number in range(1, 3500):
+        execute("ZADD", "fdstore:{old}:processes", time.time() + number, f"old.{number}")
+        execute("HSET", f"fdstore:{{old}}:old.{number}", "state", "open")
+        execute("HSET", f"fdstore:{{old}}:old.{number}:fds", "fd:1", "old/1")
+        execute("SADD", "fdstore:{old}:old:fd:1:holders", f"old.{number}")
+    told: list[int] = []
+
+    dropped = store.drop_tree("old", progress=told.append)
+
+    assert (dropped.contents, told) == (1, [0, 0, 1])
+    assert leftovers(execute, "old") == []
+
+
+def test_a_name_whose_tree_was_dropped_is_a_new_tree(store: Store) -> None:
+    filled(store, "again")
+    store.drop_tree("again")
+
+    proc = store.process("again")
+
+    assert proc.create("new").fd == "fd:1"
+    assert [d.chars for d in proc.list()] == [3]
+
+
+def test_a_tree_whose_record_is_damaged_is_dropped_all_the_same(store: Store, execute: Any) -> None:
+    filled(store, "old")
+    execute("HSET", "fdstore:{old}", "limits", "{", "used_at", "?")
+    execute("DEL", "fdstore:{old}:leases")
+    execute("SET", "fdstore:{old}:leases", "no zset")
+
+    store.drop_tree("old")
+
+    assert leftovers(execute, "old") == []
+
+
+def test_a_tree_of_a_newer_fdstore_is_left_to_that(store: Store, execute: Any) -> None:
+    filled(store, "old")
+    execute("HSET", "fdstore:{old}", "format", "99")
+    keys = set(leftovers(execute, "old"))
+
+    with pytest.raises(NewerFormat):
+        store.drop_tree("old", kill=True)
+
+    execute("HSET", "fdstore:{old}", "format", "1")
+    assert set(leftovers(execute, "old")) == keys
+    assert store.tree("old").live == 1
+
+
+def test_what_was_being_stored_in_a_tree_goes_with_it(store: Store, proc: Process, execute: Any) -> None:
+    class Killed(Exception):
+        pass
+
+    def read(count: int, parts: Iterator[bytes] = iter([b"a line\n" * 100_000] * 3)) -> bytes:  # noqa: B008
+        try:
+            return next(parts)
+        except StopIteration:
+            raise Killed from None
+
+    source = io.BytesIO()
+    source.read = read  # type: ignore[method-assign]
+    with pytest.raises(Killed):
+        proc.ingest(source, "cut off")
+    assert execute("KEYS", "*:staging:*") != []
+
+    store.drop_tree("triage")
+
+    assert execute("KEYS", "*:staging*") == []
+
+
+def test_dropping_ten_thousand_descriptors_does_not_block_redis(
+    redis_url: str, store: Store, proc: Process, execute: Any
+) -> None:
+    proc.create("first")
+    batch: list[Any] = []
+    for number in range(2, 10_001):
+        record = f"fdstore:{{triage}}:triage:fd:{number}"
+        batch += [
+            ("HSET", record, "bytes", 1, "state", "sealed"),
+            ("HSET", f"{record}:pages", 1, "x"),
+            ("HSET", f"{record}:index", 1, "0 0"),
+            ("SADD", f"{record}:holders", "triage"),
+            ("SADD", "fdstore:{triage}:contents", f"triage/{number}"),
+            ("HSET", "fdstore:{triage}:triage:fds", f"fd:{number}", f"triage/{number}"),
+        ]
+    with redis.Redis.from_url(redis_url) as client:
+        with client.pipeline(transaction=False) as pipe:
+            for command in batch:
+                pipe.execute_command(*command)
+            pipe.execute()
+        execute("CONFIG", "RESETSTAT")
+        execute("CONFIG", "SET", "slowlog-log-slower-than", "100000")
+        execute("SLOWLOG", "RESET")
+        told: list[int] = []
+
+        dropped = store.drop_tree("triage", progress=told.append)
+
+    assert execute("SLOWLOG", "LEN") == 0  # no step of 100 ms, on a machine that is busy with others
+    assert dropped.contents == 10_000
+    assert told == sorted(told)
+    assert len(told) >= 10_000 // collect.PIECE
+    assert leftovers(execute, "triage") == []
+    execute("CONFIG", "SET", "slowlog-log-slower-than", "10000")
+
+
+def test_two_that_drop_the_same_tree_both_end_well(redis_url: str, store: Store, execute: Any) -> None:
+    proc = store.process("many")
+    for number in range(collect.PIECE + 7):
+        proc.create(str(number))
+    ended: list[object] = []
+
+    def drop() -> None:
+        with fdstore.connect(redis_url) as other:
+            try:
+                ended.append(other.drop_tree("many"))
+            except NotFound as error:  # the other one was faster
+                ended.append(error)
+
+    threads = [threading.Thread(target=drop) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+
+    assert len(ended) == 2
+    assert leftovers(execute, "many") == []
+    assert TreeKeys("fdstore", "many").tree not in [tree.id for tree in store.trees()]

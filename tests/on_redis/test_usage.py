@@ -1,0 +1,168 @@
+"""What takes room is told by tree, process and descriptor, with what is being stored; and the holders."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+from fdstore.client import Process, Store
+from fdstore.errors import NotFound
+from fdstore.store import processes, usage
+from fdstore.store.keys import process_keys
+
+
+def test_trees_are_told_by_size(store: Store) -> None:
+    store.process("small").create("x")
+    store.process("large").create("äx" * 100)
+    store.process("empty")
+
+    found = store.run(usage.usage_of_trees("fdstore"))
+
+    assert [(each.tree, each.bytes, each.contents, each.live) for each in found.trees] == [
+        ("large", 300, 1, 1),
+        ("small", 1, 1, 1),
+        ("empty", 0, 0, 1),
+    ]
+
+
+def test_a_process_is_told_what_it_holds_and_what_goes_when_it_drops_that(
+    store: Store, proc: Process
+) -> None:
+    proc.create("shared" * 10)
+    proc.create("own")
+    child = proc.child(share=["fd:1"])
+    child.create("of the child")
+
+    found = store.run(usage.usage_of_tree("fdstore", "triage"))
+
+    assert [(each.process, each.descriptors, each.bytes, each.freed) for each in found.processes] == [
+        ("triage.1", 2, 72, 12),
+        ("triage", 2, 63, 3),
+    ]
+    assert [(each.fd, each.bytes, each.holders) for each in found.descriptors] == [
+        ("fd:1", 60, 2),
+        ("fd:2", 3, 1),
+    ]
+    assert found.trees[0].bytes == 75
+
+
+def test_what_an_ended_process_holds_is_told(store: Store, proc: Process) -> None:
+    proc.create("kept")
+    store.run(processes.end(proc.space, "failed", release=False))
+
+    found = store.run(usage.usage_of_process(process_keys("fdstore", "triage")))
+
+    assert [(each.fd, each.bytes, each.source) for each in found.descriptors] == [("fd:1", 4, "text")]
+
+
+def test_more_descriptors_than_one_request_asks_for_are_all_told(store: Store, proc: Process) -> None:
+    count = usage.AT_ONCE + 7
+    for number in range(count):
+        proc.create(str(number))
+    told: list[int] = []
+
+    found = store.run(usage.usage_of_tree("fdstore", "triage", told.append))
+
+    assert len(found.descriptors) == count
+    assert sum(each.bytes for each in found.descriptors) == found.trees[0].bytes
+    assert told == [usage.AT_ONCE, count]
+
+
+def test_what_is_being_stored_is_told_until_it_is_there(store: Store, proc: Process, execute: Any) -> None:
+    seen: list[usage.Usage] = []
+
+    class Source(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            seen.append(store.run(usage.usage_of_trees("fdstore")))
+            return super().read(size)
+
+    proc.ingest(Source(b"a line\n" * 300_000), "large")
+
+    [staged] = seen[-1].staged
+    assert (staged.process, staged.source, staged.bytes > 1_000_000) == ("triage", "large", True)
+    assert seen[-1].trees[0].staged == staged.bytes
+    assert store.run(usage.usage_of_trees("fdstore")).staged == []
+    assert execute("EXISTS", "fdstore:{triage}:staging") == 0
+
+
+def test_what_a_killed_client_was_storing_is_told_only_while_it_is_there(
+    store: Store, proc: Process, execute: Any
+) -> None:
+    class Killed(Exception):
+        pass
+
+    class Source(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            found = super().read(size)
+            if not found:
+                raise Killed
+            return found
+
+    with pytest.raises(Killed):
+        proc.ingest(Source(b"a line\n" * 300_000), "cut off")
+    of_process = store.run(usage.usage_of_process(process_keys("fdstore", "triage")))
+    assert [each.source for each in of_process.staged] == ["cut off"]
+    assert store.run(usage.usage_of_tree("fdstore", "triage")).trees[0].staged > 1_000_000
+
+    execute("DEL", *execute("KEYS", "*:staging:*"))  # as when their time is over
+
+    assert store.run(usage.usage_of_tree("fdstore", "triage")).staged == []
+
+
+def test_what_is_damaged_is_named_and_hides_nothing_else(store: Store, proc: Process, execute: Any) -> None:
+    proc.create("good")
+    proc.create("bad")
+    store.process("other").create("x")
+    execute("HSET", "fdstore:{triage}:triage:fd:2", "bytes", "many")
+    execute("HSET", "fdstore:{triage}:triage:fds", "fd:7", "nonsense")
+    execute("HSET", "fdstore:{other}", "bytes", "?")
+
+    of_tree = store.run(usage.usage_of_tree("fdstore", "triage"))
+    of_all = store.run(usage.usage_of_trees("fdstore"))
+
+    assert [each.fd for each in of_tree.descriptors] == ["fd:1"]
+    assert {each.problem for each in of_tree.unreadable} == {
+        "nonsense is no content",
+        "'many' is not a whole number",
+    }
+    assert [each.tree for each in of_all.trees] == ["triage"]
+    assert [each.what for each in of_all.unreadable] == ["the record of tree other"]
+    execute("HDEL", "fdstore:{triage}:triage:fds", "fd:7")
+    execute("HSET", "fdstore:{triage}:triage:fd:2", "bytes", "3")
+    execute("HSET", "fdstore:{other}", "bytes", "1")
+
+
+def test_what_is_not_there_is_not_found(store: Store, proc: Process) -> None:
+    with pytest.raises(NotFound, match="triage"):
+        store.run(usage.usage_of_tree("fdstore", "other"))
+    with pytest.raises(NotFound, match="triage"):
+        store.run(usage.usage_of_process(process_keys("fdstore", "triage.7")))
+
+
+def test_the_holders_of_a_content_are_named_with_the_name_that_they_have_for_it(
+    store: Store, proc: Process
+) -> None:
+    proc.create("x")
+    proc.child(share=["fd:1"])
+    answering = proc.child()
+    answering.create("the answer")
+    store.run(processes.end(answering.space, answer_fd="fd:2"))
+    twin = proc.fork()
+    store.run(processes.end(twin.space, "failed", release=False))
+
+    shared = store.run(usage.holders(proc.space, "fd:1"))
+    handed_over = [d.fd for d in proc.list() if d.producer == answering.id]
+
+    assert [(each.process, each.state, each.fd) for each in shared] == [
+        ("triage", "open", "fd:1"),
+        ("triage.1", "open", "fd:1"),
+        ("triage.3", "failed", "fd:1"),
+    ]
+    [own] = [
+        each for each in store.run(usage.holders(proc.space, handed_over[0])) if each.process == "triage"
+    ]
+    assert own.fd == handed_over[0]
+    with pytest.raises(NotFound, match="fd:9 does not exist; there are: fd:1"):
+        store.run(usage.holders(proc.space, "fd:9"))
