@@ -68,7 +68,7 @@ class Model:
             self._client = anthropic.Anthropic(api_key=api_key, base_url=base_url, max_retries=0)
         except anthropic.AnthropicError as error:
             raise ModelFailed(str(error)) from error
-        # asked now, because the SDK would raise a bare TypeError at the first request
+        # checked here, because the SDK would raise a bare TypeError at the first request
         headers = {name.lower() for name, value in self._client.default_headers.items() if value}
         if self._client.credentials is None and headers.isdisjoint({"x-api-key", "authorization"}):
             self._client.close()
@@ -152,6 +152,15 @@ class Model:
         if not builder.is_whole:
             raise httpx2.RemoteProtocolError("the answer broke off")
         return builder.finish()
+
+
+def missing_key() -> str:
+    """Return why no model can be asked in this environment, "" if one can, as far as is known here."""
+    try:
+        Model().close()
+    except ModelFailed as error:
+        return str(error)
+    return ""
 
 
 def _may_pass(error: Exception) -> bool:

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 class StoreStatus(Record, frozen=True, kw_only=True):
     """A store that answers: what it is, and what it holds. Of a Cluster, memory and limits are the sums
     over its `primaries` that answer. `contents` and `bytes` (of UTF-8) are those of all trees, `commands`
-    says of each worker what commands run in there; `ceilings` are the operator's, as written. `unreadable` is
-    what is damaged and not counted."""
+    says of each worker what commands run in there, `no_agents` why it takes no
+    agents ("" if it does); `ceilings` are the operator's, as written. `unreadable` is what is damaged and
+    not counted."""
 
     url: str
     kind: str
@@ -43,6 +44,7 @@ class StoreStatus(Record, frozen=True, kw_only=True):
     bytes: int
     workers: list[str]
     commands: dict[str, str]
+    no_agents: dict[str, str]
     ceilings: dict[str, str]
     unreadable: list[Unreadable]
 
@@ -138,12 +140,15 @@ def store_status(session: Session, url: str) -> StoreStatus:
         trees, damaged = survey.trees, survey.unreadable
         workers: list[str] = []
         commands: list[str] = []
+        no_agents: list[str] = []
         try:
             workers = store.run(leases.workers(store.prefix))
             commands = store.run(leases.commands_of(store.prefix, workers))
+            no_agents = store.run(leases.agents_of(store.prefix, workers))
         except DamagedRecord as error:
             damaged.append(unreadable(error))
             commands = [""] * len(workers)
+            no_agents = [""] * len(workers)
         return StoreStatus(
             url=store.where,
             kind=find_place(url).kind,
@@ -161,6 +166,7 @@ def store_status(session: Session, url: str) -> StoreStatus:
             bytes=sum(tree.bytes for tree in trees),
             workers=workers,
             commands=dict(zip(workers, commands, strict=True)),
+            no_agents=dict(zip(workers, no_agents, strict=True)),
             ceilings=store.run(ceilings.written(store.prefix)),
             unreadable=damaged,
         )
@@ -211,14 +217,20 @@ def held_facts(store: StoreStatus) -> list[tuple[str, str]]:
     contents = f"{counted(store.contents, 'content')} with {size(store.bytes)} of text"
     workers = ", ".join(store.workers) or "none lives; start one with `fdstore up` or `fdstore worker`"
     said = [("holds", f"{counted(store.trees, 'tree')}, {processes}, {contents}"), ("workers", workers)]
-    # most often all say the same
-    for sentence in dict.fromkeys(filter(None, store.commands.values())):
-        at = [worker for worker in store.workers if store.commands[worker] == sentence]
-        everywhere = len(at) == len(store.workers)
-        said.append(("commands", sentence if everywhere else f"at {', '.join(at)}: {sentence}"))
+    said += [("agents", f"not taken{where}: {reason}") for where, reason in _by_worker(store.no_agents)]
+    for where, sentence in _by_worker(store.commands):
+        said.append(("commands", f"{where.strip()}: {sentence}" if where else sentence))
     if store.ceilings:
         said.append(("ceilings", ", ".join(f"{name} {value}" for name, value in store.ceilings.items())))
     return said
+
+
+def _by_worker(said: dict[str, str]) -> list[tuple[str, str]]:
+    """What workers say, each sentence once: at which workers ("" for all), and the sentence."""
+    # most often all say the same
+    sentences = dict.fromkeys(filter(None, said.values()))
+    at = {each: [worker for worker in said if said[worker] == each] for each in sentences}
+    return [("" if len(at[each]) == len(said) else f" at {', '.join(at[each])}", each) for each in sentences]
 
 
 def note_other_store(session: Session) -> None:
