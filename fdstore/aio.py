@@ -216,7 +216,8 @@ class Toolset:
     export_root  the directory that `fd_to_file` writes below, made if it is not there; needed for it
     preload_root the directory that `spawn` may take files from, if any
 
-    Raises `InvalidArgument` for a tool or function that cannot be, `InvalidProgram`.
+    Raises `InvalidArgument` for a tool or function that cannot be, `InvalidProgram`, and `MissingExtra` for
+    a tool that needs workers where the packages that reach them are not installed.
 
     >>> tools = fdstore.aio.Toolset(proc, enabled=["read_fd"])
     >>> d = await proc.create("one\ntwo\n")

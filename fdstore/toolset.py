@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from fdstore import settings
 from fdstore.errors import FDStoreError, InvalidArgument
+from fdstore.loading import QUEUE, require
 from fdstore.paths import Root
 from fdstore.store.views import Namespace
 from fdstore.tools import fork
@@ -101,7 +102,8 @@ def waker(store_url: str, prefix: str, broker_url: str | None = None) -> Callabl
     not in the store's Redis; the connection is made when the first is sent. One that cannot be sent is
     no error: the workers' sweep finds the process.
 
-    Raises `InvalidArgument` for a URL that cannot be a queue's, as that of a Cluster."""
+    Raises `InvalidArgument` for a URL that cannot be a queue's, as that of a Cluster, and `MissingExtra`."""
+    require(QUEUE)
     from fdstore.dispatch import Dispatcher, find_broker
 
     broker = broker_url or settings.read().broker_url
@@ -142,7 +144,8 @@ class Toolset:
     export_root  the directory that `fd_to_file` writes below, made if it is not there; needed for it
     preload_root the directory that `spawn` may take files from, if any
 
-    Raises `InvalidArgument` for a tool or function that cannot be, `InvalidProgram`.
+    Raises `InvalidArgument` for a tool or function that cannot be, `InvalidProgram`, and `MissingExtra` for
+    a tool that needs workers where the packages that reach them are not installed.
 
     >>> tools = fdstore.Toolset(proc, enabled=["read_fd"])
     >>> d = proc.create("one\ntwo\n")

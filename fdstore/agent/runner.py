@@ -248,7 +248,7 @@ def run_process(
             raise
         except NewerFormat as error:
             log.warning("%s is left to newer workers: %s", process, error)
-            ending = _leave(lease, claim.wakes)
+            ending = _leave(lease, told, claim.wakes)
             if wait_here:
                 raise
             return ending
@@ -256,7 +256,7 @@ def run_process(
             if wait_here:
                 raise
             log.warning("%s cannot go on now: %s", process, error)
-            return _leave(lease)
+            return _leave(lease, told)
         except NotAllowed as error:
             return _fail(store, space, f"{error.type}: {error}", wake, told)
         except (FDStoreError, ModelFailed) as error:
@@ -297,11 +297,12 @@ def check_tools(process: str, program: Program) -> None:
         raise NewerFormat(f"the program of process {process}", f"it has tools not known here: {names}")
 
 
-def _leave(lease: Lease, in_vain: int | None = None) -> Ending:
+def _leave(lease: Lease, told: AttemptLog, in_vain: int | None = None) -> Ending:
     try:
         lease.give_back_later(in_vain)
     except (Fenced, Stopped):
         return "lost"
+    told.left("is given back")
     return "given back"
 
 

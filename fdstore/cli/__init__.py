@@ -49,7 +49,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "demo": ("fdstore.cli.demo:demo", "Show in a minute what this is about."),
     },
     "Store": {
-        "up": ("fdstore.cli.services:up", "Start the embedded server and a worker."),
+        "up": ("fdstore.cli.services:up", "Start a worker, and the embedded server."),
         "down": ("fdstore.cli.services:down", "Stop the worker and the embedded server; the data stays."),
         "status": ("fdstore.cli.services:status", "Show what runs and what it holds."),
         "limits": ("fdstore.cli.limits:limits", "Show or set what no tree may pass."),

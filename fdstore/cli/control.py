@@ -13,7 +13,7 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.session import Session, verb
-from fdstore.loading import for_good
+from fdstore.loading import for_good, require
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +48,7 @@ def interrupt_option(default: str) -> Callable[[F], F]:
 def kill(session: Session, process: str) -> None:
     """Cancel a process and all below it. Killing one that has ended changes nothing; one that is damaged is
     ended all the same, if its record can be written at all."""
-    from fdstore.errors import InvalidArgument
+    from fdstore.errors import InvalidArgument, MissingExtra
     from fdstore.store import processes
     from fdstore.toolset import waker
 
@@ -56,7 +56,7 @@ def kill(session: Session, process: str) -> None:
         done = store.run(processes.cancel(store.prefix, process))
         if done.woken:
             # without a queue to wake them by, the workers' sweep finds the ancestors that waited
-            with suppress(InvalidArgument):
+            with suppress(InvalidArgument, MissingExtra):
                 wake = waker(store.url, store.prefix)
                 for ancestor in done.woken:
                     wake(ancestor)
@@ -117,6 +117,7 @@ def resume(
     from fdstore.store import inspection
     from fdstore.store.server import is_embedded
 
+    require()
     with session.store() as store:
         permissions = granted(
             embedded=is_embedded(store.url),

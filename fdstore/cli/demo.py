@@ -18,6 +18,7 @@ from fdstore.cli import output
 from fdstore.cli.control import load_runner
 from fdstore.cli.session import Session, verb
 from fdstore.cli.tables import size
+from fdstore.loading import require
 
 if TYPE_CHECKING:
     from fdstore.cli.watch import Watch
@@ -42,6 +43,7 @@ def demo(session: Session, file: str | None, live: bool, out: str) -> None:
     Without FILE the text is what a search through Python's own standard library finds. The model is a
     scripted server on this machine unless --live is given; Redis and the worker are real.
     """
+    require()
     if live and not os.environ.get("ANTHROPIC_API_KEY"):
         raise click.UsageError("--live asks a real model: set ANTHROPIC_API_KEY")
     out_dir = Path(out)

@@ -1,8 +1,8 @@
 """The verbs for what runs in the background: up, down, status.
 
 Each service has one function that starts it, one that stops it and one that says how it is; the
-verbs go through them and print. They act on the embedded server only: a Redis that somebody named
-with a URL is theirs to start and stop.
+verbs go through them and print. A Redis that somebody named with a URL is theirs to start and stop; the
+background worker for it is ours.
 """
 
 from __future__ import annotations
@@ -14,11 +14,17 @@ import click
 from fdstore.cli import output
 from fdstore.cli.session import Session, verb
 from fdstore.cli.tables import counted, duration, facts, size
+from fdstore.loading import require
 from fdstore.records import Record, Unreadable
 
 if TYPE_CHECKING:
     from fdstore.background import BackgroundWorker
+    from fdstore.client import Store
     from fdstore.store.server import ServerStatus
+
+
+MAX_MISFITS = 5
+"""Differences that are named."""
 
 
 class StoreStatus(Record, frozen=True, kw_only=True):
@@ -58,27 +64,47 @@ class StoreStatus(Record, frozen=True, kw_only=True):
 )
 @verb
 def up(session: Session, concurrency: int) -> None:
-    """Start the embedded server and a worker, where they are not running."""
-    server = start_server(session)
-    worker = start_worker(session, server.url, concurrency)
+    """Start a worker in the background, and for the embedded store its server, where they are not running.
+
+    With --url or $FDSTORE_URL the worker is one for that store, where programs may call no Python functions
+    and run no commands: for those, start `fdstore worker` with the options that allow them.
+    """
+    require()
+    server = None if session.chosen_url else start_server(session)
+    with session.store() as store:
+        background = background_worker(store.url, store.prefix)
+        renew_if_idle(store, background, for_functions=False)
+        worker = background.ensure(concurrency)
+        where = store.where
     if session.as_json:
-        output.document({"server": server, "worker": {"pid": worker}})
-    else:
-        output.line(facts([*server_facts(server), ("worker", f"running, pid {worker}")]))
-    note_other_store(session)
+        output.document({"server": server, "store": where, "worker": {"pid": worker}})
+        return
+    said = server_facts(server) if server else [("store", where)]
+    output.line(facts([*said, ("worker", f"running, pid {worker}"), ("log", str(background.log))]))
 
 
 @verb
 def down(session: Session) -> None:
-    """Stop the worker and the embedded server. The data stays, and the next command starts it again."""
-    worker = background_worker().stop()
-    server = stop_server(session)
-    if session.as_json:
-        output.document({"server": {"stopped": server}, "worker": {"stopped": worker}})
+    """Stop the background worker and the embedded server. The data stays, and the next command starts the
+    server again. With --url or $FDSTORE_URL only the background worker for that store is stopped."""
+    from fdstore import settings
+    from fdstore.background import stop_embedded_workers
+
+    server = None
+    if url := session.chosen_url:
+        worker = background_worker(url, session.chosen_prefix).stop()
     else:
-        said = {True: "stopped", False: "was not running"}
-        output.line(facts([("worker", said[worker]), ("server", said[server])]))
-    note_other_store(session)
+        worker = stop_embedded_workers(settings.read().data_dir)
+        server = stop_server(session)
+    if session.as_json:
+        stopped = None if server is None else {"stopped": server}
+        output.document({"server": stopped, "worker": {"stopped": worker}})
+        return
+    said = {True: "stopped", False: "was not running"}
+    lines = [("worker", said[worker])]
+    if server is not None:
+        lines.append(("server", said[server]))
+    output.line(facts(lines))
 
 
 @verb
@@ -88,7 +114,7 @@ def status(session: Session) -> None:
     url = session.chosen_url
     ready = server.running and server.version is not None
     store = store_status(session, url or server.url) if url or ready else None
-    worker = background_worker().pid()
+    worker = background_worker(url or server.url, session.chosen_prefix).pid()
     if session.as_json:
         output.document({"store": store, "server": server, "worker": {"pid": worker}})
         return
@@ -105,19 +131,48 @@ def start_server(session: Session) -> ServerStatus:
     return server.status()
 
 
-def background_worker() -> BackgroundWorker:
-    """The worker beside the embedded server, running or not."""
+def background_worker(url: str, prefix: str) -> BackgroundWorker:
+    """The background worker of this user for a store, running or not."""
     from fdstore import settings
     from fdstore.background import BackgroundWorker
 
-    return BackgroundWorker(settings.read().data_dir)
+    return BackgroundWorker(settings.read().data_dir, url, prefix)
 
 
-def start_worker(session: Session, url: str, concurrency: int) -> int:
-    """The process id of the worker beside the embedded server, running."""
-    from fdstore import settings
+def renew_if_idle(store: Store, background: BackgroundWorker, *, for_functions: bool) -> None:
+    """Stop a background worker that has another key, environment or directory than this command, so that the
+    next one has these; or say that it has others, while it or somebody beside it works."""
+    others = _misfits(background, for_functions)
+    if not others:
+        return
+    pid = background.pid()
+    members = [member for tree in store.survey().trees for member in tree.members]
+    if any(member.state in ("running", "waiting") for member in members):
+        _say_misfits(pid, others)
+        return
+    output.say(
+        f"fdstore: the background worker (pid {pid}) was started elsewhere ({others}): starting another"
+    )
+    background.stop()
 
-    return background_worker().ensure(url, session.prefix or settings.read().prefix, concurrency)
+
+def tell_misfits(background: BackgroundWorker, *, for_functions: bool) -> None:
+    """Say what a background worker has otherwise than this command."""
+    if others := _misfits(background, for_functions):
+        _say_misfits(background.pid(), others)
+
+
+def _misfits(background: BackgroundWorker, for_functions: bool) -> str:
+    found = background.misfits(for_functions=for_functions)
+    more = [f"and {len(found) - MAX_MISFITS} more"] if len(found) > MAX_MISFITS else []
+    return "; ".join(found[:MAX_MISFITS] + more)
+
+
+def _say_misfits(pid: int | None, others: str) -> None:
+    output.say(
+        f"fdstore: the background worker (pid {pid}) is at work and was started elsewhere: {others}. What is "
+        "spawned runs with what it has; `fdstore down` and `fdstore up` change it when that work has ended"
+    )
 
 
 def stop_server(session: Session) -> bool:
@@ -231,11 +286,3 @@ def _by_worker(said: dict[str, str]) -> list[tuple[str, str]]:
     sentences = dict.fromkeys(filter(None, said.values()))
     at = {each: [worker for worker in said if said[worker] == each] for each in sentences}
     return [("" if len(at[each]) == len(said) else f" at {', '.join(at[each])}", each) for each in sentences]
-
-
-def note_other_store(session: Session) -> None:
-    """Says so when commands do not use the server that was just started or stopped."""
-    from fdstore.urls import shown_url
-
-    if session.chosen_url:
-        output.note(f"note: commands here use {shown_url(session.chosen_url)}, not the embedded server")

@@ -11,7 +11,7 @@ import click
 
 from fdstore import settings
 from fdstore.errors import FDStoreError
-from fdstore.loading import for_good
+from fdstore.loading import for_good, require
 from fdstore.safe_path import drop_relative_entries
 from fdstore.text.layout import visible
 from fdstore.url_options import read_url_file, warning_of
@@ -110,6 +110,7 @@ def worker(
     tools_path: tuple[str, ...],
 ) -> None:
     drop_relative_entries()
+    require()
     # last: a file there never stands in for a package that is installed
     sys.path += map(os.path.abspath, tools_path)
     with for_good():
