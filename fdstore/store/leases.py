@@ -112,10 +112,14 @@ def claim(
         )
 
 
-def renew(space: Namespace) -> Operation[None]:
-    """Keeps the lease. Raises `Fenced`, `NotFound`."""
+def renew(space: Namespace, trouble: str | None = None) -> Operation[None]:
+    """Keep the lease. `trouble` says for people what the process is held up by, "" that nothing holds it up
+    any more. Raises `Fenced`, `NotFound`."""
     keys = space.keys
-    [reply] = yield [script("renew")((keys.tree.record, keys.record), keys.process, space.attempt, LEASE_S)]
+    arguments: list[Value] = [keys.process, space.attempt, LEASE_S]
+    if trouble is not None:
+        arguments.append(trouble)
+    [reply] = yield [script("renew")((keys.tree.record, keys.record), *arguments)]
     outcome(reply, keys.process)
 
 

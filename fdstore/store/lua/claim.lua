@@ -43,7 +43,7 @@ elseif state ~= 'running' or redis.call('HGET', KEYS[2], 'claim') ~= ARGV[4] the
 end
 local now = seconds_now()
 local until_ = stamp(now + ARGV[3])
-redis.call('HDEL', KEYS[2], 'wakes')
+redis.call('HDEL', KEYS[2], 'wakes', 'trouble')
 redis.call('ZADD', KEYS[1] .. ':leases', until_, ARGV[1])
 redis.call('HSET', KEYS[1], 'used_at', stamp(now))
 redis.call('HSET', KEYS[2], 'state', 'running', 'attempt', attempt, 'worker', ARGV[2], 'lease_until', until_,
