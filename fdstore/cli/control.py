@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from fdstore.cli import output
+from fdstore.cli.interrupts import as_interrupts
 from fdstore.cli.session import Session, verb
 from fdstore.loading import for_good, require
 
@@ -39,7 +40,7 @@ def interrupt_option(default: str) -> Callable[[F], F]:
         type=click.Choice(["cancel", "leave"]),
         default=default,
         show_default=True,
-        help="What Ctrl-C does with it: cancel it with all below it, or leave it to the workers.",
+        help="What Ctrl-C, TERM and HUP do with it: cancel it with all below it, or leave it to the workers.",
     )
 
 
@@ -82,7 +83,7 @@ def attach(session: Session, process: str, quiet: bool, on_interrupt: str) -> No
     with session.store(use="look") as store:
         store.run(inspection.record(store.prefix, process))
         try:
-            with _watched(store, process, quiet=quiet):
+            with as_interrupts(), _watched(store, process, quiet=quiet):
                 _wait_for(store, process)
         except KeyboardInterrupt:
             if on_interrupt == "cancel":
@@ -188,7 +189,7 @@ def run_here(
 
     leave = on_interrupt == "leave"
     try:
-        with _watched(store, process, quiet=quiet):
+        with as_interrupts(), _watched(store, process, quiet=quiet):
             ending = run_process(
                 store,
                 process,
@@ -205,7 +206,8 @@ def run_here(
                 _wait_for(store, process)
     except KeyboardInterrupt:
         if leave:
-            output.say(f"fdstore: {process} is left to the workers; fdstore attach {process}")
+            with suppress(OSError):  # the terminal may be gone
+                output.say(f"fdstore: {process} is left to the workers; fdstore attach {process}")
         else:
             # it is cancelled already, if it ran here
             store.run(processes.cancel(store.prefix, process, "interrupted"))

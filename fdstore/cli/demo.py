@@ -16,6 +16,7 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.control import load_runner
+from fdstore.cli.interrupts import as_interrupts
 from fdstore.cli.session import Session, verb
 from fdstore.cli.tables import size
 from fdstore.loading import require
@@ -49,7 +50,7 @@ def demo(session: Session, file: str | None, live: bool, out: str) -> None:
     out_dir = Path(out)
     out_dir.mkdir(parents=True, exist_ok=True)
     session.prefix = session.prefix or PREFIX
-    with ExitStack() as held, session.store() as store:
+    with as_interrupts(), ExitStack() as held, session.store() as store:
         if live:
             environment: Mapping[str, str] = {}
             output.line("The model is real. Redis and the worker are too.")
