@@ -62,6 +62,7 @@ def context_for(
     export_root: str | os.PathLike[str] | None = None,
     preload_root: str | os.PathLike[str] | None = None,
     commands: Sequence[str] = (),
+    wait_for_workers: bool = True,
 ) -> Context:
     """What the tools of one agent work with. Raises `InvalidArgument`."""
     names = check_enabled(enabled)
@@ -94,6 +95,7 @@ def context_for(
         linked=linked,
         wake=wake,
         commands=tuple(commands),
+        wait_for_workers=wait_for_workers,
     )
 
 
@@ -143,6 +145,8 @@ class Toolset:
     commands     programs that `pipe` may run on the workers, by their bare names
     export_root  the directory that `fd_to_file` writes below, made if it is not there; needed for it
     preload_root the directory that `spawn` may take files from, if any
+    wait_for_workers  without it `spawn` and `pipe` raise `NoWorker` when no worker lives that could run
+                 what they start; with it that waits for one, and a warning is logged after 3 s
 
     Raises `InvalidArgument` for a tool or function that cannot be, `InvalidProgram`, and `MissingExtra` for
     a tool that needs workers where the packages that reach them are not installed.
@@ -168,6 +172,7 @@ class Toolset:
         commands: Sequence[str] = (),
         export_root: str | os.PathLike[str] | None = None,
         preload_root: str | os.PathLike[str] | None = None,
+        wait_for_workers: bool = True,
     ) -> None:
         self._store = process.store
         context = context_for(
@@ -180,6 +185,7 @@ class Toolset:
             preload_root=preload_root,
             wake=waker_for(enabled, process.store.url, process.store.prefix),
             commands=commands,
+            wait_for_workers=wait_for_workers,
         )
         self._toolbox = Toolbox(context, python)
 

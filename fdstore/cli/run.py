@@ -115,7 +115,7 @@ def _workers_for(session: Session, store: Store, bundle: Bundle) -> None:
     """See to workers for what is spawned: one beside the embedded server that has what this command has. Of
     another store, say so when no worker takes agents there."""
     from fdstore.cli.services import background_worker, renew_if_idle, tell_misfits
-    from fdstore.store import leases
+    from fdstore.store import unclaimed
 
     background = background_worker(store.url, store.prefix)
     functions = any(program.python for program in bundle.programs.values())
@@ -123,17 +123,7 @@ def _workers_for(session: Session, store: Store, bundle: Bundle) -> None:
         renew_if_idle(store, background, for_functions=functions)
         background.ensure()
         return
-    living = store.run(leases.workers(store.prefix))
-    no_agents = store.run(leases.agents_of(store.prefix, living))
-    if not living:
-        output.say(
-            f"fdstore: no worker takes from {store.where} now; what is spawned waits for one "
-            "(start it with: fdstore worker)"
-        )
-    elif "" not in no_agents:
-        output.say(
-            f"fdstore: no worker at {store.where} takes agents now; what is spawned waits for one that does. "
-            f"{living[0]} says: {no_agents[0]}"
-        )
+    if problem := store.run(unclaimed.no_worker(store.prefix, for_agents=True)):
+        output.say(f"fdstore: {store.where}: {problem}. What is spawned waits for one")
     else:
         tell_misfits(background, for_functions=functions)

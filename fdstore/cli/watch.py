@@ -18,7 +18,7 @@ from fdstore.client import Store
 from fdstore.errors import DamagedRecord, FDStoreError, NewerFormat, NotFound
 from fdstore.records import ENDED, ProcessRecord
 from fdstore.regularly import regularly
-from fdstore.store import journal
+from fdstore.store import journal, unclaimed
 from fdstore.store.contents import listed
 from fdstore.store.processes import open_child
 from fdstore.text.layout import visible
@@ -66,6 +66,7 @@ class Watch:
         self._fds: dict[str, set[str]] = {}
         self._known: dict[str, ProcessRecord] = {}
         self._left: set[str] = set()
+        self._ready_since: dict[str, float | None] = {}
         self._quiet: dict[str, _Quiet] = {}
         self._look_began: float | None = None
         self._away_since: float | None = None
@@ -130,6 +131,10 @@ class Watch:
                 elif member.state in ENDED:
                     code = "" if member.exit_code is None else f" with code {member.exit_code}"
                     self._tell(member.id, f"{member.state}{code} {member.reason or ''}".rstrip())
+            if member.state == "ready":
+                self._unclaimed(member.id)
+            else:
+                self._ready_since.pop(member.id, None)
             if member.state == "running" and member.kind is None and member.id not in parents:
                 self._pending(member)
 
@@ -146,6 +151,13 @@ class Watch:
         if member.trouble and (before is member or member.trouble != before.trouble):
             self._tell(member.id, f"  {member.trouble}")
         self._known[member.id] = member
+
+    def _unclaimed(self, process: str) -> None:
+        since = self._ready_since.setdefault(process, time.monotonic())
+        if since is not None and time.monotonic() - since > unclaimed.PATIENCE_S:
+            self._ready_since[process] = None  # once is enough
+            if why := self._store.run(unclaimed.why_unclaimed(self._store.prefix, [process])):
+                self._tell(process, why.removeprefix(f"{process} "))
 
     def _pending(self, member: ProcessRecord) -> None:
         quiet = self._quiet.setdefault(member.id, _Quiet(time.monotonic()))
