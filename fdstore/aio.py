@@ -215,8 +215,11 @@ class Toolset:
     commands     programs that `pipe` may run on the workers, by their bare names
     export_root  the directory that `fd_to_file` writes below, made if it is not there; needed for it
     preload_root the directory that `spawn` may take files from, if any
+    wait_for_workers  without it `spawn` and `pipe` raise `NoWorker` when no worker lives that could run
+                 what they start; with it that waits for one, and a warning is logged after 3 s
 
-    Raises `InvalidArgument` for a tool or function that cannot be, `InvalidProgram`.
+    Raises `InvalidArgument` for a tool or function that cannot be, `InvalidProgram`, and `MissingExtra` for
+    a tool that needs workers where the packages that reach them are not installed.
 
     >>> tools = fdstore.aio.Toolset(proc, enabled=["read_fd"])
     >>> d = await proc.create("one\ntwo\n")
@@ -239,6 +242,7 @@ class Toolset:
         commands: Sequence[str] = (),
         export_root: str | os.PathLike[str] | None = None,
         preload_root: str | os.PathLike[str] | None = None,
+        wait_for_workers: bool = True,
     ) -> None:
         self._store = process.store
         context = toolset.context_for(
@@ -251,6 +255,7 @@ class Toolset:
             preload_root=preload_root,
             wake=toolset.waker_for(enabled, process.store.url, process.store.prefix),
             commands=commands,
+            wait_for_workers=wait_for_workers,
         )
         self._toolbox = Toolbox(context, python)
 

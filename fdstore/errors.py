@@ -377,6 +377,32 @@ class StoreRefused(FDStoreError):
         return f"Redis at {self.where} refuses: {self.problem}; {self.advice}"
 
 
+class NoWorker(FDStoreError):
+    """No worker lives that could run what was asked for, and the caller does not want to wait for one."""
+
+    type = "no_worker"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return self.problem
+
+
+class MissingExtra(FDStoreError):
+    """A Python package of an extra is not installed: what was asked for needs it, and nothing was started."""
+
+    type = "missing_extra"
+
+    def __init__(self, package: str, how: str) -> None:
+        super().__init__(package, how)
+        self.package, self.how = package, how
+
+    def __str__(self) -> str:
+        return f"this needs the Python package {self.package!r}; install it with: {self.how}"
+
+
 class StartFailed(StoreUnavailable):
     """The embedded server, or a worker beside it, cannot be started: no URL is wrong, and `fdstore up`
     would meet the same."""

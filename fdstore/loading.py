@@ -8,8 +8,16 @@ third of the time that a worker takes to start, and once more whenever it looks 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
+
+from fdstore.errors import MissingExtra
+
+QUEUE = ("celery", "kombu")
+AGENTS = ("anthropic", *QUEUE)
+"""The packages of the extra `agents`, and those of them that only sending to the workers needs."""
 
 
 def how_to_install(extra: str | None = None, *options: str) -> str:
@@ -22,6 +30,18 @@ def how_to_install(extra: str | None = None, *options: str) -> str:
     """
     words = ("pip", "install", *options, f"'.[{extra}]'" if extra else ".")
     return f"{' '.join(words)} in a checkout of fdstore"
+
+
+def require(packages: Sequence[str] = AGENTS, extra: str = "agents") -> None:
+    """Check that packages of an extra are installed, without importing them. Raises `MissingExtra`."""
+    for package in packages:
+        try:
+            # kombu puts a module without a spec in its own place
+            found = package in sys.modules or find_spec(package) is not None
+        except ImportError:
+            found = False
+        if not found:
+            raise MissingExtra(package, how_to_install(extra))
 
 
 @contextmanager

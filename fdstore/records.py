@@ -153,8 +153,9 @@ class Export(Record, frozen=True, kw_only=True):
 class ProcessRecord(Record, frozen=True, kw_only=True):
     """One process as Redis holds it. `program` is an agent's, or the commands of a pipeline. `attempt`
     counts the claims by workers, `losses` those that were lost; `lease_until` is when the running claim
-    lapses if it is not renewed. `outputs` are the descriptors, in its parent's table, of the streams that
-    it was made to write: an agent's text; of a pipeline (`kind`) output, stderr, and each tee."""
+    lapses if it is not renewed, `trouble` what it is held up by, as a model that refuses. `outputs` are
+    the descriptors, in its parent's table, of the streams that it was made to write: an agent's text; of a
+    pipeline (`kind`) output, stderr, and each tee."""
 
     id: str
     state: ProcessState
@@ -164,6 +165,7 @@ class ProcessRecord(Record, frozen=True, kw_only=True):
     losses: int = 0
     worker: str | None = None
     lease_until: float | None = None
+    trouble: str | None = None
     waiting_for: tuple[str, ...] = ()
     kind: Literal["pipeline"] | None = None
     outputs: tuple[str, ...] = ()

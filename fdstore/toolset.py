@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from fdstore import settings
 from fdstore.errors import FDStoreError, InvalidArgument
+from fdstore.loading import QUEUE, require
 from fdstore.paths import Root
 from fdstore.store.views import Namespace
 from fdstore.tools import fork
@@ -61,6 +62,7 @@ def context_for(
     export_root: str | os.PathLike[str] | None = None,
     preload_root: str | os.PathLike[str] | None = None,
     commands: Sequence[str] = (),
+    wait_for_workers: bool = True,
 ) -> Context:
     """What the tools of one agent work with. Raises `InvalidArgument`."""
     names = check_enabled(enabled)
@@ -93,6 +95,7 @@ def context_for(
         linked=linked,
         wake=wake,
         commands=tuple(commands),
+        wait_for_workers=wait_for_workers,
     )
 
 
@@ -101,7 +104,8 @@ def waker(store_url: str, prefix: str, broker_url: str | None = None) -> Callabl
     not in the store's Redis; the connection is made when the first is sent. One that cannot be sent is
     no error: the workers' sweep finds the process.
 
-    Raises `InvalidArgument` for a URL that cannot be a queue's, as that of a Cluster."""
+    Raises `InvalidArgument` for a URL that cannot be a queue's, as that of a Cluster, and `MissingExtra`."""
+    require(QUEUE)
     from fdstore.dispatch import Dispatcher, find_broker
 
     broker = broker_url or settings.read().broker_url
@@ -141,8 +145,11 @@ class Toolset:
     commands     programs that `pipe` may run on the workers, by their bare names
     export_root  the directory that `fd_to_file` writes below, made if it is not there; needed for it
     preload_root the directory that `spawn` may take files from, if any
+    wait_for_workers  without it `spawn` and `pipe` raise `NoWorker` when no worker lives that could run
+                 what they start; with it that waits for one, and a warning is logged after 3 s
 
-    Raises `InvalidArgument` for a tool or function that cannot be, `InvalidProgram`.
+    Raises `InvalidArgument` for a tool or function that cannot be, `InvalidProgram`, and `MissingExtra` for
+    a tool that needs workers where the packages that reach them are not installed.
 
     >>> tools = fdstore.Toolset(proc, enabled=["read_fd"])
     >>> d = proc.create("one\ntwo\n")
@@ -165,6 +172,7 @@ class Toolset:
         commands: Sequence[str] = (),
         export_root: str | os.PathLike[str] | None = None,
         preload_root: str | os.PathLike[str] | None = None,
+        wait_for_workers: bool = True,
     ) -> None:
         self._store = process.store
         context = context_for(
@@ -177,6 +185,7 @@ class Toolset:
             preload_root=preload_root,
             wake=waker_for(enabled, process.store.url, process.store.prefix),
             commands=commands,
+            wait_for_workers=wait_for_workers,
         )
         self._toolbox = Toolbox(context, python)
 

@@ -13,20 +13,22 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from fdstore.agent.briefing import first_messages
 from fdstore.agent.conversation import Assistant, Note, Result, Start, ToolCall, encoded
-from fdstore.agent.model import Model, ModelFailed
+from fdstore.agent.lease import STORE_TROUBLE
+from fdstore.agent.model import Model, ModelFailed, Retry
 from fdstore.agent.past import Past
 from fdstore.agent.program import Program
 from fdstore.agent.voice import Voice
 from fdstore.errors import InvalidArgument, NotFound, QuotaExceeded
 from fdstore.records import ENDED
 from fdstore.render import fd_error
-from fdstore.store import contents, inspection, journal, processes
+from fdstore.store import contents, inspection, journal, leases, processes
 from fdstore.store.clock import redis_now
 from fdstore.store.operation import Operation
 from fdstore.store.views import Namespace
@@ -88,6 +90,7 @@ class Agent:
         self._voice = voice
         self._until_s = time.monotonic() + program.limits.wall_seconds - age_s
         self._written = len(past.own)
+        self._trouble = ""
         self._tree: journal.Appended | None = None
         """What the last write said of the tree's daily limits; None before the first of this attempt."""
         self.birth = past.birth
@@ -126,9 +129,12 @@ class Agent:
                 until_s=self._until_s,
                 pause=self._pause,
                 listener=None if self._voice is None else _Ear(self._run, self._voice),
+                give_up_s=self._program.give_up_seconds,
+                report=self._note_retry,
             )
         except ModelFailed as error:
             return Finished("failed", None, str(error), "")
+        self._note_trouble("")
         if self._voice is None:
             self._write(answer)
         else:
@@ -136,6 +142,18 @@ class Agent:
             self._run(self._voice.complete(is_paused=answer.is_paused))
         self._take_references()
         return None
+
+    def _note_retry(self, retry: Retry) -> None:
+        log.info("%s: %s", self._space.id, retry)
+        self._note_trouble(str(retry))
+
+    def _note_trouble(self, trouble: str) -> None:
+        """Say in the record what holds this agent up, for those who watch it."""
+        if trouble == self._trouble:
+            return
+        with suppress(*STORE_TROUBLE):  # watchers see that for themselves
+            self._run(leases.renew(self._space, trouble))
+            self._trouble = trouble
 
     def _take_references(self) -> None:
         """Store the passages of the last answer, before the tools of that turn run, so that they can

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Literal, Protocol
+from typing import Protocol
 
 from fdstore.client import Store
 from fdstore.errors import (
@@ -60,16 +60,14 @@ def claimed(
     worker: str,
     claim_id: str,
     *,
-    agents_only: bool,
+    only: leases.Kind | None,
     with_others: bool,
     again_until: Flag | None,
-) -> leases.Claim | Literal["pipeline", "alone"] | None:
+) -> leases.Claim | leases.LeftAlone | None:
     """Take the process. A worker whose claim got no answer asks until it has one, or stops."""
     while True:
         try:
-            return store.run(
-                leases.claim(keys, worker, claim_id, agents_only=agents_only, with_others=with_others)
-            )
+            return store.run(leases.claim(keys, worker, claim_id, only=only, with_others=with_others))
         except UnknownOutcome as error:
             if again_until is None or again_until.is_set():
                 raise

@@ -58,6 +58,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     name: str
     model: str
     provider: Literal["anthropic"] = "anthropic"
+    give_up_seconds: float = 600.0
     description: str = ""
     system: str = ""
     user: str | None = None
@@ -195,6 +196,7 @@ def _program(file: ProgramFile, key: str, linked: dict[str, LinkedProgram]) -> P
     return Program(
         name=key,
         model=file.model.name,
+        give_up_seconds=file.model.give_up_seconds,
         description=file.description,
         system=file.system,
         user=file.user,

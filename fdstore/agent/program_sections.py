@@ -41,10 +41,11 @@ class ProgramSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelSection(msgspec.Struct, frozen=True, kw_only=True):
-    """[model]: who answers."""
+    """[model]: who answers, and how long it may give no answer before the agent fails."""
 
     name: str
     provider: str = "anthropic"
+    give_up_seconds: Seconds = 600.0
 
     def __post_init__(self) -> None:
         if not self.name.strip():

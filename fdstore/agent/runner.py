@@ -16,6 +16,7 @@ from typing import Literal
 import msgspec
 
 from fdstore.agent.agent import Agent, Finished, Waiting
+from fdstore.agent.attempt_log import AttemptLog
 from fdstore.agent.lease import STORE_TROUBLE, Flag, Lease, Stopped, claimed
 from fdstore.agent.model import Model, ModelFailed
 from fdstore.agent.past import past_of
@@ -36,10 +37,18 @@ from fdstore.tools.toolbox import BUILT_IN, Toolbox
 
 log = logging.getLogger("fdstore.agent")
 
-Ending = Literal["not ready", "pipeline", "alone", "ended", "waiting", "given back", "lost"]
-"""What `run_process` came to: somebody else has it, it is left to who runs pipelines, it must have an
-operating-system process of its own, it ended, its slot is free, it goes back in good order, or another
-attempt took it."""
+Ending = Literal["not ready", "pipeline", "agent", "alone", "ended", "waiting", "given back", "lost"]
+"""What `run_process` came to: somebody else has it, it is left to who runs pipelines or agents, it must
+have an operating-system process of its own, it ended, its slot is free, it goes back in good order, or
+another attempt took it."""
+
+_ONLY: dict[tuple[bool, bool], leases.Kind | None] = {
+    (True, True): None,
+    (True, False): "agents",
+    (False, True): "pipelines",
+    (False, False): "neither",
+}
+"""What to claim where there is a model, and something that runs pipelines."""
 
 Company = Literal["others", "none", "none for long"]
 """What runs beside a process in the same operating-system process: others; nothing; or nothing, but only
@@ -115,7 +124,7 @@ def run_process(
     process: str,
     *,
     worker: str,
-    model: Callable[[], Model],
+    model: Callable[[], Model] | None,
     wake: Callable[[str], None],
     permissions: Permissions,
     own: Bundle | None = None,
@@ -128,12 +137,13 @@ def run_process(
 ) -> Ending:
     """Runs a process until it ends, waits, or is somebody else's.
 
-    `model` makes the client, `wake` sends wake-ups. `permissions` say what its program may do here; `own` is
-    the bundle that this program launched itself, in place of what the store says it is. With `wait_here`
-    children are waited for in this call. When `stopping` is set no process is taken, and one that was goes
-    back to be run elsewhere, at the next step. `pipeline` runs the commands of a process that is no agent;
-    without it such a process is left alone. One that may be what ended its worker is left alone in the
-    `company` of others. `claim_id` says which claim this is to whoever may have to give the process back.
+    `model` makes the client of the model, `wake` sends wake-ups. `permissions` say what its program may do
+    here; `own` is the bundle that this program launched itself, in place of what the store says it is. With
+    `wait_here` children are waited for in this call. When `stopping` is set no process is taken, and one
+    that was goes back to be run elsewhere, at the next step. `pipeline` runs the commands of a process that
+    is no agent; without it such a process is left alone, and without `model` an agent is. One that may be
+    what ended its worker is left alone in the `company` of others. `claim_id` says which claim this is to
+    whoever may have to give the process back.
 
     When the store has trouble that lasts, a worker gives the process back as soon as it can. Who waits
     here for children is told: `StoreUnavailable` and the like are raised, and another attempt goes on
@@ -151,7 +161,7 @@ def run_process(
         keys,
         worker,
         claim_id or new_op(),
-        agents_only=pipeline is None,
+        only=_ONLY[model is not None, pipeline is not None],
         with_others=company == "others",
         again_until=None if wait_here else stop,
     )
@@ -162,16 +172,21 @@ def run_process(
     alone_until = claim.alone_until if company == "none for long" else None
     space = Namespace(keys, claim.limits, claim.attempt)
     lease = Lease(store, space, stop, wake)
+    told = AttemptLog(process, claim.program or "pipeline", claim.age_s)
     with lease.kept():
         try:
             if pipeline is not None and claim.is_pipeline:
                 if stop.is_set():
                     lease.give_back(has_begun=False)
+                    told.left("is given back")
                     return "given back"
                 with decoding(f"the journal of process {process}"):
                     brief = msgspec.json.decode(claim.journal[0], type=PipeBrief)
                 end = pipeline(store, space, brief, lease.lost, stop)
-                return _end_pipeline(store, space, end, wake)
+                ending = _end_pipeline(store, space, end, wake)
+                told.ended(end.state, end.exit_code, end.reason)
+                return ending
+            assert model is not None, "an agent was claimed where none is run"
             with decoding(f"the program of process {process}"):
                 bundle = own or Bundle.from_json(claim.bundle)
                 program = bundle.programs[claim.program]
@@ -201,6 +216,7 @@ def run_process(
                 voice=store.run(voice_of(space, claim.outputs, past.last_answer)),
             )
             while True:
+                told.turns = len(agent.conversation.own_turns)
                 lease.check()
                 outcome = agent.step()
                 if isinstance(outcome, Waiting):
@@ -208,15 +224,20 @@ def run_process(
                     if wait_here:
                         _wait(store, children, outcome.left_s, lease)
                     elif store.run(leases.rest(space, children, outcome.left_s)):
+                        told.left(f"waits for {', '.join(children)}")
                         return "waiting"
                 elif isinstance(outcome, Finished):
-                    return _ended(agent.hand_over(outcome, is_root=not claim.parent), wake)
+                    woken = agent.hand_over(outcome, is_root=not claim.parent)
+                    told.ended(outcome.state, outcome.exit_code, outcome.reason)
+                    return _ended(woken, wake)
                 elif alone_until is not None and agent.written > alone_until:
                     raise Stopped  # it is past the point: it goes on among the others
         except Stopped:
             lease.give_back()
+            told.left("is given back")
             return "given back"
         except Fenced:
+            told.left("is run here no more (cancelled, or taken over)")
             return "lost"
         except KeyboardInterrupt:
             with suppress(FDStoreError):
@@ -227,7 +248,7 @@ def run_process(
             raise
         except NewerFormat as error:
             log.warning("%s is left to newer workers: %s", process, error)
-            ending = _leave(lease, claim.wakes)
+            ending = _leave(lease, told, claim.wakes)
             if wait_here:
                 raise
             return ending
@@ -235,15 +256,15 @@ def run_process(
             if wait_here:
                 raise
             log.warning("%s cannot go on now: %s", process, error)
-            return _leave(lease)
+            return _leave(lease, told)
         except NotAllowed as error:
-            return _fail(store, space, f"{error.type}: {error}", wake)
+            return _fail(store, space, f"{error.type}: {error}", wake, told)
         except (FDStoreError, ModelFailed) as error:
-            return _fail(store, space, str(error), wake)
+            return _fail(store, space, str(error), wake, told)
         except Exception as error:
             # a defect of ours or of a user's module must not leave a process that nobody ends
             log.exception("process %s failed", process)
-            return _fail(store, space, f"{type(error).__name__}: {error}"[:500], wake)
+            return _fail(store, space, f"{type(error).__name__}: {error}"[:500], wake, told)
 
 
 def _wait(store: Store, children: list[str], left_s: float | None, lease: Lease) -> None:
@@ -276,19 +297,23 @@ def check_tools(process: str, program: Program) -> None:
         raise NewerFormat(f"the program of process {process}", f"it has tools not known here: {names}")
 
 
-def _leave(lease: Lease, in_vain: int | None = None) -> Ending:
+def _leave(lease: Lease, told: AttemptLog, in_vain: int | None = None) -> Ending:
     try:
         lease.give_back_later(in_vain)
     except (Fenced, Stopped):
         return "lost"
+    told.left("is given back")
     return "given back"
 
 
-def _fail(store: Store, space: Namespace, reason: str, wake: Callable[[str], None]) -> Ending:
+def _fail(
+    store: Store, space: Namespace, reason: str, wake: Callable[[str], None], told: AttemptLog
+) -> Ending:
     try:
         woken = store.run(
             processes.end(space, "failed", exit_code=None, reason=reason, release=False, broken=reason)
         )
     except (Fenced, NotFound):
         return "lost"
+    told.ended("failed", None, reason)
     return _ended(woken, wake)

@@ -5,7 +5,8 @@ the spelling of a verb need, so they answer without importing redis, which takes
 commands take to run.
 
 However a verb ends, it ends here: an error of the library is one line on stderr and exit code 1, a
-wrong command line is 2 (by click), a reader that went away is 141 and Ctrl-C 130, as in a shell.
+wrong command line is 2 (by click), a reader that went away is 141, Ctrl-C 130 and any other signal that
+interrupts 128 + its number, as in a shell.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import click
 
 from fdstore import __version__
 from fdstore.cli import output
+from fdstore.cli.interrupts import Interrupted
 from fdstore.cli.session import Session, common_options
 from fdstore.errors import FDStoreError
 from fdstore.loading import how_to_install
@@ -49,7 +51,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "demo": ("fdstore.cli.demo:demo", "Show in a minute what this is about."),
     },
     "Store": {
-        "up": ("fdstore.cli.services:up", "Start the embedded server and a worker."),
+        "up": ("fdstore.cli.services:up", "Start a worker, and the embedded server."),
         "down": ("fdstore.cli.services:down", "Stop the worker and the embedded server; the data stays."),
         "status": ("fdstore.cli.services:status", "Show what runs and what it holds."),
         "limits": ("fdstore.cli.limits:limits", "Show or set what no tree may pass."),
@@ -96,9 +98,9 @@ class Verbs(click.Group):
         except BrokenPipeError:
             output.abandon()
             ctx.exit(READER_GONE)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as error:
             output.abandon()
-            ctx.exit(INTERRUPTED)
+            ctx.exit(128 + error.number if isinstance(error, Interrupted) else INTERRUPTED)
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] in ("fdstore", "fdstore_workers"):
                 raise

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from fdstore.cli import output
+from fdstore.cli.interrupts import as_interrupts
 from fdstore.cli.session import Session, verb
-from fdstore.loading import for_good
+from fdstore.loading import for_good, require
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +40,7 @@ def interrupt_option(default: str) -> Callable[[F], F]:
         type=click.Choice(["cancel", "leave"]),
         default=default,
         show_default=True,
-        help="What Ctrl-C does with it: cancel it with all below it, or leave it to the workers.",
+        help="What Ctrl-C, TERM and HUP do with it: cancel it with all below it, or leave it to the workers.",
     )
 
 
@@ -48,7 +49,7 @@ def interrupt_option(default: str) -> Callable[[F], F]:
 def kill(session: Session, process: str) -> None:
     """Cancel a process and all below it. Killing one that has ended changes nothing; one that is damaged is
     ended all the same, if its record can be written at all."""
-    from fdstore.errors import InvalidArgument
+    from fdstore.errors import InvalidArgument, MissingExtra
     from fdstore.store import processes
     from fdstore.toolset import waker
 
@@ -56,7 +57,7 @@ def kill(session: Session, process: str) -> None:
         done = store.run(processes.cancel(store.prefix, process))
         if done.woken:
             # without a queue to wake them by, the workers' sweep finds the ancestors that waited
-            with suppress(InvalidArgument):
+            with suppress(InvalidArgument, MissingExtra):
                 wake = waker(store.url, store.prefix)
                 for ancestor in done.woken:
                     wake(ancestor)
@@ -82,7 +83,7 @@ def attach(session: Session, process: str, quiet: bool, on_interrupt: str) -> No
     with session.store(use="look") as store:
         store.run(inspection.record(store.prefix, process))
         try:
-            with _watched(store, process, quiet=quiet):
+            with as_interrupts(), _watched(store, process, quiet=quiet):
                 _wait_for(store, process)
         except KeyboardInterrupt:
             if on_interrupt == "cancel":
@@ -117,6 +118,7 @@ def resume(
     from fdstore.store import inspection
     from fdstore.store.server import is_embedded
 
+    require()
     with session.store() as store:
         permissions = granted(
             embedded=is_embedded(store.url),
@@ -187,7 +189,7 @@ def run_here(
 
     leave = on_interrupt == "leave"
     try:
-        with _watched(store, process, quiet=quiet):
+        with as_interrupts(), _watched(store, process, quiet=quiet):
             ending = run_process(
                 store,
                 process,
@@ -204,7 +206,8 @@ def run_here(
                 _wait_for(store, process)
     except KeyboardInterrupt:
         if leave:
-            output.say(f"fdstore: {process} is left to the workers; fdstore attach {process}")
+            with suppress(OSError):  # the terminal may be gone
+                output.say(f"fdstore: {process} is left to the workers; fdstore attach {process}")
         else:
             # it is cancelled already, if it ran here
             store.run(processes.cancel(store.prefix, process, "interrupted"))

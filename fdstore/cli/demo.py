@@ -16,8 +16,10 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.control import load_runner
+from fdstore.cli.interrupts import as_interrupts
 from fdstore.cli.session import Session, verb
 from fdstore.cli.tables import size
+from fdstore.loading import require
 
 if TYPE_CHECKING:
     from fdstore.cli.watch import Watch
@@ -42,12 +44,13 @@ def demo(session: Session, file: str | None, live: bool, out: str) -> None:
     Without FILE the text is what a search through Python's own standard library finds. The model is a
     scripted server on this machine unless --live is given; Redis and the worker are real.
     """
+    require()
     if live and not os.environ.get("ANTHROPIC_API_KEY"):
         raise click.UsageError("--live asks a real model: set ANTHROPIC_API_KEY")
     out_dir = Path(out)
     out_dir.mkdir(parents=True, exist_ok=True)
     session.prefix = session.prefix or PREFIX
-    with ExitStack() as held, session.store() as store:
+    with as_interrupts(), ExitStack() as held, session.store() as store:
         if live:
             environment: Mapping[str, str] = {}
             output.line("The model is real. Redis and the worker are too.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -11,10 +12,12 @@ import click
 from fdstore.cli import output
 from fdstore.cli.reading import tell_unfinished
 from fdstore.cli.session import Session, raw_option, verb
-from fdstore.errors import StreamBroken
+from fdstore.errors import FDStoreError, StreamBroken
 
 if TYPE_CHECKING:
-    from fdstore.client import Process
+    from contextlib import AbstractContextManager
+
+    from fdstore.client import Process, Store
     from fdstore.store.pipelines import PipeFDs
 
 END_S = 30.0
@@ -27,6 +30,7 @@ END_S = 30.0
 @click.option("-i", "--input", "given", metavar="FD", help="What the first command reads (default: nothing).")
 @click.option("--tee", "tees", metavar="STAGE", multiple=True, type=int, help="Keep this stage's output too.")
 @click.option("--detach", is_flag=True, help="Print the descriptors and return at once.")
+@click.option("--no-wait", is_flag=True, help="Start nothing, and fail, when no worker lives.")
 @raw_option
 def pipe(
     session: Session,
@@ -35,6 +39,7 @@ def pipe(
     given: str | None,
     tees: tuple[int, ...],
     detach: bool,
+    no_wait: bool,
     raw: bool,
 ) -> None:
     """Run commands over a stored text, on a worker, and print their output as it grows.
@@ -45,7 +50,7 @@ def pipe(
     The exit code is the pipeline's, 128+n if signal n ended it, 125 if no sandbox could be made. Ctrl-C
     leaves it running. With --json each line is a piece of the output.
     """
-    from fdstore.store import inspection, pipelines
+    from fdstore.store import inspection, pipelines, unclaimed
     from fdstore.store.staging import DEFAULT_PAGE_SIZE
     from fdstore.text.commands import check_tees, parse
     from fdstore.text.selection import fd_id
@@ -61,6 +66,8 @@ def pipe(
     )
     with session.process(process, use="make") as caller:
         wake = waker(caller.store.url, caller.store.prefix)
+        if no_wait:
+            caller.store.run(unclaimed.require_worker(caller.store.prefix, for_agents=False))
         made = caller.store.run(
             pipelines.start(
                 caller.space,
@@ -77,7 +84,8 @@ def pipe(
         output.note(f"{made.process} writes {made.fd}, and what it says of errors to {made.stderr_fd}")
         broken = None
         try:
-            _follow(caller, output.Pieces(made.fd, as_json=session.as_json, raw=raw), made.fd)
+            with _told_when_unclaimed(caller.store, made.process):
+                _follow(caller, output.Pieces(made.fd, as_json=session.as_json, raw=raw), made.fd)
         except StreamBroken as error:
             broken = error
         # the output ends a moment before its process, which knows the code
@@ -97,6 +105,20 @@ def pipe(
     if broken is not None and ended.state != "exited":
         raise broken
     sys.exit(ended.exit_code or 0)
+
+
+def _told_when_unclaimed(store: Store, process: str) -> AbstractContextManager[None]:
+    """Say in this block, after a while, why no worker has taken a process."""
+    from fdstore.regularly import regularly
+    from fdstore.store import unclaimed
+
+    def look() -> bool:
+        with suppress(FDStoreError):  # the block says what is wrong
+            if why := store.run(unclaimed.why_unclaimed(store.prefix, [process])):
+                output.say(f"fdstore: {why}")
+        return False
+
+    return regularly(unclaimed.PATIENCE_S, look, "unclaimed")
 
 
 def _stages(words: tuple[str, ...]) -> list[list[str]]:

@@ -106,6 +106,8 @@ def _details(process: ProcessRecord, now_s: float) -> Iterator[str]:
     if process.worker and process.state == "running":
         lapsed = process.lease_until is not None and process.lease_until < now_s
         yield f"on {process.worker}{' (its lease ran out)' if lapsed else ''}"
+    if process.trouble:
+        yield process.trouble
     if process.attempt > 1:
         yield f"attempt {process.attempt}"
     if process.losses:

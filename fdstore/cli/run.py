@@ -12,8 +12,10 @@ import click
 from fdstore.cli import output
 from fdstore.cli.control import interrupt_option, load_runner, quiet_option, run_here
 from fdstore.cli.session import Session, verb
+from fdstore.loading import require
 
 if TYPE_CHECKING:
+    from fdstore.agent.program import Bundle
     from fdstore.client import Store
     from fdstore.records import TreeLimits
 
@@ -47,6 +49,7 @@ def run(
     from fdstore.store.server import is_embedded
     from fdstore.toolset import waker
 
+    require()
     if prompt is not None and file is not None:
         raise click.UsageError("say what it is to do with -p or with -f, not both")
     query = _read(file) if file is not None else prompt
@@ -59,7 +62,7 @@ def run(
         wake = waker(store.url, store.prefix)
         root_program = bundle.programs[bundle.root]
         if detach or root_program.linked or on_interrupt == "leave":
-            _workers_for(session, store)
+            _workers_for(session, store, bundle)
         if not detach:
             load_runner()
         root = launch_root(store, bundle, query, name)
@@ -108,15 +111,19 @@ def _read(file: str) -> str:
         return binary.read().decode("utf-8", "backslashreplace")
 
 
-def _workers_for(session: Session, store: Store) -> None:
-    """Sees to workers: brings one up beside the embedded server, says so when there is none elsewhere."""
-    from fdstore.cli.services import background_worker
-    from fdstore.store import leases
+def _workers_for(session: Session, store: Store, bundle: Bundle) -> None:
+    """See to workers for what is spawned: one beside the embedded server that has what this command has. Of
+    another store, say so when no worker takes agents there."""
+    from fdstore.cli.services import background_worker, renew_if_idle, tell_misfits
+    from fdstore.store import unclaimed
 
+    background = background_worker(store.url, store.prefix)
+    functions = any(program.python for program in bundle.programs.values())
     if session.chosen_url is None:
-        background_worker().ensure(store.url, store.prefix)
-    elif not store.run(leases.workers(store.prefix)):
-        output.say(
-            f"fdstore: no worker takes from {store.where} now; what is spawned waits for one "
-            "(start it with: fdstore worker)"
-        )
+        renew_if_idle(store, background, for_functions=functions)
+        background.ensure()
+        return
+    if problem := store.run(unclaimed.no_worker(store.prefix, for_agents=True)):
+        output.say(f"fdstore: {store.where}: {problem}. What is spawned waits for one")
+    else:
+        tell_misfits(background, for_functions=functions)

@@ -1,8 +1,8 @@
 """The verbs for what runs in the background: up, down, status.
 
 Each service has one function that starts it, one that stops it and one that says how it is; the
-verbs go through them and print. They act on the embedded server only: a Redis that somebody named
-with a URL is theirs to start and stop.
+verbs go through them and print. A Redis that somebody named with a URL is theirs to start and stop; the
+background worker for it is ours.
 """
 
 from __future__ import annotations
@@ -14,18 +14,25 @@ import click
 from fdstore.cli import output
 from fdstore.cli.session import Session, verb
 from fdstore.cli.tables import counted, duration, facts, size
+from fdstore.loading import require
 from fdstore.records import Record, Unreadable
 
 if TYPE_CHECKING:
     from fdstore.background import BackgroundWorker
+    from fdstore.client import Store
     from fdstore.store.server import ServerStatus
+
+
+MAX_MISFITS = 5
+"""Differences that are named."""
 
 
 class StoreStatus(Record, frozen=True, kw_only=True):
     """A store that answers: what it is, and what it holds. Of a Cluster, memory and limits are the sums
     over its `primaries` that answer. `contents` and `bytes` (of UTF-8) are those of all trees, `commands`
-    says of each worker what commands run in there; `ceilings` are the operator's, as written. `unreadable` is
-    what is damaged and not counted."""
+    says of each worker what commands run in there, `no_agents` why it takes no
+    agents ("" if it does); `ceilings` are the operator's, as written. `unreadable` is what is damaged and
+    not counted."""
 
     url: str
     kind: str
@@ -43,6 +50,7 @@ class StoreStatus(Record, frozen=True, kw_only=True):
     bytes: int
     workers: list[str]
     commands: dict[str, str]
+    no_agents: dict[str, str]
     ceilings: dict[str, str]
     unreadable: list[Unreadable]
 
@@ -56,27 +64,47 @@ class StoreStatus(Record, frozen=True, kw_only=True):
 )
 @verb
 def up(session: Session, concurrency: int) -> None:
-    """Start the embedded server and a worker, where they are not running."""
-    server = start_server(session)
-    worker = start_worker(session, server.url, concurrency)
+    """Start a worker in the background, and for the embedded store its server, where they are not running.
+
+    With --url or $FDSTORE_URL the worker is one for that store, where programs may call no Python functions
+    and run no commands: for those, start `fdstore worker` with the options that allow them.
+    """
+    require()
+    server = None if session.chosen_url else start_server(session)
+    with session.store() as store:
+        background = background_worker(store.url, store.prefix)
+        renew_if_idle(store, background, for_functions=False)
+        worker = background.ensure(concurrency)
+        where = store.where
     if session.as_json:
-        output.document({"server": server, "worker": {"pid": worker}})
-    else:
-        output.line(facts([*server_facts(server), ("worker", f"running, pid {worker}")]))
-    note_other_store(session)
+        output.document({"server": server, "store": where, "worker": {"pid": worker}})
+        return
+    said = server_facts(server) if server else [("store", where)]
+    output.line(facts([*said, ("worker", f"running, pid {worker}"), ("log", str(background.log))]))
 
 
 @verb
 def down(session: Session) -> None:
-    """Stop the worker and the embedded server. The data stays, and the next command starts it again."""
-    worker = background_worker().stop()
-    server = stop_server(session)
-    if session.as_json:
-        output.document({"server": {"stopped": server}, "worker": {"stopped": worker}})
+    """Stop the background worker and the embedded server. The data stays, and the next command starts the
+    server again. With --url or $FDSTORE_URL only the background worker for that store is stopped."""
+    from fdstore import settings
+    from fdstore.background import stop_embedded_workers
+
+    server = None
+    if url := session.chosen_url:
+        worker = background_worker(url, session.chosen_prefix).stop()
     else:
-        said = {True: "stopped", False: "was not running"}
-        output.line(facts([("worker", said[worker]), ("server", said[server])]))
-    note_other_store(session)
+        worker = stop_embedded_workers(settings.read().data_dir)
+        server = stop_server(session)
+    if session.as_json:
+        stopped = None if server is None else {"stopped": server}
+        output.document({"server": stopped, "worker": {"stopped": worker}})
+        return
+    said = {True: "stopped", False: "was not running"}
+    lines = [("worker", said[worker])]
+    if server is not None:
+        lines.append(("server", said[server]))
+    output.line(facts(lines))
 
 
 @verb
@@ -86,7 +114,7 @@ def status(session: Session) -> None:
     url = session.chosen_url
     ready = server.running and server.version is not None
     store = store_status(session, url or server.url) if url or ready else None
-    worker = background_worker().pid()
+    worker = background_worker(url or server.url, session.chosen_prefix).pid()
     if session.as_json:
         output.document({"store": store, "server": server, "worker": {"pid": worker}})
         return
@@ -103,19 +131,48 @@ def start_server(session: Session) -> ServerStatus:
     return server.status()
 
 
-def background_worker() -> BackgroundWorker:
-    """The worker beside the embedded server, running or not."""
+def background_worker(url: str, prefix: str) -> BackgroundWorker:
+    """The background worker of this user for a store, running or not."""
     from fdstore import settings
     from fdstore.background import BackgroundWorker
 
-    return BackgroundWorker(settings.read().data_dir)
+    return BackgroundWorker(settings.read().data_dir, url, prefix)
 
 
-def start_worker(session: Session, url: str, concurrency: int) -> int:
-    """The process id of the worker beside the embedded server, running."""
-    from fdstore import settings
+def renew_if_idle(store: Store, background: BackgroundWorker, *, for_functions: bool) -> None:
+    """Stop a background worker that has another key, environment or directory than this command, so that the
+    next one has these; or say that it has others, while it or somebody beside it works."""
+    others = _misfits(background, for_functions)
+    if not others:
+        return
+    pid = background.pid()
+    members = [member for tree in store.survey().trees for member in tree.members]
+    if any(member.state in ("running", "waiting") for member in members):
+        _say_misfits(pid, others)
+        return
+    output.say(
+        f"fdstore: the background worker (pid {pid}) was started elsewhere ({others}): starting another"
+    )
+    background.stop()
 
-    return background_worker().ensure(url, session.prefix or settings.read().prefix, concurrency)
+
+def tell_misfits(background: BackgroundWorker, *, for_functions: bool) -> None:
+    """Say what a background worker has otherwise than this command."""
+    if others := _misfits(background, for_functions):
+        _say_misfits(background.pid(), others)
+
+
+def _misfits(background: BackgroundWorker, for_functions: bool) -> str:
+    found = background.misfits(for_functions=for_functions)
+    more = [f"and {len(found) - MAX_MISFITS} more"] if len(found) > MAX_MISFITS else []
+    return "; ".join(found[:MAX_MISFITS] + more)
+
+
+def _say_misfits(pid: int | None, others: str) -> None:
+    output.say(
+        f"fdstore: the background worker (pid {pid}) is at work and was started elsewhere: {others}. What is "
+        "spawned runs with what it has; `fdstore down` and `fdstore up` change it when that work has ended"
+    )
 
 
 def stop_server(session: Session) -> bool:
@@ -138,12 +195,15 @@ def store_status(session: Session, url: str) -> StoreStatus:
         trees, damaged = survey.trees, survey.unreadable
         workers: list[str] = []
         commands: list[str] = []
+        no_agents: list[str] = []
         try:
             workers = store.run(leases.workers(store.prefix))
             commands = store.run(leases.commands_of(store.prefix, workers))
+            no_agents = store.run(leases.agents_of(store.prefix, workers))
         except DamagedRecord as error:
             damaged.append(unreadable(error))
             commands = [""] * len(workers)
+            no_agents = [""] * len(workers)
         return StoreStatus(
             url=store.where,
             kind=find_place(url).kind,
@@ -161,6 +221,7 @@ def store_status(session: Session, url: str) -> StoreStatus:
             bytes=sum(tree.bytes for tree in trees),
             workers=workers,
             commands=dict(zip(workers, commands, strict=True)),
+            no_agents=dict(zip(workers, no_agents, strict=True)),
             ceilings=store.run(ceilings.written(store.prefix)),
             unreadable=damaged,
         )
@@ -211,19 +272,17 @@ def held_facts(store: StoreStatus) -> list[tuple[str, str]]:
     contents = f"{counted(store.contents, 'content')} with {size(store.bytes)} of text"
     workers = ", ".join(store.workers) or "none lives; start one with `fdstore up` or `fdstore worker`"
     said = [("holds", f"{counted(store.trees, 'tree')}, {processes}, {contents}"), ("workers", workers)]
-    # most often all say the same
-    for sentence in dict.fromkeys(filter(None, store.commands.values())):
-        at = [worker for worker in store.workers if store.commands[worker] == sentence]
-        everywhere = len(at) == len(store.workers)
-        said.append(("commands", sentence if everywhere else f"at {', '.join(at)}: {sentence}"))
+    said += [("agents", f"not taken{where}: {reason}") for where, reason in _by_worker(store.no_agents)]
+    for where, sentence in _by_worker(store.commands):
+        said.append(("commands", f"{where.strip()}: {sentence}" if where else sentence))
     if store.ceilings:
         said.append(("ceilings", ", ".join(f"{name} {value}" for name, value in store.ceilings.items())))
     return said
 
 
-def note_other_store(session: Session) -> None:
-    """Says so when commands do not use the server that was just started or stopped."""
-    from fdstore.urls import shown_url
-
-    if session.chosen_url:
-        output.note(f"note: commands here use {shown_url(session.chosen_url)}, not the embedded server")
+def _by_worker(said: dict[str, str]) -> list[tuple[str, str]]:
+    """What workers say, each sentence once: at which workers ("" for all), and the sentence."""
+    # most often all say the same
+    sentences = dict.fromkeys(filter(None, said.values()))
+    at = {each: [worker for worker in said if said[worker] == each] for each in sentences}
+    return [("" if len(at[each]) == len(said) else f" at {', '.join(at[each])}", each) for each in sentences]

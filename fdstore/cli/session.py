@@ -46,6 +46,13 @@ class Session:
 
         return self.url or settings.read().url
 
+    @property
+    def chosen_prefix(self) -> str:
+        """What the keys of the store begin with."""
+        from fdstore import settings
+
+        return self.prefix or settings.read().prefix
+
     @contextmanager
     def store(self, url: str | None = None, *, use: Use = "make") -> Iterator[Store]:
         """The store, connected; the embedded server is started if it is needed and not up. One that is not

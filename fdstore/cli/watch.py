@@ -1,7 +1,8 @@
 """Watching a tree from outside: what its processes do, as their journals and tables say it.
 
 Nothing is asked of the processes; a watcher reads Redis as anybody may, so it sees an agent on
-another machine as well as one in this program.
+another machine as well as one in this program. Beside what happens it tells why nothing happens: a model that
+refuses, a worker that was lost, a call that takes long, a Redis that is away.
 """
 
 from __future__ import annotations
@@ -14,16 +15,42 @@ from contextlib import contextmanager, suppress
 from fdstore.agent.conversation import Assistant, Note, Result, Start, decoded
 from fdstore.cli.tables import size
 from fdstore.client import Store
-from fdstore.errors import FDStoreError, NotFound
-from fdstore.records import ENDED
+from fdstore.errors import DamagedRecord, FDStoreError, NewerFormat, NotFound
+from fdstore.records import ENDED, ProcessRecord
 from fdstore.regularly import regularly
-from fdstore.store import journal
+from fdstore.store import journal, unclaimed
 from fdstore.store.contents import listed
 from fdstore.store.processes import open_child
 from fdstore.text.layout import visible
 from fdstore.tools.brief import PipeBrief
 
 EVERY_S = 0.1
+SILENT_S = 3.0
+"""After how long without a reply of Redis that is said."""
+
+LONG_S = 10.0
+"""After how long without news of a running agent it is said what it waits for; then each time after twice as
+long as before."""
+
+
+class _Quiet:
+    """What a running agent has in hand, and since when there was no news of it."""
+
+    def __init__(self, now_s: float) -> None:
+        self.since = now_s
+        self.say_at = now_s + LONG_S
+        self.calls: list[str] = []
+
+    def has_news(self, now_s: float) -> None:
+        self.since, self.say_at = now_s, now_s + LONG_S
+
+    def due(self, now_s: float) -> float | None:
+        """For how many seconds there was no news, if that is to be said now."""
+        if now_s < self.say_at:
+            return None
+        quiet_s = now_s - self.since
+        self.say_at = now_s + quiet_s
+        return quiet_s
 
 
 class Watch:
@@ -37,30 +64,66 @@ class Watch:
         self._states: dict[str, str] = {}
         self._read: dict[str, int] = {}
         self._fds: dict[str, set[str]] = {}
+        self._known: dict[str, ProcessRecord] = {}
+        self._left: set[str] = set()
+        self._ready_since: dict[str, float | None] = {}
+        self._quiet: dict[str, _Quiet] = {}
+        self._look_began: float | None = None
+        self._away_since: float | None = None
         self.chars_shown = 0
         """Characters that models were shown so far, in all processes."""
 
     @contextmanager
     def kept(self) -> Iterator[None]:
         """Tells all while the block runs, and what is new at its end."""
-        with regularly(EVERY_S, self._keep, "watch"):
+        with regularly(EVERY_S, self._keep, "watch"), regularly(SILENT_S / 6, self._keep_time, "watch time"):
             yield
         self.look()
 
     def _keep(self) -> bool:
-        with suppress(FDStoreError):  # the program that is watched says what is wrong
-            self.look()
+        self._look_began = time.monotonic()
+        try:
+            with suppress(
+                NotFound, DamagedRecord, NewerFormat
+            ):  # the program that is watched says what is wrong
+                self.look()
+        except FDStoreError as error:
+            self._tell_away(str(error))
+        else:
+            self._tell_back()
+        self._look_began = None
         return True
+
+    def _keep_time(self) -> bool:
+        """A look waits for Redis for longer than people wait for a word."""
+        began = self._look_began
+        if began is not None and time.monotonic() - began > SILENT_S:
+            self._tell_away("does not answer; what runs goes on when it does")
+        return True
+
+    def _tell_away(self, what: str) -> None:
+        if self._away_since is None:
+            self._away_since = self._look_began or time.monotonic()
+            self._tell("Redis", what.removeprefix("Redis "))
+
+    def _tell_back(self) -> None:
+        if self._away_since is not None:
+            away_s = time.monotonic() - self._away_since
+            self._away_since = None
+            self._tell("Redis", f"answers again, after {away_s:.0f} s")
 
     def look(self) -> None:
         """Tells what is new since the last look."""
-        for member in self._store.tree(self._tree).members:
+        members = self._store.tree(self._tree).members
+        parents = {member.parent for member in members if member.state not in ENDED}
+        for member in members:
             before = self._states.get(member.id)
             if before is None:
                 program = f" runs {member.program}" if member.program else ""
                 self._tell(member.id, f"new process{program}")
             self._new_entries(member.id)
             self._new_fds(member.id)
+            self._new_trouble(member)
             if before != member.state:
                 self._states[member.id] = member.state
                 if member.state == "waiting":
@@ -68,8 +131,48 @@ class Watch:
                 elif member.state in ENDED:
                     code = "" if member.exit_code is None else f" with code {member.exit_code}"
                     self._tell(member.id, f"{member.state}{code} {member.reason or ''}".rstrip())
+            if member.state == "ready":
+                self._unclaimed(member.id)
+            else:
+                self._ready_since.pop(member.id, None)
+            if member.state == "running" and member.kind is None and member.id not in parents:
+                self._pending(member)
+
+    def _new_trouble(self, member: ProcessRecord) -> None:
+        before = self._known.get(member.id, member)
+        if member.losses > before.losses:
+            # the record of one that is not taken over yet names no worker
+            self._tell(member.id, f"was lost by {before.worker or 'its worker'} (loss {member.losses})")
+        if before.state == "running" and member.state == "ready":
+            self._left.add(member.id)
+        elif member.attempt > before.attempt and (member.id in self._left or before.state == "running"):
+            self._left.discard(member.id)
+            self._tell(member.id, f"goes on as attempt {member.attempt}, on {member.worker}")
+        if member.trouble and (before is member or member.trouble != before.trouble):
+            self._tell(member.id, f"  {member.trouble}")
+        self._known[member.id] = member
+
+    def _unclaimed(self, process: str) -> None:
+        since = self._ready_since.setdefault(process, time.monotonic())
+        if since is not None and time.monotonic() - since > unclaimed.PATIENCE_S:
+            self._ready_since[process] = None  # once is enough
+            if why := self._store.run(unclaimed.why_unclaimed(self._store.prefix, [process])):
+                self._tell(process, why.removeprefix(f"{process} "))
+
+    def _pending(self, member: ProcessRecord) -> None:
+        quiet = self._quiet.setdefault(member.id, _Quiet(time.monotonic()))
+        for_s = quiet.due(time.monotonic())
+        if for_s is not None:
+            called = ", ".join(dict.fromkeys(quiet.calls))
+            what = f"{called} has run" if called else "the model has been asked"
+            self._line(member.id, f"  {what} for {for_s:.0f} s")
 
     def _tell(self, process: str, what: str) -> None:
+        if quiet := self._quiet.get(process):
+            quiet.has_news(time.monotonic())
+        self._line(process, what)
+
+    def _line(self, process: str, what: str) -> None:
         self._say(f"{time.monotonic() - self._began:6.2f}s  {process:<18} {visible(what, keep='')}")
 
     def _new_entries(self, process: str) -> None:
@@ -86,9 +189,13 @@ class Watch:
                 case Start(system=system, content=content):
                     self.chars_shown += len(system) + len(str(content))
                 case Assistant() as turn:
+                    quiet = self._quiet.setdefault(process, _Quiet(time.monotonic()))
+                    quiet.calls = [call["name"] for call in turn.calls]
                     self._tell_turn(process, turn)
                 case Result(content=content, is_error=failed):
                     self.chars_shown += len(content)
+                    if process in self._quiet and self._quiet[process].calls:
+                        self._quiet[process].calls.pop(0)
                     how = "an error of" if failed else "a result of"
                     self._tell(process, f"  is shown {how} {size(len(content))}")
                 case Note(text=text):

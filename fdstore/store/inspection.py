@@ -63,6 +63,7 @@ def process_of(process: str, fields: dict[str, str]) -> ProcessRecord:
         losses=number("losses") or 0,
         worker=fields.get("worker"),
         lease_until=moment("lease_until"),
+        trouble=fields.get("trouble") or None,
         waiting_for=tuple(fields.get("waiting_for", "").split()),
         kind="pipeline" if fields.get("kind") == "pipeline" else None,
         outputs=tuple(fields.get("outputs", "").split()),

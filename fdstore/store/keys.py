@@ -6,6 +6,7 @@
     exports                              hash    today's exports, of each tree        expires (2 days)
     workers                              zset    worker -> when its sign of life ends the sweep
     workers:commands                     hash    worker -> what commands run in       the sweep
+    workers:agents                       hash    worker -> taken, or why it runs none the sweep
     sweeper                              string  the worker that sweeps now           expires (5 s)
     {triage}                             hash    the tree: usage, limits, format      collect
     {triage}:processes                   zset    its processes, by time of birth      collect

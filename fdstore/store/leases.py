@@ -39,6 +39,12 @@ WAKE_AGAIN_S = 10.0
 
 MAX_LOSSES = 3
 
+Kind = Literal["agents", "pipelines", "neither"]
+"""What a worker runs that does not run everything; "neither" only asks what a process is."""
+
+LeftAlone = Literal["pipeline", "agent", "alone"]
+"""Why a ready process was not taken."""
+
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """A process taken to be run, with all that running it begins with: the attempt, its program's name
@@ -65,14 +71,14 @@ def claim(
     worker: str,
     op: str | None = None,
     *,
-    agents_only: bool = False,
+    only: Kind | None = None,
     with_others: bool = False,
-) -> Operation[Claim | Literal["pipeline", "alone"] | None]:
-    """Take a ready process. None when it is not ready, "pipeline" for one that `agents_only` leaves out,
-    "alone" for one that may not run `with_others` in one operating-system process. With the same `op` it
-    may be asked again: what it took is then its own. One round trip. Raises `NotFound`, `UnsafeStore`,
+) -> Operation[Claim | LeftAlone | None]:
+    """Take a ready process. None when it is not ready, "pipeline" or "agent" for one that `only` leaves
+    out, "alone" for one that may not run `with_others` in one operating-system process. With the same `op`
+    it may be asked again: what it took is then its own. One round trip. Raises `NotFound`, `UnsafeStore`,
     `NewerFormat` (it stays ready), `DamagedRecord`."""
-    flags = ("1" if agents_only else "0", FORMAT, "1" if with_others else "0")
+    flags = (only or "", FORMAT, "1" if with_others else "0")
     arguments = (keys.process, worker, LEASE_S, op or new_op(), *flags)
     # the journal is read after the claim: whoever ran the process before can add nothing now
     reply, records = yield [
@@ -83,6 +89,8 @@ def claim(
         return None
     if reply[0] == b"pipeline":
         return "pipeline"
+    if reply[0] == b"agent":
+        return "agent"
     if reply[0] == b"alone":
         return "alone"
     attempt, program, bundle, parent, kind, started_at, outputs, limits, now, wakes, alone_until = outcome(
@@ -104,10 +112,14 @@ def claim(
         )
 
 
-def renew(space: Namespace) -> Operation[None]:
-    """Keeps the lease. Raises `Fenced`, `NotFound`."""
+def renew(space: Namespace, trouble: str | None = None) -> Operation[None]:
+    """Keep the lease. `trouble` says for people what the process is held up by, "" that nothing holds it up
+    any more. Raises `Fenced`, `NotFound`."""
     keys = space.keys
-    [reply] = yield [script("renew")((keys.tree.record, keys.record), keys.process, space.attempt, LEASE_S)]
+    arguments: list[Value] = [keys.process, space.attempt, LEASE_S]
+    if trouble is not None:
+        arguments.append(trouble)
+    [reply] = yield [script("renew")((keys.tree.record, keys.record), *arguments)]
     outcome(reply, keys.process)
 
 
@@ -212,6 +224,10 @@ class Watch:
         return max(0.0, self._since + LEASE_S / 2 - now)
 
 
+TAKEN = "taken"
+"""What a worker that takes agents says of them."""
+
+
 def workers_key(prefix: str) -> str:
     return f"{prefix}:workers"
 
@@ -220,21 +236,38 @@ def commands_key(prefix: str) -> str:
     return f"{prefix}:workers:commands"
 
 
-def alive(prefix: str, worker: str, for_s: float, now_s: float, commands: str = "") -> Operation[None]:
-    """Says at `now_s`, by the clock of Redis, that a worker lives for so many seconds, and what commands run
-    in there; forgets workers that said so too long ago."""
+def agents_key(prefix: str) -> str:
+    return f"{prefix}:workers:agents"
+
+
+def alive(
+    prefix: str,
+    worker: str,
+    for_s: float,
+    now_s: float,
+    commands: str = "",
+    no_agents: str = "",
+) -> Operation[None]:
+    """Says at `now_s`, by the clock of Redis, that a worker lives for so many seconds, what commands run in
+    there, and why it takes no agents ("" if it does); forgets workers that said so too long ago."""
     [found, *_] = yield [
         ("ZRANGEBYSCORE", workers_key(prefix), "-inf", f"{now_s - 60:.3f}"),
         ("ZADD", workers_key(prefix), f"{now_s + for_s:.3f}", worker),
         ("HSET", commands_key(prefix), worker, commands),
+        ("HSET", agents_key(prefix), worker, no_agents or TAKEN),
     ]
     if dead := [each for each in found if each != worker.encode()]:
-        yield [("ZREM", workers_key(prefix), *dead), ("HDEL", commands_key(prefix), *dead)]
+        yield _forgotten(prefix, *dead)
 
 
 def gone(prefix: str, worker: str) -> Operation[None]:
     """Forgets a worker that stops."""
-    yield [("ZREM", workers_key(prefix), worker), ("HDEL", commands_key(prefix), worker)]
+    yield _forgotten(prefix, worker)
+
+
+def _forgotten(prefix: str, *workers: Value) -> Batch:
+    hashes = (commands_key(prefix), agents_key(prefix))
+    return [("ZREM", workers_key(prefix), *workers), *(("HDEL", key, *workers) for key in hashes)]
 
 
 def commands_of(prefix: str, workers: list[str]) -> Operation[list[str]]:
@@ -243,6 +276,20 @@ def commands_of(prefix: str, workers: list[str]) -> Operation[list[str]]:
         return []
     [found] = yield [("HMGET", commands_key(prefix), *workers)]
     return [shown(each or b"") for each in found]
+
+
+def agents_of(prefix: str, workers: list[str]) -> Operation[list[str]]:
+    """Why each of these workers takes no agents; "" for one that does."""
+    if not workers:
+        return []
+    [found] = yield [("HMGET", agents_key(prefix), *workers)]
+    return ["" if each in (None, TAKEN.encode()) else shown(each) for each in found]
+
+
+def takes_agents(prefix: str) -> Operation[bool]:
+    """Return whether a worker lives that takes agents. Three round trips."""
+    living = yield from workers(prefix)
+    return "" in (yield from agents_of(prefix, living))
 
 
 def workers(prefix: str) -> Operation[list[str]]:

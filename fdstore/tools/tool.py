@@ -120,6 +120,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     `itself` is the program that this process runs, so that copies of it can be made; a loop of
     somebody's own has none. `forks_may_spawn` says whether those copies may start processes too.
     `commands` are the programs that a pipeline may run, the limits after it what one may use.
+    Without `wait_for_workers` nothing is started that no worker could take now.
     """
 
     space: Namespace
@@ -138,6 +139,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     stream_bytes: int = 1 << 30
     stream_idle_seconds: float = 600
     wall_seconds: float = 3600
+    wait_for_workers: bool = True
 
 
 class ToolResult(msgspec.Struct, frozen=True, tag="result", tag_field="kind"):

@@ -10,6 +10,7 @@ store cannot tell whether a lost attempt did it, and it must not be done twice, 
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -32,7 +33,7 @@ from fdstore.errors import (
 )
 from fdstore.records import ENDED, ProcessRecord
 from fdstore.render import Rendered, fd_error, process_result
-from fdstore.store import calls, inspection, processes
+from fdstore.store import calls, inspection, processes, unclaimed
 from fdstore.store.clock import redis_now
 from fdstore.store.decoding import decoding
 from fdstore.store.operation import Disk, Operation
@@ -55,13 +56,18 @@ from fdstore.tools.python_tool import PythonTool, called, expanded, python_tool
 from fdstore.tools.storing import shown, wrapped, wrapped_error
 from fdstore.tools.tool import Context, Started, Tool, ToolResult, converted
 
+log = logging.getLogger("fdstore.tools")
+
 BUILT_IN: dict[str, Tool] = {
     module.TOOL.name: module.TOOL
     for module in (read_fd, search_fd, list_fds, write_fd, fd_to_file, close_fd, spawn, fork, pipe)
 } | {tool.name: tool for tool in (wait.WAIT, wait.KILL)}
 
 STOPPING = frozenset(
-    {"fenced", "cancelled", "store_unavailable", "store_readonly", "unsafe_store", "unknown_outcome"}
+    {
+        *("fenced", "cancelled", "no_worker", "store_unavailable", "store_readonly", "unsafe_store"),
+        "unknown_outcome",
+    }
 )
 """Errors that no model can do anything about: they end the call, not the conversation's turn."""
 
@@ -124,8 +130,17 @@ class Toolbox:
         if not isinstance(outcome, Started):
             return outcome
         left_s = math.inf if outcome.until_s is None else outcome.until_s - (yield from redis_now())
-        yield from inspection.wait_ended(self.context.prefix, list(outcome.processes), left_s)
+        yield from self._wait(list(outcome.processes), left_s)
         return (yield from self.finished(outcome))
+
+    def _wait(self, started: list[str], left_s: float) -> Operation[None]:
+        """Wait for ends, for at most so long; say so when no worker takes what was started."""
+        prefix, first_s = self.context.prefix, min(left_s, unclaimed.PATIENCE_S)
+        if (yield from inspection.wait_ended(prefix, started, first_s)) or left_s <= first_s:
+            return
+        if why := (yield from unclaimed.why_unclaimed(prefix, started)):
+            log.warning("%s", why)
+        yield from inspection.wait_ended(prefix, started, left_s - first_s)
 
     def start(
         self, name: object, arguments: object, call: str | None = None
@@ -185,7 +200,10 @@ class Toolbox:
         return self._run(tool, checked, call), tool.makes(checked)
 
     def _run(self, tool: Tool, arguments: Any, call: str | None) -> Operation[ToolResult | Started]:
-        outcome = yield from tool.run(self.context, arguments, call)
+        context = self.context
+        if tool.name in ("spawn", "pipe") and not context.wait_for_workers:
+            yield from unclaimed.require_worker(context.prefix, for_agents=tool.name == "spawn")
+        outcome = yield from tool.run(context, arguments, call)
         return outcome if isinstance(outcome, Started) else ToolResult(outcome)
 
     def _run_python(self, tool: PythonTool, arguments: object, call: str | None) -> Operation[ToolResult]:

@@ -69,6 +69,14 @@ class Command:
             out, err = process.communicate(stdin, timeout=DEADLINE_S)
         return Ended(process.returncode, out, err.decode("utf-8"))
 
+    def python(self, program: str, *args: str) -> Ended:
+        """A Python program of the user's, in the same environment."""
+        words = [sys.executable, "-c", program, *args]
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        with Child(words, env=self.environment, cwd=self.folder, **pipes) as process:
+            out, err = process.communicate(timeout=DEADLINE_S)
+        return Ended(process.returncode, out, err.decode("utf-8"))
+
     def on_terminal(self, *args: str | Path, columns: int = 80) -> Ended:
         """The command with a terminal for its output; `raw` is what the terminal was sent."""
         terminal, theirs = pty.openpty()

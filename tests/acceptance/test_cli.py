@@ -411,7 +411,9 @@ def test_the_server_starts_by_itself_and_keeps_its_data_over_down_and_up(fresh):
     assert fresh("cat", "triage", "1").raw == b"kept"
 
 
-def test_status_is_for_people_too(fresh):
+def test_status_is_for_people_too(fresh, tmp_path):
+    kept = {name: value for name, value in fresh.environment.items() if not name.startswith("ANTHROPIC_")}
+    fresh.environment = kept | {"HOME": str(tmp_path)}
     stopped = fresh("status")
     fresh("up")
     running = fresh("status")
@@ -419,7 +421,8 @@ def test_status_is_for_people_too(fresh):
     assert stopped.lines[0].startswith("server  not running")
     assert not fresh.data_dir.joinpath("redis.log").exists() or "pid" in running.out
     names = [line.split()[0] for line in running.lines]
-    assert names == ["server", "url", "data", "memory", "holds", "workers", "commands"]
+    assert names == ["server", "url", "data", "memory", "holds", "workers", "agents", "commands"]
+    assert "not taken: there is no key for the Messages API: set ANTHROPIC_API_KEY" in running.out
     assert "commands run " in running.out or "commands are off on this worker" in running.out
     assert "0 trees, 0 processes (0 not ended), 0 contents with 0 B of text" in running.out
 

@@ -284,3 +284,19 @@ def test_status_says_what_commands_run_in(command, store, worker):
 
     assert '"commands":{' in ended.out.replace(" ", "")
     assert "commands run " in ended.out
+
+
+def test_pipe_without_a_worker_says_why_nothing_comes_or_is_refused_when_it_shall_not_wait(command, store):
+    store.process("triage").create(TEXT)
+
+    refused = command("pipe", "triage", "--no-wait", "-i", "fd:1", "--", "cat")
+    made_before = [process.id for process in store.processes()]
+    with command.start("pipe", "triage", "-i", "fd:1", "--", "cat") as waiting:
+        told = waiting.stderr.readline()
+        waiting.send_signal(signal.SIGINT)
+        waiting.communicate()
+
+    why = "no worker takes processes of this store; start one with: fdstore worker, or fdstore up"
+    assert (refused.code, refused.err) == (1, f"fdstore: no_worker: {why}\n")
+    assert made_before == ["triage"]
+    assert told.decode() == f"fdstore: triage.1 waits for a worker: {why}\n"

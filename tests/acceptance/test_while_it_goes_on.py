@@ -14,6 +14,7 @@ import pytest
 import fdstore
 from fdstore.testing import Request, ScriptedModel, say
 from tests.acceptance.conftest import Command
+from tests.conftest import runs, wait_until
 
 PROGRAM = '[model]\nname = "scripted"\n[prompt]\nsystem = "You wait."\n'
 
@@ -68,6 +69,28 @@ def test_run_and_attach_tell_what_happens_while_it_happens(
     assert (running.returncode, watching.returncode) == (0, 0)
 
 
+def test_term_and_hup_end_run_and_attach_as_ctrl_c_does(
+    command: Command, store: fdstore.Store, answering: threading.Event
+) -> None:
+    def state() -> str:
+        return store.tree("triage").members[0].state
+
+    with command.start("run", "program.toml", "-p", "go", "--name", "triage") as running:
+        assert running.stderr is not None
+        running.stderr.readline()
+        with command.start("attach", "triage") as watching:
+            assert watching.stderr is not None
+            watching.stderr.readline()
+            watching.send_signal(signal.SIGHUP)
+            watching.communicate()
+        wait_until(lambda: state() == "running")
+        running.send_signal(signal.SIGTERM)
+        running.communicate()
+
+    assert (watching.returncode, running.returncode) == (128 + signal.SIGHUP, 128 + signal.SIGTERM)
+    assert state() == "cancelled"
+
+
 def test_a_worker_says_that_it_is_ready(command: Command, store: fdstore.Store) -> None:
     with command.start("worker", "--url", store.url, "-c", "1") as worker:
         assert worker.stderr is not None
@@ -86,8 +109,9 @@ def test_the_demo_says_what_it_does_before_it_has_done_it(fresh: Command, tmp_pa
         worker = re.search(rb"pid (\d+)", started)
         assert worker is not None
         assert b"redis.sock" not in Path(f"/proc/{int(worker[1])}/cmdline").read_bytes()
-        demo.send_signal(signal.SIGINT)
+        demo.send_signal(signal.SIGTERM)
         demo.communicate()
 
     assert first == b"The model is a scripted server on this machine. Redis and the worker are real.\n"
-    assert demo.returncode == 130
+    assert demo.returncode == 128 + signal.SIGTERM
+    assert not runs(int(worker[1]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -10,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from fdstore.agent.agent import Finished
+from fdstore.agent.launch import launch_root
 from fdstore.agent.lease import Lease
-from fdstore.agent.program import Limits
-from fdstore.agent.runner import Ending
+from fdstore.agent.program import Bundle, Limits, Program
+from fdstore.agent.runner import Ending, run_process
 from fdstore.client import Store
 from fdstore.errors import (
     FDStoreError,
@@ -22,6 +25,7 @@ from fdstore.errors import (
     UnknownOutcome,
     UnsafeStore,
 )
+from fdstore.permissions import Permissions
 from fdstore.records import ENDED
 from fdstore.store import leases, pipelines
 from fdstore.store.clock import redis_now
@@ -57,6 +61,67 @@ def test_a_pipeline_is_left_to_who_runs_pipelines(store: Store, tmp_path: Path) 
         assert agents.attempt(started.process) == "pipeline"
 
         assert (agents.record(started.process).state, agents.record(started.process).attempt) == ("ready", 0)
+
+
+def test_an_agent_is_left_to_workers_that_have_a_model(store: Store, tmp_path: Path) -> None:
+    def no_commands(*_: Any) -> Finished:
+        raise AssertionError("an agent is no pipeline")
+
+    with running(store, [], tmp_path) as agents:
+        agents.launch()
+
+        endings = [
+            run_process(
+                store,
+                "solo",
+                worker="here",
+                model=None,
+                wake=agents.woken.append,
+                permissions=Permissions(),
+                pipeline=pipeline,
+            )
+            for pipeline in (no_commands, None)
+        ]
+
+        assert endings == ["agent", "agent"]
+        assert (agents.record().state, agents.record().attempt, agents.woken) == ("ready", 0, [])
+
+
+def test_a_worker_says_whether_it_takes_agents(store: Store) -> None:
+    now_s = store.run(redis_now())
+
+    store.run(leases.alive("fdstore", "keyless:1", 10, now_s, no_agents="there is no key"))
+    without = store.run(leases.takes_agents("fdstore"))
+    store.run(leases.alive("fdstore", "keyed:2", 10, now_s))
+    said = dict(
+        zip(
+            living := store.run(leases.workers("fdstore")),
+            store.run(leases.agents_of("fdstore", living)),
+            strict=True,
+        )
+    )
+
+    assert said == {"keyless:1": "there is no key", "keyed:2": ""}
+    assert (without, store.run(leases.takes_agents("fdstore"))) == (False, True)
+
+
+def test_the_end_of_a_process_is_one_log_line_with_program_duration_turns_and_reason(
+    store: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "fdstore.agent")
+    with running(store, [say("Done."), fail(401)], tmp_path) as agents:
+        agents.launch()
+        agents.attempt("solo")
+        other = launch_root(
+            store, Bundle(root="solo", programs={"solo": Program(name="solo", model="any")}), "Go."
+        )
+        agents.attempt(other.id)
+
+    well, badly = caplog.messages
+    assert re.fullmatch(r"solo exited: program solo, exit code 0, \d+\.\d s, 1 turn", well)
+    assert re.fullmatch(
+        rf"{other.id} failed: program solo, \d+\.\d s, 0 turns: the model answered 401 .*", badly
+    )
 
 
 def test_a_claim_whose_reply_was_lost_can_be_repeated(store: Store, tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def test_the_sweeper_goes_on_after_an_exception_that_nobody_thought_of(
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("key", ["workers", "sweeper", "workers:commands"])
+@pytest.mark.parametrize("key", ["workers", "sweeper", "workers:commands", "workers:agents"])
 def test_damaged_records_of_the_workers_stop_no_sweep(store: Store, client: redis.Redis, key: str) -> None:
     client.hset("fdstore:sweeper" if key == "sweeper" else "fdstore:other", "x", "y")
     if key != "sweeper":

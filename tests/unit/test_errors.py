@@ -17,6 +17,7 @@ CONTRACT_TYPES = {
     *("file_not_found", "permission_error", "write_error", "stream_closed", "stream_broken", "fenced"),
     *("timeout", "unknown_program", "spawn_limit", "quota_exceeded", "cancelled", "unknown_outcome"),
     *("store_full", "store_readonly", "store_unavailable", "unsafe_store", "store_lost_data", "conflict"),
+    *("missing_extra", "no_worker"),
 }
 SHARED = {"permission_error", "unsafe_store"}
 """What Redis refuses is not what a file system does; a store is not written because of what it is, of a

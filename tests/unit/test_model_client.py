@@ -435,6 +435,33 @@ def test_a_model_that_says_nothing_is_not_waited_for_longer_than_the_time() -> N
         assert time.monotonic() - began < 5
 
 
+def test_a_model_that_fails_for_longer_than_its_program_allows_is_given_up_with_the_reason() -> None:
+    with ScriptedModel([fail(529)] * 99) as scripted, asking(scripted) as client:
+        with pytest.raises(ModelFailed, match=r"529 .*; no answer within 1 s .*give_up_seconds.*, tries: \d"):
+            client.ask(within_s=600, give_up_s=1, pause=time.sleep)
+
+        assert len(scripted.requests) in (1, 2)
+
+
+def test_a_model_that_says_nothing_is_given_up_after_what_its_program_allows() -> None:
+    silent: list[Turn | Any] = [slow(say("Late."), 30)]
+    why = pytest.raises(ModelFailed, match=r"could not be reached: .*; no answer within 0.5 s")
+
+    with ScriptedModel(silent) as scripted, asking(scripted) as client, why:
+        client.ask(within_s=600, give_up_s=0.5)
+
+
+def test_each_retry_is_reported_with_its_reason_and_pause() -> None:
+    said: list[str] = []
+
+    with ScriptedModel([fail(429, retry_after=2), say("Hi.")]) as scripted, asking(scripted) as client:
+        client.ask(report=lambda retry: said.append(str(retry)))
+
+    assert len(said) == 1
+    assert said[0].startswith("try 1: the model answered 429 rate_limit_error: ")
+    assert said[0].endswith("; asking again in 2.0 s")
+
+
 def test_an_address_where_nobody_listens_is_tried_until_the_time_is_over() -> None:
     with ScriptedModel([]) as scripted:
         address = scripted.base_url

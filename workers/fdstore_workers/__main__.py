@@ -11,7 +11,7 @@ import click
 
 from fdstore import settings
 from fdstore.errors import FDStoreError
-from fdstore.loading import for_good
+from fdstore.loading import for_good, require
 from fdstore.safe_path import drop_relative_entries
 from fdstore.text.layout import visible
 from fdstore.url_options import read_url_file, warning_of
@@ -19,7 +19,8 @@ from fdstore.url_options import read_url_file, warning_of
 
 @click.command(
     name="worker",
-    help="Run agents that others spawn, and pipelines, until TERM or Ctrl-C.\n\n"
+    help="Run agents that others spawn, and pipelines, until TERM or Ctrl-C. Agents need the key of "
+    "the model (ANTHROPIC_API_KEY); without it only pipelines are taken.\n\n"
     "A program is code. On the embedded store, which only you can reach, programs may do what they name. On "
     "a store by URL they may call, run, write and read only what the options below allow.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -53,6 +54,13 @@ from fdstore.url_options import read_url_file, warning_of
     "--unsandboxed-commands",
     is_flag=True,
     help="Run the commands of pipelines without a sandbox where none can be made.",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    show_default=True,
+    help="The least of what is logged; info has a line for each process that ends here.",
 )
 @click.option(
     "--tools-path",
@@ -98,9 +106,11 @@ def worker(
     sandbox: Literal["auto", "bubblewrap", "sandlock", "off"],
     preload_root: str | None,
     unsandboxed_commands: bool,
+    log_level: str,
     tools_path: tuple[str, ...],
 ) -> None:
     drop_relative_entries()
+    require()
     # last: a file there never stands in for a package that is installed
     sys.path += map(os.path.abspath, tools_path)
     with for_good():
@@ -126,6 +136,7 @@ def worker(
         engine=sandbox,
         preload_root=preload_root,
         unsandboxed_commands=unsandboxed_commands,
+        log_level=log_level.upper(),
     )
     sys.exit(whole.supervise())
 

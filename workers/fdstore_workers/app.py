@@ -113,9 +113,12 @@ def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"]
     return worker.exitcode or 0
 
 
-def log_to_stderr(**_: Any) -> None:
-    """In place of Celery's own set-up, which takes the root logger from the program around it."""
+def log_to_stderr(level: str = "INFO", **_: Any) -> None:
+    """Log to stderr: fdstore from `level` on, packages from WARNING on. In place of Celery's own set-up,
+    which takes the root logger from the program around it. A second call changes nothing."""
+    if logging.getLogger().handlers:
+        return
     handler = logging.StreamHandler()
     handler.setFormatter(VisibleFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
-    log.setLevel(logging.INFO)
+    logging.getLogger("fdstore").setLevel(level)

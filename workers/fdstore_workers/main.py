@@ -28,6 +28,7 @@ import msgspec
 from celery import signals
 
 from fdstore.agent import lease
+from fdstore.agent.model import missing_key
 from fdstore.client import Store, connect
 from fdstore.permissions import Permissions, granted
 from fdstore.store.server import is_embedded
@@ -108,11 +109,12 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     export_root: str | None = None
     preload_root: str | None = None
     engine: Engine = "auto"
+    log_level: str = "INFO"
     unsandboxed_commands: bool = False
 
     def supervise(self) -> int:
         """Work until TERM, in processes of this one. Return the exit status."""
-        log_to_stderr()
+        log_to_stderr(self.log_level)
         return Supervisor(Roles(self.work, self.run_alone, self.bury), self.concurrency).run()
 
     def work(self, reporter: Reporter) -> int:
@@ -120,6 +122,8 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
         store = connect(self.url, self.prefix)
         stopping = Stopping()
         place = self._place(store)
+        if place.no_agents:
+            log.warning("takes pipelines alone, and leaves agents to other workers: %s", place.no_agents)
         permissions = place.permissions
         roots = (os.getcwd(), permissions.export_root, permissions.preload_root)
         private = [Path(root) for root in roots if root]
@@ -127,11 +131,12 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
         sandbox = cache(partial(find, engine=self.engine, allow_unsandboxed=allow, private=private))
         # a pool of processes runs its pipelines in its processes
         apart = ThreadPoolExecutor(PIPELINES, "pipeline") if self.pool == "threads" else None
-        run = runner_of(place, reporter, stopping, partial(run_pipeline, sandbox, permissions), apart)
+        clients = Clients(place)
+        run = runner_of(clients, reporter, stopping, partial(run_pipeline, sandbox, permissions), apart)
         app = make_app(store.url, self.broker_url, run=run, prefix=store.prefix)
         wake = waker(store.url, store.prefix, self.broker_url)
         commands = "; ".join(filter(None, (permissions.described, sandbox().describe())))
-        sweeper = Sweeper(store, self.name, wake, commands=commands)
+        sweeper = Sweeper(store, self.name, wake, commands, place.no_agents)
 
         def leave() -> None:
             sweeper.stop()
@@ -165,6 +170,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
                 apart.shutdown()  # the departure goes on counting: nobody waits for ever
             departure.cancel()
             sweeper.stop()
+            clients.left.stop()
             store.close()
 
     def run_alone(self, reporter: Reporter, process: str) -> int:
@@ -202,6 +208,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
             prefix=store.prefix,
             broker_url=self.broker_url,
             permissions=self._permissions(store),
+            no_agents=missing_key(),
         )
 
     def _permissions(self, store: Store) -> Permissions:

@@ -165,12 +165,20 @@ def collect_due(store: Store, report: Report | None = None) -> None:
 
 class Sweeper:
     """Sweeps from a thread until it is stopped; also this worker's sign of life, which says what
-    `commands` run in here."""
+    `commands` run in here, and why it takes no agents."""
 
-    def __init__(self, store: Store, worker: str, wake: Callable[[str], None], commands: str = "") -> None:
+    def __init__(
+        self,
+        store: Store,
+        worker: str,
+        wake: Callable[[str], None],
+        commands: str = "",
+        no_agents: str = "",
+    ) -> None:
         self._store = store
         self._worker = worker
         self._commands = commands
+        self._no_agents = no_agents
         self._wake = wake
         self._watch = leases.Watch()
         self._collect_at = self._forget_at = 0.0
@@ -229,7 +237,9 @@ class Sweeper:
     def _say_alive(self, moment: float) -> None:
         prefix, worker = self._store.prefix, self._worker
         try:
-            self._store.run(leases.alive(prefix, worker, SIGN_OF_LIFE_S, moment, self._commands))
+            self._store.run(
+                leases.alive(prefix, worker, SIGN_OF_LIFE_S, moment, self._commands, self._no_agents)
+            )
         except DamagedRecord as error:
             self._report(error.what, error.problem)
 

@@ -23,19 +23,22 @@ from fdstore.errors import FDStoreError, NotFound
 from fdstore.permissions import Permissions
 from fdstore.store.operation import new_op
 from fdstore.toolset import waker
+from fdstore_workers.left_agents import LeftAgents
 from fdstore_workers.reports import Reporter
 
 log = logging.getLogger("fdstore.worker")
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a worker works: its name in Redis, its store, and what programs may do there."""
+    """Where a worker works: its name in Redis, its store, what programs may do there, and why it takes
+    no agents ("" if it does)."""
 
     worker: str
     url: str
     prefix: str
     broker_url: str | None
     permissions: Permissions
+    no_agents: str = ""
 
 
 class Clients:
@@ -48,6 +51,7 @@ class Clients:
         self._store: Store
         self._wake: Callable[[str], None]
         self._model: Model | None
+        self._left: LeftAgents | None = None
 
     def open(self) -> tuple[Store, Callable[[str], None]]:
         """The store, and what wakes other workers."""
@@ -58,6 +62,14 @@ class Clients:
                 self._model = None
                 self._pid = os.getpid()
             return self._store, self._wake
+
+    @property
+    def left(self) -> LeftAgents:
+        """The agents that were taken from the queue and are left to other workers."""
+        with self._turn:
+            if self._left is None or self._left.pid != os.getpid():
+                self._left = LeftAgents(self.open)
+            return self._left
 
     def model(self) -> Model:
         """The client of the Messages API. Raises `ModelFailed`."""
@@ -92,7 +104,7 @@ def attempt(
             store,
             process,
             worker=place.worker,
-            model=clients.model,
+            model=None if place.no_agents else clients.model,
             wake=wake,
             permissions=place.permissions,
             stopping=stopping,
@@ -106,7 +118,7 @@ def attempt(
         # its lease runs out, and the sweep finds it
         log.warning("%s is left to the sweep: %s", process, error)
     else:
-        log.info("%s: %s", process, ending)
+        log.debug("%s: %s", process, ending)
         return ending
     finally:
         reporter.release(process, claim)
@@ -114,17 +126,18 @@ def attempt(
 
 
 def runner_of(
-    place: Place, reporter: Reporter, stopping: Flag, pipeline: RunPipeline, apart: Executor | None
+    clients: Clients, reporter: Reporter, stopping: Flag, pipeline: RunPipeline, apart: Executor | None
 ) -> Callable[[str], None]:
     """The body of the worker's one task. Pipelines run in the threads of `apart`, where given: one may
     wait for what an agent writes, and must not hold the place that the agent needs to write it. What
-    must run alone is left to the supervisor."""
-    clients = Clients(place)
+    must run alone is left to the supervisor, and agents to other workers where this one takes none."""
 
     def run(process: str) -> None:
         of_agents = pipeline if apart is None else None
         ending = attempt(clients, process, reporter, stopping, pipeline=of_agents, company="others")
-        if ending == "alone":
+        if ending == "agent":
+            clients.left.add(process)
+        elif ending == "alone":
             reporter.alone(process)
         elif ending == "pipeline" and apart is not None:
             apart.submit(attempt, clients, process, reporter, stopping, pipeline=pipeline, company="others")

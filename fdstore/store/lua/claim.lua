@@ -1,18 +1,22 @@
 -- Takes a ready process to run it: the next attempt, under a lease.
 -- KEYS  1 tree  2 process
--- ARGV  1 process id  2 worker  3 lease in seconds  4 id of this claim  5 '1' to leave a pipeline alone
+-- ARGV  1 process id  2 worker  3 lease in seconds  4 id of this claim
+--       5 what this worker runs: 'agents', 'pipelines', 'neither', or '' for both
 --       6 the newest format that the worker knows: what is newer stays ready, for newer workers
 --       7 '1' when other processes run beside it in the same operating-system process
 -- ->    ok attempt program bundle-json|'' parent|'' kind|'' started_at|'' outputs|'' limits now wakes alone_until|''
---       | unsafe policy | no state | pipeline | alone | gone | newer format
+--       | unsafe policy | no state | pipeline | agent | alone | gone | newer format
 -- A process with a loss may be what ended its worker. After one it runs alone until its journal is longer
 -- than `alone_until`, where it was lost; after two it runs alone to its end.
 local state, kind, attempt = unpack(redis.call('HMGET', KEYS[2], 'state', 'kind', 'attempt'))
 if not state then
   return { 'gone' }
 end
-if kind == 'pipeline' and ARGV[5] == '1' then
+if ARGV[5] ~= '' and ARGV[5] ~= 'pipelines' and kind == 'pipeline' then
   return { 'pipeline' }
+end
+if ARGV[5] ~= '' and ARGV[5] ~= 'agents' and kind ~= 'pipeline' then
+  return { 'agent' }
 end
 local format, limits = unpack(redis.call('HMGET', KEYS[1], 'format', 'limits'))
 if (tonumber(format) or 1) > tonumber(ARGV[6]) then
@@ -39,7 +43,7 @@ elseif state ~= 'running' or redis.call('HGET', KEYS[2], 'claim') ~= ARGV[4] the
 end
 local now = seconds_now()
 local until_ = stamp(now + ARGV[3])
-redis.call('HDEL', KEYS[2], 'wakes')
+redis.call('HDEL', KEYS[2], 'wakes', 'trouble')
 redis.call('ZADD', KEYS[1] .. ':leases', until_, ARGV[1])
 redis.call('HSET', KEYS[1], 'used_at', stamp(now))
 redis.call('HSET', KEYS[2], 'state', 'running', 'attempt', attempt, 'worker', ARGV[2], 'lease_until', until_,

@@ -319,7 +319,7 @@ end
 local function write_end(tree, id, state, now, why, exit_code, reason, answer_text, answer_fd)
   local process = process_record(tree, id)
   -- removing first: a full Redis refuses a script that begins by adding, and an end makes room
-  redis.call('HDEL', process, 'lease_until', 'waiting_for')
+  redis.call('HDEL', process, 'lease_until', 'waiting_for', 'trouble')
   redis.call('HSET', process, 'state', state, 'ended_at', now, 'exit_code', exit_code, 'reason', reason,
     'answer', answer_text, 'answer_fd', answer_fd)
   if redis.call('HGET', process, 'kind') == 'pipeline' then

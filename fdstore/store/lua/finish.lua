@@ -33,7 +33,7 @@ if piece > 0 and redis.call('HLEN', fds) > piece then
 end
 
 local now = stamp(seconds_now())
-redis.call('HDEL', process, 'lease_until') -- removing first, as in write_end
+redis.call('HDEL', process, 'lease_until', 'trouble') -- removing first, as in write_end
 local answer_fd = ''
 local function hand_over()
   local key = process_record(tree, parent)

@@ -37,7 +37,7 @@ if lost or state == 'running' and given_back and attempt == ARGV[5] then
     end
   end
   redis.call('HSET', KEYS[2], 'state', 'ready')
-  redis.call('HDEL', KEYS[2], 'worker', 'lease_until')
+  redis.call('HDEL', KEYS[2], 'worker', 'lease_until', 'trouble')
   state = 'ready'
 end
 if state == 'waiting' and due then

@@ -1,6 +1,6 @@
--- Keeps a lease.
+-- Keeps a lease; also notes what the process is held up by.
 -- KEYS  1 tree  2 process
--- ARGV  1 process id  2 attempt  3 lease in seconds
+-- ARGV  1 process id  2 attempt  3 lease in seconds  4 what holds it up, '' for nothing any more; left out: as before
 -- ->    ok | gone | fenced why
 local refused = refusal(KEYS[2], ARGV[2])
 if refused then
@@ -9,5 +9,10 @@ end
 local until_ = stamp(seconds_now() + ARGV[3])
 redis.call('HDEL', KEYS[2], 'lease_until') -- removing first, as in write_end
 redis.call('HSET', KEYS[2], 'lease_until', until_)
+if ARGV[4] == '' then
+  redis.call('HDEL', KEYS[2], 'trouble')
+elseif ARGV[4] then
+  redis.call('HSET', KEYS[2], 'trouble', ARGV[4])
+end
 redis.call('ZADD', KEYS[1] .. ':leases', until_, ARGV[1])
 return { 'ok' }

@@ -1,0 +1,49 @@
+"""Processes that are ready and that no worker takes: why, in words for people.
+
+Without workers a spawned agent or a pipeline waits for as long as its caller does. That is not an error,
+unless the caller does not want to wait.
+"""
+
+from __future__ import annotations
+
+from fdstore.errors import NotFound, NoWorker
+from fdstore.store import inspection, leases
+from fdstore.store.operation import Operation
+
+PATIENCE_S = 3.0
+"""How long a caller waits without a word."""
+
+
+def no_worker(prefix: str, *, for_agents: bool) -> Operation[str]:
+    """Return why no worker can take an agent (or a pipeline) now; "" if one can. Two or three round trips."""
+    living = yield from leases.workers(prefix)
+    if not living:
+        return "no worker takes processes of this store; start one with: fdstore worker, or fdstore up"
+    if not for_agents:
+        return ""
+    reasons = yield from leases.agents_of(prefix, living)
+    return "" if "" in reasons else f"no worker of this store takes agents; {living[0]} says: {reasons[0]}"
+
+
+def require_worker(prefix: str, *, for_agents: bool) -> Operation[None]:
+    """Check that a worker lives that can take an agent (or a pipeline). Raises `NoWorker`."""
+    problem = yield from no_worker(prefix, for_agents=for_agents)
+    if problem:
+        raise NoWorker(problem)
+
+
+def why_unclaimed(prefix: str, processes: list[str]) -> Operation[str]:
+    """Return why those of these processes wait that no worker has taken; "" if all are taken."""
+    waiting = []
+    for process in processes:
+        try:
+            record = yield from inspection.record(prefix, process)
+        except NotFound:
+            continue
+        if record.state == "ready":
+            waiting.append(record)
+    if not waiting:
+        return ""
+    names = ", ".join(record.id for record in waiting)
+    problem = yield from no_worker(prefix, for_agents=any(record.kind is None for record in waiting))
+    return f"{names} waits for a worker: {problem or 'those that live are busy'}"

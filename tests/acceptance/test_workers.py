@@ -1,0 +1,228 @@
+"""The workers that commands start, and what commands say of workers that do not fit them or are not there."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+import redis
+
+from fdstore.store.server import PrivateServer
+from fdstore.surroundings import Surroundings
+from fdstore.testing import Request, ScriptedModel, call, say
+from tests.acceptance.conftest import Command
+from tests.conftest import runs
+
+PARENT = """
+[model]
+name = "scripted"
+[prompt]
+system = "You are PARENT."
+[tools]
+enabled = ["spawn"]
+[linked_programs]
+child = "child.toml"
+"""
+CHILD = """
+[model]
+name = "scripted"
+[prompt]
+system = "You are CHILD."
+"""
+CALLING = '[tools]\npython = ["house_tools:where"]\n'
+TOOL = '''
+import os
+
+def where() -> str:
+    """The directory and a variable."""
+    return f"{os.getcwd()} {os.environ.get('HOUSE')}"
+'''
+
+
+def answers(request: Request) -> object:
+    if "CHILD" in request.system:
+        if '"where"' in json.dumps(request.tools) and request.turn_number == 0:
+            return call("where")
+        return say(f"child: {request.messages[-1]['content']}")
+    if request.turn_number == 0:
+        return call("spawn", program_name="child", query="Go.")
+    return say(f"parent: {request.messages[-1]['content']}")
+
+
+def worker_pid(command: Command) -> int | None:
+    pid = json.loads(command("status", "--json").out)["worker"]["pid"]
+    assert pid is None or isinstance(pid, int)
+    return pid
+
+
+def put_programs(folder: Path, child: str = CHILD) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "parent.toml").write_text(PARENT)
+    (folder / "child.toml").write_text(child)
+
+
+def keyless(command: Command) -> dict[str, str]:
+    return {name: value for name, value in command.environment.items() if not name.startswith("ANTHROPIC_")}
+
+
+def test_run_starts_a_worker_with_its_own_key_directory_and_tools_in_place_of_an_idle_one(
+    fresh: Command, tmp_path: Path
+) -> None:
+    fresh.environment = keyless(fresh) | {"HOME": str(tmp_path)}
+    put_programs(fresh.folder, CHILD + CALLING)
+    fresh("up")
+    first = worker_pid(fresh)
+
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "house_tools.py").write_text(TOOL)
+    with ScriptedModel(answers) as model:
+        fresh.environment |= model.environ | {"PYTHONPATH": str(tmp_path / "lib"), "HOUSE": "number 7"}
+        ran = fresh("run", "parent.toml", "-p", "go")
+
+    assert (
+        f"the background worker (pid {first}) was started elsewhere (ANTHROPIC_API_KEY is not set there;"
+        in ran.err
+    )
+    assert ran.code == 0, ran.err
+    assert f"{tmp_path} number 7" in ran.out
+    assert worker_pid(fresh) != first
+
+
+def test_a_worker_at_work_is_not_replaced_and_what_it_lacks_is_said_before_the_run_begins(
+    command: Command, tmp_path: Path
+) -> None:
+    command.environment = keyless(command) | {"HOME": str(tmp_path)}
+    put_programs(command.folder)
+    stem = command.data_dir / f"worker@{command.environment['FDSTORE_PREFIX']}"
+    started_with = Surroundings.here("salt", command.environment)
+    stem.with_suffix(".json").write_bytes(msgspec.json.encode(started_with))
+    stem.with_suffix(".pid").write_text("4711\n")
+    with command.store() as store, ScriptedModel([say("Alone.")]) as model:
+        with_one_at_work(store)
+        command.environment |= model.environ
+        with stem.with_suffix(".lock").open("wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # as the worker would
+            ran = command("run", "parent.toml", "-p", "go")
+
+    told = ran.err.splitlines()[0]
+    assert "the background worker (pid 4711) is at work and was started elsewhere: ANTHROPIC_API_KEY" in told
+    assert ran.out == "Alone.\n"
+
+
+def with_one_at_work(store) -> None:
+    """An agent that some program runs."""
+    store.process("busy")
+    with redis.Redis.from_url(store.url) as client:
+        client.hset(f"{store.prefix}:{{busy}}:busy", mapping={"state": "running", "attempt": 1})
+
+
+@pytest.mark.long
+def test_each_prefix_has_a_background_worker_and_down_ends_them_all(fresh: Command) -> None:
+    one = json.loads(fresh("up", "--json").out)["worker"]["pid"]
+    other = json.loads(fresh("up", "--prefix", "other", "--json").out)["worker"]["pid"]
+
+    fresh("down")
+
+    assert one != other
+    assert not runs(one)
+    assert not runs(other)
+
+
+def test_up_with_a_url_starts_a_worker_for_that_store_and_down_ends_it(fresh: Command) -> None:
+    with PrivateServer() as server:
+        fresh.environment["FDSTORE_URL"] = server.url
+        up = json.loads(fresh("up", "--json").out)
+        status = json.loads(fresh("status", "--json").out)
+        down = fresh("down", "--json")
+        still_runs = runs(up["worker"]["pid"])
+    del fresh.environment["FDSTORE_URL"]
+
+    assert (up["server"], up["store"]) == (None, server.url)
+    assert status["worker"] == up["worker"]
+    assert [worker.rpartition(":")[2] for worker in status["store"]["workers"]] == [str(up["worker"]["pid"])]
+    assert json.loads(down.out) == {"server": None, "worker": {"stopped": True}}
+    assert not still_runs
+    assert not (fresh.data_dir / "redis.log").exists()
+
+
+def test_up_with_a_url_where_no_redis_answers_starts_nothing(fresh: Command) -> None:
+    ended = fresh("up", "--url", "redis://127.0.0.1:1")
+
+    assert ended.code == 1
+    assert ended.err.startswith("fdstore: store_unavailable: Redis at ")
+    assert list(fresh.data_dir.glob("worker*")) == []
+
+
+HIDING = """
+import sys
+
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("anthropic", "celery", "kombu", "billiard"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Hidden())
+"""
+SPAWNING = """
+import fdstore, sys
+proc = fdstore.connect(sys.argv[1]).process("caller")
+try:
+    fdstore.Toolset(proc, enabled=["spawn"], programs={"child": "child.toml"})
+except fdstore.errors.MissingExtra as error:
+    print(error)
+"""
+
+
+@pytest.fixture
+def bare(make_command, tmp_path: Path) -> Command:
+    """The command where the packages of the extra `agents` are not installed: neither in it, nor in what it
+    starts."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(HIDING)
+    command: Command = make_command(PYTHONPATH=str(tmp_path / "site"))
+    put_programs(command.folder)
+    return command
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["worker"],
+        ["up"],
+        ["demo", "-o", "out"],
+        ["run", "parent.toml", "-p", "go"],
+        ["run", "parent.toml", "-p", "go", "--detach"],
+        ["resume", "triage"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_without_the_extra_a_verb_says_what_to_install_before_it_starts_anything(
+    bare: Command, words: list[str]
+) -> None:
+    ended = bare(*words)
+
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err == (
+        "fdstore: missing_extra: this needs the Python package 'anthropic'; install it with: "
+        "pip install '.[agents]' in a checkout of fdstore\n"
+    )
+    assert not bare.data_dir.exists()
+    assert not (bare.folder / "out").exists()
+
+
+def test_without_the_extra_pipe_and_a_toolset_that_spawns_make_nothing_and_kill_works(bare: Command) -> None:
+    with PrivateServer() as server:
+        bare.environment["FDSTORE_URL"] = server.url
+        bare("put", "triage", "-", stdin=b"text")
+        piped = bare("pipe", "triage", "-i", "fd:1", "--", "cat")
+        killed = bare("kill", "triage")
+        spawned = bare.python(SPAWNING, server.url)
+        listed = [json.loads(line)["id"] for line in bare("ps", "--json").lines]
+
+    assert piped.err.startswith("fdstore: missing_extra: this needs the Python package 'celery'; ")
+    assert (killed.code, killed.out) == (0, "cancelled triage\n")
+    assert spawned.out.startswith("this needs the Python package 'celery'; "), spawned.err
+    assert listed == ["caller", "triage"]

@@ -1,0 +1,39 @@
+"""SIGTERM and SIGHUP as interrupts of a block."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from fdstore.cli.interrupts import Interrupted, as_interrupts
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_interrupts_the_block_once_and_cleaning_up_is_not_interrupted(number: int) -> None:
+    before = signal.getsignal(number)
+    cleaned = False
+
+    raised = 0
+
+    with as_interrupts():
+        try:
+            os.kill(os.getpid(), number)
+        except Interrupted as interrupt:
+            raised = interrupt.number
+            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGHUP)
+            cleaned = True
+
+    assert (raised, cleaned) == (number, True)
+    assert signal.getsignal(number) is before
+
+
+def test_a_signal_that_is_ignored_stays_so() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with as_interrupts():
+            os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -1,0 +1,70 @@
+"""A worker without the key of the model: it runs pipelines, and leaves agents to those that have one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import fdstore
+from fdstore.agent.launch import launch_root
+from fdstore.agent.program import load
+from fdstore.client import Store
+from fdstore.store import inspection, leases
+from fdstore.store.server import PrivateServer
+from fdstore.testing import ScriptedModel, say
+from fdstore.toolset import Toolset, waker
+from tests.conftest import wait_until
+from tests.elements import only
+from tests.with_workers.conftest import ALLOW_ALL, StartAgentWorker, WorkerProcess
+
+PROGRAM = '[model]\nname = "scripted"\n[prompt]\nsystem = "You are ROOT."\n'
+
+
+@pytest.fixture
+def keyless(agents_server: PrivateServer, tmp_path: Path) -> Iterator[WorkerProcess]:
+    """A worker that is ready and has no key, nor a home where the SDK would find one."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("ANTHROPIC_")}
+    arguments = ["-P", "-m", "fdstore_workers", "--url", agents_server.url, "--unsandboxed-commands"]
+    worker = WorkerProcess(
+        tmp_path / "keyless.log", [*arguments, *ALLOW_ALL], environ | {"HOME": str(tmp_path)}, tmp_path
+    )
+    worker.wait_until_ready()
+    yield worker
+    worker.kill()
+
+
+@pytest.fixture
+def store(agents_server: PrivateServer) -> Iterator[Store]:
+    with fdstore.connect(agents_server.url) as connected:
+        yield connected
+
+
+def test_a_worker_without_a_key_runs_pipelines_and_leaves_agents_to_one_with_a_key(
+    keyless: WorkerProcess, store: Store, start_agent_worker: StartAgentWorker, tmp_path: Path
+) -> None:
+    (tmp_path / "root.toml").write_text(PROGRAM)
+    root = launch_root(store, load(tmp_path / "root.toml"), "Go.").id
+    waker(store.url, store.prefix)(root)
+    proc = store.process("caller")
+    tools = Toolset(proc, enabled=["pipe", "wait", "read_fd"], commands=["echo"])
+
+    made = only(tools.call("pipe", {"commands": ["echo yes"]}).content)
+    tools.call("wait", {"target": made.attributes["process"], "seconds": 30})
+    wait_until(lambda: f"{root} is an agent and waits" in keyless.log)
+    before = store.run(inspection.record(store.prefix, root))
+    with ScriptedModel([say("Done.")]) as model:
+        keyed = start_agent_worker(store.url, model)
+        ended = store.run(inspection.wait_ended(store.prefix, [root], 30))
+        living = store.run(leases.workers(store.prefix))
+
+    assert proc.read(made.attributes["fd"]).text == "yes\n"
+    assert (before.state, before.attempt) == ("ready", 0)
+    assert "takes pipelines alone, and leaves agents to other workers: there is no key" in keyless.log
+    assert ended, keyed.log
+    assert store.run(inspection.record(store.prefix, root)).attempt == 1
+    assert f"{root} exited: program root, exit code 0, " in keyed.log
+    assert " exited: program echo yes, exit code 0, " in keyless.log
+    assert len(living) == 2
