@@ -26,6 +26,9 @@ from fdstore.loading import how_to_install
 
 READER_GONE = 141
 INTERRUPTED = 130
+USAGE = 2
+FAILED_SEARCH = 2
+"""As grep's: its 1 says that nothing was found."""
 
 VERBS: dict[str, dict[str, tuple[str, str]]] = {
     "Content": {
@@ -94,7 +97,7 @@ class Verbs(click.Group):
             return result
         except FDStoreError as error:
             output.report(error, as_json=session.as_json)
-            ctx.exit(1)
+            ctx.exit(FAILED_SEARCH if ctx.invoked_subcommand == "search" else 1)
         except BrokenPipeError:
             output.abandon()
             ctx.exit(READER_GONE)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import click
 
@@ -25,7 +25,10 @@ from fdstore.errors import InvalidArgument, UnsafeStore
 
 if TYPE_CHECKING:
     from fdstore.client import Process, Store
+    from fdstore.store.operation import Operation
     from fdstore.store.server import EmbeddedServer
+
+T = TypeVar("T")
 
 Use: TypeAlias = Literal["make", "remove", "look"]
 """What a verb does with a store: makes or runs something in it, only removes, or only looks."""
@@ -91,6 +94,11 @@ class Session:
         from fdstore.store.server import EmbeddedServer
 
         return EmbeddedServer(settings.read().data_dir)
+
+
+def run_on(process: Process, operation: Operation[T]) -> T:
+    """Run an operation on a process; as every method of a `Process`, it is noted as use of its tree."""
+    return process._run(operation)
 
 
 def _sets(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:

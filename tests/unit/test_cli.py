@@ -14,11 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdstore import cli
-from fdstore.cli import progress, tables
+from fdstore.cli import colours, found_lines, progress, tables
 from fdstore.cli.processes import as_trees
 from fdstore.cli.tables import ago, duration, shortened, size, table, width
 from fdstore.logs import VisibleFormatter
 from fdstore.records import ProcessRecord
+from fdstore.text import grep, search
 
 cells = st.text(max_size=12) | st.sampled_from(["漢字", "e\u0301", "\x1b[31m", "a\nb"])
 
@@ -88,7 +89,7 @@ def test_a_log_line_is_one_line_without_control_characters_whatever_it_tells():
     assert trace[-2:] == [r"ValueError: \u{1b}[2Jone", r"two\u{9b}"]
 
 
-@pytest.mark.parametrize("module", [tables, progress])
+@pytest.mark.parametrize("module", [colours, found_lines, grep, progress, search, tables])
 def test_the_examples_in_the_documentation_hold(module):
     assert doctest.testmod(module) == (0, doctest.testmod(module).attempted)
 
