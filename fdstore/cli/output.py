@@ -171,8 +171,8 @@ def report(error: FDStoreError, *, as_json: bool) -> None:
     if as_json:
         import msgspec
 
-        said = {"error": {"type": error.type, "message": str(error)}}
-        say(visible_json(msgspec.json.encode(said).decode("utf-8")))
+        record = {"error": {"type": error.type, "message": str(error)}}
+        say(visible_json(msgspec.json.encode(record).decode("utf-8")))
         return
     said = f"fdstore: {error.type}: {error}"
     if watched() and _wants_colours():
