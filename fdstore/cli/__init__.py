@@ -32,7 +32,7 @@ FAILED_SEARCH = 2
 
 VERBS: dict[str, dict[str, tuple[str, str]]] = {
     "Content": {
-        "put": ("fdstore.cli.contents:put", "Store a file, or standard input, in a process."),
+        "put": ("fdstore.cli.put:put", "Store files, or standard input, in a process."),
         "ls": ("fdstore.cli.contents:ls", "List the descriptors of a process."),
         "stat": ("fdstore.cli.contents:stat", "Show what one descriptor is."),
         "read": ("fdstore.cli.reading:read", "Print pages, lines or characters of a content."),
