@@ -59,6 +59,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "status": ("fdstore.cli.services:status", "Show what runs and what it holds."),
         "limits": ("fdstore.cli.limits:limits", "Show or set what no tree may pass."),
         "du": ("fdstore.cli.room:du", "Show what takes room: bytes by tree, process, descriptor."),
+        "redis-cli": ("fdstore.cli.redis_cli:redis_cli", "Run redis-cli on the store."),
         "gc": ("fdstore.cli.upkeep:gc", "Remove the trees that are past their retention."),
         "bench": ("fdstore.cli.bench:bench", "Measure what fdstore costs beside plain Redis commands."),
         "doctor": ("fdstore.cli.upkeep:doctor", "Check this installation and its store."),

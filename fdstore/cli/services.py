@@ -239,6 +239,7 @@ def server_facts(server: ServerStatus) -> list[tuple[str, str]]:
     return [
         ("server", f"running, Redis {server.version}, pid {server.pid}, up {duration(server.uptime_s or 0)}"),
         ("url", server.url),
+        ("program", server.program or "not known"),
         ("data", f"{server.data_dir} ({'append-only file on' if server.aof_enabled else 'NOT ON DISK'})"),
         ("memory", size(server.used_memory_bytes or 0)),
     ]

@@ -421,7 +421,8 @@ def test_status_is_for_people_too(fresh, tmp_path):
     assert stopped.lines[0].startswith("server  not running")
     assert not fresh.data_dir.joinpath("redis.log").exists() or "pid" in running.out
     names = [line.split()[0] for line in running.lines]
-    assert names == ["server", "url", "data", "memory", "holds", "workers", "agents", "commands"]
+    expected = ["server", "url", "program", "data", "memory", "holds", "workers", "agents", "commands"]
+    assert names == expected
     assert "not taken: there is no key for the Messages API: set ANTHROPIC_API_KEY" in running.out
     assert "commands run " in running.out or "commands are off on this worker" in running.out
     assert "0 trees, 0 processes (0 not ended), 0 contents with 0 B of text" in running.out
@@ -549,7 +550,7 @@ def test_doctor_says_what_to_do_about_each_problem(make_command):
 
     assert ended.code == 1
     assert "PROBLEM  eviction: its maxmemory-policy is allkeys-lru" in ended.out
-    assert "-> set it with: redis-cli CONFIG SET maxmemory-policy noeviction" in ended.out
+    assert "-> set it with: fdstore redis-cli CONFIG SET maxmemory-policy noeviction" in ended.out
     assert "PROBLEM  durability: the append-only file is off" in ended.out
 
 
@@ -770,3 +771,44 @@ def test_the_help_of_a_verb_names_its_options(command, name):
 
 def test_version_is_that_of_the_package(command):
     assert command("--version").out == f"fdstore {fdstore.__version__}\n"
+
+
+# --- redis-cli
+
+
+def test_redis_cli_is_told_where_the_store_is(fresh):
+    fresh("put", "triage", "-", stdin=b"kept\n")
+
+    page = fresh("redis-cli", "--raw", "HGET", "fdstore:{triage}:triage:fd:1:pages", "1")
+    table = fresh("redis-cli", "HGETALL", "fdstore:{triage}:triage:fds")
+    typed = fresh("redis-cli", stdin=b"TYPE fdstore:{triage}\n")
+
+    assert (page.code, page.out) == (0, "kept\n\n")
+    assert table.lines == ["fd:1", "triage/1"]
+    assert typed.out == "hash\n"
+
+
+def test_redis_cli_gets_a_password_that_no_command_line_shows(make_command, guarded_url, tmp_path):
+    (tmp_path / "url").write_text(guarded_url)
+    (tmp_path / "url").chmod(0o600)
+    command = make_command()
+
+    with command.start("--url-file", "url", "redis-cli") as asking:
+        asking.stdin.write(b"PING\n")
+        asking.stdin.flush()
+        pong = asking.stdout.readline()
+        command_line = Path(f"/proc/{asking.pid}/cmdline").read_bytes()
+        asking.communicate(timeout=20)
+
+    assert pong == b"PONG\n"
+    assert b"redis-cli" in command_line
+    assert b"topsecret" not in command_line
+
+
+def test_status_names_the_program_of_the_embedded_server(fresh):
+    fresh("up")
+
+    [program] = [line.split()[1] for line in fresh("status").lines if line.startswith("program")]
+
+    assert os.access(program, os.X_OK)
+    assert decoded(fresh("status", "--json").out, dict)["server"]["program"] == program
