@@ -5,8 +5,8 @@ the spelling of a verb need, so they answer without importing redis, which takes
 commands take to run.
 
 However a verb ends, it ends here: an error of the library is one line on stderr and exit code 1, a
-wrong command line is 2 (by click), a reader that went away is 141, Ctrl-C 130 and any other signal that
-interrupts 128 + its number, as in a shell.
+wrong command line is 2 (by click; the store's URL and the prefix are a part of it), a reader that went
+away is 141, Ctrl-C 130 and any other signal that interrupts 128 + its number, as in a shell.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from fdstore.cli.interrupts import Interrupted
 from fdstore.cli.session import Session, common_options
 from fdstore.errors import FDStoreError
 from fdstore.loading import how_to_install
+from fdstore.url_options import exit_code_of
 
 READER_GONE = 141
 INTERRUPTED = 130
-USAGE = 2
 FAILED_SEARCH = 2
 """As grep's: its 1 says that nothing was found."""
 
@@ -38,7 +38,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "read": ("fdstore.cli.reading:read", "Print pages, lines or characters of a content."),
         "cat": ("fdstore.cli.reading:cat", "Print a content of any size."),
         "search": ("fdstore.cli.search:search", "Print the lines that match a pattern."),
-        "tail": ("fdstore.cli.pipes:tail", "Print the end of a content, also as it grows."),
+        "tail": ("fdstore.cli.tail:tail", "Print the end of a content, also as it grows."),
         "export": ("fdstore.cli.reading:export", "Write a content to a file, whole or not at all."),
         "rm": ("fdstore.cli.room:rm", "Drop descriptors, or remove a whole tree."),
         "holders": ("fdstore.cli.room:holders", "Show which processes hold a content."),
@@ -98,7 +98,7 @@ class Verbs(click.Group):
             return result
         except FDStoreError as error:
             output.report(error, as_json=session.as_json)
-            ctx.exit(FAILED_SEARCH if ctx.invoked_subcommand == "search" else 1)
+            ctx.exit(FAILED_SEARCH if ctx.invoked_subcommand == "search" else exit_code_of(error))
         except BrokenPipeError:
             output.abandon()
             ctx.exit(READER_GONE)

@@ -184,7 +184,7 @@ def run_here(
     load_runner()
     from fdstore.agent.model import Model
     from fdstore.agent.runner import run_process
-    from fdstore.store import processes
+    from fdstore.store import inspection, processes
     from fdstore.toolset import waker
 
     leave = on_interrupt == "leave"
@@ -201,7 +201,7 @@ def run_here(
                 wait_here=True,
                 leave_on_interrupt=leave,
             )
-            if ending != "ended":
+            if ending != "ended" and store.run(inspection.record(store.prefix, process)).ended_at is None:
                 output.say(f"fdstore: a worker goes on with {process}; waiting for its end")
                 _wait_for(store, process)
     except KeyboardInterrupt:

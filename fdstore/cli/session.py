@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import click
@@ -55,6 +56,14 @@ class Session:
         from fdstore import settings
 
         return self.prefix or settings.read().prefix
+
+    def check_url(self) -> None:
+        """Check the URL of the store that somebody named, before a verb does anything, and whatever it does:
+        some look at the embedded server alone. Raises `InvalidArgument`."""
+        if self.chosen_url is not None:
+            from fdstore.store.places import find_place
+
+            find_place(self.chosen_url)
 
     @contextmanager
     def store(self, url: str | None = None, *, use: Use = "make") -> Iterator[Store]:
@@ -172,7 +181,13 @@ pass_session = click.make_pass_decorator(Session, ensure=True)
 def verb(body: Callable[..., None]) -> click.Command:
     """Makes a verb of a function whose first parameter is the `Session`; what the common options say
     is in there."""
-    command = click.command()(pass_session(body))
+
+    @wraps(body)
+    def checked(session: Session, *arguments: Any, **options: Any) -> None:
+        session.check_url()
+        body(session, *arguments, **options)
+
+    command = click.command()(pass_session(checked))
     command.params += common_options()
     return command
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import re
@@ -17,9 +18,10 @@ from typing import Any
 import msgspec
 import pytest
 import redis
+from click.testing import CliRunner
 
 import fdstore
-from fdstore.cli import VERBS, loaded
+from fdstore.cli import VERBS, cli, loaded
 from fdstore.records import Descriptor, Export, ProcessRecord, Slice, TreeLimits
 from fdstore.store import processes
 from fdstore.store.server import PrivateServer, ServerStatus
@@ -120,6 +122,8 @@ def test_stat_says_where_an_extraction_was_cut_from(command, store):
         ["fd-1", "--mode", "line", "--start", "2", "--count", "2"],
         ["1#C5-14"],
         ["ref:plan#L2-9"],
+        ["fd:1", "--lines", "2-3"],
+        ["fd:1", "--chars", "5-14"],
     ],
 )
 def test_a_part_is_read_by_selector_or_by_options(command, store, asked):
@@ -317,14 +321,9 @@ def test_looking_for_a_process_that_is_not_there_does_not_make_it(command, store
         (["read", "triage", "fd:1#P9"], "invalid_page"),
         (["read", "triage", "fd:1#L9"], "invalid_range"),
         (["read", "triage", "fd:1#X9"], "invalid_argument"),
-        (["read", "triage", "fd:1#P1", "--start", "1"], "invalid_argument"),
-        (["read", "triage", "fd:1", "--start", "0"], "invalid_argument"),
         (["put", "Triage!", "/dev/null"], "invalid_argument"),
         (["put", "triage.7", "/dev/null"], "not_found"),
         (["put", "triage", "/"], "permission_error"),
-        (["ls", "triage", "--url", "http://x"], "invalid_argument"),
-        (["ls", "triage", "--url", "redis://[x"], "invalid_argument"),
-        (["ls", "triage", "--prefix", "{}"], "invalid_argument"),
     ],
 )
 def test_an_error_is_one_line_with_its_type_and_exit_code_1(command, store, args, kind):
@@ -348,9 +347,70 @@ def test_the_common_options_are_taken_before_the_verb_too_and_after_it_they_coun
     assert command("--url", "http://x", "worker").err.startswith("fdstore: invalid_argument: url")
 
 
+WORDS = {
+    "put": "p /dev/null",
+    "ls": "p",
+    "stat": "p 1",
+    "read": "p 1",
+    "cat": "p 1",
+    "search": "p 1 x",
+    "tail": "p 1",
+    "export": "p 1 out",
+    "rm": "p 1",
+    "pipe": "p cat",
+    "attach": "p",
+    "resume": "p",
+    "kill": "p",
+    "run": "agent.toml",
+    "holders": "p 1",
+}
+"""What a verb wants beside its options."""
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://h?foo=x", "redis://h/abc", "http://x", "redis://[x", "redis+cluster://h/1"]
+)
+def test_a_url_that_cannot_be_used_is_one_line_and_exit_code_2_from_every_verb(make_command, tmp_path, url):
+    (tmp_path / "agent.toml").write_text('[model]\nname = "any"\n[prompt]\nsystem = "You wait."\n')
+    verbs = HERE if url.endswith("foo=x") else ["ls", "worker"]
+    for name in verbs:
+        words = WORDS.get(name, "").split()
+        if name == "worker":
+            ended = make_command(FDSTORE_URL=url)(name)
+            code, out, err = ended.code, ended.out, ended.err
+        else:
+            environment = {**make_command(FDSTORE_URL=url).environment}
+            with contextlib.chdir(tmp_path):
+                ran = CliRunner().invoke(cli, [name, *words], env=environment)
+            code, out, err = ran.exit_code, ran.stdout, ran.stderr
+
+        assert (name, code, out) == (name, 2, "")
+        assert err.startswith("fdstore: invalid_argument: url: ")
+        assert err.count("\n") == 1
+
+
+def test_a_prefix_that_cannot_be_used_is_a_wrong_command_line(command):
+    ended = command("ls", "triage", "--prefix", "{}")
+
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert ended.err.startswith("fdstore: invalid_argument: prefix: ")
+
+
 @pytest.mark.parametrize(
     "args",
-    [[], ["nonsense"], ["ls"], ["read", "p", "1", "--mode", "word"], ["put", "p", "f", "--page-size", "x"]],
+    [
+        [],
+        ["nonsense"],
+        ["ls"],
+        ["read", "p", "1", "--mode", "word"],
+        ["read", "p", "1#P1", "--start", "1"],
+        ["read", "p", "1", "--start", "0"],
+        ["read", "p", "1", "--pages", "2-"],
+        ["read", "p", "1", "--pages", "2", "--lines", "2"],
+        ["read", "p", "1#P1", "--lines", "2"],
+        ["put", "p", "f", "--page-size", "x"],
+        ["tail", "p", "1", "-n", "many"],
+    ],
 )
 def test_a_wrong_command_line_is_exit_code_2(command, args):
     ended = command(*args)
@@ -698,7 +758,7 @@ def test_an_answer_a_reason_and_a_name_are_escaped_on_a_terminal(command, store,
 def test_what_a_worker_refuses_is_one_line_that_a_terminal_can_trust(command):
     ended = command("worker", "--url", "redis://\x1b[2J\nhost:0/[")
 
-    assert ended.code == 1
+    assert ended.code == 2
     assert ended.err.startswith("fdstore: invalid_argument: ")
     assert ended.err.count("\n") == 1
     assert "\x1b" not in ended.err
