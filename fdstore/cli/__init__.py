@@ -11,6 +11,7 @@ away is 141, Ctrl-C 130 and any other signal that interrupts 128 + its number, a
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -62,6 +63,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "redis-cli": ("fdstore.cli.redis_cli:redis_cli", "Run redis-cli on the store."),
         "gc": ("fdstore.cli.upkeep:gc", "Remove the trees that are past their retention."),
         "bench": ("fdstore.cli.bench:bench", "Measure what fdstore costs beside plain Redis commands."),
+        "completion": ("fdstore.cli.completion:completion", "Print what makes a shell complete commands."),
         "doctor": ("fdstore.cli.upkeep:doctor", "Check this installation and its store."),
     },
 }
@@ -86,8 +88,10 @@ class Verbs(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name, known, rest = super().resolve_command(ctx, args)
-        if name is None or ctx.resilient_parsing:
+        if name is None or known is None:
             return name, known, rest
+        if ctx.resilient_parsing:
+            return name, _completing(name, known, rest), rest
         return name, loaded(name), rest
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -125,6 +129,16 @@ def loaded(name: str) -> click.Command:
     return verb
 
 
+def _completing(name: str, known: click.Command, words: list[str]) -> click.Command:
+    """The verb, for a shell that completes what follows it; just its name if it cannot be loaded."""
+    from fdstore.cli.completion import complete_names
+
+    try:
+        return complete_names(loaded(name), words)
+    except click.ClickException:
+        return known
+
+
 def missing_package(name: str, error: ModuleNotFoundError) -> click.ClickException:
     return click.ClickException(
         f"`fdstore {name}` needs the Python package {error.name!r}; "
@@ -154,6 +168,14 @@ def cli() -> None:
     """File descriptors for LLM agents: large text lives once in Redis and is read by reference."""
 
 
+COMPLETE_VARIABLE = "_FDSTORE_COMPLETE"
+"""In the environment when a shell asks, and not a person."""
+
+
 def main() -> None:
     """The entry point."""
-    sys.exit(cli.main(prog_name="fdstore"))
+    if COMPLETE_VARIABLE in os.environ:
+        from fdstore.cli.completion import register
+
+        register()
+    sys.exit(cli.main(prog_name="fdstore", complete_var=COMPLETE_VARIABLE))
