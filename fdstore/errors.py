@@ -263,6 +263,8 @@ class UnknownProgram(FDStoreError):
         self.name, self.known = name, tuple(known)
 
     def __str__(self) -> str:
+        if "/" in self.name:
+            return f"{quoted(self.name)} is a path; give the name of the program alone"
         names = ", ".join(self.known) if self.known else "none"
         return f"there is no program {quoted(self.name)}; there are: {names}"
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import BashComplete, CompletionItem, ZshComplete, add_completion_class
 
-from fdstore.cli.session import Session, verb
+from fdstore.cli.session import Session, common_options
 from fdstore.errors import FDStoreError
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ _FD = re.compile(r"fd:[0-9]+|ref:[A-Za-z0-9_.-]+", re.ASCII)
 SHELLS = ("bash", "zsh", "fish")
 
 
-@verb
+@click.command(params=common_options())
 @click.argument("shell", metavar="bash|zsh|fish", type=click.Choice(SHELLS))
-def completion(session: Session, shell: str) -> None:
+def completion(shell: str) -> None:
     """Print what makes a shell complete verbs, options, processes and descriptors.
 
     \b

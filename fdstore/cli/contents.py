@@ -36,13 +36,14 @@ def ls(session: Session, process: str) -> None:
         if not damaged:
             output.note(f"{process} holds no descriptors")
     else:
-        output.line(
+        output.painted(
             table(
                 ["FD", "STATE", "CHARS", "SIZE", "LINES", "PAGES", "CREATED", "PRODUCER", "SOURCE"],
                 [_row(descriptor, now) for descriptor in found],
                 right=["CHARS", "SIZE", "LINES", "PAGES"],
                 cut="SOURCE",
                 columns=output.columns(),
+                coloured=output.coloured(),
             )
         )
     output.passed_over(damaged, as_json=session.as_json)

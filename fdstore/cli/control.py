@@ -44,8 +44,8 @@ def interrupt_option(default: str) -> Callable[[F], F]:
     )
 
 
-@click.argument("process", metavar="PROC")
 @verb
+@click.argument("process", metavar="PROC")
 def kill(session: Session, process: str) -> None:
     """Cancel a process and all below it. Killing one that has ended changes nothing; one that is damaged is
     ended all the same, if its record can be written at all."""
@@ -72,10 +72,10 @@ def kill(session: Session, process: str) -> None:
         output.line(f"{process} has ended already: {done.state}")
 
 
+@verb
 @click.argument("process", metavar="PROC")
 @interrupt_option("leave")
 @quiet_option
-@verb
 def attach(session: Session, process: str, quiet: bool, on_interrupt: str) -> None:
     """Watch a process until it ends and print its answer. Ctrl-C leaves it running, unless told else."""
     from fdstore.store import inspection, processes
@@ -92,13 +92,13 @@ def attach(session: Session, process: str, quiet: bool, on_interrupt: str) -> No
         _exit_as(session, store, process)
 
 
+@verb
 @click.argument("process", metavar="PROC")
 @click.option("--allow-python", multiple=True, metavar="PATTERN", help="As of `fdstore worker`; repeatable.")
 @click.option("--export-root", metavar="DIR", help="As of `fdstore worker`.")
 @click.option("--preload-root", metavar="DIR", help="As of `fdstore worker`.")
 @interrupt_option("cancel")
 @quiet_option
-@verb
 def resume(
     session: Session,
     process: str,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fdstore.cli.colours import paint
+from fdstore.cli.words import said_of
 from fdstore.errors import FDStoreError, WriteFailed
 from fdstore.text.layout import visible, visible_json
 
@@ -65,6 +66,14 @@ def line(text: str = "") -> None:
 def painted(text: str) -> None:
     """Prints lines that may hold colours: whoever painted them escaped what is in them before."""
     _write(f"{text}\n".encode(_encoding(), "backslashreplace"))
+
+
+def marked(mark: str, style: str, text: str) -> None:
+    """Prints a line that begins with a mark, which is painted where there are colours."""
+    if coloured():
+        painted(f"{paint(mark, style)}  {visible(text)}")
+    else:
+        line(f"{mark}  {text}")
 
 
 def document(record: object) -> None:
@@ -171,10 +180,10 @@ def report(error: FDStoreError, *, as_json: bool) -> None:
     if as_json:
         import msgspec
 
-        record = {"error": {"type": error.type, "message": str(error)}}
+        record = {"error": {"type": error.type, "message": said_of(error)}}
         say(visible_json(msgspec.json.encode(record).decode("utf-8")))
         return
-    said = f"fdstore: {error.type}: {error}"
+    said = f"fdstore: {error.type}: {said_of(error)}"
     if watched() and _wants_colours():
         said = visible(said, keep="\t")
         head = f"fdstore: {error.type}:"

@@ -27,7 +27,7 @@ END_S = 30.0
 @verb
 @click.argument("process", metavar="PROC")
 @click.argument("words", metavar="COMMAND ['|' COMMAND]...", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("-i", "--input", "given", metavar="FD", help="What the first command reads (default: nothing).")
+@click.option("-i", "--input", "given", metavar="FD", help="What the first command reads. [default: nothing]")
 @click.option("--tee", "tees", metavar="STAGE", multiple=True, type=int, help="Keep this stage's output too.")
 @click.option("--detach", is_flag=True, help="Print the descriptors and return at once.")
 @click.option("--no-wait", is_flag=True, help="Start nothing, and fail, when no worker lives.")

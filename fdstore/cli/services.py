@@ -55,14 +55,15 @@ class StoreStatus(Record, frozen=True, kw_only=True):
     unreadable: list[Unreadable]
 
 
+@verb
 @click.option(
     *("-c", "--concurrency"),
     type=click.IntRange(1, 10_000),
     default=8,
+    metavar="N",
     show_default=True,
     help="Agents at a time, if a worker is started.",
 )
-@verb
 def up(session: Session, concurrency: int) -> None:
     """Start a worker in the background, and for the embedded store its server, where they are not running.
 

@@ -148,8 +148,8 @@ def common_options() -> list[click.Parameter]:
             metavar="URL",
             expose_value=False,
             callback=_sets_url,
-            help="The store: redis://, rediss://, unix://, sentinel://, redis+cluster:// "
-            "[env: FDSTORE_URL; else the embedded server]. Others see it: not with a password.",
+            help="The store: redis://, rediss://, unix://, sentinel://, redis+cluster://. Others see it: not "
+            "with a password. [env: FDSTORE_URL; else the embedded server]",
         ),
         click.Option(
             ["--url-file"],
@@ -163,7 +163,7 @@ def common_options() -> list[click.Parameter]:
             metavar="NAME",
             expose_value=False,
             callback=_sets("prefix"),
-            help="What all keys begin with [env: FDSTORE_PREFIX; else fdstore]",
+            help="What all keys begin with. [env: FDSTORE_PREFIX; else fdstore]",
         ),
         click.Option(
             ["--json"],

@@ -314,6 +314,79 @@ def test_looking_for_a_process_that_is_not_there_does_not_make_it(command, store
     assert [process.id for process in store.processes()] == ["triage"]
 
 
+PYTHON = re.compile(r"\b[a-z]+_[a-z_]+\b|\w=(?:true|false|True|False|\")|\bNone\b|\bstr\b|\bint\b")
+"""Words of Python, and not of the command line."""
+
+WRONG = """\
+read triage 7
+read triage fd:x
+read triage fd:1#P9
+read triage fd:1#X
+read triage 1#L9
+read triage 2#P9
+read triage 1 --start 0
+read triage 1 --pages x
+read nope 1
+cat triage ref:nope
+cat triage 2
+stat triage 9
+tail triage 9
+ls nope
+ls Nope!
+export triage 1 here.txt --no-clobber
+export triage 1 new.txt --no-create
+export triage 1 no/new.txt
+export triage 1 /dev/null
+export triage 1 .
+export triage 9 x
+search triage 1 (
+search triage 1 \\1
+search triage 9 x
+search triage 1 x -m 0
+put triage nope.txt
+put triage .
+put triage latin
+put triage here.txt --encoding nope
+put triage.9 here.txt
+put triage.1 here.txt
+put Nope! here.txt
+rm triage 9
+rm triage x
+pipe triage --tee 3 cat
+pipe triage /bin/cat
+pipe triage -i 9 cat
+pipe triage cat | | cat
+kill nope
+attach nope
+resume nope
+resume triage
+run nope.toml
+run bad.toml
+ps nope
+limits show nope
+limits set trees x"""
+
+
+def test_no_error_of_a_verb_speaks_python(command, store, tmp_path):
+    proc = store.process("triage")
+    proc.create("one\n")
+    proc.child().end()
+    broken = proc.open_stream()
+    broken.fail("signal 9")
+    (tmp_path / "here.txt").write_text("")
+    (tmp_path / "latin").write_bytes(b"\xe9")
+    (tmp_path / "bad.toml").write_text("[model")
+    wrong = WRONG.split("\n")
+    for line in wrong:
+        with contextlib.chdir(tmp_path):
+            ran = CliRunner().invoke(cli, line.split(), env=command.environment)
+        said = re.sub(r"^fdstore: \w+: ", "", ran.stderr)
+
+        assert ran.exit_code in (1, 2), line
+        assert said, line
+        assert not PYTHON.search(said), (line, said)
+
+
 @pytest.mark.parametrize(
     ("args", "kind"),
     [
@@ -372,7 +445,7 @@ WORDS = {
 )
 def test_a_url_that_cannot_be_used_is_one_line_and_exit_code_2_from_every_verb(make_command, tmp_path, url):
     (tmp_path / "agent.toml").write_text('[model]\nname = "any"\n[prompt]\nsystem = "You wait."\n')
-    verbs = HERE if url.endswith("foo=x") else ["ls", "worker"]
+    verbs = [name for name in HERE if name != "completion"] if url.endswith("foo=x") else ["ls", "worker"]
     for name in verbs:
         words = WORDS.get(name, "").split()
         if name == "worker":
@@ -773,6 +846,26 @@ def test_a_table_fits_the_terminal_and_is_whole_elsewhere(command, store):
     assert narrow.lines[1].endswith("...")
     assert len(narrow.lines[1].encode("utf-16-le")) // 2 < 90
     assert source in command("ls", "triage").out
+
+
+def test_states_are_coloured_on_a_terminal_and_what_is_stored_is_not(command, store):
+    proc = store.process("triage")
+    proc.open_stream(source="\x1b[31mred").fail("signal 9")
+    plain = {verb: command.on_terminal(*verb.split()) for verb in ("ls triage", "ps", "doctor")}
+    del command.environment["NO_COLOR"]
+    ours = re.compile("\x1b\\[[0-9;]*m")
+
+    for verb, ended in plain.items():
+        shown = command.on_terminal(*verb.split())
+
+        assert "\x1b" not in ended.out
+        assert ours.search(shown.out)
+        assert re.sub(r"\d+ \w+ ago|now", "", ours.sub("", shown.out)).split() == (
+            re.sub(r"\d+ \w+ ago|now", "", ended.out).split()
+        )
+        assert ours.search(command(*verb.split()).out) is None
+    assert "\x1b[31mbroken" in command.on_terminal("ls", "triage").out
+    assert "\\u{1b}[31mred" in command.on_terminal("ls", "triage", columns=200).out
 
 
 def test_who_watches_a_long_put_sees_how_far_it_is(command):

@@ -194,7 +194,7 @@ def test_pipe_refuses_a_tee_of_a_stage_that_is_not_there_before_anything_is_made
     ended = command("pipe", "triage", "--tee", "2", "--", "cat")
 
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err == "fdstore: invalid_argument: tee: stages are numbered 1 to 1\n"
+    assert ended.err == "fdstore: invalid_argument: --tee: stages are numbered 1 to 1\n"
     assert proc.list() == []
 
 
