@@ -92,6 +92,18 @@ class InvalidArgument(FDStoreError):
         return f"{self.argument}: {self.problem}" if self.argument else self.problem
 
 
+class NotEncoded(InvalidArgument):
+    """Bytes that are not text in the encoding that they are said to have. `position` is 1-based."""
+
+    def __init__(self, encoding: str, position: int, reason: str) -> None:
+        FDStoreError.__init__(self, encoding, position, reason)
+        self.encoding, self.position, self.reason = encoding, position, reason
+        self.argument, self.problem = "text", f"byte {position} is not {encoding.upper()} ({reason})"
+
+    def __str__(self) -> str:
+        return f'text: {self.problem}; errors="backslashreplace" keeps such bytes as \\xNN'
+
+
 class InvalidProgram(InvalidArgument):
     """A program file that cannot be used: `argument` is "file: key"."""
 
@@ -251,6 +263,8 @@ class UnknownProgram(FDStoreError):
         self.name, self.known = name, tuple(known)
 
     def __str__(self) -> str:
+        if "/" in self.name:
+            return f"{quoted(self.name)} is a path; give the name of the program alone"
         names = ", ".join(self.known) if self.known else "none"
         return f"there is no program {quoted(self.name)}; there are: {names}"
 

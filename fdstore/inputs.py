@@ -1,16 +1,18 @@
-"""Opening what is to be stored: a path, or a file that is open already."""
+"""Opening what is to be stored: a path, or a file that is open already; and reading other encodings."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from fdstore.errors import InvalidArgument, PathRefused, TargetMissing
+from fdstore.errors import InvalidArgument, NotEncoded, PathRefused, TargetMissing
 from fdstore.paths import Root, locate, require_regular
+from fdstore.text.encodings import HEAD_BYTES, make_decoder
+from fdstore.text.paging import DecodeErrors, encode
 
 
 @contextmanager
@@ -81,6 +83,54 @@ def next_block(file: BinaryIO, size: int) -> bytes:
     if not isinstance(block, bytes):
         raise InvalidArgument("file", 'a file opened in binary mode ("rb") is needed')
     return block
+
+
+class TextFile:
+    """A file of text in any encoding, read as UTF-8. `head` is how its own bytes begin.
+
+    Without an encoding its bytes are handed on as they are; with one, `read` raises `NotEncoded` for what
+    is not in it, unless `errors` is "backslashreplace".
+    """
+
+    def __init__(self, file: BinaryIO, encoding: str | None = None, errors: DecodeErrors = "strict") -> None:
+        self.name = source_name(file)
+        self.head = b""
+        self._file = file
+        self._encoding = encoding
+        self._decoder = None if encoding is None else make_decoder(encoding, errors)
+        self._bytes_read = 0
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, none at the end; of another encoding as many as `size` bytes give."""
+        return self._next(lambda: next_block(self._file, size))
+
+    def read_now(self, size: int) -> bytes:
+        """The next bytes as soon as there are some, from the file's handle: nothing may have been read by
+        other ways."""
+        return self._next(lambda: os.read(self._file.fileno(), size))
+
+    def _next(self, read: Callable[[], bytes]) -> bytes:
+        while True:
+            block = read()
+            if len(self.head) < HEAD_BYTES:
+                self.head += block[: HEAD_BYTES - len(self.head)]
+            data = block if self._decoder is None else self._decoded(block)
+            if data or not block:
+                return data
+
+    def _decoded(self, block: bytes) -> bytes:
+        assert self._decoder is not None
+        assert self._encoding is not None
+        kept = len(self._decoder.getstate()[0])
+        try:
+            text = self._decoder.decode(block, final=not block)
+        except UnicodeDecodeError as error:
+            position = self._bytes_read - kept + error.start + 1
+            raise NotEncoded(self._encoding, position, error.reason) from error
+        except UnicodeError as error:
+            raise NotEncoded(self._encoding, self._bytes_read - kept + 1, str(error)) from error
+        self._bytes_read += len(block)
+        return encode(text)
 
 
 def source_name(file: str | os.PathLike[str] | BinaryIO) -> str:

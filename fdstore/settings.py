@@ -7,6 +7,7 @@ FDSTORE_DATA_DIR    the embedded server's files (default: fdstore/ under the XDG
 FDSTORE_PREFIX      what every key begins with (default: fdstore)
 XDG_RUNTIME_DIR     where a short name for the embedded server's socket goes, if the data directory's
                     path is too long for a socket (default: the temporary directory)
+NO_COLOR            anything in it: no colours, on a terminal neither (as TERM=dumb)
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     data_dir: Path
     prefix: str
     runtime_dir: Path | None = None
+    colours: bool = True
 
 
 def read(environ: Mapping[str, str] | None = None) -> Settings:
@@ -54,4 +56,5 @@ def read(environ: Mapping[str, str] | None = None) -> Settings:
         data_dir=Path(env.get("FDSTORE_DATA_DIR") or data_home / "fdstore"),
         prefix=env.get("FDSTORE_PREFIX") or DEFAULT_PREFIX,
         runtime_dir=Path(env["XDG_RUNTIME_DIR"]) if env.get("XDG_RUNTIME_DIR") else None,
+        colours=not env.get("NO_COLOR") and env.get("TERM") != "dumb",
     )

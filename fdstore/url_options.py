@@ -9,10 +9,25 @@ from __future__ import annotations
 import os
 import stat
 
-from fdstore.errors import InvalidArgument
+from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.urls import has_password
 
 MAX_BYTES = 65_536
+
+FAILED, USAGE = 1, 2
+
+_COMMAND_LINE = {"url", "prefix", "FDSTORE_URL", "FDSTORE_BROKER_URL"}
+"""Arguments that come from the common options and the environment."""
+
+
+def exit_code_of(error: FDStoreError) -> int:
+    """The exit code of a command that ends with an error: as for a wrong option, if it is the URL or the
+    prefix that is wrong.
+
+    >>> exit_code_of(InvalidArgument("url", "it cannot be read"))
+    2
+    """
+    return USAGE if isinstance(error, InvalidArgument) and error.argument in _COMMAND_LINE else FAILED
 
 
 def warning_of(option: str, url: str) -> str:

@@ -5,12 +5,13 @@ the spelling of a verb need, so they answer without importing redis, which takes
 commands take to run.
 
 However a verb ends, it ends here: an error of the library is one line on stderr and exit code 1, a
-wrong command line is 2 (by click), a reader that went away is 141, Ctrl-C 130 and any other signal that
-interrupts 128 + its number, as in a shell.
+wrong command line is 2 (by click; the store's URL and the prefix are a part of it), a reader that went
+away is 141, Ctrl-C 130 and any other signal that interrupts 128 + its number, as in a shell.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -23,19 +24,22 @@ from fdstore.cli.interrupts import Interrupted
 from fdstore.cli.session import Session, common_options
 from fdstore.errors import FDStoreError
 from fdstore.loading import how_to_install
+from fdstore.url_options import exit_code_of
 
 READER_GONE = 141
 INTERRUPTED = 130
+FAILED_SEARCH = 2
+"""As grep's: its 1 says that nothing was found."""
 
 VERBS: dict[str, dict[str, tuple[str, str]]] = {
     "Content": {
-        "put": ("fdstore.cli.contents:put", "Store a file, or standard input, in a process."),
+        "put": ("fdstore.cli.put:put", "Store files, or standard input, in a process."),
         "ls": ("fdstore.cli.contents:ls", "List the descriptors of a process."),
         "stat": ("fdstore.cli.contents:stat", "Show what one descriptor is."),
         "read": ("fdstore.cli.reading:read", "Print pages, lines or characters of a content."),
         "cat": ("fdstore.cli.reading:cat", "Print a content of any size."),
         "search": ("fdstore.cli.search:search", "Print the lines that match a pattern."),
-        "tail": ("fdstore.cli.pipes:tail", "Print the end of a content, also as it grows."),
+        "tail": ("fdstore.cli.tail:tail", "Print the end of a content, also as it grows."),
         "export": ("fdstore.cli.reading:export", "Write a content to a file, whole or not at all."),
         "rm": ("fdstore.cli.room:rm", "Drop descriptors, or remove a whole tree."),
         "holders": ("fdstore.cli.room:holders", "Show which processes hold a content."),
@@ -56,8 +60,10 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "status": ("fdstore.cli.services:status", "Show what runs and what it holds."),
         "limits": ("fdstore.cli.limits:limits", "Show or set what no tree may pass."),
         "du": ("fdstore.cli.room:du", "Show what takes room: bytes by tree, process, descriptor."),
+        "redis-cli": ("fdstore.cli.redis_cli:redis_cli", "Run redis-cli on the store."),
         "gc": ("fdstore.cli.upkeep:gc", "Remove the trees that are past their retention."),
         "bench": ("fdstore.cli.bench:bench", "Measure what fdstore costs beside plain Redis commands."),
+        "completion": ("fdstore.cli.completion:completion", "Print what makes a shell complete commands."),
         "doctor": ("fdstore.cli.upkeep:doctor", "Check this installation and its store."),
     },
 }
@@ -82,8 +88,10 @@ class Verbs(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name, known, rest = super().resolve_command(ctx, args)
-        if name is None or ctx.resilient_parsing:
+        if name is None or known is None:
             return name, known, rest
+        if ctx.resilient_parsing:
+            return name, _completing(name, known, rest), rest
         return name, loaded(name), rest
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -94,7 +102,7 @@ class Verbs(click.Group):
             return result
         except FDStoreError as error:
             output.report(error, as_json=session.as_json)
-            ctx.exit(1)
+            ctx.exit(FAILED_SEARCH if ctx.invoked_subcommand == "search" else exit_code_of(error))
         except BrokenPipeError:
             output.abandon()
             ctx.exit(READER_GONE)
@@ -119,6 +127,16 @@ def loaded(name: str) -> click.Command:
         raise missing_package(name, error) from error
     assert isinstance(verb, click.Command)
     return verb
+
+
+def _completing(name: str, known: click.Command, words: list[str]) -> click.Command:
+    """The verb, for a shell that completes what follows it; just its name if it cannot be loaded."""
+    from fdstore.cli.completion import complete_names
+
+    try:
+        return complete_names(loaded(name), words)
+    except click.ClickException:
+        return known
 
 
 def missing_package(name: str, error: ModuleNotFoundError) -> click.ClickException:
@@ -150,6 +168,14 @@ def cli() -> None:
     """File descriptors for LLM agents: large text lives once in Redis and is read by reference."""
 
 
+COMPLETE_VARIABLE = "_FDSTORE_COMPLETE"
+"""In the environment when a shell asks, and not a person."""
+
+
 def main() -> None:
     """The entry point."""
-    sys.exit(cli.main(prog_name="fdstore"))
+    if COMPLETE_VARIABLE in os.environ:
+        from fdstore.cli.completion import register
+
+        register()
+    sys.exit(cli.main(prog_name="fdstore", complete_var=COMPLETE_VARIABLE))

@@ -1,81 +1,17 @@
-"""The verbs that make and show descriptors: put, ls, stat."""
+"""The verbs that show descriptors: ls, stat."""
 
 from __future__ import annotations
 
-import os
-import stat as file_stat
-import sys
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, BinaryIO, Literal
+from typing import TYPE_CHECKING
 
 import click
 
 from fdstore.cli import output
-from fdstore.cli.progress import progress
 from fdstore.cli.session import Session, verb
 from fdstore.cli.tables import ago, counted, facts, moment, size, table
-from fdstore.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from fdstore.records import Descriptor
-
-
-@verb
-@click.argument("process", metavar="PROC")
-@click.argument("file", metavar="FILE|-", type=click.Path(allow_dash=True))
-@click.option("--source", metavar="TEXT", help="Where it came from [default: the file's name, or stdin]")
-@click.option("--page-size", type=int, metavar="N", help="Characters of a page [default: 4000]")
-@click.option(
-    "--errors",
-    type=click.Choice(["strict", "backslashreplace"]),
-    default="strict",
-    show_default=True,
-    help="Bytes that are not UTF-8: refuse them, or keep them as \\xNN.",
-)
-def put(
-    session: Session,
-    process: str,
-    file: str,
-    source: str | None,
-    page_size: int | None,
-    errors: Literal["strict", "backslashreplace"],
-) -> None:
-    """Store FILE, or standard input for -, and print its descriptor.
-
-    The process is made if there is none of that name. Any size will do: it is read in pieces.
-    """
-    from fdstore.inputs import source_name
-
-    # opened before the process is: a wrong file name must not leave an empty process behind
-    with _to_store(file) as binary, session.process_or_new(process) as opened:
-        source = source or ("stdin" if file == "-" else source_name(file))
-        with progress(f"put {source}", _size_of(binary)) as tell:
-            made = opened.ingest(binary, source, page_size, errors, tell)
-    if session.as_json:
-        output.document(made)
-    else:
-        output.line(made.fd)
-        output.note(f"{size(made.bytes)}, {counted(made.lines, 'line')}, {counted(made.pages, 'page')}")
-
-
-def _to_store(file: str) -> AbstractContextManager[BinaryIO]:
-    from fdstore.inputs import opened
-
-    if file != "-":
-        return opened(file)
-    if sys.stdin is None:
-        raise InvalidArgument("file", "standard input is closed; give a file, or pipe something in")
-    if sys.stdin.isatty():
-        output.note("reading from the terminal; Ctrl-D on an empty line ends it")
-        # without a buffer, which would ask on after the Ctrl-D that gave it a short read
-        return open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)
-    return nullcontext(sys.stdin.buffer)
-
-
-def _size_of(binary: BinaryIO) -> int | None:
-    """The bytes of a regular file; None for a pipe, which may go on for ever."""
-    found = os.fstat(binary.fileno())
-    return found.st_size if file_stat.S_ISREG(found.st_mode) else None
 
 
 @verb
@@ -100,13 +36,14 @@ def ls(session: Session, process: str) -> None:
         if not damaged:
             output.note(f"{process} holds no descriptors")
     else:
-        output.line(
+        output.painted(
             table(
                 ["FD", "STATE", "CHARS", "SIZE", "LINES", "PAGES", "CREATED", "PRODUCER", "SOURCE"],
                 [_row(descriptor, now) for descriptor in found],
                 right=["CHARS", "SIZE", "LINES", "PAGES"],
                 cut="SOURCE",
                 columns=output.columns(),
+                coloured=output.coloured(),
             )
         )
     output.passed_over(damaged, as_json=session.as_json)

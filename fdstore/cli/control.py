@@ -44,8 +44,8 @@ def interrupt_option(default: str) -> Callable[[F], F]:
     )
 
 
-@click.argument("process", metavar="PROC")
 @verb
+@click.argument("process", metavar="PROC")
 def kill(session: Session, process: str) -> None:
     """Cancel a process and all below it. Killing one that has ended changes nothing; one that is damaged is
     ended all the same, if its record can be written at all."""
@@ -72,10 +72,10 @@ def kill(session: Session, process: str) -> None:
         output.line(f"{process} has ended already: {done.state}")
 
 
+@verb
 @click.argument("process", metavar="PROC")
 @interrupt_option("leave")
 @quiet_option
-@verb
 def attach(session: Session, process: str, quiet: bool, on_interrupt: str) -> None:
     """Watch a process until it ends and print its answer. Ctrl-C leaves it running, unless told else."""
     from fdstore.store import inspection, processes
@@ -92,13 +92,13 @@ def attach(session: Session, process: str, quiet: bool, on_interrupt: str) -> No
         _exit_as(session, store, process)
 
 
+@verb
 @click.argument("process", metavar="PROC")
 @click.option("--allow-python", multiple=True, metavar="PATTERN", help="As of `fdstore worker`; repeatable.")
 @click.option("--export-root", metavar="DIR", help="As of `fdstore worker`.")
 @click.option("--preload-root", metavar="DIR", help="As of `fdstore worker`.")
 @interrupt_option("cancel")
 @quiet_option
-@verb
 def resume(
     session: Session,
     process: str,
@@ -184,7 +184,7 @@ def run_here(
     load_runner()
     from fdstore.agent.model import Model
     from fdstore.agent.runner import run_process
-    from fdstore.store import processes
+    from fdstore.store import inspection, processes
     from fdstore.toolset import waker
 
     leave = on_interrupt == "leave"
@@ -201,7 +201,7 @@ def run_here(
                 wait_here=True,
                 leave_on_interrupt=leave,
             )
-            if ending != "ended":
+            if ending != "ended" and store.run(inspection.record(store.prefix, process)).ended_at is None:
                 output.say(f"fdstore: a worker goes on with {process}; waiting for its end")
                 _wait_for(store, process)
     except KeyboardInterrupt:

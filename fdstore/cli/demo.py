@@ -34,10 +34,12 @@ COMMANDS = ("grep", "sort", "uniq", "head", "cut")
 WORKER_READY_S = 30.0
 
 
-@click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False))
-@click.option("--live", is_flag=True, help="Ask a real model (needs ANTHROPIC_API_KEY).")
-@click.option("-o", "--out", default="fdstore-demo", show_default=True, help="Where the report goes.")
 @verb
+@click.argument("file", metavar="[FILE]", required=False, type=click.Path(exists=True, dir_okay=False))
+@click.option("--live", is_flag=True, help="Ask a real model (needs ANTHROPIC_API_KEY).")
+@click.option(
+    "-o", "--out", metavar="DIR", default="fdstore-demo", show_default=True, help="Where the report goes."
+)
 def demo(session: Session, file: str | None, live: bool, out: str) -> None:
     """Show the main job: a large tool result becomes a descriptor, child agents read it by reference.
 

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fdstore.cli.colours import paint
+from fdstore.cli.words import said_of
 from fdstore.errors import FDStoreError, WriteFailed
 from fdstore.text.layout import visible, visible_json
 
@@ -45,10 +47,33 @@ def watched() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
 
 
+def coloured(when: str = "auto") -> bool:
+    """Whether standard output gets colours: "always", "never", or where a person reads it and wants them."""
+    return when == "always" or (when == "auto" and on_terminal() and _wants_colours())
+
+
+def _wants_colours() -> bool:
+    from fdstore import settings
+
+    return settings.read().colours
+
+
 def line(text: str = "") -> None:
     """Prints a line, or several, for people."""
-    shown = visible(text) if on_terminal() else text
-    _write(f"{shown}\n".encode(_encoding(), "backslashreplace"))
+    painted(visible(text) if on_terminal() else text)
+
+
+def painted(text: str) -> None:
+    """Prints lines that may hold colours: whoever painted them escaped what is in them before."""
+    _write(f"{text}\n".encode(_encoding(), "backslashreplace"))
+
+
+def marked(mark: str, style: str, text: str) -> None:
+    """Prints a line that begins with a mark, which is painted where there are colours."""
+    if coloured():
+        painted(f"{paint(mark, style)}  {visible(text)}")
+    else:
+        line(f"{mark}  {text}")
 
 
 def document(record: object) -> None:
@@ -65,6 +90,13 @@ def content(data: bytes, *, raw: bool = False) -> None:
     """Prints stored text, whole characters of UTF-8."""
     if on_terminal() and not raw:
         data = visible(data.decode("utf-8")).encode(_encoding(), "backslashreplace")
+    _write(data)
+
+
+def escaped_content(data: bytes) -> None:
+    """Prints stored text that was escaped already where it has to be, and may hold colours."""
+    if on_terminal() and _encoding().lower() != "utf-8":
+        data = data.decode("utf-8", "backslashreplace").encode(_encoding(), "backslashreplace")
     _write(data)
 
 
@@ -148,10 +180,16 @@ def report(error: FDStoreError, *, as_json: bool) -> None:
     if as_json:
         import msgspec
 
-        said = {"error": {"type": error.type, "message": str(error)}}
-        say(visible_json(msgspec.json.encode(said).decode("utf-8")))
+        record = {"error": {"type": error.type, "message": said_of(error)}}
+        say(visible_json(msgspec.json.encode(record).decode("utf-8")))
         return
-    say(f"fdstore: {error.type}: {error}")
+    said = f"fdstore: {error.type}: {said_of(error)}"
+    if watched() and _wants_colours():
+        said = visible(said, keep="\t")
+        head = f"fdstore: {error.type}:"
+        click.echo(paint(head, "bad") + said.removeprefix(head), err=True, color=True)
+    else:
+        say(said)
     for hint in getattr(error, "__notes__", ()):
         say(f"  {hint}")
 

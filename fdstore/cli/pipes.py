@@ -1,4 +1,4 @@
-"""The verbs on what grows: pipe, tail."""
+"""The verb that runs commands over a content: pipe."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import click
 
 from fdstore.cli import output
-from fdstore.cli.reading import tell_unfinished
 from fdstore.cli.session import Session, raw_option, verb
+from fdstore.cli.tail import print_as_it_comes
 from fdstore.errors import FDStoreError, StreamBroken
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from fdstore.client import Process, Store
+    from fdstore.client import Store
     from fdstore.store.pipelines import PipeFDs
 
 END_S = 30.0
@@ -27,7 +27,7 @@ END_S = 30.0
 @verb
 @click.argument("process", metavar="PROC")
 @click.argument("words", metavar="COMMAND ['|' COMMAND]...", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("-i", "--input", "given", metavar="FD", help="What the first command reads (default: nothing).")
+@click.option("-i", "--input", "given", metavar="FD", help="What the first command reads. [default: nothing]")
 @click.option("--tee", "tees", metavar="STAGE", multiple=True, type=int, help="Keep this stage's output too.")
 @click.option("--detach", is_flag=True, help="Print the descriptors and return at once.")
 @click.option("--no-wait", is_flag=True, help="Start nothing, and fail, when no worker lives.")
@@ -84,8 +84,9 @@ def pipe(
         output.note(f"{made.process} writes {made.fd}, and what it says of errors to {made.stderr_fd}")
         broken = None
         try:
+            pieces = output.Pieces(made.fd, as_json=session.as_json, raw=raw)
             with _told_when_unclaimed(caller.store, made.process):
-                _follow(caller, output.Pieces(made.fd, as_json=session.as_json, raw=raw), made.fd)
+                print_as_it_comes(caller, pieces, made.fd)
         except StreamBroken as error:
             broken = error
         # the output ends a moment before its process, which knows the code
@@ -138,40 +139,3 @@ def _print_made(session: Session, made: PipeFDs) -> None:
     output.line(f"process  {made.process}\noutput   {made.fd}\nstderr   {made.stderr_fd}")
     for fd in made.tee_fds:
         output.line(f"tee      {fd}")
-
-
-@verb
-@click.argument("process", metavar="PROC")
-@click.argument("fd", metavar="FD")
-@click.option("-f", "--follow", is_flag=True, help="Go on until its end.")
-@click.option(
-    "-n", "--lines", type=click.IntRange(0), default=10, show_default=True, help="Lines to begin with."
-)
-@raw_option
-def tail(session: Session, process: str, fd: str, follow: bool, lines: int, raw: bool) -> None:
-    """Print the end of a content, and with -f what is still being written. Of a stream that broke off
-    it prints what was stored, and fails. With --json each line is a piece of the text."""
-    from fdstore.text.selection import fd_id
-
-    pieces = output.Pieces(fd_id(fd), as_json=session.as_json, raw=raw)
-    with session.process(process) as opened:
-        now = opened.stat(fd)
-        start = now.chars + 1
-        if lines and now.lines:
-            first = max(1, now.lines - lines + 1)
-            begin = opened.read(fd, mode="line", start=first, count=now.lines - first + 1)
-            pieces.print(begin.text.encode("utf-8"))
-            start = int(begin.chars.rpartition("-")[2]) + 1
-        if follow:
-            _follow(opened, pieces, fd, start)
-        else:
-            pieces.end()
-            tell_unfinished(now)
-
-
-def _follow(process: Process, pieces: output.Pieces, fd: str, start: int = 1) -> None:
-    try:
-        for piece in process.follow(fd, start=start):
-            pieces.print(piece.encode("utf-8"))
-    finally:
-        pieces.end()

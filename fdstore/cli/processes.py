@@ -42,12 +42,13 @@ def ps(session: Session, tree: str | None) -> None:
         if not damaged:
             output.note("there are no processes yet; `fdstore put PROC FILE` makes the first")
     else:
-        output.line(
+        output.painted(
             table(
                 ["PROCESS", "STATE", "PROGRAM", "STARTED", "ENDED", "DETAIL"],
                 [_row(branch, process, now) for branch, process in as_trees(found)],
                 cut="DETAIL",
                 columns=output.columns(),
+                coloured=output.coloured(),
             )
         )
         if one is not None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 import click
 
 from fdstore.cli import output
 from fdstore.cli.progress import progress
-from fdstore.cli.session import Session, raw_option, verb
+from fdstore.cli.session import Session, raw_option, run_on, verb
 from fdstore.cli.tables import counted, size
 from fdstore.errors import StreamBroken, TargetExists, TargetMissing
 
@@ -21,30 +22,47 @@ if TYPE_CHECKING:
 @verb
 @click.argument("process", metavar="PROC")
 @click.argument("selector", metavar="SELECTOR")
-@click.option("--mode", type=click.Choice(["page", "line", "char"]), help="Unit to count in [default: page]")
-@click.option("--start", type=int, metavar="N", help="First page, line or character, from 1 [default: 1]")
-@click.option("--count", type=int, metavar="N", help="How many of them [default: 1]")
+@click.option("--pages", metavar="A[-B]", help="These pages; as SELECTOR#PA-B.")
+@click.option("--lines", metavar="A[-B]", help="These lines; as SELECTOR#LA-B.")
+@click.option("--chars", metavar="A[-B]", help="These characters; as SELECTOR#CA-B.")
 @click.option("--all", "read_all", is_flag=True, help="Everything.")
+@click.option("--mode", type=click.Choice(["page", "line", "char"]), help="The unit. [default: page]")
+@click.option("--start", type=click.IntRange(1), metavar="N", help="The first of them. [default: 1]")
+@click.option("--count", type=click.IntRange(1), metavar="N", help="How many of them. [default: 1]")
 @raw_option
 def read(
     session: Session,
     process: str,
     selector: str,
+    pages: str | None,
+    lines: str | None,
+    chars: str | None,
+    read_all: bool,
     mode: Mode | None,
     start: int | None,
     count: int | None,
-    read_all: bool,
     raw: bool,
 ) -> None:
-    """Print a part of a content: SELECTOR says which, or --mode, --start and --count do.
+    """Print a part of a content: SELECTOR says which, or one of --pages, --lines and --chars, or --mode,
+    --start and --count.
 
     Only the text is printed. Without any of them it is page 1. For everything of something large,
     `fdstore cat` needs less memory than --all. Reading to where a stream broke off prints it, and fails.
 
     \b
     fdstore read triage fd:1#L120-180
-    fdstore read triage fd:1 --start 2
+    fdstore read triage fd:1 --pages 2-4
     """
+    ranges = {letter: given for letter, given in (("P", pages), ("L", lines), ("C", chars)) if given}
+    ways = ["#" in selector, bool(mode or start or count), read_all, *ranges]
+    if sum(map(bool, ways)) > 1:
+        raise click.UsageError(
+            "say in one way which part: SELECTOR, --pages, --lines, --chars, --all, or --mode with --start"
+        )
+    for letter, given in ranges.items():
+        if not re.fullmatch(r"[0-9]+(-[0-9]+)?", given, re.ASCII):
+            raise click.UsageError(f"a range is one number or two, as 2-4; {given!r} is not")
+        selector = f"{selector}#{letter}{given}"
     with session.process(process) as opened:
         part = opened.read(selector, mode=mode, start=start, count=count, read_all=read_all)
     if session.as_json:
@@ -92,7 +110,7 @@ def cat(session: Session, process: str, selector: str, raw: bool) -> None:
     asked = wanted(selector)
     pieces = output.Pieces(asked.fd, as_json=session.as_json, raw=raw)
     with session.process(process) as opened:
-        opened.store.run(copy_out(opened.space, asked.fd, asked.part, pieces.print))
+        run_on(opened, copy_out(opened.space, asked.fd, asked.part, pieces.print))
         state = opened.stat(asked.fd)
     pieces.end()
     tell_unfinished(state)

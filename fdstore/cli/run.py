@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from fdstore.records import TreeLimits
 
 
+@verb
 @click.argument("program", metavar="PROGRAM.toml", type=click.Path(path_type=Path))
-@click.option("-p", "--prompt", help="What the agent is to do.")
+@click.option("-p", "--prompt", metavar="TEXT", help="What the agent is to do.")
 @click.option("-f", "--file", metavar="FILE", help="The same, from a file; - is standard input.")
-@click.option("--name", help="The name of its process, a new one (default: PROGRAM-xxxxxx).")
+@click.option("--name", metavar="NAME", help="The name of its process, a new one. [default: PROGRAM-xxxxxx]")
 @click.option("--detach", is_flag=True, help="Hand it to the workers and return at once.")
 @interrupt_option("cancel")
 @quiet_option
-@verb
 def run(
     session: Session,
     program: Path,

@@ -1,63 +1,180 @@
-"""The verb that finds lines: search."""
+"""The verb that finds lines: search. It prints as grep does, while it goes on, however much there is."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import click
 
 from fdstore.cli import output
-from fdstore.cli.session import Session, raw_option, verb
+from fdstore.cli.session import Session, raw_option, run_on, verb
+
+if TYPE_CHECKING:
+    from fdstore.client import Process
+    from fdstore.records import SearchResult
+    from fdstore.text.grep import GrepPrinter
+    from fdstore.text.search import Matcher
 
 NOTHING_FOUND = 1
-"""The exit code of grep for it."""
+"""The exit code of grep for it; that for an error is `FAILED_SEARCH` of `fdstore.cli`."""
+
+AROUND = click.IntRange(0, 100)
 
 
 @verb
 @click.argument("process", metavar="PROC")
 @click.argument("selector", metavar="SELECTOR")
 @click.argument("pattern", metavar="PATTERN")
-@click.option("-C", "--context", type=int, default=0, metavar="N", help="Lines around each hit, to 100.")
 @click.option("-i", "--ignore-case", is_flag=True, help="Upper and lower case are the same.")
-@click.option("-m", "--max-matches", type=int, metavar="N", help="Lines to print [default: 10000, the most]")
+@click.option("-v", "--invert-match", is_flag=True, help="Print the lines that do not match.")
+@click.option("-c", "--count", "count_only", is_flag=True, help="Print only how many lines match.")
+@click.option("-o", "--only-matching", is_flag=True, help="Print only what matches, each match on a line.")
+@click.option(
+    *("-m", "--max-count", "--max-matches"), type=click.IntRange(1), metavar="N", help="Stop after N lines."
+)
+@click.option("-A", "--after-context", type=AROUND, metavar="N", help="Lines after each hit, to 100.")
+@click.option("-B", "--before-context", type=AROUND, metavar="N", help="Lines before each hit, to 100.")
+@click.option("-C", "--context", type=AROUND, metavar="N", help="Lines around each hit, to 100.")
+@click.option(
+    "-n/-N", "--line-number/--no-line-number", default=True, help="Print line numbers, or not. [default: -n]"
+)
+@click.option(
+    *("--color", "--colour", "colour"),
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Colours. auto: on a terminal, without NO_COLOR.",
+)
 @raw_option
 def search(
     session: Session,
     process: str,
     selector: str,
     pattern: str,
-    context: int,
     ignore_case: bool,
-    max_matches: int | None,
+    invert_match: bool,
+    count_only: bool,
+    only_matching: bool,
+    max_count: int | None,
+    after_context: int | None,
+    before_context: int | None,
+    context: int | None,
+    line_number: bool,
+    colour: str,
     raw: bool,
 ) -> None:
-    """Print the lines that match PATTERN, as `grep -n` does. The exit code is 1 if there is none.
+    """Print the lines that match PATTERN, as `grep -n` does.
 
     PATTERN has the syntax of RE2: no look-around and no back-references, and in return no pattern
-    takes longer than the text is long. Of a line longer than 2000 characters the part around the
-    match is printed.
+    takes longer than the text is long. Lines are printed as they are found, however many. On a terminal,
+    of a line longer than 2000 characters the part around the match is printed. With --json there is one
+    document, which has 10000 lines at most. The exit code is 0 if a line matches, 1 if none does, 2 after
+    an error.
 
     \b
     fdstore search triage fd:1 'ERROR (\\d+)' -C 2
     fdstore search triage fd:1#L1000-2000 -i timeout
     """
-    from fdstore.render import grep_lines
-    from fdstore.text.hits import KEPT_LINE_CHARS
-    from fdstore.text.search import MAX_MATCHES
+    from fdstore.cli.found_lines import FoundLines
+    from fdstore.text.grep import GrepPrinter
+    from fdstore.text.pattern import Pattern
+    from fdstore.text.search import Inverted
 
+    if session.as_json and only_matching:
+        raise click.UsageError("--json says where a line matches; leave -o out")
+    around = 0 if context is None or only_matching else context
+    before = around if before_context is None or only_matching else before_context
+    after = around if after_context is None or only_matching else after_context
+    compiled = Pattern(pattern, ignore_case=ignore_case)
     with session.process(process) as opened:
-        result = opened.search(
-            selector,
-            pattern,
-            context=context,
-            max_matches=MAX_MATCHES if max_matches is None else max_matches,
-            ignore_case=ignore_case,
-        )
-    if session.as_json:
-        output.document(result)
-    else:
-        for line in grep_lines(result.hits, KEPT_LINE_CHARS):
-            output.content(f"{line}\n".encode(), raw=raw)
-        if result.shown < result.matches:
-            # on a pipe too: a list that ends silently would be taken for all there is
-            output.say(f"fdstore: {result.shown} of {result.matches} matching lines shown")
-    if not result.matches:
+        if session.as_json and not count_only:
+            found = _hits(
+                opened,
+                selector,
+                pattern,
+                before,
+                after,
+                max_count,
+                ignore_case=ignore_case,
+                invert=invert_match,
+            )
+            output.document(found)
+            matches = found.matches
+        else:
+            printer = None
+            if not count_only:
+                lines = FoundLines(
+                    compiled,
+                    numbered=line_number,
+                    only_matching=only_matching,
+                    inverted=invert_match,
+                    coloured=output.coloured(colour),
+                    escaped=output.on_terminal() and not raw,
+                )
+                printer = GrepPrinter(
+                    before, after, max_matches=max_count, layout=lines, separator=lines.separator
+                )
+            matcher = Inverted(compiled) if invert_match else compiled
+            matches = _print(session, opened, selector, matcher, printer, max_count)
+    if not matches:
         click.get_current_context().exit(NOTHING_FOUND)
+
+
+def _hits(
+    opened: Process,
+    selector: str,
+    pattern: str,
+    before: int,
+    after: int,
+    max_count: int | None,
+    *,
+    ignore_case: bool,
+    invert: bool,
+) -> SearchResult:
+    """The first lines that match, with the lines around them, and how many match in all."""
+    from msgspec.structs import replace
+
+    from fdstore.store.searching import search as find
+    from fdstore.text.search import MAX_MATCHES
+    from fdstore.text.selection import wanted
+
+    asked = wanted(selector)
+    operation = find(
+        opened.space,
+        asked.fd,
+        asked.part,
+        pattern,
+        context=max(before, after),
+        max_matches=min(max_count or MAX_MATCHES, MAX_MATCHES),
+        ignore_case=ignore_case,
+        invert=invert,
+    )
+    found = run_on(opened, operation)
+    hits = [
+        replace(hit, before=hit.before[max(0, len(hit.before) - before) :], after=hit.after[:after])
+        for hit in found.hits
+    ]
+    return replace(found, hits=tuple(hits))
+
+
+def _print(
+    session: Session,
+    opened: Process,
+    selector: str,
+    matcher: Matcher,
+    printer: GrepPrinter | None,
+    max_count: int | None,
+) -> int:
+    """Print what is found as it is found, or how many lines that are; return how many."""
+    from fdstore.store.searching import print_matches
+    from fdstore.text.selection import wanted
+
+    asked = wanted(selector)
+    operation = print_matches(opened.space, asked.fd, asked.part, matcher, printer, output.escaped_content)
+    counted = run_on(opened, operation)
+    matches = min(counted.matches, max_count or counted.matches)
+    if printer is None and session.as_json:
+        output.document({"fd": counted.fd, "matches": matches, "lines_searched": counted.lines_searched})
+    elif printer is None:
+        output.line(str(matches))
+    return matches

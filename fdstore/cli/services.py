@@ -55,14 +55,15 @@ class StoreStatus(Record, frozen=True, kw_only=True):
     unreadable: list[Unreadable]
 
 
+@verb
 @click.option(
     *("-c", "--concurrency"),
     type=click.IntRange(1, 10_000),
     default=8,
+    metavar="N",
     show_default=True,
     help="Agents at a time, if a worker is started.",
 )
-@verb
 def up(session: Session, concurrency: int) -> None:
     """Start a worker in the background, and for the embedded store its server, where they are not running.
 
@@ -239,6 +240,7 @@ def server_facts(server: ServerStatus) -> list[tuple[str, str]]:
     return [
         ("server", f"running, Redis {server.version}, pid {server.pid}, up {duration(server.uptime_s or 0)}"),
         ("url", server.url),
+        ("program", server.program or "not known"),
         ("data", f"{server.data_dir} ({'append-only file on' if server.aof_enabled else 'NOT ON DISK'})"),
         ("memory", size(server.used_memory_bytes or 0)),
     ]

@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import click
 
@@ -25,7 +26,10 @@ from fdstore.errors import InvalidArgument, UnsafeStore
 
 if TYPE_CHECKING:
     from fdstore.client import Process, Store
+    from fdstore.store.operation import Operation
     from fdstore.store.server import EmbeddedServer
+
+T = TypeVar("T")
 
 Use: TypeAlias = Literal["make", "remove", "look"]
 """What a verb does with a store: makes or runs something in it, only removes, or only looks."""
@@ -52,6 +56,14 @@ class Session:
         from fdstore import settings
 
         return self.prefix or settings.read().prefix
+
+    def check_url(self) -> None:
+        """Check the URL of the store that somebody named, before a verb does anything, and whatever it does:
+        some look at the embedded server alone. Raises `InvalidArgument`."""
+        if self.chosen_url is not None:
+            from fdstore.store.places import find_place
+
+            find_place(self.chosen_url)
 
     @contextmanager
     def store(self, url: str | None = None, *, use: Use = "make") -> Iterator[Store]:
@@ -93,6 +105,11 @@ class Session:
         return EmbeddedServer(settings.read().data_dir)
 
 
+def run_on(process: Process, operation: Operation[T]) -> T:
+    """Run an operation on a process; as every method of a `Process`, it is noted as use of its tree."""
+    return process._run(operation)
+
+
 def _sets(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     def note(context: click.Context, _: click.Parameter, value: Any) -> None:
         if value:  # what is not given here may have been given before the verb
@@ -131,8 +148,8 @@ def common_options() -> list[click.Parameter]:
             metavar="URL",
             expose_value=False,
             callback=_sets_url,
-            help="The store: redis://, rediss://, unix://, sentinel://, redis+cluster:// "
-            "[env: FDSTORE_URL; else the embedded server]. Others see it: not with a password.",
+            help="The store: redis://, rediss://, unix://, sentinel://, redis+cluster://. Others see it: not "
+            "with a password. [env: FDSTORE_URL; else the embedded server]",
         ),
         click.Option(
             ["--url-file"],
@@ -146,7 +163,7 @@ def common_options() -> list[click.Parameter]:
             metavar="NAME",
             expose_value=False,
             callback=_sets("prefix"),
-            help="What all keys begin with [env: FDSTORE_PREFIX; else fdstore]",
+            help="What all keys begin with. [env: FDSTORE_PREFIX; else fdstore]",
         ),
         click.Option(
             ["--json"],
@@ -164,7 +181,13 @@ pass_session = click.make_pass_decorator(Session, ensure=True)
 def verb(body: Callable[..., None]) -> click.Command:
     """Makes a verb of a function whose first parameter is the `Session`; what the common options say
     is in there."""
-    command = click.command()(pass_session(body))
+
+    @wraps(body)
+    def checked(session: Session, *arguments: Any, **options: Any) -> None:
+        session.check_url()
+        body(session, *arguments, **options)
+
+    command = click.command()(pass_session(checked))
     command.params += common_options()
     return command
 

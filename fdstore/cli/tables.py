@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from fdstore.cli.colours import paint, paint_state
 from fdstore.text.layout import visible
 
 GAP = "  "
@@ -121,6 +122,7 @@ def table(
     right: Sequence[str] = (),
     cut: str = "",
     columns: int | None = None,
+    coloured: bool = False,
 ) -> str:
     """Rows below their header, in aligned columns: those named in `right` to the right, and the one
     named in `cut` shortened where a line would be longer than `columns`.
@@ -140,11 +142,16 @@ def table(
             for row in cells:
                 row[i] = shortened(row[i], widths[i])
     lines = []
-    for row in cells:
+    for number, row in enumerate(cells):
         aligned = []
         for name, cell, wanted in zip(header, row, widths, strict=True):
             fill = " " * (wanted - width(cell))
-            aligned.append(fill + cell if name in right else cell + fill)
+            shown = cell
+            if coloured and number == 0:
+                shown = paint(cell, "heading")
+            elif coloured and name == "STATE":
+                shown = paint_state(cell)
+            aligned.append(fill + shown if name in right else shown + fill)
         lines.append(GAP.join(aligned).rstrip())
     return "\n".join(lines)
 

@@ -96,14 +96,19 @@ def doctor(context: click.Context, session: Session, deep: bool) -> None:
         if session.as_json:
             output.document(finding)
             continue
-        mark = "PROBLEM" if not finding.ok else "note   " if finding.note else "ok     "
-        output.line(f"{mark}  {finding.subject}: {finding.said}")
+        output.marked(*_marks(finding.ok, finding.note), f"{finding.subject}: {finding.said}")
         if finding.advice and (finding.note or not finding.ok):
             output.line(f"         -> {finding.advice}")
     if deep:
         well = _check_trees(session) and well
     if not well:
         context.exit(1)
+
+
+def _marks(ok: bool, note: bool) -> tuple[str, str]:
+    if not ok:
+        return "PROBLEM", "bad"
+    return ("note   ", "busy") if note else ("ok     ", "good")
 
 
 def _check_trees(session: Session) -> bool:

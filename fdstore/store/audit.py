@@ -121,7 +121,7 @@ def _miscounted(tree: TreeKeys, counted: dict[str, int], stored: dict[str, int])
         Damage(
             key=tree.record,
             said=f"{name} is {counted[name]}, and {right} are there",
-            advice=f"redis-cli HSET '{tree.record}' {name} {right}",
+            advice=f"fdstore redis-cli HSET '{tree.record}' {name} {right}",
         )
         for name, right in stored.items()
         if counted[name] != right
@@ -215,7 +215,9 @@ def _process(
         said = "the tree names this process, and it is not there"
         found.append(
             Damage(
-                key=keys.record, said=said, advice=f"redis-cli ZREM '{keys.tree.processes}' {keys.process}"
+                key=keys.record,
+                said=said,
+                advice=f"fdstore redis-cli ZREM '{keys.tree.processes}' {keys.process}",
             )
         )
         return 1
@@ -228,7 +230,7 @@ def _process(
         return 1
     if keys.process not in names:
         said = "this process is not among those of its tree, so nothing ends or collects it"
-        advice = f"fdstore kill {keys.process}; then redis-cli UNLINK '{keys.record}' '{keys.fds}'"
+        advice = f"fdstore kill {keys.process}; then fdstore redis-cli UNLINK '{keys.record}' '{keys.fds}'"
         found.append(Damage(key=keys.record, said=said, advice=advice))
         return 1
     states[keys.process] = record.state
@@ -269,7 +271,7 @@ def _strays(tree: TreeKeys, contents: set[str], seen: Found) -> Operation[list[D
                     Damage(
                         key=each.record,
                         said=f"{there} keys of a content that is not in its tree: half made, or half removed",
-                        advice=f"they take memory and nothing else: redis-cli UNLINK {parts} '{each.events}'",
+                        advice=f"they only take memory: fdstore redis-cli UNLINK {parts} '{each.events}'",
                     )
                 )
     return found

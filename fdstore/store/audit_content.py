@@ -67,7 +67,7 @@ def _look(
         if isinstance(reply, FDStoreError):
             return [_damage(keys, f"it cannot be read: {reply}")], 0
     if not flat:
-        forget = f"redis-cli SREM '{tree.contents}' {content}"
+        forget = f"fdstore redis-cli SREM '{tree.contents}' {content}"
         advice = f"close its descriptors; then {forget}" if holders else forget
         return [_damage(keys, "the tree names this content, and it is not there", advice)], 0
     try:
@@ -110,11 +110,12 @@ def _holding(keys: ContentKeys, count: int, holders: set[str]) -> Operation[list
     damage = []
     if missing := sorted(holders - members):
         said = f"{', '.join(missing[:5])} has a descriptor of it and is not among its holders"
-        advice = f"redis-cli SADD '{keys.holders}' {' '.join(missing[:5])}"
+        advice = f"fdstore redis-cli SADD '{keys.holders}' {' '.join(missing[:5])}"
         damage.append(Damage(key=keys.holders, said=said, advice=advice))
     if extra := sorted(members - holders):
         said = f"{', '.join(extra[:5])} is among its holders and has no descriptor of it"
-        advice = f"it takes memory until its tree goes: redis-cli SREM '{keys.holders}' {' '.join(extra[:5])}"
+        remove = f"fdstore redis-cli SREM '{keys.holders}' {' '.join(extra[:5])}"
+        advice = f"it takes memory until its tree goes: {remove}"
         damage.append(Damage(key=keys.holders, said=said, advice=advice))
     return damage
 

@@ -153,7 +153,7 @@ def eviction(info: Mapping[str, str]) -> Finding:
         subject="eviction",
         ok=False,
         said=f"its maxmemory-policy is {policy}, which drops content when memory is short",
-        advice="set it with: redis-cli CONFIG SET maxmemory-policy noeviction",
+        advice="set it with: fdstore redis-cli CONFIG SET maxmemory-policy noeviction",
     )
 
 
@@ -175,7 +175,7 @@ def durability(info: Mapping[str, str]) -> Finding:
         subject="durability",
         ok=False,
         said="the append-only file is off: a crash loses what was written since the last snapshot",
-        advice="turn it on with: redis-cli CONFIG SET appendonly yes; and put it into redis.conf",
+        advice="turn it on with: fdstore redis-cli CONFIG SET appendonly yes; and put it into redis.conf",
     )
 
 

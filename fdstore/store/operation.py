@@ -12,6 +12,9 @@ can drive it without a server and count.
 
 Every request must be safe to repeat: a read, a write of the same value to the same place, or a
 script that remembers its operation id. A runner that loses a connection sends it again.
+
+An operation is thrown the errors of fdstore, and where it blocks Ctrl-C, wherever that comes: it may yet ask
+for something, to put away what it began. Its lanes may have lost a reply, so it gives them up (`Abandon`).
 """
 
 from __future__ import annotations
@@ -42,6 +45,13 @@ class Receive(msgspec.Struct, frozen=True):
     lane: str
 
 
+class Abandon(msgspec.Struct, frozen=True):
+    """Ask no more for what is on its way on a lane. Its connection is closed once the server has done what
+    was sent, if that does not take long: what is sent afterwards elsewhere comes later. Answer: None."""
+
+    lane: str
+
+
 class Block(msgspec.Struct, frozen=True):
     """One command that Redis holds back for up to `seconds`, on a connection of its own.
     Answer: its reply."""
@@ -65,7 +75,7 @@ class Disk(msgspec.Struct, frozen=True):
     must_end: bool = False
 
 
-Request: TypeAlias = Batch | Send | Receive | Block | Everywhere | Disk
+Request: TypeAlias = Batch | Send | Receive | Abandon | Block | Everywhere | Disk
 
 T = TypeVar("T")
 Operation: TypeAlias = Generator[Request, Any, T]

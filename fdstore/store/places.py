@@ -29,7 +29,7 @@ import redis.sentinel
 from redis.connection import parse_url
 
 from fdstore.errors import InvalidArgument, quoted
-from fdstore.store.wire import CONNECT_TIMEOUT_S, connection_options
+from fdstore.store.wire import CONNECT_TIMEOUT_S, connection_options, translate
 from fdstore.urls import (
     HOW_TO_QUOTE,
     UNREADABLE,
@@ -224,3 +224,53 @@ class _AsyncPrimaryPool(redis.asyncio.sentinel.SentinelConnectionPool):
         await super().aclose()
         for sentinel in self.sentinel_manager.sentinels:
             await sentinel.aclose()
+
+
+# --- for people with redis-cli
+
+
+def redis_cli_options(place: Place) -> tuple[list[str], str | None]:
+    """Return the options that tell redis-cli where a store is and who asks, and the password, which belongs
+    into its environment. Of Sentinels, the primary that they name now. Raises `StoreUnavailable`.
+
+    >>> redis_cli_options(find_place("redis://ann:secret@db.example/2"))
+    (['-h', 'db.example', '-p', '6379', '-n', '2', '--user', 'ann'], 'secret')
+    """
+    options = place.options
+    words = ["-s", options["path"]] if "path" in options else _address_words(place)
+    if options.get("db"):
+        words += ["-n", str(options["db"])]
+    if options.get("username"):
+        words += ["--user", options["username"]]
+    if _is_tls(place):
+        words.append("--tls")
+        for ours, theirs in _TLS_WORDS.items():
+            if options.get(ours):
+                words += [theirs, str(options[ours])]
+        if options.get("ssl_cert_reqs") == "none":
+            words.append("--insecure")
+    if place.kind == "cluster":
+        words.append("-c")
+    return words, options.get("password")
+
+
+_TLS_WORDS = {
+    "ssl_ca_certs": "--cacert",
+    "ssl_ca_path": "--cacertdir",
+    "ssl_certfile": "--cert",
+    "ssl_keyfile": "--key",
+}
+
+
+def _address_words(place: Place) -> list[str]:
+    if place.kind != "sentinel":
+        host, port = place.options.get("host", "localhost"), place.options.get("port", 6379)
+        return ["-h", host, "-p", str(port)]
+    pool: Any = make_pool(place)
+    try:
+        host, port = pool.get_master_address()
+    except redis.RedisError as error:
+        raise translate(_nobody_knows(place.master, error), place.shown) from error
+    finally:
+        pool.close()
+    return ["-h", str(host), "-p", str(port)]

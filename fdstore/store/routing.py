@@ -28,7 +28,7 @@ import msgspec
 from redis.exceptions import AskError, ClusterDownError, MovedError, NoScriptError, RedisError
 
 from fdstore.errors import FDStoreError, InvalidArgument
-from fdstore.store.operation import Batch, Block, Everywhere, Operation, Receive, Request, Send
+from fdstore.store.operation import Abandon, Batch, Block, Everywhere, Operation, Receive, Request, Send
 from fdstore.store.scripts import in_full, only_reads
 from fdstore.store.slots import Slots, Unit, together, units_of
 from fdstore.store.wire import NOT_HERE, SOCKET_TIMEOUT_S, Tries, raise_refusal, refusal_in, translate
@@ -114,7 +114,7 @@ class Router:
             while True:
                 try:
                     reply = yield from self._serve(request, lanes)
-                except FDStoreError as error:
+                except (FDStoreError, KeyboardInterrupt) as error:
                     request = operation.throw(error)
                 else:
                     request = operation.send(reply)
@@ -147,6 +147,8 @@ class Router:
                 return (yield from self._receive(lane, lanes))
             case Everywhere(batch):
                 return (yield from self._ask_everybody(batch))
+            case Abandon(lane):
+                lanes.pop(lane, None)
         return (yield request)
 
     def _ask(self, batch: Batch, block_s: float = 0.0, *, sent: bool = False) -> Routed[list[Any]]:

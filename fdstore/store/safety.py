@@ -106,7 +106,7 @@ def torn_log(info: Mapping[str, str], settings: Settings) -> Finding:
         ok=True,
         note=True,
         said="this user may not ask whether a torn append-only file is loaded as it is",
-        advice="look yourself: redis-cli CONFIG GET aof-load-truncated; it should be no",
+        advice="look yourself: fdstore redis-cli CONFIG GET aof-load-truncated; it should be no",
     )
 
 
@@ -115,7 +115,7 @@ TORN_LOG = (
     "without a word, and half of one comes back at the start after next"
 )
 UNTEAR = (
-    "redis-cli CONFIG SET aof-load-truncated no, and the same in redis.conf; "
+    "fdstore redis-cli CONFIG SET aof-load-truncated no, and the same in redis.conf; "
     "a torn log is then mended by hand, with redis-check-aof --fix"
 )
 
@@ -141,10 +141,10 @@ def log_writes(info: Mapping[str, str], settings: Settings) -> Finding:
                 subject="fsync",
                 ok=False,
                 said="appendfsync no: a power cut takes what the system had not written yet, up to 30 s",
-                advice="redis-cli CONFIG SET appendfsync everysec, and the same in redis.conf",
+                advice="fdstore redis-cli CONFIG SET appendfsync everysec, and the same in redis.conf",
             )
     said = "this user may not ask how often the append-only file reaches the disk"
-    advice = "look yourself: redis-cli CONFIG GET appendfsync; everysec or always"
+    advice = "look yourself: fdstore redis-cli CONFIG GET appendfsync; everysec or always"
     return Finding(subject="fsync", ok=True, note=True, said=said, advice=advice)
 
 
@@ -158,7 +158,7 @@ def memory_limit(info: Mapping[str, str]) -> Finding:
         ok=True,
         note=True,
         said="none: when the machine's memory is full, the system ends Redis, or something else",
-        advice="redis-cli CONFIG SET maxmemory 2gb (half of the machine's), and the same in redis.conf",
+        advice="fdstore redis-cli CONFIG SET maxmemory 2gb (half of the memory), and the same in redis.conf",
     )
 
 

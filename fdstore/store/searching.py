@@ -5,22 +5,23 @@ The cost is that of reading the part once, and one round trip to find it when it
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import msgspec
 
-from fdstore.errors import InvalidArgument
+from fdstore.errors import InvalidArgument, NotFound
 from fdstore.records import Descriptor, SearchResult
 from fdstore.store.contents import part_of
 from fdstore.store.operation import Disk, Operation
 from fdstore.store.staging import Stage
 from fdstore.store.stretches import Stretch, fetch_part
-from fdstore.store.views import Namespace, View, afresh_if_gone, reads_content
+from fdstore.store.views import Namespace, View, afresh_if_gone, look, reads_content
 from fdstore.text.grep import GrepPrinter
 from fdstore.text.hits import HitCollector
 from fdstore.text.paging import Cutter
 from fdstore.text.pattern import Pattern
-from fdstore.text.search import BLOCK_BYTES, LineReader, Scan, search_limits
+from fdstore.text.search import BLOCK_BYTES, Inverted, LineReader, Matcher, Scan, search_limits
 from fdstore.text.selection import Part
 
 MAX_SHOWN = 50
@@ -32,7 +33,7 @@ SOURCE = "search"
 
 class _Question(msgspec.Struct, frozen=True):
     written: str
-    pattern: Pattern
+    pattern: Matcher
     context: int
     max_matches: int
 
@@ -41,7 +42,7 @@ class _Copy:
     """The hits on their way into a new content."""
 
     def __init__(self, stage: Stage, page_size: int, context: int) -> None:
-        self.printer = GrepPrinter(context)
+        self.printer = GrepPrinter(context, context)
         self.stage = stage
         self._cutter = Cutter(page_size)
 
@@ -63,13 +64,14 @@ def search(
     context: int = 0,
     max_matches: int = MAX_SHOWN,
     ignore_case: bool = False,
+    invert: bool = False,
 ) -> Operation[SearchResult]:
-    """The first `max_matches` lines of a part of a content (all of it for None) that match, and how
-    many there are. Of a line that is partly outside, what is inside is searched.
+    """The first `max_matches` lines of a part of a content (all of it for None) that match, with `invert`
+    those that do not, and how many there are. Of a line that is partly outside, what is inside is searched.
 
     Raises `InvalidArgument`, `NotFound`, `PageOutOfRange`, `PositionOutOfRange`.
     """
-    question = _asked(pattern, context, max_matches, ignore_case)
+    question = _asked(pattern, context, max_matches, ignore_case, invert)
 
     def attempt() -> Operation[SearchResult]:
         view, stretch = yield from part_of(space, fd, part)
@@ -114,11 +116,78 @@ def search_extract(
     return (yield from afresh_if_gone(space, fd, attempt))
 
 
-def _asked(pattern: str, context: int, max_matches: int, ignore_case: bool) -> _Question:
+class Counted(msgspec.Struct, frozen=True):
+    """How many lines of `fd` were searched, and how many of them match."""
+
+    fd: str
+    matches: int
+    lines_searched: int
+
+
+@reads_content
+def print_matches(
+    space: Namespace,
+    fd: str,
+    part: Part | None,
+    matcher: Matcher,
+    printer: GrepPrinter | None,
+    write: Callable[[bytes], object],
+) -> Operation[Counted]:
+    """Give what `printer` prints of a part of a content (all of it for None) to `write` as it is found, a
+    block of text at a time: memory does not grow with what matches. Stop when the printer is full, and count
+    no further; without one, only count.
+
+    Raises `NotFound`, `PageOutOfRange`, `PositionOutOfRange`.
+    """
+    scan = Scan(matcher, [] if printer is None else [printer])
+
+    def begins(before: tuple[int, int]) -> None:
+        scan.first_line = before[1] + 1
+
+    def move() -> Operation[None]:
+        if printer is not None:
+            if printed := printer.take():
+                yield Disk(partial(write, printed))
+            if printer.full:
+                raise _EnoughFound
+
+    def take(run: list[bytes]) -> Operation[None]:
+        yield from _feed(scan, run, move)
+
+    try:
+        view, stretch = yield from part_of(space, fd, part)
+        yield from fetch_part(view, stretch, take, begins)
+        yield Disk(scan.finish)
+        yield from move()
+    except _EnoughFound:
+        pass
+    except NotFound:
+        if space.known(fd) is not None:
+            yield from look(space, fd)  # raises what names the descriptors that there are
+        raise
+    return Counted(fd, scan.matches, scan.lines)
+
+
+class _EnoughFound(Exception):
+    """Nothing of the rest is wanted."""
+
+
+def _feed(scan: Scan, run: list[bytes], move: Callable[[], Operation[None]]) -> Operation[None]:
+    data = b"".join(run)
+    for start in range(0, len(data), BLOCK_BYTES):
+        # not a disk, but a pattern may take as long as one: no event loop should wait for it
+        yield Disk(partial(scan.feed, data[start : start + BLOCK_BYTES]))
+        yield from move()
+
+
+def _asked(
+    pattern: str, context: int, max_matches: int, ignore_case: bool, invert: bool = False
+) -> _Question:
     if not isinstance(ignore_case, bool):
         raise InvalidArgument("ignore_case", "true or false is needed")
     context, max_matches = search_limits(context, max_matches)
-    return _Question(pattern, Pattern(pattern, ignore_case=ignore_case), context, max_matches)
+    compiled = Pattern(pattern, ignore_case=ignore_case)
+    return _Question(pattern, Inverted(compiled) if invert else compiled, context, max_matches)
 
 
 def _answer(
@@ -134,13 +203,12 @@ def _answer(
         chars, newlines = before
         collector.next_char, scan.first_line = chars + 1, newlines + 1
 
+    def move() -> Operation[None]:
+        if copy is not None:
+            yield from copy.move()
+
     def take(run: list[bytes]) -> Operation[None]:
-        data = b"".join(run)
-        for start in range(0, len(data), BLOCK_BYTES):
-            # not a disk, but a pattern may take as long as one: no event loop should wait for it
-            yield Disk(partial(scan.feed, data[start : start + BLOCK_BYTES]))
-            if copy is not None:
-                yield from copy.move()
+        yield from _feed(scan, run, move)
 
     yield from fetch_part(view, stretch, take, begins)
     yield Disk(scan.finish)

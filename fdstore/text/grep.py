@@ -5,29 +5,61 @@
     --
     300:another group
 
-Nothing is cut here: a content made of hits holds exactly the lines that match.
+Nothing is cut here: a content made of hits holds exactly the lines that match. How a line looks is a
+`Layout`, so that a terminal can be shown colours, and a pipe the matches alone.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
+from typing import TypeAlias
 
 from fdstore.text.pattern import Data, Found
 from fdstore.text.search import near
 
+Layout: TypeAlias = Callable[[int, bytes, tuple[int, int] | None], bytes]
+"""How a line is printed, with its LF: from its number, its bytes without LF, and where in them the first
+match is (None for a line of context)."""
+
+SEPARATOR = b"--\n"
+
+
+def numbered(number: int, line: bytes, match: tuple[int, int] | None) -> bytes:
+    """The line as `grep -n` prints it.
+
+    >>> numbered(7, b"an error", (3, 8)), numbered(8, b"later", None)
+    (b'7:an error\\n', b'8-later\\n')
+    """
+    return b"%d%b%b\n" % (number, b"-" if match is None else b":", line)
+
 
 class GrepPrinter:
-    """Prints every matching line and `context` lines around it. The `context` lines before a hit are
-    held, whole, until it is known whether there is one; what is printed, until it is taken."""
+    """Prints every matching line, or the first `max_matches`, with `before` lines before it and `after`
+    lines after it. The lines before a hit are held, whole, until it is known whether there is one; what is
+    printed, until it is taken."""
 
-    full = False
-
-    def __init__(self, context: int) -> None:
-        self._context = context
-        self._before: deque[tuple[int, bytes]] = deque(maxlen=context)
+    def __init__(
+        self,
+        before: int,
+        after: int,
+        *,
+        max_matches: int | None = None,
+        layout: Layout = numbered,
+        separator: bytes = SEPARATOR,
+    ) -> None:
+        self._after = after
+        self._left = max_matches
+        self._layout = layout
+        self._separator = separator if before or after else b""
+        self._before: deque[tuple[int, bytes]] = deque(maxlen=before)
         self._owed = 0
         self._last = 0
         self._printed: list[bytes] = []
+
+    @property
+    def full(self) -> bool:
+        return self._left == 0 and not self._owed
 
     def take(self) -> bytes:
         """What was printed since the last call."""
@@ -35,25 +67,34 @@ class GrepPrinter:
         return printed
 
     def passed(self, data: Data, start: int, end: int, line: int) -> None:
-        if not self._context:
+        held = self._before.maxlen or 0
+        if not (held or self._owed):
             return
-        for a, b, number in near(data, start, end, line, lambda: self._owed > 0, self._context):
-            if self._owed:
-                self._owed -= 1
-                self._print(number, b"-", data[a:b])
-            else:
-                self._before.append((number, bytes(data[a:b])))
+        for a, b, number in near(data, start, end, line, lambda: self._owed > 0, held):
+            self._take_context(number, bytes(data[a:b]))
 
     def hit(self, data: Data, found: Found, line: int) -> None:
+        text = bytes(data[found.line_start : found.line_end])
+        if self._left == 0:
+            self._take_context(line, text)
+            return
+        if self._left is not None:
+            self._left -= 1
         first = self._before[0][0] if self._before else line
-        if self._context and self._last and first > self._last + 1:
-            self._printed.append(b"--\n")
+        if self._last and first > self._last + 1:
+            self._printed.append(self._separator)
         while self._before:
-            number, text = self._before.popleft()
-            self._print(number, b"-", text)
-        self._print(line, b":", data[found.line_start : found.line_end])
-        self._owed = self._context
+            self._print(*self._before.popleft(), None)
+        self._print(line, text, (found.start - found.line_start, found.end - found.line_start))
+        self._owed = self._after
 
-    def _print(self, number: int, mark: bytes, text: Data) -> None:
-        self._printed.append(b"%d%b%b\n" % (number, mark, bytes(text)))
+    def _take_context(self, number: int, text: bytes) -> None:
+        if self._owed:
+            self._owed -= 1
+            self._print(number, text, None)
+        elif self._left != 0:
+            self._before.append((number, text))
+
+    def _print(self, number: int, text: bytes, match: tuple[int, int] | None) -> None:
+        self._printed.append(self._layout(number, text, match))
         self._last = number

@@ -21,7 +21,7 @@ import codecs
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from fdstore.errors import InvalidArgument
+from fdstore.errors import InvalidArgument, NotEncoded
 
 DecodeErrors = Literal["strict", "backslashreplace"]
 
@@ -126,11 +126,7 @@ class Cutter:
             text = self._decoder.decode(data, final)
         except UnicodeDecodeError as error:
             position = self._bytes_fed - kept + error.start + 1
-            raise InvalidArgument(
-                "text",
-                f'byte {position} is not UTF-8 ({error.reason}); errors="backslashreplace" keeps '
-                "such bytes as \\xNN",
-            ) from error
+            raise NotEncoded("utf-8", position, error.reason) from error
         self._bytes_fed += len(data)
         self._undecoded = bool(self._decoder.getstate()[0])
         return text

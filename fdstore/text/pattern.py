@@ -89,10 +89,17 @@ class Pattern:
             pass
         if not ignore_case and _LITERAL.fullmatch(pattern):
             # for a plain text the standard library has no backtracking to do and is faster still
-            self._literal = re.compile(encode(re.escape(pattern)) + rb"[^\n]*\n")
+            self._literal = re.compile(b"(" + encode(re.escape(pattern)) + rb")[^\n]*\n")
 
     def next(self, data: Data, start: int, end: int) -> Found | None:
         """The first matching line of `data[start:end]`, which is whole lines, each with its LF."""
+        if self._literal is not None:
+            literal = self._literal.search(data, start, end)
+            if literal is None:
+                return None
+            first = literal.start()
+            line_start = max(data.rfind(b"\n", start, first) + 1, start)
+            return Found(line_start, literal.end() - 1, first, literal.end(1))
         if self._first is None:
             return self._next_bare(data, start, end)
         match = _search(self._first, self._first_to_end, data, start, end - 1)
@@ -126,6 +133,16 @@ class Pattern:
         # texts change slowly: what this block was like is what the next one will be like
         self._dense = found > DENSE * lines
         return lines, found
+
+    def spans(self, line: bytes) -> list[tuple[int, int]]:
+        """Where in a line, which has no LF, the pattern matches, one match after the other; none that is
+        empty.
+
+        >>> Pattern("b+").spans(b"abba b")
+        [(1, 3), (5, 6)]
+        """
+        found = (match.span() for match in self._bare.finditer(line))
+        return [(start, end) for start, end in found if start < end]
 
     def _count_singly(self, data: Data, start: int, end: int) -> int:
         found = 0

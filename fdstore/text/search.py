@@ -26,6 +26,40 @@ BLOCK_BYTES = 1_000_000
 """How much `Scan.feed` is best given at once."""
 
 
+class Matcher(Protocol):
+    """What tells matching lines from others: a `Pattern`, or its `Inverted`."""
+
+    def next(self, data: Data, start: int, end: int) -> Found | None:
+        """The first matching line of `data[start:end]`, which is whole lines, each with its LF."""
+
+    def count(self, data: Data, start: int, end: int) -> tuple[int, int]:
+        """How many lines `data[start:end]` has, and how many of them match."""
+
+
+class Inverted:
+    """Matches the lines that a pattern does not match, each with an empty match at its start.
+
+    >>> Inverted(Pattern("o")).next(b"one\\nsix\\n", 0, 8)
+    Found(line_start=4, line_end=7, start=4, end=4)
+    """
+
+    def __init__(self, pattern: Pattern) -> None:
+        self._pattern = pattern
+
+    def next(self, data: Data, start: int, end: int) -> Found | None:
+        # a line at a time: the next match may be far away, and would be searched for again with each call
+        while start < end:
+            line_end = data.find(b"\n", start)
+            if self._pattern.next(data, start, line_end + 1) is None:
+                return Found(start, line_end, start, start)
+            start = line_end + 1
+        return None
+
+    def count(self, data: Data, start: int, end: int) -> tuple[int, int]:
+        lines, matches = self._pattern.count(data, start, end)
+        return lines, lines - matches
+
+
 class LineReader(Protocol):
     """Who is told what a scan finds. `data` may be read during the call only."""
 
@@ -52,7 +86,7 @@ class Scan:
     (2, 3)
     """
 
-    def __init__(self, pattern: Pattern, readers: Sequence[LineReader]) -> None:
+    def __init__(self, pattern: Matcher, readers: Sequence[LineReader]) -> None:
         self.matches = 0
         self.lines = 0
         self.first_line = 1

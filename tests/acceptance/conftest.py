@@ -53,7 +53,7 @@ class Command:
         self.data_dir = data_dir
         self.folder = folder
         kept = {name: value for name, value in os.environ.items() if not name.startswith("FDSTORE_")}
-        self.environment = {**kept, "FDSTORE_DATA_DIR": str(data_dir), **environment}
+        self.environment = {**kept, "NO_COLOR": "1", "FDSTORE_DATA_DIR": str(data_dir), **environment}
 
     def start(self, *args: str | Path, **streams: int) -> Child[bytes]:
         """A command that runs beside the test; `streams` are those of Popen, pipes by default."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import re
@@ -17,9 +18,10 @@ from typing import Any
 import msgspec
 import pytest
 import redis
+from click.testing import CliRunner
 
 import fdstore
-from fdstore.cli import VERBS, loaded
+from fdstore.cli import VERBS, cli, loaded
 from fdstore.records import Descriptor, Export, ProcessRecord, Slice, TreeLimits
 from fdstore.store import processes
 from fdstore.store.server import PrivateServer, ServerStatus
@@ -120,6 +122,8 @@ def test_stat_says_where_an_extraction_was_cut_from(command, store):
         ["fd-1", "--mode", "line", "--start", "2", "--count", "2"],
         ["1#C5-14"],
         ["ref:plan#L2-9"],
+        ["fd:1", "--lines", "2-3"],
+        ["fd:1", "--chars", "5-14"],
     ],
 )
 def test_a_part_is_read_by_selector_or_by_options(command, store, asked):
@@ -310,6 +314,79 @@ def test_looking_for_a_process_that_is_not_there_does_not_make_it(command, store
     assert [process.id for process in store.processes()] == ["triage"]
 
 
+PYTHON = re.compile(r"\b[a-z]+_[a-z_]+\b|\w=(?:true|false|True|False|\")|\bNone\b|\bstr\b|\bint\b")
+"""Words of Python, and not of the command line."""
+
+WRONG = """\
+read triage 7
+read triage fd:x
+read triage fd:1#P9
+read triage fd:1#X
+read triage 1#L9
+read triage 2#P9
+read triage 1 --start 0
+read triage 1 --pages x
+read nope 1
+cat triage ref:nope
+cat triage 2
+stat triage 9
+tail triage 9
+ls nope
+ls Nope!
+export triage 1 here.txt --no-clobber
+export triage 1 new.txt --no-create
+export triage 1 no/new.txt
+export triage 1 /dev/null
+export triage 1 .
+export triage 9 x
+search triage 1 (
+search triage 1 \\1
+search triage 9 x
+search triage 1 x -m 0
+put triage nope.txt
+put triage .
+put triage latin
+put triage here.txt --encoding nope
+put triage.9 here.txt
+put triage.1 here.txt
+put Nope! here.txt
+rm triage 9
+rm triage x
+pipe triage --tee 3 cat
+pipe triage /bin/cat
+pipe triage -i 9 cat
+pipe triage cat | | cat
+kill nope
+attach nope
+resume nope
+resume triage
+run nope.toml
+run bad.toml
+ps nope
+limits show nope
+limits set trees x"""
+
+
+def test_no_error_of_a_verb_speaks_python(command, store, tmp_path):
+    proc = store.process("triage")
+    proc.create("one\n")
+    proc.child().end()
+    broken = proc.open_stream()
+    broken.fail("signal 9")
+    (tmp_path / "here.txt").write_text("")
+    (tmp_path / "latin").write_bytes(b"\xe9")
+    (tmp_path / "bad.toml").write_text("[model")
+    wrong = WRONG.split("\n")
+    for line in wrong:
+        with contextlib.chdir(tmp_path):
+            ran = CliRunner().invoke(cli, line.split(), env=command.environment)
+        said = re.sub(r"^fdstore: \w+: ", "", ran.stderr)
+
+        assert ran.exit_code in (1, 2), line
+        assert said, line
+        assert not PYTHON.search(said), (line, said)
+
+
 @pytest.mark.parametrize(
     ("args", "kind"),
     [
@@ -317,14 +394,9 @@ def test_looking_for_a_process_that_is_not_there_does_not_make_it(command, store
         (["read", "triage", "fd:1#P9"], "invalid_page"),
         (["read", "triage", "fd:1#L9"], "invalid_range"),
         (["read", "triage", "fd:1#X9"], "invalid_argument"),
-        (["read", "triage", "fd:1#P1", "--start", "1"], "invalid_argument"),
-        (["read", "triage", "fd:1", "--start", "0"], "invalid_argument"),
         (["put", "Triage!", "/dev/null"], "invalid_argument"),
         (["put", "triage.7", "/dev/null"], "not_found"),
         (["put", "triage", "/"], "permission_error"),
-        (["ls", "triage", "--url", "http://x"], "invalid_argument"),
-        (["ls", "triage", "--url", "redis://[x"], "invalid_argument"),
-        (["ls", "triage", "--prefix", "{}"], "invalid_argument"),
     ],
 )
 def test_an_error_is_one_line_with_its_type_and_exit_code_1(command, store, args, kind):
@@ -348,9 +420,70 @@ def test_the_common_options_are_taken_before_the_verb_too_and_after_it_they_coun
     assert command("--url", "http://x", "worker").err.startswith("fdstore: invalid_argument: url")
 
 
+WORDS = {
+    "put": "p /dev/null",
+    "ls": "p",
+    "stat": "p 1",
+    "read": "p 1",
+    "cat": "p 1",
+    "search": "p 1 x",
+    "tail": "p 1",
+    "export": "p 1 out",
+    "rm": "p 1",
+    "pipe": "p cat",
+    "attach": "p",
+    "resume": "p",
+    "kill": "p",
+    "run": "agent.toml",
+    "holders": "p 1",
+}
+"""What a verb wants beside its options."""
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://h?foo=x", "redis://h/abc", "http://x", "redis://[x", "redis+cluster://h/1"]
+)
+def test_a_url_that_cannot_be_used_is_one_line_and_exit_code_2_from_every_verb(make_command, tmp_path, url):
+    (tmp_path / "agent.toml").write_text('[model]\nname = "any"\n[prompt]\nsystem = "You wait."\n')
+    verbs = [name for name in HERE if name != "completion"] if url.endswith("foo=x") else ["ls", "worker"]
+    for name in verbs:
+        words = WORDS.get(name, "").split()
+        if name == "worker":
+            ended = make_command(FDSTORE_URL=url)(name)
+            code, out, err = ended.code, ended.out, ended.err
+        else:
+            environment = {**make_command(FDSTORE_URL=url).environment}
+            with contextlib.chdir(tmp_path):
+                ran = CliRunner().invoke(cli, [name, *words], env=environment)
+            code, out, err = ran.exit_code, ran.stdout, ran.stderr
+
+        assert (name, code, out) == (name, 2, "")
+        assert err.startswith("fdstore: invalid_argument: url: ")
+        assert err.count("\n") == 1
+
+
+def test_a_prefix_that_cannot_be_used_is_a_wrong_command_line(command):
+    ended = command("ls", "triage", "--prefix", "{}")
+
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert ended.err.startswith("fdstore: invalid_argument: prefix: ")
+
+
 @pytest.mark.parametrize(
     "args",
-    [[], ["nonsense"], ["ls"], ["read", "p", "1", "--mode", "word"], ["put", "p", "f", "--page-size", "x"]],
+    [
+        [],
+        ["nonsense"],
+        ["ls"],
+        ["read", "p", "1", "--mode", "word"],
+        ["read", "p", "1#P1", "--start", "1"],
+        ["read", "p", "1", "--start", "0"],
+        ["read", "p", "1", "--pages", "2-"],
+        ["read", "p", "1", "--pages", "2", "--lines", "2"],
+        ["read", "p", "1#P1", "--lines", "2"],
+        ["put", "p", "f", "--page-size", "x"],
+        ["tail", "p", "1", "-n", "many"],
+    ],
 )
 def test_a_wrong_command_line_is_exit_code_2(command, args):
     ended = command(*args)
@@ -421,7 +554,8 @@ def test_status_is_for_people_too(fresh, tmp_path):
     assert stopped.lines[0].startswith("server  not running")
     assert not fresh.data_dir.joinpath("redis.log").exists() or "pid" in running.out
     names = [line.split()[0] for line in running.lines]
-    assert names == ["server", "url", "data", "memory", "holds", "workers", "agents", "commands"]
+    expected = ["server", "url", "program", "data", "memory", "holds", "workers", "agents", "commands"]
+    assert names == expected
     assert "not taken: there is no key for the Messages API: set ANTHROPIC_API_KEY" in running.out
     assert "commands run " in running.out or "commands are off on this worker" in running.out
     assert "0 trees, 0 processes (0 not ended), 0 contents with 0 B of text" in running.out
@@ -549,7 +683,7 @@ def test_doctor_says_what_to_do_about_each_problem(make_command):
 
     assert ended.code == 1
     assert "PROBLEM  eviction: its maxmemory-policy is allkeys-lru" in ended.out
-    assert "-> set it with: redis-cli CONFIG SET maxmemory-policy noeviction" in ended.out
+    assert "-> set it with: fdstore redis-cli CONFIG SET maxmemory-policy noeviction" in ended.out
     assert "PROBLEM  durability: the append-only file is off" in ended.out
 
 
@@ -697,7 +831,7 @@ def test_an_answer_a_reason_and_a_name_are_escaped_on_a_terminal(command, store,
 def test_what_a_worker_refuses_is_one_line_that_a_terminal_can_trust(command):
     ended = command("worker", "--url", "redis://\x1b[2J\nhost:0/[")
 
-    assert ended.code == 1
+    assert ended.code == 2
     assert ended.err.startswith("fdstore: invalid_argument: ")
     assert ended.err.count("\n") == 1
     assert "\x1b" not in ended.err
@@ -712,6 +846,26 @@ def test_a_table_fits_the_terminal_and_is_whole_elsewhere(command, store):
     assert narrow.lines[1].endswith("...")
     assert len(narrow.lines[1].encode("utf-16-le")) // 2 < 90
     assert source in command("ls", "triage").out
+
+
+def test_states_are_coloured_on_a_terminal_and_what_is_stored_is_not(command, store):
+    proc = store.process("triage")
+    proc.open_stream(source="\x1b[31mred").fail("signal 9")
+    plain = {verb: command.on_terminal(*verb.split()) for verb in ("ls triage", "ps", "doctor")}
+    del command.environment["NO_COLOR"]
+    ours = re.compile("\x1b\\[[0-9;]*m")
+
+    for verb, ended in plain.items():
+        shown = command.on_terminal(*verb.split())
+
+        assert "\x1b" not in ended.out
+        assert ours.search(shown.out)
+        assert re.sub(r"\d+ \w+ ago|now", "", ours.sub("", shown.out)).split() == (
+            re.sub(r"\d+ \w+ ago|now", "", ended.out).split()
+        )
+        assert ours.search(command(*verb.split()).out) is None
+    assert "\x1b[31mbroken" in command.on_terminal("ls", "triage").out
+    assert "\\u{1b}[31mred" in command.on_terminal("ls", "triage", columns=200).out
 
 
 def test_who_watches_a_long_put_sees_how_far_it_is(command):
@@ -770,3 +924,44 @@ def test_the_help_of_a_verb_names_its_options(command, name):
 
 def test_version_is_that_of_the_package(command):
     assert command("--version").out == f"fdstore {fdstore.__version__}\n"
+
+
+# --- redis-cli
+
+
+def test_redis_cli_is_told_where_the_store_is(fresh):
+    fresh("put", "triage", "-", stdin=b"kept\n")
+
+    page = fresh("redis-cli", "--raw", "HGET", "fdstore:{triage}:triage:fd:1:pages", "1")
+    table = fresh("redis-cli", "HGETALL", "fdstore:{triage}:triage:fds")
+    typed = fresh("redis-cli", stdin=b"TYPE fdstore:{triage}\n")
+
+    assert (page.code, page.out) == (0, "kept\n\n")
+    assert table.lines == ["fd:1", "triage/1"]
+    assert typed.out == "hash\n"
+
+
+def test_redis_cli_gets_a_password_that_no_command_line_shows(make_command, guarded_url, tmp_path):
+    (tmp_path / "url").write_text(guarded_url)
+    (tmp_path / "url").chmod(0o600)
+    command = make_command()
+
+    with command.start("--url-file", "url", "redis-cli") as asking:
+        asking.stdin.write(b"PING\n")
+        asking.stdin.flush()
+        pong = asking.stdout.readline()
+        command_line = Path(f"/proc/{asking.pid}/cmdline").read_bytes()
+        asking.communicate(timeout=20)
+
+    assert pong == b"PONG\n"
+    assert b"redis-cli" in command_line
+    assert b"topsecret" not in command_line
+
+
+def test_status_names_the_program_of_the_embedded_server(fresh):
+    fresh("up")
+
+    [program] = [line.split()[1] for line in fresh("status").lines if line.startswith("program")]
+
+    assert os.access(program, os.X_OK)
+    assert decoded(fresh("status", "--json").out, dict)["server"]["program"] == program

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -193,7 +194,7 @@ def test_pipe_refuses_a_tee_of_a_stage_that_is_not_there_before_anything_is_made
     ended = command("pipe", "triage", "--tee", "2", "--", "cat")
 
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err == "fdstore: invalid_argument: tee: stages are numbered 1 to 1\n"
+    assert ended.err == "fdstore: invalid_argument: --tee: stages are numbered 1 to 1\n"
     assert proc.list() == []
 
 
@@ -225,6 +226,31 @@ def test_tail_begins_with_the_last_lines_and_follows_to_the_end(command, store):
     assert (first, rest, err) == (b"line 29\nline 30\n", b"line 31\n", b"")
     assert following.returncode == 0
     assert command("tail", "triage", out.fd, "-n", "1").out == "line 31\n"
+
+
+@pytest.mark.parametrize("words", ["-n +3", "-n +0", "-n 2", "-n -2", "-n 0", "-n +9", "-n +4"])
+def test_tail_prints_the_lines_that_tail_prints(command, store, words):
+    text = "one\ntwo\nthree\nfo\u00fcr"
+    store.process("triage").create(text, page_size=5)
+
+    theirs = subprocess.run(["tail", *words.split()], input=text.encode(), capture_output=True, timeout=20)
+
+    assert command("tail", "triage", "1", *words.split()).raw == theirs.stdout
+    assert command("tail", "triage", "1", "-f", *words.split()).raw == theirs.stdout
+
+
+def test_tail_from_a_line_that_is_not_there_yet_waits_for_it(command, store):
+    with store.process("triage").open_stream(source="build") as out:
+        out.write("one\ntw")
+        out.flush()
+        with command.start("tail", "triage", out.fd, "-f", "-n", "+4") as following:
+            for piece in ("o\nthr", "ee\n", "four\n", "five\n"):
+                out.write(piece)
+                out.flush()
+            out.end()
+            printed, err = following.communicate(timeout=20)
+
+    assert (following.returncode, printed, err) == (0, b"four\nfive\n", b"")
 
 
 def test_tail_of_a_stream_that_breaks_prints_all_of_it_and_says_why(command, store):

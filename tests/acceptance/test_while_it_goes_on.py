@@ -91,6 +91,21 @@ def test_term_and_hup_end_run_and_attach_as_ctrl_c_does(
     assert state() == "cancelled"
 
 
+def test_run_of_an_agent_that_somebody_kills_says_that_it_was_cancelled_and_nothing_else(
+    command: Command, store: fdstore.Store, answering: threading.Event
+) -> None:
+    with command.start("run", "program.toml", "-p", "go", "--name", "triage", "-q") as running:
+        wait_until(lambda: any(each.state == "running" for each in store.processes()))
+        killed = command("kill", "triage")
+        answering.set()  # it is seen when the model has answered
+        out, err = running.communicate(timeout=30)
+
+    assert killed.out == "cancelled triage\n"
+    assert (running.returncode, out) == (1, b"")
+    assert err.startswith(b"fdstore: triage cancelled")
+    assert err.count(b"\n") == 1
+
+
 def test_a_worker_says_that_it_is_ready(command: Command, store: fdstore.Store) -> None:
     with command.start("worker", "--url", store.url, "-c", "1") as worker:
         assert worker.stderr is not None

@@ -163,7 +163,7 @@ def test_the_advice_about_counters_puts_them_right(store: Store, proc: Process, 
         execute("HINCRBY", R, name, 3)
 
     for each in damage_of(store):
-        command = each.advice.removeprefix("redis-cli ").replace("'", "").split()
+        command = each.advice.removeprefix("fdstore redis-cli ").replace("'", "").split()
         execute(*command)
 
     assert damage_of(store) == []

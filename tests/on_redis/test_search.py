@@ -223,7 +223,7 @@ def test_the_command_prints_like_grep(proc: Process):
     printed = command(proc, "search", "fd:1", "t[wh]", "-C", "1", "-i", "-m", "2")
 
     assert printed.stdout == "1-one\n2:Two é\n3:three\n4-four\n"
-    assert printed.stderr == "fdstore: 2 of 3 matching lines shown\n"
+    assert printed.stderr == ""
     assert printed.exit_code == 0
 
 

@@ -407,6 +407,8 @@ def test_status_tells_what_runs(embedded: EmbeddedServer, binary: Path) -> None:
     assert status.used_memory_bytes > 100_000
     assert status.uptime_s is not None
     assert status.aof_enabled
+    assert status.program is not None
+    assert Path(status.program).samefile(binary)
 
 
 def test_stopping_twice_says_the_second_time_that_nothing_ran(embedded: EmbeddedServer) -> None:
@@ -453,7 +455,52 @@ def test_a_server_that_would_not_see_the_data_is_passed_over(
     found = find_binary(tmp_path / "data")
 
     assert found == newer
-    assert find_binary(tmp_path / "nothing yet") == older
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "chosen"),
+    [
+        ("Redis server v=6.2.14 sha=0", "Redis server v=7.0.15 sha=0", "second"),
+        ("Redis server v=7.0.15 sha=0", "Redis server v=6.2.14 sha=0", "first"),
+        ("Redis server v=7.0.15 sha=0", "Redis server v=7.0.15 sha=1", "first"),
+        ("Redis server v=6.2.14 sha=0", "Valkey server v=8.1.0 sha=0", "second"),
+    ],
+)
+def test_the_newest_server_is_started_wherever_it_is_on_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str, second: str, chosen: str
+) -> None:
+    programs = {
+        "first": a_program_that_says(first, tmp_path / "venv"),
+        "second": a_program_that_says(second, tmp_path / "system"),
+    }
+    monkeypatch.setenv("PATH", ":".join(str(program.parent) for program in programs.values()))
+
+    assert find_binary() == programs[chosen]
+    assert find_binary(tmp_path / "nothing yet") == programs[chosen]
+
+
+@pytest.mark.parametrize(
+    ("head", "chosen"),
+    [
+        (b"REDIS0011", "valkey"),
+        (b"REDIS0012", "redis"),
+        (b"VALKEY080", "valkey"),
+        (b"", "valkey"),
+    ],
+)
+def test_a_server_that_cannot_read_what_another_wrote_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, head: bytes, chosen: str
+) -> None:
+    programs = {
+        "redis": a_program_that_says("Redis server v=8.0.1 sha=0", tmp_path / "redis"),
+        "valkey": a_program_that_says("Valkey server v=9.0.0 sha=0", tmp_path / "valkey"),
+    }
+    monkeypatch.setenv("PATH", ":".join(str(program.parent) for program in programs.values()))
+    log = tmp_path / "data" / "appendonlydir"
+    log.mkdir(parents=True)
+    (log / "appendonly.aof.1.base.rdb").write_bytes(head)
+
+    assert find_binary(tmp_path / "data") == programs[chosen]
 
 
 def test_where_no_server_sees_the_data_the_error_says_what_to_do_and_no_more(

@@ -8,17 +8,19 @@ import re
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fdstore import cli
-from fdstore.cli import progress, tables
+from fdstore.cli import colours, found_lines, progress, session, tables, tail, words
 from fdstore.cli.processes import as_trees
 from fdstore.cli.tables import ago, duration, shortened, size, table, width
 from fdstore.logs import VisibleFormatter
 from fdstore.records import ProcessRecord
+from fdstore.text import grep, search
 
 cells = st.text(max_size=12) | st.sampled_from(["漢字", "e\u0301", "\x1b[31m", "a\nb"])
 
@@ -64,6 +66,28 @@ def test_every_verb_is_listed_once_and_its_line_fits():
             assert len(line) < 66
 
 
+VERBS = [name for section in cli.VERBS.values() for name in section]
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_the_help_of_a_verb_has_what_is_its_own_first_and_in_one_style(name):
+    command = cli.loaded(name)
+    common = [parameter.name for parameter in session.common_options()]
+    names = [parameter.name for parameter in command.params]
+
+    if name not in ("worker", "redis-cli", "completion"):  # which pass on what follows them
+        assert names[-len(common) :] == common
+        kinds = [isinstance(parameter, click.Option) for parameter in command.params]
+        assert kinds == sorted(kinds)
+    for parameter in command.params:
+        if not isinstance(parameter, click.Option):
+            continue
+        assert re.fullmatch(r"[A-Z].*(\.|\])", parameter.help, re.DOTALL), parameter.help
+        assert "(default" not in parameter.help
+        takes_word = not parameter.is_flag and not isinstance(parameter.type, click.Choice)
+        assert not takes_word or parameter.metavar, parameter.opts
+
+
 @pytest.mark.parametrize("path", sorted(Path(cli.__file__).parent.glob("*.py")), ids=lambda path: path.stem)
 def test_a_verb_prints_through_the_output_module_alone(path):
     if path.stem == "output":
@@ -88,7 +112,7 @@ def test_a_log_line_is_one_line_without_control_characters_whatever_it_tells():
     assert trace[-2:] == [r"ValueError: \u{1b}[2Jone", r"two\u{9b}"]
 
 
-@pytest.mark.parametrize("module", [tables, progress])
+@pytest.mark.parametrize("module", [colours, found_lines, grep, progress, search, tables, tail, words])
 def test_the_examples_in_the_documentation_hold(module):
     assert doctest.testmod(module) == (0, doctest.testmod(module).attempted)
 

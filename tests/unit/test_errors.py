@@ -19,9 +19,9 @@ CONTRACT_TYPES = {
     *("store_full", "store_readonly", "store_unavailable", "unsafe_store", "store_lost_data", "conflict"),
     *("missing_extra", "no_worker"),
 }
-SHARED = {"permission_error", "unsafe_store"}
+SHARED = {"permission_error", "unsafe_store", "invalid_argument"}
 """What Redis refuses is not what a file system does; a store is not written because of what it is, of a
-newer version that wrote it, or because it is only looked at."""
+newer version that wrote it, or because it is only looked at; a program file is not a text."""
 CLASSES = [
     member
     for member in vars(errors).values()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 import re2
@@ -15,7 +16,7 @@ from fdstore.text.grep import GrepPrinter
 from fdstore.text.hits import KEPT_LINE_CHARS, HitCollector
 from fdstore.text.paging import count_lines
 from fdstore.text.pattern import MAX_PATTERN_CHARS, Pattern
-from fdstore.text.search import Scan, search_limits
+from fdstore.text.search import Inverted, Scan, search_limits
 
 ATOMS = [
     *("a", "b", "é", "É", "ð", r"\r", "x y", ".", r"\s", r"\S", r"\w", r"\W", r"\d", r"\D", r"\b", r"\B"),
@@ -316,7 +317,7 @@ def grep(pattern: str, text: str, context: int) -> str:
 
 @given(text=texts, context=st.integers(0, 4), piece=st.integers(1, 70))
 def test_hits_are_printed_as_grep_does(text: str, context: int, piece: int):
-    printer = GrepPrinter(context)
+    printer = GrepPrinter(context, context)
 
     scanned("a|é", text, HitCollector(1, context), printer, piece=piece)
 
@@ -324,9 +325,59 @@ def test_hits_are_printed_as_grep_does(text: str, context: int, piece: int):
     assert printer.take() == b""
 
 
+@given(
+    text=texts,
+    before=st.integers(0, 3),
+    after=st.integers(0, 3),
+    most=st.integers(1, 4) | st.none(),
+    piece=st.integers(1, 70),
+    invert=st.booleans(),
+)
+def test_lines_before_and_after_and_a_last_hit_are_those_of_a_search_line_by_line(
+    text: str, before: int, after: int, most: int | None, piece: int, invert: bool
+):
+    lines = lines_of(text)
+    every = [number for number, line in enumerate(lines, 1) if bool(re.search("a|é", line)) != invert]
+    kept = every[:most]
+    around = {near for hit in kept for near in range(max(1, hit - before), min(len(lines), hit + after) + 1)}
+    printer = GrepPrinter(before, after, max_matches=most)
+    pattern = Pattern("a|é")
+    scan = Scan(Inverted(pattern) if invert else pattern, [printer])
+
+    data = io.BytesIO(text.encode())
+    while part := data.read(piece):
+        scan.feed(part)
+    scan.finish()
+
+    printed = printer.take().decode()
+    numbers = re.findall(r"(?m)^(\d+)([:-])", printed)
+    assert numbers == [(str(n), ":" if n in kept else "-") for n in sorted(around)]
+    assert scan.matches == len(every)
+    assert scan.lines == len(lines)
+
+
+@given(pattern=patterns, text=texts)
+def test_the_matches_in_a_line_are_those_of_the_pattern_one_after_the_other(pattern: str, text: str):
+    if r"\C" in pattern:
+        return  # one byte, which may be a part of a character
+    text = text.replace("É", "ð").replace("é", "ð")
+    try:
+        alone = Reference(pattern)
+    except re2.error:
+        return
+    compiled = Pattern(pattern)
+    for line in lines_of(text):
+        coded = line.encode("latin-1") if alone.one_byte else line
+        spans = [match.span() for match in alone._compiled.finditer(coded)]
+
+        found = compiled.spans(line.encode())
+
+        assert [line.encode()[a:b].decode() for a, b in found] == [line[a:b] for a, b in spans if a < b]
+
+
 def test_a_printed_line_is_whole_however_long():
     line = "é" * 50_000 + "X"
-    printer = GrepPrinter(1)
+    printer = GrepPrinter(1, 1)
 
     scanned("X", f"{line}\n{line[:-1]}", printer, piece=1001)
 

@@ -14,7 +14,7 @@ from fdstore.errors import FDStoreError
 from fdstore.loading import for_good, require
 from fdstore.safe_path import drop_relative_entries
 from fdstore.text.layout import visible
-from fdstore.url_options import read_url_file, warning_of
+from fdstore.url_options import exit_code_of, read_url_file, warning_of
 
 
 @click.command(
@@ -114,6 +114,8 @@ def worker(
     # last: a file there never stands in for a package that is installed
     sys.path += map(os.path.abspath, tools_path)
     with for_good():
+        from fdstore.dispatch import find_broker
+        from fdstore.store.places import find_place
         from fdstore_workers.main import Worker
         from fdstore_workers.tasks import worker_name
 
@@ -123,11 +125,17 @@ def worker(
         warnings.append(warning)
     for each in filter(None, warnings):
         click.echo(each, err=True)
+    broker_url = broker_url or settings.read().broker_url
+    # here, where a wrong one is a wrong option: the supervisor knows only that its child did not start
+    if chosen := url or settings.read().url:
+        find_place(chosen)
+    if broker_url:
+        find_broker(chosen or "", broker_url)
     whole = Worker(
         name=worker_name(),
         url=url,
         prefix=prefix,
-        broker_url=broker_url or settings.read().broker_url,
+        broker_url=broker_url,
         concurrency=concurrency,
         pool=pool,
         allow_python=allow_python,
@@ -142,13 +150,13 @@ def worker(
 
 
 def main() -> None:
-    """Runs the command; a typed error is one line on stderr and exit status 1."""
+    """Runs the command; a typed error is one line on stderr and exit status 1, 2 if it is of the options."""
     try:
         worker(prog_name="fdstore worker", windows_expand_args=False)
     except FDStoreError as error:
         click.echo(f"fdstore: {error.type}: {visible(str(error), keep='')}", err=True)
         logging.shutdown()
-        sys.exit(1)
+        sys.exit(exit_code_of(error))
 
 
 if __name__ == "__main__":

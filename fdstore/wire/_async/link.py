@@ -66,6 +66,10 @@ class Link:
         if stream is not None:
             await stream.closed
 
+    async def finish(self) -> None:
+        """Close the connection; what was sent may still be done."""
+        self.disconnect()
+
     def check_clean(self) -> Link:
         """Close the connection if there are replies on their way that nobody waits for."""
         if self.owed:

@@ -22,8 +22,8 @@ from weakref import WeakSet
 
 from redis.exceptions import RedisError
 
-from fdstore.errors import FDStoreError
 from fdstore.store.operation import (
+    Abandon,
     Batch,
     Block,
     Disk,
@@ -47,7 +47,7 @@ from fdstore.store.wire import (
     unknown_scripts,
 )
 from fdstore.wire._async.link import Link
-from fdstore.wire._async.support import make_pool, run_call, sleep
+from fdstore.wire._async.support import THROWN, make_pool, run_call, sleep
 
 T = TypeVar("T")
 
@@ -84,7 +84,7 @@ class Runner:
                         reply: Any = await self._round_trip(request)
                     else:
                         reply = await self._serve(request, flights)
-                except FDStoreError as error:
+                except THROWN as error:
                     request = operation.throw(error)
                 else:
                     request = operation.send(reply)
@@ -155,6 +155,11 @@ class Runner:
                 return None
             case Receive(lane):
                 return await self._arrive(flights[lane])
+            case Abandon(lane):
+                if abandoned := flights.pop(lane, None):
+                    await abandoned.link.finish()
+                    self._give(abandoned.link)
+                return None
             case Block(command, seconds):
                 return (await self._round_trip([command], seconds))[0]
             case Everywhere(batch):

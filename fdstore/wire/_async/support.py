@@ -5,11 +5,15 @@ from __future__ import annotations
 from asyncio import sleep
 from typing import Any
 
+from fdstore.errors import FDStoreError
 from fdstore.store.operation import Disk
 from fdstore.store.places import make_async_pool as make_pool
 from fdstore.wire._async.in_thread import run_in_thread
 
-__all__ = ["make_pool", "run_call", "sleep"]
+__all__ = ["THROWN", "make_pool", "run_call", "sleep"]
+
+THROWN = (FDStoreError,)
+"""What an operation is told of. Not of a cancel: whoever cancels does not wait for what would follow."""
 
 
 async def run_call(disk: Disk) -> Any:

@@ -22,6 +22,7 @@ import os
 import socket
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, NoReturn, cast
 
@@ -30,6 +31,8 @@ from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as LostReply
 
 from fdstore.store.wire import NOT_YET, READ_SIZE_BYTES, make_reader, serves_nobody
+
+FINISH_S = 1.0
 
 
 class Link:
@@ -77,6 +80,18 @@ class Link:
         self.owed = 0
 
     close = disconnect
+
+    def finish(self, wait_s: float = FINISH_S) -> None:
+        """Close the connection once the server has done what was sent, or after `wait_s` seconds without a
+        word from it."""
+        sock = self._sock
+        if sock is not None and self.owed:
+            with suppress(OSError):
+                sock.settimeout(wait_s)
+                sock.shutdown(socket.SHUT_WR)
+                while sock.recv_into(self._buffer):
+                    pass  # replies that nobody waits for; the end comes after the last of them
+        self.disconnect()
 
     def check_clean(self) -> Link:
         """Close the connection if there are replies on their way that nobody waits for."""

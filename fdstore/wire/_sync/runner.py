@@ -23,8 +23,8 @@ from weakref import WeakSet
 
 from redis.exceptions import RedisError
 
-from fdstore.errors import FDStoreError
 from fdstore.store.operation import (
+    Abandon,
     Batch,
     Block,
     Disk,
@@ -48,7 +48,7 @@ from fdstore.store.wire import (
     unknown_scripts,
 )
 from fdstore.wire._sync.link import Link
-from fdstore.wire._sync.support import make_pool, run_call, sleep
+from fdstore.wire._sync.support import THROWN, make_pool, run_call, sleep
 
 T = TypeVar("T")
 
@@ -85,7 +85,7 @@ class Runner:
                         reply: Any = self._round_trip(request)
                     else:
                         reply = self._serve(request, flights)
-                except FDStoreError as error:
+                except THROWN as error:
                     request = operation.throw(error)
                 else:
                     request = operation.send(reply)
@@ -156,6 +156,11 @@ class Runner:
                 return None
             case Receive(lane):
                 return self._arrive(flights[lane])
+            case Abandon(lane):
+                if abandoned := flights.pop(lane, None):
+                    abandoned.link.finish()
+                    self._give(abandoned.link)
+                return None
             case Block(command, seconds):
                 return self._round_trip([command], seconds)[0]
             case Everywhere(batch):

@@ -5,10 +5,14 @@ from __future__ import annotations
 from time import sleep
 from typing import Any
 
+from fdstore.errors import FDStoreError
 from fdstore.store.operation import Disk
 from fdstore.store.places import make_pool
 
-__all__ = ["make_pool", "run_call", "sleep"]
+__all__ = ["THROWN", "make_pool", "run_call", "sleep"]
+
+THROWN = (FDStoreError, KeyboardInterrupt)
+"""What an operation is told of: at Ctrl-C it may put away what it began."""
 
 
 def run_call(disk: Disk) -> Any:

@@ -1,0 +1,185 @@
+"""What a shell is told when somebody presses TAB: verbs, options, processes and descriptors.
+
+The scripts are those of click, but for bash, which takes a colon for the end of a word: `fd:1` is three words
+there. So the line itself is looked at, and of what is found the part after the last colon is handed back.
+
+Nothing is started for this, nothing is said on stderr, and a store that does not answer completes nothing.
+Names come from a store that others may write to, and go onto a command line: those of another form than names
+have are left out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from click.shell_completion import BashComplete, CompletionItem, ZshComplete, add_completion_class
+
+from fdstore.cli.session import Session, common_options
+from fdstore.errors import FDStoreError
+
+if TYPE_CHECKING:
+    from fdstore.client import Store
+
+T = TypeVar("T")
+
+MOST = 500
+"""Names that are offered at once."""
+
+SOURCE_CHARS = 60
+
+_PROCESS = re.compile(r"[a-z0-9][a-z0-9_-]*(?:\.[0-9]+)*", re.ASCII)
+_FD = re.compile(r"fd:[0-9]+|ref:[A-Za-z0-9_.-]+", re.ASCII)
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command(params=common_options())
+@click.argument("shell", metavar="bash|zsh|fish", type=click.Choice(SHELLS))
+def completion(shell: str) -> None:
+    """Print what makes a shell complete verbs, options, processes and descriptors.
+
+    \b
+    eval "$(fdstore completion bash)"          in ~/.bashrc
+    eval "$(fdstore completion zsh)"           in ~/.zshrc, after compinit
+    fdstore completion fish | source           in config.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    from fdstore.cli import COMPLETE_VARIABLE, cli, output
+
+    register()
+    shell_class = get_completion_class(shell)
+    assert shell_class is not None
+    output.content(shell_class(cli, {}, "fdstore", COMPLETE_VARIABLE).source().encode(), raw=True)
+
+
+BASH = r"""%(complete_func)s() {
+    local IFS=$'\n' answer type value
+    COMPREPLY=()
+    answer=$(env COMP_LINE="$COMP_LINE" COMP_POINT="$COMP_POINT" COMP_WORDBREAKS="$COMP_WORDBREAKS" \
+        %(complete_var)s=bash_complete "$1" 2>/dev/null)
+    while IFS=, read -r type value; do
+        case $type in
+            dir) compopt -o dirnames ;;
+            file) compopt -o default ;;
+            plain) COMPREPLY+=("$value") ;;
+        esac
+    done <<< "$answer"
+}
+complete -o nosort -F %(complete_func)s %(prog_name)s
+"""
+
+
+class ColonBash(BashComplete):
+    """Completes words with colons in bash."""
+
+    source_template = BASH
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        from click.shell_completion import split_arg_string
+
+        point = int(os.environ["COMP_POINT"])
+        # of bytes, whatever the locale says
+        line = os.environb[b"COMP_LINE"][:point].decode("utf-8", "replace")
+        words = split_arg_string(line)
+        incomplete = "" if not words or line[-1:].isspace() else words.pop()
+        self._typed = re.split(r"\s", line)[-1]
+        return words[1:], incomplete
+
+    def format_completion(self, item: CompletionItem[Any]) -> str:
+        value = str(item.value)
+        if item.type == "plain":
+            value = value[len(self._before_break(value)) :]
+        return f"{item.type},{value}"
+
+    def _before_break(self, value: str) -> str:
+        """What of a value bash has as words of their own already: up to the last break in what was typed."""
+        breaks = set(os.environ.get("COMP_WORDBREAKS", "")) & set(":")
+        at = max((self._typed.rfind(mark) for mark in breaks), default=-1)
+        before = self._typed[: at + 1].rpartition("=")[2]
+        return before if value.startswith(before) else ""
+
+
+def register() -> None:
+    """Have click use the classes of this module."""
+    add_completion_class(ColonBash, "bash")
+    add_completion_class(ZshComplete, "zsh")
+
+
+def complete_names(command: click.Command, words: Sequence[str]) -> click.Command:
+    """Have the parameters of a verb that name processes and descriptors complete them; return the verb.
+    `words` are those after it."""
+    for parameter in command.params:
+        names = NAMES.get(str(parameter.metavar).strip("[].").partition("|")[0])
+        if names is not None:
+            vars(parameter)["shell_complete"] = partial(names, tuple(words))  # click eats the list
+    return command
+
+
+def processes(words: Sequence[str], context: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+    """The processes whose names begin so: roots, and below a root that is named all of its tree."""
+    from fdstore.store.audit import named_trees
+
+    def names(store: Store) -> list[str]:
+        found = [tree.tree for tree in store.run(named_trees(store.prefix))]
+        found = [tree for tree in found if tree.startswith(incomplete)]
+        root, dot, _ = incomplete.partition(".")
+        return [each.id for each in store.tree(root).members] if dot or found == [root] else found
+
+    return [CompletionItem(name) for name in _offered(_asked(context, names, []), incomplete, _PROCESS)]
+
+
+def roots(words: Sequence[str], context: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+    """The trees whose names begin so."""
+    return [item for item in processes(words, context, incomplete) if "." not in str(item.value)]
+
+
+def descriptors(words: Sequence[str], context: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+    """The descriptors that the process named before holds, with their sources."""
+    from fdstore.store.contents import listed
+    from fdstore.store.processes import open_child
+    from fdstore.text.layout import visible
+
+    # an option without its value, which is what is completed, keeps click from reading the arguments
+    first = next((word for word in words if not word.startswith("-")), "")
+    process = str(context.params.get("process") or first)
+
+    def sources(store: Store) -> dict[str, str]:
+        space = store.run(open_child(store.prefix, process))
+        return {each.fd: visible(each.source, keep="")[:SOURCE_CHARS] for each in store.run(listed(space))}
+
+    nothing: dict[str, str] = {}
+    held = _asked(context, sources, nothing)
+    wanted = f"fd:{incomplete}" if incomplete.isdigit() else incomplete
+    return [CompletionItem(fd, help=held[fd]) for fd in _offered(held, wanted, _FD)]
+
+
+NAMES = {"PROC": processes, "TREE": roots, "FD": descriptors, "SELECTOR": descriptors}
+"""How a parameter is called in the help -> what completes it."""
+
+
+def _offered(names: Iterable[str], incomplete: str, form: re.Pattern[str]) -> list[str]:
+    return [name for name in names if name.startswith(incomplete) and form.fullmatch(name)][:MOST]
+
+
+def _asked(context: click.Context, question: Callable[[Store], T], nothing: T) -> T:
+    """What a store says, or `nothing` if it is not there."""
+    from fdstore.client import connect
+
+    session = context.find_object(Session) or Session()
+    try:
+        url = session.chosen_url
+        if url is None:
+            server = session.embedded_server()
+            if server.status().version is None:
+                return nothing
+            url = server.url
+        with connect(url, session.prefix) as store:
+            return question(store)
+    except FDStoreError:
+        return nothing

@@ -1,0 +1,93 @@
+"""How the lines that a search finds look: numbered, painted, escaped, cut, or their matches alone.
+
+On a terminal control characters are shown escaped, and of a line longer than `SHOWN_CHARS` the part around
+its first match; elsewhere a line is exactly what is stored. A colour is put on after escaping.
+"""
+
+from __future__ import annotations
+
+from fdstore.cli.colours import paint
+from fdstore.text.hits import KEPT_LINE_CHARS as SHOWN_CHARS
+from fdstore.text.hits import REACH_BYTES, context_line, excerpt
+from fdstore.text.layout import visible
+from fdstore.text.pattern import Found, Pattern
+
+Span = tuple[int, int]
+
+
+class FoundLines:
+    r"""A `Layout` of lines that match `pattern`, or with `inverted` of those that do not.
+
+    >>> FoundLines(Pattern("a+"), only_matching=True)(7, b"banana", (1, 2))
+    b'7:a\n7:a\n7:a\n'
+    """
+
+    def __init__(
+        self,
+        pattern: Pattern,
+        *,
+        numbered: bool = True,
+        only_matching: bool = False,
+        inverted: bool = False,
+        coloured: bool = False,
+        escaped: bool = False,
+    ) -> None:
+        self._pattern = pattern
+        self._numbered = numbered
+        self._only_matching = only_matching
+        self._inverted = inverted
+        self._coloured = coloured
+        self._escaped = escaped
+        self.separator = self._paint("--", "mark") + b"\n"
+
+    def __call__(self, number: int, line: bytes, match: Span | None) -> bytes:
+        head = b""
+        if self._numbered:
+            mark = "-" if match is None else ":"
+            head = self._paint(str(number), "number") + self._paint(mark, "mark")
+        shows_matches = match is not None and not self._inverted
+        if self._only_matching:
+            spans = self._pattern.spans(line) if shows_matches else []
+            return b"".join(head + self._match(line[start:end]) + b"\n" for start, end in spans)
+        if self._escaped and len(line) > SHOWN_CHARS:
+            return head + self._cut(line, match, marked=shows_matches) + b"\n"
+        spans = self._pattern.spans(line) if shows_matches and self._coloured else []
+        return head + self._marked(line, spans) + b"\n"
+
+    def _marked(self, line: bytes, spans: list[Span]) -> bytes:
+        pieces, done = [], 0
+        for start, end in spans:
+            pieces += [self._shown(line[done:start]), self._match(line[start:end])]
+            done = end
+        return b"".join([*pieces, self._shown(line[done:])])
+
+    def _cut(self, line: bytes, match: Span | None, *, marked: bool) -> bytes:
+        if match is None:
+            kept = context_line(line, 0, len(line), 0)
+            text, left_out, spans = kept.text, (0, kept.left_out), []
+        else:
+            shown = excerpt(line, Found(0, len(line), *match))
+            text, left_out = shown.text, shown.left_out
+            start = len(text[: shown.column - 1].encode("utf-8"))
+            spans = [(start, start + min(match[1] - match[0], REACH_BYTES))] if marked else []
+        before, after = (self._left_out(count) for count in left_out)
+        return before + self._marked(text.encode("utf-8"), spans) + after
+
+    def _left_out(self, chars: int) -> bytes:
+        noun = "character" if chars == 1 else "characters"
+        return self._paint(f"[{chars} {noun} left out]", "faint") if chars else b""
+
+    def _match(self, data: bytes) -> bytes:
+        if not self._coloured:
+            return self._shown(data)
+        begin, _, end = paint("-", "match").partition("-")
+        return begin.encode() + self._shown(data) + end.encode()
+
+    def _shown(self, data: bytes) -> bytes:
+        if not self._escaped:
+            return data
+        # \C matches one byte, which may be a part of a character
+        return visible(data.decode("utf-8", "backslashreplace"), keep="\t").encode("utf-8")
+
+    def _paint(self, text: str, style: str) -> bytes:
+        return (paint(text, style) if self._coloured else text).encode()

@@ -1,0 +1,248 @@
+"""The verb that stores: put, of whole files, or live from a pipe."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat as file_stat
+import sys
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from typing import TYPE_CHECKING, BinaryIO, Literal, cast
+
+import click
+
+from fdstore.cli import output
+from fdstore.cli.interrupts import Interrupted, as_interrupts
+from fdstore.cli.progress import progress
+from fdstore.cli.session import Session, verb
+from fdstore.cli.tables import counted, size
+from fdstore.errors import FDStoreError, InvalidArgument, NotEncoded, PathRefused, TargetMissing
+
+if TYPE_CHECKING:
+    from fdstore.client import Process
+    from fdstore.inputs import TextFile
+    from fdstore.records import Descriptor
+
+    Errors = Literal["strict", "backslashreplace"]
+
+LIVE_BYTES = 65_536
+"""The most that is read from a live source at a time."""
+
+OF_ONE_FILE = (InvalidArgument, PathRefused, TargetMissing)
+"""What is wrong with one file, and not with the others."""
+
+
+@verb
+@click.argument("process", metavar="PROC")
+@click.argument("files", metavar="FILE|-...", nargs=-1, required=True, type=click.Path(allow_dash=True))
+@click.option("--encoding", metavar="NAME", help="What it is written in, as utf-16. [default: utf-8]")
+@click.option(
+    "--errors",
+    type=click.Choice(["strict", "backslashreplace"]),
+    default="strict",
+    show_default=True,
+    help="Bytes that are not in that encoding: refuse them, or keep them as \\xNN.",
+)
+@click.option(
+    "--page-size", type=click.IntRange(1), metavar="N", help="Characters of a page. [default: 4000]"
+)
+@click.option("--source", metavar="TEXT", help="Where it came from. [default: the file's name, or stdin]")
+@click.option("--stream", is_flag=True, help="Store it as it comes; others read it meanwhile.")
+def put(
+    session: Session,
+    process: str,
+    files: tuple[str, ...],
+    encoding: str | None,
+    errors: Errors,
+    page_size: int | None,
+    source: str | None,
+    stream: bool,
+) -> None:
+    """Store each FILE, or standard input for -, and print its descriptor.
+
+    The process is made if there is none of that name. Any size will do: a file is read in pieces. A file
+    that cannot be stored does not keep the others; the exit code is then 1.
+
+    With --stream the descriptor is printed at once, and what comes is with its readers some ten milliseconds
+    later. The end of the input ends the stream; if this command is ended before, the stream is broken.
+
+    \b
+    fdstore put triage build.log test.log
+    fdstore put triage notes.txt --encoding utf-16
+    make 2>&1 | fdstore put triage - --stream --source make
+    """
+    if len(files) > 1 and (stream or source is not None):
+        raise click.UsageError(f"{'--stream' if stream else '--source'} is for one file")
+    if files.count("-") > 1:
+        raise click.UsageError("standard input can be stored once")
+    with ExitStack() as held, as_interrupts():
+        if encoding is not None:
+            _check_encoding(encoding)
+        # opened before the process is: a wrong file name must not leave an empty process behind
+        sources = [(file, held.enter_context(_to_store(file, last=len(files) == 1))) for file in files]
+        opened = held.enter_context(session.process_or_new(process))
+        if stream:
+            _put_live(session, opened, files[0], sources[0][1], encoding, errors, page_size, source)
+            return
+        failed: FDStoreError | None = None
+        for file, binary in sources:
+            try:
+                _put_file(session, opened, file, binary, encoding, errors, page_size, source)
+            except OF_ONE_FILE as error:
+                if failed is not None:
+                    output.report(failed, as_json=session.as_json)
+                failed = error
+        if failed is not None:
+            raise failed
+
+
+def _check_encoding(name: str) -> None:
+    from fdstore.text.encodings import make_decoder
+
+    try:
+        make_decoder(name, "strict")
+    except InvalidArgument as error:
+        raise click.BadParameter(error.problem, param_hint="--encoding") from error
+
+
+def _to_store(file: str, *, last: bool) -> AbstractContextManager[BinaryIO | None]:
+    """The file, open; None for a regular one among several, which is only tried: there may be more of them
+    than a process can hold open."""
+    from fdstore.inputs import opened
+
+    if file != "-":
+        if not last and os.path.isfile(file):
+            with opened(file):
+                return nullcontext(None)
+        return opened(file)
+    if sys.stdin is None:
+        raise InvalidArgument("-", "standard input is closed; give a file, or pipe something in")
+    if sys.stdin.isatty():
+        output.note("reading from the terminal; Ctrl-D on an empty line ends it")
+        # without a buffer, which would ask on after the Ctrl-D that gave it a short read
+        return open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)
+    return nullcontext(sys.stdin.buffer)
+
+
+def _put_file(
+    session: Session,
+    opened: Process,
+    file: str,
+    binary: BinaryIO | None,
+    encoding: str | None,
+    errors: Errors,
+    page_size: int | None,
+    source: str | None,
+) -> None:
+    from fdstore.inputs import TextFile
+    from fdstore.inputs import opened as open_file
+
+    source = _source(file, source)
+    with (
+        nullcontext(binary) if binary else open_file(file) as found,
+        progress(f"put {source}", _size_of(found)) as tell,
+    ):
+        text = TextFile(found, encoding, errors)
+        try:
+            made = opened.ingest(cast("BinaryIO", text), source, page_size, errors, tell)
+        except NotEncoded as error:
+            raise _explained(error, opened.id, file, text) from error
+    _print_made(session, file, made)
+    if encoding is None:
+        _warn_of_other_encodings(file, text.head, errors)
+
+
+def _source(file: str, source: str | None) -> str:
+    from fdstore.inputs import source_name
+
+    return source or ("stdin" if file == "-" else source_name(file))
+
+
+def _size_of(binary: BinaryIO) -> int | None:
+    """The bytes of a regular file; None for a pipe, which may go on for ever."""
+    found = os.fstat(binary.fileno())
+    return found.st_size if file_stat.S_ISREG(found.st_mode) else None
+
+
+def _print_made(session: Session, file: str, made: Descriptor) -> None:
+    if session.as_json:
+        output.document(made)
+        return
+    output.line(made.fd)
+    sizes = f"{size(made.bytes)}, {counted(made.lines, 'line')}, {counted(made.pages, 'page')}"
+    output.note(f"{made.source}: {sizes}")
+
+
+def _explained(error: NotEncoded, process: str, file: str, text: TextFile) -> InvalidArgument:
+    """What the bytes are instead, and what can be done."""
+    from fdstore.text.encodings import packed_as, wide_encoding_of
+
+    name = "standard input" if file == "-" else file
+    if packed := packed_as(text.head):
+        words = f"fdstore put {shlex.quote(process)} -"
+        way = f"... | {packed.command}" if file == "-" else f"{packed.command} {shlex.quote(file)}"
+        return InvalidArgument(name, f"this is {packed.name}; store the text in it: {way} | {words}")
+    if error.encoding == "utf-8" and (wide := wide_encoding_of(text.head)):
+        return InvalidArgument(name, f"this is {wide.upper()}, not UTF-8; put it with --encoding {wide}")
+    return InvalidArgument(
+        name,
+        f"{error.problem}; name its encoding, as --encoding latin-1, or keep such bytes as \\xNN with "
+        "--errors backslashreplace",
+    )
+
+
+def _warn_of_other_encodings(file: str, head: bytes, errors: str) -> None:
+    """Say so where what was stored is, by its look, not what was meant."""
+    from fdstore.text.encodings import packed_as, wide_encoding_of
+
+    name = "standard input" if file == "-" else file
+    if wide := wide_encoding_of(head):
+        output.say(
+            f"fdstore: warning: {name} looks like {wide.upper()}; if it is, put it with --encoding {wide}"
+        )
+    elif errors != "strict" and (packed := packed_as(head)):
+        output.say(
+            f"fdstore: warning: {name} is {packed.name}, stored as it is; `{packed.command}` unpacks it"
+        )
+
+
+def _put_live(
+    session: Session,
+    opened: Process,
+    file: str,
+    binary: BinaryIO | None,
+    encoding: str | None,
+    errors: Errors,
+    page_size: int | None,
+    source: str | None,
+) -> None:
+    """Store what comes as it comes, until its end. Whatever ends this before breaks the stream off."""
+    from fdstore.inputs import TextFile
+    from fdstore.writer import check_reason, reason_of
+
+    assert binary is not None
+    text = TextFile(binary, encoding or "utf-8", errors)
+    out = opened.open_stream(_source(file, source), page_size)
+    try:
+        if session.as_json:
+            output.document(opened.stat(out.fd))
+        else:
+            output.line(out.fd)
+        while piece := text.read_now(LIVE_BYTES):
+            out.write(piece.decode("utf-8"))
+        out.end()
+    except BaseException as error:
+        if isinstance(error, NotEncoded):
+            error = _explained(error, opened.id, file, text)
+        match error:
+            case Interrupted(number=number):
+                reason = f"signal {number}"
+            case KeyboardInterrupt():
+                reason = "interrupted"
+            case _:
+                reason = reason_of(error)
+        with suppress(FDStoreError):
+            out.fail(check_reason(reason))
+        raise error
+    if session.as_json:
+        output.document(opened.stat(out.fd))

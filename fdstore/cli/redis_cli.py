@@ -1,0 +1,51 @@
+"""The verb that opens the store in redis-cli. It passes on where the store is, so that what the README shows
+can be typed as it stands, and no password stands on a command line."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from fdstore.cli import output
+from fdstore.cli.session import Session, common_options, pass_session
+from fdstore.errors import StartFailed
+
+
+@click.command(
+    name="redis-cli",
+    params=common_options(),
+    context_settings={
+        "ignore_unknown_options": True,
+        "allow_interspersed_args": False,
+        "help_option_names": ["--help"],
+    },
+)
+@click.argument("arguments", metavar="[REDIS-CLI OPTION|COMMAND]...", nargs=-1, type=click.UNPROCESSED)
+@pass_session
+def redis_cli(session: Session, arguments: tuple[str, ...]) -> None:
+    """Run redis-cli, or valkey-cli, on the store.
+
+    Everything after the verb is for redis-cli; without a command it asks for commands. Looking harms
+    nothing; changing by hand what is stored may.
+
+    \b
+    fdstore redis-cli HGETALL 'fdstore:{triage}'
+    fdstore redis-cli --raw HGET 'fdstore:{triage}:triage:fd:1:pages' 1
+    """
+    from fdstore.store.places import find_place, redis_cli_options
+    from fdstore.store.server_program import find_cli
+
+    program = find_cli()
+    if program is None:
+        raise StartFailed(
+            "this machine", "there is no redis-cli or valkey-cli on PATH; it comes with a Redis of the system"
+        )
+    place = find_place(session.chosen_url or session.embedded_server().ensure())
+    words, password = redis_cli_options(place)
+    if session.as_json:  # redis-cli has an option of this name, too
+        words.append("--json")
+    if password:
+        os.environ["REDISCLI_AUTH"] = password
+    output.finish()
+    os.execv(program, [str(program), *words, *arguments])

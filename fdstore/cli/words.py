@@ -1,0 +1,37 @@
+"""What an error says to a person at the command line. The library's errors name its arguments, as Python and
+tools do; here an argument is an option or a word of the help."""
+
+from __future__ import annotations
+
+from fdstore.errors import FDStoreError, InvalidArgument, TargetExists, TargetMissing, quoted
+
+OPTIONS = {
+    "fd": "FD",
+    "file_path": "FILE",
+    "page_size": "--page-size",
+    "pattern": "PATTERN",
+    "process": "PROC",
+    "source": "--source",
+    "tee": "--tee",
+}
+"""Arguments of the library -> what they are called in the help of a verb."""
+
+PATH_CHARS = 300
+
+
+def said_of(error: FDStoreError) -> str:
+    """The text of an error, for the command line.
+
+    >>> said_of(InvalidArgument("page_size", "a whole number is needed"))
+    '--page-size: a whole number is needed'
+    >>> said_of(TargetExists("out.txt"))
+    "the file 'out.txt' exists"
+    """
+    match error:
+        case TargetExists():
+            return f"the file {quoted(error.path, PATH_CHARS)} exists"
+        case TargetMissing() if "=" in error.advice:
+            return f"the file {quoted(error.path, PATH_CHARS)} does not exist"
+        case InvalidArgument() if type(error) is InvalidArgument and error.argument in OPTIONS:
+            return f"{OPTIONS[error.argument]}: {error.problem}"
+    return str(error)

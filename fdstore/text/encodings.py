@@ -1,0 +1,83 @@
+r"""What bytes that are not UTF-8 may be, by how they begin: said to people, never decided for them.
+
+A text in UTF-16 mostly begins with a byte order mark. One without it is half NULs where it is in English, and
+so it is UTF-8 as well, of a strange kind: nothing else is stored for it, but whoever stored it should know.
+"""
+
+from __future__ import annotations
+
+import codecs
+from typing import NamedTuple
+
+from fdstore.errors import InvalidArgument, quoted
+
+HEAD_BYTES = 4096
+"""How much of a file is looked at."""
+
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+"""UTF-32 first: its mark begins with that of UTF-16."""
+
+_MANY, _FEW = 0.4, 0.05
+
+
+class Packed(NamedTuple):
+    """A format that holds text in another form: its name, and the command that prints the text."""
+
+    name: str
+    command: str
+
+
+_PACKED = (
+    (b"\x1f\x8b", Packed("gzip", "gzip -dc")),
+    (b"\x28\xb5\x2f\xfd", Packed("Zstandard", "zstd -dc")),
+    (b"\xfd7zXZ\0", Packed("xz", "xz -dc")),
+    (b"BZh", Packed("bzip2", "bzip2 -dc")),
+    (b"PK\x03\x04", Packed("a zip archive", "unzip -p")),
+)
+
+
+def packed_as(head: bytes) -> Packed | None:
+    r"""The format of compressed text that begins with `head`, if it is a known one.
+
+    >>> packed_as(b"\x1f\x8b\x08\x00").name
+    'gzip'
+    """
+    return next((packed for magic, packed in _PACKED if head.startswith(magic)), None)
+
+
+def wide_encoding_of(head: bytes) -> str | None:
+    r"""The encoding of a text in UTF-16 or UTF-32 that begins with `head`, None if it does not look like one.
+
+    >>> wide_encoding_of(b"\xff\xfeh\0i\0"), wide_encoding_of("hi you".encode("utf-16-be"))
+    ('utf-16', 'utf-16-be')
+    """
+    for mark, name in _MARKS:
+        if head.startswith(mark):
+            return name
+    pairs = len(head) // 2
+    if pairs < 2:
+        return None
+    first, second = (head[i : 2 * pairs : 2].count(0) / pairs for i in (0, 1))
+    if second >= _MANY and first <= _FEW:
+        return "utf-16-le"
+    return "utf-16-be" if first >= _MANY and second <= _FEW else None
+
+
+def make_decoder(encoding: str, errors: str) -> codecs.IncrementalDecoder:
+    """A decoder of bytes into text. Raises `InvalidArgument` for what is not the name of an encoding."""
+    try:
+        decoder = codecs.getincrementaldecoder(encoding)(errors)
+        known = isinstance(decoder.decode(b""), str)
+    except (LookupError, ValueError, TypeError, NotImplementedError):
+        known = False
+    if not known:
+        raise InvalidArgument(
+            "encoding",
+            f"{quoted(encoding)} is not an encoding; known are utf-8, utf-16, latin-1, cp1252, ...",
+        )
+    return decoder

@@ -1,0 +1,150 @@
+"""What TAB gives in a shell: bash itself, at a terminal, and the answers that zsh is given."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import shlex
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.children import Child
+
+DEADLINE_S = 60
+
+
+class Bash:
+    """An interactive bash with the completion of `fdstore`, at a terminal."""
+
+    def __init__(self, command, folder: Path) -> None:
+        self._terminal, theirs = pty.openpty()
+        program = folder / "bin" / "fdstore"
+        program.parent.mkdir()
+        program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m fdstore "$@"\n')
+        program.chmod(0o755)
+        environment = {
+            **command.environment,
+            "PATH": f"{program.parent}:{os.environ['PATH']}",
+            "TERM": "dumb",
+            "PS1": "ready> ",
+            "HISTFILE": "",
+        }
+        self.process = Child(
+            ["bash", "--norc", "--noprofile", "-i"],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env=environment,
+            cwd=folder,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self._send('bind "set bell-style none"; bind "set enable-bracketed-paste off"\n')
+        self._send('eval "$(fdstore completion bash)"; echo set"up"\n')
+        self._until("setup")
+
+    def _send(self, text: str) -> None:
+        os.write(self._terminal, text.encode())
+
+    def _until(self, text: str) -> str:
+        until, seen = time.monotonic() + DEADLINE_S, ""
+        while text not in seen:
+            assert time.monotonic() < until, seen
+            seen += os.read(self._terminal, 4096).decode()
+        return seen
+
+    def tab(self, line: str) -> str:
+        """What the line is after TAB was pressed at its end."""
+        # the line is shown by bash when it is run: with a word before it, as the argument of echo
+        self._send(f"{line}\t")
+        self._send("\x01echo 'is:' \x05 :'end'\n")
+        found = re.findall(r"\r?\nis: (.*?) ?:end\r?\n", self._until(":end\r\n"))
+        return found[-1].rstrip()
+
+    def close(self) -> None:
+        self._send("\x03\x04exit\n")
+        self.process.end()
+        os.close(self._terminal)
+
+
+def test_bash_completes_verbs_options_processes_and_descriptors(command, store, tmp_path):
+    proc = store.process("triage")
+    for number in range(1, 4):
+        proc.create("x", source=f"$(touch owned) {number}")
+    proc.close("fd:2")
+    proc.close("fd:3")
+    proc.child()
+    (tmp_path / "build.log").write_text("one\n")
+    bash = Bash(command, tmp_path)
+    try:
+        found = {
+            line: bash.tab(line)
+            for line in [
+                "fdstore sea",
+                "fdstore read --pag",
+                "fdstore ls tria",
+                "fdstore cat triage fd:",
+                "fdstore cat triage f",
+                "fdstore pipe triage -i fd:",
+                "fdstore put triage bui",
+                "fdstore ls nothing-like-i",
+            ]
+        }
+    finally:
+        bash.close()
+
+    assert found == {
+        "fdstore sea": "fdstore search",
+        "fdstore read --pag": "fdstore read --pages",
+        "fdstore ls tria": "fdstore ls triage",
+        "fdstore cat triage fd:": "fdstore cat triage fd:1",
+        "fdstore cat triage f": "fdstore cat triage fd:1",
+        "fdstore pipe triage -i fd:": "fdstore pipe triage -i fd:1",
+        "fdstore put triage bui": "fdstore put triage build.log",
+        "fdstore ls nothing-like-i": "fdstore ls nothing-like-i",
+    }
+    assert not (tmp_path / "owned").exists()
+
+
+def zsh_items(command, *words: str) -> list[tuple[str, str]]:
+    asked = {
+        "_FDSTORE_COMPLETE": "zsh_complete",
+        "COMP_WORDS": " ".join(words),
+        "COMP_CWORD": str(len(words) - 1),
+    }
+    command.environment |= asked
+    ended = command()
+    for name in asked:
+        del command.environment[name]
+    assert (ended.code, ended.err) == (0, "")
+    lines = [line for line in ended.lines if line]
+    return [(value, about) for _, value, about in zip(lines[::3], lines[1::3], lines[2::3], strict=True)]
+
+
+def test_zsh_is_told_where_descriptors_come_from(command, store):
+    store.process("triage").create("x", source="build\x1b[31m.log\nred")
+
+    assert zsh_items(command, "fdstore", "read", "triage", "fd:") == [
+        (r"fd\:1", r"build\u{1b}[31m.log\u{a}red")
+    ]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_for_a_shell_is_printed(command, shell):
+    ended = command("completion", shell)
+
+    assert (ended.code, ended.err) == (0, "")
+    assert "_FDSTORE_COMPLETE" in ended.out
+
+
+def test_completion_starts_no_server_and_says_nothing_about_one_that_is_not_there(make_command, tmp_path):
+    away = make_command(FDSTORE_URL="redis://127.0.0.1:1")
+    none = make_command()
+
+    assert zsh_items(away, "fdstore", "ls", "") == []
+    assert zsh_items(none, "fdstore", "ls", "") == []
+    assert not none.data_dir.exists()

@@ -1,0 +1,187 @@
+"""`fdstore put`: several files, other encodings, live text, and what is left when it is interrupted."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import signal
+
+import pytest
+import redis
+
+import fdstore
+from fdstore.store.server_process import wait_until
+
+
+def test_several_files_are_stored_in_their_order_and_one_that_cannot_be_keeps_no_other(
+    command, store, tmp_path
+):
+    (tmp_path / "one.log").write_text("one\n")
+    (tmp_path / "two.log").write_bytes(b"caf\xe9\n")
+    (tmp_path / "three.log").write_text("three\n")
+
+    ended = command("put", "triage", "one.log", "two.log", "three.log", "-", stdin=b"four\n")
+
+    assert (ended.code, ended.lines) == (1, ["fd:1", "fd:2", "fd:3"])
+    assert ended.err == (
+        "fdstore: invalid_argument: two.log: byte 4 is not UTF-8 (invalid continuation byte); name its "
+        "encoding, as --encoding latin-1, or keep such bytes as \\xNN with --errors backslashreplace\n"
+    )
+    assert [each.source for each in store.process("triage").list()] == ["one.log", "three.log", "stdin"]
+
+
+def test_a_file_that_is_not_there_keeps_all_from_being_stored(command, store, tmp_path):
+    (tmp_path / "one.log").write_text("one\n")
+
+    ended = command("put", "triage", "one.log", "nope.log")
+
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.startswith("fdstore: file_not_found: ")
+    assert store.processes() == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["a", "b", "--source", "x"],
+        ["a", "b", "--stream"],
+        ["-", "-"],
+        ["a", "--encoding", "base64"],
+        ["a", "--encoding", "no-such"],
+        ["a", "--page-size", "0"],
+    ],
+)
+def test_put_says_what_does_not_go_together(command, store, tmp_path, words):
+    for name in "ab":
+        (tmp_path / name).write_text(name)
+
+    ended = command("put", "triage", *words)
+
+    assert ended.code == 2
+    assert ended.err.startswith("Usage: ")
+    assert store.processes() == []
+
+
+def test_a_text_in_another_encoding_is_stored_as_text(command, store, tmp_path):
+    text = "naïve 漢字\r\n" * 5000
+    (tmp_path / "marked").write_text(text, "utf-16", newline="")
+    (tmp_path / "plain").write_text(text, "utf-16-le", newline="")
+
+    command("put", "triage", "marked", "--encoding", "utf-16")
+    command("put", "triage", "plain", "--encoding", "utf-16-le")
+    command("put", "triage", "-", "--encoding", "latin-1", stdin=b"caf\xe9\n")
+
+    proc = store.process("triage")
+    assert [proc.read(fd, read_all=True).text for fd in (1, 2, 3)] == [text, text, "café\n"]
+
+
+def test_utf_16_and_compressed_text_are_named_with_what_can_be_done(command, store, tmp_path):
+    (tmp_path / "notes").write_text("one\ntwo\n", "utf-16")
+    (tmp_path / "bare").write_text("one\ntwo\n", "utf-16-le")
+    (tmp_path / "a log.gz").write_bytes(gzip.compress(b"one\n" * 1000))
+
+    marked = command("put", "triage", "notes")
+    packed = command("put", "triage", "a log.gz")
+    piped = command("put", "triage", "-", stdin=gzip.compress(b"one\n"))
+    bare = command("put", "triage", "bare")
+
+    assert (marked.code, packed.code, piped.code, bare.code) == (1, 1, 1, 0)
+    assert "notes: this is UTF-16, not UTF-8; put it with --encoding utf-16\n" in marked.err
+    assert "this is gzip; store the text in it: gzip -dc 'a log.gz' | fdstore put triage -\n" in packed.err
+    assert "standard input: this is gzip; store the text in it: ... | gzip -dc | fdstore put" in piped.err
+    assert bare.err.startswith("fdstore: warning: bare looks like UTF-16-LE; ")
+    assert store.process("triage").read(1).text == "one\ntwo\n".encode("utf-16-le").decode()
+
+
+def test_what_is_piped_into_a_stream_is_with_its_readers_while_it_comes(command, store):
+    with command.start("put", "triage", "-", "--stream", "--source", "make") as putting:
+        assert putting.stdout.readline() == b"fd:1\n"
+        putting.stdin.write("compiling naïve.c\n".encode() + b"caf\xc3")
+        putting.stdin.flush()
+        with command.start("tail", "triage", "1", "-f") as following:
+            assert following.stdout.readline() == "compiling naïve.c\n".encode()
+            while_open = store.process("triage").stat(1)
+            putting.stdin.write(b"\xa9\n")
+            out, err = putting.communicate(timeout=20)
+            rest = following.stdout.read()
+
+    assert (while_open.state, while_open.source) == ("open", "make")
+    assert (putting.returncode, out, err) == (0, b"", b"")
+    assert (following.returncode, rest) == (0, "café\n".encode())
+    assert store.process("triage").stat(1).state == "sealed"
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "reason"),
+    [
+        (signal.SIGINT, 130, "interrupted"),
+        (signal.SIGTERM, 143, "signal 15"),
+        (signal.SIGHUP, 129, "signal 1"),
+    ],
+)
+def test_a_live_put_that_is_ended_breaks_its_stream_at_once(command, store, number, code, reason):
+    with command.start("put", "triage", "-", "--stream") as putting:
+        putting.stdout.readline()
+        putting.stdin.write(b"half\n")
+        putting.stdin.flush()
+        assert wait_until(lambda: store.process("triage").stat(1).chars == 5, 20)
+        putting.send_signal(number)
+        _, err = putting.communicate(timeout=20)
+
+    found = store.process("triage").stat(1)
+    assert (putting.returncode, err) == (code, b"")
+    assert (found.state, found.reason, found.chars) == ("broken", reason, 5)
+
+
+def test_a_live_put_that_is_killed_leaves_a_stream_whose_lease_runs_out(command, store):
+    with command.start("put", "triage", "-", "--stream") as putting:
+        putting.stdout.readline()
+        putting.kill()
+        putting.communicate(timeout=20)
+
+    with redis.Redis.from_url(store.url) as client:
+        key = f"{store.prefix}:{{triage}}:triage:fd:1"
+        left_s = float(client.hget(key, "writer_until")) - float(client.time()[0])
+        # as if the lease had run out, and a reader had found that, long ago
+        client.hset(key, mapping={"writer_until": "1000000000", "doubt": "1000000000 1000000001"})
+    assert 0 < left_s <= 31
+    with pytest.raises(fdstore.errors.StreamBroken, match="writer_lost"):
+        list(store.process("triage").follow(1))
+
+
+def test_a_live_text_that_is_not_utf8_breaks_with_the_reason_unless_it_is_kept_as_escapes(command, store):
+    refused = command("put", "triage", "-", "--stream", stdin=b"good\ncaf\xe9\n")
+    kept = command("put", "triage", "-", "--stream", "--errors", "backslashreplace", stdin=b"caf\xe9\n")
+
+    first, second = store.process("triage").list()
+    assert (refused.code, refused.out, kept.code) == (1, "fd:1\n", 0)
+    assert "standard input: byte 9 is not UTF-8" in refused.err
+    assert first.state == "broken"
+    assert "byte 9 is not UTF-8" in first.reason
+    assert (second.state, store.process("triage").read(2).text) == ("sealed", "caf\\xe9\n")
+
+
+def test_a_live_put_as_json_says_how_it_began_and_how_it_ended(command):
+    ended = command("put", "triage", "-", "--stream", "--json", stdin=b"one\n")
+
+    began, done = map(json.loads, ended.lines)
+    assert (began["fd"], began["state"], began["chars"]) == ("fd:1", "open", 0)
+    assert (done["fd"], done["state"], done["chars"]) == ("fd:1", "sealed", 4)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_an_interrupted_put_had_stored_out_of_sight_goes_at_once(command, store, number):
+    with redis.Redis.from_url(store.url) as client, command.start("put", "triage", "-") as putting:
+        for _ in range(10):
+            putting.stdin.write(b"a line of some length\n" * 10_000)
+        putting.stdin.flush()
+
+        def staged() -> list[bytes]:
+            return client.keys(f"{store.prefix}:*staging*")
+
+        assert wait_until(lambda: staged() != [], 20)
+        putting.send_signal(number)
+        _, err = putting.communicate(timeout=20)
+        left = staged()
+
+    assert (putting.returncode, err, left) == (128 + number, b"", [])

@@ -1,0 +1,159 @@
+"""`fdstore search`, beside the grep of this machine: the same lines, the same exit codes."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.conftest import Ended
+
+TEXT = "".join(
+    f"{number}: {['ok', 'ERROR disk', 'ok, no error', 'Error ERROR'][number % 4]} é {'x' * (number % 7)}\n"
+    for number in range(1, 60)
+)
+COLOURS = re.compile("\x1b\\[[0-9;]*[mK]")
+
+
+def grep(text: str, *options: str) -> Ended:
+    done = subprocess.run(
+        ["grep", "-E", *options], input=text.encode(), capture_output=True, timeout=20, check=False
+    )
+    return Ended(done.returncode, done.stdout, done.stderr.decode())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["ERROR"],
+        ["-i", "-c", "error"],
+        ["-v", "ERROR|ok"],
+        ["-v", "-c", "ERROR"],
+        ["-o", "ERR|disk|x+"],
+        ["-A", "1", "-B", "2", "^2.*ERROR"],
+        ["-C", "1", "-m", "3", "disk"],
+        ["-c", "-m", "3", "disk"],
+        ["-A", "2", "-m", "1", "-v", "disk"],
+        ["nothing like it"],
+    ],
+    ids=" ".join,
+)
+def test_search_prints_what_grep_prints_and_ends_as_grep_ends(command, store, options):
+    store.process("triage").create(TEXT, page_size=100)
+
+    ours = command("search", "triage", "1", *options[-1:], *options[:-1])
+    theirs = grep(TEXT, "-n", *options)
+
+    assert (ours.code, ours.out, ours.err) == (theirs.code, theirs.out, "")
+
+
+def test_search_without_line_numbers_prints_the_lines_alone(command, store):
+    store.process("triage").create(TEXT)
+
+    assert command("search", "triage", "1", "disk", "-N").out == grep(TEXT, "disk").out
+
+
+@pytest.mark.parametrize(
+    "words", [["fd:9", "x"], ["fd:1", "("], ["fd:1#L9", "x"], ["fd:1", "x", "-C", "101"]]
+)
+def test_search_that_fails_ends_with_2_since_1_says_that_nothing_was_found(command, store, words):
+    store.process("triage").create("x\n")
+
+    ended = command("search", "triage", *words)
+
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err
+
+
+def test_search_prints_more_lines_than_one_answer_of_the_library_holds(command, store):
+    text = "".join(f"hit {number}\n" for number in range(30_000))
+    store.process("triage").create(text)
+
+    ended = command("search", "triage", "1", "hit", "-N")
+
+    assert (ended.code, ended.out, ended.err) == (0, text, "")
+
+
+def test_search_paints_matches_on_a_terminal_and_shows_control_characters_escaped(command, store):
+    store.process("triage").create("a \x1b[2J hit\n" + "y" * 3000 + "hit" + "z" * 3000 + "\n")
+    command.environment.pop("NO_COLOR", None)
+
+    shown = command.on_terminal("search", "triage", "1", "hit", columns=200)
+    plain = command.on_terminal("search", "triage", "1", "hit", "--color", "never")
+    command.environment["NO_COLOR"] = "1"
+    unwanted = command.on_terminal("search", "triage", "1", "hit")
+    piped = command("search", "triage", "1", "hit")
+
+    assert shown.out.count("\x1b[1;31mhit\x1b[m") == 2
+    assert COLOURS.sub("", shown.out) == plain.out == unwanted.out
+    assert "\x1b" not in plain.out
+    assert plain.lines[0] == "1:a \\u{1b}[2J hit"
+    assert re.fullmatch(r"2:\[\d+ characters left out\]y+hitz+\[\d+ characters left out\]", plain.lines[1])
+    assert piped.out == "1:a \x1b[2J hit\n2:" + "y" * 3000 + "hit" + "z" * 3000 + "\n"
+
+
+def test_search_as_json_has_lines_around_hits_as_they_were_asked_for(command, store):
+    store.process("triage").create(TEXT)
+
+    found = json.loads(command("search", "triage", "1", "ERROR", "-A1", "-m2", "--json").out)
+    counted = json.loads(command("search", "triage", "1", "ERROR", "-v", "-c", "--json").out)
+
+    assert [hit["line"] for hit in found["hits"]] == [1, 3]
+    assert [[near["line"] for near in hit["after"]] for hit in found["hits"]] == [[2], [4]]
+    assert [hit["before"] for hit in found["hits"]] == [[], []]
+    assert counted == {"fd": "fd:1", "matches": 29, "lines_searched": 59}
+
+
+def test_search_that_found_enough_does_not_read_on(command, store):
+    # a reader that went on would meet the stretch of pages that is not there
+    made = store.process("triage").create("hit\n" + "x\n" * 3_000_000)
+    store.run(_without_page(store, made.pages))
+
+    ended = command("search", "triage", "1", "hit", "-m", "1")
+
+    assert (ended.code, ended.out, ended.err) == (0, "1:hit\n", "")
+    assert "store_lost_data" in command("search", "triage", "1", "hit").err
+
+
+def _without_page(store, page):
+    [removed] = yield [("HDEL", f"{store.prefix}:{{triage}}:triage:fd:1:pages", page)]
+    assert removed == 1
+
+
+def peak_bytes_of_search(command, *words: str) -> tuple[int, int]:
+    """The most memory that a search took before its last output, and how many lines it printed."""
+    with command.start("search", "triage", "1", *words) as process:
+        peak = lines = 0
+        while piece := process.stdout.read(1 << 20):
+            lines += piece.count(b"\n")
+            status = Path(f"/proc/{process.pid}/status").read_text()
+            peak = max([peak, *(int(kb) for kb in re.findall(r"VmHWM:\s+(\d+) kB", status))])
+    assert process.returncode == 0
+    return peak * 1024, lines
+
+
+def test_search_of_a_large_content_takes_little_memory_however_much_it_finds(command, tmp_path):
+    (tmp_path / "large").write_bytes(b"a line that will be found, again and again\n" * 300_000)
+    command("put", "triage", "large")
+
+    peak, lines = peak_bytes_of_search(command, "found", "-C", "1")
+
+    assert lines == 300_000
+    assert peak < 64_000_000  # Python and its modules take 30
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_search_of_1_gb_takes_little_memory_however_much_it_finds(command, tmp_path):
+    with (tmp_path / "large").open("wb") as file:
+        for _ in range(1000):
+            file.write(b"x" * 999_979 + b"\n" + b"a line to be found\n")
+    command("put", "triage", "large")
+
+    peak, lines = peak_bytes_of_search(command, "found|x{300}", "-C", "1")
+
+    assert lines == 2000
+    assert peak < 150_000_000
