@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import TypeVar
 
 from fdstore.errors import FDStoreError, LookingOnly
-from fdstore.store.operation import Batch, Block, Disk, Everywhere, Operation, Receive, Request, Send
+from fdstore.store.operation import (
+    Abandon,
+    Batch,
+    Block,
+    Disk,
+    Everywhere,
+    Operation,
+    Receive,
+    Request,
+    Send,
+)
 from fdstore.store.scripts import name_of, only_reads
 
 T = TypeVar("T")
@@ -44,7 +54,7 @@ def _commands_of(request: Request) -> Batch:
             return batch
         case Block(command):
             return [command]
-        case Receive() | Disk():
+        case Receive() | Abandon() | Disk():
             return []
         case _:
             return request

@@ -89,7 +89,9 @@ def test_a_worker_stopped_past_its_lease_writes_nothing_when_it_goes_on(
         before = everything(execute, root.id)
 
         sleeper.go_on()
-        wait_until(lambda: f"{root.id}: lost" in sleeper.log, what="the sleeper's end of that attempt")
+        wait_until(
+            lambda: f"{root.id} is run here no more" in sleeper.log, what="the sleeper's end of that attempt"
+        )
 
     assert everything(execute, root.id) == before
     ended = store.run(inspection.answer_of(store.prefix, root.id))
