@@ -116,7 +116,7 @@ def test_verbs_that_need_workers_say_so_before_anything_is_made(
 
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "invalid_argument" in done.stderr
     assert "set FDSTORE_BROKER_URL" in done.stderr
     assert [process.id for process in store.processes()] == ["triage"]

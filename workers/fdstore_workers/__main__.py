@@ -129,7 +129,7 @@ def worker(
     # here, where a wrong one is a wrong option: the supervisor knows only that its child did not start
     if chosen := url or settings.read().url:
         find_place(chosen)
-    if broker_url:
+    if chosen or broker_url:
         find_broker(chosen or "", broker_url)
     whole = Worker(
         name=worker_name(),

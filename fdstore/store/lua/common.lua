@@ -202,7 +202,7 @@ end
 -- Drops up to `most` names of a process, but not `kept`; whether more are left.
 local function release_piece(tree, process, most, kept)
   local fds, names = process_record(tree, process) .. ':fds', {}
-  for _, name in ipairs(redis.call('HRANDFIELD', fds, most)) do
+  for _, name in ipairs(redis.call('HRANDFIELD', fds, most) or {}) do
     names[#names + 1] = name ~= kept and name or nil
   end
   if #names == 0 then
