@@ -3,9 +3,9 @@
     python .ci/generate_blocking.py            writes them
     python .ci/generate_blocking.py --check    exits with 1 if one is stale, and names it
 
-Whatever awaits is written once, in a package `_async`; the same module in the `_sync` beside it is the same
-text without what awaits. Where the two must differ, they import it from a module that each package has one
-of. The rules below are applied to code, comments and docstrings alike, so examples are right in both.
+Whatever awaits is written once; `MODULES` names the module that is the same text without what awaits. Where
+the two must differ, they import it from a module of which there are two. The rules below are applied to code,
+comments and docstrings alike, so examples are right in both.
 """
 
 from __future__ import annotations
@@ -16,7 +16,11 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-MODULES = ["fdstore/wire/_async/runner.py", "fdstore/wire/_async/cluster.py"]
+MODULES = {
+    "fdstore/wire/_async/runner.py": "fdstore/wire/_sync/runner.py",
+    "fdstore/wire/_async/cluster.py": "fdstore/wire/_sync/cluster.py",
+    "fdstore/aio_process.py": "fdstore/process.py",
+}
 
 HEADER = "# Generated from {source} by `make generate`: change that one.\n"
 
@@ -30,6 +34,8 @@ RULES = [
     (r"\bAwaitable\[([^][]*)\]", r"\1"),
     (r"\baclos(e|ing)\b", r"clos\1"),
     (r"\b_async\b", "_sync"),
+    (r"\bfrom fdstore\.aio import\b", "from fdstore.client import"),
+    (r"\bfdstore\.aio_", "fdstore."),
     (r"\bfdstore\.aio\b", "fdstore"),
 ]
 """Patterns and what they become, in this order."""
@@ -56,8 +62,8 @@ def formatted(text: str, path: Path) -> str:
 
 def main(arguments: list[str]) -> int:
     stale = []
-    for source in MODULES:
-        target = ROOT / source.replace("/_async/", "/_sync/")
+    for source, name in MODULES.items():
+        target = ROOT / name
         made = formatted(blocking((ROOT / source).read_text("utf-8"), source), target)
         if not target.exists() or target.read_text("utf-8") != made:
             stale.append(str(target.relative_to(ROOT)))

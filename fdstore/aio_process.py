@@ -1,4 +1,4 @@
-"""`Process`, awaited: one process and its descriptors. Public as `fdstore.aio.Process`.
+"""`Process`: one process and its descriptors, as one client sees them.
 
 Each method checks its arguments and runs one operation; what it costs is written there. In the examples
 `proc` is a new process, and `build.log` a file of 5000 lines in the current directory.

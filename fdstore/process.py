@@ -1,4 +1,5 @@
-"""`Process`: one process and its descriptors. `fdstore.aio_process` is the same, awaited.
+# Generated from fdstore/aio_process.py by `make generate`: change that one.
+"""`Process`: one process and its descriptors, as one client sees them.
 
 Each method checks its arguments and runs one operation; what it costs is written there. In the examples
 `proc` is a new process, and `build.log` a file of 5000 lines in the current directory.
