@@ -157,8 +157,8 @@ class Agent:
 
     def _take_references(self) -> None:
         """Store the passages of the last answer, before the tools of that turn run, so that they can
-        use them. The answer is in the journal first: another attempt might get another answer. The model
-        is told which of them the quota refuses."""
+        use them. The answer is in the journal first: another attempt might get another answer. A note
+        to the model names those that exceed the quota."""
         context, slot = self._toolbox.context, f"turn{len(self.conversation.turns)}"
         *paused, last = self.conversation.answer
         before = "".join(turn.text for turn in paused)
@@ -242,7 +242,7 @@ class Agent:
     def hand_over(self, end: Finished, *, is_root: bool) -> tuple[str, ...]:
         """End the process. Return the ids of the ancestors that need a wake-up. A long answer becomes
         a descriptor that the parent gets, unless it is all that its stream holds; a process that did
-        well, and is no root, drops its own descriptors. An answer that the quota refuses is cut."""
+        well, and is not a root, drops its own descriptors. An answer beyond the quota is cut."""
         fd = ""
         limit = self.birth.answer_limit
         answer = storable(end.answer)

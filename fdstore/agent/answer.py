@@ -1,8 +1,8 @@
 """An answer of the Messages API, put together from the events of its stream.
 
-The SDK can do this too, but it parses the arguments of a tool call again with every piece of them, takes half
-of them for the whole when the rest is missing, and gives up the answer for one call that is not JSON. Here
-such a call is kept: the API wants every call of an answer back, and the model is told what is wrong with it.
+The SDK can do this too, but it parses the arguments of a tool call again for each piece, accepts truncated
+arguments as complete, and fails on a call that is not JSON. Here such a call is kept: the API requires every
+call of an answer in the next request, and the model gets an error as the call's result.
 Pure: events in, an `Assistant` out.
 """
 

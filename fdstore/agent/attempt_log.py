@@ -24,7 +24,7 @@ class AttemptLog:
         self._program = program
         self._born = time.monotonic() - age_s
         self.turns: int | None = None
-        """Answers of the model so far; None for what is no agent."""
+        """Number of model answers so far; None for a pipeline."""
 
     def ended(self, state: Literal["exited", "failed"], exit_code: int | None, reason: str) -> None:
         """Log the end of the process."""

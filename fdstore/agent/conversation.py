@@ -5,7 +5,7 @@
     start       the system prompt and the user's message as they were shown
     assistant   one answer of the model, block by block
     result      what one tool call came to
-    note        what else the model is told with the results of a turn
+    note        a message to the model, sent with the results of a turn
     ...         any other kind is a newer fdstore's, and is passed over
 
 The journal is append-only and is the truth: a new attempt builds the conversation from it and goes
