@@ -11,7 +11,10 @@ again: `check_clean` closes it, and the next request makes a new connection.
 
 Time-outs are Python's own (`settimeout`), for each time that the socket is waited for: they hold under
 signals, which interrupt the system's, and with sockets that gevent or eventlet put in place of them. A
-request is first written without asking whether there is room, which there nearly always is.
+request is first written without asking whether there is room, which there nearly always is. A reply is
+first looked for a few times without sleeping: a server on the same machine answers before a sleeping process
+would have been woken (a page takes 40 us instead of 120). Where the server is farther away the looks find
+nothing, so after such a miss the next replies are waited for at once.
 
 The awaiting link is in `_async.link`.
 """
@@ -33,6 +36,10 @@ from redis.exceptions import TimeoutError as LostReply
 from fdstore.store.wire import NOT_YET, READ_SIZE_BYTES, make_reader, serves_nobody
 
 FINISH_S = 1.0
+LOOKS = 32
+"""How often a reply is looked for before its reader sleeps: about 30 us."""
+MISS_COSTS = 16
+"""How many replies are waited for without looking after looks that found nothing."""
 
 
 class Link:
@@ -46,6 +53,7 @@ class Link:
         """Whether a reply was an error, or has one in it, since a request was sent last."""
         self._sock: socket.socket | None = None
         self._write: Callable[[bytes], int]
+        self._read: Callable[[], int]
         self._reader: Any = None
         self._timeouts_s = (connection.socket_connect_timeout, connection.socket_timeout)
         self._buffer = bytearray(READ_SIZE_BYTES)
@@ -65,7 +73,11 @@ class Link:
         self._reader = make_reader(self._take_refusal)
         sock = cast("socket.socket", connection._sock)
         sock.settimeout(to_reply)
-        self._write = sock.send if isinstance(sock, ssl.SSLSocket) else partial(os.write, sock.fileno())
+        if isinstance(sock, ssl.SSLSocket):
+            self._write, self._read = sock.send, partial(sock.recv_into, self._buffer)
+        else:
+            self._write = partial(os.write, sock.fileno())
+            self._read = _looking(sock, self._buffer)
         self._sock = sock
         return sock
 
@@ -123,12 +135,13 @@ class Link:
         sock, reader, buffer = self._sock, self._reader, self._buffer
         if sock is None:
             raise LostConnection("it was closed")
+        read = self._read
         try:
             if wait_s is not None:
                 sock.settimeout(wait_s)
             for _ in range(count):
                 while (reply := reader.gets()) is NOT_YET:
-                    reader.feed(buffer, 0, sock.recv_into(buffer) or _closed())
+                    reader.feed(buffer, 0, read() or _closed())
                 if self.refused and (error := serves_nobody(reply)):
                     raise error
                 replies.append(reply)
@@ -140,18 +153,19 @@ class Link:
 
     def ask(self, request: bytes, replies: list[Any], count: int) -> None:
         """Send a packed request and receive its replies: `send` and `receive` in one call."""
-        sock = self._sock or self.connect()
-        reader, buffer = self._reader, self._buffer
+        if self._sock is None:
+            self.connect()
+        read, reader, buffer = self._read, self._reader, self._buffer
         self.refused = False
         self.owed = count
         try:
             if self._write(request) < len(request):
                 raise LostConnection("it took a part of a small request")
-            reader.feed(buffer, 0, sock.recv_into(buffer) or _closed())
+            reader.feed(buffer, 0, read() or _closed())
             while len(replies) < count:
                 reply = reader.gets()
                 if reply is NOT_YET:
-                    reader.feed(buffer, 0, sock.recv_into(buffer) or _closed())
+                    reader.feed(buffer, 0, read() or _closed())
                 elif self.refused and (error := serves_nobody(reply)):
                     raise error
                 else:
@@ -159,6 +173,27 @@ class Link:
         except OSError as error:
             raise _lost(error) from error
         self.owed = 0
+
+
+def _looking(sock: socket.socket, buffer: bytearray) -> Callable[[], int]:
+    """Make the function that reads what has come into `buffer`, and waits for it if need be."""
+    look = partial(os.readv, sock.fileno(), [buffer])
+    waits_left = 0
+
+    def read() -> int:
+        nonlocal waits_left
+        if waits_left:
+            waits_left -= 1
+        else:
+            for _ in range(LOOKS):
+                try:
+                    return look()
+                except BlockingIOError:
+                    pass
+            waits_left = MISS_COSTS
+        return sock.recv_into(buffer)
+
+    return read
 
 
 def _closed() -> NoReturn:
