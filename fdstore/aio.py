@@ -23,18 +23,18 @@ from typing import Any, TypeVar
 from fdstore import toolset
 from fdstore.aio_process import Process
 from fdstore.aio_writer import StreamWriter
+from fdstore.local.redis_server import chosen
 from fdstore.records import DroppedTree, ProcessRecord, Survey, TreeLimits, TreeRecord
 from fdstore.store import dropping, inspection, processes
 from fdstore.store.check import check_server
 from fdstore.store.looking import look_only
-from fdstore.store.operation import Operation
-from fdstore.store.server import chosen
 from fdstore.tools.config import FDConfig, ToolName
-from fdstore.tools.storing import flattened, taken_references, wrapped_input, wrapped_once
 from fdstore.tools.tool import ToolResult
 from fdstore.tools.toolbox import Toolbox
+from fdstore.tools.wrapping import flattened, taken_references, wrapped_input, wrapped_once
 from fdstore.wire._async.cluster import make_runner
 from fdstore.wire._async.runner import Runner
+from fdstore.wire.operation import Operation
 
 __all__ = ["Process", "Store", "StreamWriter", "Toolset", "connect"]
 

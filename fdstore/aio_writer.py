@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import Any
 
 from fdstore.errors import FDStoreError, StreamClosed
-from fdstore.store.operation import Operation
 from fdstore.store.streams import Pen, check_exit_code
+from fdstore.wire.operation import Operation
 from fdstore.writer import (
     FINAL,
     MAX_AGE_S,

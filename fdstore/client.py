@@ -10,15 +10,15 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TypeVar
 
+from fdstore.local.redis_server import chosen
 from fdstore.process import Process
 from fdstore.records import DroppedTree, ProcessRecord, Survey, TreeLimits, TreeRecord
 from fdstore.store import dropping, inspection, processes
 from fdstore.store.check import check_server
 from fdstore.store.looking import look_only
-from fdstore.store.operation import Operation
-from fdstore.store.server import chosen
 from fdstore.wire._sync.cluster import make_runner
 from fdstore.wire._sync.runner import Runner
+from fdstore.wire.operation import Operation
 
 __all__ = ["Process", "Store", "connect"]
 

@@ -15,8 +15,8 @@ from fnmatch import fnmatchcase
 import msgspec
 
 from fdstore.errors import NotAllowed, PathRefused, quoted
-from fdstore.inputs import open_below
-from fdstore.paths import Root, hidden_name
+from fdstore.files.paths import Root, hidden_name
+from fdstore.files.source import open_below
 
 
 class Permissions(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,14 +11,14 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO, Literal, TypeVar
 
-from fdstore.files import Target
-from fdstore.inputs import opened, source_name
+from fdstore.files.source import opened, source_name
+from fdstore.files.target import Target
 from fdstore.records import Descriptor, Export, Mode, SearchResult, Slice
 from fdstore.store import contents, following, processes, reading, searching, streams
-from fdstore.store.operation import Operation
-from fdstore.store.views import Namespace
+from fdstore.store.content_info import Namespace
 from fdstore.text.paging import DecodeErrors
 from fdstore.text.selection import FIRST_PAGE, FdLike, fd_id, fd_ids, number, wanted
+from fdstore.wire.operation import Operation
 from fdstore.writer import StreamWriter
 
 if TYPE_CHECKING:

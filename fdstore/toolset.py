@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from fdstore import settings
 from fdstore.errors import FDStoreError, InvalidArgument
+from fdstore.files.paths import Root
 from fdstore.loading import QUEUE, require
-from fdstore.paths import Root
-from fdstore.store.views import Namespace
+from fdstore.store.content_info import Namespace
 from fdstore.tools import fork
 from fdstore.tools.config import FD_TOOLS, PROCESS_TOOLS, FDConfig, ToolName
-from fdstore.tools.storing import flattened, taken_references, wrapped_input, wrapped_once
 from fdstore.tools.tool import Context, Linked, ToolResult
 from fdstore.tools.toolbox import Toolbox, check_enabled
+from fdstore.tools.wrapping import flattened, taken_references, wrapped_input, wrapped_once
 
 if TYPE_CHECKING:
     from fdstore.client import Process
@@ -106,7 +106,7 @@ def waker(store_url: str, prefix: str, broker_url: str | None = None) -> Callabl
 
     Raises `InvalidArgument` for a URL that cannot be a queue's, as that of a Cluster, and `MissingExtra`."""
     require(QUEUE)
-    from fdstore.dispatch import Dispatcher, find_broker
+    from fdstore.runtime.queue import Dispatcher, find_broker
 
     broker = broker_url or settings.read().broker_url
     find_broker(store_url, broker)

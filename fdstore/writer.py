@@ -30,10 +30,10 @@ from fdstore.errors import (
     StreamClosed,
     quoted,
 )
-from fdstore.store.operation import Operation
 from fdstore.store.staging import MAX_REASON_CHARS
 from fdstore.store.streams import PIECE_CHARS, Pen, check_exit_code
 from fdstore.text.paging import encode
+from fdstore.wire.operation import Operation
 
 ENOUGH_CHARS = 16_000
 """How much text is worth a round trip of its own, which then begins at once."""

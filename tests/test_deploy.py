@@ -33,16 +33,16 @@ from redis.retry import Retry
 
 import fdstore
 from fdstore import settings
-from fdstore.agent import lease
 from fdstore.cli import VERBS
-from fdstore.dispatch import Dispatcher
 from fdstore.errors import QuotaExceeded, StoreFull
+from fdstore.local.redis_conf import binary_version, installed_binaries
+from fdstore.local.redis_server import find_cli
+from fdstore.runtime import lease
+from fdstore.runtime.queue import Dispatcher
 from fdstore.store import inspection, leases, processes
 from fdstore.store.check import examine
-from fdstore.store.places import find_place
-from fdstore.store.server import find_cli
-from fdstore.store.server_program import binary_version, installed_binaries
 from fdstore.testing import ScriptedModel, call, say
+from fdstore.wire.store_url import find_place
 from fdstore_workers.__main__ import worker as worker_command
 from tests.children import Child
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fdstore.cli import VERBS
-from fdstore.store.server import PrivateServer
+from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import ScriptedModel, call, say, turn
 from fdstore.testing.requests import Request
 from fdstore.tools.toolbox import BUILT_IN

@@ -18,24 +18,23 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from fdstore.agent.briefing import first_messages
+from fdstore.agent.answer_stream import Voice
 from fdstore.agent.conversation import Assistant, Note, Result, Start, ToolCall, encoded
-from fdstore.agent.lease import STORE_TROUBLE
-from fdstore.agent.model import Model, ModelFailed, Retry
-from fdstore.agent.past import Past
+from fdstore.agent.first_prompt import first_messages
+from fdstore.agent.history import Past
+from fdstore.agent.models.anthropic import Model, ModelFailed, Retry
 from fdstore.agent.program import Program
-from fdstore.agent.voice import Voice
-from fdstore.errors import InvalidArgument, NotFound, QuotaExceeded
+from fdstore.errors import STORE_FAILURES, InvalidArgument, NotFound, QuotaExceeded
 from fdstore.records import ENDED
 from fdstore.render import fd_error
 from fdstore.store import contents, inspection, journal, leases, processes
 from fdstore.store.clock import redis_now
-from fdstore.store.operation import Operation
-from fdstore.store.views import Namespace
-from fdstore.tools.brief import Brief
-from fdstore.tools.storing import passages, storable, stored_passage
+from fdstore.store.content_info import Namespace
+from fdstore.tools.task import Brief
 from fdstore.tools.tool import Started, ToolResult
 from fdstore.tools.toolbox import Toolbox
+from fdstore.tools.wrapping import passages, storable, stored_passage
+from fdstore.wire.operation import Operation
 
 log = logging.getLogger("fdstore.agent")
 
@@ -151,7 +150,7 @@ class Agent:
         """Say in the record what holds this agent up, for those who watch it."""
         if trouble == self._trouble:
             return
-        with suppress(*STORE_TROUBLE):  # watchers see that for themselves
+        with suppress(*STORE_FAILURES):  # watchers see that for themselves
             self._run(leases.renew(self._space, trouble))
             self._trouble = trouble
 

@@ -15,7 +15,7 @@ import msgspec
 
 from fdstore.agent.conversation import Assistant
 from fdstore.text.surrogates import join_surrogates
-from fdstore.tools.storing import storable
+from fdstore.tools.wrapping import storable
 
 INVALID_JSON = "INVALID_JSON"
 """The one argument of a call whose arguments are not JSON, as the API's documentation advises."""

@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from fdstore.tools.brief import Brief, ForkBrief, PipeBrief
+from fdstore.tools.task import Brief, ForkBrief, PipeBrief
 
 _BLOCKS: dict[str, dict[str, type]] = {
     "text": {"text": str},

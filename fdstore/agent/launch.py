@@ -9,9 +9,9 @@ from typing import Any
 from fdstore.agent.program import Bundle
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument
-from fdstore.inputs import open_below, source_name
+from fdstore.files.source import open_below, source_name
 from fdstore.store import processes
-from fdstore.tools.brief import Brief, encoded
+from fdstore.tools.task import Brief, encoded
 
 
 def launch_root(

@@ -21,8 +21,8 @@ from fdstore.bench.crew import worker
 from fdstore.bench.measuring import Row, at_least, at_most, duration, row
 from fdstore.bench.stage import KB, MB, Stage
 from fdstore.client import Process
-from fdstore.dispatch import Dispatcher
 from fdstore.errors import TimedOut
+from fdstore.runtime.queue import Dispatcher
 from fdstore.store import inspection
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 

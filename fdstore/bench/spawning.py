@@ -24,11 +24,11 @@ from fdstore.bench.crew import worker
 from fdstore.bench.measuring import Lap, Row, at_most, duration, row, take_turns
 from fdstore.bench.stage import KB, Stage
 from fdstore.client import Process
-from fdstore.dispatch import Dispatcher
 from fdstore.errors import TimedOut
+from fdstore.runtime.queue import Dispatcher
 from fdstore.store import inspection, processes
 from fdstore.testing import ScriptedModel, say
-from fdstore.tools.brief import Brief, encoded
+from fdstore.tools.task import Brief, encoded
 
 SHARED = 10
 """Descriptors that the child gets."""

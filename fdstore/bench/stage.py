@@ -14,9 +14,9 @@ from contextlib import contextmanager
 import redis
 
 from fdstore.client import Process, Store, connect
+from fdstore.local.redis_server import PrivateServer
 from fdstore.records import TreeLimits
 from fdstore.store.keys import ContentKeys, content_keys
-from fdstore.store.server import PrivateServer
 
 KB, MB, GB = 1000, 1_000_000, 1_000_000_000
 

@@ -18,9 +18,9 @@ from fdstore.cli.session import Session
 from fdstore.cli.tables import size
 from fdstore.errors import FDStoreError
 from fdstore.loading import how_to_install
+from fdstore.local.redis_conf import binary_version, find_binary
 from fdstore.store.check import examine
 from fdstore.store.safety import Finding
-from fdstore.store.server_program import binary_version, find_binary
 from fdstore.wire._sync.cluster import make_runner
 
 LOW_DISK_BYTES = 500_000_000

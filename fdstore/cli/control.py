@@ -114,9 +114,9 @@ def resume(
     worker takes an agent over that nobody runs any more. Its program is what the store says it is: from a
     store by URL it may call, write and read only what the options allow.
     """
+    from fdstore.local.redis_server import is_embedded
     from fdstore.permissions import granted
     from fdstore.store import inspection
-    from fdstore.store.server import is_embedded
 
     require()
     with session.store() as store:
@@ -165,7 +165,7 @@ def load_runner() -> None:
     """Loads what runs an agent in this program. That takes a second or two, so `run` does it before there is
     a root: a worker takes one that waits too long."""
     with for_good():
-        import fdstore.agent.runner  # noqa: F401
+        import fdstore.runtime.runner  # noqa: F401
 
 
 def run_here(
@@ -182,8 +182,8 @@ def run_here(
     that was launched here, else what the store says. If a worker has taken it over, as after this machine
     slept, its end is waited for."""
     load_runner()
-    from fdstore.agent.model import Model
-    from fdstore.agent.runner import run_process
+    from fdstore.agent.models.anthropic import Model
+    from fdstore.runtime.runner import run_process
     from fdstore.store import inspection, processes
     from fdstore.toolset import waker
 

@@ -73,8 +73,8 @@ def demo(session: Session, file: str | None, live: bool, out: str) -> None:
 def _worker(store: Store, environment: Mapping[str, str], log: Path) -> Iterator[None]:
     """A worker of this demo's own, in a process of its own."""
     from fdstore.errors import StartFailed
+    from fdstore.local.server_process import wait_until
     from fdstore.store import leases
-    from fdstore.store.server_process import wait_until
 
     command = [
         sys.executable,
@@ -115,8 +115,8 @@ def _play(store: Store, environment: Mapping[str, str], out_dir: Path, file: str
     from fdstore.toolset import waker
 
     load_runner()
-    from fdstore.agent.model import Model
-    from fdstore.agent.runner import run_process
+    from fdstore.agent.models.anthropic import Model
+    from fdstore.runtime.runner import run_process
 
     def model() -> Model:
         return Model(
@@ -188,7 +188,7 @@ def _account(store: Store, process: str, watch: Watch, out_dir: Path) -> None:
 
 def cli_for(url: str) -> str:
     """How redis-cli is told where the store is."""
-    from fdstore.store.server import find_cli
+    from fdstore.local.redis_server import find_cli
     from fdstore.urls import shown_url
 
     found = find_cli()

@@ -54,7 +54,7 @@ def pipe(
     from fdstore.store.staging import DEFAULT_PAGE_SIZE
     from fdstore.text.commands import check_tees, parse
     from fdstore.text.selection import fd_id
-    from fdstore.tools.brief import PipeBrief, encoded
+    from fdstore.tools.task import PipeBrief, encoded
     from fdstore.toolset import waker
 
     lines = [shlex.join(stage) for stage in _stages(words)]
@@ -110,7 +110,7 @@ def pipe(
 
 def _told_when_unclaimed(store: Store, process: str) -> AbstractContextManager[None]:
     """Say in this block, after a while, why no worker has taken a process."""
-    from fdstore.regularly import regularly
+    from fdstore.runtime.periodic import regularly
     from fdstore.store import unclaimed
 
     def look() -> bool:

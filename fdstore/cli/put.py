@@ -20,7 +20,7 @@ from fdstore.errors import FDStoreError, InvalidArgument, NotEncoded, PathRefuse
 
 if TYPE_CHECKING:
     from fdstore.client import Process
-    from fdstore.inputs import TextFile
+    from fdstore.files.source import TextFile
     from fdstore.records import Descriptor
 
     Errors = Literal["strict", "backslashreplace"]
@@ -108,7 +108,7 @@ def _check_encoding(name: str) -> None:
 def _to_store(file: str, *, last: bool) -> AbstractContextManager[BinaryIO | None]:
     """The file, open; None for a regular one among several, which is only tried: there may be more of them
     than a process can hold open."""
-    from fdstore.inputs import opened
+    from fdstore.files.source import opened
 
     if file != "-":
         if not last and os.path.isfile(file):
@@ -134,8 +134,8 @@ def _put_file(
     page_size: int | None,
     source: str | None,
 ) -> None:
-    from fdstore.inputs import TextFile
-    from fdstore.inputs import opened as open_file
+    from fdstore.files.source import TextFile
+    from fdstore.files.source import opened as open_file
 
     source = _source(file, source)
     with (
@@ -153,7 +153,7 @@ def _put_file(
 
 
 def _source(file: str, source: str | None) -> str:
-    from fdstore.inputs import source_name
+    from fdstore.files.source import source_name
 
     return source or ("stdin" if file == "-" else source_name(file))
 
@@ -217,7 +217,7 @@ def _put_live(
     source: str | None,
 ) -> None:
     """Store what comes as it comes, until its end. Whatever ends this before breaks the stream off."""
-    from fdstore.inputs import TextFile
+    from fdstore.files.source import TextFile
     from fdstore.writer import check_reason, reason_of
 
     assert binary is not None

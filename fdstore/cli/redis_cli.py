@@ -33,8 +33,8 @@ def redis_cli(session: Session, arguments: tuple[str, ...]) -> None:
     fdstore redis-cli HGETALL 'fdstore:{triage}'
     fdstore redis-cli --raw HGET 'fdstore:{triage}:triage:fd:1:pages' 1
     """
-    from fdstore.store.places import find_place, redis_cli_options
-    from fdstore.store.server_program import find_cli
+    from fdstore.local.redis_conf import find_cli
+    from fdstore.wire.store_url import find_place, redis_cli_options
 
     program = find_cli()
     if program is None:

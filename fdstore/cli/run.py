@@ -45,8 +45,8 @@ def run(
     """
     from fdstore.agent.launch import launch_root
     from fdstore.agent.program import load
+    from fdstore.local.redis_server import is_embedded
     from fdstore.permissions import Permissions
-    from fdstore.store.server import is_embedded
     from fdstore.toolset import waker
 
     require()
@@ -103,7 +103,7 @@ def lowered(asked: TreeLimits, held: TreeLimits) -> list[str]:
 
 
 def _read(file: str) -> str:
-    from fdstore.inputs import opened
+    from fdstore.files.source import opened
 
     if file == "-":
         return sys.stdin.buffer.read().decode("utf-8", "backslashreplace")

@@ -18,9 +18,9 @@ from fdstore.loading import require
 from fdstore.records import Record, Unreadable
 
 if TYPE_CHECKING:
-    from fdstore.background import BackgroundWorker
     from fdstore.client import Store
-    from fdstore.store.server import ServerStatus
+    from fdstore.local.redis_server import ServerStatus
+    from fdstore.local.worker import BackgroundWorker
 
 
 MAX_MISFITS = 5
@@ -89,7 +89,7 @@ def down(session: Session) -> None:
     """Stop the background worker and the embedded server. The data stays, and the next command starts the
     server again. With --url or $FDSTORE_URL only the background worker for that store is stopped."""
     from fdstore import settings
-    from fdstore.background import stop_embedded_workers
+    from fdstore.local.worker import stop_embedded_workers
 
     server = None
     if url := session.chosen_url:
@@ -135,7 +135,7 @@ def start_server(session: Session) -> ServerStatus:
 def background_worker(url: str, prefix: str) -> BackgroundWorker:
     """The background worker of this user for a store, running or not."""
     from fdstore import settings
-    from fdstore.background import BackgroundWorker
+    from fdstore.local.worker import BackgroundWorker
 
     return BackgroundWorker(settings.read().data_dir, url, prefix)
 
@@ -187,7 +187,7 @@ def store_status(session: Session, url: str) -> StoreStatus:
     from fdstore.store import ceilings, leases
     from fdstore.store.check import primaries
     from fdstore.store.decoding import unreadable
-    from fdstore.store.places import find_place
+    from fdstore.wire.store_url import find_place
 
     with session.store(url, use="look") as store:
         asked = store.run(primaries("server", "memory", "persistence"))

@@ -26,8 +26,8 @@ from fdstore.errors import InvalidArgument, UnsafeStore
 
 if TYPE_CHECKING:
     from fdstore.client import Process, Store
-    from fdstore.store.operation import Operation
-    from fdstore.store.server import EmbeddedServer
+    from fdstore.local.redis_server import EmbeddedServer
+    from fdstore.wire.operation import Operation
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ class Session:
         """Check the URL of the store that somebody named, before a verb does anything, and whatever it does:
         some look at the embedded server alone. Raises `InvalidArgument`."""
         if self.chosen_url is not None:
-            from fdstore.store.places import find_place
+            from fdstore.wire.store_url import find_place
 
             find_place(self.chosen_url)
 
@@ -100,7 +100,7 @@ class Session:
     def embedded_server(self) -> EmbeddedServer:
         """The embedded server of this user, running or not."""
         from fdstore import settings
-        from fdstore.store.server import EmbeddedServer
+        from fdstore.local.redis_server import EmbeddedServer
 
         return EmbeddedServer(settings.read().data_dir)
 

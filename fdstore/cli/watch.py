@@ -17,12 +17,12 @@ from fdstore.cli.tables import size
 from fdstore.client import Store
 from fdstore.errors import DamagedRecord, FDStoreError, NewerFormat, NotFound
 from fdstore.records import ENDED, ProcessRecord
-from fdstore.regularly import regularly
+from fdstore.runtime.periodic import regularly
 from fdstore.store import journal, unclaimed
 from fdstore.store.contents import listed
 from fdstore.store.processes import open_child
 from fdstore.text.layout import visible
-from fdstore.tools.brief import PipeBrief
+from fdstore.tools.task import PipeBrief
 
 EVERY_S = 0.1
 SILENT_S = 3.0

@@ -16,11 +16,11 @@ from typing import Any
 from fdstore.errors import DamagedRecord, FDStoreError
 from fdstore.records import ENDED, Record
 from fdstore.store.audit_content import Damage, content_damage, in_pieces
+from fdstore.store.content_info import pairs
 from fdstore.store.decoding import UNREADABLE, check_format, limits_of, replies_or_damage, shown, whole
 from fdstore.store.inspection import process_of
 from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content, is_root, member_of
-from fdstore.store.operation import Batch, Operation
-from fdstore.store.views import pairs
+from fdstore.wire.operation import Batch, Operation
 
 AT_ONCE = 500
 """Keys that one request asks for."""

@@ -11,13 +11,13 @@ from typing import TypeVar
 
 from fdstore.errors import FDStoreError
 from fdstore.records import Descriptor, Record
+from fdstore.store.content_info import descriptor_of, pairs
 from fdstore.store.decoding import UNREADABLE, replies_or_damage, shown, whole
 from fdstore.store.keys import ContentKeys, TreeKeys, content_keys
-from fdstore.store.operation import Operation
-from fdstore.store.stretches import window_of
-from fdstore.store.views import descriptor_of, pairs
+from fdstore.store.spans import window_of
 from fdstore.text.index import IndexWriter
 from fdstore.text.paging import Page, newlines_in
+from fdstore.wire.operation import Operation
 
 T = TypeVar("T")
 

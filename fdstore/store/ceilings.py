@@ -32,11 +32,11 @@ from fdstore.errors import (
     quoted,
 )
 from fdstore.records import Record, TreeLimits
+from fdstore.store.content_info import CEILINGS_EVERY_S, Namespace
 from fdstore.store.decoding import decoding, limits_of, replies_or_damage, shown, whole
 from fdstore.store.keys import TreeKeys, is_root
-from fdstore.store.operation import Batch, Command, Operation
-from fdstore.store.scripts import script, text
-from fdstore.store.views import CEILINGS_EVERY_S, Namespace
+from fdstore.wire.operation import Batch, Command, Operation
+from fdstore.wire.scripts import script, text
 
 NONE = "none"
 """The value of a ceiling that is not there, although there is one by default."""

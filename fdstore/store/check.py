@@ -11,10 +11,10 @@ import msgspec
 
 from fdstore.errors import FDStoreError, InvalidArgument, UnsafeStore
 from fdstore.store import safety
-from fdstore.store.operation import Everywhere, Operation
-from fdstore.store.places import Place
 from fdstore.store.safety import Finding
-from fdstore.store.scripts import text
+from fdstore.wire.operation import Everywhere, Operation
+from fdstore.wire.scripts import text
+from fdstore.wire.store_url import Place
 
 log = logging.getLogger("fdstore")
 

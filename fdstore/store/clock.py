@@ -6,7 +6,7 @@ takes is measured by `time.monotonic`; when something was, or is to be, is said 
 
 from __future__ import annotations
 
-from fdstore.store.operation import Operation
+from fdstore.wire.operation import Operation
 
 
 def seconds_of(time: list[bytes]) -> float:

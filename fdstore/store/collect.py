@@ -16,8 +16,9 @@ from fdstore.errors import StoreFull
 from fdstore.store.clock import redis_now
 from fdstore.store.decoding import FORMAT, PASSED_OVER, shown
 from fdstore.store.keys import TreeKeys, is_root
-from fdstore.store.operation import Operation
-from fdstore.store.scripts import outcome, script, text
+from fdstore.store.outcomes import outcome
+from fdstore.wire.operation import Operation
+from fdstore.wire.scripts import script, text
 
 PIECE = 500
 """Contents removed in one step, so that Redis is not held up."""

@@ -12,17 +12,10 @@ from typing import BinaryIO, Literal
 import msgspec
 
 from fdstore.errors import DamagedRecord, FDStoreError, InvalidArgument, NotFound, quoted
-from fdstore.files import Mark, Target
-from fdstore.inputs import next_block
+from fdstore.files.source import next_block
+from fdstore.files.target import Mark, Target
 from fdstore.records import Descriptor, Export, Origin, Unreadable
-from fdstore.store.decoding import damage, decoding, replies_or_damage, shown, unreadable
-from fdstore.store.exports import LEFT_AS_IT_IS, Allowance
-from fdstore.store.keys import content_keys, is_content
-from fdstore.store.operation import Disk, Operation, new_op
-from fdstore.store.scripts import outcome, script, text
-from fdstore.store.staging import Stage, check_page_size
-from fdstore.store.stretches import Stretch, fetch_part, locate, total_of
-from fdstore.store.views import (
+from fdstore.store.content_info import (
     EXTRACTION,
     Namespace,
     View,
@@ -34,9 +27,17 @@ from fdstore.store.views import (
     reads_content,
     view_of,
 )
+from fdstore.store.decoding import damage, decoding, replies_or_damage, shown, unreadable
+from fdstore.store.exports import LEFT_AS_IT_IS, Allowance
+from fdstore.store.keys import content_keys, is_content
+from fdstore.store.outcomes import outcome
+from fdstore.store.spans import Stretch, fetch_part, locate, total_of
+from fdstore.store.staging import Stage, check_page_size
 from fdstore.text.index import Place
 from fdstore.text.paging import BLOCK_CHARS, Cutter, DecodeErrors, cut
 from fdstore.text.selection import Part
+from fdstore.wire.operation import Disk, Operation, new_op
+from fdstore.wire.scripts import script, text
 
 
 def create(

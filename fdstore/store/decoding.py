@@ -18,9 +18,9 @@ import msgspec
 
 from fdstore.errors import DamagedRecord, FDStoreError, NewerFormat, StoreLostData, quoted
 from fdstore.records import TreeLimits, Unreadable
-from fdstore.store.operation import Batch, Operation
 from fdstore.text.layout import visible
 from fdstore.text.selection import MAX_NUMBER
+from fdstore.wire.operation import Batch, Operation
 
 FORMAT = 1
 """The format of the trees that this version writes, and the newest that it reads. Raise it when an older

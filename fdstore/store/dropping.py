@@ -16,9 +16,10 @@ from fdstore.records import DroppedTree
 from fdstore.store.collect import PIECE, drop_entry, look_again_at
 from fdstore.store.decoding import FORMAT, check_format, replies_or_damage, shown
 from fdstore.store.keys import TreeKeys, check_root
-from fdstore.store.operation import Operation
+from fdstore.store.outcomes import outcome
 from fdstore.store.processes import cancel
-from fdstore.store.scripts import outcome, script, text
+from fdstore.wire.operation import Operation
+from fdstore.wire.scripts import script, text
 
 REASON = "dropped"
 """Why the processes of a tree that is dropped with `kill` are cancelled."""

@@ -11,10 +11,11 @@ from contextlib import suppress
 
 from fdstore.errors import FDStoreError, Fenced, StoreUnavailable, UnknownOutcome
 from fdstore.store import ceilings
+from fdstore.store.content_info import Namespace
 from fdstore.store.keys import TreeKeys
-from fdstore.store.operation import Operation, new_op
-from fdstore.store.scripts import outcome, script, text
-from fdstore.store.views import Namespace
+from fdstore.store.outcomes import outcome
+from fdstore.wire.operation import Operation, new_op
+from fdstore.wire.scripts import script, text
 
 AHEAD_BYTES = 8 << 20
 """How much room is taken at a time while a part is written."""

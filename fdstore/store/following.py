@@ -13,11 +13,11 @@ import msgspec
 
 from fdstore.errors import InvalidArgument, NotFound, PositionOutOfRange, StoreLostData, StreamBroken
 from fdstore.records import Slice
-from fdstore.store.operation import Block, Operation
+from fdstore.store.content_info import Namespace, View, look, reads_content, view_of
 from fdstore.store.reading import read
-from fdstore.store.stretches import WINDOW_BYTES, collect
-from fdstore.store.views import Namespace, View, look, reads_content, view_of
+from fdstore.store.spans import WINDOW_BYTES, collect
 from fdstore.text.selection import MAX_NUMBER, Part
+from fdstore.wire.operation import Block, Operation
 
 BLOCK_S = 5.0
 """How long a reader waits for a wake-up before it looks by itself."""

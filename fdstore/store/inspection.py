@@ -13,6 +13,7 @@ import msgspec
 
 from fdstore.errors import DamagedRecord, NotFound
 from fdstore.records import ENDED, ProcessRecord, ProcessState, Survey, TreeRecord, Unreadable
+from fdstore.store.content_info import DAY_S, pairs
 from fdstore.store.decoding import (
     MAX_MOMENT_S,
     PASSED_OVER,
@@ -34,10 +35,9 @@ from fdstore.store.keys import (
     member_of,
     process_keys,
 )
-from fdstore.store.operation import Block, Operation
-from fdstore.store.scripts import text
-from fdstore.store.views import DAY_S, pairs
 from fdstore.text.selection import MAX_NUMBER
+from fdstore.wire.operation import Block, Operation
+from fdstore.wire.scripts import text
 
 log = logging.getLogger("fdstore.store")
 

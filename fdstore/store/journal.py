@@ -9,10 +9,11 @@ from __future__ import annotations
 import msgspec
 
 from fdstore.store.ceilings import beside
+from fdstore.store.content_info import Namespace
 from fdstore.store.keys import process_keys
-from fdstore.store.operation import Operation
-from fdstore.store.scripts import outcome, script, text
-from fdstore.store.views import Namespace
+from fdstore.store.outcomes import outcome
+from fdstore.wire.operation import Operation
+from fdstore.wire.scripts import script, text
 
 
 class Appended(msgspec.Struct, frozen=True):

@@ -16,6 +16,7 @@ import msgspec
 from fdstore.errors import DamagedRecord
 from fdstore.records import TreeLimits, Unreadable
 from fdstore.store.clock import redis_now
+from fdstore.store.content_info import Namespace
 from fdstore.store.decoding import (
     FORMAT,
     decoding,
@@ -27,9 +28,9 @@ from fdstore.store.decoding import (
     whole,
 )
 from fdstore.store.keys import ProcessKeys, TreeKeys, member_of
-from fdstore.store.operation import Batch, Operation, Value, new_op
-from fdstore.store.scripts import outcome, script, text
-from fdstore.store.views import Namespace
+from fdstore.store.outcomes import outcome
+from fdstore.wire.operation import Batch, Operation, Value, new_op
+from fdstore.wire.scripts import script, text
 
 LEASE_S = 10.0
 RENEW_EVERY_S = 3.0

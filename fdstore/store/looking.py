@@ -5,18 +5,8 @@ from __future__ import annotations
 from typing import TypeVar
 
 from fdstore.errors import FDStoreError, LookingOnly
-from fdstore.store.operation import (
-    Abandon,
-    Batch,
-    Block,
-    Disk,
-    Everywhere,
-    Operation,
-    Receive,
-    Request,
-    Send,
-)
-from fdstore.store.scripts import name_of, only_reads
+from fdstore.wire.operation import Abandon, Batch, Block, Disk, Everywhere, Operation, Receive, Request, Send
+from fdstore.wire.scripts import name_of, only_reads
 
 T = TypeVar("T")
 

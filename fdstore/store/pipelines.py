@@ -13,13 +13,14 @@ import msgspec
 
 from fdstore.errors import DamagedRecord
 from fdstore.store.ceilings import beside
+from fdstore.store.content_info import Namespace
 from fdstore.store.decoding import decoding, shown
 from fdstore.store.keys import ProcessKeys, content_keys, is_content, process_keys
-from fdstore.store.operation import Operation, new_op
-from fdstore.store.scripts import outcome, script, text
+from fdstore.store.outcomes import outcome
 from fdstore.store.staging import check_page_size
-from fdstore.store.views import Namespace
 from fdstore.text.growth import empty_index
+from fdstore.wire.operation import Operation, new_op
+from fdstore.wire.scripts import script, text
 
 INPUT_SOURCE = "pipeline input"
 

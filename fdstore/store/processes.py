@@ -25,6 +25,7 @@ from fdstore.store.ceilings import beside, obey
 from fdstore.store.ceilings import parse as ceilings_in
 from fdstore.store.clock import redis_now, seconds_of
 from fdstore.store.collect import collect_tree, due_trees
+from fdstore.store.content_info import CEILINGS_EVERY_S, DAY_S, TAKES_NO_WRITES, Namespace
 from fdstore.store.decoding import (
     FORMAT,
     PASSED_OVER,
@@ -36,11 +37,11 @@ from fdstore.store.decoding import (
 )
 from fdstore.store.inspection import missing
 from fdstore.store.keys import ProcessKeys, TreeKeys, check_root, process_keys
-from fdstore.store.operation import Command, Operation, new_op
-from fdstore.store.scripts import outcome, script, text
+from fdstore.store.outcomes import outcome
 from fdstore.store.staging import MAX_REASON_CHARS, check_page_size, check_source
-from fdstore.store.views import CEILINGS_EVERY_S, DAY_S, TAKES_NO_WRITES, Namespace
 from fdstore.text.growth import empty_index
+from fdstore.wire.operation import Command, Operation, new_op
+from fdstore.wire.scripts import script, text
 
 NAME_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 LAUNCH_GRACE_S = 5

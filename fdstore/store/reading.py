@@ -11,10 +11,7 @@ from typing import Literal
 
 from fdstore.errors import PageOutOfRange, TooLarge
 from fdstore.records import Descriptor, Mode, Slice
-from fdstore.store.decoding import UNREADABLE, damage
-from fdstore.store.operation import Batch, Operation
-from fdstore.store.stretches import Stretch, collect, cut_head, cut_tail, fetch, locate
-from fdstore.store.views import (
+from fdstore.store.content_info import (
     Namespace,
     View,
     afresh_if_gone,
@@ -24,9 +21,12 @@ from fdstore.store.views import (
     reads_content,
     view_of,
 )
+from fdstore.store.decoding import UNREADABLE, damage
+from fdstore.store.spans import Stretch, collect, cut_head, cut_tail, fetch, locate
 from fdstore.text.index import Group, group_of
 from fdstore.text.paging import count_lines, newlines_in
 from fdstore.text.selection import Part
+from fdstore.wire.operation import Batch, Operation
 
 
 def read(space: Namespace, fd: str, wanted: Part | None, limit: int | None = None) -> Operation[Slice]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from fdstore.records import Record
-from fdstore.store.places import Place
+from fdstore.wire.store_url import Place
 
 
 class Finding(Record, frozen=True, kw_only=True):
@@ -38,7 +38,7 @@ class Way(NamedTuple):
 def way_to(place: Place) -> Way:
     """How a place is reached.
 
-    >>> from fdstore.store.places import find_place
+    >>> from fdstore.wire.store_url import find_place
     >>> way_to(find_place("rediss://:secret@db.example"))
     Way(leaves_machine=True, has_password=True, has_tls=True)
     """

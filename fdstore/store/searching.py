@@ -12,17 +12,17 @@ import msgspec
 
 from fdstore.errors import InvalidArgument, NotFound
 from fdstore.records import Descriptor, SearchResult
+from fdstore.store.content_info import Namespace, View, afresh_if_gone, look, reads_content
 from fdstore.store.contents import part_of
-from fdstore.store.operation import Disk, Operation
+from fdstore.store.spans import Stretch, fetch_part
 from fdstore.store.staging import Stage
-from fdstore.store.stretches import Stretch, fetch_part
-from fdstore.store.views import Namespace, View, afresh_if_gone, look, reads_content
 from fdstore.text.grep import GrepPrinter
 from fdstore.text.hits import HitCollector
 from fdstore.text.paging import Cutter
 from fdstore.text.pattern import Pattern
 from fdstore.text.search import BLOCK_BYTES, Inverted, LineReader, Matcher, Scan, search_limits
 from fdstore.text.selection import Part
+from fdstore.wire.operation import Disk, Operation
 
 MAX_SHOWN = 50
 """Hits that are returned, unless somebody chose otherwise."""

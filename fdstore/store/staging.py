@@ -31,12 +31,13 @@ from fdstore.errors import (
 )
 from fdstore.records import Descriptor, Origin, Record
 from fdstore.store.ceilings import beside
+from fdstore.store.content_info import Namespace, View, look
 from fdstore.store.keys import content_keys
-from fdstore.store.operation import Abandon, Batch, Operation, Receive, Send, Value, new_op
-from fdstore.store.scripts import outcome, script, text
-from fdstore.store.views import Namespace, View, look
+from fdstore.store.outcomes import outcome
 from fdstore.text.index import IndexWriter
 from fdstore.text.paging import Page, encode
+from fdstore.wire.operation import Abandon, Batch, Operation, Receive, Send, Value, new_op
+from fdstore.wire.scripts import script, text
 
 DEFAULT_PAGE_SIZE = 4000
 """Characters of a page, unless somebody chose otherwise."""

@@ -36,15 +36,16 @@ from fdstore.errors import (
 )
 from fdstore.records import Unreadable
 from fdstore.store.ceilings import beside
+from fdstore.store.content_info import Namespace, look, lost_writer, reads_content
 from fdstore.store.decoding import replies_or_damage, shown, unreadable, whole
 from fdstore.store.keys import ContentKeys, TreeKeys, content_keys, is_content
-from fdstore.store.operation import Batch, Operation, Receive, Send, Value, new_op
-from fdstore.store.scripts import decision_in, lending, outcome, script, text
+from fdstore.store.outcomes import outcome
 from fdstore.store.staging import check_page_size, check_source
-from fdstore.store.views import Namespace, look, lost_writer, reads_content
 from fdstore.text.growth import Change, Growth, empty_index
 from fdstore.text.index import group_of
 from fdstore.text.selection import MAX_NUMBER
+from fdstore.wire.operation import Batch, Operation, Receive, Send, Value, new_op
+from fdstore.wire.scripts import decision_in, lending, script, text
 
 LEASE_S = 30.0
 """How long the writer of a client may be silent before its stream counts as broken."""

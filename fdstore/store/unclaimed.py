@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fdstore.errors import NotFound, NoWorker
 from fdstore.store import inspection, leases
-from fdstore.store.operation import Operation
+from fdstore.wire.operation import Operation
 
 PATIENCE_S = 3.0
 """How long a caller waits without a word."""

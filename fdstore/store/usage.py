@@ -14,6 +14,7 @@ import msgspec
 
 from fdstore.errors import DamagedRecord, NotFound
 from fdstore.records import Record, TreeRecord, Unreadable
+from fdstore.store.content_info import Namespace, look, pairs
 from fdstore.store.decoding import (
     PASSED_OVER,
     UNREADABLE,
@@ -28,10 +29,9 @@ from fdstore.store.decoding import (
 )
 from fdstore.store.inspection import missing, tree_names, tree_record
 from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content
-from fdstore.store.operation import Batch, Operation
 from fdstore.store.staging import Staged
-from fdstore.store.views import Namespace, look, pairs
 from fdstore.text.selection import MAX_NUMBER
+from fdstore.wire.operation import Batch, Operation
 
 T = TypeVar("T")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fdstore.render import fd_close
 from fdstore.store import contents
-from fdstore.store.operation import Operation
 from fdstore.text.selection import fd_id
 from fdstore.tools.tool import Arguments, Context, Outcome, Tool, WholeFd
+from fdstore.wire.operation import Operation
 
 
 class CloseFD(Arguments, frozen=True, kw_only=True):

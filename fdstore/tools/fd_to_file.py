@@ -14,15 +14,15 @@ from typing import Annotated
 import msgspec
 
 from fdstore.errors import CallInterrupted, quoted
-from fdstore.files import Mark, Target
+from fdstore.files.target import Mark, Target
 from fdstore.prepared import prepare
 from fdstore.records import Export
 from fdstore.render import fd_file_result
-from fdstore.store import calls, contents
+from fdstore.store import contents, tool_calls
 from fdstore.store.exports import Allowance
-from fdstore.store.operation import Disk, Operation
 from fdstore.text.selection import wanted
 from fdstore.tools.tool import Arguments, Context, Fd, Outcome, Tool, WriteMode
+from fdstore.wire.operation import Disk, Operation
 
 
 class FDToFile(Arguments, frozen=True, kw_only=True):
@@ -60,7 +60,7 @@ def run(context: Context, arguments: FDToFile, call: str | None) -> Operation[Ou
         return fd_file_result(done, arguments.create, arguments.exist_ok)
 
     interrupted = CallInterrupted(f"this {mode} to {quoted(arguments.file_path)}")
-    before = yield from calls.planned(space, call)
+    before = yield from tool_calls.planned(space, call)
     if before is not None:
         earlier = msgspec.json.decode(before, type=Plan)
         became = yield Disk(lambda: target.became(earlier.mark))
@@ -71,7 +71,7 @@ def run(context: Context, arguments: FDToFile, call: str | None) -> Operation[Ou
 
     def plan(mark: Mark, done: Export) -> Operation[None]:
         noted = msgspec.json.encode(Plan(mark, done)).decode("utf-8")
-        if not (yield from calls.plan(space, call, before, noted)):
+        if not (yield from tool_calls.plan(space, call, before, noted)):
             raise interrupted
 
     done = yield from contents.export(space, chosen.fd, chosen.part, target, mode, None, plan, allowance)

@@ -13,10 +13,10 @@ from typing import Annotated
 import msgspec
 
 from fdstore.errors import InvalidArgument
-from fdstore.store import copies, journal
-from fdstore.store.operation import Disk, Operation
-from fdstore.tools.brief import ForkBrief, encoded
+from fdstore.store import forks, journal
+from fdstore.tools.task import ForkBrief, encoded
 from fdstore.tools.tool import Arguments, Context, Outcome, Started, Tool, spoken
+from fdstore.wire.operation import Disk, Operation
 
 MAX_COPIES = 10
 
@@ -64,7 +64,7 @@ def run(context: Context, arguments: Fork, call: str | None) -> Operation[Outcom
         )
         for number, prompt in enumerate(prompts, 1)
     ]
-    made = yield from copies.copies(space, briefs, context.itself, call)
+    made = yield from forks.copies(space, briefs, context.itself, call)
     for copy in made:
         yield Disk(partial(context.wake, copy.id))
     return Started(tuple(copy.id for copy in made))

@@ -9,8 +9,8 @@ import msgspec
 from fdstore.errors import PositionOutOfRange
 from fdstore.render import fd_list
 from fdstore.store import contents
-from fdstore.store.operation import Operation
 from fdstore.tools.tool import Arguments, Context, Number, Outcome, Tool, never
+from fdstore.wire.operation import Operation
 
 
 class ListFDs(Arguments, frozen=True, kw_only=True):

@@ -8,11 +8,11 @@ import msgspec
 
 from fdstore.render import process_result
 from fdstore.store import inspection, pipelines
-from fdstore.store.operation import Disk, Operation
 from fdstore.text.commands import check_tees, parse
 from fdstore.text.selection import fd_id
-from fdstore.tools.brief import PipeBrief, encoded
+from fdstore.tools.task import PipeBrief, encoded
 from fdstore.tools.tool import Arguments, Context, Outcome, Tool
+from fdstore.wire.operation import Disk, Operation
 
 MAX_SHOWN = 150
 

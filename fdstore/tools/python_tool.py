@@ -24,12 +24,12 @@ import msgspec
 
 from fdstore.errors import FDStoreError, InvalidArgument, TooLarge, quoted
 from fdstore.store import reading
-from fdstore.store.operation import Operation
-from fdstore.store.views import Namespace
+from fdstore.store.content_info import Namespace
 from fdstore.text.references import placeholders
 from fdstore.text.selection import selector
-from fdstore.tools.storing import flattened
 from fdstore.tools.tool import schema_of
+from fdstore.tools.wrapping import flattened
+from fdstore.wire.operation import Operation
 
 log = logging.getLogger("fdstore.tools")
 

@@ -8,8 +8,7 @@ import msgspec
 
 from fdstore.errors import InvalidArgument
 from fdstore.render import fd_content, fd_extraction
-from fdstore.store import contents, following, reading, stretches
-from fdstore.store.operation import Operation
+from fdstore.store import contents, following, reading, spans
 from fdstore.text.selection import FIRST_PAGE, Selector, wanted
 from fdstore.tools.tool import (
     UNSET,
@@ -23,6 +22,7 @@ from fdstore.tools.tool import (
     Units,
     given,
 )
+from fdstore.wire.operation import Operation
 
 MAX_WAIT_S = 60.0
 """The longest that one call waits: it holds a worker's slot meanwhile. A model that wants more asks again."""
@@ -89,7 +89,7 @@ def run(context: Context, arguments: ReadFD, call: str | None) -> Operation[Outc
     made = yield from contents.extract(context.space, chosen.fd, chosen.part, call=call)
     if chosen.part is None:
         return fd_extraction(chosen.fd, made, "page", position="all", tools=context.enabled)
-    part = yield from stretches.clamped(context.space, chosen.fd, chosen.part)
+    part = yield from spans.clamped(context.space, chosen.fd, chosen.part)
     return fd_extraction(chosen.fd, made, part.mode, part.start, part.count, tools=context.enabled)
 
 

@@ -8,12 +8,12 @@ import msgspec
 
 from fdstore.records import Hit, SearchResult
 from fdstore.render import LINE_CHARS, fd_extraction, fd_search
-from fdstore.store import reading, searching, stretches
-from fdstore.store.operation import Operation
-from fdstore.store.views import Namespace
+from fdstore.store import reading, searching, spans
+from fdstore.store.content_info import Namespace
 from fdstore.text.search import MAX_CONTEXT, MAX_MATCHES
 from fdstore.text.selection import Part, Selector, wanted
 from fdstore.tools.tool import Arguments, Context, Fd, Outcome, Tool
+from fdstore.wire.operation import Operation
 
 MARGIN_CHARS = 60
 """What a printed line has beside its text: its number, marks for what is left out."""
@@ -94,7 +94,7 @@ def _rest(space: Namespace, chosen: Selector, result: SearchResult) -> Operation
     """What was searched after the last hit that is shown: lines, or characters if it ends inside a line."""
     hit, part = result.hits[-1], chosen.part
     if part is not None and part.mode != "line":
-        whole = yield from stretches.clamped(space, chosen.fd, part)
+        whole = yield from spans.clamped(space, chosen.fd, part)
         end = yield from reading.read(space, chosen.fd, Part(whole.mode, whole.last, 1))
         if end.truncated:
             after = hit.line_start + hit.left_out[0] + len(hit.text) + hit.left_out[1] + 1

@@ -11,13 +11,13 @@ from typing import Annotated, BinaryIO, NamedTuple
 import msgspec
 
 from fdstore.errors import InvalidArgument, UnknownProgram
-from fdstore.inputs import open_below, source_name
+from fdstore.files.source import open_below, source_name
 from fdstore.render import process_result
 from fdstore.store import contents, inspection, processes
-from fdstore.store.operation import Disk, Operation
 from fdstore.text.selection import selector
-from fdstore.tools.brief import Brief, encoded
+from fdstore.tools.task import Brief, encoded
 from fdstore.tools.tool import Arguments, Context, Fd, Outcome, Started, Tool, spoken
+from fdstore.wire.operation import Disk, Operation
 
 MAX_PRELOADS = 100
 

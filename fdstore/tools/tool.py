@@ -21,18 +21,18 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 
 from fdstore.errors import InvalidArgument, quoted
-from fdstore.paths import Root
+from fdstore.files.paths import Root
 from fdstore.permissions import Permissions
 from fdstore.prepared import prepare
 from fdstore.records import Mode
 from fdstore.render import Rendered
-from fdstore.store.operation import Operation
+from fdstore.store.content_info import Namespace
 from fdstore.store.processes import NO_PROGRAM, Program
-from fdstore.store.views import Namespace
 from fdstore.text.layout import visible
 from fdstore.text.paging import encode
 from fdstore.text.selection import MAX_NUMBER
 from fdstore.tools.config import FDConfig
+from fdstore.wire.operation import Operation
 
 KNOWN_TYPES = 256
 """Types of arguments whose schemas are remembered. Not more: a user's function gets a type of its own

@@ -33,10 +33,9 @@ from fdstore.errors import (
 )
 from fdstore.records import ENDED, ProcessRecord
 from fdstore.render import Rendered, fd_error, process_result
-from fdstore.store import calls, inspection, processes, unclaimed
+from fdstore.store import inspection, processes, tool_calls, unclaimed
 from fdstore.store.clock import redis_now
 from fdstore.store.decoding import decoding
-from fdstore.store.operation import Disk, Operation
 from fdstore.text.selection import selector
 from fdstore.tools import (
     close_fd,
@@ -53,8 +52,9 @@ from fdstore.tools import (
 from fdstore.tools.config import FD_TOOLS, PROCESS_TOOLS
 from fdstore.tools.instructions import instructions
 from fdstore.tools.python_tool import PythonTool, called, expanded, python_tool
-from fdstore.tools.storing import shown, wrapped, wrapped_error
 from fdstore.tools.tool import Context, Started, Tool, ToolResult, converted
+from fdstore.tools.wrapping import shown, wrapped, wrapped_error
+from fdstore.wire.operation import Disk, Operation
 
 log = logging.getLogger("fdstore.tools")
 
@@ -155,14 +155,14 @@ class Toolbox:
             work, makes = self._work(name, arguments, call)
             if call is None or not makes:
                 return (yield from work)
-            request = calls.request_of(str(name), arguments)
-            before = yield from calls.identify(self.context.space, call, request)
+            request = tool_calls.request_of(str(name), arguments)
+            before = yield from tool_calls.identify(self.context.space, call, request)
             if before is not None:
                 with decoding(f"the calls of process {self.context.space.id}"):
                     return _decoder.decode(before)
             outcome = yield from work
             made = msgspec.json.encode(outcome).decode("utf-8")
-            yield from calls.keep(self.context.space, call, made)
+            yield from tool_calls.keep(self.context.space, call, made)
             return outcome
         except FDStoreError as error:
             stops = error.type in STOPPING or isinstance(error, StoreRefused)
@@ -213,7 +213,11 @@ class Toolbox:
         checked = converted(tool.arguments, arguments)
         values = {name: getattr(checked, name) for name in checked.__struct_fields__}
         # the last thing before it runs: an argument that is refused has begun nothing
-        if call is not None and not tool.repeatable and not (yield from calls.begin(context.space, call)):
+        if (
+            call is not None
+            and not tool.repeatable
+            and not (yield from tool_calls.begin(context.space, call))
+        ):
             raise CallInterrupted(f"this call of {tool.name}")
         said, is_error = yield Disk(lambda: called(tool, values))
         wrap = wrapped_error if isinstance(said, FDStoreError) else wrapped

@@ -11,11 +11,11 @@ from fdstore.errors import InvalidArgument, NotFound
 from fdstore.render import process_result
 from fdstore.store import inspection, processes
 from fdstore.store.clock import redis_now
+from fdstore.store.content_info import look
 from fdstore.store.keys import check_process
-from fdstore.store.operation import Disk, Operation
-from fdstore.store.views import look
 from fdstore.text.selection import fd_id
 from fdstore.tools.tool import Arguments, Context, Outcome, Started, Tool
+from fdstore.wire.operation import Disk, Operation
 
 MAX_WAIT_S = 86_400
 

@@ -17,10 +17,10 @@ from fdstore.errors import Fenced, InvalidArgument, StreamClosed
 from fdstore.records import Descriptor
 from fdstore.render import Rendered, fd_write
 from fdstore.store import contents, streams
-from fdstore.store.operation import Operation
-from fdstore.store.views import Namespace, look
+from fdstore.store.content_info import Namespace, look
 from fdstore.text.selection import fd_id
 from fdstore.tools.tool import Arguments, Context, Outcome, Tool, WholeFd, stored
+from fdstore.wire.operation import Operation
 
 SOURCE = "note"
 

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import pytest
 
 import fdstore
-from fdstore.store.server import EmbeddedServer
+from fdstore.local.redis_server import EmbeddedServer
 from tests.children import Child
 
 DEADLINE_S = 60

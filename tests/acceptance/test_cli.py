@@ -22,10 +22,10 @@ from click.testing import CliRunner
 
 import fdstore
 from fdstore.cli import VERBS, cli, loaded
+from fdstore.local.redis_server import PrivateServer, ServerStatus
+from fdstore.local.server_process import wait_until
 from fdstore.records import Descriptor, Export, ProcessRecord, Slice, TreeLimits
 from fdstore.store import processes
-from fdstore.store.server import PrivateServer, ServerStatus
-from fdstore.store.server_process import wait_until
 from fdstore.testing import ScriptedModel, fail, say
 from tests.children import Child
 

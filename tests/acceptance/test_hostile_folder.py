@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fdstore.store.server import PrivateServer
+from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import Request, ScriptedModel, call, say, turn
 from tests.children import Child
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 import fdstore
+from fdstore.local.server_process import wait_until
 from fdstore.store import leases
-from fdstore.store.server_process import wait_until
 from tests.acceptance.conftest import Command
 from tests.children import Child
 

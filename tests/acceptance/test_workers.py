@@ -10,7 +10,7 @@ import msgspec
 import pytest
 import redis
 
-from fdstore.store.server import PrivateServer
+from fdstore.local.redis_server import PrivateServer
 from fdstore.surroundings import Surroundings
 from fdstore.testing import Request, ScriptedModel, call, say
 from tests.acceptance.conftest import Command

@@ -18,10 +18,10 @@ import time
 from collections.abc import Callable
 
 from fdstore.client import Process, connect
+from fdstore.local.redis_server import PrivateServer
 from fdstore.store.contents import part_of
-from fdstore.store.operation import Operation
-from fdstore.store.server import PrivateServer
-from fdstore.store.stretches import fetch_part
+from fdstore.store.spans import fetch_part
+from fdstore.wire.operation import Operation
 
 ROUNDS = 5
 LIMIT_RATIO = 2.5

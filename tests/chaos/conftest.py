@@ -21,7 +21,7 @@ import redis
 
 import fdstore
 from fdstore.client import Store
-from fdstore.store.server import PrivateServer
+from fdstore.local.redis_server import PrivateServer
 from tests.chaos.crew import Crew
 from tests.chaos.proxy import Proxy
 

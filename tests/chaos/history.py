@@ -14,7 +14,7 @@ from fdstore.agent.conversation import Assistant, Result, decoded
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, NotFound
 from fdstore.records import ENDED, ProcessRecord
-from fdstore.regularly import regularly
+from fdstore.runtime.periodic import regularly
 from fdstore.store import inspection, journal
 from tests.chaos.family import digest
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import os
 
-from fdstore.agent import lease
-from fdstore.store import leases, wire
+from fdstore.runtime import lease
+from fdstore.store import leases
+from fdstore.wire import retry
 
 FASTER = float(os.environ.get("CHAOS_FASTER", "10"))
 
@@ -17,5 +18,5 @@ leases.SWEEP_EVERY_S /= FASTER
 leases.WAKE_AGAIN_S /= FASTER
 lease.STOP_GRACE_S /= FASTER
 lease.LOOK_UP_EVERY_S /= FASTER
-wire.DEADLINE_S /= FASTER
-wire.PAUSES_S = tuple(pause_s / FASTER for pause_s in wire.PAUSES_S)
+retry.DEADLINE_S /= FASTER
+retry.PAUSES_S = tuple(pause_s / FASTER for pause_s in retry.PAUSES_S)

@@ -17,15 +17,16 @@ from typing import Any
 import pytest
 from redis.exceptions import ResponseError
 
-from fdstore.agent import lease
-from fdstore.agent.lease import Lease
 from fdstore.client import Store
 from fdstore.errors import StoreUnavailable
+from fdstore.local.redis_server import PrivateServer
 from fdstore.records import ENDED
-from fdstore.store import inspection, leases, processes, wire
-from fdstore.store.server import PrivateServer
-from fdstore.store.views import Namespace
+from fdstore.runtime import lease
+from fdstore.runtime.lease import Lease
+from fdstore.store import inspection, leases, processes
+from fdstore.store.content_info import Namespace
 from fdstore.testing import ScriptedModel, call, say
+from fdstore.wire import retry
 from fdstore_workers.sweeper import Sweeper
 from tests.chaos.conftest import Faults
 from tests.chaos.crew import Crew
@@ -42,10 +43,10 @@ def hasten(monkeypatch: pytest.MonkeyPatch, faster: float) -> None:
     for module, name in (
         *((leases, name) for name in ("LEASE_S", "RENEW_EVERY_S", "SWEEP_EVERY_S", "WAKE_AGAIN_S")),
         (lease, "LOOK_UP_EVERY_S"),
-        (wire, "DEADLINE_S"),
+        (retry, "DEADLINE_S"),
     ):
         monkeypatch.setattr(module, name, getattr(module, name) / faster)
-    monkeypatch.setattr(wire, "PAUSES_S", tuple(pause_s / faster for pause_s in wire.PAUSES_S))
+    monkeypatch.setattr(retry, "PAUSES_S", tuple(pause_s / faster for pause_s in retry.PAUSES_S))
 
 
 @pytest.fixture

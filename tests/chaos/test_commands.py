@@ -14,9 +14,9 @@ import pytest
 
 from fdstore.client import Store
 from fdstore.errors import FDStoreError
+from fdstore.local.redis_server import PrivateServer
 from fdstore.records import ENDED, ProcessRecord
 from fdstore.store import inspection
-from fdstore.store.server import PrivateServer
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.chaos.conftest import Faults
 from tests.chaos.crew import HERE, Crew

@@ -11,8 +11,8 @@ import pytest
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program import load
 from fdstore.client import Store
-from fdstore.dispatch import Dispatcher
 from fdstore.records import ENDED
+from fdstore.runtime.queue import Dispatcher
 from fdstore.store import inspection, journal
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, turn
 from fdstore.toolset import waker

@@ -16,10 +16,11 @@ import fdstore
 import fdstore.aio
 from fdstore.client import Process, Store
 from fdstore.errors import StoreUnavailable, UnknownOutcome
+from fdstore.local.redis_server import PrivateServer
 from fdstore.records import ENDED
-from fdstore.store import inspection, wire
-from fdstore.store.server import PrivateServer
+from fdstore.store import inspection
 from fdstore.testing import ScriptedModel
+from fdstore.wire import retry
 from tests.chaos.conftest import Execute
 from tests.chaos.crew import Crew
 from tests.chaos.family import PROCESSES, TURNS, Family, right_answer
@@ -98,7 +99,7 @@ def test_an_awaiting_client_loses_nothing_either(proxy: Proxy) -> None:
 def test_where_no_reply_ever_comes_there_is_a_typed_error_and_nothing_half_done(
     size: int, store: Store, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wire, "DEADLINE_S", 1.0)
+    monkeypatch.setattr(retry, "DEADLINE_S", 1.0)
     text = "text\n" * (size // 5)
     near = store.process("t")
     near.create("before")
@@ -112,7 +113,7 @@ def test_where_no_reply_ever_comes_there_is_a_typed_error_and_nothing_half_done(
         with pytest.raises(StoreUnavailable):
             proc.read("fd:1")
 
-    assert time.monotonic() - begun < 2 * wire.DEADLINE_S + 5
+    assert time.monotonic() - begun < 2 * retry.DEADLINE_S + 5
     assert [(d.fd, near.read(d.fd, read_all=True).text) for d in near.list()] in (
         [("fd:1", "before")],
         [("fd:1", "before"), ("fd:2", text)],

@@ -10,9 +10,9 @@ from fdstore.agent.program import load
 from fdstore.client import Store
 from fdstore.records import TreeLimits
 from fdstore.store import contents, inspection
-from fdstore.store.operation import Operation
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, turn
 from fdstore.toolset import waker
+from fdstore.wire.operation import Operation
 from fdstore_workers.sweeper import collect_due, sweep
 from tests.chaos.conftest import Execute, Faults
 from tests.chaos.crew import Crew

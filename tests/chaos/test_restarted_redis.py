@@ -11,9 +11,9 @@ import fdstore
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program import load
 from fdstore.client import Store
+from fdstore.local.redis_server import PrivateServer
 from fdstore.records import ENDED
 from fdstore.store import inspection
-from fdstore.store.server import PrivateServer
 from fdstore.testing import ScriptedModel, say
 from fdstore.toolset import waker
 from tests.chaos.conftest import Faults

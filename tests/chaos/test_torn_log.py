@@ -18,8 +18,8 @@ import pytest
 import fdstore
 from fdstore.client import Store
 from fdstore.errors import FDStoreError
+from fdstore.local.redis_server import PrivateServer
 from fdstore.store import leases, pipelines, processes, streams
-from fdstore.store.server import PrivateServer
 from fdstore.store.streams import Pen
 from tests.chaos import torn_log
 from tests.chaos.conftest import Faults

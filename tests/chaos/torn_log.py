@@ -20,10 +20,10 @@ from typing import Any
 
 from fdstore.client import Store
 from fdstore.errors import FDStoreError, NotFound, StoreLostData, StreamBroken
+from fdstore.local.redis_server import PrivateServer
 from fdstore.records import TreeRecord
 from fdstore.store import inspection
 from fdstore.store.keys import ProcessKeys, TreeKeys
-from fdstore.store.server import PrivateServer
 from tests.conftest import lines_of, pages_of
 
 STOCK = {"appendonly": "yes", "appendfsync": "always", "aof-load-truncated": "yes"}

@@ -13,7 +13,7 @@ from typing import Any
 import redis
 from redis.crc import key_slot
 
-from fdstore.store.server import PrivateServer
+from fdstore.local.redis_server import PrivateServer
 from tests.conftest import wait_until
 
 SLOTS = 16384

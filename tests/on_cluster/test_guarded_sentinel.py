@@ -14,9 +14,9 @@ import redis
 
 import fdstore
 import fdstore.aio
-from fdstore.dispatch import Dispatcher
 from fdstore.errors import FDStoreError
-from fdstore.store.server import PrivateServer, find_binary
+from fdstore.local.redis_server import PrivateServer, find_binary
+from fdstore.runtime.queue import Dispatcher
 from fdstore.testing import ScriptedModel
 from tests.children import Child
 from tests.conftest import wait_until

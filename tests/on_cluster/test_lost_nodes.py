@@ -16,7 +16,7 @@ import fdstore.aio
 from fdstore.cli import cli
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, StoreUnavailable, UnknownOutcome
-from fdstore.store import wire
+from fdstore.wire import retry
 from tests.conftest import wait_until
 from tests.on_cluster.cluster import Cluster, ClusterNode
 
@@ -64,14 +64,14 @@ def test_what_was_at_a_lost_node_is_a_typed_error_and_the_rest_goes_on(
 ) -> None:
     lost, safe = lost_and_safe
     deadline_s = 1.0
-    monkeypatch.setattr(wire, "DEADLINE_S", deadline_s)
+    monkeypatch.setattr(retry, "DEADLINE_S", deadline_s)
     victim.server.kill()
 
     for call in (lambda: lost.read("fd:1", start=2), lambda: lost.read("fd:1", read_all=True), lost.list):
         began = time.monotonic()
         with pytest.raises(StoreUnavailable, match=str(victim.port)):
             call()
-        assert time.monotonic() - began < deadline_s + 2 * wire.SOCKET_TIMEOUT_S
+        assert time.monotonic() - began < deadline_s + 2 * retry.SOCKET_TIMEOUT_S
     with pytest.raises((StoreUnavailable, UnknownOutcome)):
         lost.create("two")
     assert safe.read("fd:1", start=2).page == 2
@@ -90,7 +90,7 @@ def test_an_awaiting_client_goes_on_elsewhere_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     names = [proc.id for proc in lost_and_safe]
-    monkeypatch.setattr(wire, "DEADLINE_S", 1.0)
+    monkeypatch.setattr(retry, "DEADLINE_S", 1.0)
 
     async def main() -> None:
         async with await fdstore.aio.connect(cluster.url) as store:

@@ -14,9 +14,9 @@ import fdstore.aio
 from fdstore.cli import cli
 from fdstore.client import Store
 from fdstore.errors import InvalidArgument, NotFound, StoreUnavailable, UnsafeStore
+from fdstore.local.redis_server import PrivateServer
 from fdstore.store import ceilings, collect, leases, streams
 from fdstore.store.keys import TreeKeys
-from fdstore.store.server import PrivateServer
 from tests.on_cluster.cluster import Cluster, Move
 from tests.on_redis.conftest import Execute
 

@@ -19,9 +19,9 @@ from redis.exceptions import AskError
 import fdstore.aio
 from fdstore.client import Process, Store
 from fdstore.errors import StoreUnavailable
-from fdstore.store import wire
-from fdstore.store.places import find_place
+from fdstore.wire import retry
 from fdstore.wire._sync.cluster import ClusterRunner
+from fdstore.wire.store_url import find_place
 from tests.conftest import check_keys, pages_of, wait_until
 from tests.on_cluster.cluster import Cluster, Move
 from tests.on_redis.conftest import Execute
@@ -179,7 +179,7 @@ def test_a_move_that_takes_too_long_is_a_typed_error_and_nothing_is_written(
     move = Move(cluster, TREE)
     move.migrate(*move.keys_left()[:3])
     with monkeypatch.context() as patch:
-        patch.setattr(wire, "DEADLINE_S", 0.3)
+        patch.setattr(retry, "DEADLINE_S", 0.3)
 
         with pytest.raises(StoreUnavailable, match="on its way to another node"):
             proc.child(share=["fd:1"])

@@ -14,10 +14,10 @@ from click.testing import CliRunner
 import fdstore
 import fdstore.aio
 from fdstore.cli import cli
-from fdstore.dispatch import Dispatcher
 from fdstore.errors import StoreUnavailable
-from fdstore.store.server import PrivateServer
-from fdstore.store.server_program import find_binary
+from fdstore.local.redis_conf import find_binary
+from fdstore.local.redis_server import PrivateServer
+from fdstore.runtime.queue import Dispatcher
 from fdstore.testing import ScriptedModel
 from tests.children import Child
 from tests.conftest import wait_until

@@ -18,7 +18,7 @@ import fdstore.aio
 from fdstore.cli import cli
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument
-from fdstore.store.server import PrivateServer
+from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import Request, ScriptedModel, call, say
 from tests.conftest import wait_until
 from tests.on_cluster.cluster import Cluster

@@ -9,17 +9,17 @@ from typing import Any
 
 from fdstore.agent.conversation import Result, decoded
 from fdstore.agent.launch import launch_root
-from fdstore.agent.model import Model
+from fdstore.agent.models.anthropic import Model
 from fdstore.agent.program import Bundle, LinkedProgram, Program
-from fdstore.agent.runner import Ending, run_process
 from fdstore.client import Process, Store
 from fdstore.permissions import Permissions
 from fdstore.records import ProcessRecord
+from fdstore.runtime.runner import Ending, run_process
 from fdstore.store import inspection, journal, leases
 from fdstore.store.keys import ProcessKeys, process_keys
-from fdstore.store.operation import Operation
 from fdstore.testing import Script, ScriptedModel
 from fdstore.tools.config import FDConfig
+from fdstore.wire.operation import Operation
 
 SYSTEM = "You are SOLO."
 SMALL = FDConfig(max_direct_output_chars=100, default_page_size=50, max_input_chars=100)

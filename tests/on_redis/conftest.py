@@ -15,8 +15,8 @@ import redis
 
 import fdstore
 from fdstore.client import Process, Store
+from fdstore.local.redis_server import PrivateServer
 from fdstore.store import keys
-from fdstore.store.server import PrivateServer
 
 Execute = Callable[..., Any]
 

@@ -14,10 +14,10 @@ import redis
 
 from fdstore.agent.program import Bundle, Program
 from fdstore.client import Process, Store
-from fdstore.store import calls, contents, journal, leases, pipelines, processes, streams
+from fdstore.store import contents, journal, leases, pipelines, processes, streams, tool_calls
+from fdstore.store.content_info import Namespace
 from fdstore.store.keys import process_keys
-from fdstore.store.views import Namespace
-from fdstore.tools.brief import Brief, ForkBrief, encoded
+from fdstore.tools.task import Brief, ForkBrief, encoded
 
 TREES = ("alpha", "hurt", "omega")
 WORDS = "".join(f"line {number} of the text\n" for number in range(900))
@@ -102,7 +102,7 @@ class Town:
         run(processes.end(ended, "cancelled", exit_code=None, reason="killed"))
         fork = ForkBrief(of=waits.id, records=1, call="toolu", prompt="Look.", copy=1, copies=1)
         self._child(root, "fork", brief=encoded(fork))
-        run(calls.keep(self._running(f"{tree}.3", again=True), "toolu_1", '{"kind":"result"}'))
+        run(tool_calls.keep(self._running(f"{tree}.3", again=True), "toolu_1", '{"kind":"result"}'))
         run(processes.launch(root, encoded(Brief(query="Go."))))
         assert ready.id == f"{tree}.2"
 

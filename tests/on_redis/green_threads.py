@@ -29,9 +29,9 @@ else:
 
 import fdstore  # noqa: E402
 from fdstore.errors import StoreUnavailable  # noqa: E402
-from fdstore.store import wire  # noqa: E402
+from fdstore.wire import retry  # noqa: E402
 
-wire.SOCKET_TIMEOUT_S, wire.DEADLINE_S = 0.2, 0.5
+retry.SOCKET_TIMEOUT_S, retry.DEADLINE_S = 0.2, 0.5
 
 with fdstore.connect(url) as store:
     proc = store.process("green")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fdstore.agent.model import READABLE_TRIES
+from fdstore.agent.models.anthropic import READABLE_TRIES
 from fdstore.agent.program import Program
 from fdstore.client import Store
 from fdstore.errors import StreamBroken

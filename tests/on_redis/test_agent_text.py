@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from fdstore.agent.answer_stream import BROKE_OFF, voice_of
 from fdstore.agent.conversation import Assistant
 from fdstore.agent.program import Program
-from fdstore.agent.runner import Ending
-from fdstore.agent.voice import BROKE_OFF, voice_of
 from fdstore.client import Store
 from fdstore.errors import StreamBroken
+from fdstore.runtime.runner import Ending
 from fdstore.store import inspection, processes, streams
 from fdstore.testing import Request, call, cut, fail, held, say, turn
 from tests.conftest import wait_until

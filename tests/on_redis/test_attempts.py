@@ -13,9 +13,7 @@ import pytest
 
 from fdstore.agent.agent import Finished
 from fdstore.agent.launch import launch_root
-from fdstore.agent.lease import Lease
 from fdstore.agent.program import Bundle, Limits, Program
-from fdstore.agent.runner import Ending, run_process
 from fdstore.client import Store
 from fdstore.errors import (
     FDStoreError,
@@ -27,13 +25,15 @@ from fdstore.errors import (
 )
 from fdstore.permissions import Permissions
 from fdstore.records import ENDED
+from fdstore.runtime.lease import Lease
+from fdstore.runtime.runner import Ending, run_process
 from fdstore.store import leases, pipelines
 from fdstore.store.clock import redis_now
+from fdstore.store.content_info import Namespace
 from fdstore.store.keys import ProcessKeys, process_keys
-from fdstore.store.operation import Operation
-from fdstore.store.views import Namespace
 from fdstore.testing import Request, Turn, call, fail, say, turn
 from fdstore.wire._sync.runner import Runner
+from fdstore.wire.operation import Operation
 from fdstore_workers.sweeper import sweep
 from tests.conftest import wait_until
 from tests.on_redis.agents import READER, SMALL, Agents, ran, running, tool

@@ -16,10 +16,10 @@ from click.testing import CliRunner
 import fdstore
 from fdstore.cli import cli
 from fdstore.client import Process, Store
+from fdstore.local.redis_server import PrivateServer
 from fdstore.store import collect, leases, processes, streams
 from fdstore.store.audit import Damage, named_trees, tree_damage
 from fdstore.store.keys import TreeKeys
-from fdstore.store.server import PrivateServer
 from tests.on_redis.damage import Town, cases
 
 HURT = TreeKeys("fdstore", "t")

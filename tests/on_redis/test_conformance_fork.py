@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from fdstore import TreeLimits
-from fdstore.agent.past import LEFT_TO_THE_OTHER
+from fdstore.agent.history import LEFT_TO_THE_OTHER
 from fdstore.agent.program import Limits
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument, SpawnLimit
-from fdstore.store import copies
-from fdstore.store.operation import Operation
+from fdstore.store import forks
 from fdstore.store.processes import Program
 from fdstore.testing import Request, call, fail, say, turn
 from fdstore.toolset import Toolset
+from fdstore.wire.operation import Operation
 from tests.elements import elements, only
 from tests.on_redis.agents import READER, SMALL, Agents, StopsOnceTaken, running
 
@@ -38,9 +38,9 @@ def number_of(request: Request) -> int:
 class Cast:
     """What the original says, and what each copy says after the turns that it took over."""
 
-    def __init__(self, original: list[Any], **copies: list[Any]) -> None:
+    def __init__(self, original: list[Any], **forks: list[Any]) -> None:
         self._original = original
-        self._copies = {int(name.removeprefix("copy")): replies for name, replies in copies.items()}
+        self._copies = {int(name.removeprefix("copy")): replies for name, replies in forks.items()}
         self._taken: dict[int, int] = {}
         self._turn = threading.Lock()
 
@@ -371,7 +371,7 @@ def test_copies_are_made_all_or_none(play: Play, limits: TreeLimits, name: str) 
 
 def test_room_that_somebody_else_takes_meanwhile_cancels_what_was_made(store: Store, proc: Process) -> None:
     root = store.process("small", limits=TreeLimits(tree_live=4))
-    making = copies.copies(root.space, ["{}", "{}", "{}"], Program("p", "0", "{}"), "toolu_1")
+    making = forks.copies(root.space, ["{}", "{}", "{}"], Program("p", "0", "{}"), "toolu_1")
 
     looked = store.run(served(next(making)))
     root.child()
@@ -390,10 +390,10 @@ def test_room_that_somebody_else_takes_meanwhile_cancels_what_was_made(store: St
 def test_a_call_that_is_made_again_makes_no_more_copies(store: Store, proc: Process) -> None:
     program = Program("p", "0", "{}")
 
-    first = store.run(copies.copies(proc.space, ["{}", "{}"], program, "toolu_1"))
+    first = store.run(forks.copies(proc.space, ["{}", "{}"], program, "toolu_1"))
 
     assert [copy.id for copy in first] == ["triage.1", "triage.2"]
-    again = store.run(copies.copies(proc.space, ["{}", "{}"], program, "toolu_1"))
+    again = store.run(forks.copies(proc.space, ["{}", "{}"], program, "toolu_1"))
     assert [copy.id for copy in again] == ["triage.1", "triage.2"]
 
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from fdstore import FDConfig, errors
 from fdstore.client import Store
-from fdstore.tools.storing import taken_references
 from fdstore.tools.tool import Started, ToolResult
 from fdstore.tools.toolbox import Toolbox
+from fdstore.tools.wrapping import taken_references
 from fdstore.toolset import context_for, linked_programs
 from tests.elements import elements
 

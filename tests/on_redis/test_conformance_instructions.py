@@ -14,14 +14,14 @@ import pytest
 
 from fdstore import FDConfig
 from fdstore.agent.program import Bundle, Limits, LinkedProgram, Program
-from fdstore.agent.runner import toolbox_for
 from fdstore.client import Process, Store
 from fdstore.permissions import Permissions
+from fdstore.runtime.runner import toolbox_for
 from fdstore.store import journal
-from fdstore.tools.brief import Birth, Brief, ForkBrief, encoded
-from fdstore.tools.storing import taken_references
+from fdstore.tools.task import Birth, Brief, ForkBrief, encoded
 from fdstore.tools.tool import Started
 from fdstore.tools.toolbox import Toolbox
+from fdstore.tools.wrapping import taken_references
 from tests.elements import only
 
 FD_TOOLS = ["read_fd", "search_fd", "list_fds", "write_fd", "fd_to_file", "close_fd"]

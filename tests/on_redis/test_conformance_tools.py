@@ -16,15 +16,15 @@ import pytest
 
 import fdstore
 from fdstore import FDConfig, Toolset
-from fdstore.agent.briefing import first_messages
+from fdstore.agent.first_prompt import first_messages
 from fdstore.agent.program import load
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument
 from fdstore.records import Origin, TreeLimits
-from fdstore.store import calls
+from fdstore.store import tool_calls
 from fdstore.testing.rules import check_creation
-from fdstore.tools.brief import Brief
 from fdstore.tools.config import FD_TOOLS
+from fdstore.tools.task import Brief
 from fdstore.tools.tool import Context, Started
 from fdstore.tools.toolbox import Toolbox
 from fdstore.toolset import context_for, linked_programs
@@ -599,11 +599,11 @@ def test_reading_leaves_nothing_behind(proc: Process, tools: Toolset, execute: C
 
 
 def test_what_was_kept_first_stays(proc: Process, store: Store) -> None:
-    store.run(calls.keep(proc.space, "toolu_1", "first"))
-    store.run(calls.keep(proc.space, "toolu_1", "second"))
+    store.run(tool_calls.keep(proc.space, "toolu_1", "first"))
+    store.run(tool_calls.keep(proc.space, "toolu_1", "second"))
 
-    assert store.run(calls.identify(proc.space, "toolu_1", "post 1")) == "first"
-    assert store.run(calls.identify(proc.space, "toolu_2", "post 2")) is None
+    assert store.run(tool_calls.identify(proc.space, "toolu_1", "post 1")) == "first"
+    assert store.run(tool_calls.identify(proc.space, "toolu_2", "post 2")) is None
 
 
 # the awaited twin

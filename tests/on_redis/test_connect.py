@@ -22,7 +22,7 @@ from fdstore.errors import (
     StoreUnavailable,
     UnsafeStore,
 )
-from fdstore.store.server import PrivateServer
+from fdstore.local.redis_server import PrivateServer
 
 
 def connects(url: str | None = None, prefix: str | None = None) -> Store:

@@ -8,8 +8,8 @@ import logging
 import pytest
 
 import fdstore
+from fdstore.local.redis_server import PrivateServer
 from fdstore.store import check
-from fdstore.store.server import PrivateServer
 
 
 @pytest.fixture(autouse=True)

@@ -19,15 +19,15 @@ import redis
 from click.testing import CliRunner
 
 import fdstore
-from fdstore.agent.model import Model
-from fdstore.agent.runner import run_process
+from fdstore.agent.models.anthropic import Model
 from fdstore.cli import cli
 from fdstore.client import Store
 from fdstore.errors import FDStoreError
+from fdstore.local.redis_server import PrivateServer
 from fdstore.permissions import Permissions
+from fdstore.runtime.runner import run_process
 from fdstore.store import leases, processes
 from fdstore.store.clock import redis_now
-from fdstore.store.server import PrivateServer
 from fdstore.testing import ScriptedModel, say
 from fdstore_workers.sweeper import collect_due, sweep
 from tests.on_redis.damage import Case, Town, cases

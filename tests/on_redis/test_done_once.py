@@ -16,8 +16,8 @@ import fdstore.aio
 from fdstore import FDConfig, Toolset, TreeLimits
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError
-from fdstore.store.operation import Operation
 from fdstore.testing import call, say
+from fdstore.wire.operation import Operation
 from tests.conftest import wait_until
 from tests.elements import only
 from tests.on_redis.agents import running, tool

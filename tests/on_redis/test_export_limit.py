@@ -11,7 +11,7 @@ import pytest
 from fdstore import Toolset, TreeLimits
 from fdstore.client import Process, Store
 from fdstore.store import ceilings
-from fdstore.store.operation import Operation
+from fdstore.wire.operation import Operation
 from tests.elements import Element, only
 
 LIMIT = 10_000

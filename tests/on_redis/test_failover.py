@@ -15,8 +15,8 @@ import redis
 import fdstore
 import fdstore.aio
 from fdstore.errors import StoreReadOnly
-from fdstore.store.server import PrivateServer
-from fdstore.store.server_process import wait_until
+from fdstore.local.redis_server import PrivateServer
+from fdstore.local.server_process import wait_until
 
 
 class Address:

@@ -10,13 +10,13 @@ import pytest
 
 from fdstore.client import Process, Store
 from fdstore.errors import Fenced, NotFound, QuotaExceeded, StoreUnavailable, StreamClosed
+from fdstore.local.server_process import wait_until
 from fdstore.records import TreeLimits
 from fdstore.store import leases, processes, streams
-from fdstore.store.scripts import at_once
-from fdstore.store.server_process import wait_until
+from fdstore.store.content_info import Namespace
 from fdstore.store.streams import Pen
-from fdstore.store.views import Namespace
-from fdstore.store.wire import packed
+from fdstore.wire.retry import packed
+from fdstore.wire.scripts import at_once
 from tests.on_redis.followers import Reader, Repeating, key_of, stored
 
 LONG = "".join(f"line {number} 漢字\n" for number in range(4000))

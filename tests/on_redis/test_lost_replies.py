@@ -18,11 +18,11 @@ import fdstore
 import fdstore.aio
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, Fenced, StoreUnavailable, UnknownOutcome
-from fdstore.store import wire
-from fdstore.store.operation import Disk, Operation, Receive, Send
-from fdstore.store.scripts import LENT_S
-from fdstore.store.server import PrivateServer
-from fdstore.store.server_process import wait_until
+from fdstore.local.redis_server import PrivateServer
+from fdstore.local.server_process import wait_until
+from fdstore.wire import retry
+from fdstore.wire.operation import Disk, Operation, Receive, Send
+from fdstore.wire.scripts import LENT_S
 
 
 class Proxy:
@@ -317,7 +317,7 @@ def test_a_tool_that_must_not_be_repeated_runs_though_the_note_of_its_begin_is_u
 def test_a_write_that_stays_unanswered_is_of_unknown_outcome(
     far: Process, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wire, "DEADLINE_S", 0.3)
+    monkeypatch.setattr(retry, "DEADLINE_S", 0.3)
     proxy.lose(10**6)
 
     with pytest.raises(UnknownOutcome, match="commit"):
@@ -328,7 +328,7 @@ def test_a_read_that_stays_unanswered_leaves_nothing_in_doubt(
     far: Process, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     far.create("text")
-    monkeypatch.setattr(wire, "DEADLINE_S", 0.3)
+    monkeypatch.setattr(retry, "DEADLINE_S", 0.3)
     proxy.lose(10**6, b"HGET")
 
     with pytest.raises(StoreUnavailable):
@@ -339,7 +339,7 @@ def test_the_client_works_again_when_the_store_is_back(
     far: Process, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(wire, "DEADLINE_S", 0.3)
+        patch.setattr(retry, "DEADLINE_S", 0.3)
         proxy.lose(10**6)
         with pytest.raises(FDStoreError):
             far.create("text")

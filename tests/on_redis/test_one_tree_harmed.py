@@ -15,16 +15,16 @@ import redis
 from click.testing import CliRunner, Result
 
 import fdstore
-from fdstore.agent.past import past_of
+from fdstore.agent.history import past_of
 from fdstore.cli import cli
 from fdstore.client import Store
 from fdstore.errors import DamagedRecord
+from fdstore.local.redis_server import PrivateServer
 from fdstore.records import ENDED
 from fdstore.store import ceilings, collect, inspection, leases, pipelines, processes
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import process_keys
-from fdstore.store.server import PrivateServer
-from fdstore.tools.brief import ForkBrief, encoded
+from fdstore.tools.task import ForkBrief, encoded
 from fdstore_workers.sweeper import Sweeper, collect_due, sweep
 from tests.conftest import wait_until
 from tests.on_redis.damage import Town

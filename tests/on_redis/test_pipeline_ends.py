@@ -14,13 +14,13 @@ from fdstore.permissions import Permissions
 from fdstore.records import ProcessRecord
 from fdstore.store import inspection, pipelines
 from fdstore.store.pipelines import PipeFDs
-from fdstore.tools.brief import PipeBrief, encoded
-from fdstore_workers import launch
-from fdstore_workers.command_limits import CommandLimits
-from fdstore_workers.pipelines import run_pipeline
-from fdstore_workers.sandbox import Sandbox
-from fdstore_workers.sandlock_engine import Sandlock
-from fdstore_workers.unsandboxed import Unsandboxed
+from fdstore.tools.task import PipeBrief, encoded
+from fdstore_workers.pipeline import launch
+from fdstore_workers.pipeline.command_limits import CommandLimits
+from fdstore_workers.pipeline.contents import run_pipeline
+from fdstore_workers.pipeline.sandbox import Sandbox
+from fdstore_workers.pipeline.sandlock_engine import Sandlock
+from fdstore_workers.pipeline.unsandboxed import Unsandboxed
 from tests.on_redis.agents import running
 from tests.on_redis.conftest import Execute
 

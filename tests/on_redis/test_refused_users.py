@@ -14,9 +14,9 @@ import redis
 
 import fdstore
 import fdstore.aio
-from fdstore.dispatch import Dispatcher
 from fdstore.errors import FDStoreError, StoreRefused
-from fdstore.store.server import PrivateServer
+from fdstore.local.redis_server import PrivateServer
+from fdstore.runtime.queue import Dispatcher
 from fdstore.testing import Reply, Request, say
 from tests.conftest import wait_until
 from tests.on_redis.agents import running

@@ -17,8 +17,8 @@ import fdstore.aio
 from fdstore.client import Process, Store
 from fdstore.errors import Fenced, NewerFormat, NotFound, TreeInUse
 from fdstore.store import collect, contents, dropping, leases, processes
+from fdstore.store.content_info import Namespace
 from fdstore.store.keys import TreeKeys
-from fdstore.store.views import Namespace
 
 
 def leftovers(execute: Any, tree: str) -> list[bytes]:

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 import fdstore
 from fdstore.cli import cli
 from fdstore.client import Store
+from fdstore.local.redis_server import PrivateServer
 from fdstore.store import processes
-from fdstore.store.server import PrivateServer
 
 
 class Ended:

@@ -18,8 +18,8 @@ import pytest
 import redis
 
 from fdstore.errors import StoreUnavailable
-from fdstore.store.server import EmbeddedServer, PrivateServer, find_binary, find_cli
-from fdstore.store.server_program import binary_version, installed_binaries
+from fdstore.local.redis_conf import binary_version, installed_binaries
+from fdstore.local.redis_server import EmbeddedServer, PrivateServer, find_binary, find_cli
 from tests.children import Child
 
 VERSIONS = {binary_version(binary): binary for binary in reversed(list(installed_binaries()))}
@@ -73,7 +73,7 @@ def a_program_that_says(text: str, folder: Path, name: str = "redis-server") -> 
 
 def test_ten_processes_at_once_start_one_server(embedded: EmbeddedServer, binary: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from fdstore.store.server import EmbeddedServer\n"
+        "import sys; from pathlib import Path; from fdstore.local.redis_server import EmbeddedServer\n"
         "server = EmbeddedServer(Path(sys.argv[1]), binary=Path(sys.argv[2]))\n"
         "print(server.ensure(), server.status().pid)"
     )

@@ -12,7 +12,7 @@ from fdstore.agent.agent import Finished
 from fdstore.client import Store
 from fdstore.store import pipelines
 from fdstore.testing import say
-from fdstore.tools.brief import PipeBrief, encoded
+from fdstore.tools.task import PipeBrief, encoded
 from tests.on_redis.agents import StopsOnceTaken, running
 
 BRIEF = encoded(PipeBrief(commands=[["true"]], page_size=4000))

@@ -19,11 +19,11 @@ from fdstore.errors import (
     StreamBroken,
     StreamClosed,
 )
+from fdstore.local.server_process import wait_until
 from fdstore.records import TreeLimits
 from fdstore.store import leases, processes, streams
+from fdstore.store.content_info import Namespace
 from fdstore.store.keys import process_keys
-from fdstore.store.server_process import wait_until
-from fdstore.store.views import Namespace
 from fdstore.writer import StreamWriter
 from fdstore_workers.sweeper import sweep
 from tests.children import Child

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import fdstore.aio
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument, NotFound, PageOutOfRange, PositionOutOfRange, StreamClosed
+from fdstore.local.server_process import wait_until
 from fdstore.store import following
-from fdstore.store.operation import Operation
-from fdstore.store.server_process import wait_until
+from fdstore.wire.operation import Operation
 from tests.on_redis.followers import Reader, key_of, stored
 
 PIECES = [

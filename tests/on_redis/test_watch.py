@@ -12,9 +12,9 @@ import fdstore
 from fdstore.cli import watch
 from fdstore.cli.watch import Watch
 from fdstore.client import Store
+from fdstore.local.redis_server import PrivateServer
 from fdstore.store import leases
 from fdstore.store.keys import process_keys
-from fdstore.store.server import PrivateServer
 from fdstore.testing import Request, fail, say
 from tests.conftest import wait_until
 from tests.on_redis.agents import running

@@ -10,8 +10,8 @@ import fakeredis
 import pytest
 
 from fdstore.client import Store
-from fdstore.store.operation import Batch, Disk, NumberedFields, Operation, Receive, Send
-from fdstore.store.scripts import in_full
+from fdstore.wire.operation import Batch, Disk, NumberedFields, Operation, Receive, Send
+from fdstore.wire.scripts import in_full
 
 T = TypeVar("T")
 

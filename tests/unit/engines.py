@@ -12,12 +12,12 @@ from functools import cache
 from pathlib import Path
 
 from fdstore.records import Record
-from fdstore_workers.bubblewrap import Bubblewrap
-from fdstore_workers.command_limits import CommandLimits, CommandsOff
-from fdstore_workers.sandbox import HIDDEN, find
-from fdstore_workers.sandlock_engine import Sandlock, find_sandlock
-from fdstore_workers.stages import Ended, Pipeline, StageLimits
-from fdstore_workers.unsandboxed import Unsandboxed
+from fdstore_workers.pipeline.bubblewrap import Bubblewrap
+from fdstore_workers.pipeline.command_limits import CommandLimits, CommandsOff
+from fdstore_workers.pipeline.runner import Ended, Pipeline, StageLimits
+from fdstore_workers.pipeline.sandbox import HIDDEN, find
+from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
+from fdstore_workers.pipeline.unsandboxed import Unsandboxed
 
 MiB = 1 << 20
 TIGHT = CommandLimits(

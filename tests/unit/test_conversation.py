@@ -20,7 +20,7 @@ from fdstore.agent.conversation import (
     encoded,
 )
 from fdstore.testing.rules import check_creation
-from fdstore.tools.brief import Brief, ForkBrief
+from fdstore.tools.task import Brief, ForkBrief
 
 BRIEF = Brief(query="Count the errors.")
 START = Start(system="You count.", content="Count the errors.")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdstore.errors import InvalidArgument, NotEncoded
-from fdstore.inputs import TextFile
+from fdstore.files.source import TextFile
 from fdstore.text import encodings
 from fdstore.text.encodings import make_decoder, packed_as, wide_encoding_of
 

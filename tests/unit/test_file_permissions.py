@@ -11,7 +11,7 @@ from typing import Literal
 
 import pytest
 
-from fdstore.files import Target
+from fdstore.files.target import Target
 
 Mode = Literal["write", "append"]
 both_modes = pytest.mark.parametrize("mode", ["write", "append"])
@@ -40,7 +40,7 @@ def without_privileges(script: str, directory: Path) -> str:
         "import encodings.unicode_escape  # of error texts; later the interpreter's files may be closed\n"
         "import os\n"
         "from fdstore.errors import FDStoreError\n"
-        "from fdstore.files import Target\n"
+        "from fdstore.files.target import Target\n"
         "os.umask(0o022)\n"
         "if os.getuid() == 0:\n"
         "    os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
@@ -116,7 +116,7 @@ def test_a_file_that_ran_as_its_owner_no_longer_does_with_another_content(tmp_pa
 def test_a_new_file_gets_what_the_umask_leaves(tmp_path: Path) -> None:
     said = run_python(
         "import os\n"
-        "from fdstore.files import Target\n"
+        "from fdstore.files.target import Target\n"
         "os.umask(0o027)\n"
         "with Target('out.txt') as target:\n"
         "    target.commit()\n"

@@ -1,4 +1,4 @@
-"""What `fdstore.files` promises: a file is written whole or not at all, and only where it may be."""
+"""What `fdstore.files.target` promises: a file is written whole or not at all, and only where it may be."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fdstore.errors import (
     TargetMissing,
     WriteFailed,
 )
-from fdstore.files import Target
+from fdstore.files.target import Target
 
 Mode = Literal["write", "append"]
 MODES: tuple[Mode, ...] = ("write", "append")
@@ -317,7 +317,7 @@ def test_a_write_that_the_system_cuts_short_leaves_the_old_file(
     said = run_python(
         "import resource, signal\n"
         "from fdstore.errors import WriteFailed\n"
-        "from fdstore.files import Target\n"
+        "from fdstore.files.target import Target\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         f"resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, {resource.RLIM_INFINITY}))\n"
         f"with Target('out.txt', mode={mode!r}) as target:\n"
@@ -344,7 +344,7 @@ def test_an_append_whose_copy_is_cut_short_leaves_the_old_file(tmp_path: Path) -
     said = run_python(
         "import resource, signal\n"
         "from fdstore.errors import WriteFailed\n"
-        "from fdstore.files import Target\n"
+        "from fdstore.files.target import Target\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         f"resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, {resource.RLIM_INFINITY}))\n"
         "try:\n"

@@ -11,10 +11,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fdstore import render
-from fdstore.agent.past import task
+from fdstore.agent.history import task
 from fdstore.errors import InvalidArgument
 from fdstore.records import ProcessRecord
-from fdstore.tools.brief import ForkBrief
+from fdstore.tools.task import ForkBrief
 
 NAMES = ("fd_", "process_", "preview", "tail", "message")
 TAG = re.compile(rf"<[\s\0-\x1f\x7f-\x9f\u2800]*(?:/[\s\0-\x1f\x7f-\x9f\u2800]*)?(?:{'|'.join(NAMES)})")

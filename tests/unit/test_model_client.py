@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from fdstore.agent.conversation import Assistant, decoded, encoded
-from fdstore.agent.model import LONGEST_PAUSE_S, READABLE_TRIES, Model, ModelFailed
+from fdstore.agent.models.anthropic import LONGEST_PAUSE_S, READABLE_TRIES, Model, ModelFailed
 from fdstore.testing import ScriptedModel, Turn, Usage, call, cut, fail, garbled, say, slow, think, turn
 
 HELLO = [{"role": "user", "content": "Hello"}]

@@ -10,9 +10,9 @@ from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, InvalidArgument, NotFound, PageOutOfRange, QuotaExceeded
 from fdstore.records import TreeLimits
 from fdstore.store import contents, leases, processes, reading
-from fdstore.store.operation import Receive, Send
-from fdstore.store.scripts import name_of, script
 from fdstore.text.selection import Part
+from fdstore.wire.operation import Receive, Send
+from fdstore.wire.scripts import name_of, script
 
 STAGED = ["MULTI", "HSET", "EXPIRE", "EXEC"]
 LOG = "".join(f"line {n}\n" for n in range(1, 5001))

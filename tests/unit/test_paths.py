@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdstore.errors import PathRefused, TargetMissing
-from fdstore.files import Target
-from fdstore.paths import Root
+from fdstore.files.paths import Root
+from fdstore.files.target import Target
 
 Mode = Literal["write", "append"]
 MODES: tuple[Mode, ...] = ("write", "append")
@@ -336,7 +336,7 @@ def test_a_path_that_is_no_regular_file_is_refused(
 def test_the_standard_output_is_refused_when_it_is_a_pipe() -> None:
     script = (
         "from fdstore.errors import PathRefused\n"
-        "from fdstore.files import Target\n"
+        "from fdstore.files.target import Target\n"
         "try:\n"
         "    Target('/dev/stdout').__enter__()\n"
         "except PathRefused as error:\n"

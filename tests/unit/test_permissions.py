@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fdstore.errors import NotAllowed, PathRefused
-from fdstore.paths import Root
+from fdstore.files.paths import Root
 from fdstore.permissions import Permissions, granted
 
 

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from fdstore.dispatch import find_broker
 from fdstore.errors import InvalidArgument
+from fdstore.runtime.queue import find_broker
 from fdstore.store.keys import check_root
-from fdstore.store.places import find_place
 from fdstore.urls import shown_url
+from fdstore.wire.store_url import find_place
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ import fdstore_workers.main
 from fdstore.agent.program import Bundle, Program, load
 from fdstore.errors import InvalidArgument
 from fdstore.records import ProcessState, TreeLimits
-from fdstore.store.views import descriptor_of
-from fdstore.tools.brief import PipeBrief, encoded
+from fdstore.store.content_info import descriptor_of
+from fdstore.tools.task import PipeBrief, encoded
 from fdstore.tools.fd_to_file import Plan
 from fdstore.tools.toolbox import BUILT_IN
 from fdstore.tools.tool import converted

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from fdstore.regularly import regularly
+from fdstore.runtime.periodic import regularly
 
 
 def test_a_look_goes_on_while_the_block_does_and_ends_with_it() -> None:

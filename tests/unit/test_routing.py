@@ -18,13 +18,13 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as LostConnection
 
 from fdstore.errors import StoreUnavailable, UnknownOutcome
-from fdstore.store import wire
-from fdstore.store.operation import Batch, Everywhere, Operation, Receive, Send
-from fdstore.store.routing import At, Cut, Drop, Pause, ReceiveAt, Router, SendAt
-from fdstore.store.scripts import lending, script
-from fdstore.store.slots import guarded, key_of, units_of
-from fdstore.store.wire import OTHER_KIND
 from fdstore.urls import Address
+from fdstore.wire import retry
+from fdstore.wire.operation import Batch, Everywhere, Operation, Receive, Send
+from fdstore.wire.retry import OTHER_KIND
+from fdstore.wire.routing import At, Cut, Drop, Pause, ReceiveAt, Router, SendAt
+from fdstore.wire.scripts import lending, script
+from fdstore.wire.slots import guarded, key_of, units_of
 
 ONE, TWO = ("one", 1), ("two", 2)
 HALF = 8192
@@ -199,7 +199,7 @@ def test_a_lost_node_is_asked_again_after_the_others_were_asked_who_serves_it(no
 def test_what_stays_refused_is_a_typed_error_and_in_doubt_only_when_it_may_be_done(
     nodes: Nodes, monkeypatch: pytest.MonkeyPatch, command: Any, said: Any, error: type[Exception]
 ) -> None:
-    monkeypatch.setattr(wire, "DEADLINE_S", 0.0)
+    monkeypatch.setattr(retry, "DEADLINE_S", 0.0)
     nodes.says[ONE] = iter([said] * 100)
 
     with pytest.raises(error):
@@ -209,7 +209,7 @@ def test_what_stays_refused_is_a_typed_error_and_in_doubt_only_when_it_may_be_do
 def test_two_nodes_that_send_us_to_each_other_are_not_asked_for_ever(
     nodes: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wire, "DEADLINE_S", 0.0)
+    monkeypatch.setattr(retry, "DEADLINE_S", 0.0)
     slot = key_slot(LOW.encode())
     nodes.says[ONE] = iter([[MovedError(f"{slot} two:2")]] * 1000)
     nodes.says[TWO] = iter([[MovedError(f"{slot} one:1")]] * 1000)

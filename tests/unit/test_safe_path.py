@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from fdstore.dispatch import celery_app, find_broker
+from fdstore.local.redis_conf import find_cli
+from fdstore.runtime.queue import celery_app, find_broker
 from fdstore.safe_path import drop_relative_entries
-from fdstore.store.server_program import find_cli
 
 
 @pytest.fixture

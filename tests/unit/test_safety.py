@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fdstore.store import safety
-from fdstore.store.places import find_place
 from fdstore.store.safety import Finding, Way
+from fdstore.wire.store_url import find_place
 
 HERE = Way(leaves_machine=False, has_password=False, has_tls=False)
 AWAY = Way(leaves_machine=True, has_password=False, has_tls=False)

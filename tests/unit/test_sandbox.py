@@ -17,15 +17,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fdstore.store.server_process import wait_until
-from fdstore_workers.bubblewrap import Bubblewrap
-from fdstore_workers.command_limits import CommandsOff
-from fdstore_workers.launch import NOT_MADE
-from fdstore_workers.relatives import Family
-from fdstore_workers.sandbox import Sandbox, find
-from fdstore_workers.sandlock_engine import Sandlock, find_sandlock
-from fdstore_workers.stages import Ended, Pipeline, StageLimits
-from fdstore_workers.unsandboxed import Refused, Unsandboxed
+from fdstore.local.server_process import wait_until
+from fdstore_workers.pipeline.bubblewrap import Bubblewrap
+from fdstore_workers.pipeline.command_limits import CommandsOff
+from fdstore_workers.pipeline.launch import NOT_MADE
+from fdstore_workers.pipeline.process_tree import Family
+from fdstore_workers.pipeline.runner import Ended, Pipeline, StageLimits
+from fdstore_workers.pipeline.sandbox import Sandbox, find
+from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
+from fdstore_workers.pipeline.unsandboxed import Refused, Unsandboxed
 from tests.children import Child
 from tests.unit.engines import ALONE, ENGINES, TIGHT, Said, run_in, working
 
@@ -174,8 +174,8 @@ def below_usr(engine: str, moment: str) -> str:
 
 MOUNTED_BELOW_USR = """
 import ctypes, subprocess, sys
-from fdstore_workers.sandbox import Engine, Sandbox, find
-from fdstore_workers.sandlock_engine import Sandlock, find_sandlock
+from fdstore_workers.pipeline.sandbox import Engine, Sandbox, find
+from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
 engine, place, moment = sys.argv[1:]
 libc = ctypes.CDLL(None)
 libc.prctl(47, 4, 0, 0, 0)  # PR_CAP_AMBIENT, ..._CLEAR_ALL: the right to mount is for this program alone
@@ -269,7 +269,7 @@ def text_of(path: Path) -> str:
 
 WORKER = """
 import sys
-from fdstore_workers.stages import Pipeline
+from fdstore_workers.pipeline.runner import Pipeline
 from tests.unit.engines import working
 sandbox = working()[sys.argv[1]]
 print("ready", flush=True)
@@ -504,7 +504,7 @@ def test_without_bubblewrap_commands_run_in_sandlock(tmp_path: Path) -> None:
 CONTAINER = """
 import ctypes
 from fdstore_workers import kernel, syscall_filter
-from fdstore_workers.sandbox import find
+from fdstore_workers.pipeline.sandbox import find
 from tests.unit.engines import run_in
 ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS, which a filter wants
 kernel.filter_system_calls(syscall_filter.make(sockets=True, attributes=True, supervised=True))
@@ -540,9 +540,9 @@ def test_without_a_sandbox_the_operator_may_allow_commands_and_is_told_what_that
 
 WORKER_WITHOUT = """
 import sys
-from fdstore_workers.sandbox import Engine, Sandbox, find
-from fdstore_workers.sandlock_engine import Sandlock, find_sandlock
-from fdstore_workers.stages import Pipeline
+from fdstore_workers.pipeline.sandbox import Engine, Sandbox, find
+from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
+from fdstore_workers.pipeline.runner import Pipeline
 without = find(engine="bubblewrap", allow_unsandboxed=True, search_path=sys.argv[1])
 Pipeline(
     [["sh", "-c", "echo begun; exec sleep 987"]],

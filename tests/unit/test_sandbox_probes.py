@@ -23,10 +23,10 @@ from typing import Any
 
 import pytest
 
-from fdstore_workers.bubblewrap import Bubblewrap
-from fdstore_workers.launch import NOT_MADE
-from fdstore_workers.relatives import Family
-from fdstore_workers.sandlock_engine import Sandlock
+from fdstore_workers.pipeline.bubblewrap import Bubblewrap
+from fdstore_workers.pipeline.launch import NOT_MADE
+from fdstore_workers.pipeline.process_tree import Family
+from fdstore_workers.pipeline.sandlock_engine import Sandlock
 from tests.children import Child
 from tests.unit.engines import ALONE, ENGINES, TIGHT, run_in, working
 

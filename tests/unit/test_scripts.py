@@ -7,8 +7,9 @@ from importlib import resources
 
 import pytest
 
-from fdstore.store import scripts
-from fdstore.store.scripts import in_full, name_of, only_reads, outcome, script
+from fdstore.store.outcomes import outcome
+from fdstore.wire import scripts
+from fdstore.wire.scripts import in_full, name_of, only_reads, script
 
 FOLDER = resources.files("fdstore.store") / "lua"
 SOURCES = {

@@ -20,16 +20,16 @@ from fdstore.errors import (
     StoreUnavailable,
     StreamClosed,
 )
+from fdstore.local.server_process import wait_until
 from fdstore.records import TreeLimits
+from fdstore.store.content_info import Namespace
 from fdstore.store.keys import process_keys
-from fdstore.store.operation import Batch, Operation, Receive, Send
-from fdstore.store.scripts import name_of
-from fdstore.store.server_process import wait_until
 from fdstore.store.streams import PIECE_CHARS, Pen
-from fdstore.store.views import Namespace
 from fdstore.text.growth import Change, Growth
 from fdstore.text.index import IndexWriter, group_of
 from fdstore.text.paging import Page, cut
+from fdstore.wire.operation import Batch, Operation, Receive, Send
+from fdstore.wire.scripts import name_of
 from fdstore.writer import ENOUGH_CHARS, GROUP_CHARS, StreamWriter, reason_of
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fdstore.background import BackgroundWorker
+from fdstore.local.worker import BackgroundWorker
 from fdstore.surroundings import Surroundings
 
 BASE = {"PATH": "/usr/bin", "ANTHROPIC_API_KEY": "secret-1", "HOUSE": "7"}

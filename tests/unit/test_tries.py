@@ -13,10 +13,10 @@ from redis.exceptions import ReadOnlyError
 
 from fdstore.client import Process, Store
 from fdstore.errors import StoreReadOnly, StoreUnavailable, UnknownOutcome
-from fdstore.store import wire
-from fdstore.store.operation import Batch
-from fdstore.store.scripts import at_once, in_full, lending, script
-from fdstore.store.wire import PAUSES_S, Tries
+from fdstore.wire import retry
+from fdstore.wire.operation import Batch
+from fdstore.wire.retry import PAUSES_S, Tries
+from fdstore.wire.scripts import at_once, in_full, lending, script
 
 LOST = LostConnection("lost")
 READ_ONLY = ReadOnlyError("You can't write against a read only replica.")
@@ -131,14 +131,14 @@ def test_who_gets_on_does_not_pause() -> None:
 def test_when_the_time_is_over_a_write_that_was_not_answered_is_in_doubt(
     batch: Batch, replies: list[Any], sent: bool, error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wire, "DEADLINE_S", -1.0)
+    monkeypatch.setattr(retry, "DEADLINE_S", -1.0)
 
     with pytest.raises(error):
         Tries("somewhere", batch, replies, sent=sent, started=time.monotonic()).after(LOST)
 
 
 def test_the_time_is_counted_from_the_first_try_and_no_try_waits_beyond_it() -> None:
-    before = time.monotonic() - wire.DEADLINE_S
+    before = time.monotonic() - retry.DEADLINE_S
     nearly = Tries("somewhere", READS, [], sent=True, started=before + 1)
     over = Tries("somewhere", READS, [], sent=True, started=before - 1)
 
@@ -149,11 +149,11 @@ def test_the_time_is_counted_from_the_first_try_and_no_try_waits_beyond_it() -> 
 
 
 def test_the_time_that_the_server_may_hold_a_reply_back_is_added() -> None:
-    started = time.monotonic() - wire.DEADLINE_S - 1
+    started = time.monotonic() - retry.DEADLINE_S - 1
     tries = Tries("somewhere", READS, [], sent=True, started=started, block_s=60)
 
     assert tries.after(LOST) == 0
-    assert wire.SOCKET_TIMEOUT_S < tries.patience_s() <= 60
+    assert retry.SOCKET_TIMEOUT_S < tries.patience_s() <= 60
 
 
 @pytest.mark.parametrize("batch", [STAGED, READS])
@@ -178,7 +178,7 @@ def test_where_another_server_takes_over_a_read_only_one_is_left_until_the_time_
 
 
 def test_what_is_in_doubt_is_called_by_the_name_of_the_script(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "DEADLINE_S", -1.0)
+    monkeypatch.setattr(retry, "DEADLINE_S", -1.0)
     call = script("append")(("{t}:pages", "{t}:lent"))
     batch = lending(call, call, "{t}:pages", "{t}:lent", [1, b"one"])
 

@@ -15,12 +15,12 @@ import redis
 
 import fdstore
 from fdstore.client import Process, Store
+from fdstore.local.redis_server import PrivateServer
 from fdstore.records import ENDED, ProcessRecord, TreeLimits
 from fdstore.store import inspection, pipelines
 from fdstore.store.pipelines import PipeFDs
-from fdstore.store.server import PrivateServer
 from fdstore.testing import ScriptedModel
-from fdstore.tools.brief import PipeBrief, encoded
+from fdstore.tools.task import PipeBrief, encoded
 from fdstore.toolset import Toolset, waker
 from tests.conftest import wait_until
 from tests.elements import Element, only

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fdstore.store.server import PrivateServer
+from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import Request, call, fail, say, slow
 from tests.conftest import wait_until
 from tests.elements import elements

@@ -25,8 +25,8 @@ import redis
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fdstore.dispatch import Dispatcher
-from fdstore.store.server import PrivateServer
+from fdstore.local.redis_server import PrivateServer
+from fdstore.runtime.queue import Dispatcher
 from fdstore_workers import messages
 from tests.conftest import wait_until
 from tests.with_workers.conftest import Ledger, StartWorker, WorkerProcess

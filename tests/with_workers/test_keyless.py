@@ -12,8 +12,8 @@ import fdstore
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program import load
 from fdstore.client import Store
+from fdstore.local.redis_server import PrivateServer
 from fdstore.store import inspection, leases
-from fdstore.store.server import PrivateServer
 from fdstore.testing import ScriptedModel, say
 from fdstore.toolset import Toolset, waker
 from tests.conftest import wait_until

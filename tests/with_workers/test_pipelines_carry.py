@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from fdstore.store.server import PrivateServer
+from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import ScriptedModel
 from tests.conftest import wait_until
 from tests.with_workers.conftest import StartAgentWorker

@@ -12,9 +12,9 @@ import redis
 import fdstore
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program import Bundle, Limits, Program
+from fdstore.local.redis_server import PrivateServer
 from fdstore.store import inspection, leases
 from fdstore.store.clock import redis_now
-from fdstore.store.server import PrivateServer
 from fdstore.testing import Request, ScriptedModel, Turn, call, say
 from fdstore.toolset import waker
 from tests.conftest import wait_until

@@ -19,14 +19,14 @@ import redis
 
 import fdstore
 import fdstore.aio
+from fdstore.agent.answer_stream import BROKE_OFF
 from fdstore.agent.conversation import Result, decoded
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program import load
-from fdstore.agent.voice import BROKE_OFF
 from fdstore.client import Store
-from fdstore.dispatch import Dispatcher
+from fdstore.local.redis_server import PrivateServer
+from fdstore.runtime.queue import Dispatcher
 from fdstore.store import inspection, journal
-from fdstore.store.server import PrivateServer
 from fdstore.testing import Request, ScriptedModel, call, fail, held, say, slow, turn
 from tests.conftest import wait_until
 from tests.with_workers.conftest import AgentWorker, StartAgentWorker, agent_workers

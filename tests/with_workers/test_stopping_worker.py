@@ -10,10 +10,10 @@ import redis
 
 import fdstore
 from fdstore.agent.agent import Finished
+from fdstore.local.redis_server import PrivateServer
 from fdstore.permissions import Permissions
 from fdstore.store import inspection, pipelines
-from fdstore.store.server import PrivateServer
-from fdstore.tools.brief import PipeBrief, encoded
+from fdstore.tools.task import PipeBrief, encoded
 from fdstore_workers.reports import Reporter
 from fdstore_workers.tasks import Clients, Place, runner_of
 from tests.conftest import wait_until

@@ -17,9 +17,9 @@ import fdstore
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program import load
 from fdstore.client import Store
+from fdstore.local.redis_server import PrivateServer
 from fdstore.records import ENDED, ProcessRecord
 from fdstore.store import inspection
-from fdstore.store.server import PrivateServer
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from fdstore.toolset import waker
 from tests.conftest import children_of, runs, wait_until

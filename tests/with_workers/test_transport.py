@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from kombu import Connection
 from kombu.utils.url import url_to_parts
 
-from fdstore.dispatch import Dispatcher, broker_url, celery_app, find_broker
 from fdstore.errors import InvalidArgument, StoreFull, StoreUnavailable
-from fdstore.store.server import PrivateServer
+from fdstore.local.redis_server import PrivateServer
+from fdstore.runtime.queue import Dispatcher, broker_url, celery_app, find_broker
 from fdstore_workers.app import make_app
 from fdstore_workers.transport import mended_url
 from tests.conftest import wait_until
@@ -149,8 +149,8 @@ def test_a_celery_variable_of_another_application_does_not_lead_messages_away(
 
 def test_importing_dispatch_imports_neither_celery_nor_redis() -> None:
     program = (
-        "import sys, fdstore.dispatch\n"
-        "fdstore.dispatch.Dispatcher('redis://localhost').close()\n"
+        "import sys, fdstore.runtime.queue\n"
+        "fdstore.runtime.queue.Dispatcher('redis://localhost').close()\n"
         "print({'celery', 'kombu', 'redis'} & set(sys.modules))"
     )
 

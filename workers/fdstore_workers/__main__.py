@@ -114,8 +114,8 @@ def worker(
     # last: a file there never stands in for a package that is installed
     sys.path += map(os.path.abspath, tools_path)
     with for_good():
-        from fdstore.dispatch import find_broker
-        from fdstore.store.places import find_place
+        from fdstore.runtime.queue import find_broker
+        from fdstore.wire.store_url import find_place
         from fdstore_workers.main import Worker
         from fdstore_workers.tasks import worker_name
 

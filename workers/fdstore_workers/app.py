@@ -27,8 +27,8 @@ import msgspec
 from celery import signals
 from celery.concurrency import thread
 
-from fdstore.dispatch import TASK, celery_app, find_broker
 from fdstore.logs import VisibleFormatter
+from fdstore.runtime.queue import TASK, celery_app, find_broker
 from fdstore.settings import DEFAULT_PREFIX
 from fdstore_workers.transport import RESTORE_AT_ONCE, mended_url
 
@@ -57,7 +57,7 @@ def make_app(
 ) -> Any:
     """The worker's Celery application, with `run` as the body of its one task.
 
-    URLs as for `fdstore.dispatch.find_broker`. Connects to nothing yet.
+    URLs as for `fdstore.runtime.queue.find_broker`. Connects to nothing yet.
     """
     broker = find_broker(store_url, broker_url)
     app = celery_app(msgspec.structs.replace(broker, url=mended_url(broker.url)), prefix)

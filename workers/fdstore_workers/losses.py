@@ -10,9 +10,8 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 
-from fdstore.agent.lease import STORE_TROUBLE
 from fdstore.client import Store
-from fdstore.errors import FDStoreError
+from fdstore.errors import STORE_FAILURES, FDStoreError
 from fdstore.store import leases
 from fdstore.store.keys import process_keys
 from fdstore_workers.supervisor import Held
@@ -32,7 +31,7 @@ def give_back(store: Store, wake: Callable[[str], None], held: Iterable[Held]) -
         while True:
             try:
                 count += _give_back_one(store, wake, each)
-            except STORE_TROUBLE as error:
+            except STORE_FAILURES as error:
                 if time.monotonic() >= until:
                     log.warning("%s is left to the sweep: %s", each.process, error)
                     return count

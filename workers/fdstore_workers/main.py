@@ -27,18 +27,18 @@ import billiard
 import msgspec
 from celery import signals
 
-from fdstore.agent import lease
-from fdstore.agent.model import missing_key
+from fdstore.agent.models.anthropic import missing_key
 from fdstore.client import Store, connect
+from fdstore.local.redis_server import is_embedded
 from fdstore.permissions import Permissions, granted
-from fdstore.store.server import is_embedded
+from fdstore.runtime import lease
 from fdstore.toolset import waker
 from fdstore_workers.app import log_to_stderr, make_app, start_worker
 from fdstore_workers.forks import die_with
 from fdstore_workers.losses import give_back
-from fdstore_workers.pipelines import run_pipeline
+from fdstore_workers.pipeline.contents import run_pipeline
+from fdstore_workers.pipeline.sandbox import Engine, find
 from fdstore_workers.reports import Reporter
-from fdstore_workers.sandbox import Engine, find
 from fdstore_workers.supervisor import Held, Roles, Supervisor
 from fdstore_workers.sweeper import Sweeper
 from fdstore_workers.tasks import Clients, Place, attempt, runner_of

@@ -1,4 +1,4 @@
-"""What a message of the queue may say: the id of one process, as `fdstore.dispatch` sends it.
+"""What a message of the queue may say: the id of one process, as `fdstore.runtime.queue` sends it.
 
 The queue is not trusted: whoever may write there can wake processes and do nothing else. Celery and
 kombu would decompress and unpickle what a message names, call back what it links to, hold it back until
@@ -19,12 +19,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from fdstore.dispatch import QUEUE, TASK
 from fdstore.errors import InvalidArgument, quoted
+from fdstore.runtime.queue import QUEUE, TASK
 from fdstore.store.keys import check_process
 
 MAX_BYTES = 8192
-"""Of a whole message. One that `fdstore.dispatch` sends has a kilobyte, and its id once."""
+"""Of a whole message. One that `fdstore.runtime.queue` sends has a kilobyte, and its id once."""
 
 MAX_ID_CHARS = 200
 

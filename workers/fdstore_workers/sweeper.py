@@ -26,10 +26,10 @@ from fdstore.records import TreeLimits, Unreadable
 from fdstore.store import collect, inspection, leases, processes, streams
 from fdstore.store.check import check_server
 from fdstore.store.clock import redis_now
+from fdstore.store.content_info import Namespace
 from fdstore.store.decoding import PASSED_OVER, shown
 from fdstore.store.keys import ProcessKeys
-from fdstore.store.operation import Operation
-from fdstore.store.views import Namespace
+from fdstore.wire.operation import Operation
 
 log = logging.getLogger("fdstore.sweeper")
 

@@ -15,14 +15,14 @@ from concurrent.futures import Executor
 
 import msgspec
 
-from fdstore.agent.lease import Flag
-from fdstore.agent.model import Model
-from fdstore.agent.runner import Company, Ending, RunPipeline, run_process
+from fdstore.agent.models.anthropic import Model
 from fdstore.client import Store, connect
 from fdstore.errors import FDStoreError, NotFound
 from fdstore.permissions import Permissions
-from fdstore.store.operation import new_op
+from fdstore.runtime.lease import Flag
+from fdstore.runtime.runner import Company, Ending, RunPipeline, run_process
 from fdstore.toolset import waker
+from fdstore.wire.operation import new_op
 from fdstore_workers.left_agents import LeftAgents
 from fdstore_workers.reports import Reporter
 

@@ -40,7 +40,7 @@ from typing import Any
 from kombu.transport import TRANSPORT_ALIASES
 from kombu.transport import redis as kombu_redis
 
-from fdstore.dispatch import QUEUE
+from fdstore.runtime.queue import QUEUE
 from fdstore_workers import messages
 
 log = logging.getLogger("fdstore.worker")

@@ -16,7 +16,7 @@ from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as LostReply
 
-from fdstore.store.wire import NOT_YET, make_reader, serves_nobody
+from fdstore.wire.retry import NOT_YET, make_reader, serves_nobody
 
 
 class Link:

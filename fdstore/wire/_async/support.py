@@ -6,9 +6,9 @@ from asyncio import sleep
 from typing import Any
 
 from fdstore.errors import FDStoreError
-from fdstore.store.operation import Disk
-from fdstore.store.places import make_async_pool as make_pool
 from fdstore.wire._async.in_thread import run_in_thread
+from fdstore.wire.operation import Disk
+from fdstore.wire.store_url import make_async_pool as make_pool
 
 __all__ = ["THROWN", "make_pool", "run_call", "sleep"]
 

@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 
 from redis.exceptions import RedisError
 
-from fdstore.store.operation import Batch, NumberedFields, Operation
-from fdstore.store.places import Place, find_place
-from fdstore.store.routing import At, Cut, Drop, Pause, ReceiveAt, Router, SendAt
-from fdstore.store.wire import Flight, packed
 from fdstore.urls import Address
 from fdstore.wire._sync.link import Link
 from fdstore.wire._sync.runner import Runner
 from fdstore.wire._sync.support import sleep
+from fdstore.wire.operation import Batch, NumberedFields, Operation
+from fdstore.wire.retry import Flight, packed
+from fdstore.wire.routing import At, Cut, Drop, Pause, ReceiveAt, Router, SendAt
+from fdstore.wire.store_url import Place, find_place
 
 T = TypeVar("T")
 

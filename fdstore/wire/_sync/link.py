@@ -33,7 +33,7 @@ from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as LostReply
 
-from fdstore.store.wire import NOT_YET, READ_SIZE_BYTES, make_reader, serves_nobody
+from fdstore.wire.retry import NOT_YET, READ_SIZE_BYTES, make_reader, serves_nobody
 
 FINISH_S = 1.0
 LOOKS = 32

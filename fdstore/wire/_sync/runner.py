@@ -23,7 +23,9 @@ from weakref import WeakSet
 
 from redis.exceptions import RedisError
 
-from fdstore.store.operation import (
+from fdstore.wire._sync.link import Link
+from fdstore.wire._sync.support import THROWN, make_pool, run_call, sleep
+from fdstore.wire.operation import (
     Abandon,
     Batch,
     Block,
@@ -35,9 +37,7 @@ from fdstore.store.operation import (
     Request,
     Send,
 )
-from fdstore.store.places import Place, find_place
-from fdstore.store.scripts import in_full
-from fdstore.store.wire import (
+from fdstore.wire.retry import (
     PASSING,
     SOCKET_TIMEOUT_S,
     Flight,
@@ -47,8 +47,8 @@ from fdstore.store.wire import (
     translate,
     unknown_scripts,
 )
-from fdstore.wire._sync.link import Link
-from fdstore.wire._sync.support import THROWN, make_pool, run_call, sleep
+from fdstore.wire.scripts import in_full
+from fdstore.wire.store_url import Place, find_place
 
 T = TypeVar("T")
 

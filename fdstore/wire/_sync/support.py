@@ -6,8 +6,8 @@ from time import sleep
 from typing import Any
 
 from fdstore.errors import FDStoreError
-from fdstore.store.operation import Disk
-from fdstore.store.places import make_pool
+from fdstore.wire.operation import Disk
+from fdstore.wire.store_url import make_pool
 
 __all__ = ["THROWN", "make_pool", "run_call", "sleep"]
 

@@ -1,0 +1,38 @@
+"""What an agent is shown first: its system prompt with the preloaded texts, and the user's message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fdstore.agent.conversation import Start
+from fdstore.agent.program import Program
+from fdstore.render import fd_content, fd_inline
+from fdstore.store import reading
+from fdstore.tools.task import Brief
+from fdstore.tools.toolbox import Toolbox
+from fdstore.tools.wrapping import shown, wrapped_input
+from fdstore.wire.operation import Operation
+
+
+def first_messages(toolbox: Toolbox, program: Program, birth: Brief) -> Operation[Start]:
+    """The first record of the conversation. The same for every attempt: what it makes is keyed."""
+    parts = [program.system, toolbox.instructions]
+    if birth.preload:
+        preloaded = []
+        for fd in birth.preload:
+            preloaded.append((yield from _preloaded(toolbox, fd)))
+        parts.append("# Preloaded texts\n" + "\n".join(preloaded))
+    content: str | list[Any] = yield from wrapped_input(toolbox.context, birth.query, "input")
+    return Start(system="\n\n".join(part for part in parts if part), content=content)
+
+
+def _preloaded(toolbox: Toolbox, fd: str) -> Operation[str]:
+    """A small text whole, a large one by its first page and its end; all of it for an agent that
+    could not read on."""
+    context = toolbox.context
+    if not context.fds_on:
+        return fd_inline((yield from reading.read_all(context.space, fd)).text)
+    first = yield from reading.read_page(context.space, fd, 1)
+    if first.total_chars > context.config.max_direct_output_chars:
+        return (yield from shown(context, fd))
+    return fd_content((yield from reading.read_all(context.space, fd)))

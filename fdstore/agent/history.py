@@ -1,0 +1,112 @@
+"""What a process knows when it begins: its own journal, or first the past of what it is a copy of.
+
+    triage      brief  start  assistant(fork)  result ...
+                |<------ records ------>|
+    triage.2    fork: of triage, records, call, prompt
+                then, for each call of that turn without a result, one made up here; then its own
+
+A copy's journal holds no copy of the other's records, only where they are; the other's journal is
+append-only, so its beginning never changes. A copy of a copy goes on through the chain.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from fdstore.agent.conversation import Assistant, Conversation, Entry, Result, Unknown, decoded
+from fdstore.errors import DamagedRecord, NewerFormat
+from fdstore.render import fd_inline
+from fdstore.store import journal
+from fdstore.store.decoding import decoding, shown
+from fdstore.store.keys import ProcessKeys, member_of
+from fdstore.tools.task import Birth, Brief, ForkBrief
+from fdstore.wire.operation import Operation
+
+LEFT_TO_THE_OTHER = "This call belongs to the process that you are a copy of; it is not run in this copy."
+
+
+class Past(msgspec.Struct, frozen=True):
+    """How the process was born, the records it took over, and those of its own journal."""
+
+    birth: Birth
+    inherited: list[Entry]
+    own: list[Entry]
+
+    def conversation(self) -> Conversation:
+        return Conversation([*self.inherited, *self.own], inherited=len(self.inherited))
+
+    @property
+    def unknown(self) -> str:
+        """The kinds of records that are passed over, for people; "" for none."""
+        kinds = {entry.kind for entry in (*self.inherited, *self.own) if isinstance(entry, Unknown)}
+        return ", ".join(sorted(map(shown, kinds)))
+
+    @property
+    def last_answer(self) -> Assistant | None:
+        """The last answer of its own."""
+        return next((entry for entry in reversed(self.own) if isinstance(entry, Assistant)), None)
+
+
+def past_of(keys: ProcessKeys, records: list[bytes]) -> Operation[Past]:
+    """The past of the process with this journal. One round trip for each process it is a copy of. Raises
+    `DamagedRecord`, `NewerFormat` (how it was born is not known here)."""
+    own = _entries(keys.process, records)
+    birth = own[0] if own and isinstance(own[0], (Brief, ForkBrief)) else Brief(query="")
+    inherited = yield from _inherited(keys, birth, frozenset({keys.process}))
+    with decoding(f"the journal of process {keys.process}"):
+        return Past(birth, inherited + _told(birth, inherited), own)
+
+
+def _entries(process: str, records: list[bytes]) -> list[Entry]:
+    with decoding(f"the journal of process {process}"):
+        entries = [decoded(record) for record in records]
+    if entries and isinstance(entries[0], Unknown):
+        raise NewerFormat(f"process {process}", f"it was born as a {shown(entries[0].kind)}")
+    return entries
+
+
+def _inherited(keys: ProcessKeys, birth: Birth, seen: frozenset[str]) -> Operation[list[Entry]]:
+    """The records that a copy took over, through the chain of copies; `seen` are those it came by."""
+    if isinstance(birth, Brief):
+        return []
+    other = member_of(keys.tree, birth.of.encode())
+    if other is None or other.process in seen:
+        raise DamagedRecord(f"the journal of process {keys.process}", "it is a copy of itself, or of nothing")
+    records = yield from journal.read(keys.tree.prefix, other.process, max(birth.records, 0))
+    entries = _entries(other.process, records)
+    if not entries:
+        raise DamagedRecord(f"the journal of process {other.process}", "it is missing; a copy needs it")
+    first = entries[0]
+    if isinstance(first, ForkBrief):
+        before = yield from _inherited(other, first, seen | {other.process})
+        with decoding(f"the journal of process {other.process}"):
+            entries = before + _told(first, before) + entries
+    return entries
+
+
+def _told(birth: Birth, entries: list[Entry]) -> list[Entry]:
+    return told(birth, entries) if isinstance(birth, ForkBrief) else []
+
+
+def told(birth: ForkBrief, entries: list[Entry]) -> list[Entry]:
+    """The results that a copy sees for the calls that were still open when it was made: of the call
+    that made it, its task."""
+    return [
+        Result(call=call.id, content=task(birth) if birth.call in (call.key, call.id) else LEFT_TO_THE_OTHER)
+        for call in Conversation(entries).open_calls()
+    ]
+
+
+def task(birth: ForkBrief) -> str:
+    """What a copy is told.
+
+    >>> brief = ForkBrief(of="triage", records=3, call="c", prompt="Look at page 2.", copy=2, copies=3)
+    >>> task(brief).partition(".")[0], task(brief).rpartition("\\n")[2]
+    ('You are copy 2 of 3', 'Look at page 2.')
+    """
+    alone = "" if birth.may_spawn else " Copies have no fork and no spawn."
+    return (
+        f"You are copy {birth.copy} of {birth.copies}. You have the conversation and the stored texts of "
+        f"the process that made this call, as they were then; it waits for your last message.{alone} "
+        f"Your task:\n\n{fd_inline(birth.prompt)}"
+    )

@@ -1,0 +1,1 @@
+"""Models that agents query: the protocol, and one file for each provider."""

@@ -1,0 +1,104 @@
+"""Every error fdstore raises: one root, one class for each thing that can be wrong.
+
+A class has a stable `type` (what a model, a log or a `--json` reader sees) and takes facts as
+arguments. `args` always equals the constructor's arguments, so an error crosses pickling and
+process borders whole. The text says what is so and what to do; it never repeats a large argument.
+
+Errors of libraries (redis, os) are translated once, where they enter, with `raise ... from`.
+"""
+
+from __future__ import annotations
+
+from fdstore.errors.base import (
+    SHOWN_IDS,
+    FDStoreError,
+    InvalidArgument,
+    MissingExtra,
+    NotAllowed,
+    NotFound,
+    UnknownOutcome,
+    quoted,
+)
+from fdstore.errors.content import (
+    NotEncoded,
+    PageOutOfRange,
+    PositionOutOfRange,
+    StreamBroken,
+    StreamClosed,
+    TooLarge,
+)
+from fdstore.errors.files import (
+    PathRefused,
+    TargetExists,
+    TargetMissing,
+    WriteFailed,
+)
+from fdstore.errors.processes import (
+    CallInterrupted,
+    Cancelled,
+    Fenced,
+    InvalidProgram,
+    NoWorker,
+    QuotaExceeded,
+    SpawnLimit,
+    TimedOut,
+    TreeInUse,
+    UnknownProgram,
+)
+from fdstore.errors.store import (
+    DamagedRecord,
+    LookingOnly,
+    NewerFormat,
+    StartFailed,
+    StoreFull,
+    StoreLostData,
+    StoreReadOnly,
+    StoreRefused,
+    StoreUnavailable,
+    UnsafeStore,
+)
+
+STORE_FAILURES = (StoreUnavailable, StoreRefused, StoreFull, StoreReadOnly, UnknownOutcome, UnsafeStore)
+"""Failures of the store, not of an agent: another attempt continues once the store answers again."""
+
+__all__ = [
+    "CallInterrupted",
+    "Cancelled",
+    "DamagedRecord",
+    "FDStoreError",
+    "Fenced",
+    "InvalidArgument",
+    "InvalidProgram",
+    "LookingOnly",
+    "MissingExtra",
+    "NewerFormat",
+    "NoWorker",
+    "NotAllowed",
+    "NotEncoded",
+    "NotFound",
+    "PageOutOfRange",
+    "PathRefused",
+    "PositionOutOfRange",
+    "QuotaExceeded",
+    "SHOWN_IDS",
+    "STORE_FAILURES",
+    "SpawnLimit",
+    "StartFailed",
+    "StoreFull",
+    "StoreLostData",
+    "StoreReadOnly",
+    "StoreRefused",
+    "StoreUnavailable",
+    "StreamBroken",
+    "StreamClosed",
+    "TargetExists",
+    "TargetMissing",
+    "TimedOut",
+    "TooLarge",
+    "TreeInUse",
+    "UnknownOutcome",
+    "UnknownProgram",
+    "UnsafeStore",
+    "WriteFailed",
+    "quoted",
+]

@@ -1,0 +1,96 @@
+"""The root of all errors, and the errors that every part of fdstore raises."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+SHOWN_IDS = 40
+"""How many existing ids a `not_found` lists."""
+
+
+def quoted(value: object, limit: int = 80) -> str:
+    """`value` as text for a message: control characters escaped, cut to `limit` characters."""
+    text = value if isinstance(value, str) else type(value).__name__
+    shown = text[:limit].encode("unicode_escape", "backslashreplace").decode("ascii")
+    if text.isprintable():
+        shown = text[:limit]
+    return repr(shown).replace("\\\\", "\\") + ("..." if len(text) > limit else "")
+
+
+class FDStoreError(Exception):
+    """The root of all errors of fdstore."""
+
+    type: ClassVar[str] = "error"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+
+class NotFound(FDStoreError):
+    """An id that names nothing: a descriptor, a process, a tree."""
+
+    type = "not_found"
+
+    def __init__(self, what: str, known: tuple[str, ...] = ()) -> None:
+        super().__init__(what, known)
+        self.what, self.known = what, tuple(known)
+
+    def __str__(self) -> str:
+        if not self.known:
+            return f"{self.what} does not exist; nothing exists here yet"
+        shown = ", ".join(self.known[:SHOWN_IDS])
+        more = len(self.known) - SHOWN_IDS
+        rest = f" and {more} more" if more > 0 else ""
+        return f"{self.what} does not exist; there are: {shown}{rest}"
+
+
+class InvalidArgument(FDStoreError):
+    """An argument of the wrong type, form or size."""
+
+    type = "invalid_argument"
+
+    def __init__(self, argument: str, problem: str) -> None:
+        super().__init__(argument, problem)
+        self.argument, self.problem = argument, problem
+
+    def __str__(self) -> str:
+        return f"{self.argument}: {self.problem}" if self.argument else self.problem
+
+
+class NotAllowed(FDStoreError):
+    """What a program names and the operator of this worker does not allow."""
+
+    type = "permission_error"
+
+    def __init__(self, what: str, option: str) -> None:
+        super().__init__(what, option)
+        self.what, self.option = what, option
+
+    def __str__(self) -> str:
+        return f"{self.what} is not allowed on this worker; its operator allows it with {self.option}"
+
+
+class UnknownOutcome(FDStoreError):
+    """The store went out of reach after a write was sent: it may or may not have happened."""
+
+    type = "unknown_outcome"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+    def __str__(self) -> str:
+        return f"whether {self.what} happened is unknown: the store is out of reach; look before repeating"
+
+
+class MissingExtra(FDStoreError):
+    """A Python package of an extra is not installed: what was asked for needs it, and nothing was started."""
+
+    type = "missing_extra"
+
+    def __init__(self, package: str, how: str) -> None:
+        super().__init__(package, how)
+        self.package, self.how = package, how
+
+    def __str__(self) -> str:
+        return f"this needs the Python package {self.package!r}; install it with: {self.how}"

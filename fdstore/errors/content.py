@@ -1,0 +1,85 @@
+"""Errors about contents and descriptors: what does not exist, is out of range, too large, or closed."""
+
+from __future__ import annotations
+
+from fdstore.errors.base import FDStoreError, InvalidArgument
+
+
+class PageOutOfRange(FDStoreError):
+    """The page number is past the last page of the content."""
+
+    type = "invalid_page"
+
+    def __init__(self, fd: str, number: int, pages: int) -> None:
+        super().__init__(fd, number, pages)
+        self.fd, self.number, self.pages = fd, number, pages
+
+    def __str__(self) -> str:
+        valid = f"pages 1-{self.pages}" if self.pages > 1 else "only page 1"
+        return f"{self.fd} has {valid}; there is no page {self.number}"
+
+
+class PositionOutOfRange(FDStoreError):
+    """The first line or character asked for is past the end of the content."""
+
+    type = "invalid_range"
+
+    def __init__(self, fd: str, unit: str, start: int, total: int) -> None:
+        super().__init__(fd, unit, start, total)
+        self.fd, self.unit, self.start, self.total = fd, unit, start, total
+
+    def __str__(self) -> str:
+        valid = f"{self.unit}s 1-{self.total}" if self.total else f"no {self.unit}s: it is empty"
+        return f"{self.fd} has {valid}; there is no {self.unit} {self.start}"
+
+
+class NotEncoded(InvalidArgument):
+    """Bytes that are not text in the encoding that they are said to have. `position` is 1-based."""
+
+    def __init__(self, encoding: str, position: int, reason: str) -> None:
+        FDStoreError.__init__(self, encoding, position, reason)
+        self.encoding, self.position, self.reason = encoding, position, reason
+        self.argument, self.problem = "text", f"byte {position} is not {encoding.upper()} ({reason})"
+
+    def __str__(self) -> str:
+        return f'text: {self.problem}; errors="backslashreplace" keeps such bytes as \\xNN'
+
+
+class TooLarge(FDStoreError):
+    """The answer would be longer than the limit; nothing was read out."""
+
+    type = "too_large"
+
+    def __init__(self, what: str, size: int, limit: int, advice: str = "") -> None:
+        super().__init__(what, size, limit, advice)
+        self.what, self.size, self.limit, self.advice = what, size, limit, advice
+
+    def __str__(self) -> str:
+        advice = f"; {self.advice}" if self.advice else ""
+        return f"{self.what} has {self.size} characters, more than the limit of {self.limit}{advice}"
+
+
+class StreamClosed(FDStoreError):
+    """A write to a content that takes no more text."""
+
+    type = "stream_closed"
+
+    def __init__(self, fd: str, state: str) -> None:
+        super().__init__(fd, state)
+        self.fd, self.state = fd, state
+
+    def __str__(self) -> str:
+        return f"{self.fd} is {self.state} and takes no more text; make a new descriptor instead"
+
+
+class StreamBroken(FDStoreError):
+    """A stream whose writer failed; what it stored can still be read."""
+
+    type = "stream_broken"
+
+    def __init__(self, fd: str, reason: str) -> None:
+        super().__init__(fd, reason)
+        self.fd, self.reason = fd, reason
+
+    def __str__(self) -> str:
+        return f"{self.fd} broke off ({self.reason}); what was stored before can be read"

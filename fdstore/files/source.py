@@ -1,0 +1,145 @@
+"""Opening what is to be stored: a path, or a file that is open already; and reading other encodings."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from fdstore.errors import InvalidArgument, NotEncoded, PathRefused, TargetMissing
+from fdstore.files.paths import Root, locate, require_regular
+from fdstore.text.encodings import HEAD_BYTES, make_decoder
+from fdstore.text.paging import DecodeErrors, encode
+
+
+@contextmanager
+def opened(file: str | os.PathLike[str] | BinaryIO) -> Iterator[BinaryIO]:
+    """The file, open for reading bytes; closed afterwards if it was opened here.
+
+    Raises `TargetMissing`, `PathRefused` (a directory, or not allowed), `InvalidArgument`.
+    """
+    if not isinstance(file, (str, os.PathLike)):
+        if not hasattr(file, "read"):
+            raise InvalidArgument("file", f"a path or a binary file is needed, not {type(file).__name__}")
+        yield file
+        return
+    with _open(os.fspath(file)) as binary:
+        if stat.S_ISDIR(os.fstat(binary.fileno()).st_mode):
+            raise PathRefused(os.fspath(file), "it is a directory")
+        yield binary
+
+
+def _open(path: str) -> BinaryIO:
+    try:
+        return open(path, "rb")
+    except FileNotFoundError as error:
+        raise TargetMissing(path, "give the path of a file that is there") from error
+    except (OSError, ValueError) as error:
+        problem = getattr(error, "strerror", None) or str(error)
+        raise PathRefused(path, problem.lower()) from error
+
+
+def open_below(path: str, root: str | Root | None) -> int:
+    """A handle on a regular file to read; with a root the path must stay below it, follow no link and
+    name nothing hidden. Waits for nothing: a FIFO, a device or a socket is refused.
+
+    Raises `TargetMissing`, `PathRefused`.
+    """
+    try:
+        directory, name = locate(path, root)
+        try:
+            # this look words the refusal, and no device is touched; O_NONBLOCK, should it be a FIFO by then
+            require_regular(path, os.stat(name, dir_fd=directory, follow_symlinks=False))
+            flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_NOFOLLOW if root else 0)
+            handle = os.open(name, flags, dir_fd=directory)
+        finally:
+            os.close(directory)
+    except FileNotFoundError as error:
+        raise TargetMissing(path, "give the path of a file that is there") from error
+    except OSError as error:
+        raise PathRefused(path, (error.strerror or str(error)).lower()) from error
+    try:
+        require_regular(path, os.fstat(handle))
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def next_block(file: BinaryIO, size: int) -> bytes:
+    """The next bytes of a file, up to `size`; none at its end.
+
+    Raises `PathRefused` when reading fails, `InvalidArgument` when the file gives no bytes.
+    """
+    try:
+        block = file.read(size)
+    except OSError as error:
+        raise PathRefused(
+            source_name(file), f"reading it failed: {error.strerror or error}".lower()
+        ) from error
+    if not isinstance(block, bytes):
+        raise InvalidArgument("file", 'a file opened in binary mode ("rb") is needed')
+    return block
+
+
+class TextFile:
+    """A file of text in any encoding, read as UTF-8. `head` is how its own bytes begin.
+
+    Without an encoding its bytes are handed on as they are; with one, `read` raises `NotEncoded` for what
+    is not in it, unless `errors` is "backslashreplace".
+    """
+
+    def __init__(self, file: BinaryIO, encoding: str | None = None, errors: DecodeErrors = "strict") -> None:
+        self.name = source_name(file)
+        self.head = b""
+        self._file = file
+        self._encoding = encoding
+        self._decoder = None if encoding is None else make_decoder(encoding, errors)
+        self._bytes_read = 0
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, none at the end; of another encoding as many as `size` bytes give."""
+        return self._next(lambda: next_block(self._file, size))
+
+    def read_now(self, size: int) -> bytes:
+        """The next bytes as soon as there are some, from the file's handle: nothing may have been read by
+        other ways."""
+        return self._next(lambda: os.read(self._file.fileno(), size))
+
+    def _next(self, read: Callable[[], bytes]) -> bytes:
+        while True:
+            block = read()
+            if len(self.head) < HEAD_BYTES:
+                self.head += block[: HEAD_BYTES - len(self.head)]
+            data = block if self._decoder is None else self._decoded(block)
+            if data or not block:
+                return data
+
+    def _decoded(self, block: bytes) -> bytes:
+        assert self._decoder is not None
+        assert self._encoding is not None
+        kept = len(self._decoder.getstate()[0])
+        try:
+            text = self._decoder.decode(block, final=not block)
+        except UnicodeDecodeError as error:
+            position = self._bytes_read - kept + error.start + 1
+            raise NotEncoded(self._encoding, position, error.reason) from error
+        except UnicodeError as error:
+            raise NotEncoded(self._encoding, self._bytes_read - kept + 1, str(error)) from error
+        self._bytes_read += len(block)
+        return encode(text)
+
+
+def source_name(file: str | os.PathLike[str] | BinaryIO) -> str:
+    """What a descriptor says about where its text came from: the file's bare name.
+
+    >>> source_name("/var/log/syslog")
+    'syslog'
+    """
+    path = file if isinstance(file, (str, os.PathLike)) else getattr(file, "name", None)
+    name = Path(path).name if isinstance(path, (str, os.PathLike)) else ""
+    # a name on disk may hold bytes that are no text
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")[:200] or "file"

@@ -1,0 +1,1 @@
+"""What runs on this machine without being asked for: the embedded Redis and a background worker."""

@@ -1,0 +1,269 @@
+"""The redis-servers that fdstore runs itself: the user's embedded one, and private ones.
+
+`EmbeddedServer` is the default store of a user who configured nothing: found again by every
+command through its socket, started by the first that needs it, and left running for the next.
+However many commands begin at once, one starts it: the others wait at a file lock and find it.
+
+`PrivateServer` belongs to one test or benchmark: a real server of its own, whose crash and return
+can be played, and which takes its directory along when it goes.
+
+Which program that is, and its settings, are in server_program; how a process is started, known and
+ended is in server_process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import socket
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from fdstore import settings
+from fdstore.errors import StartFailed, TimedOut
+from fdstore.local.redis_conf import find_binary, find_cli
+from fdstore.local.server_process import LOADING_DEADLINE_S, START_DEADLINE_S, ServerProcess, wait_until
+from fdstore.records import Record
+from fdstore.store.keys import check_prefix
+
+__all__ = ["EmbeddedServer", "PrivateServer", "ServerStatus", "find_binary", "find_cli"]
+
+
+class ServerStatus(Record, frozen=True, kw_only=True):
+    """What is known of the embedded server now.
+
+    `pid` and what follows `data_dir` are None when it is not running, or runs but has not
+    finished loading.
+    """
+
+    running: bool
+    pid: int | None
+    url: str
+    data_dir: str
+    version: str | None = None
+    program: str | None = None
+    used_memory_bytes: int | None = None
+    uptime_s: int | None = None
+    aof_enabled: bool | None = None
+
+
+class EmbeddedServer:
+    """The one server of a data directory.
+
+    `runtime_dir` holds a short name for its socket if the path of `data_dir` is too long for one
+    (default: $XDG_RUNTIME_DIR, else the temporary directory). `binary` is the program to run
+    (default: what `find_binary` finds when one is to be started).
+
+    >>> server = EmbeddedServer(Path("/home/ann/.local/share/fdstore"))
+    >>> server.url                                                    # after `server.ensure()`
+    'unix:///home/ann/.local/share/fdstore/redis.sock'
+    """
+
+    def __init__(
+        self, data_dir: Path, *, runtime_dir: Path | None = None, binary: Path | None = None
+    ) -> None:
+        self.data_dir = data_dir.resolve()
+        self._process = ServerProcess(
+            self.data_dir, binary=binary, runtime_dir=runtime_dir or settings.read().runtime_dir
+        )
+
+    def ensure(self) -> str:
+        """The URL of the server, started if it is not running; it serves when this returns.
+
+        A server that is loading its data is waited for: 30 s for a sign of life, 10 minutes in all.
+        Raises StartFailed with the last lines of its log.
+        """
+        if self._process.condition() == "ready":
+            return self._process.url
+        try:
+            self._make_directory()
+            with self._alone(LOADING_DEADLINE_S + START_DEADLINE_S):
+                if self._process.condition() == "absent" or not self._process.becomes_ready():
+                    # Its socket may be gone (a cleaner of temporary files) while it lives, or whoever
+                    # started it died half-way: two servers would ruin one log.
+                    self._process.stop(START_DEADLINE_S)
+                    self._process.start()
+        except OSError as error:
+            raise StartFailed(str(self.data_dir), str(error)) from error
+        return self._process.url
+
+    @property
+    def url(self) -> str:
+        """Where it listens, running or not."""
+        return self._process.url
+
+    def status(self) -> ServerStatus:
+        """What is so now; starts and changes nothing."""
+        import redis
+
+        running = self._process.condition() != "absent"
+        stopped = ServerStatus(
+            running=running,
+            pid=self._process.pid() if running else None,
+            url=self._process.url,
+            data_dir=str(self.data_dir),
+        )
+        if not running:
+            return stopped
+        try:
+            with self._process.client() as client:
+                info = client.info()
+        except redis.RedisError:
+            return stopped
+        return ServerStatus(
+            running=True,
+            pid=info["process_id"],
+            url=self._process.url,
+            data_dir=str(self.data_dir),
+            version=info.get("valkey_version") or info["redis_version"],
+            program=info.get("executable"),
+            used_memory_bytes=info["used_memory"],
+            uptime_s=info["uptime_in_seconds"],
+            aof_enabled=bool(info["aof_enabled"]),
+        )
+
+    def stop(self, timeout_s: float = 10) -> bool:
+        """End the server, its data safe on disk. True if it ran, False if there was none.
+
+        Raises TimedOut if it has not ended after `timeout_s` seconds; it is never killed.
+        """
+        if not self.data_dir.exists():
+            return False
+        with self._alone(timeout_s):
+            return self._process.stop(timeout_s)
+
+    def _make_directory(self) -> None:
+        self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.data_dir.stat().st_mode & 0o077:
+            self.data_dir.chmod(0o700)  # it was there before: what people stored is for them alone
+
+    @contextlib.contextmanager
+    def _alone(self, timeout_s: float) -> Iterator[None]:
+        """Nobody else starts or stops this server meanwhile. The lock goes with a dying holder."""
+        try:
+            file = (self.data_dir / "start.lock").open("ab")
+        except OSError as error:
+            raise StartFailed(str(self.data_dir), str(error)) from error
+        with file as lock:
+
+            def locked() -> bool:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return False
+                return True
+
+            if not wait_until(locked, timeout_s):
+                raise TimedOut(f"the turn to start or stop the server in {self.data_dir}", timeout_s)
+            yield
+
+
+class PrivateServer:
+    """A redis-server in a temporary directory, on a unix socket, gone with its files at the end.
+
+    `options` are lines of redis.conf, in place of ours or on top of them; unlike the embedded
+    server's its data is only in memory, unless they say `{"appendonly": "yes"}`. With `port=True`
+    clients reach it by TCP on a free port of 127.0.0.1. Directory, port and URL stay the same over
+    `kill`, `stop` and `restart`.
+
+    >>> with PrivateServer({"appendonly": "yes", "appendfsync": "always"}) as server:
+    ...     server.kill()
+    ...     server.restart()
+    """
+
+    def __init__(
+        self,
+        options: Mapping[str, str | int] | None = None,
+        *,
+        port: bool = False,
+        binary: Path | None = None,
+    ) -> None:
+        # enterable and leavable many times, so the directory belongs to the object
+        self._folder = tempfile.TemporaryDirectory(prefix="fdstore-", ignore_cleanup_errors=True)
+        self.directory = Path(self._folder.name).resolve()
+        self._reserved = _reserve_port() if port else None
+        ports = {"port": self._reserved.getsockname()[1], "bind": "127.0.0.1"} if self._reserved else {}
+        self._process = ServerProcess(
+            self.directory, options={"appendonly": "no", **ports, **(options or {})}, binary=binary
+        )
+        self.url = f"redis://127.0.0.1:{ports['port']}/0" if ports else self._process.url
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id; None while it does not run."""
+        return self._process.pid()
+
+    def start(self) -> None:
+        """Start it, or find it running."""
+        if self._process.condition() == "absent":
+            self._process.start()
+
+    def stop(self, timeout_s: float = 10) -> bool:
+        """End it in good order; False if it did not run. Raises TimedOut."""
+        return self._process.stop(timeout_s)
+
+    def kill(self) -> None:
+        """End it with SIGKILL, as a crash would."""
+        self._process.kill()
+
+    def restart(self) -> None:
+        """End it in good order if it runs, and start it on the same directory."""
+        self.stop()
+        self.start()
+
+    def close(self) -> None:
+        """End it and remove its directory; the object cannot be used again."""
+        self._process.kill()
+        if self._reserved:
+            self._reserved.close()
+        self._folder.cleanup()
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def chosen(url: str | None, prefix: str | None) -> tuple[str, str]:
+    """The URL and the prefix of the store that is meant: as given, else as the environment says, else those
+    of the embedded server, which is started if it is not up. Raises `InvalidArgument`, `StartFailed`."""
+    found = settings.read()
+    prefix = check_prefix(prefix or found.prefix)
+    return url or found.url or EmbeddedServer(found.data_dir).ensure(), prefix
+
+
+def is_embedded(url: str) -> bool:
+    """Whether this is the URL of the embedded server, in a directory that only this user can enter."""
+    server = EmbeddedServer(settings.read().data_dir)
+    try:
+        found = server.data_dir.stat()
+        return found.st_uid == os.getuid() and not found.st_mode & 0o077 and server.url == url
+    except (OSError, StartFailed):
+        return False
+
+
+def _reserve_port() -> socket.socket:
+    """A free port of 127.0.0.1, kept ours while the server is away.
+
+    Bound and not listening, both with SO_REUSEADDR: the server may listen on it, and nobody else is
+    given it meanwhile, not even a reconnecting client, which could otherwise connect to itself.
+    """
+    reserved = socket.socket()
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reserved.bind(("127.0.0.1", 0))
+    return reserved

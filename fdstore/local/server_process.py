@@ -1,0 +1,325 @@
+"""One redis-server in one directory: start it, know it, end it.
+
+The directory holds everything, by names that do not change:
+
+    redis.conf   written anew at every start, each line with its reason
+    redis.sock   the only way in (a private server may add a TCP port)
+    redis.pid    written by the server itself
+    redis.log    what it says, and what its loader says if it cannot be run
+    appendonly*  the data
+
+Two things are hard. Telling our server from a stranger that inherited its process id: the title
+of the process stays its command line, which holds the path of redis.conf, and nothing else is ever
+signalled. And a log torn by a crash: Redis mends it while loading, but leaves an open MULTI behind
+that swallows later writes, so that the start after next brings scripts back half applied.
+So a torn log is refused (`aof-load-truncated no`), mended by a server that nobody can reach
+(load what is whole, rewrite the log from memory, end), and only then served. Undamaged data pays
+nothing for this, and whoever gets an answer at redis.sock has sound data, on Redis 6.2
+(one appendonly.aof) as on 7 (appendonlydir/).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import signal
+import socket
+import stat
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import quote
+
+from fdstore.errors import StartFailed, TimedOut
+from fdstore.local.redis_conf import blindness, find_binary, render_config
+
+if TYPE_CHECKING:
+    import redis
+
+START_DEADLINE_S = 30.0
+"""How long a server may say nothing, or not listen, while it starts."""
+LOADING_DEADLINE_S = 600.0
+"""How long it may load its data, saying so."""
+ANSWER_DEADLINE_S = 2.0
+POLL_S = 0.01
+ADDRESS_BYTES = 103
+"""The longest path a socket address takes everywhere: 107 bytes on Linux, 103 on macOS."""
+LOG_LINES_SHOWN = 6
+
+Condition = Literal["absent", "silent", "loading", "ready"]
+"""`absent`: nobody listens. `silent`: somebody does, but does not answer in time."""
+
+
+def reachable_path(listening: Path, runtime_dir: Path | None) -> Path:
+    """The path clients use for the socket `listening`: itself, or a short name for it.
+
+    A socket address holds about 100 bytes of path. A longer one is reached through a symbolic link,
+    named by a hash of the path, in a directory of this user's alone: the socket stays with its data,
+    so a caller with another runtime directory finds the same server by another name.
+    """
+    if len(os.fsencode(listening)) <= ADDRESS_BYTES:
+        return listening
+    name = hashlib.sha256(os.fsencode(listening)).hexdigest()[:16] + ".sock"
+    problem = ""
+    for place in filter(None, (runtime_dir, Path(tempfile.gettempdir()))):
+        link = place / f"fdstore-{os.getuid()}" / name
+        if len(os.fsencode(link)) > ADDRESS_BYTES:
+            problem = f"{link} is too long as well"
+            continue
+        try:
+            link.parent.mkdir(mode=0o700, exist_ok=True)
+            owner = link.parent.lstat()
+            if stat.S_ISDIR(owner.st_mode) and owner.st_uid == os.getuid() and not owner.st_mode & 0o077:
+                with contextlib.suppress(FileExistsError):  # the name says the target: it is the same
+                    link.symlink_to(listening)
+                return link
+            problem = f"{link.parent} is not a directory of this user alone"
+        except OSError as error:
+            problem = str(error)
+    raise StartFailed(str(listening), f"the path is too long for a socket, and {problem}")
+
+
+def command_line(pid: int) -> str:
+    """What `pid` was started with; empty if it has ended (a zombie has), or is just becoming another."""
+    if Path("/proc/self").exists():
+        try:
+            return os.fsdecode(Path(f"/proc/{pid}/cmdline").read_bytes()).replace("\0", " ").strip()
+        except OSError:
+            return ""
+    listing = subprocess.run(
+        ["ps", "-ww", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, check=False
+    )
+    return listing.stdout.strip()
+
+
+def is_alive(pid: int) -> bool:
+    """Whether `pid` runs. Its command line does not tell: that is empty for a moment while a program takes
+    the place of another, as a server does of the shell that starts it."""
+    if not Path("/proc/self").exists():
+        return bool(command_line(pid))
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+def wait_until(predicate: Callable[[], bool], timeout_s: float) -> bool:
+    """Whether `predicate` came true within `timeout_s` seconds."""
+    deadline = time.monotonic() + timeout_s
+    while not predicate():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(POLL_S)
+    return True
+
+
+class ServerProcess:
+    """The server of one directory. It knows no lock: who starts or stops it makes sure to be alone.
+
+    `options` replace or extend the lines of redis.conf.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        options: Mapping[str, str | int] | None = None,
+        binary: Path | None = None,
+        runtime_dir: Path | None = None,
+    ) -> None:
+        self.directory = directory
+        self.config = directory / "redis.conf"
+        self.log = directory / "redis.log"
+        self._socket = directory / "redis.sock"
+        self._options = dict(options or {})
+        self._binary = binary
+        self._runtime_dir = runtime_dir
+        self._log_start = 0
+
+    @property
+    def url(self) -> str:
+        return "unix://" + quote(os.fsencode(reachable_path(self._socket, self._runtime_dir)))
+
+    def client(self, listening: Path | None = None) -> redis.Redis:
+        """A client without repetitions: what is asked here is asked once."""
+        import redis
+        from redis.backoff import NoBackoff
+        from redis.retry import Retry
+
+        return redis.Redis(
+            unix_socket_path=str(reachable_path(listening or self._socket, self._runtime_dir)),
+            retry=Retry(NoBackoff(), 0),
+            socket_timeout=ANSWER_DEADLINE_S,
+            socket_connect_timeout=ANSWER_DEADLINE_S,
+        )
+
+    def condition(self, listening: Path | None = None) -> Condition:
+        """How the server answers a PING now.
+
+        Asked without redis-py, which folds "nobody listens" and "too busy to answer" into one
+        error: the difference decides whether a second server may be started on the data.
+        """
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(ANSWER_DEADLINE_S)
+            try:
+                connection.connect(str(reachable_path(listening or self._socket, self._runtime_dir)))
+                connection.sendall(b"PING\r\n")
+                answer = connection.recv(64)
+            except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError):
+                return "absent"
+            except OSError:
+                return "silent"
+        if answer.startswith(b"-LOADING"):
+            return "loading"
+        return "ready" if answer else "silent"
+
+    def pid(self) -> int | None:
+        """The process in the pid file, if it is this server; None if not, whoever has that id now."""
+        import redis
+
+        try:
+            pid = int((self.directory / "redis.pid").read_text())
+        except (OSError, ValueError):
+            return None
+        if f" {self.config} " in f" {command_line(pid)} ":
+            return pid
+        # started by hand with a relative path, say: it is ours if it says so at our socket
+        try:
+            with self.client() as client:
+                return pid if client.info("server")["process_id"] == pid else None
+        except redis.RedisError:
+            return None
+
+    def start(self) -> None:
+        """Start the server and return when it serves. Nobody may be running here.
+
+        Raises StartFailed with the last lines of its log.
+        """
+        binary = self._binary or find_binary(self.directory)
+        if problem := blindness(binary, self.directory):
+            raise StartFailed(str(self._socket), problem)
+        self.config.write_bytes(render_config(self.directory, self._options))
+        if self._serves(binary, self._socket):
+            return
+        problem = self.last_words()
+        if self._has_log() and self._mend_torn_log(binary) and self._serves(binary, self._socket):
+            return
+        raise StartFailed(str(self._socket), f"{binary} ended at once, saying:\n{problem}\n({self.log})")
+
+    def becomes_ready(self, listening: Path | None = None, pid: int | None = None) -> bool:
+        """Wait for a server that is starting; False if it ended (is `absent`) instead."""
+        began = heard = time.monotonic()
+        while (condition := self.condition(listening)) != "ready":
+            if not is_alive(pid) if pid else condition == "absent":
+                return False
+            now = time.monotonic()
+            if condition == "loading":
+                heard = now
+            if now - heard > START_DEADLINE_S or now - began > LOADING_DEADLINE_S:
+                raise StartFailed(
+                    str(self._socket),
+                    f"the server is {condition} after {now - began:.0f} s, saying:\n{self.last_words()}",
+                )
+            time.sleep(POLL_S)
+        return True
+
+    def stop(self, timeout_s: float) -> bool:
+        """End the server with its data safe on disk; False if none ran. Raises TimedOut."""
+        import redis
+
+        pid = self.pid()
+        if pid is None and self.condition() == "absent":
+            return False
+        try:
+            asked = self.condition() == "ready"
+            if asked:
+                with self.client() as client:
+                    client.shutdown()
+        except redis.RedisError:  # in a long script it refuses
+            asked = False
+        if not asked:
+            self._signal(pid, signal.SIGTERM)  # the same end, by the way it always hears
+        if not wait_until(lambda: self._gone(pid), timeout_s):
+            raise TimedOut(f"the end of the server at {self._socket}", timeout_s)
+        return True
+
+    def kill(self) -> None:
+        """End the server as a crash would."""
+        pid = self.pid()
+        self._signal(pid, signal.SIGKILL)
+        if not wait_until(lambda: self._gone(pid), START_DEADLINE_S):
+            raise TimedOut(f"the end of the server at {self._socket}", START_DEADLINE_S)
+
+    def last_words(self) -> str:
+        """The last lines of its log since it was started."""
+        try:
+            with self.log.open("rb") as log:
+                log.seek(self._log_start)
+                said = log.read()
+        except OSError:
+            return "(no log)"
+        lines = said.decode("utf-8", "replace").strip().split("\n")
+        return "\n".join(lines[-LOG_LINES_SHOWN:]) or "(nothing)"
+
+    def _serves(self, binary: Path, listening: Path, *overrides: str) -> bool:
+        """Launch it and wait; False if it ended."""
+        self._log_start = self.log.stat().st_size if self.log.exists() else 0
+        # The shell is gone at once and the server is init's child: it outlives us, leaves us no zombie,
+        # and Ctrl-C at our terminal is not for it (its own session).
+        launched = subprocess.run(
+            [
+                *("/bin/sh", "-c", 'umask 077; log=$1; shift; "$@" >>"$log" 2>&1 & echo $!', "sh"),
+                *(str(self.log), str(binary), str(self.config), *overrides),
+            ],
+            cwd=self.directory,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+            check=False,
+        )
+        if launched.returncode:
+            raise StartFailed(str(self._socket), f"the shell could not start {binary}")
+        return self.becomes_ready(listening, int(launched.stdout))
+
+    def _mend_torn_log(self, binary: Path) -> bool:
+        """Drop the torn tail of the log and write it anew; False if it cannot be loaded at all."""
+        import redis
+
+        listening = self.directory / "mending.sock"
+        overrides = ("--unixsocket", listening.name, "--port", "0", "--aof-load-truncated", "yes")
+        if not self._serves(binary, listening, *overrides):
+            return False
+        pid = self.pid()
+        try:
+            with self.client(listening) as client:
+                client.bgrewriteaof()
+                written = wait_until(lambda: not _rewriting(client), LOADING_DEADLINE_S)
+                mended = written and client.info("persistence")["aof_last_bgrewrite_status"] == "ok"
+                client.shutdown()
+        except redis.RedisError as error:
+            raise StartFailed(str(self._socket), f"mending its torn log failed: {error}") from error
+        if not wait_until(lambda: self._gone(pid), START_DEADLINE_S) or not mended:
+            problem = self.last_words()
+            raise StartFailed(str(self._socket), f"mending its torn log failed:\n{problem}")
+        return True
+
+    def _has_log(self) -> bool:
+        return any((self.directory / name).exists() for name in ("appendonly.aof", "appendonlydir"))
+
+    def _gone(self, pid: int | None) -> bool:
+        return self.condition() == "absent" and not (pid and is_alive(pid))
+
+    def _signal(self, pid: int | None, number: signal.Signals) -> None:
+        if pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+
+def _rewriting(client: redis.Redis) -> bool:
+    persistence = client.info("persistence")
+    return bool(persistence["aof_rewrite_in_progress"] or persistence["aof_rewrite_scheduled"])

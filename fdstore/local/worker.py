@@ -1,0 +1,155 @@
+"""The workers that `fdstore up` and `run` leave running beside the store: one for each store and prefix.
+
+A worker holds a lock on a file of the data directory as long as it lives: the lock says that it runs, the
+pid beside it says which process to end, and only a process that holds the lock is ever signalled.
+
+    worker.lock  .pid  .log  .json      of the embedded store
+    worker@PREFIX.*                     of the embedded store, with another prefix for its keys
+    worker-DIGEST.*                     of another store
+
+The .json says with what it was started (see `surroundings`), so that a command with another key, environment
+or directory notices.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from fdstore.errors import StartFailed, TimedOut
+from fdstore.local.redis_server import is_embedded
+from fdstore.local.server_process import wait_until
+from fdstore.settings import DEFAULT_PREFIX
+from fdstore.surroundings import Surroundings
+from fdstore.urls import shown_url
+
+READY_S = 30.0
+STOP_S = 30.0
+
+
+class BackgroundWorker:
+    """The one background worker of a store, by its URL and the prefix of its keys, running or not."""
+
+    def __init__(self, data_dir: Path, url: str, prefix: str) -> None:
+        self._data_dir = data_dir
+        self._url = url
+        self._prefix = prefix
+        self._files = WorkerFiles(data_dir, _stem(url, prefix))
+        self.log = self._files.log
+
+    def pid(self) -> int | None:
+        """Its process id, or None when it does not run."""
+        return self._files.pid()
+
+    def misfits(self, *, for_functions: bool) -> list[str]:
+        """Return what the running worker has otherwise than this program, in words; empty if it does not run.
+        `for_functions`: including what only the Python functions of programs depend on."""
+        if self.pid() is None:
+            return []
+        try:
+            had = msgspec.json.decode(self._files.json.read_bytes(), type=Surroundings)
+        except (FileNotFoundError, msgspec.MsgspecError):
+            return ["it was started by another version of fdstore"]
+        return had.misfits(Surroundings.here(had.salt), for_functions=for_functions)
+
+    def ensure(self, concurrency: int = 8) -> int:
+        """Its process id, started if it does not run. Raises `StartFailed` with the end of its
+        log when it does not come up."""
+        running = self.pid()
+        if running is not None:
+            return running
+        files = self._files
+        self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with files.lock.open("ab") as lock, files.log.open("ab") as log:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                # somebody else starts it at this moment
+                wait_until(lambda: self.pid() is not None, READY_S)
+                return self.pid() or 0
+            size = log.tell()
+            files.json.write_bytes(msgspec.json.encode(Surroundings.here(os.urandom(16).hex())))
+            files.json.chmod(0o600)
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "fdstore_workers", "-c", str(concurrency)],
+                env={**os.environ, "FDSTORE_URL": self._url, "FDSTORE_PREFIX": self._prefix},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                # the lock goes on with the copy of this descriptor in the worker
+                pass_fds=[lock.fileno()],
+            )
+            files.pid_file.write_text(f"{process.pid}\n")
+        ready = b": ready: "
+        until = time.monotonic() + READY_S
+        while ready not in self._said(size):
+            if process.poll() is not None or time.monotonic() > until:
+                said = self._said(size).decode("utf-8", "replace").strip().splitlines()[-3:]
+                raise StartFailed(
+                    shown_url(self._url), f"the worker did not start: {' / '.join(said) or 'no word'}"
+                )
+            wait_until(lambda: ready in self._said(size) or process.poll() is not None, 1.0)
+        return process.pid
+
+    def _said(self, start: int) -> bytes:
+        with self.log.open("rb") as log:
+            log.seek(start)
+            return log.read()
+
+    def stop(self) -> bool:
+        """Ends it in good order; whether it ran. Raises `TimedOut` when it does not end."""
+        return self._files.stop()
+
+
+class WorkerFiles:
+    """The files of one background worker in the data directory."""
+
+    def __init__(self, data_dir: Path, stem: str) -> None:
+        self.lock, self.pid_file, self.log, self.json = (
+            data_dir / f"{stem}.{ending}" for ending in ("lock", "pid", "log", "json")
+        )
+
+    def pid(self) -> int | None:
+        """The process id of the worker, or None when it does not run."""
+        try:
+            with self.lock.open("rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return None
+        except BlockingIOError:
+            text = self.pid_file.read_text().strip() if self.pid_file.exists() else ""
+            return int(text) if text.isdigit() else None
+        return None
+
+    def stop(self) -> bool:
+        """End the worker in good order; whether it ran. Raises `TimedOut`."""
+        pid = self.pid()
+        if pid is None:
+            return False
+        os.kill(pid, signal.SIGTERM)
+        if not wait_until(lambda: self.pid() is None, STOP_S):
+            raise TimedOut(f"the end of the worker {pid}", STOP_S)
+        return True
+
+
+def stop_embedded_workers(data_dir: Path) -> bool:
+    """End the background workers of the embedded store, whatever their prefix; whether any ran. Raises
+    `TimedOut`."""
+    stems = ["worker", *(lock.name.removesuffix(".lock") for lock in sorted(data_dir.glob("worker@*.lock")))]
+    ended = [WorkerFiles(data_dir, stem).stop() for stem in stems]
+    return any(ended)
+
+
+def _stem(url: str, prefix: str) -> str:
+    if not is_embedded(url):
+        return f"worker-{hashlib.sha256(f'{prefix} {url}'.encode()).hexdigest()[:12]}"
+    return "worker" if prefix == DEFAULT_PREFIX else f"worker@{prefix}"

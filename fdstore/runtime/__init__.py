@@ -1,0 +1,1 @@
+"""Running processes: leases, attempts, and the queue that wakes workers."""

@@ -1,0 +1,319 @@
+"""Running one process: take it, step its agent, hand over its end.
+
+Used in two places: by a worker, which gives its slot back while children run, and by a program that
+runs a root itself, which waits for them.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Literal
+
+import msgspec
+
+from fdstore.agent.agent import Agent, Finished, Waiting
+from fdstore.agent.answer_stream import voice_of
+from fdstore.agent.attempt_log import AttemptLog
+from fdstore.agent.history import past_of
+from fdstore.agent.models.anthropic import Model, ModelFailed
+from fdstore.agent.program import Bundle, Program
+from fdstore.client import Store
+from fdstore.errors import STORE_FAILURES, FDStoreError, Fenced, NewerFormat, NotAllowed, NotFound, quoted
+from fdstore.permissions import Permissions
+from fdstore.runtime.lease import Flag, Lease, Stopped, claimed
+from fdstore.store import inspection, leases, processes
+from fdstore.store.content_info import Namespace
+from fdstore.store.decoding import decoding
+from fdstore.store.keys import process_keys
+from fdstore.tools.python_tool import imported
+from fdstore.tools.task import Birth, ForkBrief, PipeBrief
+from fdstore.tools.tool import Context, Linked
+from fdstore.tools.toolbox import BUILT_IN, Toolbox
+from fdstore.wire.operation import new_op
+
+log = logging.getLogger("fdstore.agent")
+
+Ending = Literal["not ready", "pipeline", "agent", "alone", "ended", "waiting", "given back", "lost"]
+"""What `run_process` came to: somebody else has it, it is left to who runs pipelines or agents, it must
+have an operating-system process of its own, it ended, its slot is free, it goes back in good order, or
+another attempt took it."""
+
+_ONLY: dict[tuple[bool, bool], leases.Kind | None] = {
+    (True, True): None,
+    (True, False): "agents",
+    (False, True): "pipelines",
+    (False, False): "neither",
+}
+"""What to claim where there is a model, and something that runs pipelines."""
+
+Company = Literal["others", "none", "none for long"]
+"""What runs beside a process in the same operating-system process: others; nothing; or nothing, but only
+until the process is past the point where it was lost."""
+
+RunPipeline = Callable[[Store, Namespace, PipeBrief, threading.Event, Flag], Finished]
+"""Runs the commands of a pipeline and writes what they give; is told of a lost lease and of a stop."""
+
+
+def linked_of(bundle: Bundle, text: str, program: Program) -> dict[str, Linked]:
+    """The programs that `program` may spawn, for the tool."""
+    digest = bundle.digest()
+    return {
+        alias: Linked(
+            key=linked.key,
+            description=linked.description,
+            digest=digest,
+            bundle=text,
+            preload=bundle.programs[linked.key].preload,
+        )
+        for alias, linked in program.linked.items()
+    }
+
+
+def toolbox_for(
+    space: Namespace,
+    prefix: str,
+    bundle: Bundle,
+    bundle_text: str,
+    program: Program,
+    birth: Birth,
+    *,
+    wake: Callable[[str], None],
+    permissions: Permissions,
+) -> Toolbox:
+    """The tools that a program has, on the descriptors of its process, as far as it may have them here; a
+    copy of another starts no processes, unless it was born with the right to. Raises `NotAllowed`,
+    `PathRefused`, `InvalidArgument`."""
+    permissions.check_python(program.python)
+    export_root = permissions.export_root_of(program.export_root)
+    if "fd_to_file" in program.tools and export_root is None:
+        log.warning("%s has no fd_to_file: no directory is named to write below (--export-root)", space.id)
+    tools = frozenset(program.tools)
+    if isinstance(birth, ForkBrief) and not birth.may_spawn:
+        tools -= {"fork", "spawn"}
+    context = Context(
+        space=space,
+        prefix=prefix,
+        config=program.file_descriptor,
+        enabled=tools,
+        fds_on=program.fds_on,
+        export_root=export_root,
+        preload_root=permissions.preload_root_of(program.preload_root),
+        permissions=permissions,
+        linked=linked_of(bundle, bundle_text, program),
+        wake=wake,
+        # the tree has the bundle already, so its text is not sent again for each copy
+        itself=processes.Program(program.name, bundle.digest(), ""),
+        forks_may_spawn=program.limits.forks_may_spawn,
+        commands=program.commands,
+        stream_bytes=program.limits.stream_bytes,
+        stream_idle_seconds=program.limits.stream_idle_seconds,
+        wall_seconds=program.limits.wall_seconds,
+    )
+    tools_path = program.tools_path if permissions.all_allowed else None
+    functions = {path: imported(path, tools_path) for path in program.python}
+    permissions.check_origin({path: getattr(each, "__module__", "") for path, each in functions.items()})
+    return Toolbox(context, list(functions.values()))
+
+
+def run_process(
+    store: Store,
+    process: str,
+    *,
+    worker: str,
+    model: Callable[[], Model] | None,
+    wake: Callable[[str], None],
+    permissions: Permissions,
+    own: Bundle | None = None,
+    wait_here: bool = False,
+    leave_on_interrupt: bool = False,
+    stopping: Flag | None = None,
+    pipeline: RunPipeline | None = None,
+    company: Company = "none",
+    claim_id: str | None = None,
+) -> Ending:
+    """Runs a process until it ends, waits, or is somebody else's.
+
+    `model` makes the client of the model, `wake` sends wake-ups. `permissions` say what its program may do
+    here; `own` is the bundle that this program launched itself, in place of what the store says it is. With
+    `wait_here` children are waited for in this call. When `stopping` is set no process is taken, and one
+    that was goes back to be run elsewhere, at the next step. `pipeline` runs the commands of a process that
+    is no agent; without it such a process is left alone, and without `model` an agent is. One that may be
+    what ended its worker is left alone in the `company` of others. `claim_id` says which claim this is to
+    whoever may have to give the process back.
+
+    When the store has trouble that lasts, a worker gives the process back as soon as it can. Who waits
+    here for children is told: `StoreUnavailable` and the like are raised, and another attempt goes on
+    with the process once its lease is over. Ctrl-C cancels it, with all below it, or leaves it to the
+    workers (`leave_on_interrupt`).
+    """
+    keys = process_keys(store.prefix, process)
+    stop: Flag = stopping or threading.Event()
+    if stop.is_set():
+        # the message that brought it here is spent; this worker takes no more of them
+        wake(process)
+        return "given back"
+    claim = claimed(
+        store,
+        keys,
+        worker,
+        claim_id or new_op(),
+        only=_ONLY[model is not None, pipeline is not None],
+        with_others=company == "others",
+        again_until=None if wait_here else stop,
+    )
+    if claim is None:
+        return "not ready"
+    if isinstance(claim, str):
+        return claim
+    alone_until = claim.alone_until if company == "none for long" else None
+    space = Namespace(keys, claim.limits, claim.attempt)
+    lease = Lease(store, space, stop, wake)
+    told = AttemptLog(process, claim.program or "pipeline", claim.age_s)
+    with lease.kept():
+        try:
+            if pipeline is not None and claim.is_pipeline:
+                if stop.is_set():
+                    lease.give_back(has_begun=False)
+                    told.left("is given back")
+                    return "given back"
+                with decoding(f"the journal of process {process}"):
+                    brief = msgspec.json.decode(claim.journal[0], type=PipeBrief)
+                end = pipeline(store, space, brief, lease.lost, stop)
+                ending = _end_pipeline(store, space, end, wake)
+                told.ended(end.state, end.exit_code, end.reason)
+                return ending
+            assert model is not None, "an agent was claimed where none is run"
+            with decoding(f"the program of process {process}"):
+                bundle = own or Bundle.from_json(claim.bundle)
+                program = bundle.programs[claim.program]
+            check_tools(process, program)
+            past = store.run(past_of(keys, claim.journal))
+            if past.unknown:
+                log.warning("%s: journal records of newer kinds are passed over: %s", process, past.unknown)
+            toolbox = toolbox_for(
+                space,
+                store.prefix,
+                bundle,
+                own.to_json() if own else claim.bundle,
+                program,
+                past.birth,
+                wake=wake,
+                permissions=permissions,
+            )
+            agent = Agent(
+                store.run,
+                space,
+                program,
+                toolbox,
+                model(),
+                past=past,
+                age_s=claim.age_s,
+                pause=lease.pause,
+                voice=store.run(voice_of(space, claim.outputs, past.last_answer)),
+            )
+            while True:
+                told.turns = len(agent.conversation.own_turns)
+                lease.check()
+                outcome = agent.step()
+                if isinstance(outcome, Waiting):
+                    children = list(outcome.children)
+                    if wait_here:
+                        _wait(store, children, outcome.left_s, lease)
+                    elif store.run(leases.rest(space, children, outcome.left_s)):
+                        told.left(f"waits for {', '.join(children)}")
+                        return "waiting"
+                elif isinstance(outcome, Finished):
+                    woken = agent.hand_over(outcome, is_root=not claim.parent)
+                    told.ended(outcome.state, outcome.exit_code, outcome.reason)
+                    return _ended(woken, wake)
+                elif alone_until is not None and agent.written > alone_until:
+                    raise Stopped  # it is past the point: it goes on among the others
+        except Stopped:
+            lease.give_back()
+            told.left("is given back")
+            return "given back"
+        except Fenced:
+            told.left("is run here no more (cancelled, or taken over)")
+            return "lost"
+        except KeyboardInterrupt:
+            with suppress(FDStoreError):
+                if leave_on_interrupt:
+                    lease.give_back()
+                else:
+                    store.run(processes.cancel(store.prefix, process, "interrupted"))
+            raise
+        except NewerFormat as error:
+            log.warning("%s is left to newer workers: %s", process, error)
+            ending = _leave(lease, told, claim.wakes)
+            if wait_here:
+                raise
+            return ending
+        except STORE_FAILURES as error:
+            if wait_here:
+                raise
+            log.warning("%s cannot go on now: %s", process, error)
+            return _leave(lease, told)
+        except NotAllowed as error:
+            return _fail(store, space, f"{error.type}: {error}", wake, told)
+        except (FDStoreError, ModelFailed) as error:
+            return _fail(store, space, str(error), wake, told)
+        except Exception as error:
+            # a defect of ours or of a user's module must not leave a process that nobody ends
+            log.exception("process %s failed", process)
+            return _fail(store, space, f"{type(error).__name__}: {error}"[:500], wake, told)
+
+
+def _wait(store: Store, children: list[str], left_s: float | None, lease: Lease) -> None:
+    until = None if left_s is None else time.monotonic() + left_s
+    while True:
+        lease.check()
+        slice_s = 1.0 if until is None else min(1.0, until - time.monotonic())
+        if slice_s <= 0 or store.run(inspection.wait_ended(store.prefix, children, slice_s)):
+            return
+
+
+def _end_pipeline(store: Store, space: Namespace, end: Finished, wake: Callable[[str], None]) -> Ending:
+    woken = store.run(
+        processes.end(space, end.state, exit_code=end.exit_code, reason=end.reason, release=True)
+    )
+    return _ended(woken, wake)
+
+
+def _ended(woken: tuple[str, ...], wake: Callable[[str], None]) -> Ending:
+    for ancestor in woken:
+        wake(ancestor)
+    return "ended"
+
+
+def check_tools(process: str, program: Program) -> None:
+    """Check that every built-in tool of a program exists here. Raises `NewerFormat`."""
+    unknown = set(program.tools) - BUILT_IN.keys()
+    if unknown:
+        names = ", ".join(sorted(map(quoted, unknown)))
+        raise NewerFormat(f"the program of process {process}", f"it has tools not known here: {names}")
+
+
+def _leave(lease: Lease, told: AttemptLog, in_vain: int | None = None) -> Ending:
+    try:
+        lease.give_back_later(in_vain)
+    except (Fenced, Stopped):
+        return "lost"
+    told.left("is given back")
+    return "given back"
+
+
+def _fail(
+    store: Store, space: Namespace, reason: str, wake: Callable[[str], None], told: AttemptLog
+) -> Ending:
+    try:
+        woken = store.run(
+            processes.end(space, "failed", exit_code=None, reason=reason, release=False, broken=reason)
+        )
+    except (Fenced, NotFound):
+        return "lost"
+    told.ended("failed", None, reason)
+    return _ended(woken, wake)

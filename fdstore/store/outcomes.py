@@ -1,0 +1,67 @@
+"""What scripts answer: facts, or the type of an error and its facts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fdstore.errors import (
+    DamagedRecord,
+    FDStoreError,
+    Fenced,
+    NotFound,
+    QuotaExceeded,
+    SpawnLimit,
+    StoreLostData,
+    StoreUnavailable,
+    StreamClosed,
+    TreeInUse,
+    UnsafeStore,
+)
+from fdstore.store.decoding import newer_tree
+from fdstore.wire.scripts import text
+
+
+def outcome(reply: list[Any], process: str) -> list[Any]:
+    """The facts of a script's good answer; a bad one is raised as its typed error."""
+    kind, *facts = reply
+    if kind == b"ok":
+        return facts
+    raise _error(text(kind), facts, process)
+
+
+def _error(kind: str, facts: list[Any], process: str) -> FDStoreError:
+    match kind:
+        case "not_found":
+            name, *known = map(text, facts)
+            return NotFound(name, tuple(sorted(known, key=_by_number)))
+        case "lost_data":
+            found = f"of a stream it has {text(facts[1])} whole pages, and its metadata says more"
+            return StoreLostData(text(facts[0]), found)
+        case "gone":
+            return NotFound(f"process {process}")
+        case "fenced":
+            return Fenced(process, text(facts[0]))
+        case "spawn_limit":
+            return SpawnLimit(text(facts[0]), int(facts[1]))
+        case "quota_exceeded":
+            return QuotaExceeded(text(facts[0]), int(facts[1]))
+        case "stream_closed":
+            return StreamClosed(text(facts[0]), text(facts[1]))
+        case "in_use":
+            return TreeInUse(process, *map(text, facts))
+        case "newer":
+            return newer_tree(process.partition(".")[0], text(facts[0]))
+        case "damaged":
+            return DamagedRecord(f"tree {process.partition('.')[0]}", text(facts[0]))
+        case "unsafe":
+            problem = f"its maxmemory-policy was set to {text(facts[0])}, which drops content"
+            return UnsafeStore("FDSTORE_URL", f"{problem}; `fdstore doctor` says what to do")
+        case _:  # "lost"
+            return StoreUnavailable(
+                "FDSTORE_URL", "it lost staged pages, so it was restarted; repeat the call"
+            )
+
+
+def _by_number(fd: str) -> tuple[int, str]:
+    number = fd.removeprefix("fd:")
+    return (int(number) if number.isdigit() else 1 << 60, fd)

@@ -1,0 +1,1 @@
+"""Pipelines: sandboxed commands over contents."""

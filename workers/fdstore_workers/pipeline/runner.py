@@ -1,0 +1,350 @@
+r"""Runs a whole pipeline of programs over the pipes of the operating system.
+
+    feed -> [stage 1] -> [stage 2] -> ... -> [stage n] -> output
+               \-> error    \-> error, tee
+
+Between two stages runs a plain pipe, unless the output of the first is teed. All other ends are held by one
+thread, the caller of `run`, in one poll loop that never blocks on a pipe: each output is read whenever it
+has something, whatever the feed and the other stages do, so no stage can wait for another for ever. The
+receivers are called from that thread alone; the feed, which may wait, has its own (`fdstore_workers.pipeline.feeder`).
+
+A stage is its first process: when that ends, what it started is killed, and what is in its pipes is read.
+Outputs are drained first, then the stages are reaped, then the codes are told. When `run` returns or
+raises, nothing of the pipeline runs. Linux 5.3 or later (pidfd, eventfd).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+import select
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import Literal
+
+from fdstore.errors import InvalidArgument
+from fdstore.records import Record
+from fdstore.text.commands import fatal_signal, overall
+from fdstore_workers.pipeline.feeder import Bell, Feeder
+from fdstore_workers.pipeline.launch import NOT_MADE
+from fdstore_workers.pipeline.pipes import Deliver, End, Intake, Tap, pipe
+from fdstore_workers.pipeline.process_tree import MARK, Family, kill_marked
+from fdstore_workers.pipeline.stage_process import NotStarted, Stage
+
+GRACE_S = 5.0
+AGAIN_S = 1.0
+"""When those that were killed are killed again: a sandbox that was being made, one that came after."""
+
+FEED_S = 5.0
+"""How long a feed that was stopped is waited for."""
+
+STRAGGLERS_S = 0.5
+"""How long the pipes may be silent after all stages ended: who holds them open then is not ours."""
+
+Reason = Literal["cancelled", "closed", "idle", "wall", "bytes", "sandbox"]
+
+
+class StageLimits(Record, frozen=True, kw_only=True):
+    """None is no limit. `wall_s`: the whole run. `idle_s`: without a byte going in or coming out.
+    `stream_bytes`: what each output, tee and error may give; the bytes up to it are delivered."""
+
+    wall_s: float | None = None
+    idle_s: float | None = None
+    stream_bytes: int | None = None
+
+
+class Ended(Record, frozen=True, kw_only=True):
+    """How a pipeline ended: the code of each stage, first to last (128+n for signal n), and why it was
+    ended if it did not end by itself. "closed": neither output nor tee had a reader any more. "sandbox": that
+    of a stage could not be made, or failed; its code is 125, and so is that of the whole. `is_unread`: the
+    output had no reader any more, some tee had."""
+
+    codes: tuple[int, ...]
+    reason: Reason | None = None
+    is_unread: bool = False
+
+    @property
+    def code(self) -> int:
+        """The exit code of the whole."""
+        return NOT_MADE if self.reason == "sandbox" else overall(self.codes, is_unread=self.is_unread)
+
+    @property
+    def signal(self) -> int | None:
+        """The signal that ended a stage before its work was done."""
+        return fatal_signal(self.codes, is_unread=self.is_unread)
+
+
+class Pipeline:
+    """One run of a pipeline. Stages count from 1, in `error` and `tee` too.
+
+    `feed` gives the input (None: it is empty) and is closed at the end if it is a generator; while it has
+    nothing it must yield b"" at least every second. `output`, `tee` and `error` receive pieces of at most
+    64 KiB. A receiver that raises `BranchClosed` gets no more and the others go on; the stage of a closed
+    `error` is not harmed. When `output` and all tees are closed, the pipeline is ended. Any other
+    exception of a receiver or of the feed ends it too, and comes out of `run`.
+
+    `command` makes of a stage's words what is started (a sandbox). `environment` is all there is of it. With
+    `reports` what is started is a launcher that reports whether the program ran (`fdstore_workers.pipeline.launch`).
+    """
+
+    def __init__(
+        self,
+        argvs: Sequence[Sequence[str]],
+        *,
+        output: Deliver,
+        error: Callable[[int, bytes], None],
+        environment: Mapping[str, str],
+        feed: Iterator[bytes] | None = None,
+        tee: Mapping[int, Deliver] | None = None,
+        command: Callable[[list[str]], list[str]] = list,
+        reports: bool = False,
+        limits: StageLimits | None = None,
+        cwd: str | None = None,
+    ) -> None:
+        if not argvs or not all(argvs):
+            raise InvalidArgument("argvs", "every stage needs a program, and a pipeline a stage")
+        self._tee = dict(tee or {})
+        if unknown := sorted(set(self._tee) - set(range(1, len(argvs) + 1))):
+            raise InvalidArgument("tee", f"there is no stage {unknown[0]}; stages are 1-{len(argvs)}")
+        self._argvs = [command(list(argv)) for argv in argvs]
+        self._output, self._error, self._feed = output, error, feed
+        self._limits = limits or StageLimits()
+        self._mark = secrets.token_hex(16)
+        self._environment = {**environment, MARK: self._mark}
+        self._reports = reports
+        self._cwd = cwd
+
+        self._ends = ExitStack()
+        self._bell: Bell | None = None
+        self._stages: dict[int, Stage] = {}
+        self._codes: dict[int, int] = {}
+        self._taps: list[Tap] = []
+        self._outputs: list[Tap] = []
+        self._intakes: list[Intake] = []
+        self._feeder: Feeder | None = None
+        self._fed: Intake | None = None
+
+        self._asked: float | None = None  # by `kill`: the grace it gives
+        self._reason: Reason | None = None
+        self._has_no_launcher = False
+        self._kill_at: float | None = None
+        self._killed = False
+        self._silent_at: float | None = None
+        self._wall_at: float | None = None
+        self._moved_at = 0.0
+
+    def kill(self, grace_s: float = GRACE_S) -> None:
+        """Ends it: TERM to all its processes, KILL after `grace_s`. Returns at once, `run` returns when it
+        is done. From any thread, at any time, any number of times; the shortest grace counts."""
+        self._asked = grace_s if self._asked is None else min(self._asked, grace_s)
+        if self._bell:  # else `run` has not begun, and will see it
+            self._bell.ring()
+
+    def run(self) -> Ended:
+        """Runs it to its end, once. A sandbox dies with the thread that started it: with this one."""
+        try:
+            self._bell = Bell()
+            self._ends.callback(self._bell.close)
+            if self._asked is not None:
+                return Ended(codes=(128 + signal.SIGTERM,) * len(self._argvs), reason="cancelled")
+            self._start(self._bell)
+            while not self._finished():
+                self._turn(self._bell)
+            is_unread = self._outputs[-1].is_unread and self._reason is None
+            return Ended(codes=self._reaped(), reason=self._reason, is_unread=is_unread)
+        finally:
+            self._clear()
+
+    # --- start and end
+
+    def _start(self, bell: Bell) -> None:
+        self._moved_at = time.monotonic()
+        self._wall_at = None if self._limits.wall_s is None else self._moved_at + self._limits.wall_s
+        stdin = self._first_input(bell)
+        for number, argv in enumerate(self._argvs, start=1):
+            reading, stdout = pipe(self._ends)
+            errors, stderr = pipe(self._ends)
+            self._taps.append(
+                Tap(errors, [partial(self._error, number)], limit=self._limits.stream_bytes, drain=True)
+            )
+            following = self._lead_on(number, reading)
+            self._launch(number, argv, stdin, stdout, stderr)
+            # only the stages hold these now, so that a reader sees the end when the writer ends
+            for end in (stdin, stdout, stderr):
+                end.close()
+            stdin = following
+
+    def _first_input(self, bell: Bell) -> End:
+        reading, writing = pipe(self._ends)
+        if self._feed is None:
+            writing.close()
+        else:
+            self._fed = Intake(writing)
+            self._intakes.append(self._fed)
+            self._feeder = Feeder(self._feed, bell.ring)
+        return reading
+
+    def _lead_on(self, number: int, reading: End) -> End:
+        """Taps the output of a stage if somebody here wants it; where the next stage reads."""
+        last = number == len(self._argvs)
+        if not last and number not in self._tee:
+            return reading
+        following, onward = reading, None
+        if not last:
+            following, writing = pipe(self._ends)
+            onward = Intake(writing)
+            self._intakes.append(onward)
+        receivers = [self._output] if last else []
+        receivers += [self._tee[number]] if number in self._tee else []
+        tap = Tap(reading, receivers, onward=onward, limit=self._limits.stream_bytes)
+        self._outputs.append(tap)
+        self._taps.append(tap)
+        return following
+
+    def _launch(self, number: int, argv: list[str], stdin: End, stdout: End, stderr: End) -> None:
+        try:
+            self._stages[number] = Stage(
+                argv,
+                stdin=stdin.fd,
+                stdout=stdout.fd,
+                stderr=stderr.fd,
+                environment=self._environment,
+                cwd=self._cwd,
+                reports=self._reports,
+            )
+        except NotStarted as problem:
+            # as in a shell: the others run, and see an empty input or a closed output
+            self._codes[number] = NOT_MADE if self._reports else problem.code
+            self._has_no_launcher = self._reports
+            os.write(stderr.fd, f"{problem}\n".encode("utf-8", "backslashreplace"))
+
+    # --- the loop
+
+    def _finished(self) -> bool:
+        """Whether all stages ended and their outputs are read to the end."""
+        if any(stage.running for stage in self._stages.values()):
+            return False
+        if self._silent_at is None:
+            kill_marked(self._mark)
+            self._silent_at = time.monotonic() + STRAGGLERS_S
+        return all(tap.closed for tap in self._taps) or time.monotonic() >= self._silent_at
+
+    def _turn(self, bell: Bell) -> None:
+        """Waits until something can be done, and does it."""
+        self._keep_time(time.monotonic())
+        moved = self._feed_on()
+        for action in self._ready(bell):
+            moved += action() or 0
+        for tap in self._taps:
+            tap.close_if_unread()
+
+        now = time.monotonic()  # after the receivers, whose waiting is not the pipeline's silence
+        if moved:
+            self._moved_at = now
+            if self._silent_at is not None and not self._killed:
+                self._silent_at = now + STRAGGLERS_S
+        if self._has_no_launcher or any(stage.has_no_sandbox for stage in self._stages.values()):
+            self._stop("sandbox", GRACE_S, now)
+        elif any(tap.overflowed for tap in self._taps):
+            self._stop("bytes", GRACE_S, now)
+        elif not any(tap.wanted for tap in self._outputs):
+            self._stop("closed", GRACE_S, now)
+
+    def _feed_on(self) -> int:
+        if not (self._feeder and self._fed):
+            return 0
+        if self._fed.closed:
+            self._fed = None
+            self._feeder.stop()
+        elif not self._fed.full:
+            piece = self._feeder.take()
+            if piece is None:
+                self._fed.end()
+            elif piece:
+                return self._fed.put(piece)
+        return 0
+
+    def _ready(self, bell: Bell) -> list[Callable[[], int | None]]:
+        """Waits; what there is to do then."""
+        poll = select.poll()
+        actions: dict[int, Callable[[], int | None]] = {bell.fd: bell.hush}
+        poll.register(bell.fd, select.POLLIN)
+        for stage in self._stages.values():
+            if stage.running:
+                actions[stage.pidfd] = stage.ended
+                poll.register(stage.pidfd, select.POLLIN)
+        for tap in self._taps:
+            if tap.ready:  # one that is not is left out: the end of its writer would be told for ever
+                actions[tap.fd] = tap.read
+                poll.register(tap.fd, select.POLLIN)
+        for intake in self._intakes:
+            if not intake.closed:  # with no event asked for, it is still told that its reader closed
+                actions[intake.fd] = intake.write if intake.full else intake.close
+                poll.register(intake.fd, select.POLLOUT if intake.full else 0)
+        return [actions[fd] for fd, _ in poll.poll(self._wait_ms(time.monotonic()))]
+
+    # --- time and violence
+
+    def _wait_ms(self, now: float) -> int | None:
+        times = (
+            [self._kill_at, self._silent_at]
+            if self._reason
+            else [self._wall_at, self._idle_at, self._silent_at]
+        )
+        due = [at for at in times if at is not None]
+        return max(0, math.ceil((min(due) - now) * 1000)) if due else None
+
+    @property
+    def _idle_at(self) -> float | None:
+        return None if self._limits.idle_s is None else self._moved_at + self._limits.idle_s
+
+    def _keep_time(self, now: float) -> None:
+        if self._asked is not None:
+            self._stop("cancelled", self._asked, now)
+        elif self._wall_at is not None and now >= self._wall_at:
+            self._stop("wall", GRACE_S, now)
+        elif self._idle_at is not None and now >= self._idle_at:
+            self._stop("idle", GRACE_S, now)
+        if self._kill_at is not None and now >= self._kill_at:
+            self._killed = True
+            self._signal(signal.SIGKILL)
+            self._kill_at = now + AGAIN_S
+
+    def _stop(self, reason: Reason, grace_s: float, now: float) -> None:
+        """Asks all to end; the first reason is the one that counts."""
+        if self._killed:
+            return
+        if self._reason is None:
+            self._reason = reason
+            self._signal(signal.SIGTERM)
+        self._kill_at = now + grace_s if self._kill_at is None else min(self._kill_at, now + grace_s)
+
+    def _signal(self, number: signal.Signals) -> None:
+        running = [stage for stage in self._stages.values() if stage.running]
+        if running:
+            family = Family()
+            for stage in running:
+                stage.send(number, family)
+
+    def _reaped(self) -> tuple[int, ...]:
+        while self._stages:
+            number, stage = self._stages.popitem()
+            self._codes[number] = stage.reap()
+        return tuple(self._codes[number] for number in range(1, len(self._argvs) + 1))
+
+    def _clear(self) -> None:
+        """Nothing is left running, open or waiting, whatever happened."""
+        try:
+            self._ends.close()  # first: without a free descriptor nobody could be looked for
+            self._signal(signal.SIGKILL)
+            for stage in self._stages.values():
+                stage.reap()
+            kill_marked(self._mark)
+        finally:
+            if self._feeder:
+                self._feeder.stop()
+                self._feeder.join(FEED_S)

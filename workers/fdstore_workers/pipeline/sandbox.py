@@ -1,0 +1,67 @@
+"""Where commands of pipelines run: in the first sandbox that works here, or not at all.
+
+    bubblewrap   the program `bwrap`, 0.8 or later: namespaces
+    sandlock     a package for Python: Landlock and seccomp, in namespaces where the system allows them
+    off          every command is refused, with the reason
+
+Both pass one table of probes (tests/unit/test_sandbox_probes.py); what one of them cannot promise on this
+machine, its `describe` says. What no sandbox bounds: the memory of all its processes together, which takes a
+cgroup around the worker.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Literal
+
+from fdstore_workers.pipeline.bubblewrap import Bubblewrap, find_bubblewrap
+from fdstore_workers.pipeline.command_limits import CommandLimits, CommandsOff
+from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
+from fdstore_workers.pipeline.unsandboxed import Refused, Unsandboxed
+
+Engine = Literal["auto", "bubblewrap", "sandlock", "off"]
+Sandbox = Bubblewrap | Sandlock | Unsandboxed | Refused
+
+HIDDEN = ("/usr/src", "/usr/local/src", "/usr/local/etc")
+"""Where under /usr people keep what is theirs."""
+
+
+def find(
+    *,
+    engine: Engine = "auto",
+    allow_unsandboxed: bool = False,
+    private: Iterable[Path] = (),
+    limits: CommandLimits | None = None,
+    search_path: str | None = None,
+) -> Sandbox:
+    """Return what commands of this worker run in. A sandbox is tried by running `true` in it, so this takes
+    some 100 ms; it is used wherever it works, `allow_unsandboxed` says what to do where it does not.
+
+    `private` are directories not to be seen even if they lie under /usr: the worker's own, unless the
+    programs lie in them. bubblewrap is looked for in `search_path` (default: PATH).
+    """
+    bounds = limits or CommandLimits()
+    if not hasattr(os, "pidfd_open"):
+        return Refused("they need Linux")
+    if engine == "off":
+        return Refused("it was started with --sandbox off")
+    hidden = [*map(Path, HIDDEN), *private]
+    problems = []
+    searches: dict[str, Callable[[], Sandbox]] = {
+        "bubblewrap": lambda: find_bubblewrap(bounds, hidden, search_path),
+        "sandlock": lambda: find_sandlock(bounds, hidden),
+    }
+    for name, search in searches.items():
+        if engine in ("auto", name):
+            try:
+                return search()
+            except CommandsOff as problem:
+                problems.append(problem.why)
+    why = "; ".join(problems)
+    if allow_unsandboxed:
+        tools = (shutil.which(name, path=search_path) for name in ("prlimit", "setpriv"))
+        return Unsandboxed(why, bounds, *tools)
+    return Refused(f"{why}, and the worker was not started with --unsandboxed-commands")
