@@ -19,13 +19,16 @@ ROOT = Path(__file__).parents[1]
 MODULES = {
     "fdstore/wire/_async/runner.py": "fdstore/wire/_sync/runner.py",
     "fdstore/wire/_async/cluster.py": "fdstore/wire/_sync/cluster.py",
-    "fdstore/aio_process.py": "fdstore/process.py",
+    "fdstore/client/_async/store.py": "fdstore/client/_sync/store.py",
+    "fdstore/client/_async/process.py": "fdstore/client/_sync/process.py",
+    "fdstore/client/_async/writer.py": "fdstore/client/_sync/writer.py",
+    "fdstore/toolset/_async.py": "fdstore/toolset/_sync.py",
 }
 
 HEADER = "# Generated from {source} by `make generate`: change that one.\n"
 
 RULES = [
-    (r"\(await ((?:[^()\n]|\((?:[^()\n]|\([^()\n]*\))*\))*)\)(?=[.\[])", r"\1"),  # (await x).y
+    (r"(?<!\w)\(await ((?:[^()\n]|\((?:[^()\n]|\([^()\n]*\))*\))*)\)(?=[.\[])", r"\1"),  # (await x).y
     (r"\bawait ", ""),
     (r"\basync (def|with|for)\b", r"\1"),
     (r"\b__a(enter|exit|iter|next)__\b", r"__\1__"),
@@ -34,8 +37,6 @@ RULES = [
     (r"\bAwaitable\[([^][]*)\]", r"\1"),
     (r"\baclos(e|ing)\b", r"clos\1"),
     (r"\b_async\b", "_sync"),
-    (r"\bfrom fdstore\.aio import\b", "from fdstore.client import"),
-    (r"\bfdstore\.aio_", "fdstore."),
     (r"\bfdstore\.aio\b", "fdstore"),
 ]
 """Patterns and what they become, in this order."""
@@ -54,7 +55,7 @@ def blocking(text: str, source: str) -> str:
 
 def formatted(text: str, path: Path) -> str:
     """Return the text as the formatter would leave it, with its imports in order."""
-    for command in (["check", "--select", "I", "--fix-only", "--quiet"], ["format"]):
+    for command in (["check", "--select", "I,F401", "--fix-only", "--quiet"], ["format"]):
         ruff = [sys.executable, "-m", "ruff", *command, "--stdin-filename", str(path), "-"]
         text = subprocess.run(ruff, input=text, capture_output=True, text=True, check=True, cwd=ROOT).stdout
     return text

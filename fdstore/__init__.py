@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fdstore import aio, errors
-    from fdstore.client import Store, connect
+    from fdstore.client import Process, Store, StreamWriter, connect
     from fdstore.errors import FDStoreError
-    from fdstore.process import Process
     from fdstore.records import (
         ContentState,
         ContextLine,
@@ -44,14 +43,12 @@ if TYPE_CHECKING:
     from fdstore.tools.python_tool import tool
     from fdstore.tools.tool import ToolResult
     from fdstore.toolset import Toolset
-    from fdstore.writer import StreamWriter
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "fdstore.client": ("Store", "connect"),
+    "fdstore.client": ("Process", "Store", "StreamWriter", "connect"),
     "fdstore.errors": ("FDStoreError",),
-    "fdstore.process": ("Process",),
     "fdstore.records": (
         *("ContentState", "ContextLine", "Descriptor", "DroppedTree", "Export", "Hit", "Mode", "Origin"),
         *(
@@ -70,7 +67,6 @@ _HOMES = {
     "fdstore.tools.python_tool": ("tool",),
     "fdstore.tools.tool": ("ToolResult",),
     "fdstore.toolset": ("Toolset",),
-    "fdstore.writer": ("StreamWriter",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

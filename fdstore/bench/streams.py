@@ -32,9 +32,8 @@ from fdstore.bench.measuring import (
     take_turns,
 )
 from fdstore.bench.stage import MB, Stage, keys_of
-from fdstore.client import Process
+from fdstore.client import Process, StreamWriter
 from fdstore.store.staging import DEFAULT_PAGE_SIZE
-from fdstore.writer import StreamWriter
 
 BLOCK_BYTES = 65_536
 BLOCKS = 100

@@ -50,8 +50,8 @@ def kill(session: Session, process: str) -> None:
     """Cancel a process and all below it. Killing one that has ended changes nothing; one that is damaged is
     ended all the same, if its record can be written at all."""
     from fdstore.errors import InvalidArgument, MissingExtra
+    from fdstore.runtime.waker import waker
     from fdstore.store import processes
-    from fdstore.toolset import waker
 
     with session.store(use="remove") as store:
         done = store.run(processes.cancel(store.prefix, process))
@@ -184,8 +184,8 @@ def run_here(
     load_runner()
     from fdstore.agent.models.anthropic import Model
     from fdstore.runtime.runner import run_process
+    from fdstore.runtime.waker import waker
     from fdstore.store import inspection, processes
-    from fdstore.toolset import waker
 
     leave = on_interrupt == "leave"
     try:

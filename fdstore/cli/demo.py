@@ -112,7 +112,7 @@ def _play(store: Store, environment: Mapping[str, str], out_dir: Path, file: str
     from fdstore.agent.program import load
     from fdstore.cli.watch import Watch
     from fdstore.permissions import Permissions
-    from fdstore.toolset import waker
+    from fdstore.runtime.waker import waker
 
     load_runner()
     from fdstore.agent.models.anthropic import Model

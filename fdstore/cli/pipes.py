@@ -50,12 +50,12 @@ def pipe(
     The exit code is the pipeline's, 128+n if signal n ended it, 125 if no sandbox could be made. Ctrl-C
     leaves it running. With --json each line is a piece of the output.
     """
+    from fdstore.runtime.waker import waker
     from fdstore.store import inspection, pipelines, unclaimed
     from fdstore.store.staging import DEFAULT_PAGE_SIZE
     from fdstore.text.commands import check_tees, parse
     from fdstore.text.selection import fd_id
     from fdstore.tools.task import PipeBrief, encoded
-    from fdstore.toolset import waker
 
     lines = [shlex.join(stage) for stage in _stages(words)]
     named = [shlex.split(line)[0] for line in lines if line]

@@ -217,8 +217,8 @@ def _put_live(
     source: str | None,
 ) -> None:
     """Store what comes as it comes, until its end. Whatever ends this before breaks the stream off."""
+    from fdstore.client.write_buffer import check_reason, reason_of
     from fdstore.files.source import TextFile
-    from fdstore.writer import check_reason, reason_of
 
     assert binary is not None
     text = TextFile(binary, encoding or "utf-8", errors)

@@ -47,7 +47,7 @@ def run(
     from fdstore.agent.program import load
     from fdstore.local.redis_server import is_embedded
     from fdstore.permissions import Permissions
-    from fdstore.toolset import waker
+    from fdstore.runtime.waker import waker
 
     require()
     if prompt is not None and file is not None:

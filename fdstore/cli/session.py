@@ -69,7 +69,8 @@ class Session:
     def store(self, url: str | None = None, *, use: Use = "make") -> Iterator[Store]:
         """The store, connected; the embedded server is started if it is needed and not up. One that is not
         safe to keep content in is refused only where something is made or run."""
-        from fdstore.client import connect, connect_anyhow
+        from fdstore.client import connect
+        from fdstore.client._sync.store import connect_unsafe
 
         output.show_logs()
         try:
@@ -78,7 +79,7 @@ class Session:
             if use == "make":
                 raise
             output.say(f"fdstore: {error.type}: {error}")
-            store = connect_anyhow(url or self.url, self.prefix, looking=use == "look")
+            store = connect_unsafe(url or self.url, self.prefix, looking=use == "look")
         with store:
             yield store
 

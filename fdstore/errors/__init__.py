@@ -62,6 +62,8 @@ STORE_FAILURES = (StoreUnavailable, StoreRefused, StoreFull, StoreReadOnly, Unkn
 """Failures of the store, not of an agent: another attempt continues once the store answers again."""
 
 __all__ = [
+    "SHOWN_IDS",
+    "STORE_FAILURES",
     "CallInterrupted",
     "Cancelled",
     "DamagedRecord",
@@ -80,8 +82,6 @@ __all__ = [
     "PathRefused",
     "PositionOutOfRange",
     "QuotaExceeded",
-    "SHOWN_IDS",
-    "STORE_FAILURES",
     "SpawnLimit",
     "StartFailed",
     "StoreFull",

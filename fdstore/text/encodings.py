@@ -60,7 +60,7 @@ def wide_encoding_of(head: bytes) -> str | None:
         if head.startswith(mark):
             return name
     pairs = len(head) // 2
-    if pairs < 2:
+    if head.count(0) < 2:  # one NUL proves nothing in a text as short as that
         return None
     first, second = (head[i : 2 * pairs : 2].count(0) / pairs for i in (0, 1))
     if second >= _MANY and first <= _FEW:

@@ -17,8 +17,8 @@ from pathlib import Path
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program import load
 from fdstore.client import Process, Store
+from fdstore.runtime.waker import waker
 from fdstore.testing import Reply, Request, call, say, slow, turn
-from fdstore.toolset import waker
 
 LINES = 3000
 ANSWER_LINES = 900

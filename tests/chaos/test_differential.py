@@ -10,9 +10,8 @@ import random
 from typing import Any
 
 import fdstore
-from fdstore.client import Process, Store
+from fdstore.client import Process, Store, StreamWriter
 from fdstore.records import TreeLimits
-from fdstore.writer import StreamWriter
 from tests.chaos.plain_model import Member, Text, held, random_text
 from tests.chaos.proxy import Proxy
 

@@ -13,9 +13,9 @@ from fdstore.agent.program import load
 from fdstore.client import Store
 from fdstore.records import ENDED
 from fdstore.runtime.queue import Dispatcher
+from fdstore.runtime.waker import waker
 from fdstore.store import inspection, journal
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, turn
-from fdstore.toolset import waker
 from tests.chaos.conftest import Execute, Faults
 from tests.chaos.crew import Crew
 from tests.chaos.family import PROCESSES, TURNS, Family, right_answer

@@ -16,9 +16,9 @@ from fdstore.agent.program import load
 from fdstore.client import Process, Store
 from fdstore.errors import StreamBroken
 from fdstore.records import ENDED, ProcessRecord
+from fdstore.runtime.waker import waker
 from fdstore.store import inspection, pipelines
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
-from fdstore.toolset import waker
 from tests.chaos.crew import Crew
 from tests.chaos.family import digest
 from tests.chaos.history import Takeovers

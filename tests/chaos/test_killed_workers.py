@@ -9,9 +9,9 @@ from pathlib import Path
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program import load
 from fdstore.client import Store
+from fdstore.runtime.waker import waker
 from fdstore.store import inspection
 from fdstore.testing import Reply, Request, ScriptedModel, call, say
-from fdstore.toolset import waker
 from tests.chaos.conftest import Faults
 from tests.chaos.crew import Crew
 from tests.chaos.family import PROCESSES, TURNS, Family, right_answer

@@ -9,9 +9,9 @@ from fdstore.agent.launch import launch_root
 from fdstore.agent.program import load
 from fdstore.client import Store
 from fdstore.records import TreeLimits
+from fdstore.runtime.waker import waker
 from fdstore.store import contents, inspection
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, turn
-from fdstore.toolset import waker
 from fdstore.wire.operation import Operation
 from fdstore_workers.sweeper import collect_due, sweep
 from tests.chaos.conftest import Execute, Faults

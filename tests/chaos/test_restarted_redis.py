@@ -13,9 +13,9 @@ from fdstore.agent.program import load
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.records import ENDED
+from fdstore.runtime.waker import waker
 from fdstore.store import inspection
 from fdstore.testing import ScriptedModel, say
-from fdstore.toolset import waker
 from tests.chaos.conftest import Faults
 from tests.chaos.crew import Crew
 from tests.chaos.family import PROCESSES, TURNS, Family, right_answer

@@ -13,9 +13,9 @@ from fdstore.agent.launch import launch_root
 from fdstore.agent.program import load
 from fdstore.client import Store
 from fdstore.records import ENDED
+from fdstore.runtime.waker import waker
 from fdstore.store import inspection
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
-from fdstore.toolset import waker
 from tests.chaos.conftest import Execute, Faults
 from tests.chaos.crew import Crew
 from tests.chaos.waiting import wait_until

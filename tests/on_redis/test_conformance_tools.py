@@ -27,7 +27,7 @@ from fdstore.tools.config import FD_TOOLS
 from fdstore.tools.task import Brief
 from fdstore.tools.tool import Context, Started
 from fdstore.tools.toolbox import Toolbox
-from fdstore.toolset import context_for, linked_programs
+from fdstore.toolset.context import context_for, linked_programs
 from tests.elements import Element, elements, only
 
 ALL = ["read_fd", "search_fd", "list_fds", "write_fd", "fd_to_file", "close_fd"]

@@ -155,13 +155,13 @@ def test_a_stream_whose_writer_is_gone_can_be_read_where_nobody_may_say_so(
 def test_removing_in_a_redis_that_evicts_is_not_refused(
     proc: Process, redis_url: str, into: Any, execute: Any
 ) -> None:
-    from fdstore.client import connect_anyhow
+    from fdstore.client._sync.store import connect_unsafe
 
     proc.create("x")
     proc.child()
     into(evicting)
 
-    with connect_anyhow(redis_url, None, looking=False) as store:
+    with connect_unsafe(redis_url, None, looking=False) as store:
         store.process("triage").close("fd:1")
         store.run(processes.cancel("fdstore", "triage.1"))
         store.drop_tree("triage")

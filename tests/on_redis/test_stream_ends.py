@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fdstore.client import Process, Store
+from fdstore.client import Process, Store, StreamWriter
 from fdstore.errors import (
     Fenced,
     QuotaExceeded,
@@ -24,7 +24,6 @@ from fdstore.records import TreeLimits
 from fdstore.store import leases, processes, streams
 from fdstore.store.content_info import Namespace
 from fdstore.store.keys import process_keys
-from fdstore.writer import StreamWriter
 from fdstore_workers.sweeper import sweep
 from tests.children import Child
 from tests.on_redis.followers import Reader, Repeating, key_of, stored

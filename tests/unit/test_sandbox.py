@@ -503,7 +503,7 @@ def test_without_bubblewrap_commands_run_in_sandlock(tmp_path: Path) -> None:
 
 CONTAINER = """
 import ctypes
-from fdstore_workers import kernel, syscall_filter
+from fdstore_workers.pipeline import kernel, syscall_filter
 from fdstore_workers.pipeline.sandbox import find
 from tests.unit.engines import run_in
 ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS, which a filter wants

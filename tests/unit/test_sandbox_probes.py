@@ -480,7 +480,7 @@ def test_a_terminal_is_not_typed_into(sandbox: Bubblewrap | Sandlock) -> None:
 def test_a_command_has_a_session_keyring_of_its_own() -> None:
     """Whatever a filter of system calls refuses later."""
     ids = [
-        "import ctypes; from fdstore_workers import kernel",
+        "import ctypes; from fdstore_workers.pipeline import kernel",
         "libc = ctypes.CDLL(None); number = kernel._NR_KEYCTL",
         "before = libc.syscall(number, 0, -3, 1); kernel.join_new_session_keyring()",
         "after = libc.syscall(number, 0, -3, 0); print(before > 0, after > 0, before != after)",

@@ -7,6 +7,7 @@ from importlib import resources
 
 import pytest
 
+from fdstore.errors import NotFound
 from fdstore.store.outcomes import outcome
 from fdstore.wire import scripts
 from fdstore.wire.scripts import in_full, name_of, only_reads, script
@@ -159,7 +160,7 @@ def test_writes_and_reads_are_told_apart() -> None:
 
 
 def test_known_ids_are_in_number_order() -> None:
-    with pytest.raises(scripts.NotFound) as caught:
+    with pytest.raises(NotFound) as caught:
         outcome([b"not_found", b"fd:99", b"ref:a", b"fd:10", b"fd:9"], "t")
 
     assert caught.value.known == ("fd:9", "fd:10", "ref:a")

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fdstore.client import StreamWriter
+from fdstore.client.write_buffer import ENOUGH_CHARS, GROUP_CHARS, reason_of
 from fdstore.errors import (
     FDStoreError,
     InvalidArgument,
@@ -30,7 +32,6 @@ from fdstore.text.index import IndexWriter, group_of
 from fdstore.text.paging import Page, cut
 from fdstore.wire.operation import Batch, Operation, Receive, Send
 from fdstore.wire.scripts import name_of
-from fdstore.writer import ENOUGH_CHARS, GROUP_CHARS, StreamWriter, reason_of
 
 T = TypeVar("T")
 
@@ -217,7 +218,7 @@ def test_much_text_is_stored_at_once(shelf: Shelf, out: StreamWriter) -> None:
 def test_enough_text_does_not_wait_to_grow_old(
     shelf: Shelf, out: StreamWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fdstore.writer.MAX_AGE_S", 600.0)
+    monkeypatch.setattr("fdstore.client._sync.writer.MAX_AGE_S", 600.0)
 
     out.write("a little, and ")
     out.write("x" * ENOUGH_CHARS)
@@ -398,7 +399,7 @@ def test_many_threads_may_write(shelf: Shelf, out: StreamWriter) -> None:
 
 def test_a_forgotten_writer_is_told_of_and_its_thread_ends(shelf: Shelf) -> None:
     out = StreamWriter(shelf.run, pen_of())
-    thread = out._thread
+    thread = out._task
 
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
@@ -417,7 +418,7 @@ def test_an_ended_writer_leaves_no_thread(shelf: Shelf) -> None:
     with StreamWriter(shelf.run, pen_of()) as out:
         out.write("x")
 
-    assert not out._thread.is_alive()
+    assert not out._task.is_alive()
     assert time.monotonic() - start < 5
 
 

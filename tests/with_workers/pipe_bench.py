@@ -17,11 +17,12 @@ import fdstore
 from fdstore.client import Process, Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.records import ENDED, ProcessRecord, TreeLimits
+from fdstore.runtime.waker import waker
 from fdstore.store import inspection, pipelines
 from fdstore.store.pipelines import PipeFDs
 from fdstore.testing import ScriptedModel
 from fdstore.tools.task import PipeBrief, encoded
-from fdstore.toolset import Toolset, waker
+from fdstore.toolset import Toolset
 from tests.conftest import wait_until
 from tests.elements import Element, only
 

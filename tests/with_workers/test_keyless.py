@@ -13,9 +13,10 @@ from fdstore.agent.launch import launch_root
 from fdstore.agent.program import load
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
+from fdstore.runtime.waker import waker
 from fdstore.store import inspection, leases
 from fdstore.testing import ScriptedModel, say
-from fdstore.toolset import Toolset, waker
+from fdstore.toolset import Toolset
 from tests.conftest import wait_until
 from tests.elements import only
 from tests.with_workers.conftest import ALLOW_ALL, StartAgentWorker, WorkerProcess

@@ -14,9 +14,9 @@ import fdstore
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program import load
 from fdstore.errors import StreamBroken
+from fdstore.runtime.waker import waker
 from fdstore.store import inspection, leases
 from fdstore.testing import ScriptedModel, call, say
-from fdstore.toolset import waker
 from tests.conftest import wait_until
 from tests.elements import Element, only
 from tests.with_workers.pipe_bench import Bench, below, name_of

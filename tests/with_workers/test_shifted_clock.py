@@ -13,10 +13,10 @@ import fdstore
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program import Bundle, Limits, Program
 from fdstore.local.redis_server import PrivateServer
+from fdstore.runtime.waker import waker
 from fdstore.store import inspection, leases
 from fdstore.store.clock import redis_now
 from fdstore.testing import Request, ScriptedModel, Turn, call, say
-from fdstore.toolset import waker
 from tests.conftest import wait_until
 from tests.with_workers.conftest import AgentWorker
 

@@ -19,9 +19,9 @@ from fdstore.agent.program import load
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.records import ENDED, ProcessRecord
+from fdstore.runtime.waker import waker
 from fdstore.store import inspection
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
-from fdstore.toolset import waker
 from tests.conftest import children_of, runs, wait_until
 from tests.with_workers.conftest import AgentWorker, StartAgentWorker
 

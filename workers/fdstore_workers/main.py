@@ -32,7 +32,7 @@ from fdstore.client import Store, connect
 from fdstore.local.redis_server import is_embedded
 from fdstore.permissions import Permissions, granted
 from fdstore.runtime import lease
-from fdstore.toolset import waker
+from fdstore.runtime.waker import waker
 from fdstore_workers.app import log_to_stderr, make_app, start_worker
 from fdstore_workers.forks import die_with
 from fdstore_workers.losses import give_back

@@ -21,7 +21,7 @@ from fdstore.errors import FDStoreError, NotFound
 from fdstore.permissions import Permissions
 from fdstore.runtime.lease import Flag
 from fdstore.runtime.runner import Company, Ending, RunPipeline, run_process
-from fdstore.toolset import waker
+from fdstore.runtime.waker import waker
 from fdstore.wire.operation import new_op
 from fdstore_workers.left_agents import LeftAgents
 from fdstore_workers.reports import Reporter

@@ -29,7 +29,8 @@ from contextlib import suppress
 from typing import TypeVar
 
 from fdstore.agent.agent import Finished
-from fdstore.client import Store
+from fdstore.client import Store, StreamWriter
+from fdstore.client.write_buffer import FINAL
 from fdstore.errors import (
     FDStoreError,
     NotAllowed,
@@ -48,7 +49,6 @@ from fdstore.store.content_info import Namespace
 from fdstore.store.pipelines import PipeFDs
 from fdstore.text.utf8 import Utf8Text
 from fdstore.tools.task import PipeBrief
-from fdstore.writer import FINAL, StreamWriter
 from fdstore_workers.pipeline.command_limits import CommandsOff
 from fdstore_workers.pipeline.pipes import BranchClosed
 from fdstore_workers.pipeline.runner import Ended, Pipeline, StageLimits

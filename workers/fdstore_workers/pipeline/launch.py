@@ -42,7 +42,7 @@ def command(settings: Settings, program: list[str], *, packages: bool) -> list[s
     """Return what starts the launcher; `packages`: with those that are installed, which takes longer."""
     words = [f"{name}={value}" for name, values in settings.items() for value in values]
     # after the standard library: nothing beside this file stands in for it
-    beside = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    beside = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     options = ["-I"] if packages else ["-I", "-S"]
     return [sys.executable, *options, "-c", _BEGIN, beside, f"parent={os.getpid()}", *words, "--", *program]
 

@@ -6,7 +6,7 @@ r"""Runs a whole pipeline of programs over the pipes of the operating system.
 Between two stages runs a plain pipe, unless the output of the first is teed. All other ends are held by one
 thread, the caller of `run`, in one poll loop that never blocks on a pipe: each output is read whenever it
 has something, whatever the feed and the other stages do, so no stage can wait for another for ever. The
-receivers are called from that thread alone; the feed, which may wait, has its own (`fdstore_workers.pipeline.feeder`).
+receivers are called from that thread alone; the feed, which may wait, has its own (see `feeder`).
 
 A stage is its first process: when that ends, what it started is killed, and what is in its pipes is read.
 Outputs are drained first, then the stages are reaped, then the codes are told. When `run` returns or
@@ -88,7 +88,7 @@ class Pipeline:
     exception of a receiver or of the feed ends it too, and comes out of `run`.
 
     `command` makes of a stage's words what is started (a sandbox). `environment` is all there is of it. With
-    `reports` what is started is a launcher that reports whether the program ran (`fdstore_workers.pipeline.launch`).
+    `reports` what is started is a launcher that reports whether the program ran (see `launch`).
     """
 
     def __init__(

@@ -1,136 +1,18 @@
-"""`Toolset`: an agent's descriptors in any loop, in three lines.
-
-    tools = fdstore.Toolset(proc, enabled=["read_fd", "fd_to_file"], python=[search_code], export_root="out")
-    reply = client.messages.create(tools=tools.definitions, system=tools.instructions, ...)
-    result = tools.call(block.name, block.input, call_id=block.id)      # .content, .is_error
-
-The awaiting twin is `fdstore.aio.Toolset`. Both share `tools.toolbox.Toolbox`.
-"""
+# Generated from fdstore/toolset/_async.py by `make generate`: change that one.
+"""`Toolset`: the tools of one process, for a loop of your own."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from fdstore import settings
-from fdstore.errors import FDStoreError, InvalidArgument
-from fdstore.files.paths import Root
-from fdstore.loading import QUEUE, require
-from fdstore.store.content_info import Namespace
-from fdstore.tools import fork
-from fdstore.tools.config import FD_TOOLS, PROCESS_TOOLS, FDConfig, ToolName
-from fdstore.tools.tool import Context, Linked, ToolResult
-from fdstore.tools.toolbox import Toolbox, check_enabled
+from fdstore.client._sync.process import Process
+from fdstore.tools.config import FDConfig, ToolName
+from fdstore.tools.tool import ToolResult
+from fdstore.tools.toolbox import Toolbox
 from fdstore.tools.wrapping import flattened, taken_references, wrapped_input, wrapped_once
-
-if TYPE_CHECKING:
-    from fdstore.client import Process
-
-DEFAULT_TOOLS: tuple[ToolName, ...] = ("read_fd", "list_fds")
-
-
-def linked_programs(programs: Mapping[str, str | os.PathLike[str]]) -> dict[str, Linked]:
-    """The programs that may be spawned, read from their files. Raises `InvalidProgram`."""
-    if not programs:
-        return {}
-    from fdstore.agent.program import load
-
-    found = {}
-    for alias, path in programs.items():
-        bundle = load(Path(path))
-        root = bundle.programs[bundle.root]
-        found[alias] = Linked(
-            key=bundle.root,
-            description=root.description,
-            digest=bundle.digest(),
-            bundle=bundle.to_json(),
-            preload=root.preload,
-        )
-    return found
-
-
-def context_for(
-    space: Namespace,
-    prefix: str,
-    *,
-    enabled: Sequence[str],
-    config: FDConfig | None,
-    linked: dict[str, Linked],
-    wake: Callable[[str], None],
-    export_root: str | os.PathLike[str] | None = None,
-    preload_root: str | os.PathLike[str] | None = None,
-    commands: Sequence[str] = (),
-    wait_for_workers: bool = True,
-) -> Context:
-    """What the tools of one agent work with. Raises `InvalidArgument`."""
-    names = check_enabled(enabled)
-    if isinstance(commands, str):
-        raise InvalidArgument("commands", 'a list of programs is needed, as ["grep"]')
-    if "pipe" in names and not commands:
-        raise InvalidArgument("commands", "pipe is enabled, so name the programs that it may run")
-    if "fd_to_file" in names and export_root is None:
-        raise InvalidArgument(
-            "export_root", 'fd_to_file is enabled, so name the directory that it may write below, as "out"'
-        )
-    if "spawn" in names and not linked:
-        raise InvalidArgument("programs", "spawn is enabled, so name the programs that it may start")
-    if "fork" in names:
-        raise InvalidArgument("enabled", fork.NO_CONVERSATION)
-    chosen = config or FDConfig()
-    if chosen.enabled and FD_TOOLS.isdisjoint(names):
-        names |= {"read_fd"}  # descriptors that the model cannot read would be a dead end
-    fds_on = chosen.enabled if chosen.enabled is not None else not FD_TOOLS.isdisjoint(names)
-    return Context(
-        space=space,
-        prefix=prefix,
-        config=chosen,
-        enabled=names,
-        fds_on=fds_on,
-        export_root=None if export_root is None else Root(os.path.abspath(export_root), make=True),
-        preload_root=None
-        if preload_root is None
-        else Root(os.path.abspath(preload_root), kind="preload root"),
-        linked=linked,
-        wake=wake,
-        commands=tuple(commands),
-        wait_for_workers=wait_for_workers,
-    )
-
-
-def waker(store_url: str, prefix: str, broker_url: str | None = None) -> Callable[[str], None]:
-    """Sends wake-ups to the workers of a store, through `broker_url` or `$FDSTORE_BROKER_URL` if that is
-    not in the store's Redis; the connection is made when the first is sent. One that cannot be sent is
-    no error: the workers' sweep finds the process.
-
-    Raises `InvalidArgument` for a URL that cannot be a queue's, as that of a Cluster, and `MissingExtra`."""
-    require(QUEUE)
-    from fdstore.runtime.queue import Dispatcher, find_broker
-
-    broker = broker_url or settings.read().broker_url
-    find_broker(store_url, broker)
-    made: list[Dispatcher] = []
-
-    def wake(process: str) -> None:
-        if not made:
-            made.append(Dispatcher(store_url, broker, prefix=prefix))
-        try:
-            made[0].wake(process)
-        except FDStoreError:
-            return
-
-    return wake
-
-
-def waker_for(enabled: Sequence[str], store_url: str, prefix: str) -> Callable[[str], None]:
-    """What wakes the workers for an agent with these tools; one that needs no worker needs no queue.
-    Raises `InvalidArgument`."""
-    return nobody if PROCESS_TOOLS.isdisjoint(check_enabled(enabled)) else waker(store_url, prefix)
-
-
-def nobody(process: str) -> None:
-    """Wakes nobody."""
+from fdstore.toolset.context import DEFAULT_TOOLS, context_for, linked_programs, waker_for
 
 
 class Toolset:
@@ -140,7 +22,7 @@ class Toolset:
                  write_fd fd_to_file close_fd spawn pipe wait kill; a loop of your own has no fork
     config       sizes and switches (`FDConfig`)
     python       functions of yours, offered as tools: typed parameters, a docstring. They may be coroutine
-                 functions, each run to its end in a thread
+                 functions; each call runs to its end, or in a thread
     programs     {"name": "file.toml"} that `spawn` may start on the workers
     commands     programs that `pipe` may run on the workers, by their bare names
     export_root  the directory that `fd_to_file` writes below, made if it is not there; needed for it
@@ -240,9 +122,8 @@ class Toolset:
         >>> shown.startswith('<fd_result fd="fd:1" pages="4" ')
         True
         """
-        return self._store.run(
-            wrapped_once(self._toolbox.context, flattened(output), source, call_id or None)
-        )
+        context = self._toolbox.context
+        return self._store.run(wrapped_once(context, flattened(output), source, call_id or None))
 
     def wrap_input(self, given: str | Sequence[Any]) -> str | list[Any]:
         """Return user input as the model is to see it: a long text, or each long text block of a list, as

@@ -1,19 +1,17 @@
-"""The writing end of a stream, for people: text goes in by bits, and is stored in pieces.
+# Generated from fdstore/client/_async/writer.py by `make generate`: change that one.
+"""The writing end of a stream: text is added in small parts and stored in larger pieces.
 
-Stored alone, a bit of 100 bytes costs a round trip and 25 times its size in Redis's log, and even one of
-64 KB costs more than in company. So a writer collects. Its thread stores what is there when
-that is worth a round trip or 10 ms old; what comes meanwhile, while a piece is on its way, goes together
-with the next. `write` itself stores, and so waits, when `GROUP_CHARS` have come together, and `flush` and
-`end` do. The thread also keeps the lease while there is nothing to store: if the program dies, nobody
-keeps it, and readers learn that the stream broke off.
-
-`fdstore.aio_writer` is the same, awaited; both share `Outbox`, which holds what they have in common.
+Stored alone, a part of 100 bytes costs a round trip and 25 times its size in Redis's log, and even one of
+64 KB costs more than in company. So a writer buffers (see `WriteBuffer`). In the background, on a thread or
+awaiting in a task, it stores the buffer when that holds enough for a round trip or is 10 ms old; text that is
+added during a round trip goes with the next one. `write` itself stores, and so waits, when `GROUP_CHARS` have
+been added; `flush` and `end` always do. The background task also renews the lease while there is nothing to
+store: if the program dies, the lease expires, and readers learn that the stream broke off.
 """
 
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 import warnings
 import weakref
@@ -21,107 +19,26 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from fdstore.errors import (
-    FDStoreError,
-    Fenced,
-    InvalidArgument,
-    NotFound,
-    QuotaExceeded,
-    StreamClosed,
-    quoted,
+from fdstore.client._sync.support import Event, Lock, ended, set_within, start
+from fdstore.client.write_buffer import (
+    FINAL,
+    MAX_AGE_S,
+    RENEWALS_PER_LEASE,
+    RETRY_S,
+    Outbox,
+    check_reason,
+    reason_of,
 )
-from fdstore.store.staging import MAX_REASON_CHARS
-from fdstore.store.streams import PIECE_CHARS, Pen, check_exit_code
-from fdstore.text.paging import encode
+from fdstore.errors import FDStoreError, StreamClosed
+from fdstore.store.streams import Pen, check_exit_code
 from fdstore.wire.operation import Operation
-
-ENOUGH_CHARS = 16_000
-"""How much text is worth a round trip of its own, which then begins at once."""
-
-GROUP_CHARS = 4 * PIECE_CHARS
-"""How much text a writer takes and does not store before whoever writes must wait. Several pieces, since
-each but the first is made ready while Redis has the one before."""
-
-MAX_AGE_S = 0.01
-"""How old text gets before it is stored, however little it is."""
-
-RENEWALS_PER_LEASE = 3
-
-RETRY_S = 1.0
-"""How soon a writer tries again to store or to renew its lease when Redis was out of reach."""
-
-FINAL = (StreamClosed, Fenced, QuotaExceeded, NotFound)
-"""Errors after which a stream takes nothing more. Any other one may pass: what was not stored is kept
-and sent again with the next try."""
-
-
-class Outbox:
-    """What a writer has taken and not stored, and whether it may take more. No I/O, no clock."""
-
-    def __init__(self, pen: Pen) -> None:
-        self.pen = pen
-        self.ended: str | None = None
-        self.error: FDStoreError | None = None
-        self.chars = 0
-        self._bits: list[str] = []
-
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing more can come of it."""
-        return self.ended is not None or self.error is not None
-
-    @property
-    def is_full(self) -> bool:
-        """Whether it has to be stored before more is taken."""
-        return self.chars >= GROUP_CHARS
-
-    @property
-    def has_enough(self) -> bool:
-        """Whether it need not wait for more before it is stored."""
-        return self.chars >= ENOUGH_CHARS
-
-    def put(self, text: object) -> None:
-        """Takes text. Raises `InvalidArgument`, `StreamClosed`, and what storing raised for good."""
-        if not isinstance(text, str):
-            raise InvalidArgument("text", f"a str is needed, not {quoted(text)}")
-        self.check()
-        if not text.isascii():
-            encode(text)
-        self._bits.append(text)
-        self.chars += len(text)
-
-    def check(self) -> None:
-        """Raises if nothing more can be stored."""
-        if self.error is not None:
-            raise type(self.error)(*self.error.args) from self.error
-        if self.ended is not None:
-            raise StreamClosed(self.pen.fd, self.ended)
-
-    def hand_over(self) -> None:
-        """Gives the pen all that was taken."""
-        self.pen.put("".join(self._bits))
-        self._bits.clear()
-        self.chars = 0
-
-
-def check_reason(reason: object) -> str:
-    """Why a stream is said to break off. Raises `InvalidArgument`."""
-    if not isinstance(reason, str) or not reason or len(reason) > MAX_REASON_CHARS:
-        raise InvalidArgument("reason", f"a text of 1-{MAX_REASON_CHARS} characters is needed")
-    encode(reason)
-    return reason
-
-
-def reason_of(error: BaseException) -> str:
-    """Why a stream breaks off whose `with` block an error left."""
-    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return said.encode("utf-8", "replace").decode("utf-8")[:MAX_REASON_CHARS]
 
 
 class StreamWriter:
-    r"""Writes a stream; made by `Process.open_stream`. Safe to share between threads.
+    r"""Writes a stream; made by `Process.open_stream`. Blocking, it is safe to share between threads;
+    awaiting, it belongs to the event loop it was made in.
 
-    `fd` is its descriptor. As a context manager it ends the stream with exit code 0, or breaks it off
+    `fd` is its descriptor. As an async context manager it ends the stream with exit code 0, or breaks it off
     when an exception leaves the block. One that is dropped without an end leaves a stream that breaks
     (`writer_lost`) when its lease runs out.
 
@@ -132,25 +49,17 @@ class StreamWriter:
     """
 
     def __init__(self, run: Callable[[Operation[None]], None], pen: Pen) -> None:
-        self._over = threading.Event()
+        self._over = Event()
         self.fd = pen.fd
         self._run = run
         self._outbox = Outbox(pen)
         self._renew_every_s = pen.lease_s / RENEWALS_PER_LEASE
         self._stored_at = time.monotonic()
         self._failing = False
-        self._taking = threading.Lock()  # held for moments
-        self._storing = threading.Lock()  # held for a round trip; taken first
-        self._wake = threading.Event()  # there is text, or it is over
-        self._enough = threading.Event()  # there is enough of it, or it is over
-        thread = threading.Thread(
-            target=_attend,
-            args=(weakref.ref(self), self._wake, self._renew_every_s),
-            name=f"stream {self.fd}",
-            daemon=True,
-        )
-        self._thread = thread
-        thread.start()
+        self._storing = Lock()  # held for a round trip
+        self._wake = Event()  # there is text, or it is over
+        self._enough = Event()  # there is enough of it, or it is over
+        self._task = start(f"stream {self.fd}", _attend, weakref.ref(self), self._wake, self._renew_every_s)
 
     def __repr__(self) -> str:
         return f"<fdstore.StreamWriter {self.fd}>"
@@ -197,13 +106,11 @@ class StreamWriter:
         >>> out.write("one\n")
         >>> out.end()
         """
-        with self._taking:
-            self._outbox.put(text)
-            has_enough, is_full = self._outbox.has_enough, self._outbox.is_full
-        if is_full:
+        self._outbox.put(text)
+        if self._outbox.is_full:
             self._store()
             return
-        if has_enough and not self._enough.is_set():
+        if self._outbox.has_enough and not self._enough.is_set():
             self._enough.set()
         if not self._wake.is_set():
             self._wake.set()
@@ -273,10 +180,9 @@ class StreamWriter:
             self._store_all()
 
     def _store_all(self) -> None:
-        with self._taking:
-            self._outbox.check()
-            self._outbox.hand_over()
-            self._enough.clear()
+        self._outbox.check()
+        self._outbox.hand_over()
+        self._enough.clear()
         try:
             self._run(self._outbox.pen.store())
         except FINAL as error:
@@ -288,13 +194,13 @@ class StreamWriter:
         self._over.set()
         self._enough.set()
         self._wake.set()
-        self._thread.join()
+        ended(self._task)
 
     def _attend_once(self) -> bool:
-        """Stores what is there when it has waited long enough, or shows that the writer lives.
-        Whether to go on."""
+        """Store what is there when it has waited long enough, or renew the lease. Return False when there is
+        nothing more to do."""
         if self._outbox.chars:
-            self._enough.wait(MAX_AGE_S)
+            set_within(self._enough, MAX_AGE_S)
         with self._storing:
             if self._over.is_set() or self._outbox.is_over:
                 return False
@@ -314,11 +220,11 @@ class StreamWriter:
         return True
 
 
-def _attend(writer: weakref.ref[StreamWriter], wake: threading.Event, every_s: float) -> None:
+def _attend(writer: weakref.ref[StreamWriter], wake: Event, every_s: float) -> None:
     # holds the writer only while it works: nobody should keep the lease of one that is forgotten
     pause_s = every_s
     while True:
-        wake.wait(pause_s)
+        set_within(wake, pause_s)
         wake.clear()
         found = writer()
         if found is None or not found._attend_once():

@@ -1,4 +1,4 @@
-# Generated from fdstore/aio_process.py by `make generate`: change that one.
+# Generated from fdstore/client/_async/process.py by `make generate`: change that one.
 """`Process`: one process and its descriptors, as one client sees them.
 
 Each method checks its arguments and runs one operation; what it costs is written there. In the examples
@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO, Literal, TypeVar
 
+from fdstore.client._sync.writer import StreamWriter
 from fdstore.files.source import opened, source_name
 from fdstore.files.target import Target
 from fdstore.records import Descriptor, Export, Mode, SearchResult, Slice
@@ -19,10 +20,9 @@ from fdstore.store.content_info import Namespace
 from fdstore.text.paging import DecodeErrors
 from fdstore.text.selection import FIRST_PAGE, FdLike, fd_id, fd_ids, number, wanted
 from fdstore.wire.operation import Operation
-from fdstore.writer import StreamWriter
 
 if TYPE_CHECKING:
-    from fdstore.client import Store
+    from fdstore.client._sync.store import Store
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, BinaryIO, Literal, TypeVar
 
-from fdstore.aio_writer import StreamWriter
+from fdstore.client._async.writer import StreamWriter
 from fdstore.files.source import opened, source_name
 from fdstore.files.target import Target
 from fdstore.records import Descriptor, Export, Mode, SearchResult, Slice
@@ -21,7 +21,7 @@ from fdstore.text.selection import FIRST_PAGE, FdLike, fd_id, fd_ids, number, wa
 from fdstore.wire.operation import Operation
 
 if TYPE_CHECKING:
-    from fdstore.aio import Store
+    from fdstore.client._async.store import Store
 
 T = TypeVar("T")
 

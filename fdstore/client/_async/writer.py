@@ -1,11 +1,15 @@
-"""The writing end of a stream, awaited: the twin of `fdstore.writer`, with a task in place of a thread.
+"""The writing end of a stream: text is added in small parts and stored in larger pieces.
 
-It belongs to the event loop it was made in.
+Stored alone, a part of 100 bytes costs a round trip and 25 times its size in Redis's log, and even one of
+64 KB costs more than in company. So a writer buffers (see `WriteBuffer`). In the background, on a thread or
+awaiting in a task, it stores the buffer when that holds enough for a round trip or is 10 ms old; text that is
+added during a round trip goes with the next one. `write` itself stores, and so waits, when `GROUP_CHARS` have
+been added; `flush` and `end` always do. The background task also renews the lease while there is nothing to
+store: if the program dies, the lease expires, and readers learn that the stream broke off.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import time
 import warnings
@@ -14,10 +18,8 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any
 
-from fdstore.errors import FDStoreError, StreamClosed
-from fdstore.store.streams import Pen, check_exit_code
-from fdstore.wire.operation import Operation
-from fdstore.writer import (
+from fdstore.client._async.support import Event, Lock, ended, set_within, start
+from fdstore.client.write_buffer import (
     FINAL,
     MAX_AGE_S,
     RENEWALS_PER_LEASE,
@@ -26,10 +28,14 @@ from fdstore.writer import (
     check_reason,
     reason_of,
 )
+from fdstore.errors import FDStoreError, StreamClosed
+from fdstore.store.streams import Pen, check_exit_code
+from fdstore.wire.operation import Operation
 
 
 class StreamWriter:
-    r"""Writes a stream; made by `Process.open_stream`. It belongs to the event loop it was made in.
+    r"""Writes a stream; made by `Process.open_stream`. Blocking, it is safe to share between threads;
+    awaiting, it belongs to the event loop it was made in.
 
     `fd` is its descriptor. As an async context manager it ends the stream with exit code 0, or breaks it off
     when an exception leaves the block. One that is dropped without an end leaves a stream that breaks
@@ -42,18 +48,17 @@ class StreamWriter:
     """
 
     def __init__(self, run: Callable[[Operation[None]], Awaitable[None]], pen: Pen) -> None:
-        self._over = asyncio.Event()
+        self._over = Event()
         self.fd = pen.fd
         self._run = run
         self._outbox = Outbox(pen)
         self._renew_every_s = pen.lease_s / RENEWALS_PER_LEASE
         self._stored_at = time.monotonic()
         self._failing = False
-        self._storing = asyncio.Lock()
-        self._wake = asyncio.Event()  # there is text, or it is over
-        self._enough = asyncio.Event()  # there is enough of it, or it is over
-        attending = _attend(weakref.ref(self), self._wake, self._renew_every_s)
-        self._task = asyncio.create_task(attending, name=f"stream {self.fd}")
+        self._storing = Lock()  # held for a round trip
+        self._wake = Event()  # there is text, or it is over
+        self._enough = Event()  # there is enough of it, or it is over
+        self._task = start(f"stream {self.fd}", _attend, weakref.ref(self), self._wake, self._renew_every_s)
 
     def __repr__(self) -> str:
         return f"<fdstore.aio.StreamWriter {self.fd}>"
@@ -104,9 +109,10 @@ class StreamWriter:
         if self._outbox.is_full:
             await self._store()
             return
-        if self._outbox.has_enough:
+        if self._outbox.has_enough and not self._enough.is_set():
             self._enough.set()
-        self._wake.set()
+        if not self._wake.is_set():
+            self._wake.set()
 
     async def flush(self) -> None:
         r"""Store what was written so far; readers have it when this returns. Raises as `write`.
@@ -187,11 +193,13 @@ class StreamWriter:
         self._over.set()
         self._enough.set()
         self._wake.set()
-        await asyncio.wait([self._task])
+        await ended(self._task)
 
     async def _attend_once(self) -> bool:
+        """Store what is there when it has waited long enough, or renew the lease. Return False when there is
+        nothing more to do."""
         if self._outbox.chars:
-            await _set_within(self._enough, MAX_AGE_S)
+            await set_within(self._enough, MAX_AGE_S)
         async with self._storing:
             if self._over.is_set() or self._outbox.is_over:
                 return False
@@ -211,20 +219,14 @@ class StreamWriter:
         return True
 
 
-async def _attend(writer: weakref.ref[StreamWriter], wake: asyncio.Event, every_s: float) -> None:
+async def _attend(writer: weakref.ref[StreamWriter], wake: Event, every_s: float) -> None:
     # holds the writer only while it works: nobody should keep the lease of one that is forgotten
     pause_s = every_s
     while True:
-        await _set_within(wake, pause_s)
+        await set_within(wake, pause_s)
         wake.clear()
         found = writer()
         if found is None or not await found._attend_once():
             return
         pause_s = min(every_s, RETRY_S) if found._failing else every_s
         del found
-
-
-async def _set_within(event: asyncio.Event, seconds: float) -> None:
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await event.wait()

@@ -1,0 +1,35 @@
+"""What the awaiting client does in another way: see `_sync.support`."""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import Event, Lock
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+from fdstore.local.redis_server import chosen
+
+__all__ = ["Event", "Lock", "ended", "find_store", "set_within", "start"]
+
+
+async def find_store(url: str | None, prefix: str | None) -> tuple[str, str]:
+    """Return the URL and the prefix that are meant, after starting the embedded server if it is meant."""
+    return await asyncio.to_thread(chosen, url, prefix)
+
+
+async def set_within(event: Event, seconds: float) -> None:
+    """Wait until `event` is set, for at most `seconds`."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+
+
+def start(name: str, function: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> asyncio.Task[None]:
+    """Start `function(*args)` in the background."""
+    return asyncio.create_task(function(*args), name=name)
+
+
+async def ended(task: asyncio.Task[None]) -> None:
+    """Wait until a background task has ended."""
+    await asyncio.wait([task])

@@ -1,0 +1,196 @@
+# Generated from fdstore/client/_async/store.py by `make generate`: change that one.
+"""`connect` and `Store`: a connected Redis, and the processes and trees in it.
+
+In the examples `store` is connected, and `proc` is a new process of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import TypeVar
+
+from fdstore.client._sync.process import Process
+from fdstore.client._sync.support import find_store
+from fdstore.records import DroppedTree, ProcessRecord, Survey, TreeLimits, TreeRecord
+from fdstore.store import dropping, inspection, processes
+from fdstore.store.check import check_server
+from fdstore.store.looking import look_only
+from fdstore.wire._sync.cluster import make_runner
+from fdstore.wire._sync.runner import Runner
+from fdstore.wire.operation import Operation
+
+T = TypeVar("T")
+
+
+def connect(url: str | None = None, prefix: str | None = None, *, looking: bool = False) -> Store:
+    """Connect to the Redis at `url`, else at `$FDSTORE_URL`, else to the embedded server, which is
+    started if it is not up. The URL is of one Redis (`redis://`, `rediss://`, `unix://`), of Sentinels
+    (`sentinel://HOST,HOST/MASTER`) or of a Redis Cluster (`redis+cluster://HOST,HOST`). All keys begin with
+    `prefix` (default: `$FDSTORE_PREFIX`, else "fdstore").
+
+    With `looking` a Redis that is not safe to keep content in is not refused, and nothing is written: what
+    would write raises `UnsafeStore`, on a safe one too.
+
+    Raises `StoreUnavailable` when nothing answers there, `UnsafeStore` when it is older than 6.2 or
+    evicts keys, `InvalidArgument` for a URL or prefix that cannot be.
+
+    >>> with fdstore.connect() as store:
+    ...     proc = store.process("triage")
+    ...     d = proc.create("hello")
+    >>> d.fd
+    'fd:1'
+    """
+    return _connect(url, prefix, safe=not looking, looking=looking)
+
+
+def connect_unsafe(url: str | None, prefix: str | None, *, looking: bool) -> Store:
+    """Connect to any Redis that answers, also one that is not safe to keep content in: for commands that only
+    look (`looking`) or only remove."""
+    return _connect(url, prefix, safe=False, looking=looking)
+
+
+def _connect(url: str | None, prefix: str | None, *, safe: bool, looking: bool) -> Store:
+    url, prefix = find_store(url, prefix)
+    store = Store(make_runner(url), prefix, url, looking=looking)
+    try:
+        store.reach()
+        store.run(check_server(store.where, safe=safe))
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+class Store:
+    """A connected Redis, made by `connect`. Blocking, it is safe to share between threads and makes new
+    connections after a fork; awaiting, it belongs to the event loop it was connected in. As a context manager
+    it closes itself.
+
+    >>> proc = store.process("triage")
+    >>> [tree.id for tree in store.trees()]
+    ['triage']
+    """
+
+    def __init__(self, runner: Runner, prefix: str, url: str, *, looking: bool = False) -> None:
+        self._runner = runner
+        self._looking = looking
+        self.prefix = prefix
+        self.url = url
+
+    def __repr__(self) -> str:
+        return f"<fdstore.Store {self.where} prefix={self.prefix!r}>"
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def where(self) -> str:
+        """The URL without its password.
+
+        >>> with fdstore.connect() as store:
+        ...     store.where.partition(":")[0]
+        'unix'
+        """
+        return self._runner.where
+
+    def reach(self) -> None:
+        """Connect now, trying once: a wrong URL shows at once, not after the time that lost
+        connections are given. Raises `StoreUnavailable`.
+
+        >>> store.reach()
+        """
+        self._runner.reach()
+
+    def close(self) -> None:
+        """Close the connections. The store can be used again.
+
+        >>> store.close()
+        """
+        self._runner.close()
+
+    def run(self, operation: Operation[T]) -> T:
+        """Run one operation of `fdstore.store` and return its result. Raises what the operation raises.
+
+        >>> from fdstore.store.clock import redis_now
+        >>> store.run(redis_now()) > 1.7e9
+        True
+        """
+        if self._looking:
+            operation = look_only(operation, self.where)
+        return self._runner.run(operation)
+
+    def process(self, name: str | None = None, *, limits: TreeLimits | None = None) -> Process:
+        """Open the root process `name`, or make it with its tree; a child ("triage.1") must exist.
+        Without a name, make a new one. `limits` hold for a tree that is made.
+
+        Raises `InvalidArgument` (the name, a limit), `NotFound` (a child that is not there).
+
+        >>> proc = store.process("triage")
+        >>> proc.id
+        'triage'
+        """
+        space = self.run(processes.open_process(self.prefix, name, limits or TreeLimits()))
+        return Process(self, space)
+
+    def processes(self) -> list[ProcessRecord]:
+        """Return all processes of all trees, by tree and time of birth, ended ones too. Damaged ones are left
+        out, with a warning in the log; `survey` names them.
+
+        >>> child = proc.child()
+        >>> [(member.id, member.state) for member in store.processes()]
+        [('triage', 'open'), ('triage.1', 'open')]
+        """
+        return [member for tree in self.trees() for member in tree.members]
+
+    def trees(self) -> list[TreeRecord]:
+        """Return all trees, by name. Damaged ones are left out as by `processes`.
+
+        >>> other = store.process("other")
+        >>> [tree.id for tree in store.trees()]
+        ['other', 'triage']
+        """
+        return inspection.warned(self.survey()).trees
+
+    def survey(self) -> Survey:
+        """Return all trees, and beside them what cannot be read: damaged trees and processes, and trees of a
+        newer format.
+
+        >>> found = store.survey()
+        >>> len(found.trees), found.unreadable
+        (1, [])
+        """
+        return self.run(inspection.survey(self.prefix))
+
+    def tree(self, name: str) -> TreeRecord:
+        """Return one tree: what it uses of its limits, and its processes. Raises `NotFound`, `NewerFormat`,
+        `DamagedRecord`.
+
+        >>> d = proc.create("one")
+        >>> tree = store.tree("triage")
+        >>> tree.fds, tree.bytes, tree.limits.tree_fds
+        (1, 3, 10000)
+        """
+        return self.run(inspection.tree_record(self.prefix, name))
+
+    def drop_tree(
+        self, name: str, kill: bool = False, *, progress: Callable[[int], None] | None = None
+    ) -> DroppedTree:
+        """Remove a tree with all its processes, descriptors and journals, for good. Its memory is free again
+        soon after, also in a Redis that is full; a removal that broke off is finished by the next one.
+        `progress` is called with the number of contents removed so far.
+
+        Raises `TreeInUse` while an agent or a pipeline of it runs or waits, unless it is to `kill` them;
+        `NotFound`, `NewerFormat`.
+
+        >>> d = proc.create("one")
+        >>> store.drop_tree("triage").contents
+        1
+        """
+        operation = dropping.drop_tree(self.prefix, name, kill=kill, progress=progress)
+        return self.run(operation)

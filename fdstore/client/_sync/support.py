@@ -1,0 +1,29 @@
+"""What the blocking client does in another way: see `_async.support`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from threading import Event, Lock
+from typing import Any
+
+from fdstore.local.redis_server import chosen as find_store
+
+__all__ = ["Event", "Lock", "ended", "find_store", "set_within", "start"]
+
+
+def set_within(event: Event, seconds: float) -> None:
+    """Wait until `event` is set, for at most `seconds`."""
+    event.wait(seconds)
+
+
+def start(name: str, function: Callable[..., None], *args: Any) -> threading.Thread:
+    """Start `function(*args)` in the background."""
+    thread = threading.Thread(target=function, args=args, name=name, daemon=True)
+    thread.start()
+    return thread
+
+
+def ended(thread: threading.Thread) -> None:
+    """Wait until a background thread has ended."""
+    thread.join()

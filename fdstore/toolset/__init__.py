@@ -1,0 +1,12 @@
+"""`Toolset`: an agent's descriptors in any loop, in three lines.
+
+    tools = fdstore.Toolset(proc, enabled=["read_fd", "fd_to_file"], python=[search_code], export_root="out")
+    reply = client.messages.create(tools=tools.definitions, system=tools.instructions, ...)
+    result = tools.call(block.name, block.input, call_id=block.id)      # .content, .is_error
+
+The awaiting one is `fdstore.aio.Toolset`.
+"""
+
+from fdstore.toolset._sync import Toolset
+
+__all__ = ["Toolset"]

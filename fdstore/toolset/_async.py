@@ -1,0 +1,148 @@
+"""`Toolset`: the tools of one process, for a loop of your own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from fdstore.client._async.process import Process
+from fdstore.tools.config import FDConfig, ToolName
+from fdstore.tools.tool import ToolResult
+from fdstore.tools.toolbox import Toolbox
+from fdstore.tools.wrapping import flattened, taken_references, wrapped_input, wrapped_once
+from fdstore.toolset.context import DEFAULT_TOOLS, context_for, linked_programs, waker_for
+
+
+class Toolset:
+    r"""The tools of one process, for a loop of your own.
+
+    enabled      names of built-in tools (default: read_fd and list_fds): read_fd search_fd list_fds
+                 write_fd fd_to_file close_fd spawn pipe wait kill; a loop of your own has no fork
+    config       sizes and switches (`FDConfig`)
+    python       functions of yours, offered as tools: typed parameters, a docstring. They may be coroutine
+                 functions; each call runs to its end, or in a thread
+    programs     {"name": "file.toml"} that `spawn` may start on the workers
+    commands     programs that `pipe` may run on the workers, by their bare names
+    export_root  the directory that `fd_to_file` writes below, made if it is not there; needed for it
+    preload_root the directory that `spawn` may take files from, if any
+    wait_for_workers  without it `spawn` and `pipe` raise `NoWorker` when no worker lives that could run
+                 what they start; with it that waits for one, and a warning is logged after 3 s
+
+    Raises `InvalidArgument` for a tool or function that cannot be, `InvalidProgram`, and `MissingExtra` for
+    a tool that needs workers where the packages that reach them are not installed.
+
+    >>> tools = fdstore.aio.Toolset(proc, enabled=["read_fd"])
+    >>> d = await proc.create("one\ntwo\n")
+    >>> result = await tools.call("read_fd", {"fd": "fd:1#L2"})
+    >>> print(result.content)
+    <fd_content fd="fd:1" pages="1" ... mode="line" start="2" count="1">
+    two
+    <BLANKLINE>
+    </fd_content>
+    """
+
+    def __init__(
+        self,
+        process: Process,
+        *,
+        enabled: Sequence[ToolName] = DEFAULT_TOOLS,
+        config: FDConfig | None = None,
+        python: Sequence[Callable[..., Any]] = (),
+        programs: Mapping[str, str | os.PathLike[str]] | None = None,
+        commands: Sequence[str] = (),
+        export_root: str | os.PathLike[str] | None = None,
+        preload_root: str | os.PathLike[str] | None = None,
+        wait_for_workers: bool = True,
+    ) -> None:
+        self._store = process.store
+        context = context_for(
+            process.space,
+            process.store.prefix,
+            enabled=enabled,
+            config=config,
+            linked=linked_programs(programs or {}),
+            export_root=export_root,
+            preload_root=preload_root,
+            wake=waker_for(enabled, process.store.url, process.store.prefix),
+            commands=commands,
+            wait_for_workers=wait_for_workers,
+        )
+        self._toolbox = Toolbox(context, python)
+
+    @property
+    def definitions(self) -> list[Any]:
+        """The tools as the Messages API takes them: dicts with `name`, `description` and `input_schema`,
+        typed `Any` so that they fit the SDK's own type of a tool.
+
+        >>> proc = await store.process("triage")
+        >>> tools = fdstore.aio.Toolset(proc)
+        >>> [tool["name"] for tool in tools.definitions]
+        ['read_fd', 'list_fds']
+        """
+        return self._toolbox.definitions
+
+    @property
+    def instructions(self) -> str:
+        """What to put into the system prompt: just the tools and switches that are on.
+
+        >>> proc = await store.process("triage")
+        >>> tools = fdstore.aio.Toolset(proc, enabled=["read_fd"])
+        >>> "read_fd" in tools.instructions, "search_fd" in tools.instructions
+        (True, False)
+        """
+        return self._toolbox.instructions
+
+    async def call(self, name: str, arguments: dict[str, Any], call_id: str | None = None) -> ToolResult:
+        """Run a call of the model and return what it is to see. What the model got wrong is a result with
+        `is_error`. The same `call_id` twice does the work once; with another tool or other arguments it is
+        `invalid_argument`, so number the calls of a process throughout. A spawn waits for the child to end.
+
+        Raises `StoreUnavailable` and the like only when no result can be had at all.
+
+        >>> d = await proc.create("one")
+        >>> await tools.call("read_fd", {"fd": "fd:2"})
+        ToolResult(content='<fd_error type="not_found" fd="fd:2">...', is_error=True)
+        """
+        return await self._store.run(self._toolbox.call(name, arguments, call_id or None))
+
+    async def wrap(self, output: Any, source: str = "tool_result", call_id: str | None = None) -> str:
+        r"""Return the output of a tool of your own as the model is to see it: itself when short, else the
+        `fd_result` of a descriptor made of it. What is no text (content blocks, JSON values) becomes
+        one. For a tool that failed, begin with its exit code or error: that is what the model is
+        shown first. What `call` returned is finished and needs no wrapping.
+
+        Raises `InvalidArgument` for what cannot be text, and for a `call_id` under which another output
+        was stored; `QuotaExceeded`.
+
+        >>> await tools.wrap("short")
+        'short'
+        >>> shown = await tools.wrap("a long line\n" * 1000, source="grep")
+        >>> shown.startswith('<fd_result fd="fd:1" pages="4" ')
+        True
+        """
+        context = self._toolbox.context
+        return await self._store.run(wrapped_once(context, flattened(output), source, call_id or None))
+
+    async def wrap_input(self, given: str | Sequence[Any]) -> str | list[Any]:
+        """Return user input as the model is to see it: a long text, or each long text block of a list, as
+        the `fd_result` of a descriptor made of it. Raises `QuotaExceeded`.
+
+        >>> await tools.wrap_input("Why did the build fail?")
+        'Why did the build fail?'
+        >>> shown = await tools.wrap_input(open("build.log").read())
+        >>> [d.source for d in await proc.list()]
+        ['user_input']
+        """
+        return await self._store.run(wrapped_input(self._toolbox.context, given))
+
+    async def take_references(self, answer: str | Sequence[Any]) -> list[str]:
+        """Store each `<ref id="NAME">...</ref>` passage of an answer (a text, or the blocks of a
+        message) as `ref:NAME`, and return these ids. Raises `QuotaExceeded`.
+
+        >>> await tools.take_references('It was <ref id="cause">a full disk</ref>.')
+        ['ref:cause']
+        >>> (await proc.read("ref:cause")).text
+        'a full disk'
+        """
+        return await self._store.run(taken_references(self._toolbox.context, answer))

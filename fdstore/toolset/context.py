@@ -1,0 +1,96 @@
+"""What the tools of a process work with: checked arguments, linked programs, a waker of workers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from fdstore.errors import InvalidArgument
+from fdstore.files.paths import Root
+from fdstore.runtime.waker import waker
+from fdstore.store.content_info import Namespace
+from fdstore.tools import fork
+from fdstore.tools.config import FD_TOOLS, PROCESS_TOOLS, FDConfig, ToolName
+from fdstore.tools.tool import Context, Linked
+from fdstore.tools.toolbox import check_enabled
+
+DEFAULT_TOOLS: tuple[ToolName, ...] = ("read_fd", "list_fds")
+
+
+def linked_programs(programs: Mapping[str, str | os.PathLike[str]]) -> dict[str, Linked]:
+    """The programs that may be spawned, read from their files. Raises `InvalidProgram`."""
+    if not programs:
+        return {}
+    from fdstore.agent.program import load
+
+    found = {}
+    for alias, path in programs.items():
+        bundle = load(Path(path))
+        root = bundle.programs[bundle.root]
+        found[alias] = Linked(
+            key=bundle.root,
+            description=root.description,
+            digest=bundle.digest(),
+            bundle=bundle.to_json(),
+            preload=root.preload,
+        )
+    return found
+
+
+def context_for(
+    space: Namespace,
+    prefix: str,
+    *,
+    enabled: Sequence[str],
+    config: FDConfig | None,
+    linked: dict[str, Linked],
+    wake: Callable[[str], None],
+    export_root: str | os.PathLike[str] | None = None,
+    preload_root: str | os.PathLike[str] | None = None,
+    commands: Sequence[str] = (),
+    wait_for_workers: bool = True,
+) -> Context:
+    """What the tools of one agent work with. Raises `InvalidArgument`."""
+    names = check_enabled(enabled)
+    if isinstance(commands, str):
+        raise InvalidArgument("commands", 'a list of programs is needed, as ["grep"]')
+    if "pipe" in names and not commands:
+        raise InvalidArgument("commands", "pipe is enabled, so name the programs that it may run")
+    if "fd_to_file" in names and export_root is None:
+        raise InvalidArgument(
+            "export_root", 'fd_to_file is enabled, so name the directory that it may write below, as "out"'
+        )
+    if "spawn" in names and not linked:
+        raise InvalidArgument("programs", "spawn is enabled, so name the programs that it may start")
+    if "fork" in names:
+        raise InvalidArgument("enabled", fork.NO_CONVERSATION)
+    chosen = config or FDConfig()
+    if chosen.enabled and FD_TOOLS.isdisjoint(names):
+        names |= {"read_fd"}  # descriptors that the model cannot read would be a dead end
+    fds_on = chosen.enabled if chosen.enabled is not None else not FD_TOOLS.isdisjoint(names)
+    return Context(
+        space=space,
+        prefix=prefix,
+        config=chosen,
+        enabled=names,
+        fds_on=fds_on,
+        export_root=None if export_root is None else Root(os.path.abspath(export_root), make=True),
+        preload_root=None
+        if preload_root is None
+        else Root(os.path.abspath(preload_root), kind="preload root"),
+        linked=linked,
+        wake=wake,
+        commands=tuple(commands),
+        wait_for_workers=wait_for_workers,
+    )
+
+
+def waker_for(enabled: Sequence[str], store_url: str, prefix: str) -> Callable[[str], None]:
+    """What wakes the workers for an agent with these tools; one that needs no worker needs no queue.
+    Raises `InvalidArgument`."""
+    return no_wake if PROCESS_TOOLS.isdisjoint(check_enabled(enabled)) else waker(store_url, prefix)
+
+
+def no_wake(process: str) -> None:
+    """Do nothing: there is no worker to wake."""
