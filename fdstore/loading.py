@@ -45,7 +45,7 @@ def require(packages: Sequence[str] = AGENTS, extra: str = "agents") -> None:
 
 
 @contextmanager
-def for_good() -> Iterator[None]:
+def frozen_imports() -> Iterator[None]:
     """What is made in this block stays: the collector rests meanwhile, and passes it by afterwards. For
     programs of ours; what else a user's program holds is not for us to say."""
     gc.disable()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from types import TracebackType
 
-from fdstore.text.layout import visible
+from fdstore.text.layout import show_controls
 
 _Failure = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
@@ -18,8 +18,8 @@ class VisibleFormatter(logging.Formatter):
     """A formatter that shows control characters escaped."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        record.message = visible(record.message, keep="\t")
+        record.message = show_controls(record.message, keep="\t")
         return super().formatMessage(record)
 
     def formatException(self, ei: _Failure) -> str:
-        return visible(super().formatException(ei))
+        return show_controls(super().formatException(ei))

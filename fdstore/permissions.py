@@ -120,7 +120,7 @@ class Permissions(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def granted(
+def parse_permissions(
     *,
     embedded: bool,
     python: Iterable[str] = (),

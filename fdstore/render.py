@@ -25,7 +25,7 @@ from typing import Literal, NewType
 
 from fdstore.errors import FDStoreError, quoted
 from fdstore.records import Descriptor, Export, Hit, Mode, ProcessRecord, Record, SearchResult, Slice
-from fdstore.text.layout import visible
+from fdstore.text.layout import show_controls
 from fdstore.text.look_alikes import escape_look_alikes
 
 Rendered = NewType("Rendered", str)
@@ -78,7 +78,7 @@ def element(
 def _attribute(value: str | int | bool) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return visible(str(value), keep="").translate(_XML)
+    return show_controls(str(value), keep="").translate(_XML)
 
 
 def fd_inline(text: str) -> str:
@@ -102,7 +102,7 @@ def _without_mark(child: Rendered) -> tuple[str, bool]:
 
 
 def _message(text: str) -> Rendered:
-    return element("message", body=visible(text))
+    return element("message", body=show_controls(text))
 
 
 def fd_content(s: Slice) -> Rendered:

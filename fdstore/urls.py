@@ -15,20 +15,20 @@ Address = tuple[str, int]
 """Host and port."""
 
 
-def addresses(parts: SplitResult, default_port: int) -> list[Address]:
+def parse_addresses(parts: SplitResult, default_port: int) -> list[Address]:
     """The hosts between the login and the path. Raises ValueError for a port that is none.
 
     >>> from urllib.parse import urlsplit
-    >>> addresses(urlsplit("sentinel://ann:secret@a:1,b,[::1]:3/main"), 26379)
+    >>> parse_addresses(urlsplit("sentinel://ann:secret@a:1,b,[::1]:3/main"), 26379)
     [('a', 1), ('b', 26379), ('::1', 3)]
     """
     return [_address(one, default_port) for one in parts.netloc.rpartition("@")[2].split(",")]
 
 
-def joined(address: Address) -> str:
+def join_addresses(address: Address) -> str:
     """An address as it is written in a URL.
 
-    >>> joined(("::1", 7000))
+    >>> join_addresses(("::1", 7000))
     '[::1]:7000'
     """
     host, port = address

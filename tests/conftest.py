@@ -262,7 +262,7 @@ class StoreModel(RuleBasedStateMachine):
     def name_a_passage(self, data: st.DataObject, text: str, name: str) -> None:
         proc = self.a_process(data)
 
-        made = self.store.run(contents.create(proc.space, text, "text", 7, name=name))
+        made = self.store.run(contents.create(proc.handle, text, "text", 7, name=name))
 
         assert made.fd == name
         self.tables[proc.id][name] = (text, 7)

@@ -42,7 +42,7 @@ from fdstore.runtime.queue import Dispatcher
 from fdstore.store import inspection, leases, processes
 from fdstore.store.check import examine
 from fdstore.testing import ScriptedModel, call, say
-from fdstore.wire.store_url import find_place
+from fdstore.wire.store_url import parse_store_url
 from fdstore_workers.__main__ import worker as worker_command
 from tests.children import Child
 
@@ -169,7 +169,7 @@ def test_there_is_a_redis_server_to_try() -> None:
 def test_what_was_stored_is_there_after_a_crash_and_the_store_is_found_fit(deployed: Deployed) -> None:
     with deployed.running(), fdstore.connect(deployed.url("worker")) as store:
         store.process("triage").create("kept\n")
-        findings = store.run(examine(find_place(store.url)))
+        findings = store.run(examine(parse_store_url(store.url)))
         deployed.wait_logged()
 
     assert [finding for finding in findings if not finding.ok] == []
@@ -686,7 +686,7 @@ def test_a_redis_that_is_full_is_freed_as_the_runbook_says(deployed: Deployed, t
         killed.create("small")
         killed.create("a line of a log\n" * 500_000)
         nightly.create("a line of a log\n" * 500_000)
-        store.run(processes.child(nightly.space, ["fd:1"], state="ready"))
+        store.run(processes.child(nightly.handle, ["fd:1"], state="ready"))
         store.run(processes.cancel("fdstore", "triage"))
         admin.config_set("maxmemory", admin.info("memory")["used_memory"] + 3_000_000)
 

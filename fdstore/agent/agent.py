@@ -18,10 +18,10 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from fdstore.agent.answer_stream import Voice
-from fdstore.agent.conversation import Assistant, Note, Result, Start, ToolCall, encoded
+from fdstore.agent.answer_stream import AnswerStream
+from fdstore.agent.conversation import Assistant, Note, Result, Start, ToolCall, encode_entry
 from fdstore.agent.first_prompt import first_messages
-from fdstore.agent.history import Past
+from fdstore.agent.history import History
 from fdstore.agent.models.anthropic import Model, ModelFailed, Retry
 from fdstore.agent.program import Program
 from fdstore.errors import STORE_FAILURES, InvalidArgument, NotFound, QuotaExceeded
@@ -29,11 +29,11 @@ from fdstore.records import ENDED
 from fdstore.render import fd_error
 from fdstore.store import contents, inspection, journal, leases, processes
 from fdstore.store.clock import redis_now
-from fdstore.store.content_info import Namespace
-from fdstore.tools.task import Brief
+from fdstore.store.content_info import ProcessHandle
+from fdstore.tools.task import SpawnTask
 from fdstore.tools.tool import Started, ToolResult
 from fdstore.tools.toolbox import Toolbox
-from fdstore.tools.wrapping import passages, storable, stored_passage
+from fdstore.tools.wrapping import passages, storable, store_passage
 from fdstore.wire.operation import Operation
 
 log = logging.getLogger("fdstore.agent")
@@ -69,18 +69,18 @@ class Agent:
     def __init__(
         self,
         run: RunOperation,
-        space: Namespace,
+        handle: ProcessHandle,
         program: Program,
         toolbox: Toolbox,
         model: Model,
         *,
-        past: Past,
+        past: History,
         age_s: float,
         pause: Callable[[float], None],
-        voice: Voice | None = None,
+        voice: AnswerStream | None = None,
     ) -> None:
         self._run = run
-        self._space = space
+        self._handle = handle
         self._program = program
         self._toolbox = toolbox
         self._definitions = toolbox.definitions
@@ -105,7 +105,7 @@ class Agent:
 
     def step(self) -> Outcome:
         """Does the next thing. Raises `Fenced` when another attempt runs the process."""
-        if self.conversation.start is None and isinstance(self.birth, Brief):
+        if self.conversation.start is None and isinstance(self.birth, SpawnTask):
             self._write(self._run(first_messages(self._toolbox, self._program, self.birth)))
             return None
         calls = self.conversation.open_calls()
@@ -127,7 +127,7 @@ class Agent:
                 parameters=self._program.parameters,
                 until_s=self._until_s,
                 pause=self._pause,
-                listener=None if self._voice is None else _Ear(self._run, self._voice),
+                listener=None if self._voice is None else StreamListener(self._run, self._voice),
                 give_up_s=self._program.give_up_seconds,
                 report=self._note_retry,
             )
@@ -143,7 +143,7 @@ class Agent:
         return None
 
     def _note_retry(self, retry: Retry) -> None:
-        log.info("%s: %s", self._space.id, retry)
+        log.info("%s: %s", self._handle.id, retry)
         self._note_trouble(str(retry))
 
     def _note_trouble(self, trouble: str) -> None:
@@ -151,7 +151,7 @@ class Agent:
         if trouble == self._trouble:
             return
         with suppress(*STORE_FAILURES):  # watchers see that for themselves
-            self._run(leases.renew(self._space, trouble))
+            self._run(leases.renew(self._handle, trouble))
             self._trouble = trouble
 
     def _take_references(self) -> None:
@@ -167,12 +167,12 @@ class Agent:
             if there.get(name) == passage:
                 continue
             try:
-                self._run(stored_passage(context, name, passage, slot))
+                self._run(store_passage(context, name, passage, slot))
             except NotFound:
                 continue  # it was stored, and a tool of this turn dropped it, before the attempt ended
             except QuotaExceeded as error:
                 refused.append(f"ref:{name} was not stored.\n{fd_error(error, f'ref:{name}')}")
-                log.warning("%s: ref:%s was not stored: %s", self._space.id, name, error)
+                log.warning("%s: ref:%s was not stored: %s", self._handle.id, name, error)
         if refused:
             self._write(Note(text="\n".join(refused)))
 
@@ -208,7 +208,7 @@ class Agent:
     def _over_limit(self) -> Finished | None:
         limits, conversation = self._program.limits, self.conversation
         if self._tree is None:
-            self._tree = self._run(journal.append(self._space, self._written, []))
+            self._tree = self._run(journal.append(self._handle, self._written, []))
         last = conversation.text
         if len(conversation.own_turns) >= limits.max_turns:
             return Finished("failed", None, f"max_turns: {limits.max_turns} answers were given", last)
@@ -233,7 +233,9 @@ class Agent:
 
     def _write(self, entry: Start | Assistant | Result | Note) -> None:
         answers, tokens = (1, entry.tokens) if isinstance(entry, Assistant) else (0, 0)
-        added = journal.append(self._space, self._written, [encoded(entry)], answers=answers, tokens=tokens)
+        added = journal.append(
+            self._handle, self._written, [encode_entry(entry)], answers=answers, tokens=tokens
+        )
         self._tree = self._run(added)
         self._written = self._tree.length
         self.conversation.add(entry)
@@ -249,16 +251,16 @@ class Agent:
             fd = self._voice.fd
         elif limit is not None and len(answer) > limit:
             size = self._program.file_descriptor.default_page_size
-            source = f"answer of {self._space.id}"
+            source = f"answer of {self._handle.id}"
             try:
-                fd = self._run(contents.create(self._space, answer, source, size, call="answer")).fd
+                fd = self._run(contents.create(self._handle, answer, source, size, call_id="answer")).fd
             except QuotaExceeded as error:
-                log.warning("%s: its answer of %s characters is cut: %s", self._space.id, len(answer), error)
+                log.warning("%s: its answer of %s characters is cut: %s", self._handle.id, len(answer), error)
                 note = f"[cut here, as all {len(answer)} characters could not be stored: {error}]"
                 answer = f"{answer[:limit]}\n{note}"
         woken: tuple[str, ...] = self._run(
             processes.end(
-                self._space,
+                self._handle,
                 end.state,
                 exit_code=end.exit_code,
                 reason=end.reason,
@@ -271,10 +273,10 @@ class Agent:
         return woken
 
 
-class _Ear:
+class StreamListener:
     """Hears the model for a voice, whose operations it runs."""
 
-    def __init__(self, run: RunOperation, voice: Voice) -> None:
+    def __init__(self, run: RunOperation, voice: AnswerStream) -> None:
         self._run = run
         self._voice = voice
 

@@ -21,8 +21,8 @@ import time
 from fdstore.agent.conversation import Assistant
 from fdstore.errors import QuotaExceeded, StreamClosed
 from fdstore.store import streams
-from fdstore.store.content_info import Namespace
-from fdstore.store.streams import Pen
+from fdstore.store.content_info import ProcessHandle
+from fdstore.store.streams import StreamAppender
 from fdstore.text.surrogates import SurrogateText
 from fdstore.tools.wrapping import storable
 from fdstore.wire.operation import Operation
@@ -35,14 +35,14 @@ PAUSE_S = 0.2
 agents would fill Redis's log with pages, and people read no faster."""
 
 
-class Voice:
+class AnswerStream:
     """Says the answers of one process. Its operations raise `Fenced`, `NotFound`. It falls silent when nobody
     holds the stream any more, and when the quota refuses more of it: the stream is then broken, with that as
     its reason, and the agent goes on."""
 
-    def __init__(self, pen: Pen) -> None:
-        self.fd = pen.fd
-        self._pen: Pen | None = pen
+    def __init__(self, appender: StreamAppender) -> None:
+        self.fd = appender.fd
+        self._pen: StreamAppender | None = appender
         self._lead = ""
         self._blank = ""
         self._halves = SurrogateText()
@@ -121,13 +121,15 @@ class Voice:
             self._pen = None
 
 
-def voice_of(space: Namespace, outputs: tuple[str, ...], last: Assistant | None) -> Operation[Voice | None]:
+def open_answer_stream(
+    handle: ProcessHandle, outputs: tuple[str, ...], last: Assistant | None
+) -> Operation[AnswerStream | None]:
     """The voice of an agent that was made with a stream; None for any other."""
     if not outputs:
         return None
-    pen = yield from streams.resume_output(space, outputs[0])
-    if pen is None:
+    appender = yield from streams.resume_output(handle, outputs[0])
+    if appender is None:
         return None
-    voice = Voice(pen)
+    voice = AnswerStream(appender)
     yield from voice.resume(last)
     return voice

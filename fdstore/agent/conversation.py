@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from fdstore.tools.task import Brief, ForkBrief, PipeBrief
+from fdstore.tools.task import ForkTask, PipeTask, SpawnTask
 
 _BLOCKS: dict[str, dict[str, type]] = {
     "text": {"text": str},
@@ -124,14 +124,14 @@ class Unknown(msgspec.Struct, frozen=True):
     kind: str
 
 
-_Known = Brief | ForkBrief | PipeBrief | Start | Assistant | Result | Note
+_Known = SpawnTask | ForkTask | PipeTask | Start | Assistant | Result | Note
 Entry = _Known | Unknown
 _decoder = msgspec.json.Decoder(_Known)
 _unknown = msgspec.json.Decoder(Unknown)
 KINDS = frozenset({"brief", "fork", "pipe", "start", "assistant", "result", "note"})
 
 
-def decoded(record: bytes) -> Entry:
+def decode_entry(record: bytes) -> Entry:
     """A journal record. Fields that are not known here are ignored. Raises `ValueError` for what is no
     record, `RecursionError` for what is nested too deep."""
     try:
@@ -146,7 +146,7 @@ def decoded(record: bytes) -> Entry:
     return entry
 
 
-def encoded(entry: Entry) -> str:
+def encode_entry(entry: Entry) -> str:
     """A journal record, as JSON."""
     return msgspec.json.encode(entry).decode("utf-8")
 

@@ -8,13 +8,13 @@ from fdstore.agent.conversation import Start
 from fdstore.agent.program import Program
 from fdstore.render import fd_content, fd_inline
 from fdstore.store import reading
-from fdstore.tools.task import Brief
+from fdstore.tools.task import SpawnTask
 from fdstore.tools.toolbox import Toolbox
-from fdstore.tools.wrapping import shown, wrapped_input
+from fdstore.tools.wrapping import render_fd, wrap_input
 from fdstore.wire.operation import Operation
 
 
-def first_messages(toolbox: Toolbox, program: Program, birth: Brief) -> Operation[Start]:
+def first_messages(toolbox: Toolbox, program: Program, birth: SpawnTask) -> Operation[Start]:
     """The first record of the conversation. The same for every attempt: what it makes is keyed."""
     parts = [program.system, toolbox.instructions]
     if birth.preload:
@@ -22,7 +22,7 @@ def first_messages(toolbox: Toolbox, program: Program, birth: Brief) -> Operatio
         for fd in birth.preload:
             preloaded.append((yield from _preloaded(toolbox, fd)))
         parts.append("# Preloaded texts\n" + "\n".join(preloaded))
-    content: str | list[Any] = yield from wrapped_input(toolbox.context, birth.query, "input")
+    content: str | list[Any] = yield from wrap_input(toolbox.context, birth.query, "input")
     return Start(system="\n\n".join(part for part in parts if part), content=content)
 
 
@@ -31,8 +31,8 @@ def _preloaded(toolbox: Toolbox, fd: str) -> Operation[str]:
     could not read on."""
     context = toolbox.context
     if not context.fds_on:
-        return fd_inline((yield from reading.read_all(context.space, fd)).text)
-    first = yield from reading.read_page(context.space, fd, 1)
+        return fd_inline((yield from reading.read_all(context.handle, fd)).text)
+    first = yield from reading.read_page(context.handle, fd, 1)
     if first.total_chars > context.config.max_direct_output_chars:
-        return (yield from shown(context, fd))
-    return fd_content((yield from reading.read_all(context.space, fd)))
+        return (yield from render_fd(context, fd))
+    return fd_content((yield from reading.read_all(context.handle, fd)))

@@ -13,22 +13,22 @@ from __future__ import annotations
 
 import msgspec
 
-from fdstore.agent.conversation import Assistant, Conversation, Entry, Result, Unknown, decoded
+from fdstore.agent.conversation import Assistant, Conversation, Entry, Result, Unknown, decode_entry
 from fdstore.errors import DamagedRecord, NewerFormat
 from fdstore.render import fd_inline
 from fdstore.store import journal
-from fdstore.store.decoding import decoding, shown
+from fdstore.store.decoding import decoding, show_bytes
 from fdstore.store.keys import ProcessKeys, member_of
-from fdstore.tools.task import Birth, Brief, ForkBrief
+from fdstore.tools.task import ForkTask, SpawnTask, Task
 from fdstore.wire.operation import Operation
 
 LEFT_TO_THE_OTHER = "This call belongs to the process that you are a copy of; it is not run in this copy."
 
 
-class Past(msgspec.Struct, frozen=True):
+class History(msgspec.Struct, frozen=True):
     """How the process was born, the records it took over, and those of its own journal."""
 
-    birth: Birth
+    birth: Task
     inherited: list[Entry]
     own: list[Entry]
 
@@ -39,7 +39,7 @@ class Past(msgspec.Struct, frozen=True):
     def unknown(self) -> str:
         """The kinds of records that are passed over, for people; "" for none."""
         kinds = {entry.kind for entry in (*self.inherited, *self.own) if isinstance(entry, Unknown)}
-        return ", ".join(sorted(map(shown, kinds)))
+        return ", ".join(sorted(map(show_bytes, kinds)))
 
     @property
     def last_answer(self) -> Assistant | None:
@@ -47,27 +47,27 @@ class Past(msgspec.Struct, frozen=True):
         return next((entry for entry in reversed(self.own) if isinstance(entry, Assistant)), None)
 
 
-def past_of(keys: ProcessKeys, records: list[bytes]) -> Operation[Past]:
+def read_history(keys: ProcessKeys, records: list[bytes]) -> Operation[History]:
     """The past of the process with this journal. One round trip for each process it is a copy of. Raises
     `DamagedRecord`, `NewerFormat` (how it was born is not known here)."""
     own = _entries(keys.process, records)
-    birth = own[0] if own and isinstance(own[0], (Brief, ForkBrief)) else Brief(query="")
+    birth = own[0] if own and isinstance(own[0], (SpawnTask, ForkTask)) else SpawnTask(query="")
     inherited = yield from _inherited(keys, birth, frozenset({keys.process}))
     with decoding(f"the journal of process {keys.process}"):
-        return Past(birth, inherited + _told(birth, inherited), own)
+        return History(birth, inherited + _told(birth, inherited), own)
 
 
 def _entries(process: str, records: list[bytes]) -> list[Entry]:
     with decoding(f"the journal of process {process}"):
-        entries = [decoded(record) for record in records]
+        entries = [decode_entry(record) for record in records]
     if entries and isinstance(entries[0], Unknown):
-        raise NewerFormat(f"process {process}", f"it was born as a {shown(entries[0].kind)}")
+        raise NewerFormat(f"process {process}", f"it was born as a {show_bytes(entries[0].kind)}")
     return entries
 
 
-def _inherited(keys: ProcessKeys, birth: Birth, seen: frozenset[str]) -> Operation[list[Entry]]:
+def _inherited(keys: ProcessKeys, birth: Task, seen: frozenset[str]) -> Operation[list[Entry]]:
     """The records that a copy took over, through the chain of copies; `seen` are those it came by."""
-    if isinstance(birth, Brief):
+    if isinstance(birth, SpawnTask):
         return []
     other = member_of(keys.tree, birth.of.encode())
     if other is None or other.process in seen:
@@ -77,18 +77,18 @@ def _inherited(keys: ProcessKeys, birth: Birth, seen: frozenset[str]) -> Operati
     if not entries:
         raise DamagedRecord(f"the journal of process {other.process}", "it is missing; a copy needs it")
     first = entries[0]
-    if isinstance(first, ForkBrief):
+    if isinstance(first, ForkTask):
         before = yield from _inherited(other, first, seen | {other.process})
         with decoding(f"the journal of process {other.process}"):
             entries = before + _told(first, before) + entries
     return entries
 
 
-def _told(birth: Birth, entries: list[Entry]) -> list[Entry]:
-    return told(birth, entries) if isinstance(birth, ForkBrief) else []
+def _told(birth: Task, entries: list[Entry]) -> list[Entry]:
+    return open_call_results(birth, entries) if isinstance(birth, ForkTask) else []
 
 
-def told(birth: ForkBrief, entries: list[Entry]) -> list[Entry]:
+def open_call_results(birth: ForkTask, entries: list[Entry]) -> list[Entry]:
     """The results that a copy sees for the calls that were still open when it was made: of the call
     that made it, its task."""
     return [
@@ -97,10 +97,10 @@ def told(birth: ForkBrief, entries: list[Entry]) -> list[Entry]:
     ]
 
 
-def task(birth: ForkBrief) -> str:
+def task(birth: ForkTask) -> str:
     """What a copy is told.
 
-    >>> brief = ForkBrief(of="triage", records=3, call="c", prompt="Look at page 2.", copy=2, copies=3)
+    >>> brief = ForkTask(of="triage", records=3, call="c", prompt="Look at page 2.", copy=2, copies=3)
     >>> task(brief).partition(".")[0], task(brief).rpartition("\\n")[2]
     ('You are copy 2 of 3', 'Look at page 2.')
     """

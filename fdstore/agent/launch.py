@@ -11,7 +11,7 @@ from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument
 from fdstore.files.source import open_below, source_name
 from fdstore.store import processes
-from fdstore.tools.task import Brief, encoded
+from fdstore.tools.task import SpawnTask, encode_task
 
 
 def launch_root(
@@ -28,7 +28,7 @@ def launch_root(
     if not asked:
         raise InvalidArgument("query", "say what the agent is to do: -p TEXT, -f FILE, or [prompt] user")
     held = processes.Program(bundle.root, bundle.digest(), bundle.to_json())
-    space = store.run(
+    handle = store.run(
         processes.open_root(
             store.prefix,
             processes.fresh_name(program.name) if name is None else name,
@@ -38,12 +38,12 @@ def launch_root(
             program=held,
         )
     )
-    root = Process(store, space)
+    root = Process(store, handle)
     page_size = program.file_descriptor.default_page_size
     preload = []
     for path in program.preload:
         with os.fdopen(open_below(path, None), "rb") as file:
             preload.append(root.ingest(file, source_name(path), page_size, "backslashreplace").fd)
-    brief = Brief(query=asked if isinstance(asked, str) else list(asked), preload=preload)
-    store.run(processes.launch(space, encoded(brief)))
+    brief = SpawnTask(query=asked if isinstance(asked, str) else list(asked), preload=preload)
+    store.run(processes.launch(handle, encode_task(brief)))
     return root

@@ -47,7 +47,7 @@ def tables(stage: Stage) -> Iterator[Row]:
         # an error names those that there are, up to a thousand
         "read of what is not there": lambda proc: lap(lambda: missing(proc)),
         f"list, {SHOWN} of all": lambda proc: lap(
-            lambda: proc.store.run(contents.page_of_list(proc.space, 1, SHOWN))
+            lambda: proc.store.run(contents.page_of_list(proc.handle, 1, SHOWN))
         ),
         "fork": lambda proc: born(proc.fork),
         "end of a fork": ending(Process.fork),
@@ -125,12 +125,12 @@ def ending(make: Callable[[Process], Process]) -> Callable[[Process], Lap]:
 
 
 def stat_afresh(proc: Process) -> object:
-    proc.space.forget("fd:1")
+    proc.handle.forget("fd:1")
     return proc.stat("fd:1")
 
 
 def page_afresh(proc: Process) -> object:
-    proc.space.forget("fd:1")
+    proc.handle.forget("fd:1")
     return proc.read("fd:1", start=PAGE)
 
 

@@ -46,7 +46,7 @@ def page(stage: Stage, proc: Process, content: str) -> Iterator[Row]:
     ours, colder, theirs = cycle(places), cycle(places), cycle(places)
 
     def cold() -> object:
-        proc.space.forget("fd:1")
+        proc.handle.forget("fd:1")
         return proc.read("fd:1", start=next(colder))
 
     for number in places:  # the index is known from here on

@@ -28,7 +28,7 @@ from fdstore.errors import TimedOut
 from fdstore.runtime.queue import Dispatcher
 from fdstore.store import inspection, processes
 from fdstore.testing import ScriptedModel, say
-from fdstore.tools.task import Brief, encoded
+from fdstore.tools.task import SpawnTask, encode_task
 
 SHARED = 10
 """Descriptors that the child gets."""
@@ -86,14 +86,14 @@ def spawning(stage: Stage, watch: Watch, parent: Process) -> Lap:
         root="reader", programs={"reader": Program(name="reader", model="any", tools=("read_fd",))}
     )
     program = processes.Program("reader", bundle.digest(), bundle.to_json())
-    brief = encoded(Brief(query="Read.", preload=fds))
+    brief = encode_task(SpawnTask(query="Read.", preload=fds))
     dispatcher = Dispatcher(stage.url, prefix=stage.store.prefix)
 
     def run(times: int) -> float:
         passed = 0.0
         for _ in range(times):
             start = time.time()
-            made = processes.child(parent.space, fds, state="ready", program=program, brief=brief)
+            made = processes.child(parent.handle, fds, state="ready", program=program, brief=brief)
             child = stage.store.run(made)
             dispatcher.wake(child.id)
             # what its worker first asks of its table

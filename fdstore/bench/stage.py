@@ -109,7 +109,7 @@ def apart(server: int | None) -> Iterator[None]:
 
 def keys_of(proc: Process, number: int) -> ContentKeys:
     """The keys of a content that this process made."""
-    return content_keys(proc.space.keys.tree, f"{proc.id}/{number}")
+    return content_keys(proc.handle.keys.tree, f"{proc.id}/{number}")
 
 
 def shown(size_bytes: int) -> str:

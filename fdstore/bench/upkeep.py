@@ -61,7 +61,7 @@ def sweeping(store: Store, count: int) -> Lap:
             trees = store.run(inspection.tree_names(store.prefix))
             store.run(leases.due(store.prefix, trees, now))
             store.run(streams.due(store.prefix, trees, now))
-            store.run(inspection.over(store.prefix, trees))
+            store.run(inspection.finished_trees(store.prefix, trees))
         return (time.perf_counter() - start) / count
 
     return run

@@ -141,17 +141,20 @@ def roots(words: Sequence[str], context: click.Context, incomplete: str) -> list
 
 def descriptors(words: Sequence[str], context: click.Context, incomplete: str) -> list[CompletionItem[str]]:
     """The descriptors that the process named before holds, with their sources."""
-    from fdstore.store.contents import listed
+    from fdstore.store.contents import list_fds
     from fdstore.store.processes import open_child
-    from fdstore.text.layout import visible
+    from fdstore.text.layout import show_controls
 
     # an option without its value, which is what is completed, keeps click from reading the arguments
     first = next((word for word in words if not word.startswith("-")), "")
     process = str(context.params.get("process") or first)
 
     def sources(store: Store) -> dict[str, str]:
-        space = store.run(open_child(store.prefix, process))
-        return {each.fd: visible(each.source, keep="")[:SOURCE_CHARS] for each in store.run(listed(space))}
+        handle = store.run(open_child(store.prefix, process))
+        return {
+            each.fd: show_controls(each.source, keep="")[:SOURCE_CHARS]
+            for each in store.run(list_fds(handle))
+        }
 
     nothing: dict[str, str] = {}
     held = _asked(context, sources, nothing)

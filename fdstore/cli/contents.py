@@ -26,7 +26,7 @@ def ls(session: Session, process: str) -> None:
     from fdstore.store.contents import listing
 
     with session.process(process) as opened:
-        held = opened.store.run(listing(opened.space))
+        held = opened.store.run(listing(opened.handle))
         found, damaged = held.descriptors, held.unreadable
         now = opened.store.run(redis_now())
     if session.as_json:

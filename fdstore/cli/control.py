@@ -14,7 +14,7 @@ import click
 from fdstore.cli import output
 from fdstore.cli.interrupts import as_interrupts
 from fdstore.cli.session import Session, verb
-from fdstore.loading import for_good, require
+from fdstore.loading import frozen_imports, require
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,12 +115,12 @@ def resume(
     store by URL it may call, write and read only what the options allow.
     """
     from fdstore.local.redis_server import is_embedded
-    from fdstore.permissions import granted
+    from fdstore.permissions import parse_permissions
     from fdstore.store import inspection
 
     require()
     with session.store() as store:
-        permissions = granted(
+        permissions = parse_permissions(
             embedded=is_embedded(store.url),
             python=allow_python,
             export_root=export_root,
@@ -164,7 +164,7 @@ def _take_back(store: Store, process: str) -> None:
 def load_runner() -> None:
     """Loads what runs an agent in this program. That takes a second or two, so `run` does it before there is
     a root: a worker takes one that waits too long."""
-    with for_good():
+    with frozen_imports():
         import fdstore.runtime.runner  # noqa: F401
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fdstore.cli.colours import paint
 from fdstore.text.hits import KEPT_LINE_CHARS as SHOWN_CHARS
 from fdstore.text.hits import REACH_BYTES, context_line, excerpt
-from fdstore.text.layout import visible
+from fdstore.text.layout import show_controls
 from fdstore.text.pattern import Found, Pattern
 
 Span = tuple[int, int]
@@ -87,7 +87,7 @@ class FoundLines:
         if not self._escaped:
             return data
         # \C matches one byte, which may be a part of a character
-        return visible(data.decode("utf-8", "backslashreplace"), keep="\t").encode("utf-8")
+        return show_controls(data.decode("utf-8", "backslashreplace"), keep="\t").encode("utf-8")
 
     def _paint(self, text: str, style: str) -> bytes:
         return (paint(text, style) if self._coloured else text).encode()

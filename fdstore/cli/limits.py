@@ -174,7 +174,7 @@ def found(store: Store) -> list[CeilingStatus]:
     used = {
         "trees": trees,
         "bytes": size_bytes,
-        "export_bytes_per_day": store.run(exports.exported_today(store.prefix)),
+        "export_bytes_per_day": store.run(exports.read_exported_today(store.prefix)),
     }
     limits_of_memory = [
         int(each.info.get("maxmemory", 0)) for each in store.run(primaries("memory")) if not each.error

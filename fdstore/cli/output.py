@@ -19,7 +19,7 @@ import click
 from fdstore.cli.colours import paint
 from fdstore.cli.words import said_of
 from fdstore.errors import FDStoreError, WriteFailed
-from fdstore.text.layout import visible, visible_json
+from fdstore.text.layout import show_controls, show_controls_in_json
 
 if TYPE_CHECKING:
     from fdstore.records import Unreadable
@@ -60,7 +60,7 @@ def _wants_colours() -> bool:
 
 def line(text: str = "") -> None:
     """Prints a line, or several, for people."""
-    painted(visible(text) if on_terminal() else text)
+    painted(show_controls(text) if on_terminal() else text)
 
 
 def painted(text: str) -> None:
@@ -71,7 +71,7 @@ def painted(text: str) -> None:
 def marked(mark: str, style: str, text: str) -> None:
     """Prints a line that begins with a mark, which is painted where there are colours."""
     if coloured():
-        painted(f"{paint(mark, style)}  {visible(text)}")
+        painted(f"{paint(mark, style)}  {show_controls(text)}")
     else:
         line(f"{mark}  {text}")
 
@@ -82,14 +82,14 @@ def document(record: object) -> None:
 
     encoded = msgspec.json.encode(record)
     if on_terminal():
-        encoded = visible_json(encoded.decode("utf-8")).encode("utf-8")
+        encoded = show_controls_in_json(encoded.decode("utf-8")).encode("utf-8")
     _write(encoded + b"\n")
 
 
 def content(data: bytes, *, raw: bool = False) -> None:
     """Prints stored text, whole characters of UTF-8."""
     if on_terminal() and not raw:
-        data = visible(data.decode("utf-8")).encode(_encoding(), "backslashreplace")
+        data = show_controls(data.decode("utf-8")).encode(_encoding(), "backslashreplace")
     _write(data)
 
 
@@ -138,7 +138,7 @@ def confirmed(question: str) -> bool | None:
     """Whether a person says yes; None if nobody can be asked."""
     if sys.stdin is None or not sys.stdin.isatty() or not watched():
         return None
-    return click.confirm(visible(question, keep=""), err=True)
+    return click.confirm(show_controls(question, keep=""), err=True)
 
 
 def note(text: str) -> None:
@@ -149,12 +149,12 @@ def note(text: str) -> None:
 
 def say(text: str) -> None:
     """Says a line on stderr, whoever reads it."""
-    click.echo(visible(text, keep="\t"), err=True)
+    click.echo(show_controls(text, keep="\t"), err=True)
 
 
 def errors(text: str, *, raw: bool = False) -> None:
     """Prints on stderr what commands wrote to theirs, as `content` does on stdout."""
-    click.echo(visible(text) if watched() and not raw else text, err=True, nl=False)
+    click.echo(show_controls(text) if watched() and not raw else text, err=True, nl=False)
 
 
 def show_logs() -> None:
@@ -181,11 +181,11 @@ def report(error: FDStoreError, *, as_json: bool) -> None:
         import msgspec
 
         record = {"error": {"type": error.type, "message": said_of(error)}}
-        say(visible_json(msgspec.json.encode(record).decode("utf-8")))
+        say(show_controls_in_json(msgspec.json.encode(record).decode("utf-8")))
         return
     said = f"fdstore: {error.type}: {said_of(error)}"
     if watched() and _wants_colours():
-        said = visible(said, keep="\t")
+        said = show_controls(said, keep="\t")
         head = f"fdstore: {error.type}:"
         click.echo(paint(head, "bad") + said.removeprefix(head), err=True, color=True)
     else:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from fdstore.client import Store
-    from fdstore.store.pipelines import PipeFDs
+    from fdstore.store.pipelines import PipeFds
 
 END_S = 30.0
 """How long the end of a pipeline is waited for when its output has ended: a lost worker takes longest."""
@@ -55,13 +55,13 @@ def pipe(
     from fdstore.store.staging import DEFAULT_PAGE_SIZE
     from fdstore.text.commands import check_tees, parse
     from fdstore.text.selection import fd_id
-    from fdstore.tools.task import PipeBrief, encoded
+    from fdstore.tools.task import PipeTask, encode_task
 
     lines = [shlex.join(stage) for stage in _stages(words)]
     named = [shlex.split(line)[0] for line in lines if line]
     commands = parse(lines, named)
     check_tees(tees, len(commands))
-    brief = PipeBrief(
+    brief = PipeTask(
         commands=[list(each.argv) for each in commands], page_size=DEFAULT_PAGE_SIZE, tee=list(tees)
     )
     with session.process(process, use="make") as caller:
@@ -70,9 +70,9 @@ def pipe(
             caller.store.run(unclaimed.require_worker(caller.store.prefix, for_agents=False))
         made = caller.store.run(
             pipelines.start(
-                caller.space,
-                encoded(brief),
-                shown=" | ".join(lines)[:150],
+                caller.handle,
+                encode_task(brief),
+                title=" | ".join(lines)[:150],
                 in_fd=None if given is None else fd_id(given),
                 tees=tees,
             )
@@ -110,7 +110,7 @@ def pipe(
 
 def _told_when_unclaimed(store: Store, process: str) -> AbstractContextManager[None]:
     """Say in this block, after a while, why no worker has taken a process."""
-    from fdstore.runtime.periodic import regularly
+    from fdstore.runtime.periodic import run_periodically
     from fdstore.store import unclaimed
 
     def look() -> bool:
@@ -119,7 +119,7 @@ def _told_when_unclaimed(store: Store, process: str) -> AbstractContextManager[N
                 output.say(f"fdstore: {why}")
         return False
 
-    return regularly(unclaimed.PATIENCE_S, look, "unclaimed")
+    return run_periodically(unclaimed.PATIENCE_S, look, "unclaimed")
 
 
 def _stages(words: tuple[str, ...]) -> list[list[str]]:
@@ -132,7 +132,7 @@ def _stages(words: tuple[str, ...]) -> list[list[str]]:
     return stages
 
 
-def _print_made(session: Session, made: PipeFDs) -> None:
+def _print_made(session: Session, made: PipeFds) -> None:
     if session.as_json:
         output.document(made)
         return

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from fdstore.cli import output
 from fdstore.cli.tables import counted, size
-from fdstore.text.layout import visible
+from fdstore.text.layout import show_controls
 
 LARGE_BYTES = 4_000_000
 """A transfer that is known to be smaller is over before a line could be read."""
@@ -36,7 +36,7 @@ def progress(label: str, total: int | None, noun: str = "") -> Iterator[Callable
         if now - shown < PAUSE_S:
             return
         shown = now
-        _draw(f"{visible(label, keep='')}  {reached(done, total, now - began, noun)}")
+        _draw(f"{show_controls(label, keep='')}  {reached(done, total, now - began, noun)}")
 
     try:
         yield tell

@@ -80,14 +80,14 @@ def put(
             _check_encoding(encoding)
         # opened before the process is: a wrong file name must not leave an empty process behind
         sources = [(file, held.enter_context(_to_store(file, last=len(files) == 1))) for file in files]
-        opened = held.enter_context(session.process_or_new(process))
+        open_source = held.enter_context(session.process_or_new(process))
         if stream:
-            _put_live(session, opened, files[0], sources[0][1], encoding, errors, page_size, source)
+            _put_live(session, open_source, files[0], sources[0][1], encoding, errors, page_size, source)
             return
         failed: FDStoreError | None = None
         for file, binary in sources:
             try:
-                _put_file(session, opened, file, binary, encoding, errors, page_size, source)
+                _put_file(session, open_source, file, binary, encoding, errors, page_size, source)
             except OF_ONE_FILE as error:
                 if failed is not None:
                     output.report(failed, as_json=session.as_json)
@@ -108,13 +108,13 @@ def _check_encoding(name: str) -> None:
 def _to_store(file: str, *, last: bool) -> AbstractContextManager[BinaryIO | None]:
     """The file, open; None for a regular one among several, which is only tried: there may be more of them
     than a process can hold open."""
-    from fdstore.files.source import opened
+    from fdstore.files.source import open_source
 
     if file != "-":
         if not last and os.path.isfile(file):
-            with opened(file):
+            with open_source(file):
                 return nullcontext(None)
-        return opened(file)
+        return open_source(file)
     if sys.stdin is None:
         raise InvalidArgument("-", "standard input is closed; give a file, or pipe something in")
     if sys.stdin.isatty():
@@ -126,7 +126,7 @@ def _to_store(file: str, *, last: bool) -> AbstractContextManager[BinaryIO | Non
 
 def _put_file(
     session: Session,
-    opened: Process,
+    open_source: Process,
     file: str,
     binary: BinaryIO | None,
     encoding: str | None,
@@ -135,7 +135,7 @@ def _put_file(
     source: str | None,
 ) -> None:
     from fdstore.files.source import TextFile
-    from fdstore.files.source import opened as open_file
+    from fdstore.files.source import open_source as open_file
 
     source = _source(file, source)
     with (
@@ -144,9 +144,9 @@ def _put_file(
     ):
         text = TextFile(found, encoding, errors)
         try:
-            made = opened.ingest(cast("BinaryIO", text), source, page_size, errors, tell)
+            made = open_source.ingest(cast("BinaryIO", text), source, page_size, errors, tell)
         except NotEncoded as error:
-            raise _explained(error, opened.id, file, text) from error
+            raise _explained(error, open_source.id, file, text) from error
     _print_made(session, file, made)
     if encoding is None:
         _warn_of_other_encodings(file, text.head, errors)
@@ -208,7 +208,7 @@ def _warn_of_other_encodings(file: str, head: bytes, errors: str) -> None:
 
 def _put_live(
     session: Session,
-    opened: Process,
+    open_source: Process,
     file: str,
     binary: BinaryIO | None,
     encoding: str | None,
@@ -222,10 +222,10 @@ def _put_live(
 
     assert binary is not None
     text = TextFile(binary, encoding or "utf-8", errors)
-    out = opened.open_stream(_source(file, source), page_size)
+    out = open_source.open_stream(_source(file, source), page_size)
     try:
         if session.as_json:
-            output.document(opened.stat(out.fd))
+            output.document(open_source.stat(out.fd))
         else:
             output.line(out.fd)
         while piece := text.read_now(LIVE_BYTES):
@@ -233,7 +233,7 @@ def _put_live(
         out.end()
     except BaseException as error:
         if isinstance(error, NotEncoded):
-            error = _explained(error, opened.id, file, text)
+            error = _explained(error, open_source.id, file, text)
         match error:
             case Interrupted(number=number):
                 reason = f"signal {number}"
@@ -245,4 +245,4 @@ def _put_live(
             out.fail(check_reason(reason))
         raise error
     if session.as_json:
-        output.document(opened.stat(out.fd))
+        output.document(open_source.stat(out.fd))

@@ -104,13 +104,13 @@ def cat(session: Session, process: str, selector: str, raw: bool) -> None:
     Of a stream that is still open it prints what there is now. Of one that broke off it prints what
     was stored, and fails. With --json each line is a piece of the text.
     """
-    from fdstore.store.contents import copy_out
-    from fdstore.text.selection import wanted
+    from fdstore.store.contents import write_out
+    from fdstore.text.selection import parse_request
 
-    asked = wanted(selector)
+    asked = parse_request(selector)
     pieces = output.Pieces(asked.fd, as_json=session.as_json, raw=raw)
     with session.process(process) as opened:
-        run_on(opened, copy_out(opened.space, asked.fd, asked.part, pieces.print))
+        run_on(opened, write_out(opened.handle, asked.fd, asked.part, pieces.print))
         state = opened.stat(asked.fd)
     pieces.end()
     tell_unfinished(state)

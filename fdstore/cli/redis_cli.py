@@ -34,14 +34,14 @@ def redis_cli(session: Session, arguments: tuple[str, ...]) -> None:
     fdstore redis-cli --raw HGET 'fdstore:{triage}:triage:fd:1:pages' 1
     """
     from fdstore.local.redis_conf import find_cli
-    from fdstore.wire.store_url import find_place, redis_cli_options
+    from fdstore.wire.store_url import parse_store_url, redis_cli_options
 
     program = find_cli()
     if program is None:
         raise StartFailed(
             "this machine", "there is no redis-cli or valkey-cli on PATH; it comes with a Redis of the system"
         )
-    place = find_place(session.chosen_url or session.embedded_server().ensure())
+    place = parse_store_url(session.chosen_url or session.embedded_server().ensure())
     words, password = redis_cli_options(place)
     if session.as_json:  # redis-cli has an option of this name, too
         words.append("--json")

@@ -140,7 +140,7 @@ def holders(session: Session, process: str, fd: str) -> None:
     from fdstore.text.selection import fd_id
 
     with session.process(process) as opened:
-        found = opened.store.run(usage.holders(opened.space, fd_id(fd)))
+        found = opened.store.run(usage.holders(opened.handle, fd_id(fd)))
     if session.as_json:
         for each in found:
             output.document(each)

@@ -66,7 +66,7 @@ def run(
         if not detach:
             load_runner()
         root = launch_root(store, bundle, query, name)
-        for warning in lowered(root_program.tree_limits, root.space.limits):
+        for warning in lowered(root_program.tree_limits, root.handle.limits):
             output.say(f"fdstore: warning: {warning}")
         if detach:
             wake(root.id)
@@ -103,11 +103,11 @@ def lowered(asked: TreeLimits, held: TreeLimits) -> list[str]:
 
 
 def _read(file: str) -> str:
-    from fdstore.files.source import opened
+    from fdstore.files.source import open_source
 
     if file == "-":
         return sys.stdin.buffer.read().decode("utf-8", "backslashreplace")
-    with opened(file) as binary:
+    with open_source(file) as binary:
         return binary.read().decode("utf-8", "backslashreplace")
 
 

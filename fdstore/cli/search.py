@@ -136,11 +136,11 @@ def _hits(
 
     from fdstore.store.searching import search as find
     from fdstore.text.search import MAX_MATCHES
-    from fdstore.text.selection import wanted
+    from fdstore.text.selection import parse_request
 
-    asked = wanted(selector)
+    asked = parse_request(selector)
     operation = find(
-        opened.space,
+        opened.handle,
         asked.fd,
         asked.part,
         pattern,
@@ -167,10 +167,10 @@ def _print(
 ) -> int:
     """Print what is found as it is found, or how many lines that are; return how many."""
     from fdstore.store.searching import print_matches
-    from fdstore.text.selection import wanted
+    from fdstore.text.selection import parse_request
 
-    asked = wanted(selector)
-    operation = print_matches(opened.space, asked.fd, asked.part, matcher, printer, output.escaped_content)
+    asked = parse_request(selector)
+    operation = print_matches(opened.handle, asked.fd, asked.part, matcher, printer, output.escaped_content)
     counted = run_on(opened, operation)
     matches = min(counted.matches, max_count or counted.matches)
     if printer is None and session.as_json:

@@ -187,7 +187,7 @@ def store_status(session: Session, url: str) -> StoreStatus:
     from fdstore.store import ceilings, leases
     from fdstore.store.check import primaries
     from fdstore.store.decoding import unreadable
-    from fdstore.wire.store_url import find_place
+    from fdstore.wire.store_url import parse_store_url
 
     with session.store(url, use="look") as store:
         asked = store.run(primaries("server", "memory", "persistence"))
@@ -207,7 +207,7 @@ def store_status(session: Session, url: str) -> StoreStatus:
             no_agents = [""] * len(workers)
         return StoreStatus(
             url=store.where,
-            kind=find_place(url).kind,
+            kind=parse_store_url(url).kind,
             primaries=len(asked),
             unreachable=[each.address for each in asked if each.error],
             version=infos[0]["redis_version"],

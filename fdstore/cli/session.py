@@ -61,9 +61,9 @@ class Session:
         """Check the URL of the store that somebody named, before a verb does anything, and whatever it does:
         some look at the embedded server alone. Raises `InvalidArgument`."""
         if self.chosen_url is not None:
-            from fdstore.wire.store_url import find_place
+            from fdstore.wire.store_url import parse_store_url
 
-            find_place(self.chosen_url)
+            parse_store_url(self.chosen_url)
 
     @contextmanager
     def store(self, url: str | None = None, *, use: Use = "make") -> Iterator[Store]:

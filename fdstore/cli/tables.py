@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from fdstore.cli.colours import paint, paint_state
-from fdstore.text.layout import visible
+from fdstore.text.layout import show_controls
 
 GAP = "  "
 MIN_CUT = 8
@@ -132,7 +132,7 @@ def table(
     fd:1       7
     fd:12    120
     """
-    cells = [list(header), *([visible(cell, keep="") for cell in row] for row in rows)]
+    cells = [list(header), *([show_controls(cell, keep="") for cell in row] for row in rows)]
     widths = [max(width(row[i]) for row in cells) for i in range(len(header))]
     if columns is not None and cut in header:
         i = list(header).index(cut)
@@ -164,4 +164,4 @@ def facts(pairs: Sequence[tuple[str, str]]) -> str:
     source  text
     """
     longest = max((width(name) for name, _ in pairs), default=0)
-    return "\n".join(f"{name:<{longest}}{GAP}{visible(value, keep='')}" for name, value in pairs)
+    return "\n".join(f"{name:<{longest}}{GAP}{show_controls(value, keep='')}" for name, value in pairs)

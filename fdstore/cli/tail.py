@@ -55,7 +55,7 @@ def tail(session: Session, process: str, fd: str, follow: bool, lines: Lines, ra
     fdstore tail triage fd:1 -n 20
     fdstore tail triage fd:1 -n +5 -f
     """
-    from fdstore.store.contents import copy_out
+    from fdstore.store.contents import write_out
     from fdstore.text.selection import Part, fd_id
 
     pieces = output.Pieces(fd_id(fd), as_json=session.as_json, raw=raw)
@@ -69,7 +69,7 @@ def tail(session: Session, process: str, fd: str, follow: bool, lines: Lines, ra
             return
         if first <= now.lines:
             part = Part("line", first, now.lines - first + 1)
-            run_on(opened, copy_out(opened.space, now.fd, part, pieces.print))
+            run_on(opened, write_out(opened.handle, now.fd, part, pieces.print))
         pieces.end()
         tell_unfinished(now)
 

@@ -12,17 +12,17 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from fdstore.agent.conversation import Assistant, Note, Result, Start, decoded
+from fdstore.agent.conversation import Assistant, Note, Result, Start, decode_entry
 from fdstore.cli.tables import size
 from fdstore.client import Store
 from fdstore.errors import DamagedRecord, FDStoreError, NewerFormat, NotFound
 from fdstore.records import ENDED, ProcessRecord
-from fdstore.runtime.periodic import regularly
+from fdstore.runtime.periodic import run_periodically
 from fdstore.store import journal, unclaimed
-from fdstore.store.contents import listed
+from fdstore.store.contents import list_fds
 from fdstore.store.processes import open_child
-from fdstore.text.layout import visible
-from fdstore.tools.task import PipeBrief
+from fdstore.text.layout import show_controls
+from fdstore.tools.task import PipeTask
 
 EVERY_S = 0.1
 SILENT_S = 3.0
@@ -76,7 +76,10 @@ class Watch:
     @contextmanager
     def kept(self) -> Iterator[None]:
         """Tells all while the block runs, and what is new at its end."""
-        with regularly(EVERY_S, self._keep, "watch"), regularly(SILENT_S / 6, self._keep_time, "watch time"):
+        with (
+            run_periodically(EVERY_S, self._keep, "watch"),
+            run_periodically(SILENT_S / 6, self._keep_time, "watch time"),
+        ):
             yield
         self.look()
 
@@ -173,18 +176,18 @@ class Watch:
         self._line(process, what)
 
     def _line(self, process: str, what: str) -> None:
-        self._say(f"{time.monotonic() - self._began:6.2f}s  {process:<18} {visible(what, keep='')}")
+        self._say(f"{time.monotonic() - self._began:6.2f}s  {process:<18} {show_controls(what, keep='')}")
 
     def _new_entries(self, process: str) -> None:
         records = self._store.run(journal.read(self._store.prefix, process))
         for record in records[self._read.get(process, 0) :]:
             try:
-                entry = decoded(record)
+                entry = decode_entry(record)
             except (ValueError, RecursionError):
                 self._tell(process, "  a record of its journal cannot be read")
                 continue
             match entry:
-                case PipeBrief(commands=commands):
+                case PipeTask(commands=commands):
                     self._tell(process, f"runs {' | '.join(map(shlex.join, commands))[:90]}")
                 case Start(system=system, content=content):
                     self.chars_shown += len(system) + len(str(content))
@@ -216,10 +219,10 @@ class Watch:
     def _new_fds(self, process: str) -> None:
         known = self._fds.setdefault(process, set())
         try:
-            space = self._store.run(open_child(self._store.prefix, process))
+            handle = self._store.run(open_child(self._store.prefix, process))
         except NotFound:
             return
-        for each in self._store.run(listed(space)):
+        for each in self._store.run(list_fds(handle)):
             if each.fd not in known:
                 known.add(each.fd)
                 own = each.producer == process

@@ -14,7 +14,7 @@ from fdstore.errors import (
     quoted,
 )
 from fdstore.store.staging import MAX_REASON_CHARS
-from fdstore.store.streams import PIECE_CHARS, Pen
+from fdstore.store.streams import PIECE_CHARS, StreamAppender
 from fdstore.text.paging import encode
 
 ENOUGH_CHARS = 16_000
@@ -37,11 +37,11 @@ FINAL = (StreamClosed, Fenced, QuotaExceeded, NotFound)
 and sent again with the next try."""
 
 
-class Outbox:
+class WriteBuffer:
     """What a writer has taken and not stored, and whether it may take more. Safe to share between threads."""
 
-    def __init__(self, pen: Pen) -> None:
-        self.pen = pen
+    def __init__(self, appender: StreamAppender) -> None:
+        self.appender = appender
         self.ended: str | None = None
         self.error: FDStoreError | None = None
         self.chars = 0
@@ -79,7 +79,7 @@ class Outbox:
         if self.error is not None:
             raise type(self.error)(*self.error.args) from self.error
         if self.ended is not None:
-            raise StreamClosed(self.pen.fd, self.ended)
+            raise StreamClosed(self.appender.fd, self.ended)
 
     def hand_over(self) -> None:
         """Gives the pen all that was taken."""
@@ -87,7 +87,7 @@ class Outbox:
             text = "".join(self._bits)
             self._bits.clear()
             self.chars = 0
-        self.pen.put(text)
+        self.appender.put(text)
 
 
 def check_reason(reason: object) -> str:

@@ -16,7 +16,7 @@ from fdstore.text.paging import DecodeErrors, encode
 
 
 @contextmanager
-def opened(file: str | os.PathLike[str] | BinaryIO) -> Iterator[BinaryIO]:
+def open_source(file: str | os.PathLike[str] | BinaryIO) -> Iterator[BinaryIO]:
     """The file, open for reading bytes; closed afterwards if it was opened here.
 
     Raises `TargetMissing`, `PathRefused` (a directory, or not allowed), `InvalidArgument`.

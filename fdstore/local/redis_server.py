@@ -239,7 +239,7 @@ class PrivateServer:
         self.close()
 
 
-def chosen(url: str | None, prefix: str | None) -> tuple[str, str]:
+def resolve_store(url: str | None, prefix: str | None) -> tuple[str, str]:
     """The URL and the prefix of the store that is meant: as given, else as the environment says, else those
     of the embedded server, which is started if it is not up. Raises `InvalidArgument`, `StartFailed`."""
     found = settings.read()

@@ -22,9 +22,9 @@ from fdstore.errors import (
     NotFound,
     UnknownOutcome,
 )
-from fdstore.runtime.periodic import regularly
+from fdstore.runtime.periodic import run_periodically
 from fdstore.store import leases
-from fdstore.store.content_info import Namespace
+from fdstore.store.content_info import ProcessHandle
 from fdstore.store.keys import ProcessKeys
 
 log = logging.getLogger("fdstore.agent")
@@ -47,7 +47,7 @@ class Stopped(Exception):
     """The worker stops: the process is to go back."""
 
 
-def claimed(
+def hold_lease(
     store: Store,
     keys: ProcessKeys,
     worker: str,
@@ -75,9 +75,9 @@ class Lease:
     another worker goes on with it, and this attempt writes nothing more.
     """
 
-    def __init__(self, store: Store, space: Namespace, stop: Flag, wake: Callable[[str], None]) -> None:
+    def __init__(self, store: Store, handle: ProcessHandle, stop: Flag, wake: Callable[[str], None]) -> None:
         self._store = store
-        self._space = space
+        self._handle = handle
         self._stop = stop
         self._wake = wake
         self._renew_at = time.monotonic() + leases.RENEW_EVERY_S
@@ -87,12 +87,12 @@ class Lease:
     def kept(self) -> AbstractContextManager[None]:
         """The lease is kept while the block runs."""
         every_s = min(LOOK_UP_EVERY_S, leases.RENEW_EVERY_S)
-        return regularly(every_s, self._keep, f"lease {self._space.id}")
+        return run_periodically(every_s, self._keep, f"lease {self._handle.id}")
 
     def check(self) -> None:
         """Raises `Fenced` when the lease is lost, `Stopped` when the worker stops."""
         if self.lost.is_set():
-            raise Fenced(self._space.id, "its lease was lost")
+            raise Fenced(self._handle.id, "its lease was lost")
         if self._stop.is_set():
             raise Stopped
 
@@ -105,8 +105,8 @@ class Lease:
 
     def give_back(self, *, has_begun: bool = True) -> None:
         """Another worker is to go on with the process, now."""
-        self._store.run(leases.give_back(self._space, has_begun=has_begun))
-        self._wake(self._space.id)
+        self._store.run(leases.give_back(self._handle, has_begun=has_begun))
+        self._wake(self._handle.id)
 
     def give_back_later(self, in_vain: int | None = None) -> None:
         """Gives the process back once the store takes it, so that its trouble does not count as a loss.
@@ -115,7 +115,7 @@ class Lease:
         while True:
             self.check()
             try:
-                self._store.run(leases.give_back(self._space, in_vain))
+                self._store.run(leases.give_back(self._handle, in_vain))
                 return
             except STORE_FAILURES:
                 self.lost.wait(LOOK_UP_EVERY_S)
@@ -126,15 +126,15 @@ class Lease:
             self._leave_at = now + STOP_GRACE_S
         try:
             if self._leave_at is not None and now >= self._leave_at:
-                self._store.run(leases.give_back(self._space))
+                self._store.run(leases.give_back(self._handle))
                 self.lost.set()
-                self._wake(self._space.id)
+                self._wake(self._handle.id)
             elif now >= self._renew_at:
                 self._renew_at = now + leases.RENEW_EVERY_S
-                self._store.run(leases.renew(self._space))
+                self._store.run(leases.renew(self._handle))
         except (Fenced, NotFound):
             self.lost.set()
         except FDStoreError as error:
             # the store may come back before the lease runs out; if not, the next try is fenced
-            log.warning("the lease of %s could not be renewed: %s", self._space.id, error)
+            log.warning("the lease of %s could not be renewed: %s", self._handle.id, error)
         return not self.lost.is_set()

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def regularly(every_s: float, look: Callable[[], bool], name: str) -> Iterator[None]:
+def run_periodically(every_s: float, look: Callable[[], bool], name: str) -> Iterator[None]:
     """Calls `look` in pauses of `every_s` seconds, until it answers False or the block is left. A look
     under way is waited for, so none comes after the block."""
     left = threading.Event()

@@ -43,10 +43,10 @@ from fdstore.settings import DEFAULT_PREFIX, queue_prefix
 from fdstore.urls import (
     HOW_TO_QUOTE,
     UNREADABLE,
-    addresses,
     check_database,
     check_options,
-    joined,
+    join_addresses,
+    parse_addresses,
     sentinel_login,
     shown_url,
 )
@@ -245,11 +245,11 @@ class Dispatcher:
                 return
             except producer.connection.channel_errors as error:
                 self._disconnect()
-                raise _translated(error, self._broker.shown) from error
+                raise _translate(error, self._broker.shown) from error
             except (OperationalError, *producer.connection.connection_errors) as error:
                 self._disconnect()
                 if is_last:
-                    raise _translated(error, self._broker.shown) from error
+                    raise _translate(error, self._broker.shown) from error
 
     def _connected(self) -> Any:
         """The producer of the one connection, which is opened by the first message."""
@@ -296,7 +296,7 @@ def _on_socket(parts: SplitResult, query: dict[str, str]) -> Broker:
 def _behind_sentinels(parts: SplitResult, query: dict[str, str]) -> Broker:
     master, _, database = parts.path.strip("/").partition("/")
     database = query.get("db") or database or "0"
-    sentinels = [joined(address) for address in addresses(parts, 26379)]
+    sentinels = [join_addresses(address) for address in parse_addresses(parts, 26379)]
     login, _ = sentinel_login(parts)
     tls = _tls_options(query) if parts.scheme == "rediss+sentinel" else {}
     asking = {**login, **({"ssl": True, **tls} if tls else {})}
@@ -339,7 +339,7 @@ def _login(parts: SplitResult) -> str:
     return f"{user}:{quote(unquote(parts.password or ''), safe='')}@"
 
 
-def _translated(error: BaseException, where: str) -> FDStoreError:
+def _translate(error: BaseException, where: str) -> FDStoreError:
     # redis-py takes the error codes OOM and READONLY off the text
     message = str(error)
     if "'maxmemory'" in message:

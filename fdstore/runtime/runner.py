@@ -16,21 +16,21 @@ from typing import Literal
 import msgspec
 
 from fdstore.agent.agent import Agent, Finished, Waiting
-from fdstore.agent.answer_stream import voice_of
+from fdstore.agent.answer_stream import open_answer_stream
 from fdstore.agent.attempt_log import AttemptLog
-from fdstore.agent.history import past_of
+from fdstore.agent.history import read_history
 from fdstore.agent.models.anthropic import Model, ModelFailed
 from fdstore.agent.program import Bundle, Program
 from fdstore.client import Store
 from fdstore.errors import STORE_FAILURES, FDStoreError, Fenced, NewerFormat, NotAllowed, NotFound, quoted
 from fdstore.permissions import Permissions
-from fdstore.runtime.lease import Flag, Lease, Stopped, claimed
+from fdstore.runtime.lease import Flag, Lease, Stopped, hold_lease
 from fdstore.store import inspection, leases, processes
-from fdstore.store.content_info import Namespace
+from fdstore.store.content_info import ProcessHandle
 from fdstore.store.decoding import decoding
 from fdstore.store.keys import process_keys
-from fdstore.tools.python_tool import imported
-from fdstore.tools.task import Birth, ForkBrief, PipeBrief
+from fdstore.tools.python_tool import import_tool
+from fdstore.tools.task import ForkTask, PipeTask, Task
 from fdstore.tools.tool import Context, Linked
 from fdstore.tools.toolbox import BUILT_IN, Toolbox
 from fdstore.wire.operation import new_op
@@ -54,11 +54,11 @@ Company = Literal["others", "none", "none for long"]
 """What runs beside a process in the same operating-system process: others; nothing; or nothing, but only
 until the process is past the point where it was lost."""
 
-RunPipeline = Callable[[Store, Namespace, PipeBrief, threading.Event, Flag], Finished]
+RunPipeline = Callable[[Store, ProcessHandle, PipeTask, threading.Event, Flag], Finished]
 """Runs the commands of a pipeline and writes what they give; is told of a lost lease and of a stop."""
 
 
-def linked_of(bundle: Bundle, text: str, program: Program) -> dict[str, Linked]:
+def linked_programs_of(bundle: Bundle, text: str, program: Program) -> dict[str, Linked]:
     """The programs that `program` may spawn, for the tool."""
     digest = bundle.digest()
     return {
@@ -74,12 +74,12 @@ def linked_of(bundle: Bundle, text: str, program: Program) -> dict[str, Linked]:
 
 
 def toolbox_for(
-    space: Namespace,
+    handle: ProcessHandle,
     prefix: str,
     bundle: Bundle,
     bundle_text: str,
     program: Program,
-    birth: Birth,
+    birth: Task,
     *,
     wake: Callable[[str], None],
     permissions: Permissions,
@@ -90,12 +90,12 @@ def toolbox_for(
     permissions.check_python(program.python)
     export_root = permissions.export_root_of(program.export_root)
     if "fd_to_file" in program.tools and export_root is None:
-        log.warning("%s has no fd_to_file: no directory is named to write below (--export-root)", space.id)
+        log.warning("%s has no fd_to_file: no directory is named to write below (--export-root)", handle.id)
     tools = frozenset(program.tools)
-    if isinstance(birth, ForkBrief) and not birth.may_spawn:
+    if isinstance(birth, ForkTask) and not birth.may_spawn:
         tools -= {"fork", "spawn"}
     context = Context(
-        space=space,
+        handle=handle,
         prefix=prefix,
         config=program.file_descriptor,
         enabled=tools,
@@ -103,7 +103,7 @@ def toolbox_for(
         export_root=export_root,
         preload_root=permissions.preload_root_of(program.preload_root),
         permissions=permissions,
-        linked=linked_of(bundle, bundle_text, program),
+        linked=linked_programs_of(bundle, bundle_text, program),
         wake=wake,
         # the tree has the bundle already, so its text is not sent again for each copy
         itself=processes.Program(program.name, bundle.digest(), ""),
@@ -114,7 +114,7 @@ def toolbox_for(
         wall_seconds=program.limits.wall_seconds,
     )
     tools_path = program.tools_path if permissions.all_allowed else None
-    functions = {path: imported(path, tools_path) for path in program.python}
+    functions = {path: import_tool(path, tools_path) for path in program.python}
     permissions.check_origin({path: getattr(each, "__module__", "") for path, each in functions.items()})
     return Toolbox(context, list(functions.values()))
 
@@ -156,7 +156,7 @@ def run_process(
         # the message that brought it here is spent; this worker takes no more of them
         wake(process)
         return "given back"
-    claim = claimed(
+    claim = hold_lease(
         store,
         keys,
         worker,
@@ -170,8 +170,8 @@ def run_process(
     if isinstance(claim, str):
         return claim
     alone_until = claim.alone_until if company == "none for long" else None
-    space = Namespace(keys, claim.limits, claim.attempt)
-    lease = Lease(store, space, stop, wake)
+    handle = ProcessHandle(keys, claim.limits, claim.attempt)
+    lease = Lease(store, handle, stop, wake)
     told = AttemptLog(process, claim.program or "pipeline", claim.age_s)
     with lease.kept():
         try:
@@ -181,9 +181,9 @@ def run_process(
                     told.left("is given back")
                     return "given back"
                 with decoding(f"the journal of process {process}"):
-                    brief = msgspec.json.decode(claim.journal[0], type=PipeBrief)
-                end = pipeline(store, space, brief, lease.lost, stop)
-                ending = _end_pipeline(store, space, end, wake)
+                    brief = msgspec.json.decode(claim.journal[0], type=PipeTask)
+                end = pipeline(store, handle, brief, lease.lost, stop)
+                ending = _end_pipeline(store, handle, end, wake)
                 told.ended(end.state, end.exit_code, end.reason)
                 return ending
             assert model is not None, "an agent was claimed where none is run"
@@ -191,11 +191,11 @@ def run_process(
                 bundle = own or Bundle.from_json(claim.bundle)
                 program = bundle.programs[claim.program]
             check_tools(process, program)
-            past = store.run(past_of(keys, claim.journal))
+            past = store.run(read_history(keys, claim.journal))
             if past.unknown:
                 log.warning("%s: journal records of newer kinds are passed over: %s", process, past.unknown)
             toolbox = toolbox_for(
-                space,
+                handle,
                 store.prefix,
                 bundle,
                 own.to_json() if own else claim.bundle,
@@ -206,14 +206,14 @@ def run_process(
             )
             agent = Agent(
                 store.run,
-                space,
+                handle,
                 program,
                 toolbox,
                 model(),
                 past=past,
                 age_s=claim.age_s,
                 pause=lease.pause,
-                voice=store.run(voice_of(space, claim.outputs, past.last_answer)),
+                voice=store.run(open_answer_stream(handle, claim.outputs, past.last_answer)),
             )
             while True:
                 told.turns = len(agent.conversation.own_turns)
@@ -223,7 +223,7 @@ def run_process(
                     children = list(outcome.children)
                     if wait_here:
                         _wait(store, children, outcome.left_s, lease)
-                    elif store.run(leases.rest(space, children, outcome.left_s)):
+                    elif store.run(leases.park(handle, children, outcome.left_s)):
                         told.left(f"waits for {', '.join(children)}")
                         return "waiting"
                 elif isinstance(outcome, Finished):
@@ -258,13 +258,13 @@ def run_process(
             log.warning("%s cannot go on now: %s", process, error)
             return _leave(lease, told)
         except NotAllowed as error:
-            return _fail(store, space, f"{error.type}: {error}", wake, told)
+            return _fail(store, handle, f"{error.type}: {error}", wake, told)
         except (FDStoreError, ModelFailed) as error:
-            return _fail(store, space, str(error), wake, told)
+            return _fail(store, handle, str(error), wake, told)
         except Exception as error:
             # a defect of ours or of a user's module must not leave a process that nobody ends
             log.exception("process %s failed", process)
-            return _fail(store, space, f"{type(error).__name__}: {error}"[:500], wake, told)
+            return _fail(store, handle, f"{type(error).__name__}: {error}"[:500], wake, told)
 
 
 def _wait(store: Store, children: list[str], left_s: float | None, lease: Lease) -> None:
@@ -276,9 +276,9 @@ def _wait(store: Store, children: list[str], left_s: float | None, lease: Lease)
             return
 
 
-def _end_pipeline(store: Store, space: Namespace, end: Finished, wake: Callable[[str], None]) -> Ending:
+def _end_pipeline(store: Store, handle: ProcessHandle, end: Finished, wake: Callable[[str], None]) -> Ending:
     woken = store.run(
-        processes.end(space, end.state, exit_code=end.exit_code, reason=end.reason, release=True)
+        processes.end(handle, end.state, exit_code=end.exit_code, reason=end.reason, release=True)
     )
     return _ended(woken, wake)
 
@@ -307,11 +307,11 @@ def _leave(lease: Lease, told: AttemptLog, in_vain: int | None = None) -> Ending
 
 
 def _fail(
-    store: Store, space: Namespace, reason: str, wake: Callable[[str], None], told: AttemptLog
+    store: Store, handle: ProcessHandle, reason: str, wake: Callable[[str], None], told: AttemptLog
 ) -> Ending:
     try:
         woken = store.run(
-            processes.end(space, "failed", exit_code=None, reason=reason, release=False, broken=reason)
+            processes.end(handle, "failed", exit_code=None, reason=reason, release=False, broken=reason)
         )
     except (Fenced, NotFound):
         return "lost"

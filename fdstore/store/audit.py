@@ -17,7 +17,14 @@ from fdstore.errors import DamagedRecord, FDStoreError
 from fdstore.records import ENDED, Record
 from fdstore.store.audit_content import Damage, content_damage, in_pieces
 from fdstore.store.content_info import pairs
-from fdstore.store.decoding import UNREADABLE, check_format, limits_of, replies_or_damage, shown, whole
+from fdstore.store.decoding import (
+    UNREADABLE,
+    check_format,
+    limits_of,
+    replies_or_damage,
+    show_bytes,
+    whole_number,
+)
 from fdstore.store.inspection import process_of
 from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content, is_root, member_of
 from fdstore.wire.operation import Batch, Operation
@@ -70,7 +77,9 @@ def _look(tree: TreeKeys, tell: Tell) -> Operation[list[Damage]]:
         return found
     try:
         check_format(tree.tree, fields.get("format"))
-        counted = {name: whole(fields[name], -(2**53)) for name in ("bytes", "fds", "processes", "live")}
+        counted = {
+            name: whole_number(fields[name], -(2**53)) for name in ("bytes", "fds", "processes", "live")
+        }
         limits_of(tree.tree, fields.get("limits"))
     except (FDStoreError, *UNREADABLE) as error:
         found.append(
@@ -83,7 +92,7 @@ def _look(tree: TreeKeys, tell: Tell) -> Operation[list[Damage]]:
     for content in sorted(contents | set(seen.holders)):
         if not is_content(tree, content.encode()):
             found.append(
-                Damage(key=tree.contents, said=f"{shown(content)} is no content", advice=REMOVE_MEMBER)
+                Damage(key=tree.contents, said=f"{show_bytes(content)} is no content", advice=REMOVE_MEMBER)
             )
             continue
         if content not in contents:
@@ -148,7 +157,7 @@ def _fields(key: str, flat: Any, found: list[Damage]) -> dict[str, str] | None:
 
 
 def _said(error: Exception) -> str:
-    return f"no {error.args[0]!r}" if isinstance(error, KeyError) and error.args else shown(str(error))
+    return f"no {error.args[0]!r}" if isinstance(error, KeyError) and error.args else show_bytes(str(error))
 
 
 def _members(key: str, count: str, read: str, found: list[Damage]) -> Operation[set[str]]:
@@ -160,7 +169,7 @@ def _members(key: str, count: str, read: str, found: list[Damage]) -> Operation[
         return set()
     command = (read, key, 0, -1) if read == "ZRANGE" else (read, key)
     [members] = yield from replies_or_damage([command])
-    return set(map(shown, members))
+    return set(map(show_bytes, members))
 
 
 def _processes(tree: TreeKeys, found: list[Damage]) -> Operation[tuple[Found, dict[str, str]]]:
@@ -252,7 +261,7 @@ def _table(keys: ProcessKeys, holders: dict[str, set[str]], found: list[Damage])
         if is_content(keys.tree, content.encode()):
             holders.setdefault(content, set()).add(keys.process)
         else:
-            said = f"{shown(fd)} names {shown(content)}, which is no content"
+            said = f"{show_bytes(fd)} names {show_bytes(content)}, which is no content"
             found.append(Damage(key=keys.fds, said=said, advice=REMOVE_MEMBER))
 
 
@@ -288,13 +297,13 @@ def _candidates(seen: Found, contents: set[str]) -> Iterator[str]:
 def named_trees(prefix: str) -> Operation[list[TreeKeys]]:
     """All trees that have a name such as trees have; others are said by `ps`."""
     [names] = yield [("ZRANGE", TreeKeys(prefix, "").trees, 0, -1)]
-    return [TreeKeys(prefix, name) for name in sorted(map(shown, filter(is_root, names)))]
+    return [TreeKeys(prefix, name) for name in sorted(map(show_bytes, filter(is_root, names)))]
 
 
 def size_of(tree: TreeKeys) -> Operation[int | None]:
     """How many bytes of text a tree says it has."""
     [stored] = yield from replies_or_damage([("HGET", tree.record, "bytes")])
     try:
-        return whole(stored)
+        return whole_number(stored)
     except (TypeError, AttributeError, *UNREADABLE):
         return None

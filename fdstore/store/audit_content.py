@@ -12,7 +12,7 @@ from typing import TypeVar
 from fdstore.errors import FDStoreError
 from fdstore.records import Descriptor, Record
 from fdstore.store.content_info import descriptor_of, pairs
-from fdstore.store.decoding import UNREADABLE, replies_or_damage, shown, whole
+from fdstore.store.decoding import UNREADABLE, replies_or_damage, show_bytes, whole_number
 from fdstore.store.keys import ContentKeys, TreeKeys, content_keys
 from fdstore.store.spans import window_of
 from fdstore.text.index import IndexWriter
@@ -73,9 +73,9 @@ def _look(
     try:
         fields = pairs(flat)
         d = descriptor_of("fd:0", fields)
-        tail = whole(fields["tail"]) if fields.get("tail") else None
+        tail = whole_number(fields["tail"]) if fields.get("tail") else None
     except UNREADABLE as error:
-        return [_damage(keys, f"its metadata cannot be read: {shown(str(error))}")], 0
+        return [_damage(keys, f"its metadata cannot be read: {show_bytes(str(error))}")], 0
     found = yield from _holding(keys, counts[2], holders)
     if d.state == "open" and d.producer in ended:
         said = f"it is open, and {d.producer}, which writes it, has ended"
@@ -106,7 +106,7 @@ def _holding(keys: ContentKeys, count: int, holders: set[str]) -> Operation[list
     members = set()
     if count <= 100_000:
         [found] = yield from replies_or_damage([("SMEMBERS", keys.holders)])
-        members = set(map(shown, found))
+        members = set(map(show_bytes, found))
     damage = []
     if missing := sorted(holders - members):
         said = f"{', '.join(missing[:5])} has a descriptor of it and is not among its holders"
@@ -139,7 +139,7 @@ def _text(
             try:
                 text = data.decode("utf-8")
             except UnicodeDecodeError as error:
-                said = f"page {number} is not UTF-8: {shown(str(error))}"
+                said = f"page {number} is not UTF-8: {show_bytes(str(error))}"
                 return [*wrong, Damage(key=keys.pages, said=said, advice=DROP)]
             if len(text) > d.page_size:
                 said = f"page {number} has {len(text)} characters, and a page has {d.page_size} at most"

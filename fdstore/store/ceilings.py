@@ -32,8 +32,8 @@ from fdstore.errors import (
     quoted,
 )
 from fdstore.records import Record, TreeLimits
-from fdstore.store.content_info import CEILINGS_EVERY_S, Namespace
-from fdstore.store.decoding import decoding, limits_of, replies_or_damage, shown, whole
+from fdstore.store.content_info import CEILINGS_EVERY_S, ProcessHandle
+from fdstore.store.decoding import decoding, limits_of, replies_or_damage, show_bytes, whole_number
 from fdstore.store.keys import TreeKeys, is_root
 from fdstore.wire.operation import Batch, Command, Operation
 from fdstore.wire.scripts import script, text
@@ -190,18 +190,18 @@ def put(prefix: str, name: str, value: str | None) -> Operation[int]:
     return (yield from obey_everywhere(prefix))
 
 
-def beside(space: Namespace, batch: Batch) -> Operation[list[Any]]:
+def beside(handle: ProcessHandle, batch: Batch) -> Operation[list[Any]]:
     """The replies to a batch that writes. Once a minute the ceilings are read in the same round trip, and if
     they changed, or there is one for all trees together, the tree's limits follow afterwards.
 
     A store whose ceilings cannot be read (their node of a Cluster is lost, their key is damaged) takes writes
     as before."""
     replies: list[Any]
-    if time.monotonic() < space.ceilings_due_at:
+    if time.monotonic() < handle.ceilings_due_at:
         replies = yield batch
         return replies
-    space.ceilings_due_at = time.monotonic() + CEILINGS_EVERY_S
-    tree = space.keys.tree
+    handle.ceilings_due_at = time.monotonic() + CEILINGS_EVERY_S
+    tree = handle.keys.tree
     try:
         flat, record, *replies = yield [("HGETALL", tree.ceilings), _record_of(tree), *batch]
     except (DamagedRecord, StoreUnavailable, UnknownOutcome):
@@ -209,7 +209,7 @@ def beside(space: Namespace, batch: Batch) -> Operation[list[Any]]:
         return replies
     # what was written is written: a tree that keeps its limits for another minute is no error of that
     with suppress(DamagedRecord, InvalidArgument, StoreFull, StoreReadOnly, StoreUnavailable, UnknownOutcome):
-        space.limits = (yield from _obey(tree, parse(flat), record)) or space.limits
+        handle.limits = (yield from _obey(tree, parse(flat), record)) or handle.limits
     return replies
 
 
@@ -283,14 +283,14 @@ def _obeying(
         wanted = msgspec.json.encode(msgspec.to_builtins(limits) | others)
         is_held = msgspec.json.decode(held, type=dict[str, Any]) == msgspec.json.decode(wanted)
         top = ceilings.get("bytes")
-        size = whole(size_bytes or b"0", -MAX_VALUE)
+        size = whole_number(size_bytes or b"0", -MAX_VALUE)
         if top is None:
             left, at = "", ""
         elif total is None:
-            left, at = shown(room or b""), shown(room_at or b"")
+            left, at = show_bytes(room or b""), show_bytes(room_at or b"")
         else:
             left, at = str(size + max(0, top - total)), f"{time.time():.3f}"
-    if is_held and (left, at) == (shown(room or b""), shown(room_at or b"")):
+    if is_held and (left, at) == (show_bytes(room or b""), show_bytes(room_at or b"")):
         return None, limits
     ceiling = "" if top is None else top
     return script("obey")((tree.record,), held, asked or held, wanted, left, ceiling, at), limits
@@ -316,7 +316,7 @@ def _size_in(reply: bytes | DamagedRecord | None) -> int:
     if reply is None or isinstance(reply, DamagedRecord):
         return 0
     try:
-        return whole(reply)
+        return whole_number(reply)
     except ValueError:
         return 0
 

@@ -14,7 +14,7 @@ from fdstore.store import safety
 from fdstore.store.safety import Finding
 from fdstore.wire.operation import Everywhere, Operation
 from fdstore.wire.scripts import text
-from fdstore.wire.store_url import Place
+from fdstore.wire.store_url import StoreUrl
 
 log = logging.getLogger("fdstore")
 
@@ -106,7 +106,7 @@ def _settings() -> Operation[dict[str, dict[str, str]]]:
     }
 
 
-def examine(place: Place) -> Operation[list[Finding]]:
+def examine(place: StoreUrl) -> Operation[list[Finding]]:
     """Everything that can be told of the servers, and of the way to them. Two round trips for each."""
     asked = yield from primaries("server", "memory", "persistence", "replication")
     settings = yield from _settings()

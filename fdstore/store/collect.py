@@ -14,7 +14,7 @@ import msgspec
 
 from fdstore.errors import StoreFull
 from fdstore.store.clock import redis_now
-from fdstore.store.decoding import FORMAT, PASSED_OVER, shown
+from fdstore.store.decoding import FORMAT, PASSED_OVER, show_bytes
 from fdstore.store.keys import TreeKeys, is_root
 from fdstore.store.outcomes import outcome
 from fdstore.wire.operation import Operation
@@ -50,7 +50,7 @@ def collect_tree(tree: TreeKeys, *, dry_run: bool = False) -> Operation[Collecte
 def _collect(tree: TreeKeys, *, dry_run: bool) -> Operation[Collected]:
     while True:
         [reply] = yield [script("collect")((tree.record,), "1" if dry_run else "0", PIECE, FORMAT)]
-        what, *facts = map(shown, (each or b"" for each in outcome(reply, tree.tree)))
+        what, *facts = map(show_bytes, (each or b"" for each in outcome(reply, tree.tree)))
         match what:
             case "more":
                 continue

@@ -1,7 +1,7 @@
 """What a client knows of the contents its process holds, and finding out more.
 
-A `Namespace` is one process as seen by one client: its keys, the attempt it writes under, and a
-`View` of each content it has met. Metadata and index of a sealed content never change, so a view of
+A `ProcessHandle` is one process as seen by one client: its keys, the attempt it writes under, and a
+`ContentInfo` of each content it has met. Metadata and index of a sealed content never change, so a view of
 one is kept; pages are fetched each time. An open content is looked up anew for every read.
 
 A content is identified by its name (`triage/3`) and by when it was created, to the microsecond, by the
@@ -10,7 +10,7 @@ So every read asks, in the same round trip, when the content was created, and ra
 rather than return a text that is not the one this client knows. A client that has seen a number also
 never makes a new descriptor at or below it.
 
-One script, `look`, resolves a descriptor, fetches the metadata and the part of the index a reader
+One script, `resolve`, resolves a descriptor, fetches the metadata and the part of the index a reader
 needs, so the first read of anything costs one round trip for a page and two for a range.
 """
 
@@ -36,7 +36,7 @@ from fdstore.errors import (
     UnsafeStore,
 )
 from fdstore.records import Descriptor, TreeLimits
-from fdstore.store.decoding import UNREADABLE, damage, decoding, shown, timestamp, whole
+from fdstore.store.decoding import UNREADABLE, damage, decoding, show_bytes, timestamp, whole_number
 from fdstore.store.keys import ContentKeys, ProcessKeys, TreeKeys, content_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.recent import Recent
@@ -73,7 +73,7 @@ _RANGE = re.compile(r"[0-9]{1,16}-[0-9]{1,16}", re.ASCII)
 Unit = Literal["newlines", "chars"]
 
 
-class View:
+class ContentInfo:
     """One content: its metadata, where it is, and the parts of its index seen so far.
 
     Of an open one it is a snapshot. All its pages but the last are final; that one may have been split
@@ -136,7 +136,7 @@ class View:
         return group
 
 
-class Namespace:
+class ProcessHandle:
     """One process as seen by one client. `attempt` is empty for a writer without a lease."""
 
     def __init__(self, keys: ProcessKeys, limits: TreeLimits, attempt: int | None = None) -> None:
@@ -146,7 +146,7 @@ class Namespace:
         self.highest = 0
         """The highest descriptor number that this client has seen."""
         self.highest_child = 0
-        self._views: Recent[str, View] = Recent(MAX_VIEWS)
+        self._views: Recent[str, ContentInfo] = Recent(MAX_VIEWS)
         self._met: Recent[str, bytes] = Recent(MAX_MET)
         self._numbers_lock = threading.RLock()
         self._note_every_s = limits.retention_days * DAY_S / NOTES_PER_RETENTION
@@ -188,11 +188,11 @@ class Namespace:
         with self._numbers_lock:
             self.highest_child = max(self.highest_child, int(process.rpartition(".")[2]))
 
-    def known(self, fd: str) -> View | None:
+    def known(self, fd: str) -> ContentInfo | None:
         """The view of a sealed content met before."""
         return self._views.get(fd)
 
-    def remember(self, fd: str, view: View) -> View:
+    def remember(self, fd: str, view: ContentInfo) -> ContentInfo:
         # a number means one content for ever; a name may be given to another one by another client
         if view.descriptor.state != "open" and not view.is_torn and not fd.startswith("ref:"):
             self._views.put(fd, view)
@@ -201,9 +201,9 @@ class Namespace:
     def forget(self, fd: str) -> None:
         self._views.forget(fd)
 
-    def answer_slot(self, op: str, call: str | None) -> tuple[str, str]:
+    def answer_slot(self, op: str, call_id: str | None) -> tuple[str, str]:
         """Where a write leaves its answer: the key, and the field of it for a tool call."""
-        return (self.keys.tree.answer(op), "") if call is None else (self.keys.calls, call)
+        return (self.keys.tree.answer(op), "") if call_id is None else (self.keys.calls, call_id)
 
 
 def pairs(flat: list[bytes]) -> dict[str, str]:
@@ -238,9 +238,9 @@ def descriptor_of(fd: str, fields: dict[str, str]) -> Descriptor:
     return found
 
 
-def look(
-    space: Namespace, fd: str, *, page: int = 0, unit: Unit | None = None, first: int = 0, last: int = 0
-) -> Operation[tuple[View, bytes | None]]:
+def resolve(
+    handle: ProcessHandle, fd: str, *, page: int = 0, unit: Unit | None = None, first: int = 0, last: int = 0
+) -> Operation[tuple[ContentInfo, bytes | None]]:
     """Resolves `fd` afresh: its view, and the text of `page`. With `unit`, the view also learns the
     groups that hold the LFs or characters `first` and `last`. One round trip; two more for whoever
     is the first to find that a stream's writer is gone, and breaks it.
@@ -248,17 +248,17 @@ def look(
     Most contents were made by the process that reads them. So a page is asked for there, beside the
     script, which in that case only confirms it: texts that pass through Lua take twice the time.
     """
-    tree = space.keys.tree
-    expected = f"{space.id}/{fd[3:]}" if page and fd.startswith("fd:") else ""
-    own, group = ContentKeys(f"{space.keys.record}:{fd}"), group_of(page)
+    tree = handle.keys.tree
+    expected = f"{handle.id}/{fd[3:]}" if page and fd.startswith("fd:") else ""
+    own, group = ContentKeys(f"{handle.keys.record}:{fd}"), group_of(page)
     while True:
-        keys = (tree.record, space.keys.fds, own.record)
+        keys = (tree.record, handle.keys.fds, own.record)
         batch: Batch = [script("look")(keys, fd, page, expected, *((unit, first, last) if unit else ()))]
         if expected:
             batch += [("HGET", own.pages, page), ("HGET", own.index, group), ("HGETALL", own.record)]
         reply, *direct = yield batch
         if reply is None and not expected:
-            raise DamagedRecord(content_name(space, fd), "it names no content")
+            raise DamagedRecord(content_name(handle, fd), "it names no content")
         if reply is None:
             page_text, value, flat = direct
             name, groups, live = expected, ([group, value] if value else []), []
@@ -267,31 +267,31 @@ def look(
                 continue
         else:
             if reply[0] == b"lent":
-                torn = content_keys(tree, shown(reply[1]))
+                torn = content_keys(tree, show_bytes(reply[1]))
                 try:
                     [moved] = yield [script("put_back")((torn.pages, torn.lent))]
                 except TAKES_NO_WRITES:
                     moved = [b"ok", b"0"]
-                if outcome(moved, space.id) == [b"0"]:
+                if outcome(moved, handle.id) == [b"0"]:
                     raise StoreLostData(fd, f"its pages are not in their place but under {torn.lent}")
                 continue
             try:
-                content, flat, page_text, groups, *live = outcome(reply, space.id)
+                content, flat, page_text, groups, *live = outcome(reply, handle.id)
             except NotFound as error:
-                yield from _check_numbers(space, fd)
-                space.forget(fd)
+                yield from _check_numbers(handle, fd)
+                handle.forget(fd)
                 raise error
-            name = shown(content)
-        with decoding(content_name(space, fd)):
+            name = show_bytes(content)
+        with decoding(content_name(handle, fd)):
             fields = pairs(flat)
             created = fields.get("created_at", "").encode()
             if not created:
                 raise StoreLostData(fd, "its record is missing")
-            space.meet(fd, name, created)
-            view = space.known(fd)
+            handle.meet(fd, name, created)
+            view = handle.known(fd)
             if view is None or view.content != name or live:
                 keys_of = own if reply is None else content_keys(tree, name)
-                view = View(name, keys_of, descriptor_of(fd, fields), created)
+                view = ContentInfo(name, keys_of, descriptor_of(fd, fields), created)
             if live:
                 if live[0] is None:
                     raise LookupError("its last page is missing")
@@ -306,7 +306,7 @@ def look(
             except TAKES_NO_WRITES:
                 # broken by whoever may write; until then it is as it is stored, and looked at now and then
                 view.writer_left_s = RENEWS_WITHIN_S
-        return space.remember(fd, view), page_text
+        return handle.remember(fd, view), page_text
 
 
 TAKES_NO_WRITES = (StoreFull, StoreReadOnly, StoreRefused, UnsafeStore)
@@ -322,67 +322,67 @@ def lost_writer(tree: TreeKeys, content: str) -> Command:
     return script("lost_writer")(keys, content, RENEWS_WITHIN_S)
 
 
-def _check_numbers(space: Namespace, fd: str) -> Operation[None]:
+def _check_numbers(handle: ProcessHandle, fd: str) -> Operation[None]:
     """Raise `StoreLostData` if a descriptor that this client has seen is missing because its number was
     never given out, as far as Redis knows, rather than because it was closed."""
     number = int(fd[3:]) if fd.startswith("fd:") else 0
-    if not 0 < number <= space.highest:
+    if not 0 < number <= handle.highest:
         return
-    [next_fd] = yield [("HGET", space.keys.record, "next_fd")]
+    [next_fd] = yield [("HGET", handle.keys.record, "next_fd")]
     if next_fd is None:
-        if not space.may_be_collected():
-            raise StoreLostData(f"process {space.id}", "it is gone with all its descriptors")
+        if not handle.may_be_collected():
+            raise StoreLostData(f"process {handle.id}", "it is gone with all its descriptors")
         return
-    with decoding(f"the record of process {space.id}"):
-        lost = whole(next_fd) <= number
+    with decoding(f"the record of process {handle.id}"):
+        lost = whole_number(next_fd) <= number
     if lost:
-        raise StoreLostData(fd, f"{space.id} has no such number any more")
+        raise StoreLostData(fd, f"{handle.id} has no such number any more")
 
 
-def view_of(space: Namespace, fd: str) -> Operation[View]:
+def content_info(handle: ProcessHandle, fd: str) -> Operation[ContentInfo]:
     """The view of `fd`; no round trip when it is known."""
-    view = space.known(fd)
+    view = handle.known(fd)
     if view is None:
-        view, _ = yield from look(space, fd)
+        view, _ = yield from resolve(handle, fd)
     return view
 
 
 def reads_content(
-    work: Callable[Concatenate[Namespace, str, P], Operation[T]],
-) -> Callable[Concatenate[Namespace, str, P], Operation[T]]:
+    work: Callable[Concatenate[ProcessHandle, str, P], Operation[T]],
+) -> Callable[Concatenate[ProcessHandle, str, P], Operation[T]]:
     """Have an operation on the content of a descriptor raise `DamagedRecord` where its metadata, index or
     pages are not what was stored there."""
 
     @wraps(work)
-    def checked(space: Namespace, fd: str, /, *more: P.args, **named: P.kwargs) -> Operation[T]:
+    def checked(handle: ProcessHandle, fd: str, /, *more: P.args, **named: P.kwargs) -> Operation[T]:
         try:
-            return (yield from work(space, fd, *more, **named))
+            return (yield from work(handle, fd, *more, **named))
         except UNREADABLE as error:
-            space.forget(fd)
-            raise damage(content_name(space, fd), error) from error
+            handle.forget(fd)
+            raise damage(content_name(handle, fd), error) from error
 
     return checked
 
 
-def content_name(space: Namespace, fd: str) -> str:
+def content_name(handle: ProcessHandle, fd: str) -> str:
     """What people call the content behind a descriptor."""
-    return f"{fd} of process {space.id}"
+    return f"{fd} of process {handle.id}"
 
 
-def afresh_if_gone(space: Namespace, fd: str, attempt: Callable[[], Operation[T]]) -> Operation[T]:
+def retry_if_gone(handle: ProcessHandle, fd: str, attempt: Callable[[], Operation[T]]) -> Operation[T]:
     """Return what the attempt returns. If the content that this client knows as `fd` is gone, look it up
     again, so that the error names what there is."""
     for _ in range(2):
         try:
             return (yield from attempt())
         except NotFound:
-            if space.known(fd) is None:
+            if handle.known(fd) is None:
                 raise
-        yield from look(space, fd)
+        yield from resolve(handle, fd)
     raise StoreLostData(fd, "a part of its text or of its index is missing")
 
 
-def group_with(view: View, page: int) -> Operation[Group]:
+def group_with(view: ContentInfo, page: int) -> Operation[Group]:
     """The group that describes `page`; one round trip when it is not known."""
     first = group_of(page)
     group = view.groups.get(first)

@@ -17,23 +17,23 @@ from fdstore.files.target import Mark, Target
 from fdstore.records import Descriptor, Export, Origin, Unreadable
 from fdstore.store.content_info import (
     EXTRACTION,
-    Namespace,
-    View,
-    afresh_if_gone,
+    ContentInfo,
+    ProcessHandle,
+    content_info,
     content_name,
     descriptor_of,
-    look,
     pairs,
     reads_content,
-    view_of,
+    resolve,
+    retry_if_gone,
 )
-from fdstore.store.decoding import damage, decoding, replies_or_damage, shown, unreadable
+from fdstore.store.decoding import damage, decoding, replies_or_damage, show_bytes, unreadable
 from fdstore.store.exports import LEFT_AS_IT_IS, Allowance
 from fdstore.store.keys import content_keys, is_content
 from fdstore.store.outcomes import outcome
-from fdstore.store.spans import Stretch, fetch_part, locate, total_of
-from fdstore.store.staging import Stage, check_page_size
-from fdstore.text.index import Place
+from fdstore.store.spans import Span, fetch_part, locate, total_of
+from fdstore.store.staging import StagedContent, check_page_size
+from fdstore.text.index import TextPosition
 from fdstore.text.paging import BLOCK_CHARS, Cutter, DecodeErrors, cut
 from fdstore.text.selection import Part
 from fdstore.wire.operation import Disk, Operation, new_op
@@ -41,13 +41,13 @@ from fdstore.wire.scripts import script, text
 
 
 def create(
-    space: Namespace,
+    handle: ProcessHandle,
     content: str,
     source: str,
     page_size: int | None = None,
     *,
     name: str = "",
-    call: str | None = None,
+    call_id: str | None = None,
 ) -> Operation[Descriptor]:
     """Stores a text that is in memory."""
     if not isinstance(content, str):
@@ -55,7 +55,7 @@ def create(
             "text", f"a str is needed, not {quoted(content)}; use ingest for bytes and files"
         )
     size = check_page_size(page_size)
-    stage = Stage(space, size, source, call)
+    stage = StagedContent(handle, size, source, call_id)
 
     def making() -> Operation[Descriptor]:
         for pages in cut(content, size):
@@ -66,20 +66,20 @@ def create(
 
 
 def ingest(
-    space: Namespace,
+    handle: ProcessHandle,
     file: BinaryIO,
     source: str,
     page_size: int | None = None,
     errors: DecodeErrors = "strict",
     progress: Callable[[int], None] | None = None,
     *,
-    call: str | None = None,
+    call_id: str | None = None,
 ) -> Operation[Descriptor]:
     """Stores what a binary file holds, in bounded memory. `progress` is told the bytes read so far."""
     size = check_page_size(page_size)
     if errors not in ("strict", "backslashreplace"):
         raise InvalidArgument("errors", "use strict or backslashreplace")
-    stage = Stage(space, size, source, call)
+    stage = StagedContent(handle, size, source, call_id)
 
     def making() -> Operation[Descriptor]:
         cutter = Cutter(size, errors)
@@ -95,9 +95,9 @@ def ingest(
     return (yield from stage.kept(making()))
 
 
-def stat(space: Namespace, fd: str) -> Operation[Descriptor]:
+def stat(handle: ProcessHandle, fd: str) -> Operation[Descriptor]:
     """The descriptor as it is now."""
-    view, _ = yield from look(space, fd)
+    view, _ = yield from resolve(handle, fd)
     return view.descriptor
 
 
@@ -110,19 +110,21 @@ class Listing(msgspec.Struct, frozen=True):
     unreadable: list[Unreadable]
 
 
-def listed(space: Namespace) -> Operation[list[Descriptor]]:
+def list_fds(handle: ProcessHandle) -> Operation[list[Descriptor]]:
     """All descriptors of the process, in number order. Two round trips."""
-    return (yield from listing(space)).descriptors
+    return (yield from listing(handle)).descriptors
 
 
-def page_of_list(space: Namespace, start: int, count: int | None) -> Operation[tuple[list[Descriptor], int]]:
+def page_of_list(
+    handle: ProcessHandle, start: int, count: int | None
+) -> Operation[tuple[list[Descriptor], int]]:
     """Some of the descriptors of the process in number order, from the `start`-th (1 is the first) on, and
     how many there are in all. Two round trips."""
-    found = yield from listing(space, start, count)
+    found = yield from listing(handle, start, count)
     return found.descriptors, found.total
 
 
-def listing(space: Namespace, start: int = 1, count: int | None = None) -> Operation[Listing]:
+def listing(handle: ProcessHandle, start: int = 1, count: int | None = None) -> Operation[Listing]:
     """As `page_of_list`, with what was passed over. Raises `DamagedRecord` for the table itself.
 
     The first brings the whole table. It is a hash, which knows no order, and its numbers have gaps where
@@ -130,17 +132,17 @@ def listing(space: Namespace, start: int = 1, count: int | None = None) -> Opera
     set beside it would tell, but would have to be kept by everything that makes, shares, forks or drops
     one, for the sake of a call that is rarely made.
     """
-    [flat] = yield [("HGETALL", space.keys.fds)]
-    tree, known, damaged = space.keys.tree, [], []
+    [flat] = yield [("HGETALL", handle.keys.fds)]
+    tree, known, damaged = handle.keys.tree, [], []
     for name, content in zip(flat[::2], flat[1::2], strict=True):
         try:
             if not (is_content(tree, content) and _ID.match(name)):
-                raise ValueError(f"{shown(content)} is no content of its tree")
+                raise ValueError(f"{show_bytes(content)} is no content of its tree")
             known.append((text(name), text(content)))
         except ValueError as error:
-            damaged.append(unreadable(damage(content_name(space, shown(name)), error)))
+            damaged.append(unreadable(damage(content_name(handle, show_bytes(name)), error)))
     table = sorted(known, key=_number)
-    space.see(*(fd for fd, _ in table))
+    handle.see(*(fd for fd, _ in table))
     wanted = table[start - 1 :][:count]
     found: list[Descriptor] = []
     replies = yield from replies_or_damage(
@@ -151,7 +153,7 @@ def listing(space: Namespace, start: int = 1, count: int | None = None) -> Opera
             if isinstance(reply, DamagedRecord):
                 raise reply
             if reply:
-                with decoding(content_name(space, fd)):
+                with decoding(content_name(handle, fd)):
                     found.append(descriptor_of(fd, pairs(reply)))
         except DamagedRecord as error:
             damaged.append(unreadable(error))
@@ -169,24 +171,24 @@ def _number(entry: tuple[str, str]) -> int:
 
 @reads_content
 def extract(
-    space: Namespace,
+    handle: ProcessHandle,
     fd: str,
     wanted: Part | None,
     *,
     page_size: int | None = None,
-    call: str | None = None,
+    call_id: str | None = None,
 ) -> Operation[Descriptor]:
     """A new content that is a part of another (all of it for None); it knows where it came from."""
-    return (yield from afresh_if_gone(space, fd, lambda: _extract(space, fd, wanted, page_size, call)))
+    return (yield from retry_if_gone(handle, fd, lambda: _extract(handle, fd, wanted, page_size, call_id)))
 
 
 def _extract(
-    space: Namespace, fd: str, wanted: Part | None, page_size: int | None, call: str | None
+    handle: ProcessHandle, fd: str, wanted: Part | None, page_size: int | None, call_id: str | None
 ) -> Operation[Descriptor]:
-    view, stretch = yield from part_of(space, fd, wanted)
+    view, span = yield from part_of(handle, fd, wanted)
     source = view.descriptor
     size = source.page_size if page_size is None else check_page_size(page_size)
-    stage = Stage(space, size, EXTRACTION, call)
+    stage = StagedContent(handle, size, EXTRACTION, call_id)
     cutter = Cutter(size)
     head: list[tuple[int, int]] = []
 
@@ -194,7 +196,7 @@ def _extract(
         yield from stage.add(cutter.feed(b"".join(run)))
 
     def making() -> Operation[Descriptor]:
-        yield from fetch_part(view, stretch, take, head.append)
+        yield from fetch_part(view, span, take, head.append)
         yield from stage.add(cutter.finish())
         [(chars_before, newlines_before)] = head
         return (yield from stage.commit(_origin(view, chars_before, newlines_before, stage)))
@@ -202,7 +204,7 @@ def _extract(
     return (yield from stage.kept(making()))
 
 
-def _origin(view: View, chars_before: int, newlines_before: int, stage: Stage) -> Origin:
+def _origin(view: ContentInfo, chars_before: int, newlines_before: int, stage: StagedContent) -> Origin:
     chars, lines = stage.size
     content, fd = view.content, view.descriptor.fd
     first = view.descriptor.origin
@@ -221,19 +223,19 @@ def _origin(view: View, chars_before: int, newlines_before: int, stage: Stage) -
 
 
 @reads_content
-def part_of(space: Namespace, fd: str, wanted: Part | None) -> Operation[tuple[View, Stretch]]:
+def part_of(handle: ProcessHandle, fd: str, wanted: Part | None) -> Operation[tuple[ContentInfo, Span]]:
     """Where a part of a content is; None means all of it."""
     if wanted is not None:
-        return (yield from locate(space, fd, wanted))
-    view = yield from view_of(space, fd)
+        return (yield from locate(handle, fd, wanted))
+    view = yield from content_info(handle, fd)
     pages = view.descriptor.pages
     everything = Part("page", 1, total_of(view.descriptor, "page"))
-    return view, Stretch(everything, Place(1, 0, 0, False), Place(pages, 0, 0, False))
+    return view, Span(everything, TextPosition(1, 0, 0, False), TextPosition(pages, 0, 0, False))
 
 
 @reads_content
-def copy_out(
-    space: Namespace,
+def write_out(
+    handle: ProcessHandle,
     fd: str,
     wanted: Part | None,
     write: Callable[[bytes], object],
@@ -253,18 +255,18 @@ def copy_out(
         yield Disk(lambda: write(data), must_end=True)
 
     try:
-        view, stretch = yield from part_of(space, fd, wanted)
-        yield from fetch_part(view, stretch, take)
+        view, span = yield from part_of(handle, fd, wanted)
+        yield from fetch_part(view, span, take)
     except NotFound:
-        if space.known(fd) is not None:
-            yield from look(space, fd)  # raises what names the descriptors that there are
+        if handle.known(fd) is not None:
+            yield from resolve(handle, fd)  # raises what names the descriptors that there are
         raise
     return chars
 
 
 @reads_content
 def export(
-    space: Namespace,
+    handle: ProcessHandle,
     fd: str,
     wanted: Part | None,
     target: Target,
@@ -279,12 +281,12 @@ def export(
 
     def attempt() -> Operation[Export]:
         if allowance:
-            size_bytes = None if wanted else (yield from view_of(space, fd)).descriptor.bytes
+            size_bytes = None if wanted else (yield from content_info(handle, fd)).descriptor.bytes
             yield from allowance.begin(size_bytes)
-        return (yield from _export(space, fd, wanted, target, mode, progress, plan, allowance))
+        return (yield from _export(handle, fd, wanted, target, mode, progress, plan, allowance))
 
     try:
-        return (yield from afresh_if_gone(space, fd, attempt))
+        return (yield from retry_if_gone(handle, fd, attempt))
     except LEFT_AS_IT_IS:
         raise
     except FDStoreError:
@@ -294,7 +296,7 @@ def export(
 
 
 def _export(
-    space: Namespace,
+    handle: ProcessHandle,
     fd: str,
     wanted: Part | None,
     target: Target,
@@ -315,7 +317,7 @@ def _export(
     try:
         # in here: what it opens is released also when the cancel comes while it is opened
         yield Disk(target.__enter__, must_end=True)
-        chars = yield from copy_out(space, fd, wanted, write, allowance)
+        chars = yield from write_out(handle, fd, wanted, write, allowance)
         if allowance:
             yield from allowance.settle()
         mark: Mark = yield Disk(target.mark, must_end=True)
@@ -328,10 +330,10 @@ def _export(
     return done
 
 
-def close(space: Namespace, fd: str, *, call: str | None = None) -> Operation[None]:
+def close(handle: ProcessHandle, fd: str, *, call_id: str | None = None) -> Operation[None]:
     """Drops a descriptor; the content lives while anybody holds it."""
-    answer_key, answer_field = space.answer_slot(new_op(), call)
-    keys = (space.keys.tree.record, space.keys.record, space.keys.fds, answer_key)
-    [reply] = yield [script("close")(keys, answer_field, space.attempt, space.id, fd)]
-    space.forget(fd)
-    outcome(reply, space.id)
+    answer_key, answer_field = handle.answer_slot(new_op(), call_id)
+    keys = (handle.keys.tree.record, handle.keys.record, handle.keys.fds, answer_key)
+    [reply] = yield [script("close")(keys, answer_field, handle.attempt, handle.id, fd)]
+    handle.forget(fd)
+    outcome(reply, handle.id)

@@ -18,7 +18,7 @@ import msgspec
 
 from fdstore.errors import DamagedRecord, FDStoreError, NewerFormat, StoreLostData, quoted
 from fdstore.records import TreeLimits, Unreadable
-from fdstore.text.layout import visible
+from fdstore.text.layout import show_controls
 from fdstore.text.selection import MAX_NUMBER
 from fdstore.wire.operation import Batch, Operation
 
@@ -51,7 +51,7 @@ def damage(what: str, error: Exception) -> DamagedRecord:
     if isinstance(error, DamagedRecord):
         return error
     said = f"no {error.args[0]!r}" if isinstance(error, KeyError) and error.args else str(error)
-    return DamagedRecord(what, shown(said) or type(error).__name__)
+    return DamagedRecord(what, show_bytes(said) or type(error).__name__)
 
 
 def unreadable(error: FDStoreError) -> Unreadable:
@@ -67,17 +67,17 @@ PASSED_OVER = (StoreLostData, NewerFormat)
 """Errors of one tree: who looks at many goes on with the others."""
 
 
-def shown(value: bytes | str) -> str:
+def show_bytes(value: bytes | str) -> str:
     """A name from Redis for people, whatever bytes it holds.
 
-    >>> shown(b"triage"), shown(b"\\xff")
+    >>> show_bytes(b"triage"), show_bytes(b"\\xff")
     ('triage', '\\\\xff')
     """
     text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
-    return visible(text[:MAX_SHOWN], keep="")
+    return show_controls(text[:MAX_SHOWN], keep="")
 
 
-def whole(value: str | bytes, least: int = 0, most: int = MAX_NUMBER) -> int:
+def whole_number(value: str | bytes, least: int = 0, most: int = MAX_NUMBER) -> int:
     """A whole number. Raises `ValueError`."""
     text = value.decode("ascii") if isinstance(value, bytes) else value
     # int() would take blanks, underscores, and as many digits as there are
@@ -113,7 +113,7 @@ def check_format(tree: str, stored: bytes | str | None) -> None:
     if stored is None:
         return
     with decoding(f"the format of tree {tree}"):
-        found = whole(stored)
+        found = whole_number(stored)
     if found > FORMAT:
         raise newer_tree(tree, found)
 

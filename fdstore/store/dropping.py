@@ -14,7 +14,7 @@ from contextlib import suppress
 from fdstore.errors import DamagedRecord, NotFound
 from fdstore.records import DroppedTree
 from fdstore.store.collect import PIECE, drop_entry, look_again_at
-from fdstore.store.decoding import FORMAT, check_format, replies_or_damage, shown
+from fdstore.store.decoding import FORMAT, check_format, replies_or_damage, show_bytes
 from fdstore.store.keys import TreeKeys, check_root
 from fdstore.store.outcomes import outcome
 from fdstore.store.processes import cancel
@@ -57,7 +57,7 @@ def drop_tree(
     was_listed = yield from drop_entry(tree)
     if not what and not was_listed:
         [trees] = yield [("ZRANGE", tree.trees, 0, 50)]
-        raise NotFound(f"tree {name}", tuple(map(shown, trees)))
+        raise NotFound(f"tree {name}", tuple(map(show_bytes, trees)))
     return DroppedTree(tree=name, contents=contents, cancelled=cancelled)
 
 
@@ -82,7 +82,7 @@ def _drop_staged(tree: TreeKeys) -> Operation[None]:
     [ops] = yield from replies_or_damage([("HKEYS", tree.staged)])
     if not isinstance(ops, list) or not ops:
         return
-    for piece in _pieces([key for op in ops for key in tree.staging(shown(op))]):
+    for piece in _pieces([key for op in ops for key in tree.staging(show_bytes(op))]):
         yield [("UNLINK", *piece)]
     yield [("UNLINK", tree.staged)]
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from fdstore.errors import FDStoreError, Fenced, StoreUnavailable, UnknownOutcome
 from fdstore.store import ceilings
-from fdstore.store.content_info import Namespace
+from fdstore.store.content_info import ProcessHandle
 from fdstore.store.keys import TreeKeys
 from fdstore.store.outcomes import outcome
 from fdstore.wire.operation import Operation, new_op
@@ -25,12 +25,12 @@ LEFT_AS_IT_IS = (StoreUnavailable, UnknownOutcome, Fenced)
 
 
 class Allowance:
-    """What one call may write. `call` is its id; without one it is not made again."""
+    """What one call may write. `call_id` is its id; without one it is not made again."""
 
-    def __init__(self, space: Namespace, call: str | None) -> None:
-        self._space = space
-        self._field = f"{call or new_op()}/exported"
-        self._once = call is None
+    def __init__(self, handle: ProcessHandle, call_id: str | None) -> None:
+        self._handle = handle
+        self._field = f"{call_id or new_op()}/exported"
+        self._once = call_id is None
         self._granted = 0
         self._at_first: int | None = None
         self._written = 0
@@ -61,13 +61,13 @@ class Allowance:
                 yield from self._count(back, back, "forget" if self._once else "exactly")
 
     def _count(self, needed: int, wanted: int, how: str) -> Operation[None]:
-        keys = self._space.keys
+        keys = self._handle.keys
         tree = keys.tree
         count = script("export")(
-            (tree.record, keys.record, keys.calls), self._space.attempt, self._field, needed, wanted, how
+            (tree.record, keys.record, keys.calls), self._handle.attempt, self._field, needed, wanted, how
         )
         flat, reply = yield [("HGETALL", tree.ceilings), count]
-        granted, before, exported, created_at = outcome(reply, self._space.id)
+        granted, before, exported, created_at = outcome(reply, self._handle.id)
         if self._at_first is None:
             self._at_first = int(before)
         self._granted = int(granted)
@@ -77,10 +77,10 @@ class Allowance:
             all_of_tree = int(exported)
             day = script("export_day")((tree.exports,), life, all_of_tree - self._granted, all_of_tree, top)
             [reply] = yield [day]
-            outcome(reply, self._space.id)
+            outcome(reply, self._handle.id)
 
 
-def exported_today(prefix: str) -> Operation[int | None]:
+def read_exported_today(prefix: str) -> Operation[int | None]:
     """What all trees exported today, as far as it was counted: None while there is no ceiling for it."""
     [(day, size_bytes), (seconds, _)] = yield [
         ("HMGET", TreeKeys(prefix, "").exports, "day", "bytes"),

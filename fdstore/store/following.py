@@ -13,7 +13,7 @@ import msgspec
 
 from fdstore.errors import InvalidArgument, NotFound, PositionOutOfRange, StoreLostData, StreamBroken
 from fdstore.records import Slice
-from fdstore.store.content_info import Namespace, View, look, reads_content, view_of
+from fdstore.store.content_info import ContentInfo, ProcessHandle, content_info, reads_content, resolve
 from fdstore.store.reading import read
 from fdstore.store.spans import WINDOW_BYTES, collect
 from fdstore.text.selection import MAX_NUMBER, Part
@@ -23,7 +23,7 @@ BLOCK_S = 5.0
 """How long a reader waits for a wake-up before it looks by itself."""
 
 
-def wait_for_more(view: View, seconds: float) -> Operation[None]:
+def wait_for_more(view: ContentInfo, seconds: float) -> Operation[None]:
     """Waits until an open content is longer than in this view, or ended, or somebody should look
     whether its writer lives; for at most so long."""
     pause = max(0.01, min(seconds, BLOCK_S, view.writer_left_s))
@@ -33,30 +33,30 @@ def wait_for_more(view: View, seconds: float) -> Operation[None]:
 
 
 def read_whole(
-    space: Namespace, fd: str, part: Part | None, limit: int | None, wait_s: float
+    handle: ProcessHandle, fd: str, part: Part | None, limit: int | None, wait_s: float
 ) -> Operation[Slice]:
     """As `reading.read`, after up to `wait_s` seconds for the part to be whole: no later text can
     change it. None, for everything, waits for the end."""
     if not check_wait(wait_s):
-        return read(space, fd, part, limit)
-    return _read_when_whole(space, fd, part, limit, wait_s)
+        return read(handle, fd, part, limit)
+    return _read_when_whole(handle, fd, part, limit, wait_s)
 
 
 def _read_when_whole(
-    space: Namespace, fd: str, part: Part | None, limit: int | None, wait_s: float
+    handle: ProcessHandle, fd: str, part: Part | None, limit: int | None, wait_s: float
 ) -> Operation[Slice]:
-    yield from until_whole(space, fd, part, wait_s)
-    return (yield from read(space, fd, part, limit))
+    yield from until_complete(handle, fd, part, wait_s)
+    return (yield from read(handle, fd, part, limit))
 
 
 @reads_content
-def until_whole(space: Namespace, fd: str, part: Part | None, wait_s: float) -> Operation[None]:
+def until_complete(handle: ProcessHandle, fd: str, part: Part | None, wait_s: float) -> Operation[None]:
     """Waits for a part to be whole, for up to `wait_s` seconds. For 0 it does nothing."""
     if not check_wait(wait_s):
         return
     until = time.monotonic() + wait_s
     while True:
-        view = yield from view_of(space, fd)
+        view = yield from content_info(handle, fd)
         left = until - time.monotonic()
         if left <= 0 or _is_whole(view, part):
             return
@@ -72,7 +72,7 @@ def check_wait(wait_s: object) -> float:
     return float(wait_s)
 
 
-def _is_whole(view: View, part: Part | None) -> bool:
+def _is_whole(view: ContentInfo, part: Part | None) -> bool:
     d = view.descriptor
     if d.state != "open":
         return True
@@ -106,21 +106,21 @@ class Piece(msgspec.Struct, frozen=True):
 class Follower:
     """Goes through a content piece by piece, from its character `start` on, until it `ended`."""
 
-    def __init__(self, space: Namespace, fd: str, start: int = 1) -> None:
-        self._space = space
+    def __init__(self, handle: ProcessHandle, fd: str, start: int = 1) -> None:
+        self._handle = handle
         self._fd = fd
         self._position = Position(start - 1)
         self.ended = False
 
     def more(self, wait_s: float = BLOCK_S) -> Operation[str]:
         """The next piece, empty if none came within `wait_s`. Raises as `follow`."""
-        piece = yield from follow(self._space, self._fd, self._position, wait_s)
+        piece = yield from follow(self._handle, self._fd, self._position, wait_s)
         self._position, self.ended = piece.position, piece.ended
         return piece.text
 
 
 @reads_content
-def follow(space: Namespace, fd: str, position: Position, wait_s: float = BLOCK_S) -> Operation[Piece]:
+def follow(handle: ProcessHandle, fd: str, position: Position, wait_s: float = BLOCK_S) -> Operation[Piece]:
     """The text after a position: what is there (at most about `WINDOW_BYTES`), else what comes within
     `wait_s`. Two round trips for what was just appended.
 
@@ -131,9 +131,9 @@ def follow(space: Namespace, fd: str, position: Position, wait_s: float = BLOCK_
     next_char = position.chars + 1
     while True:
         if position.page:
-            view = yield from view_of(space, fd)
+            view = yield from content_info(handle, fd)
         else:
-            view, _ = yield from look(space, fd, unit="chars", first=next_char, last=next_char)
+            view, _ = yield from resolve(handle, fd, unit="chars", first=next_char, last=next_char)
         d = view.descriptor
         if next_char <= d.chars:
             return (yield from _piece(view, position if position.page else _place_of(view, next_char)))
@@ -149,7 +149,7 @@ def follow(space: Namespace, fd: str, position: Position, wait_s: float = BLOCK_
         yield from wait_for_more(view, left)
 
 
-def _place_of(view: View, char: int) -> Position:
+def _place_of(view: ContentInfo, char: int) -> Position:
     group = view.group_at("chars", char)
     if group is None:
         raise NotFound(view.descriptor.fd)
@@ -157,7 +157,7 @@ def _place_of(view: View, char: int) -> Position:
     return Position(char - 1, place.page, place.chars)
 
 
-def _piece(view: View, position: Position) -> Operation[Piece]:
+def _piece(view: ContentInfo, position: Position) -> Operation[Piece]:
     d = view.descriptor
     # two at least: of the first, all may be known
     window = max(2, WINDOW_BYTES * d.pages // max(d.bytes, 1))

@@ -9,22 +9,24 @@ from __future__ import annotations
 
 from fdstore.errors import SpawnLimit
 from fdstore.store import processes
-from fdstore.store.content_info import Namespace
+from fdstore.store.content_info import ProcessHandle
 from fdstore.store.processes import Program
 from fdstore.wire.operation import Batch, Operation
 
 
-def copies(space: Namespace, briefs: list[str], program: Program, call: str) -> Operation[list[Namespace]]:
+def make_copies(
+    handle: ProcessHandle, briefs: list[str], program: Program, call_id: str
+) -> Operation[list[ProcessHandle]]:
     """One copy of this process for each brief (JSON), ready to be run, keyed by the tool call.
 
     Raises `SpawnLimit`, `Fenced`, `NotFound`.
     """
-    slots = [f"{call}/copy{number}" for number in range(1, len(briefs) + 1)]
-    yield from _check_room(space, slots)
-    made: list[Namespace] = []
+    slots = [f"{call_id}/copy{number}" for number in range(1, len(briefs) + 1)]
+    yield from _check_room(handle, slots)
+    made: list[ProcessHandle] = []
     try:
         for slot, brief in zip(slots, briefs, strict=True):
-            child = processes.child(space, None, state="ready", program=program, brief=brief, call=slot)
+            child = processes.child(handle, None, state="ready", program=program, brief=brief, call_id=slot)
             made.append((yield from child))
     except SpawnLimit:
         for copy in made:
@@ -33,11 +35,11 @@ def copies(space: Namespace, briefs: list[str], program: Program, call: str) -> 
     return made
 
 
-def _check_room(space: Namespace, slots: list[str]) -> Operation[None]:
-    limits, depth = space.limits, space.id.count(".") + 2
+def _check_room(handle: ProcessHandle, slots: list[str]) -> Operation[None]:
+    limits, depth = handle.limits, handle.id.count(".") + 2
     batch: Batch = [
-        ("HMGET", space.keys.tree.record, "processes", "live"),
-        ("HMGET", space.keys.calls, *slots),
+        ("HMGET", handle.keys.tree.record, "processes", "live"),
+        ("HMGET", handle.keys.calls, *slots),
     ]
     (total, live), there = yield batch
     more = there.count(None)

@@ -21,10 +21,10 @@ from fdstore.store.decoding import (
     decoding,
     limits_of,
     replies_or_damage,
-    shown,
+    show_bytes,
     timestamp,
     unreadable,
-    whole,
+    whole_number,
 )
 from fdstore.store.keys import (
     ProcessKeys,
@@ -49,7 +49,7 @@ def process_of(process: str, fields: dict[str, str]) -> ProcessRecord:
     """The record that a process's hash says. Raises one of `decoding.UNREADABLE`."""
 
     def number(name: str, least: int = 0) -> int | None:
-        return whole(fields[name], least) if fields.get(name) else None
+        return whole_number(fields[name], least) if fields.get(name) else None
 
     def moment(name: str) -> float | None:
         return timestamp(fields[name]) if name in fields else None
@@ -96,7 +96,7 @@ def missing(keys: ProcessKeys) -> Operation[NotFound]:
     """The error for a process that is not there: it names those of its tree, or else the trees."""
     tree = keys.tree
     members, trees = yield [("ZRANGE", tree.processes, 0, 50), ("ZRANGE", tree.trees, 0, 50)]
-    return NotFound(f"process {keys.process}", tuple(map(shown, members or trees)))
+    return NotFound(f"process {keys.process}", tuple(map(show_bytes, members or trees)))
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -124,7 +124,9 @@ def wait_ended(prefix: str, processes: list[str], seconds: float) -> Operation[b
     keys = [process_keys(prefix, process) for process in processes]
     while True:
         states = yield [("HGET", each.record, "state") for each in keys]
-        live = [each for each, state in zip(keys, states, strict=True) if state and shown(state) not in ENDED]
+        live = [
+            each for each, state in zip(keys, states, strict=True) if state and show_bytes(state) not in ENDED
+        ]
         left = until - time.monotonic()
         if not live or left <= 0:
             return not live
@@ -140,7 +142,7 @@ def tree_record(prefix: str, tree: str) -> Operation[TreeRecord]:
     flat, names = yield [("HGETALL", keys.record), ("ZRANGE", keys.processes, 0, -1)]
     if not flat:
         [trees] = yield [("ZRANGE", keys.trees, 0, 50)]
-        raise NotFound(f"tree {tree}", tuple(map(shown, trees)))
+        raise NotFound(f"tree {tree}", tuple(map(show_bytes, trees)))
     with decoding(f"the record of tree {tree}"):
         fields = pairs(flat)
         check_format(tree, fields.get("format"))
@@ -148,15 +150,15 @@ def tree_record(prefix: str, tree: str) -> Operation[TreeRecord]:
             id=tree,
             created_at=timestamp(fields["created_at"]),
             used_at=timestamp(fields["used_at"]),
-            bytes=whole(fields["bytes"], -MAX_NUMBER),
-            fds=whole(fields["fds"], -MAX_NUMBER),
-            processes=whole(fields["processes"]),
-            live=whole(fields["live"], -MAX_NUMBER),
+            bytes=whole_number(fields["bytes"], -MAX_NUMBER),
+            fds=whole_number(fields["fds"], -MAX_NUMBER),
+            processes=whole_number(fields["processes"]),
+            live=whole_number(fields["live"], -MAX_NUMBER),
             limits=limits_of(tree, fields["limits"]),
-            export_bytes=whole(fields.get("export_bytes", "0")),
-            usage_day=whole(fields.get("usage_day", "0"), 0, MAX_MOMENT_S // DAY_S - 1),
-            model_calls=whole(fields.get("model_calls", "0")),
-            tokens=whole(fields.get("tokens", "0")),
+            export_bytes=whole_number(fields.get("export_bytes", "0")),
+            usage_day=whole_number(fields.get("usage_day", "0"), 0, MAX_MOMENT_S // DAY_S - 1),
+            model_calls=whole_number(fields.get("model_calls", "0")),
+            tokens=whole_number(fields.get("tokens", "0")),
         )
     members, damaged = yield from _members(keys, names)
     return msgspec.structs.replace(said, members=tuple(members), unreadable=tuple(damaged))
@@ -172,7 +174,7 @@ def _members(keys: TreeKeys, names: list[bytes]) -> Operation[tuple[list[Process
         if process is not None:
             known.append(process)
         else:
-            damaged.append(Unreadable(what=keys.processes, problem=f"{shown(name)} is no process of it"))
+            damaged.append(Unreadable(what=keys.processes, problem=f"{show_bytes(name)} is no process of it"))
     replies = yield from replies_or_damage([("HGETALL", process.record) for process in known])
     for process, reply in zip(known, replies, strict=True):
         try:
@@ -201,7 +203,7 @@ def survey(prefix: str) -> Operation[Survey]:
     return found
 
 
-def warned(found: Survey) -> Survey:
+def log_unreadable(found: Survey) -> Survey:
     """Log what a survey could not read, for callers that return the rest alone."""
     for each in found.unreadable:
         log.warning("%s cannot be read: %s", each.what, each.problem)
@@ -217,22 +219,22 @@ def tree_names(prefix: str, damaged: list[Unreadable] | None = None) -> Operatio
         if is_root(entry):
             names.append(text(entry))
         elif damaged is not None:
-            damaged.append(Unreadable(what=key, problem=f"{shown(entry)} is no tree"))
+            damaged.append(Unreadable(what=key, problem=f"{show_bytes(entry)} is no tree"))
     return sorted(names)
 
 
-class Over(msgspec.Struct, frozen=True):
+class FinishedTrees(msgspec.Struct, frozen=True):
     """Trees whose processes have all ended, and trees whose own record cannot be read."""
 
     trees: list[str]
     unreadable: list[tuple[str, Unreadable]]
 
 
-def over(prefix: str, trees: list[str]) -> Operation[Over]:
+def finished_trees(prefix: str, trees: list[str]) -> Operation[FinishedTrees]:
     """Those of these trees whose processes have all ended: nothing happens in them any more. One round
     trip, if no tree is damaged."""
     live = yield from replies_or_damage([("HGET", TreeKeys(prefix, tree).record, "live") for tree in trees])
-    found = Over([], [])
+    found = FinishedTrees([], [])
     for tree, count in zip(trees, live, strict=True):
         if isinstance(count, DamagedRecord):
             found.unreadable.append((tree, unreadable(count)))

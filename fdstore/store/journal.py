@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from fdstore.store.ceilings import beside
-from fdstore.store.content_info import Namespace
+from fdstore.store.content_info import ProcessHandle
 from fdstore.store.keys import process_keys
 from fdstore.store.outcomes import outcome
 from fdstore.wire.operation import Operation
@@ -24,22 +24,22 @@ class Appended(msgspec.Struct, frozen=True):
 
 
 def append(
-    space: Namespace, position: int, records: list[str], *, answers: int = 0, tokens: int = 0
+    handle: ProcessHandle, position: int, records: list[str], *, answers: int = 0, tokens: int = 0
 ) -> Operation[Appended]:
     """Adds records after the first `position` ones: `answers` of them are a model's, which took so many
     tokens. Without records nothing is written. Raises `Fenced`, `NotFound`."""
-    keys = space.keys
+    keys = handle.keys
     added = script("journal")(
-        (keys.record, keys.journal, keys.tree.record), space.attempt, position, answers, tokens, *records
+        (keys.record, keys.journal, keys.tree.record), handle.attempt, position, answers, tokens, *records
     )
-    [reply] = yield from beside(space, [added])
-    length, *reached = outcome(reply, space.id)
+    [reply] = yield from beside(handle, [added])
+    length, *reached = outcome(reply, handle.id)
     return Appended(int(length), (text(reached[0]), int(reached[1])) if reached else None)
 
 
-def length(space: Namespace) -> Operation[int]:
+def length(handle: ProcessHandle) -> Operation[int]:
     """How many records there are."""
-    [count] = yield [("LLEN", space.keys.journal)]
+    [count] = yield [("LLEN", handle.keys.journal)]
     return int(count)
 
 

@@ -16,16 +16,16 @@ import msgspec
 from fdstore.errors import DamagedRecord
 from fdstore.records import TreeLimits, Unreadable
 from fdstore.store.clock import redis_now
-from fdstore.store.content_info import Namespace
+from fdstore.store.content_info import ProcessHandle
 from fdstore.store.decoding import (
     FORMAT,
     decoding,
     limits_of,
     replies_or_damage,
-    shown,
+    show_bytes,
     timestamp,
     unreadable,
-    whole,
+    whole_number,
 )
 from fdstore.store.keys import ProcessKeys, TreeKeys, member_of
 from fdstore.store.outcomes import outcome
@@ -99,39 +99,39 @@ def claim(
     )
     with decoding(f"the record of process {keys.process}"):
         return Claim(
-            attempt=whole(attempt, 1),
+            attempt=whole_number(attempt, 1),
             program=text(program),
             bundle=text(bundle),
             parent=text(parent),
             is_pipeline=kind == b"pipeline",
             age_s=max(0.0, float(now) - timestamp(started_at)),
-            wakes=whole(wakes) if isinstance(wakes, bytes) else int(wakes),
+            wakes=whole_number(wakes) if isinstance(wakes, bytes) else int(wakes),
             outputs=tuple(text(outputs).split()),
             limits=limits_of(keys.tree.tree, limits),
-            alone_until=whole(alone_until) if alone_until else None,
+            alone_until=whole_number(alone_until) if alone_until else None,
             journal=records,
         )
 
 
-def renew(space: Namespace, trouble: str | None = None) -> Operation[None]:
+def renew(handle: ProcessHandle, trouble: str | None = None) -> Operation[None]:
     """Keep the lease. `trouble` says for people what the process is held up by, "" that nothing holds it up
     any more. Raises `Fenced`, `NotFound`."""
-    keys = space.keys
-    arguments: list[Value] = [keys.process, space.attempt, LEASE_S]
+    keys = handle.keys
+    arguments: list[Value] = [keys.process, handle.attempt, LEASE_S]
     if trouble is not None:
         arguments.append(trouble)
     [reply] = yield [script("renew")((keys.tree.record, keys.record), *arguments)]
     outcome(reply, keys.process)
 
 
-def rest(space: Namespace, children: list[str], seconds: float | None = None) -> Operation[bool]:
+def park(handle: ProcessHandle, children: list[str], seconds: float | None = None) -> Operation[bool]:
     """Gives the worker back until these children have ended, for at most so long; False when they have
     already. Raises `Fenced`, `NotFound`."""
-    keys = space.keys
+    keys = handle.keys
     until = "" if seconds is None else max(seconds, 0.0)
-    arguments = (space.id, space.attempt, until, *children)
+    arguments = (handle.id, handle.attempt, until, *children)
     [reply] = yield [script("wait")((keys.tree.record, keys.record), *arguments)]
-    return text(outcome(reply, space.id)[0]) == "waiting"
+    return text(outcome(reply, handle.id)[0]) == "waiting"
 
 
 class Lapsed(msgspec.Struct, frozen=True):
@@ -150,19 +150,21 @@ def look_after(
     return (yield from _lapse(keys, max_losses, "0", "", "" if moment is None else f"{moment:.6f}"))
 
 
-def lose(keys: ProcessKeys, claim_id: str, max_losses: int = MAX_LOSSES) -> Operation[Lapsed]:
+def record_loss(keys: ProcessKeys, claim_id: str, max_losses: int = MAX_LOSSES) -> Operation[Lapsed]:
     """Count a loss of a process whose worker is known to be dead, if it still runs under that worker's
     claim; else nothing is changed."""
     return (yield from _lapse(keys, max_losses, "2", claim_id, ""))
 
 
-def give_back(space: Namespace, in_vain: int | None = None, *, has_begun: bool = True) -> Operation[Lapsed]:
+def give_back(
+    handle: ProcessHandle, in_vain: int | None = None, *, has_begun: bool = True
+) -> Operation[Lapsed]:
     """Makes a running process ready for another worker. No loss: its worker stops in good order, or is too
     old for it; then `in_vain` says how often its wake-up had been sent in vain before this attempt, and the
     sweep's pauses go on doubling. A pipeline that has begun stays: its commands may have done anything."""
     times = [] if in_vain is None else [in_vain]
     how = "1" if has_begun else "3"
-    return (yield from _lapse(space.keys, MAX_LOSSES, how, space.attempt, "", *times))
+    return (yield from _lapse(handle.keys, MAX_LOSSES, how, handle.attempt, "", *times))
 
 
 def _lapse(
@@ -173,7 +175,7 @@ def _lapse(
     decision, *of = outcome(reply, keys.process)
     with decoding(f"the record of process {keys.process}"):
         decided = text(decision)
-        return Lapsed(decided, whole(of[0] or b"") if of and decided in ("poison", "lost") else None)
+        return Lapsed(decided, whole_number(of[0] or b"") if of and decided in ("poison", "lost") else None)
 
 
 class Due(msgspec.Struct, frozen=True):
@@ -198,7 +200,7 @@ def due(prefix: str, trees: list[str], now_s: float) -> Operation[Due]:
             if member is not None:
                 found.processes.append(member)
             else:
-                where, problem = f"{TreeKeys(prefix, tree).leases}", f"{shown(name)} is no process of it"
+                where, problem = f"{TreeKeys(prefix, tree).leases}", f"{show_bytes(name)} is no process of it"
                 found.unreadable.append((tree, Unreadable(what=where, problem=problem)))
     return found
 
@@ -241,7 +243,7 @@ def agents_key(prefix: str) -> str:
     return f"{prefix}:workers:agents"
 
 
-def alive(
+def register_worker(
     prefix: str,
     worker: str,
     for_s: float,
@@ -261,7 +263,7 @@ def alive(
         yield _forgotten(prefix, *dead)
 
 
-def gone(prefix: str, worker: str) -> Operation[None]:
+def unregister_worker(prefix: str, worker: str) -> Operation[None]:
     """Forgets a worker that stops."""
     yield _forgotten(prefix, worker)
 
@@ -276,7 +278,7 @@ def commands_of(prefix: str, workers: list[str]) -> Operation[list[str]]:
     if not workers:
         return []
     [found] = yield [("HMGET", commands_key(prefix), *workers)]
-    return [shown(each or b"") for each in found]
+    return [show_bytes(each or b"") for each in found]
 
 
 def agents_of(prefix: str, workers: list[str]) -> Operation[list[str]]:
@@ -284,7 +286,7 @@ def agents_of(prefix: str, workers: list[str]) -> Operation[list[str]]:
     if not workers:
         return []
     [found] = yield [("HMGET", agents_key(prefix), *workers)]
-    return ["" if each in (None, TAKEN.encode()) else shown(each) for each in found]
+    return ["" if each in (None, TAKEN.encode()) else show_bytes(each) for each in found]
 
 
 def takes_agents(prefix: str) -> Operation[bool]:
@@ -297,7 +299,7 @@ def workers(prefix: str) -> Operation[list[str]]:
     """The workers that live, by the clock of Redis. Two round trips."""
     now_s = yield from redis_now()
     [found] = yield [("ZRANGEBYSCORE", workers_key(prefix), f"{now_s:.3f}", "+inf")]
-    return [shown(worker) for worker in found]
+    return [show_bytes(worker) for worker in found]
 
 
 def take_sweep(prefix: str, worker: str, seconds: float) -> Operation[bool]:

@@ -11,7 +11,7 @@ from fdstore.wire.scripts import name_of, only_reads
 T = TypeVar("T")
 
 
-def look_only(operation: Operation[T], where: str) -> Operation[T]:
+def read_only(operation: Operation[T], where: str) -> Operation[T]:
     """Run an operation that may only read. A request that holds a write is not sent: the operation gets
     `LookingOnly` in place of the replies."""
     try:

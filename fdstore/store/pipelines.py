@@ -13,8 +13,8 @@ import msgspec
 
 from fdstore.errors import DamagedRecord
 from fdstore.store.ceilings import beside
-from fdstore.store.content_info import Namespace
-from fdstore.store.decoding import decoding, shown
+from fdstore.store.content_info import ProcessHandle
+from fdstore.store.decoding import decoding, show_bytes
 from fdstore.store.keys import ProcessKeys, content_keys, is_content, process_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.staging import check_page_size
@@ -28,7 +28,7 @@ UNKNOWN_CODES = "?"
 """What a chain says of a pipeline that was still running when its reader ended, or was lost."""
 
 
-class PipeFDs(msgspec.Struct, frozen=True, kw_only=True):
+class PipeFds(msgspec.Struct, frozen=True, kw_only=True):
     """The descriptors of a pipeline: what it writes, and what it reads (None: nothing)."""
 
     process: str
@@ -39,44 +39,48 @@ class PipeFDs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def start(
-    space: Namespace,
+    handle: ProcessHandle,
     brief: str,
     *,
-    shown: str,
+    title: str,
     in_fd: str | Literal["new"] | None = None,
     tees: tuple[int, ...] = (),
     page_size: int | None = None,
-    call: str | None = None,
-) -> Operation[PipeFDs]:
-    """Makes a pipeline, ready to be run. `brief` is what its worker is told (JSON), `shown` what people
+    call_id: str | None = None,
+) -> Operation[PipeFds]:
+    """Makes a pipeline, ready to be run. `brief` is what its worker is told (JSON), `title` what people
     read as the source of its output. One round trip.
 
     Raises `NotFound` (its input), `SpawnLimit`, `QuotaExceeded`, `Fenced`; nothing is made then.
     """
     size = check_page_size(page_size)
     empty = empty_index(size)
-    answer_key, answer_field = space.answer_slot(new_op(), call)
-    sources = [shown, f"stderr of {shown}"[:200], *(f"stage {number} of {shown}"[:200] for number in tees)]
+    answer_key, answer_field = handle.answer_slot(new_op(), call_id)
+    sources = [
+        title,
+        f"stderr of {title}"[:200],
+        *(f"stage {number} of {title}"[:200] for number in tees),
+    ]
     made = script("pipe")(
-        (space.keys.tree.record, space.keys.record, space.keys.fds, answer_key),
-        *(answer_field, space.attempt, space.id, brief, size, empty, in_fd or "", INPUT_SOURCE),
-        space.highest,
-        space.highest_child,
+        (handle.keys.tree.record, handle.keys.record, handle.keys.fds, answer_key),
+        *(answer_field, handle.attempt, handle.id, brief, size, empty, in_fd or "", INPUT_SOURCE),
+        handle.highest,
+        handle.highest_child,
         *sources,
     )
-    [reply] = yield from beside(space, [made])
-    process, given, *written = map(text, outcome(reply, space.id))
-    space.see(*written)
-    space.see_child(process)
+    [reply] = yield from beside(handle, [made])
+    process, given, *written = map(text, outcome(reply, handle.id))
+    handle.see(*written)
+    handle.see_child(process)
     return _fds(process, given, written)
 
 
-def _fds(process: str, given: str, written: list[str]) -> PipeFDs:
+def _fds(process: str, given: str, written: list[str]) -> PipeFds:
     output, error, *tees = written
-    return PipeFDs(process=process, fd=output, stderr_fd=error, tee_fds=tuple(tees), in_fd=given or None)
+    return PipeFds(process=process, fd=output, stderr_fd=error, tee_fds=tuple(tees), in_fd=given or None)
 
 
-def fds_of(prefix: str, process: str) -> Operation[PipeFDs | None]:
+def fds_of(prefix: str, process: str) -> Operation[PipeFds | None]:
     """The descriptors of a pipeline; None for any other process."""
     keys = process_keys(prefix, process)
     [(kind, given, outputs)] = yield [("HMGET", keys.record, "kind", "input", "outputs")]
@@ -86,30 +90,32 @@ def fds_of(prefix: str, process: str) -> Operation[PipeFDs | None]:
         return _fds(process, text(given or b""), text(outputs or b"").split())
 
 
-def note_codes(space: Namespace, codes: tuple[int, ...]) -> Operation[None]:
+def note_codes(handle: ProcessHandle, codes: tuple[int, ...]) -> Operation[None]:
     """Keeps the exit codes of all stages, for people, before the process ends. Raises `Fenced`,
     `NotFound`."""
-    record = space.keys.record
-    [reply] = yield [script("keep")((record, record), space.attempt, "codes", ",".join(map(str, codes)))]
-    outcome(reply, space.id)
+    record = handle.keys.record
+    [reply] = yield [script("keep")((record, record), handle.attempt, "codes", ",".join(map(str, codes)))]
+    outcome(reply, handle.id)
 
 
-def chain_of(space: Namespace, fd: str | None) -> Operation[str]:
+def chain_of(handle: ProcessHandle, fd: str | None) -> Operation[str]:
     """The exit codes of the pipelines behind an input, source first, "" when no pipeline wrote it.
 
     An output has them at its EOF. Before that `UNKNOWN_CODES` stands for its pipeline, and what that
     one reads is looked at in turn. Two round trips for each pipeline that has not ended.
     """
     codes: list[str] = []
-    keys = space.keys
+    keys = handle.keys
     seen: set[str] = set()
     while fd:
         [name] = yield [("HGET", keys.fds, fd)]
         if name is None:
             break
-        if not is_content(keys.tree, name) or shown(name) in seen:
+        if not is_content(keys.tree, name) or show_bytes(name) in seen:
             # a chain has no circles
-            raise DamagedRecord(f"{shown(fd)} of process {keys.process}", f"it cannot be {shown(name)}")
+            raise DamagedRecord(
+                f"{show_bytes(fd)} of process {keys.process}", f"it cannot be {show_bytes(name)}"
+            )
         content = text(name)
         seen.add(content)
         writer = ProcessKeys(keys.tree, content.partition("/")[0])
@@ -120,8 +126,8 @@ def chain_of(space: Namespace, fd: str | None) -> Operation[str]:
         if kind != b"pipeline":
             break
         if chain is not None:
-            codes.append(shown(chain))
+            codes.append(show_bytes(chain))
             break
-        codes.append(UNKNOWN_CODES if own is None else shown(own))
-        keys, fd = writer, shown(given or b"")
+        codes.append(UNKNOWN_CODES if own is None else show_bytes(own))
+        keys, fd = writer, show_bytes(given or b"")
     return " ".join(reversed(codes))

@@ -25,14 +25,14 @@ from fdstore.store.ceilings import beside, obey
 from fdstore.store.ceilings import parse as ceilings_in
 from fdstore.store.clock import redis_now, seconds_of
 from fdstore.store.collect import collect_tree, due_trees
-from fdstore.store.content_info import CEILINGS_EVERY_S, DAY_S, TAKES_NO_WRITES, Namespace
+from fdstore.store.content_info import CEILINGS_EVERY_S, DAY_S, TAKES_NO_WRITES, ProcessHandle
 from fdstore.store.decoding import (
     FORMAT,
     PASSED_OVER,
     check_format,
     decoding,
     limits_of,
-    shown,
+    show_bytes,
     timestamp,
 )
 from fdstore.store.inspection import missing
@@ -98,7 +98,7 @@ def due_at(limits: TreeLimits, now_s: float) -> str:
     return f"{now_s + limits.retention_days * DAY_S:.3f}" if limits.retention_days else "+inf"
 
 
-def open_process(prefix: str, name: str | None, limits: TreeLimits) -> Operation[Namespace]:
+def open_process(prefix: str, name: str | None, limits: TreeLimits) -> Operation[ProcessHandle]:
     """What a client asks for by a name: a root, which is made if there is none; a child, which must be
     there; without a name a new root. Raises `NotFound`."""
     if isinstance(name, str) and "." in name:
@@ -114,7 +114,7 @@ def open_root(
     fresh: bool = False,
     exact: bool = False,
     program: Program = NO_PROGRAM,
-) -> Operation[Namespace]:
+) -> Operation[ProcessHandle]:
     """Opens a root process, or makes it with its tree. With `fresh` it must be a new one: if the name is
     taken it gets other letters, or with `exact` is refused. The limits of one that is made are lowered to the
     operator's ceilings. Raises `InvalidArgument`, `QuotaExceeded` (as many trees as there may be)."""
@@ -151,12 +151,12 @@ def open_root(
     how, kept = outcome(reply, keys.process)
     if how == b"created":
         yield from _collect_a_few(keys.tree, due)
-    space = Namespace(keys, limits_of(keys.tree.tree, kept))
+    handle = ProcessHandle(keys, limits_of(keys.tree.tree, kept))
     if how == b"created":
-        space.ceilings_due_at = time.monotonic() + CEILINGS_EVERY_S
+        handle.ceilings_due_at = time.monotonic() + CEILINGS_EVERY_S
         if lowered.together:
             yield from obey(keys.tree)
-    return space
+    return handle
 
 
 class _Lowered(msgspec.Struct, frozen=True):
@@ -205,16 +205,16 @@ def _collect_due(prefix: str, *first: Command) -> Operation[None]:
             yield from collect_tree(tree)
 
 
-def open_child(prefix: str, process: str) -> Operation[Namespace]:
+def open_child(prefix: str, process: str) -> Operation[ProcessHandle]:
     """An existing process. Raises `NotFound`."""
     keys = process_keys(prefix, process)
-    space = yield from _existing(keys)
-    if space is None:
+    handle = yield from _existing(keys)
+    if handle is None:
         raise (yield from missing(keys))
-    return space
+    return handle
 
 
-def _existing(keys: ProcessKeys) -> Operation[Namespace | None]:
+def _existing(keys: ProcessKeys) -> Operation[ProcessHandle | None]:
     """The process, if it is there. Its tree is noted as used, if that was last done more than a
     hundredth of its retention ago."""
     state, (limits, used_at, form), now = yield [
@@ -226,48 +226,48 @@ def _existing(keys: ProcessKeys) -> Operation[Namespace | None]:
         return None
     tree = keys.tree.tree
     check_format(tree, form)
-    space = Namespace(keys, limits_of(tree, limits))
-    retention_s = space.limits.retention_days * DAY_S
+    handle = ProcessHandle(keys, limits_of(tree, limits))
+    retention_s = handle.limits.retention_days * DAY_S
     try:
         unused_s = seconds_of(now) - timestamp(used_at or b"")
     except ValueError:
         unused_s = inf  # the texts can be read, and noting their use mends it
     # a program that opens, reads and ends is too short for the clock that long-lived clients keep
     if retention_s and unused_s > retention_s / 100:
-        yield from touch(space)
-    return space
+        yield from touch(handle)
+    return handle
 
 
 def child(
-    space: Namespace,
+    handle: ProcessHandle,
     share: list[str] | None,
     *,
     state: ProcessState = "open",
     program: Program = NO_PROGRAM,
     brief: str = "",
     output: Output | None = None,
-    call: str | None = None,
-) -> Operation[Namespace]:
+    call_id: str | None = None,
+) -> Operation[ProcessHandle]:
     """A new process below this one that holds the shared descriptors (all of them for None) under
     the same ids. One round trip, no content moved. The `output`'s descriptor is in its record.
 
     Raises `NotFound`, `SpawnLimit`, `QuotaExceeded`, `Fenced`.
     """
-    tree = space.keys.tree
-    answer_key, answer_field = space.answer_slot(new_op(), call)
+    tree = handle.keys.tree
+    answer_key, answer_field = handle.answer_slot(new_op(), call_id)
     made = script("child")(
-        (tree.record, space.keys.record, space.keys.fds, answer_key),
-        *(answer_field, space.attempt, space.id, state),
+        (tree.record, handle.keys.record, handle.keys.fds, answer_key),
+        *(answer_field, handle.attempt, handle.id, state),
         *(program.name, program.digest, program.bundle, brief),
         *(("", "", "") if output is None else _empty(output)),
-        *(space.highest, space.highest_child),
+        *(handle.highest, handle.highest_child),
         *(["*"] if share is None else ["", *share]),
     )
-    [reply] = yield from beside(space, [made])
-    [child_id] = map(text, outcome(reply, space.id))
-    space.see_child(child_id)
-    born = Namespace(ProcessKeys(tree, child_id), space.limits)
-    born.highest, born.ceilings_due_at = space.highest, space.ceilings_due_at
+    [reply] = yield from beside(handle, [made])
+    [child_id] = map(text, outcome(reply, handle.id))
+    handle.see_child(child_id)
+    born = ProcessHandle(ProcessKeys(tree, child_id), handle.limits)
+    born.highest, born.ceilings_due_at = handle.highest, handle.ceilings_due_at
     return born
 
 
@@ -276,23 +276,23 @@ def _empty(output: Output) -> tuple[str, int, str]:
     return check_source(output.source), size, empty_index(size)
 
 
-def made_by(space: Namespace, call: str) -> Operation[str | None]:
+def child_of_call(handle: ProcessHandle, call_id: str) -> Operation[str | None]:
     """The child that an earlier run of a tool call made, if any."""
-    [answer] = yield [("HGET", space.keys.calls, call)]
-    with decoding(f"the calls of process {space.id}"):
+    [answer] = yield [("HGET", handle.keys.calls, call_id)]
+    with decoding(f"the calls of process {handle.id}"):
         return None if answer is None else str(msgspec.json.decode(answer, type=list[str])[1])
 
 
-def launch(space: Namespace, brief: str) -> Operation[None]:
+def launch(handle: ProcessHandle, brief: str) -> Operation[None]:
     """Makes an open process ready to be run, with what it is told (JSON) as its first journal
     record. Raises `Fenced` when it has ended or runs already."""
-    keys = space.keys
-    [reply] = yield [script("launch")((keys.tree.record, keys.record), space.id, brief, LAUNCH_GRACE_S)]
-    outcome(reply, space.id)
+    keys = handle.keys
+    [reply] = yield [script("launch")((keys.tree.record, keys.record), handle.id, brief, LAUNCH_GRACE_S)]
+    outcome(reply, handle.id)
 
 
 def end(
-    space: Namespace,
+    handle: ProcessHandle,
     state: ProcessState = "exited",
     *,
     exit_code: int | None = 0,
@@ -311,14 +311,14 @@ def end(
     Ending twice is no error. Raises `Fenced` when a newer attempt runs it, `NotFound`.
     """
     finish = script("finish")(
-        (space.keys.tree.record, space.keys.record),
-        *(space.id, space.attempt, state, "" if exit_code is None else exit_code, reason),
+        (handle.keys.tree.record, handle.keys.record),
+        *(handle.id, handle.attempt, state, "" if exit_code is None else exit_code, reason),
         *(RELEASE_PIECE if release else 0, answer, answer_fd),
         broken[:MAX_REASON_CHARS] or ("cancelled" if state == "cancelled" else "writer_lost"),
     )
     while True:
         [reply] = yield [finish]
-        _, *woken = map(text, outcome(reply, space.id))
+        _, *woken = map(text, outcome(reply, handle.id))
         if woken:
             return tuple(woken[0].split())
 
@@ -341,23 +341,23 @@ def cancel(prefix: str, process: str, reason: str = "killed") -> Operation[Cance
     if reply[0] == b"gone":
         raise (yield from missing(keys))
     state, woken, count, *names = outcome(reply, process)
-    said = (shown(each).partition(": ") for each in names[count:])
+    said = (show_bytes(each).partition(": ") for each in names[count:])
     return Cancellation(
-        shown(state),
+        show_bytes(state),
         tuple(text(woken).split()),
-        tuple(map(shown, names[:count])),
+        tuple(map(show_bytes, names[:count])),
         tuple(Unreadable(what=what, problem=problem) for what, _, problem in said),
     )
 
 
-def touch(space: Namespace) -> Operation[None]:
+def touch(handle: ProcessHandle) -> Operation[None]:
     """Notes that the tree is in use, which puts off its collection; unless Redis takes no writes,
     which is no reason not to read."""
-    tree = space.keys.tree
+    tree = handle.keys.tree
     with suppress(*TAKES_NO_WRITES):
         [reply] = yield [script("touch")((tree.record,))]
         if reply[0] == b"gone":
             return
-        due = due_at(space.limits, float(reply[1]))
+        due = due_at(handle.limits, float(reply[1]))
         yield [("ZADD", tree.trees, "XX", due, tree.tree)]
-    space.noted()
+    handle.noted()

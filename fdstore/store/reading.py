@@ -12,49 +12,46 @@ from typing import Literal
 from fdstore.errors import PageOutOfRange, TooLarge
 from fdstore.records import Descriptor, Mode, Slice
 from fdstore.store.content_info import (
-    Namespace,
-    View,
-    afresh_if_gone,
+    ContentInfo,
+    ProcessHandle,
+    content_info,
     content_name,
     group_with,
-    look,
     reads_content,
-    view_of,
+    resolve,
+    retry_if_gone,
 )
 from fdstore.store.decoding import UNREADABLE, damage
-from fdstore.store.spans import Stretch, collect, cut_head, cut_tail, fetch, locate
+from fdstore.store.spans import Span, collect, cut_head, cut_tail, fetch, locate
 from fdstore.text.index import Group, group_of
 from fdstore.text.paging import count_lines, newlines_in
 from fdstore.text.selection import Part
 from fdstore.wire.operation import Batch, Operation
 
 
-def read(space: Namespace, fd: str, wanted: Part | None, limit: int | None = None) -> Operation[Slice]:
+def read(handle: ProcessHandle, fd: str, wanted: Part | None, limit: int | None = None) -> Operation[Slice]:
     """A part of a content, all of it for None. One page is one round trip of that page's bytes.
 
     Raises `NotFound`, `PageOutOfRange`, `PositionOutOfRange`, and `TooLarge` when the part has more
     than `limit` characters; then at most `limit` characters and two pages were fetched.
     """
     if wanted is None:
-        return afresh_if_gone(space, fd, lambda: read_all(space, fd, limit))
+        return retry_if_gone(handle, fd, lambda: read_all(handle, fd, limit))
     if wanted.mode == "page" and wanted.count == 1:
-        return read_page(space, fd, wanted.start, limit)
-    return afresh_if_gone(space, fd, lambda: read_range(space, fd, wanted, limit))
+        return read_page(handle, fd, wanted.start, limit)
+    return retry_if_gone(handle, fd, lambda: read_range(handle, fd, wanted, limit))
 
 
 @reads_content
-def read_range(space: Namespace, fd: str, wanted: Part, limit: int | None = None) -> Operation[Slice]:
+def read_range(handle: ProcessHandle, fd: str, wanted: Part, limit: int | None = None) -> Operation[Slice]:
     """Several pages, lines or characters. Two round trips at least for a descriptor not met before."""
-    view, stretch = yield from locate(space, fd, wanted)
+    view, span = yield from locate(handle, fd, wanted)
     if limit is not None:
-        least = (
-            stretch.tail.chars
-            - (yield from group_with(view, stretch.head.page)).after(stretch.head.page).chars
-        )
+        least = span.tail.chars - (yield from group_with(view, span.head.page)).after(span.head.page).chars
         if least > limit:
             raise too_large(fd, least, limit)
-    pages = yield from collect(view, stretch.pages)
-    made = _cut(view.descriptor, stretch, pages)
+    pages = yield from collect(view, span.pages)
+    made = _cut(view.descriptor, span, pages)
     if limit is not None and len(made.text) > limit:
         raise too_large(fd, len(made.text), limit)
     return made
@@ -66,21 +63,21 @@ def too_large(fd: str, size: int, limit: int) -> TooLarge:
     )
 
 
-def known_page(space: Namespace, fd: str, number: int) -> tuple[View, Group] | None:
+def known_page(handle: ProcessHandle, fd: str, number: int) -> tuple[ContentInfo, Group] | None:
     """Find a page whose descriptor and index are known. None: there is more to do, and `read_page` has to be
     run. Else the fields `view.pages` of that number are what is left to be read, and `page_of` makes the
     page of them: what most reads are, by the shortest way there is."""
-    view = space.known(fd)
-    if view is None or not 1 <= number <= view.descriptor.pages or space.must_note():
+    view = handle.known(fd)
+    if view is None or not 1 <= number <= view.descriptor.pages or handle.must_note():
         return None
     group = view.groups.get(group_of(number))
     return None if group is None else (view, group)
 
 
 def page_of(
-    space: Namespace,
+    handle: ProcessHandle,
     fd: str,
-    known: tuple[View, Group],
+    known: tuple[ContentInfo, Group],
     number: int,
     fields: list[bytes | None],
     limit: int | None,
@@ -94,14 +91,14 @@ def page_of(
     try:
         return _page(view.descriptor, group, number, data, limit)
     except UNREADABLE as error:
-        raise damage(content_name(space, fd), error) from error
+        raise damage(content_name(handle, fd), error) from error
 
 
 @reads_content
-def read_page(space: Namespace, fd: str, number: int, limit: int | None = None) -> Operation[Slice]:
+def read_page(handle: ProcessHandle, fd: str, number: int, limit: int | None = None) -> Operation[Slice]:
     """One page. One round trip, whether the descriptor is known or not."""
     first = group_of(number)
-    view = space.known(fd)
+    view = handle.known(fd)
     data = created = None
     group: Group | None = None
     if view is not None and number <= view.descriptor.pages:
@@ -114,7 +111,7 @@ def read_page(space: Namespace, fd: str, number: int, limit: int | None = None) 
         elif value and value[0] is not None:
             group = view.learn(first, value[0])
     if view is None:
-        view, data = yield from look(space, fd, page=number)
+        view, data = yield from resolve(handle, fd, page=number)
         created, group = view.created, view.groups.get(first)
     if number > view.descriptor.pages:
         raise PageOutOfRange(fd, number, view.descriptor.pages)
@@ -132,9 +129,9 @@ def _page(descriptor: Descriptor, group: Group, number: int, data: bytes, limit:
 
 
 @reads_content
-def read_all(space: Namespace, fd: str, limit: int | None = None) -> Operation[Slice]:
+def read_all(handle: ProcessHandle, fd: str, limit: int | None = None) -> Operation[Slice]:
     """The whole text. Raises `TooLarge` before anything is fetched."""
-    view = yield from view_of(space, fd)
+    view = yield from content_info(handle, fd)
     descriptor = view.descriptor
     if limit is not None and descriptor.chars > limit:
         raise too_large(fd, descriptor.chars, limit)
@@ -151,10 +148,10 @@ def read_all(space: Namespace, fd: str, limit: int | None = None) -> Operation[S
     return _slice(descriptor, whole.getvalue(), place, "page", 1, descriptor.pages, "all")
 
 
-def _cut(descriptor: Descriptor, stretch: Stretch, pages: list[bytes]) -> Slice:
+def _cut(descriptor: Descriptor, span: Span, pages: list[bytes]) -> Slice:
     """The slice that is a stretch of these pages. Lines are counted in the first and the last page
     alone; the index knows the rest."""
-    part, head, tail = stretch.part, stretch.head, stretch.tail
+    part, head, tail = span.part, span.head, span.tail
     if part.mode == "page":
         text = b"".join(pages).decode("utf-8")
         newlines = tail.newlines + newlines_in(pages[-1]) - head.newlines
@@ -165,8 +162,8 @@ def _cut(descriptor: Descriptor, stretch: Stretch, pages: list[bytes]) -> Slice:
     texts = [pages[0].decode("utf-8")]
     if len(pages) > 1:
         texts += [b"".join(pages[1:-1]).decode("utf-8"), pages[-1].decode("utf-8")]
-    last = texts[-1] = texts[-1][: cut_tail(stretch, texts[-1])]
-    skip = cut_head(stretch, texts[0])
+    last = texts[-1] = texts[-1][: cut_tail(span, texts[-1])]
+    skip = cut_head(span, texts[0])
     skipped, texts[0] = texts[0][:skip], texts[0][skip:]
     text = "".join(texts)
     chars = head.chars + skip

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from fdstore.records import Record
-from fdstore.wire.store_url import Place
+from fdstore.wire.store_url import StoreUrl
 
 
 class Finding(Record, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class Way(NamedTuple):
     has_tls: bool
 
 
-def way_to(place: Place) -> Way:
+def way_to(place: StoreUrl) -> Way:
     """How a place is reached.
 
     >>> from fdstore.wire.store_url import find_place

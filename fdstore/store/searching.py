@@ -12,10 +12,10 @@ import msgspec
 
 from fdstore.errors import InvalidArgument, NotFound
 from fdstore.records import Descriptor, SearchResult
-from fdstore.store.content_info import Namespace, View, afresh_if_gone, look, reads_content
+from fdstore.store.content_info import ContentInfo, ProcessHandle, reads_content, resolve, retry_if_gone
 from fdstore.store.contents import part_of
-from fdstore.store.spans import Stretch, fetch_part
-from fdstore.store.staging import Stage
+from fdstore.store.spans import Span, fetch_part
+from fdstore.store.staging import StagedContent
 from fdstore.text.grep import GrepPrinter
 from fdstore.text.hits import HitCollector
 from fdstore.text.paging import Cutter
@@ -41,7 +41,7 @@ class _Question(msgspec.Struct, frozen=True):
 class _Copy:
     """The hits on their way into a new content."""
 
-    def __init__(self, stage: Stage, page_size: int, context: int) -> None:
+    def __init__(self, stage: StagedContent, page_size: int, context: int) -> None:
         self.printer = GrepPrinter(context, context)
         self.stage = stage
         self._cutter = Cutter(page_size)
@@ -56,7 +56,7 @@ class _Copy:
 
 @reads_content
 def search(
-    space: Namespace,
+    handle: ProcessHandle,
     fd: str,
     part: Part | None,
     pattern: str,
@@ -74,15 +74,15 @@ def search(
     question = _asked(pattern, context, max_matches, ignore_case, invert)
 
     def attempt() -> Operation[SearchResult]:
-        view, stretch = yield from part_of(space, fd, part)
-        return (yield from _answer(question, view, stretch))
+        view, span = yield from part_of(handle, fd, part)
+        return (yield from _answer(question, view, span))
 
-    return (yield from afresh_if_gone(space, fd, attempt))
+    return (yield from retry_if_gone(handle, fd, attempt))
 
 
 @reads_content
 def search_extract(
-    space: Namespace,
+    handle: ProcessHandle,
     fd: str,
     part: Part | None,
     pattern: str,
@@ -90,7 +90,7 @@ def search_extract(
     context: int = 0,
     max_matches: int = MAX_SHOWN,
     ignore_case: bool = False,
-    call: str | None = None,
+    call_id: str | None = None,
 ) -> Operation[tuple[SearchResult, Descriptor]]:
     """As `search`, and a new content of ALL lines that match, whole, as `grep -n` prints them. With
     no match it is empty. `max_matches` bounds the result alone.
@@ -100,20 +100,20 @@ def search_extract(
     question = _asked(pattern, context, max_matches, ignore_case)
 
     def attempt() -> Operation[tuple[SearchResult, Descriptor]]:
-        view, stretch = yield from part_of(space, fd, part)
+        view, span = yield from part_of(handle, fd, part)
         page_size = view.descriptor.page_size
-        copy = _Copy(Stage(space, page_size, SOURCE, call), page_size, question.context)
+        copy = _Copy(StagedContent(handle, page_size, SOURCE, call_id), page_size, question.context)
         found: list[SearchResult] = []
 
         def making() -> Operation[Descriptor]:
-            found.append((yield from _answer(question, view, stretch, copy)))
+            found.append((yield from _answer(question, view, span, copy)))
             yield from copy.finish()
             return (yield from copy.stage.commit())
 
         made = yield from copy.stage.kept(making())
         return found[0], made
 
-    return (yield from afresh_if_gone(space, fd, attempt))
+    return (yield from retry_if_gone(handle, fd, attempt))
 
 
 class Counted(msgspec.Struct, frozen=True):
@@ -126,7 +126,7 @@ class Counted(msgspec.Struct, frozen=True):
 
 @reads_content
 def print_matches(
-    space: Namespace,
+    handle: ProcessHandle,
     fd: str,
     part: Part | None,
     matcher: Matcher,
@@ -155,15 +155,15 @@ def print_matches(
         yield from _feed(scan, run, move)
 
     try:
-        view, stretch = yield from part_of(space, fd, part)
-        yield from fetch_part(view, stretch, take, begins)
+        view, span = yield from part_of(handle, fd, part)
+        yield from fetch_part(view, span, take, begins)
         yield Disk(scan.finish)
         yield from move()
     except _EnoughFound:
         pass
     except NotFound:
-        if space.known(fd) is not None:
-            yield from look(space, fd)  # raises what names the descriptors that there are
+        if handle.known(fd) is not None:
+            yield from resolve(handle, fd)  # raises what names the descriptors that there are
         raise
     return Counted(fd, scan.matches, scan.lines)
 
@@ -191,7 +191,7 @@ def _asked(
 
 
 def _answer(
-    question: _Question, view: View, stretch: Stretch, copy: _Copy | None = None
+    question: _Question, view: ContentInfo, span: Span, copy: _Copy | None = None
 ) -> Operation[SearchResult]:
     collector = HitCollector(question.max_matches, question.context)
     readers: list[LineReader] = [collector]
@@ -210,7 +210,7 @@ def _answer(
     def take(run: list[bytes]) -> Operation[None]:
         yield from _feed(scan, run, move)
 
-    yield from fetch_part(view, stretch, take, begins)
+    yield from fetch_part(view, span, take, begins)
     yield Disk(scan.finish)
     hits = collector.hits
     return SearchResult(

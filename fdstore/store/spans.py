@@ -1,6 +1,6 @@
 """Finding a part of a content, and fetching it.
 
-Every part is a `Stretch`: a run of whole pages, cut at its two ends. Finding it takes the index alone;
+Every part is a `Span`: a run of whole pages, cut at its two ends. Finding it takes the index alone;
 fetching it moves those pages and nothing else, in requests that overlap when there are many.
 """
 
@@ -13,8 +13,8 @@ import msgspec
 
 from fdstore.errors import NotFound
 from fdstore.records import Descriptor
-from fdstore.store.content_info import Namespace, Unit, View, group_with, look, view_of
-from fdstore.text.index import Group, Place
+from fdstore.store.content_info import ContentInfo, ProcessHandle, Unit, content_info, group_with, resolve
+from fdstore.text.index import Group, TextPosition
 from fdstore.text.selection import Part, clamp
 from fdstore.wire.operation import Batch, Operation, Receive, Send
 
@@ -32,13 +32,13 @@ Take = Callable[[list[bytes]], Operation[None]]
 """What is done with each run of pages of a long read."""
 
 
-class Stretch(msgspec.Struct, frozen=True):
+class Span(msgspec.Struct, frozen=True):
     """A part of a content in terms of pages: from a place in page `head.page` to a place in page
     `tail.page`. `head` and `tail` are the states at the starts of those pages."""
 
     part: Part
-    head: Place
-    tail: Place
+    head: TextPosition
+    tail: TextPosition
 
     @property
     def pages(self) -> range:
@@ -57,21 +57,21 @@ def after_newline(text: str, number: int) -> int:
     return len(text) - len(pieces[-1]) if len(pieces) > number else len(text)
 
 
-def cut_head(stretch: Stretch, text: str) -> int:
+def cut_head(span: Span, text: str) -> int:
     """The offset in the text of the first page where the stretch begins."""
-    if stretch.part.mode == "line":
-        return after_newline(text, stretch.part.start - 1 - stretch.head.newlines)
-    if stretch.part.mode == "char":
-        return stretch.part.start - 1 - stretch.head.chars
+    if span.part.mode == "line":
+        return after_newline(text, span.part.start - 1 - span.head.newlines)
+    if span.part.mode == "char":
+        return span.part.start - 1 - span.head.chars
     return 0
 
 
-def cut_tail(stretch: Stretch, text: str) -> int:
+def cut_tail(span: Span, text: str) -> int:
     """The offset in the text of the last page where the stretch ends."""
-    if stretch.part.mode == "line":
-        return after_newline(text, stretch.part.last - stretch.tail.newlines)
-    if stretch.part.mode == "char":
-        return stretch.part.last - stretch.tail.chars
+    if span.part.mode == "line":
+        return after_newline(text, span.part.last - span.tail.newlines)
+    if span.part.mode == "char":
+        return span.part.last - span.tail.chars
     return len(text)
 
 
@@ -80,26 +80,26 @@ def total_of(descriptor: Descriptor, mode: str) -> int:
     return {"page": descriptor.pages, "line": descriptor.lines, "char": descriptor.chars}[mode]
 
 
-def locate(space: Namespace, fd: str, wanted: Part) -> Operation[tuple[View, Stretch]]:
+def locate(handle: ProcessHandle, fd: str, wanted: Part) -> Operation[tuple[ContentInfo, Span]]:
     """Finds a part of a content: no round trip when its index is known, one when not.
 
     Raises `NotFound`, `PageOutOfRange`, `PositionOutOfRange`.
     """
     if wanted.mode == "page":
-        view = yield from view_of(space, fd)
+        view = yield from content_info(handle, fd)
         part = clamp(fd, wanted, view.descriptor.pages)
         head = (yield from group_with(view, part.start)).before(part.start)
         tail = (yield from group_with(view, part.last)).before(part.last)
-        return view, Stretch(part, head, tail)
+        return view, Span(part, head, tail)
 
     unit: Unit = "newlines" if wanted.mode == "line" else "chars"
     # a line begins after the LF before it, a character at itself
     first = wanted.start - 1 if wanted.mode == "line" else wanted.start
-    known = space.known(fd)
+    known = handle.known(fd)
     found = _groups(known, unit, first, wanted) if known else None
     for _ in range(LOOKS):
         if known is None or found is None:
-            known, _ = yield from look(space, fd, unit=unit, first=first, last=wanted.last)
+            known, _ = yield from resolve(handle, fd, unit=unit, first=first, last=wanted.last)
             found = _groups(known, unit, first, wanted)
     assert known is not None
     part = clamp(fd, wanted, total_of(known.descriptor, wanted.mode))
@@ -107,19 +107,19 @@ def locate(space: Namespace, fd: str, wanted: Part) -> Operation[tuple[View, Str
         raise NotFound(fd)
     head_group, tail_group = found
     if wanted.mode == "line":
-        return known, Stretch(part, _line_start(head_group, first), _line_end(tail_group, part.last))
+        return known, Span(part, _line_start(head_group, first), _line_end(tail_group, part.last))
     head = head_group.before(head_group.page_of_char(part.start))
     tail = tail_group.before(tail_group.page_of_char(part.last))
-    return known, Stretch(part, head, tail)
+    return known, Span(part, head, tail)
 
 
-def clamped(space: Namespace, fd: str, wanted: Part) -> Operation[Part]:
+def clamp_span(handle: ProcessHandle, fd: str, wanted: Part) -> Operation[Part]:
     """`wanted`, cut at the end of the content."""
-    view = yield from view_of(space, fd)
+    view = yield from content_info(handle, fd)
     return clamp(fd, wanted, total_of(view.descriptor, wanted.mode))
 
 
-def _groups(view: View, unit: Unit, first: int, wanted: Part) -> tuple[Group, Group] | None:
+def _groups(view: ContentInfo, unit: Unit, first: int, wanted: Part) -> tuple[Group, Group] | None:
     head = view.group_at(unit, first)
     if head is None:
         return None
@@ -127,7 +127,7 @@ def _groups(view: View, unit: Unit, first: int, wanted: Part) -> tuple[Group, Gr
     return (head, tail) if tail else None
 
 
-def _line_start(group: Group, newlines_before: int) -> Place:
+def _line_start(group: Group, newlines_before: int) -> TextPosition:
     if newlines_before == 0:
         return group.start
     page = group.page_of_newline(newlines_before)
@@ -136,7 +136,7 @@ def _line_start(group: Group, newlines_before: int) -> Place:
     return after if after.newlines == newlines_before and not after.mid_line else group.before(page)
 
 
-def _line_end(group: Group, newlines: int) -> Place:
+def _line_end(group: Group, newlines: int) -> TextPosition:
     return group.before(group.page_of_newline(newlines))
 
 
@@ -146,11 +146,11 @@ def window_of(descriptor: Descriptor) -> int:
     return max(1, min(1000, WINDOW_BYTES // each))
 
 
-def request(view: View, run: range) -> Batch:
+def request(view: ContentInfo, run: range) -> Batch:
     return [("HMGET", view.keys.pages, *run), view.proof]
 
 
-def whole(view: View, replies: list[Any]) -> list[bytes]:
+def require_pages(view: ContentInfo, replies: list[Any]) -> list[bytes]:
     """The pages in the replies to a `request`. Raises `NotFound` when the content has gone meanwhile,
     `StoreLostData` when it is another one or not whole."""
     found, created = replies
@@ -158,7 +158,7 @@ def whole(view: View, replies: list[Any]) -> list[bytes]:
     return cast("list[bytes]", found)
 
 
-def fetch(view: View, pages: range, take: Take) -> Operation[None]:
+def fetch(view: ContentInfo, pages: range, take: Take) -> Operation[None]:
     """Hands the pages over in order, in runs of about `WINDOW_BYTES`, several requests at once. The
     last page of an open content comes from the view.
 
@@ -171,7 +171,7 @@ def fetch(view: View, pages: range, take: Take) -> Operation[None]:
         return
     window = window_of(view.descriptor)
     if len(pages) <= window:
-        yield from take(whole(view, (yield request(view, pages))))
+        yield from take(require_pages(view, (yield request(view, pages))))
         return
     # never a list of all: how many pages there are is what a record says
     starts = range(0, len(pages), window)
@@ -182,13 +182,13 @@ def fetch(view: View, pages: range, take: Take) -> Operation[None]:
         later = i + AHEAD * window
         if later < len(pages):
             yield Send(request(view, pages[later : later + window]), "read")
-        yield from take(whole(view, found))
+        yield from take(require_pages(view, found))
 
 
-def collect(view: View, pages: range) -> Operation[list[bytes]]:
+def collect(view: ContentInfo, pages: range) -> Operation[list[bytes]]:
     """The pages, in memory."""
     if view.last_page is None and len(pages) <= window_of(view.descriptor):
-        return whole(view, (yield request(view, pages)))
+        return require_pages(view, (yield request(view, pages)))
     parts: list[bytes] = []
 
     def take(run: list[bytes]) -> Operation[None]:
@@ -201,11 +201,11 @@ def collect(view: View, pages: range) -> Operation[list[bytes]]:
 
 
 def fetch_part(
-    view: View, stretch: Stretch, take: Take, begins: Callable[[tuple[int, int]], None] | None = None
+    view: ContentInfo, span: Span, take: Take, begins: Callable[[tuple[int, int]], None] | None = None
 ) -> Operation[None]:
     """Hands over the text of a stretch as UTF-8, in order, cut at both ends. `begins` is told how
     many characters and LFs come before it."""
-    left = len(stretch.pages)
+    left = len(span.pages)
     first = True
 
     def cut(run: list[bytes]) -> Operation[None]:
@@ -213,16 +213,16 @@ def fetch_part(
         left -= len(run)
         if left == 0:
             text = run[-1].decode("utf-8")
-            run[-1] = text[: cut_tail(stretch, text)].encode("utf-8")
+            run[-1] = text[: cut_tail(span, text)].encode("utf-8")
         if first:
             first = False
             # the cut at the end comes first: on a single page it keeps offsets at the start right
             text = run[0].decode("utf-8")
-            skipped = cut_head(stretch, text)
+            skipped = cut_head(span, text)
             run[0] = text[skipped:].encode("utf-8")
             if begins:
-                head = stretch.head
+                head = span.head
                 begins((head.chars + skipped, head.newlines + text[:skipped].count("\n")))
         yield from take(run)
 
-    yield from fetch(view, stretch.pages, cut)
+    yield from fetch(view, span.pages, cut)

@@ -31,7 +31,7 @@ from fdstore.errors import (
 )
 from fdstore.records import Descriptor, Origin, Record
 from fdstore.store.ceilings import beside
-from fdstore.store.content_info import Namespace, View, look
+from fdstore.store.content_info import ContentInfo, ProcessHandle, resolve
 from fdstore.store.keys import content_keys
 from fdstore.store.outcomes import outcome
 from fdstore.text.index import IndexWriter
@@ -61,16 +61,16 @@ class Staged(Record, frozen=True, kw_only=True):
     bytes: int
 
 
-class Stage:
+class StagedContent:
     """A content being made: takes pages, sends them ahead, and is committed once."""
 
-    def __init__(self, space: Namespace, page_size: int, source: str, call: str | None) -> None:
-        self._space = space
+    def __init__(self, handle: ProcessHandle, page_size: int, source: str, call_id: str | None) -> None:
+        self._handle = handle
         self._page_size = page_size
         self._source = check_source(source)
-        self._call = call
+        self._call_id = call_id
         self._op = new_op()
-        self._pages_key, self._index_key = space.keys.tree.staging(self._op)
+        self._pages_key, self._index_key = handle.keys.tree.staging(self._op)
         self._index = IndexWriter()
         self._fields: list[Value] = []
         self._waiting_bytes = 0
@@ -94,7 +94,7 @@ class Stage:
                 yield from self._send()
 
     def _send(self) -> Operation[None]:
-        limit = self._space.limits.tree_bytes
+        limit = self._handle.limits.tree_bytes
         if self._index.bytes > limit:
             raise QuotaExceeded("tree_bytes", limit)
         if self._on_their_way == AHEAD:
@@ -106,8 +106,8 @@ class Stage:
         """Say what is staged, so that people find what takes memory, and it goes with a tree that is dropped.
         A content that is sent whole with its commit is not worth that."""
         self._is_listed = True
-        staged = Staged(process=self._space.id, source=self._source, bytes=self._index.bytes)
-        key = self._space.keys.tree.staged
+        staged = Staged(process=self._handle.id, source=self._source, bytes=self._index.bytes)
+        key = self._handle.keys.tree.staged
         return [("HSET", key, self._op, msgspec.json.encode(staged)), ("EXPIRE", key, STAGING_TTL_S)]
 
     def _requests(self, groups: dict[str, str], listing: Batch | None = None) -> Batch:
@@ -151,34 +151,34 @@ class Stage:
         yield [("UNLINK", self._pages_key, self._index_key), *self._unlisting()]
 
     def _unlisting(self) -> Batch:
-        return [("HDEL", self._space.keys.tree.staged, self._op)] if self._is_listed else []
+        return [("HDEL", self._handle.keys.tree.staged, self._op)] if self._is_listed else []
 
     def commit(self, origin: Origin | None = None, name: str = "") -> Operation[Descriptor]:
         """Makes the content visible, under the next number or under `ref:NAME`.
 
         Raises `Fenced`, `QuotaExceeded`, `NotFound` (the process is gone).
         """
-        space, index = self._space, self._index
+        handle, index = self._handle, self._index
         while self._on_their_way:
             yield from self._arrived()
-        answer_key, answer_field = space.answer_slot(self._op, self._call)
-        keys = (space.keys.tree.record, space.keys.record, space.keys.fds)
+        answer_key, answer_field = handle.answer_slot(self._op, self._call_id)
+        keys = (handle.keys.tree.record, handle.keys.record, handle.keys.fds)
         batch = self._requests(index.full_groups())
         batch.append(
             script("commit")(
                 (*keys, self._pages_key, self._index_key, answer_key),
-                *(answer_field, space.attempt, space.id, name),
+                *(answer_field, handle.attempt, handle.id, name),
                 *(index.chars, index.bytes, index.lines, index.pages, self._page_size, self._source),
-                *(msgspec.json.encode(origin) if origin else "", space.highest),
+                *(msgspec.json.encode(origin) if origin else "", handle.highest),
                 *_flat(index.fields()),
             )
         )
         unlisting = self._unlisting()
-        replies = yield from beside(space, [*batch, *unlisting])
+        replies = yield from beside(handle, [*batch, *unlisting])
         reply = replies[-1 - len(unlisting)]
-        fd, content, created_at = map(text, outcome(reply, space.id))
+        fd, content, created_at = map(text, outcome(reply, handle.id))
         created = created_at.encode()
-        space.meet(fd, content, created)
+        handle.meet(fd, content, created)
         descriptor = Descriptor(
             fd=fd,
             state="sealed",
@@ -189,14 +189,16 @@ class Stage:
             page_size=self._page_size,
             source=self._source,
             created_at=float(created_at),
-            producer=space.id,
+            producer=handle.id,
             origin=origin,
         )
-        if self._call is not None:
+        if self._call_id is not None:
             # the call may have been answered before, with another content than the one staged now
-            view, _ = yield from look(space, fd)
+            view, _ = yield from resolve(handle, fd)
             return view.descriptor
-        space.remember(fd, View(content, content_keys(space.keys.tree, content), descriptor, created))
+        handle.remember(
+            fd, ContentInfo(content, content_keys(handle.keys.tree, content), descriptor, created)
+        )
         return descriptor
 
 

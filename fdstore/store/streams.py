@@ -11,7 +11,7 @@ At any moment a stream has the pages, index and totals that its text would have 
 once (see `text.growth`), so reading one needs nothing special. The writer remembers the end of its
 text; the script checks that the text still ends there, so a piece sent twice is stored once and a
 writer that was replaced stores nothing. A little text goes as arguments of the script. More of it goes
-beside the script, in one transaction with it, and is stored if the script says so (`scripts.lending`):
+beside the script, in one transaction with it, and is stored if the script accepts it (`hset_if_accepted`):
 Lua makes a hash of every byte that it is given, and takes longer than all the rest together.
 
 The writer does not know its readers; they are in `following`.
@@ -36,16 +36,16 @@ from fdstore.errors import (
 )
 from fdstore.records import Unreadable
 from fdstore.store.ceilings import beside
-from fdstore.store.content_info import Namespace, look, lost_writer, reads_content
-from fdstore.store.decoding import replies_or_damage, shown, unreadable, whole
+from fdstore.store.content_info import ProcessHandle, lost_writer, reads_content, resolve
+from fdstore.store.decoding import replies_or_damage, show_bytes, unreadable, whole_number
 from fdstore.store.keys import ContentKeys, TreeKeys, content_keys, is_content
 from fdstore.store.outcomes import outcome
 from fdstore.store.staging import check_page_size, check_source
-from fdstore.text.growth import Change, Growth, empty_index
+from fdstore.text.growth import Change, GrowingText, empty_index
 from fdstore.text.index import group_of
 from fdstore.text.selection import MAX_NUMBER
 from fdstore.wire.operation import Batch, Operation, Receive, Send, Value, new_op
-from fdstore.wire.scripts import decision_in, lending, script, text
+from fdstore.wire.scripts import decision_in, hset_if_accepted, script, text
 
 LEASE_S = 30.0
 """How long the writer of a client may be silent before its stream counts as broken."""
@@ -62,7 +62,7 @@ ARGUMENT_BYTES = 4000
 """How much text goes as arguments of the script. For so little, a transaction takes longer, and more log."""
 
 
-class Pen:
+class StreamAppender:
     """The writing end of a stream: text that is still to be stored, and where it goes.
 
     `store` may be cut off at any moment (a lost connection, a cancelled task) and called again: what
@@ -71,12 +71,18 @@ class Pen:
     """
 
     def __init__(
-        self, space: Namespace, fd: str, content: str, growth: Growth, writer: str, lease_s: float | None
+        self,
+        handle: ProcessHandle,
+        fd: str,
+        content: str,
+        growth: GrowingText,
+        writer: str,
+        lease_s: float | None,
     ) -> None:
         self.fd = fd
-        self._space = space
+        self._handle = handle
         self._content = content
-        self._keys: ContentKeys = content_keys(space.keys.tree, content)
+        self._keys: ContentKeys = content_keys(handle.keys.tree, content)
         self._growth = growth
         self._writer = writer
         self.lease_s = UNLEASED_S if lease_s is None else lease_s
@@ -112,9 +118,9 @@ class Pen:
             self._take(replies)
             self._ready.popleft()
 
-    def store_once(self, given: str, call: str | None) -> Operation[None]:
+    def store_once(self, given: str, call_id: str | None) -> Operation[None]:
         """Stores the text of one tool call as one piece, once for that call. Raises as `store`."""
-        self._take((yield self._request(self._growth.add(given), call)))
+        self._take((yield self._request(self._growth.add(given), call_id)))
 
     def renew(self) -> Operation[None]:
         """Shows that the writer lives. Raises as `store`."""
@@ -123,19 +129,19 @@ class Pen:
         else:
             self._take((yield self._request(None)))
 
-    def seal(self, exit_code: int, chain: str = "", call: str | None = None) -> Operation[None]:
+    def seal(self, exit_code: int, chain: str = "", call_id: str | None = None) -> Operation[None]:
         """EOF, after what is stored, once for a tool call; `chain` says the exit codes of a chain of
         pipelines. Raises as `store`."""
-        yield from self._end("sealed", str(exit_code), "", chain, call)
+        yield from self._end("sealed", str(exit_code), "", chain, call_id)
 
     def break_off(self, reason: str) -> Operation[None]:
         """Failure, after what is stored. Raises as `store`."""
         yield from self._end("broken", "", reason)
 
-    def _request(self, change: Change | None, call: str | None = None) -> Batch:
-        here, process = self._keys, self._space.keys
+    def _request(self, change: Change | None, call_id: str | None = None) -> Batch:
+        here, process = self._keys, self._handle.keys
         keys = (process.tree.record, process.record, here.record, here.pages, here.index)
-        arguments: list[Value] = [call or "", self._space.attempt, self._content, self.fd]
+        arguments: list[Value] = [call_id or "", self._handle.attempt, self._content, self.fd]
         arguments += (self._writer, self._lease)
         append = partial(script("append"), (*keys, process.calls, here.lent))
         if change is None:
@@ -150,25 +156,25 @@ class Pen:
             pages += numbered
         if sum(map(len, change.pages)) <= ARGUMENT_BYTES:
             return [append(*arguments, *pages)]
-        return lending(decide, append(*arguments), here.pages, here.lent, pages)
+        return hset_if_accepted(decide, append(*arguments), here.pages, here.lent, pages)
 
     def _make_ready(self) -> None:
         self._ready.append(self._request(self._growth.add(self._waiting.popleft())))
 
     def _take(self, replies: list[Any]) -> None:
-        outcome(decision_in(replies[-1]), self._space.id)
+        outcome(decision_in(replies[-1]), self._handle.id)
 
     def _end(
-        self, state: str, exit_code: str, reason: str, chain: str = "", call: str | None = None
+        self, state: str, exit_code: str, reason: str, chain: str = "", call_id: str | None = None
     ) -> Operation[None]:
-        keys = self._space.keys
-        answer_key, answer_field = self._space.answer_slot(self._end_op, call)
+        keys = self._handle.keys
+        answer_key, answer_field = self._handle.answer_slot(self._end_op, call_id)
         [reply] = yield [
             script("seal")(
                 (keys.tree.record, keys.record, self._keys.record, answer_key),
                 *(
                     answer_field,
-                    self._space.attempt,
+                    self._handle.attempt,
                     self._content,
                     self.fd,
                     self._writer,
@@ -179,17 +185,17 @@ class Pen:
                 ),
             )
         ]
-        outcome(reply, self._space.id)
+        outcome(reply, self._handle.id)
 
 
 def open_stream(
-    space: Namespace,
+    handle: ProcessHandle,
     source: str,
     page_size: int | None = None,
     *,
     lease_s: float | None = LEASE_S,
-    call: str | None = None,
-) -> Operation[Pen]:
+    call_id: str | None = None,
+) -> Operation[StreamAppender]:
     """Makes an empty stream. Without a lease it is the process's own: any attempt of it may write
     (`resume`), and it breaks when the process ends. One round trip.
 
@@ -198,47 +204,51 @@ def open_stream(
     check_source(source)
     size = check_page_size(page_size)
     writer = secrets.token_hex(8)
-    answer_key, answer_field = space.answer_slot(new_op(), call)
-    keys = (space.keys.tree.record, space.keys.record, space.keys.fds, answer_key)
+    answer_key, answer_field = handle.answer_slot(new_op(), call_id)
+    keys = (handle.keys.tree.record, handle.keys.record, handle.keys.fds, answer_key)
     lease = "" if lease_s is None else check_lease(lease_s)
     made = script("open")(
-        *(keys, answer_field, space.attempt, space.id, size, source, writer, lease, empty_index(size)),
-        space.highest,
+        *(keys, answer_field, handle.attempt, handle.id, size, source, writer, lease, empty_index(size)),
+        handle.highest,
     )
-    [reply] = yield from beside(space, [made])
-    fd, content = map(text, outcome(reply, space.id))
-    space.see(fd)
-    return Pen(space, fd, content, Growth(size), writer, lease_s)
+    [reply] = yield from beside(handle, [made])
+    fd, content = map(text, outcome(reply, handle.id))
+    handle.see(fd)
+    return StreamAppender(handle, fd, content, GrowingText(size), writer, lease_s)
 
 
 @reads_content
-def resume(space: Namespace, fd: str) -> Operation[Pen]:
+def resume(handle: ProcessHandle, fd: str) -> Operation[StreamAppender]:
     """The writing end of a stream that the process itself writes, where its text ends now. Two round
     trips. Raises `NotFound`, `StreamClosed`; whether the process may write it shows when it does."""
-    view, _ = yield from look(space, fd)
+    view, _ = yield from resolve(handle, fd)
     d = view.descriptor
     if view.last_page is None or d.state != "open":
         raise StreamClosed(fd, d.state)
     [group] = yield [("HGET", view.keys.index, group_of(d.pages))]
     if group is None:
         raise NotFound(fd)
-    growth = Growth.resumed(d.page_size, d.pages, view.last_page, d.bytes, group)
-    return Pen(space, fd, view.content, growth, secrets.token_hex(8), None)
+    growth = GrowingText.resumed(d.page_size, d.pages, view.last_page, d.bytes, group)
+    return StreamAppender(handle, fd, view.content, growth, secrets.token_hex(8), None)
 
 
 @reads_content
-def resume_output(space: Namespace, fd: str) -> Operation[Pen | None]:
+def resume_output(handle: ProcessHandle, fd: str) -> Operation[StreamAppender | None]:
     """The writing end of a stream that this process was made to write, where its text ends now; None
     if it has ended, or nobody holds it any more. Two round trips."""
-    content = _output(space, fd)
-    keys = content_keys(space.keys.tree, content)
+    content = _output(handle, fd)
+    keys = content_keys(handle.keys.tree, content)
     [(state, page_size, pages, size_bytes, tail)] = yield [
         ("HMGET", keys.record, "state", "page_size", "pages", "bytes", "tail")
     ]
     if state != b"open":
         return None
     # nobody else writes it, so it is still as it was a moment ago, or gone
-    size, count, written = whole(page_size or b"", 1), whole(pages or b"", 1), whole(size_bytes or b"")
+    size, count, written = (
+        whole_number(page_size or b"", 1),
+        whole_number(pages or b"", 1),
+        whole_number(size_bytes or b""),
+    )
     (last, beyond), group = yield [
         ("HMGET", keys.pages, count, count + 1),
         ("HGET", keys.index, group_of(count)),
@@ -247,19 +257,19 @@ def resume_output(space: Namespace, fd: str) -> Operation[Pen | None]:
         return None
     if tail:
         # what comes after was left by a torn log, see lua/common.lua
-        last = (last + (beyond or b""))[: whole(tail)]
-    growth = Growth.resumed(size, count, last, written, group)
-    return Pen(space, fd, content, growth, secrets.token_hex(8), None)
+        last = (last + (beyond or b""))[: whole_number(tail)]
+    growth = GrowingText.resumed(size, count, last, written, group)
+    return StreamAppender(handle, fd, content, growth, secrets.token_hex(8), None)
 
 
-def own_pen(space: Namespace, fd: str, page_size: int) -> Pen:
+def own_appender(handle: ProcessHandle, fd: str, page_size: int) -> StreamAppender:
     """The writing end of a stream that this process was made with, and has not written yet."""
-    return Pen(space, fd, _output(space, fd), Growth(page_size), secrets.token_hex(8), None)
+    return StreamAppender(handle, fd, _output(handle, fd), GrowingText(page_size), secrets.token_hex(8), None)
 
 
-def _output(space: Namespace, fd: str) -> str:
+def _output(handle: ProcessHandle, fd: str) -> str:
     """The content that a process writes and does not hold; its parent has it under the same number."""
-    return f"{space.id}/{fd.removeprefix('fd:')}"
+    return f"{handle.id}/{fd.removeprefix('fd:')}"
 
 
 def check_lease(lease_s: object) -> float:
@@ -297,7 +307,7 @@ def due(prefix: str, trees: list[str], now_s: float) -> Operation[Due]:
             if is_content(each, content):
                 found.streams.append((each, text(content)))
             else:
-                problem = f"{shown(content)} is no content of it"
+                problem = f"{show_bytes(content)} is no content of it"
                 found.unreadable.append((each.tree, Unreadable(what=each.writers, problem=problem)))
     return found
 

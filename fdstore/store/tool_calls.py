@@ -23,21 +23,21 @@ import json
 from contextlib import suppress
 
 from fdstore.errors import InvalidArgument, StoreFull, StoreReadOnly, quoted
-from fdstore.store.content_info import Namespace
+from fdstore.store.content_info import ProcessHandle
 from fdstore.store.decoding import decoding
 from fdstore.store.outcomes import outcome
 from fdstore.wire.operation import Command, Operation, new_op
 from fdstore.wire.scripts import script, text
 
 
-def identify(space: Namespace, call: str, request: str) -> Operation[str | None]:
+def identify(handle: ProcessHandle, call_id: str, request: str) -> Operation[str | None]:
     """Note what a call asks for (`request_of`) and return what it came to before, or None. One round trip.
 
     Raises `InvalidArgument` when the id belongs to another request, `Fenced`, `NotFound`.
     """
-    keys, fields = space.keys, (f"{call}/request", f"{call}/outcome")
+    keys, fields = handle.keys, (f"{call_id}/request", f"{call_id}/outcome")
     before: Command = ("HMGET", keys.calls, *fields)
-    note = script("keep")((keys.record, keys.calls), space.attempt, fields[0], request)
+    note = script("keep")((keys.record, keys.calls), handle.attempt, fields[0], request)
     reply = None
     try:
         (asked, made), reply = yield [before, note]
@@ -45,11 +45,11 @@ def identify(space: Namespace, call: str, request: str) -> Operation[str | None]
         # what follows may need no room, or make some
         [(asked, made)] = yield [before]
     if asked is None and made is None and reply is not None:
-        [asked] = outcome(reply, space.id)
-    if asked is not None and _said_in(space, asked) != request:
+        [asked] = outcome(reply, handle.id)
+    if asked is not None and _said_in(handle, asked) != request:
         problem = "was given to another call before; give each call an id of its own"
-        raise InvalidArgument("call_id", f"{quoted(call)} {problem}")
-    return None if made is None else _said_in(space, made)
+        raise InvalidArgument("call_id", f"{quoted(call_id)} {problem}")
+    return None if made is None else _said_in(handle, made)
 
 
 def request_of(tool: str, arguments: object) -> str:
@@ -66,44 +66,44 @@ def request_of(tool: str, arguments: object) -> str:
     return f"{tool} {hashlib.sha256(written.encode()).hexdigest()[:32]}"
 
 
-def keep(space: Namespace, call: str, made: str) -> Operation[None]:
+def store_result(handle: ProcessHandle, call_id: str, made: str) -> Operation[None]:
     """Keeps what a call came to, unless Redis is full; what was kept first stays. Raises `Fenced`,
     `NotFound`."""
     with suppress(StoreFull):  # the call has done its work, and its caller must not take it for undone
-        yield from _say(space, f"{call}/outcome", made)
+        yield from _say(handle, f"{call_id}/outcome", made)
 
 
-def begin(space: Namespace, call: str) -> Operation[bool]:
+def begin(handle: ProcessHandle, call_id: str) -> Operation[bool]:
     """Whether this run of a call is the first to begin. Of any number that ask, one is told so, however
     often its request is sent. Raises `Fenced`, `NotFound`."""
     run = new_op()
-    return (yield from _say(space, f"{call}/begun", run)) == run
+    return (yield from _say(handle, f"{call_id}/begun", run)) == run
 
 
-def planned(space: Namespace, call: str) -> Operation[str | None]:
+def read_plan(handle: ProcessHandle, call_id: str) -> Operation[str | None]:
     """What the last attempt at this call was about to do."""
-    [found] = yield [("HGET", space.keys.calls, f"{call}/plan")]
-    return None if found is None else _said_in(space, found)
+    [found] = yield [("HGET", handle.keys.calls, f"{call_id}/plan")]
+    return None if found is None else _said_in(handle, found)
 
 
-def plan(space: Namespace, call: str, before: str | None, what: str) -> Operation[bool]:
+def plan(handle: ProcessHandle, call_id: str, before: str | None, what: str) -> Operation[bool]:
     """Notes what this attempt is about to do, in place of the plan `before`. False when another attempt
     has noted its own in between. Raises `Fenced`, `NotFound`."""
-    keys = space.keys
+    keys = handle.keys
     [reply] = yield [
-        script("plan")((keys.record, keys.calls), space.attempt, f"{call}/plan", before or "", what)
+        script("plan")((keys.record, keys.calls), handle.attempt, f"{call_id}/plan", before or "", what)
     ]
-    [stands] = outcome(reply, space.id)
+    [stands] = outcome(reply, handle.id)
     return text(stands) == what
 
 
-def _said_in(space: Namespace, found: bytes) -> str:
-    with decoding(f"the calls of process {space.id}"):
+def _said_in(handle: ProcessHandle, found: bytes) -> str:
+    with decoding(f"the calls of process {handle.id}"):
         return text(found)
 
 
-def _say(space: Namespace, field: str, said: str) -> Operation[str]:
+def _say(handle: ProcessHandle, field: str, said: str) -> Operation[str]:
     """Writes a field, unless it is there; what it holds then."""
-    [reply] = yield [script("keep")((space.keys.record, space.keys.calls), space.attempt, field, said)]
-    [stays] = outcome(reply, space.id)
-    return _said_in(space, stays)
+    [reply] = yield [script("keep")((handle.keys.record, handle.keys.calls), handle.attempt, field, said)]
+    [stays] = outcome(reply, handle.id)
+    return _said_in(handle, stays)

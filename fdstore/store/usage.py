@@ -14,7 +14,7 @@ import msgspec
 
 from fdstore.errors import DamagedRecord, NotFound
 from fdstore.records import Record, TreeRecord, Unreadable
-from fdstore.store.content_info import Namespace, look, pairs
+from fdstore.store.content_info import ProcessHandle, pairs, resolve
 from fdstore.store.decoding import (
     PASSED_OVER,
     UNREADABLE,
@@ -22,10 +22,10 @@ from fdstore.store.decoding import (
     damage,
     decoding,
     replies_or_damage,
-    shown,
+    show_bytes,
     timestamp,
     unreadable,
-    whole,
+    whole_number,
 )
 from fdstore.store.inspection import missing, tree_names, tree_record
 from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content
@@ -121,7 +121,7 @@ def _tree_usage(tree: TreeKeys, reply: list[bytes | None]) -> TreeUsage:
     *counts, used_at, form = reply
     check_format(tree.tree, form)
     with decoding(f"the record of tree {tree.tree}"):
-        size, fds, processes, live = (whole(each or b"", -MAX_NUMBER) for each in counts)
+        size, fds, processes, live = (whole_number(each or b"", -MAX_NUMBER) for each in counts)
         return TreeUsage(
             tree=tree.tree,
             bytes=size,
@@ -137,7 +137,7 @@ def _staged(trees: list[TreeKeys]) -> Operation[list[Staged]]:
     """What is being stored in these trees; a client that was killed leaves an entry that is not."""
     replies = yield from replies_or_damage([("HGETALL", tree.staged) for tree in trees])
     entries = [
-        (tree.staging(shown(op))[0], value)
+        (tree.staging(show_bytes(op))[0], value)
         for tree, reply in zip(trees, replies, strict=True)
         if isinstance(reply, list)
         for op, value in zip(reply[::2], reply[1::2], strict=True)
@@ -230,7 +230,7 @@ def _contents(tree: TreeKeys, names: set[str], found: Usage, tell: Tell) -> Oper
     contents: dict[str, _Content] = {}
     known = sorted(name for name in names if is_content(tree, name.encode()))
     found.unreadable += [
-        Unreadable(what=f"a table of tree {tree.tree}", problem=f"{shown(name)} is no content")
+        Unreadable(what=f"a table of tree {tree.tree}", problem=f"{show_bytes(name)} is no content")
         for name in sorted(names - set(known))
     ]
     for done, piece in enumerate(_pieces(known), 1):
@@ -255,7 +255,7 @@ def _content(facts: list[bytes | None] | DamagedRecord, holders: int | DamagedRe
     assert isinstance(facts, list)
     assert isinstance(holders, int)
     size, state, source = (each or b"" for each in facts)
-    return _Content(whole(size), holders, shown(state), shown(source))
+    return _Content(whole_number(size), holders, show_bytes(state), show_bytes(source))
 
 
 def _described(process: str, table: dict[str, str], contents: dict[str, _Content]) -> list[DescriptorUsage]:
@@ -290,20 +290,20 @@ def _pieces(items: list[T]) -> Iterable[list[T]]:
     return (items[start : start + AT_ONCE] for start in range(0, len(items), AT_ONCE))
 
 
-def holders(space: Namespace, fd: str) -> Operation[list[Holder]]:
+def holders(handle: ProcessHandle, fd: str) -> Operation[list[Holder]]:
     """The processes that hold the content behind a descriptor: it lives until the last of them drops it.
     Raises `NotFound`."""
-    [content] = yield [("HGET", space.keys.fds, fd)]
+    [content] = yield [("HGET", handle.keys.fds, fd)]
     if content is None:
-        yield from look(space, fd)  # raises what names the descriptors that there are
+        yield from resolve(handle, fd)  # raises what names the descriptors that there are
         raise NotFound(fd)
-    tree = space.keys.tree
-    with decoding(f"{fd} of process {space.id}"):
+    tree = handle.keys.tree
+    with decoding(f"{fd} of process {handle.id}"):
         if not is_content(tree, content):
-            raise ValueError(f"{shown(content)} is no content")
+            raise ValueError(f"{show_bytes(content)} is no content")
         keys = content_keys(tree, content.decode())
     [members] = yield [("SMEMBERS", keys.holders)]
-    ids = sorted(map(shown, members))
+    ids = sorted(map(show_bytes, members))
     of = [ProcessKeys(tree, each) for each in ids]
     replies = yield [read for each in of for read in (("HGET", each.record, "state"), ("HGET", each.fds, fd))]
     found = []
@@ -312,8 +312,12 @@ def holders(space: Namespace, fd: str) -> Operation[list[Holder]]:
         if named != content:  # it got it as an answer, or under another name
             [flat] = yield [("HGETALL", each.fds)]
             own = next(
-                (shown(name) for name, held in zip(flat[::2], flat[1::2], strict=True) if held == content),
+                (
+                    show_bytes(name)
+                    for name, held in zip(flat[::2], flat[1::2], strict=True)
+                    if held == content
+                ),
                 None,
             )
-        found.append(Holder(process=each.process, state=shown(state or b"gone"), fd=own))
+        found.append(Holder(process=each.process, state=show_bytes(state or b"gone"), fd=own))
     return found

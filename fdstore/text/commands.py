@@ -126,16 +126,16 @@ def _refuse_shell(stage: str, line: str) -> None:
     raise InvalidArgument(stage, f"{problem}. If the character itself is meant, put it in single quotes")
 
 
-def overall(codes: Sequence[int], *, is_unread: bool = False) -> int:
+def pipeline_exit_code(codes: Sequence[int], *, is_unread: bool = False) -> int:
     """The exit code of a pipeline: that of the rightmost stage that failed, 0 if none did.
 
     141 says that the reader of the stage closed. That is a success if the reader succeeded, as with
     `yes | head -n 1`. The last stage has no stage that reads it; `is_unread` says that its readers closed its
     output.
 
-    >>> overall((141, 0)), overall((1, 0)), overall((0, 2, 0, 1))
+    >>> pipeline_exit_code((141, 0)), pipeline_exit_code((1, 0)), pipeline_exit_code((0, 2, 0, 1))
     (0, 1, 1)
-    >>> overall((0, 141)), overall((0, 141), is_unread=True)
+    >>> pipeline_exit_code((0, 141)), pipeline_exit_code((0, 141), is_unread=True)
     (141, 0)
     """
     last = len(codes) - 1
@@ -149,7 +149,7 @@ def overall(codes: Sequence[int], *, is_unread: bool = False) -> int:
 def fatal_signal(codes: Sequence[int], *, is_unread: bool = False) -> int | None:
     """The signal that ended a stage before its work was done, the rightmost if several.
 
-    141 is none, but for the last stage, unless its output `is_unread` (see `overall`): a reader that closed
+    141 is none, but for the last stage unless its output `is_unread`: a reader that closed
     wanted no more, and if it failed it says so by its own code. A program that ends with 128+n by itself
     counts as ended by signal n, as it does for a shell.
 

@@ -25,10 +25,10 @@ match is (None for a line of context)."""
 SEPARATOR = b"--\n"
 
 
-def numbered(number: int, line: bytes, match: tuple[int, int] | None) -> bytes:
+def number_lines(number: int, line: bytes, match: tuple[int, int] | None) -> bytes:
     """The line as `grep -n` prints it.
 
-    >>> numbered(7, b"an error", (3, 8)), numbered(8, b"later", None)
+    >>> number_lines(7, b"an error", (3, 8)), number_lines(8, b"later", None)
     (b'7:an error\\n', b'8-later\\n')
     """
     return b"%d%b%b\n" % (number, b"-" if match is None else b":", line)
@@ -45,7 +45,7 @@ class GrepPrinter:
         after: int,
         *,
         max_matches: int | None = None,
-        layout: Layout = numbered,
+        layout: Layout = number_lines,
         separator: bytes = SEPARATOR,
     ) -> None:
         self._after = after

@@ -28,10 +28,10 @@ class Change(msgspec.Struct, frozen=True):
     page_count: int
 
 
-class Growth:
+class GrowingText:
     """The end of a growing text.
 
-    >>> growth = Growth(4)
+    >>> growth = GrowingText(4)
     >>> growth.add("ab\\n").pages, growth.add("cd").pages
     ((b'ab\\n',), (b'ab\\n', b'cd'))
     """
@@ -42,7 +42,7 @@ class Growth:
         self.chars = 0
 
     @classmethod
-    def resumed(cls, page_size: int, page: int, last: bytes, size_bytes: int, group: bytes) -> Growth:
+    def resumed(cls, page_size: int, page: int, last: bytes, size_bytes: int, group: bytes) -> GrowingText:
         """The end of a text that somebody else stored: `page` is its last page, with the text `last`,
         `size_bytes` the bytes of all pages, `group` the index field that describes `page`."""
         growth = cls(page_size)
@@ -76,7 +76,7 @@ class Growth:
 
 def empty_index(page_size: int) -> str:
     """The one field of the index of a text that is still empty."""
-    return Growth(page_size).add("").index[str(group_of(1))]
+    return GrowingText(page_size).add("").index[str(group_of(1))]
 
 
 def ended_at(group: bytes, page: int, size_bytes: int, last: bytes) -> bytes:

@@ -56,7 +56,7 @@ def group_of(page: int) -> int:
     return (page - 1) // GROUP_PAGES * GROUP_PAGES + 1
 
 
-class Place(msgspec.Struct, frozen=True):
+class TextPosition(msgspec.Struct, frozen=True):
     """The state of the text at the start of a page: `newlines` and `chars` come before it, and
     `mid_line` says whether the page begins inside a line."""
 
@@ -103,10 +103,10 @@ class Row:
         """The number of the row's last page."""
         return self.first + len(self.mid_line) - 2
 
-    def before(self, page: int) -> Place:
+    def before(self, page: int) -> TextPosition:
         """The place where `page` begins: a page of this row, or the one after it."""
         i = page - self.first
-        return Place(page, self.newlines[i], self.chars[i], self.mid_line[i])
+        return TextPosition(page, self.newlines[i], self.chars[i], self.mid_line[i])
 
 
 class Group:
@@ -136,12 +136,12 @@ class Group:
         return self._count
 
     @property
-    def start(self) -> Place:
+    def start(self) -> TextPosition:
         """The place where the group begins."""
         return self._row(0).before(self.first)
 
     @property
-    def end(self) -> Place:
+    def end(self) -> TextPosition:
         """The place where the group ends."""
         return self.after(self.last)
 
@@ -150,16 +150,16 @@ class Group:
         """The number of the group's last page."""
         return self._row(self._row_count() - 1).last
 
-    def before(self, page: int) -> Place:
+    def before(self, page: int) -> TextPosition:
         """The place where `page` (of this group) begins."""
         return self._row((page - self.first) // ROW_PAGES).before(page)
 
-    def after(self, page: int) -> Place:
+    def after(self, page: int) -> TextPosition:
         """The place where `page` (of this group) ends, which is where the next one begins."""
         return self._row((page - self.first) // ROW_PAGES).before(page + 1)
 
     def at(self, page: int) -> tuple[int, int, bool, int]:
-        """Where `page` (of this group) begins, as the fields of a `Place`, and how many lines it touches."""
+        """Where `page` (of this group) begins, as a `TextPosition`, and how many lines it touches."""
         i = page - self.first
         row = self._rows.get(i // ROW_PAGES)
         if row is None:

@@ -25,19 +25,19 @@ _HIDDEN = re.compile(
 )
 
 
-def visible(text: str, keep: str = "\n\t") -> str:
+def show_controls(text: str, keep: str = "\n\t") -> str:
     r"""`text` with every control character but those of `keep` written as `\u{..}`, in hexadecimal.
 
-    >>> print(visible("\x1b[31mred"))
+    >>> print(show_controls("\x1b[31mred"))
     \u{1b}[31mred
     """
     return _HIDDEN.sub(lambda hit: hit[0] if hit[0] in keep else f"\\u{{{ord(hit[0]):x}}}", text)
 
 
-def visible_json(text: str) -> str:
+def show_controls_in_json(text: str) -> str:
     r"""The same for JSON on one line, which stays the same JSON: escaped as its strings are.
 
-    >>> print(visible_json('"\x9b31m"'))
+    >>> print(show_controls_in_json('"\x9b31m"'))
     "\u009b31m"
     """
     return _HIDDEN.sub(lambda hit: f"\\u{ord(hit[0]):04x}", text)

@@ -63,7 +63,7 @@ class Pattern:
     """
 
     def __init__(self, pattern: str, *, ignore_case: bool = False) -> None:
-        self._bare = _compiled(checked(pattern), ignore_case)
+        self._bare = _compiled(check_pattern(pattern), ignore_case)
         self._bare_to_end: Any = None
         self._first: Any = None
         self._first_to_end: Any = None
@@ -152,7 +152,7 @@ class Pattern:
         return found
 
 
-def checked(pattern: object) -> str:
+def check_pattern(pattern: object) -> str:
     """A pattern of usable size. Raises `InvalidArgument`."""
     if not isinstance(pattern, str):
         raise InvalidArgument("pattern", f"a text is needed, not {quoted(pattern)}")

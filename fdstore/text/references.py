@@ -82,7 +82,7 @@ def references(text: str) -> list[Reference]:
     return kept
 
 
-def last_wins(found: Iterable[Reference]) -> dict[str, str]:
+def last_of_each(found: Iterable[Reference]) -> dict[str, str]:
     """Name -> content, where the passage that opened last has the name."""
     return {reference.name: reference.content for reference in found}
 

@@ -132,20 +132,24 @@ def check_mode(mode: object) -> Mode:
     raise InvalidArgument("mode", f"{quoted(mode)} is not a mode; use page, line or char")
 
 
-def clamp(fd: str, wanted: Part, total: int) -> Part:
-    """`wanted`, cut at the end of a content with `total` units of its mode.
+def clamp(fd: str, parse_request: Part, total: int) -> Part:
+    """`parse_request`, cut at the end of a content with `total` units of its mode.
 
     Reading from position 1 of nothing is nothing, not an error.
     Raises `PageOutOfRange` or `PositionOutOfRange` when the start is past the end.
     """
-    if wanted.start > max(total, 1):
-        if wanted.mode == "page":
-            raise PageOutOfRange(fd, wanted.start, total)
-        raise PositionOutOfRange(fd, "line" if wanted.mode == "line" else "character", wanted.start, total)
-    return Part(wanted.mode, wanted.start, min(wanted.count, total - wanted.start + 1))
+    if parse_request.start > max(total, 1):
+        if parse_request.mode == "page":
+            raise PageOutOfRange(fd, parse_request.start, total)
+        raise PositionOutOfRange(
+            fd, "line" if parse_request.mode == "line" else "character", parse_request.start, total
+        )
+    return Part(
+        parse_request.mode, parse_request.start, min(parse_request.count, total - parse_request.start + 1)
+    )
 
 
-def wanted(
+def parse_request(
     value: object,
     mode: object = None,
     start: object = None,

@@ -13,9 +13,9 @@ class CloseFD(Arguments, frozen=True, kw_only=True):
     fd: WholeFd
 
 
-def run(context: Context, arguments: CloseFD, call: str | None) -> Operation[Outcome]:
+def run(context: Context, arguments: CloseFD, call_id: str | None) -> Operation[Outcome]:
     fd = fd_id(arguments.fd)
-    yield from contents.close(context.space, fd, call=call)
+    yield from contents.close(context.handle, fd, call_id=call_id)
     return fd_close(fd)
 
 

@@ -20,7 +20,7 @@ from fdstore.records import Export
 from fdstore.render import fd_file_result
 from fdstore.store import contents, tool_calls
 from fdstore.store.exports import Allowance
-from fdstore.text.selection import wanted
+from fdstore.text.selection import parse_request
 from fdstore.tools.tool import Arguments, Context, Fd, Outcome, Tool, WriteMode
 from fdstore.wire.operation import Disk, Operation
 
@@ -43,8 +43,8 @@ class Plan(msgspec.Struct, frozen=True):
 prepare(Plan)
 
 
-def run(context: Context, arguments: FDToFile, call: str | None) -> Operation[Outcome]:
-    chosen = wanted(arguments.fd)
+def run(context: Context, arguments: FDToFile, call_id: str | None) -> Operation[Outcome]:
+    chosen = parse_request(arguments.fd)
     target = Target(
         arguments.file_path,
         mode=arguments.mode,
@@ -52,15 +52,15 @@ def run(context: Context, arguments: FDToFile, call: str | None) -> Operation[Ou
         exist_ok=arguments.exist_ok,
         root=context.export_root,
     )
-    space, mode = context.space, arguments.mode
-    allowance = Allowance(space, call)
-    if call is None:
+    handle, mode = context.handle, arguments.mode
+    allowance = Allowance(handle, call_id)
+    if call_id is None:
         # not made again
-        done = yield from contents.export(space, chosen.fd, chosen.part, target, mode, allowance=allowance)
+        done = yield from contents.export(handle, chosen.fd, chosen.part, target, mode, allowance=allowance)
         return fd_file_result(done, arguments.create, arguments.exist_ok)
 
     interrupted = CallInterrupted(f"this {mode} to {quoted(arguments.file_path)}")
-    before = yield from tool_calls.planned(space, call)
+    before = yield from tool_calls.read_plan(handle, call_id)
     if before is not None:
         earlier = msgspec.json.decode(before, type=Plan)
         became = yield Disk(lambda: target.became(earlier.mark))
@@ -71,10 +71,10 @@ def run(context: Context, arguments: FDToFile, call: str | None) -> Operation[Ou
 
     def plan(mark: Mark, done: Export) -> Operation[None]:
         noted = msgspec.json.encode(Plan(mark, done)).decode("utf-8")
-        if not (yield from tool_calls.plan(space, call, before, noted)):
+        if not (yield from tool_calls.plan(handle, call_id, before, noted)):
             raise interrupted
 
-    done = yield from contents.export(space, chosen.fd, chosen.part, target, mode, None, plan, allowance)
+    done = yield from contents.export(handle, chosen.fd, chosen.part, target, mode, None, plan, allowance)
     return fd_file_result(done, arguments.create, arguments.exist_ok)
 
 

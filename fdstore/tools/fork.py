@@ -14,8 +14,8 @@ import msgspec
 
 from fdstore.errors import InvalidArgument
 from fdstore.store import forks, journal
-from fdstore.tools.task import ForkBrief, encoded
-from fdstore.tools.tool import Arguments, Context, Outcome, Started, Tool, spoken
+from fdstore.tools.task import ForkTask, encode_task
+from fdstore.tools.tool import Arguments, Context, Outcome, Started, Tool, check_message
 from fdstore.wire.operation import Disk, Operation
 
 MAX_COPIES = 10
@@ -36,25 +36,25 @@ class Fork(Arguments, frozen=True, kw_only=True):
     ]
 
 
-def run(context: Context, arguments: Fork, call: str | None) -> Operation[Outcome]:
+def run(context: Context, arguments: Fork, call_id: str | None) -> Operation[Outcome]:
     prompts = arguments.prompts
     if not 1 <= len(prompts) <= MAX_COPIES:
         raise InvalidArgument("prompts", f"1 to {MAX_COPIES} are taken, one for each copy")
     for number, prompt in enumerate(prompts):
-        spoken(f"prompts[{number}]", prompt)
-    if call is None:
+        check_message(f"prompts[{number}]", prompt)
+    if call_id is None:
         raise InvalidArgument("call_id", "fork needs the id of the call that it answers")
-    space = context.space
-    records = yield from journal.length(space)
+    handle = context.handle
+    records = yield from journal.length(handle)
     if not context.itself.name or not records:
         raise InvalidArgument("", NO_CONVERSATION)
     limit = context.config.max_direct_output_chars if context.fds_on else None
     briefs = [
-        encoded(
-            ForkBrief(
-                of=space.id,
+        encode_task(
+            ForkTask(
+                of=handle.id,
                 records=records,
-                call=call,
+                call=call_id,
                 prompt=prompt,
                 copy=number,
                 copies=len(prompts),
@@ -64,7 +64,7 @@ def run(context: Context, arguments: Fork, call: str | None) -> Operation[Outcom
         )
         for number, prompt in enumerate(prompts, 1)
     ]
-    made = yield from forks.copies(space, briefs, context.itself, call)
+    made = yield from forks.make_copies(handle, briefs, context.itself, call_id)
     for copy in made:
         yield Disk(partial(context.wake, copy.id))
     return Started(tuple(copy.id for copy in made))

@@ -18,8 +18,8 @@ class ListFDs(Arguments, frozen=True, kw_only=True):
     count: Annotated[Number, msgspec.Meta(description="How many entries.")] = 50
 
 
-def run(context: Context, arguments: ListFDs, call: str | None) -> Operation[Outcome]:
-    held, total = yield from contents.page_of_list(context.space, arguments.start, arguments.count)
+def run(context: Context, arguments: ListFDs, call_id: str | None) -> Operation[Outcome]:
+    held, total = yield from contents.page_of_list(context.handle, arguments.start, arguments.count)
     if arguments.start > max(total, 1):
         raise PositionOutOfRange("the list", "descriptor", arguments.start, total)
     next_start = arguments.start + arguments.count

@@ -10,7 +10,7 @@ from fdstore.render import process_result
 from fdstore.store import inspection, pipelines
 from fdstore.text.commands import check_tees, parse
 from fdstore.text.selection import fd_id
-from fdstore.tools.task import PipeBrief, encoded
+from fdstore.tools.task import PipeTask, encode_task
 from fdstore.tools.tool import Arguments, Context, Outcome, Tool
 from fdstore.wire.operation import Disk, Operation
 
@@ -38,10 +38,10 @@ class Pipe(Arguments, frozen=True, kw_only=True):
     ] = msgspec.field(default_factory=list)
 
 
-def run(context: Context, arguments: Pipe, call: str | None) -> Operation[Outcome]:
+def run(context: Context, arguments: Pipe, call_id: str | None) -> Operation[Outcome]:
     commands = parse(arguments.commands, context.commands)
     tees = check_tees(arguments.tee, len(commands))
-    brief = PipeBrief(
+    brief = PipeTask(
         commands=[list(command.argv) for command in commands],
         page_size=context.config.default_page_size,
         tee=list(tees),
@@ -50,13 +50,13 @@ def run(context: Context, arguments: Pipe, call: str | None) -> Operation[Outcom
         wall_seconds=context.wall_seconds,
     )
     made = yield from pipelines.start(
-        context.space,
-        encoded(brief),
-        shown=" | ".join(arguments.commands)[:MAX_SHOWN],
+        context.handle,
+        encode_task(brief),
+        title=" | ".join(arguments.commands)[:MAX_SHOWN],
         in_fd=_input(arguments.in_fd),
         tees=tees,
         page_size=context.config.default_page_size,
-        call=call,
+        call_id=call_id,
     )
     yield Disk(lambda: context.wake(made.process))
     record = yield from inspection.record(context.prefix, made.process)

@@ -24,11 +24,11 @@ import msgspec
 
 from fdstore.errors import FDStoreError, InvalidArgument, TooLarge, quoted
 from fdstore.store import reading
-from fdstore.store.content_info import Namespace
+from fdstore.store.content_info import ProcessHandle
 from fdstore.text.references import placeholders
 from fdstore.text.selection import selector
 from fdstore.tools.tool import schema_of
-from fdstore.tools.wrapping import flattened
+from fdstore.tools.wrapping import to_text
 from fdstore.wire.operation import Operation
 
 log = logging.getLogger("fdstore.tools")
@@ -118,7 +118,7 @@ def _default(value: Any) -> Any:
     return msgspec.field(default_factory=lambda: type(value)(value)) if mutable else value
 
 
-def imported(path: str, tools_path: str | None = None) -> Callable[..., Any]:
+def import_tool(path: str, tools_path: str | None = None) -> Callable[..., Any]:
     """The function at "package.module:function", also from the directory `tools_path`. That comes last: a
     file there never stands in for a package that is installed. Raises `InvalidArgument`."""
     module, _, name = path.partition(":")
@@ -152,14 +152,14 @@ def _check_home(module: str, file: str, tools_path: str) -> None:
             raise InvalidArgument("tools.python", f"{problem}; give one of them another name")
 
 
-def called(tool: PythonTool, values: dict[str, Any]) -> tuple[str | FDStoreError, bool]:
+def call_function(tool: PythonTool, values: dict[str, Any]) -> tuple[str | FDStoreError, bool]:
     """What the function returned, as text, or how it failed, and whether it did: that is the model's
     to read, so a text begins with what went wrong."""
     try:
         result = tool.function(**values)
         if inspect.iscoroutine(result):
             result = _awaited(result)
-        return flattened(result), False
+        return to_text(result), False
     except FDStoreError as error:
         return error, True
     except KeyboardInterrupt:
@@ -186,7 +186,7 @@ def _awaited(coroutine: Coroutine[Any, Any, Any]) -> Any:
         return thread.submit(asyncio.run, coroutine).result()
 
 
-def expanded(space: Namespace, arguments: Any, limit: int) -> Operation[Any]:
+def expand_placeholders(handle: ProcessHandle, arguments: Any, limit: int) -> Operation[Any]:
     """Arguments with every `{{fd:3#L10-20}}` in them replaced by the text it stands for.
 
     Raises `TooLarge` when these texts together have more than `limit` characters; not much more than
@@ -197,7 +197,7 @@ def expanded(space: Namespace, arguments: Any, limit: int) -> Operation[Any]:
     total = 0
     for written, times in asked.items():
         chosen = selector(written)
-        part = yield from reading.read(space, chosen.fd, chosen.part, limit)
+        part = yield from reading.read(handle, chosen.fd, chosen.part, limit)
         texts[written] = part.text
         total += times * len(part.text)
         if total > limit:

@@ -9,7 +9,7 @@ import msgspec
 from fdstore.errors import InvalidArgument
 from fdstore.render import fd_content, fd_extraction
 from fdstore.store import contents, following, reading, spans
-from fdstore.text.selection import FIRST_PAGE, Selector, wanted
+from fdstore.text.selection import FIRST_PAGE, Selector, parse_request
 from fdstore.tools.tool import (
     UNSET,
     Arguments,
@@ -20,7 +20,7 @@ from fdstore.tools.tool import (
     Start,
     Tool,
     Units,
-    given,
+    none_if_unset,
 )
 from fdstore.wire.operation import Operation
 
@@ -61,8 +61,16 @@ class ReadFD(Arguments, frozen=True, kw_only=True):
 
 def asked(arguments: ReadFD) -> Selector:
     """What is to be read; aliases are `page=N` for `start=N`, and `start_line`/`end_line`."""
-    mode, start, count = given(arguments.mode), given(arguments.start), given(arguments.count)
-    page, first, last = given(arguments.page), given(arguments.start_line), given(arguments.end_line)
+    mode, start, count = (
+        none_if_unset(arguments.mode),
+        none_if_unset(arguments.start),
+        none_if_unset(arguments.count),
+    )
+    page, first, last = (
+        none_if_unset(arguments.page),
+        none_if_unset(arguments.start_line),
+        none_if_unset(arguments.end_line),
+    )
     if page is not None:
         if start is not None or mode not in (None, "page"):
             raise InvalidArgument("page", "use page alone, or mode and start")
@@ -75,21 +83,21 @@ def asked(arguments: ReadFD) -> Selector:
         if last < first:
             raise InvalidArgument("end_line", f"must not be before start_line, {first}")
         mode, start, count = "line", first, last - first + 1
-    return wanted(arguments.fd, mode, start, count, whole=arguments.read_all, default=FIRST_PAGE)
+    return parse_request(arguments.fd, mode, start, count, whole=arguments.read_all, default=FIRST_PAGE)
 
 
-def run(context: Context, arguments: ReadFD, call: str | None) -> Operation[Outcome]:
+def run(context: Context, arguments: ReadFD, call_id: str | None) -> Operation[Outcome]:
     chosen = asked(arguments)
     wait_s = min(arguments.wait_seconds, MAX_WAIT_S)
-    yield from following.until_whole(context.space, chosen.fd, chosen.part, wait_s)
+    yield from following.until_complete(context.handle, chosen.fd, chosen.part, wait_s)
     if not arguments.extract_to_new_fd:
         limit = context.config.max_read_chars
-        found = yield from reading.read(context.space, chosen.fd, chosen.part, limit)
+        found = yield from reading.read(context.handle, chosen.fd, chosen.part, limit)
         return fd_content(found)
-    made = yield from contents.extract(context.space, chosen.fd, chosen.part, call=call)
+    made = yield from contents.extract(context.handle, chosen.fd, chosen.part, call_id=call_id)
     if chosen.part is None:
         return fd_extraction(chosen.fd, made, "page", position="all", tools=context.enabled)
-    part = yield from spans.clamped(context.space, chosen.fd, chosen.part)
+    part = yield from spans.clamp_span(context.handle, chosen.fd, chosen.part)
     return fd_extraction(chosen.fd, made, part.mode, part.start, part.count, tools=context.enabled)
 
 

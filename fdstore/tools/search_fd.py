@@ -9,9 +9,9 @@ import msgspec
 from fdstore.records import Hit, SearchResult
 from fdstore.render import LINE_CHARS, fd_extraction, fd_search
 from fdstore.store import reading, searching, spans
-from fdstore.store.content_info import Namespace
+from fdstore.store.content_info import ProcessHandle
 from fdstore.text.search import MAX_CONTEXT, MAX_MATCHES
-from fdstore.text.selection import Part, Selector, wanted
+from fdstore.text.selection import Part, Selector, parse_request
 from fdstore.tools.tool import Arguments, Context, Fd, Outcome, Tool
 from fdstore.wire.operation import Operation
 
@@ -37,23 +37,23 @@ class SearchFD(Arguments, frozen=True, kw_only=True):
     ] = False
 
 
-def run(context: Context, arguments: SearchFD, call: str | None) -> Operation[Outcome]:
-    space = context.space
-    chosen = wanted(arguments.fd)
-    question = (space, chosen.fd, chosen.part, arguments.pattern)
+def run(context: Context, arguments: SearchFD, call_id: str | None) -> Operation[Outcome]:
+    handle = context.handle
+    chosen = parse_request(arguments.fd)
+    question = (handle, chosen.fd, chosen.part, arguments.pattern)
     if arguments.extract_to_new_fd:
         result, made = yield from searching.search_extract(
             *question,
             context=arguments.context,
             max_matches=1,
             ignore_case=arguments.ignore_case,
-            call=call,
+            call_id=call_id,
         )
         if chosen.part is None:
             return fd_extraction(
                 chosen.fd, made, "search", position="all", matches=result.matches, tools=context.enabled
             )
-        first = yield from _first_line(space, chosen)
+        first = yield from _first_line(handle, chosen)
         return fd_extraction(
             chosen.fd,
             made,
@@ -72,7 +72,7 @@ def run(context: Context, arguments: SearchFD, call: str | None) -> Operation[Ou
     result = fitting(result, context.config.max_read_chars)
     if result.shown == result.matches:
         return fd_search(result)
-    return fd_search(result, more=(yield from _rest(space, chosen, result)))
+    return fd_search(result, more=(yield from _rest(handle, chosen, result)))
 
 
 def fitting(result: SearchResult, limit: int) -> SearchResult:
@@ -90,27 +90,27 @@ def _printed_chars(hit: Hit) -> int:
     return sum(min(len(line), LINE_CHARS) + MARGIN_CHARS for line in lines)
 
 
-def _rest(space: Namespace, chosen: Selector, result: SearchResult) -> Operation[str]:
+def _rest(handle: ProcessHandle, chosen: Selector, result: SearchResult) -> Operation[str]:
     """What was searched after the last hit that is shown: lines, or characters if it ends inside a line."""
     hit, part = result.hits[-1], chosen.part
     if part is not None and part.mode != "line":
-        whole = yield from spans.clamped(space, chosen.fd, part)
-        end = yield from reading.read(space, chosen.fd, Part(whole.mode, whole.last, 1))
+        whole = yield from spans.clamp_span(handle, chosen.fd, part)
+        end = yield from reading.read(handle, chosen.fd, Part(whole.mode, whole.last, 1))
         if end.truncated:
             after = hit.line_start + hit.left_out[0] + len(hit.text) + hit.left_out[1] + 1
             return f"{chosen.fd}#C{after}-{end.chars.rpartition('-')[2]}"
-    first = yield from _first_line(space, chosen)
+    first = yield from _first_line(handle, chosen)
     return f"{chosen.fd}#L{hit.line + 1}-{first + result.lines_searched - 1}"
 
 
-def _first_line(space: Namespace, chosen: Selector) -> Operation[int]:
+def _first_line(handle: ProcessHandle, chosen: Selector) -> Operation[int]:
     """The number of the first line of what was searched."""
     part = chosen.part
     if part is None:
         return 1
     if part.mode == "line":
         return part.start
-    begins = yield from reading.read(space, chosen.fd, Part(part.mode, part.start, 1))
+    begins = yield from reading.read(handle, chosen.fd, Part(part.mode, part.start, 1))
     return max(int(begins.lines.partition("-")[0]), 1)
 
 

@@ -15,8 +15,8 @@ from fdstore.files.source import open_below, source_name
 from fdstore.render import process_result
 from fdstore.store import contents, inspection, processes
 from fdstore.text.selection import selector
-from fdstore.tools.task import Brief, encoded
-from fdstore.tools.tool import Arguments, Context, Fd, Outcome, Started, Tool, spoken
+from fdstore.tools.task import SpawnTask, encode_task
+from fdstore.tools.tool import Arguments, Context, Fd, Outcome, Started, Tool, check_message
 from fdstore.wire.operation import Disk, Operation
 
 MAX_PRELOADS = 100
@@ -59,16 +59,16 @@ class Spawn(Arguments, frozen=True, kw_only=True):
         return frozenset(name for name, on in usable.items() if not on)
 
 
-def run(context: Context, arguments: Spawn, call: str | None) -> Operation[Outcome]:
-    if call is not None:
+def run(context: Context, arguments: Spawn, call_id: str | None) -> Operation[Outcome]:
+    if call_id is not None:
         # a repeated call, as after waiting for the child, has nothing left to prepare
-        before = yield from processes.made_by(context.space, call)
+        before = yield from processes.child_of_call(context.handle, call_id)
         if before is not None:
             return (yield from _answer(context, before, arguments))
     linked = context.linked.get(arguments.program_name)
     if linked is None:
         raise UnknownProgram(arguments.program_name, tuple(context.linked))
-    query = spoken("query", arguments.query)
+    query = check_message("query", arguments.query)
     if arguments.background and not _can_be_followed(context):
         raise InvalidArgument("background", "there is no tool to read or wait for it with; leave it out")
     if arguments.additional_preload_fds and not context.fds_on:
@@ -87,17 +87,17 @@ def run(context: Context, arguments: Spawn, call: str | None) -> Operation[Outco
         for path in arguments.additional_preload_files
     ]
     yield from _check(context, arguments.additional_preload_fds, files)
-    preload = yield from _shared(context, arguments.additional_preload_fds, call)
-    preload += yield from _stored_files(context, files, call)
+    preload = yield from _shared(context, arguments.additional_preload_fds, call_id)
+    preload += yield from _stored_files(context, files, call_id)
     limit = context.config.max_direct_output_chars if context.fds_on else None
     child = yield from processes.child(
-        context.space,
+        context.handle,
         preload,
         state="ready",
         program=processes.Program(linked.key, linked.digest, linked.bundle),
-        brief=encoded(Brief(query=query, preload=preload, answer_limit=limit)),
+        brief=encode_task(SpawnTask(query=query, preload=preload, answer_limit=limit)),
         output=_text_of(context, arguments) if arguments.background else None,
-        call=call,
+        call_id=call_id,
     )
     yield Disk(lambda: context.wake(child.id))
     return (yield from _answer(context, child.id, arguments))
@@ -124,13 +124,13 @@ def _check(context: Context, fds: list[object], files: Sequence[File]) -> Operat
     """Looks at all that is to be preloaded, so that a call that is refused has made nothing of some of it."""
     for each in fds:
         chosen = selector(each)
-        yield from contents.part_of(context.space, chosen.fd, chosen.part)
+        yield from contents.part_of(context.handle, chosen.fd, chosen.part)
     for file in files:
         with ExitStack() as held:
             yield Disk(partial(_open, file, held), must_end=True)
 
 
-def _shared(context: Context, given: list[object], call: str | None) -> Operation[list[str]]:
+def _shared(context: Context, given: list[object], call_id: str | None) -> Operation[list[str]]:
     """The ids to share. A part is extracted first and travels under the extraction's id, so that the
     child holds nothing else of the content."""
     ids: list[str] = []
@@ -138,8 +138,8 @@ def _shared(context: Context, given: list[object], call: str | None) -> Operatio
         chosen = selector(each)
         fd = chosen.fd
         if chosen.part is not None:
-            slot = None if call is None else f"{call}/part{number}"
-            fd = (yield from contents.extract(context.space, chosen.fd, chosen.part, call=slot)).fd
+            slot = None if call_id is None else f"{call_id}/part{number}"
+            fd = (yield from contents.extract(context.handle, chosen.fd, chosen.part, call_id=slot)).fd
         if fd not in ids:
             ids.append(fd)
     return ids
@@ -150,19 +150,19 @@ def _open(file: File, held: ExitStack) -> BinaryIO:
     return held.enter_context(os.fdopen(file.open(), "rb"))
 
 
-def _stored_files(context: Context, files: Sequence[File], call: str | None) -> Operation[list[str]]:
+def _stored_files(context: Context, files: Sequence[File], call_id: str | None) -> Operation[list[str]]:
     """Files become descriptors of this process."""
     ids = []
     for number, file in enumerate(files):
         with ExitStack() as held:
             binary = yield Disk(partial(_open, file, held), must_end=True)
             made = yield from contents.ingest(
-                context.space,
+                context.handle,
                 binary,
                 source_name(file.path),
                 context.config.default_page_size,
                 "backslashreplace",
-                call=None if call is None else f"{call}/file{number}",
+                call_id=None if call_id is None else f"{call_id}/file{number}",
             )
         ids.append(made.fd)
     return ids

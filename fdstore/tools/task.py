@@ -13,7 +13,7 @@ import msgspec
 from fdstore.prepared import prepare
 
 
-class Brief(msgspec.Struct, frozen=True, kw_only=True, tag="brief", tag_field="kind"):
+class SpawnTask(msgspec.Struct, frozen=True, kw_only=True, tag="brief", tag_field="kind"):
     """`query` is the user's text or blocks; `preload` the ids of shared descriptors, in order; an
     answer longer than `answer_limit` characters is handed over as a descriptor (None: never)."""
 
@@ -22,9 +22,9 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True, tag="brief", tag_field="k
     answer_limit: int | None = None
 
 
-class ForkBrief(msgspec.Struct, frozen=True, kw_only=True, tag="fork", tag_field="kind"):
+class ForkTask(msgspec.Struct, frozen=True, kw_only=True, tag="fork", tag_field="kind"):
     """A copy of another process: its conversation is the first `records` records of that one's
-    journal, then this copy's own answer to the call `call` that made it: that it is number `copy` of
+    journal, then this copy's own answer to the call `call_id` that made it: that it is number `copy` of
     `copies`, and its `prompt`. Unless `may_spawn` it starts no processes of its own."""
 
     of: str
@@ -37,7 +37,7 @@ class ForkBrief(msgspec.Struct, frozen=True, kw_only=True, tag="fork", tag_field
     answer_limit: int | None = None
 
 
-class PipeBrief(msgspec.Struct, frozen=True, kw_only=True, tag="pipe", tag_field="kind"):
+class PipeTask(msgspec.Struct, frozen=True, kw_only=True, tag="pipe", tag_field="kind"):
     """A pipeline: the words of each stage, which stages are kept as well (from 1), and what it may use."""
 
     commands: list[list[str]]
@@ -48,12 +48,12 @@ class PipeBrief(msgspec.Struct, frozen=True, kw_only=True, tag="pipe", tag_field
     wall_seconds: float = 3600
 
 
-Birth = Brief | ForkBrief
+Task = SpawnTask | ForkTask
 
 
-def encoded(brief: Birth | PipeBrief) -> str:
+def encode_task(brief: Task | PipeTask) -> str:
     """The brief as a journal record."""
     return msgspec.json.encode(brief).decode("utf-8")
 
 
-prepare(Brief, ForkBrief, PipeBrief)
+prepare(SpawnTask, ForkTask, PipeTask)

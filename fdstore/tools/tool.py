@@ -26,9 +26,9 @@ from fdstore.permissions import Permissions
 from fdstore.prepared import prepare
 from fdstore.records import Mode
 from fdstore.render import Rendered
-from fdstore.store.content_info import Namespace
+from fdstore.store.content_info import ProcessHandle
 from fdstore.store.processes import NO_PROGRAM, Program
-from fdstore.text.layout import visible
+from fdstore.text.layout import show_controls
 from fdstore.text.paging import encode
 from fdstore.text.selection import MAX_NUMBER
 from fdstore.tools.config import FDConfig
@@ -123,7 +123,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     Without `wait_for_workers` nothing is started that no worker could take now.
     """
 
-    space: Namespace
+    handle: ProcessHandle
     prefix: str
     config: FDConfig
     enabled: frozenset[str]
@@ -256,22 +256,22 @@ def _names_fd(kind: msgspec.inspect.Type) -> bool:
     return isinstance(kind, msgspec.inspect.Metadata) and kind.extra == _NAMES_FD
 
 
-def converted(arguments: type, given: object) -> Any:
-    """`given` as the arguments of a tool. Raises `InvalidArgument`, naming the field."""
-    if not isinstance(given, dict):
+def convert(arguments: type, none_if_unset: object) -> Any:
+    """`none_if_unset` as the arguments of a tool. Raises `InvalidArgument`, naming the field."""
+    if not isinstance(none_if_unset, dict):
         raise InvalidArgument("", "the arguments must be a JSON object")
     names, numbers, fds = _fields(arguments)
-    unknown = [name for name in given if name not in names]
+    unknown = [name for name in none_if_unset if name not in names]
     if unknown:
         known = ", ".join(names) or "none"
         raise InvalidArgument(quoted(unknown[0]), f"is no argument of this tool; it takes: {known}")
     loosened = {
         name: _number(name, value) if name in numbers else _whole(value) if name in fds else value
-        for name, value in given.items()
+        for name, value in none_if_unset.items()
     }
     try:
         made: Any = msgspec.convert(loosened, arguments)
-        _require_finite(given)
+        _require_finite(none_if_unset)
         return made
     except msgspec.ValidationError as error:
         said, _, path = str(error).partition(" - at `$")
@@ -320,18 +320,18 @@ def _problem(said: str, arguments: type, name: str) -> str:
     if said.startswith("Invalid "):
         choices = schema_of(arguments)["properties"].get(name, {}).get("enum")
         return f"must be one of: {', '.join(map(str, choices))}" if choices else "is not a value it takes"
-    return visible(said.removeprefix("Object ")[:_PROBLEM_CHARS], keep="")
+    return show_controls(said.removeprefix("Object ")[:_PROBLEM_CHARS], keep="")
 
 
-def spoken(name: str, text: str) -> str:
+def check_message(name: str, text: str) -> str:
     """A text that is said to another process. Raises `InvalidArgument` if it is blank, or cannot be
     stored."""
     if not text.strip():
         raise InvalidArgument(name, "must say what is to be done")
-    return stored(name, text)
+    return check_storable(name, text)
 
 
-def stored(name: str, text: str) -> str:
+def check_storable(name: str, text: str) -> str:
     """A text that can be stored. Raises `InvalidArgument` for a lone surrogate."""
     try:
         encode(text)
@@ -340,7 +340,7 @@ def stored(name: str, text: str) -> str:
     return text
 
 
-def given(value: Any) -> Any:
+def none_if_unset(value: Any) -> Any:
     """None for an argument that was left out."""
     return None if value is UNSET else value
 

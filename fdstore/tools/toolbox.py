@@ -51,9 +51,9 @@ from fdstore.tools import (
 )
 from fdstore.tools.config import FD_TOOLS, PROCESS_TOOLS
 from fdstore.tools.instructions import instructions
-from fdstore.tools.python_tool import PythonTool, called, expanded, python_tool
-from fdstore.tools.tool import Context, Started, Tool, ToolResult, converted
-from fdstore.tools.wrapping import shown, wrapped, wrapped_error
+from fdstore.tools.python_tool import PythonTool, call_function, expand_placeholders, python_tool
+from fdstore.tools.tool import Context, Started, Tool, ToolResult, convert
+from fdstore.tools.wrapping import render_fd, wrap, wrap_error
 from fdstore.wire.operation import Disk, Operation
 
 log = logging.getLogger("fdstore.tools")
@@ -124,9 +124,9 @@ class Toolbox:
         """What the system prompt says about descriptors, for just what is on."""
         return instructions(self.context, tuple(self._python))
 
-    def call(self, name: object, arguments: object, call: str | None = None) -> Operation[ToolResult]:
+    def call(self, name: object, arguments: object, call_id: str | None = None) -> Operation[ToolResult]:
         """Runs a call to its end, for who waits here for what it starts. Raises as `start`."""
-        outcome = yield from self.start(name, arguments, call)
+        outcome = yield from self.start(name, arguments, call_id)
         if not isinstance(outcome, Started):
             return outcome
         left_s = math.inf if outcome.until_s is None else outcome.until_s - (yield from redis_now())
@@ -143,26 +143,26 @@ class Toolbox:
         yield from inspection.wait_ended(prefix, started, left_s - first_s)
 
     def start(
-        self, name: object, arguments: object, call: str | None = None
+        self, name: object, arguments: object, call_id: str | None = None
     ) -> Operation[ToolResult | Started]:
         """Runs a call as far as it goes without waiting for other processes.
 
         Raises the errors of `STOPPING`; any other is a result that says what is wrong.
         """
         try:
-            if self.context.space.must_note():
-                yield from processes.touch(self.context.space)
-            work, makes = self._work(name, arguments, call)
-            if call is None or not makes:
+            if self.context.handle.must_note():
+                yield from processes.touch(self.context.handle)
+            work, makes = self._work(name, arguments, call_id)
+            if call_id is None or not makes:
                 return (yield from work)
             request = tool_calls.request_of(str(name), arguments)
-            before = yield from tool_calls.identify(self.context.space, call, request)
+            before = yield from tool_calls.identify(self.context.handle, call_id, request)
             if before is not None:
-                with decoding(f"the calls of process {self.context.space.id}"):
+                with decoding(f"the calls of process {self.context.handle.id}"):
                     return _decoder.decode(before)
             outcome = yield from work
             made = msgspec.json.encode(outcome).decode("utf-8")
-            yield from tool_calls.keep(self.context.space, call, made)
+            yield from tool_calls.store_result(self.context.handle, call_id, made)
             return outcome
         except FDStoreError as error:
             stops = error.type in STOPPING or isinstance(error, StoreRefused)
@@ -180,49 +180,51 @@ class Toolbox:
             if ended.record.kind == "pipeline":
                 parts.append(process_result(ended.record))
             elif ended.fd is not None:
-                inner = yield from shown(self.context, ended.fd)
+                inner = yield from render_fd(self.context, ended.fd)
                 parts.append(process_result(ended.record, result=inner))
             else:
                 parts.append(process_result(ended.record, answer=ended.text))
         return ToolResult("\n".join(parts), is_error=failed == len(started.processes))
 
     def _work(
-        self, name: object, arguments: object, call: str | None
+        self, name: object, arguments: object, call_id: str | None
     ) -> tuple[Operation[ToolResult | Started], bool]:
         """What a call is to do, and whether it makes something. Raises `InvalidArgument`."""
         if isinstance(name, str) and name in self._python:
-            return self._run_python(self._python[name], arguments, call), True
+            return self._run_python(self._python[name], arguments, call_id), True
         tool = self._tools.get(name) if isinstance(name, str) else None
         if tool is None:
             names = ", ".join([*self._tools, *self._python]) or "none"
             raise InvalidArgument("", f"there is no tool {quoted(name)}; there are: {names}")
-        checked = converted(tool.arguments, arguments)
-        return self._run(tool, checked, call), tool.makes(checked)
+        checked = convert(tool.arguments, arguments)
+        return self._run(tool, checked, call_id), tool.makes(checked)
 
-    def _run(self, tool: Tool, arguments: Any, call: str | None) -> Operation[ToolResult | Started]:
+    def _run(self, tool: Tool, arguments: Any, call_id: str | None) -> Operation[ToolResult | Started]:
         context = self.context
         if tool.name in ("spawn", "pipe") and not context.wait_for_workers:
             yield from unclaimed.require_worker(context.prefix, for_agents=tool.name == "spawn")
-        outcome = yield from tool.run(context, arguments, call)
+        outcome = yield from tool.run(context, arguments, call_id)
         return outcome if isinstance(outcome, Started) else ToolResult(outcome)
 
-    def _run_python(self, tool: PythonTool, arguments: object, call: str | None) -> Operation[ToolResult]:
+    def _run_python(self, tool: PythonTool, arguments: object, call_id: str | None) -> Operation[ToolResult]:
         context = self.context
         if context.fds_on:
-            arguments = yield from expanded(context.space, arguments, context.config.max_expand_chars)
-        checked = converted(tool.arguments, arguments)
+            arguments = yield from expand_placeholders(
+                context.handle, arguments, context.config.max_expand_chars
+            )
+        checked = convert(tool.arguments, arguments)
         values = {name: getattr(checked, name) for name in checked.__struct_fields__}
         # the last thing before it runs: an argument that is refused has begun nothing
         if (
-            call is not None
+            call_id is not None
             and not tool.repeatable
-            and not (yield from tool_calls.begin(context.space, call))
+            and not (yield from tool_calls.begin(context.handle, call_id))
         ):
             raise CallInterrupted(f"this call of {tool.name}")
-        said, is_error = yield Disk(lambda: called(tool, values))
-        wrap = wrapped_error if isinstance(said, FDStoreError) else wrapped
+        said, is_error = yield Disk(lambda: call_function(tool, values))
+        render = wrap_error if isinstance(said, FDStoreError) else wrap
         try:
-            return ToolResult((yield from wrap(context, said, tool.name, call)), is_error)
+            return ToolResult((yield from render(context, said, tool.name, call_id)), is_error)
         except (QuotaExceeded, StoreFull) as error:
             # the model must not take it for a call that did nothing
             unstored = f"{tool.name} has run, and its output could not be stored\n{fd_error(error)}"

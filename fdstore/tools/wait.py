@@ -11,7 +11,7 @@ from fdstore.errors import InvalidArgument, NotFound
 from fdstore.render import process_result
 from fdstore.store import inspection, processes
 from fdstore.store.clock import redis_now
-from fdstore.store.content_info import look
+from fdstore.store.content_info import resolve
 from fdstore.store.keys import check_process
 from fdstore.text.selection import fd_id
 from fdstore.tools.tool import Arguments, Context, Outcome, Started, Tool
@@ -44,23 +44,23 @@ def process_of(context: Context, target: str | int) -> Operation[str]:
     except InvalidArgument:
         process = check_process(target)
     else:
-        view, _ = yield from look(context.space, fd)
+        view, _ = yield from resolve(context.handle, fd)
         process = view.descriptor.producer
-    if not process.startswith(f"{context.space.id}."):
-        tree = yield from inspection.tree_record(context.prefix, context.space.id.partition(".")[0])
-        below = tuple(m.id for m in tree.members if m.id.startswith(f"{context.space.id}."))
+    if not process.startswith(f"{context.handle.id}."):
+        tree = yield from inspection.tree_record(context.prefix, context.handle.id.partition(".")[0])
+        below = tuple(m.id for m in tree.members if m.id.startswith(f"{context.handle.id}."))
         raise NotFound(f"a process {process} below this one", below)
     return process
 
 
-def run_wait(context: Context, arguments: Wait, call: str | None) -> Operation[Outcome]:
+def run_wait(context: Context, arguments: Wait, call_id: str | None) -> Operation[Outcome]:
     process = yield from process_of(context, arguments.target)
     yield from inspection.record(context.prefix, process)
     # kept for later attempts, which other machines may make
     return Started((process,), (yield from redis_now()) + arguments.seconds)
 
 
-def run_kill(context: Context, arguments: Kill, call: str | None) -> Operation[Outcome]:
+def run_kill(context: Context, arguments: Kill, call_id: str | None) -> Operation[Outcome]:
     process = yield from process_of(context, arguments.target)
     done = yield from processes.cancel(context.prefix, process)
     for ancestor in done.woken:

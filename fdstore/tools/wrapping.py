@@ -18,21 +18,21 @@ from fdstore.render import Rendered, Tail, fd_error, fd_inline, fd_result, store
 from fdstore.store import contents, reading, tool_calls
 from fdstore.text.layout import TAIL_CHARS, reindent_json, tail_of
 from fdstore.text.paging import count_lines
-from fdstore.text.references import last_wins, references
+from fdstore.text.references import last_of_each, references
 from fdstore.text.selection import Part
 from fdstore.tools.tool import Context
 from fdstore.wire.operation import Operation
 
 
-def shown(context: Context, fd: str) -> Operation[Rendered]:
+def render_fd(context: Context, fd: str) -> Operation[Rendered]:
     """A descriptor as an `fd_result`: two or three round trips, whatever its size."""
-    preview = yield from reading.read_page(context.space, fd, 1)
+    preview = yield from reading.read_page(context.handle, fd, 1)
     descriptor = yield from _descriptor(context, fd)
     tail = None
     if descriptor.pages > 1:
         # one more than is shown: only then can be seen whether the tail begins with a whole line
         count = min(TAIL_CHARS + 1, descriptor.chars)
-        end = yield from reading.read(context.space, fd, Part("char", descriptor.chars - count + 1, count))
+        end = yield from reading.read(context.handle, fd, Part("char", descriptor.chars - count + 1, count))
         text = tail_of(end.text)
         last = int(end.lines.rpartition("-")[2])
         touched = count_lines(text.count("\n"), len(text), text.endswith("\n"))
@@ -41,49 +41,49 @@ def shown(context: Context, fd: str) -> Operation[Rendered]:
 
 
 def _descriptor(context: Context, fd: str) -> Operation[Descriptor]:
-    known = context.space.known(fd)
+    known = context.handle.known(fd)
     if known is not None:
         return known.descriptor
-    return (yield from contents.stat(context.space, fd))
+    return (yield from contents.stat(context.handle, fd))
 
 
-def wrapped(context: Context, text: str, source: str, call: str | None = None) -> Operation[str]:
+def wrap(context: Context, text: str, source: str, call_id: str | None = None) -> Operation[str]:
     """`text` as the model is to see it: inline, or as the `fd_result` of a descriptor made of it."""
     text = storable(text)
     if not _too_long(context, text):
         return fd_inline(text)
     if context.config.json_pretty_print:
         text = reindent_json(text) or text
-    return (yield from _stored(context, text, source, None if call is None else f"{call}/wrapped"))
+    return (yield from _stored(context, text, source, None if call_id is None else f"{call_id}/wrapped"))
 
 
-def wrapped_once(context: Context, text: str, source: str, call: str | None) -> Operation[str]:
-    """The same for the output of a call of a loop's own, identified by `call`. Raises `InvalidArgument` when
+def wrap_once(context: Context, text: str, source: str, call_id: str | None) -> Operation[str]:
+    """The same for the output of a tool of a loop's own, with id `call_id`. Raises `InvalidArgument` when
     another output was wrapped under that id."""
-    if call is not None and _too_long(context, text):
-        call = f"{call}/wrap"
-        yield from tool_calls.identify(context.space, call, tool_calls.request_of("wrap", [source, text]))
-    return (yield from wrapped(context, text, source, call))
+    if call_id is not None and _too_long(context, text):
+        call_id = f"{call_id}/wrap"
+        yield from tool_calls.identify(context.handle, call_id, tool_calls.request_of("wrap", [source, text]))
+    return (yield from wrap(context, text, source, call_id))
 
 
-def wrapped_error(
-    context: Context, error: FDStoreError, source: str, call: str | None = None
+def wrap_error(
+    context: Context, error: FDStoreError, source: str, call_id: str | None = None
 ) -> Operation[str]:
     """The same for a typed error, whose element is ours."""
     rendered = storable(fd_error(error))
     if not _too_long(context, rendered):
         return rendered
-    return (yield from wrapped(context, rendered, source, call))
+    return (yield from wrap(context, rendered, source, call_id))
 
 
 def _too_long(context: Context, text: str) -> bool:
     return context.fds_on and len(text) > context.config.max_direct_output_chars
 
 
-def _stored(context: Context, text: str, source: str, call: str | None) -> Operation[Rendered]:
+def _stored(context: Context, text: str, source: str, call_id: str | None) -> Operation[Rendered]:
     page_size = context.config.default_page_size
-    made = yield from contents.create(context.space, text, source, page_size, call=call)
-    return (yield from shown(context, made.fd))
+    made = yield from contents.create(context.handle, text, source, page_size, call_id=call_id)
+    return (yield from render_fd(context, made.fd))
 
 
 def storable(text: str) -> str:
@@ -93,30 +93,32 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def wrapped_input(
-    context: Context, given: str | Sequence[Any], call: str | None = None
+def wrap_input(
+    context: Context, given: str | Sequence[Any], call_id: str | None = None
 ) -> Operation[str | list[Any]]:
     """User input as the model is to see it: a long text, or each long text block, as an `fd_result`, a
     short one inline."""
     if isinstance(given, str):
-        return (yield from _wrapped_input(context, given, call))
+        return (yield from _wrapped_input(context, given, call_id))
     blocks: list[Any] = []
     for number, block in enumerate(given):
         text = text_of(block)
         if text is None:
             blocks.append(block)
             continue
-        shown = yield from _wrapped_input(context, text, None if call is None else f"{call}/{number}")
+        render_fd = yield from _wrapped_input(
+            context, text, None if call_id is None else f"{call_id}/{number}"
+        )
         # what else is said of the block, such as cache_control, stays
         said = block if isinstance(block, dict) else {"type": "text"}
-        blocks.append(block if shown == text else {**said, "text": shown})
+        blocks.append(block if render_fd == text else {**said, "text": render_fd})
     return blocks
 
 
-def _wrapped_input(context: Context, text: str, call: str | None) -> Operation[str]:
+def _wrapped_input(context: Context, text: str, call_id: str | None) -> Operation[str]:
     paged = context.fds_on and context.config.page_user_input
     if paged and len(text) > context.config.max_input_chars:
-        return (yield from _stored(context, storable(text), "user_input", call))
+        return (yield from _stored(context, storable(text), "user_input", call_id))
     return fd_inline(text)
 
 
@@ -131,7 +133,7 @@ def text_of(block: Any) -> str | None:
     return text if kind == "text" and isinstance(text, str) else None
 
 
-def flattened(result: Any) -> str:
+def to_text(result: Any) -> str:
     """What a tool returned, as text: a text, a list of blocks as MCP tools return them, or anything
     that JSON can hold. Raises `InvalidArgument` for what cannot be shown."""
     if isinstance(result, str):
@@ -152,8 +154,8 @@ def flattened(result: Any) -> str:
         ) from error
 
 
-def taken_references(
-    context: Context, answer: str | Sequence[Any], call: str | None = None
+def store_references(
+    context: Context, answer: str | Sequence[Any], call_id: str | None = None
 ) -> Operation[list[str]]:
     """Stores each `<ref id="NAME">` passage of an answer as `ref:NAME`; the ids."""
     if isinstance(answer, str):
@@ -163,7 +165,7 @@ def taken_references(
         text = "".join(found for block in answer if (found := text_of(block)) is not None)
     ids = []
     for name, passage in passages(context, text).items():
-        ids.append((yield from stored_passage(context, name, passage, call)))
+        ids.append((yield from store_passage(context, name, passage, call_id)))
     return ids
 
 
@@ -171,17 +173,17 @@ def passages(context: Context, text: str) -> dict[str, str]:
     """The passages of an answer that are to be stored, by their names; none where references are off."""
     if not (context.fds_on and context.config.enable_references):
         return {}
-    return last_wins(references(text))
+    return last_of_each(references(text))
 
 
-def stored_passage(context: Context, name: str, passage: str, call: str | None = None) -> Operation[str]:
+def store_passage(context: Context, name: str, passage: str, call_id: str | None = None) -> Operation[str]:
     """Store a passage as `ref:NAME` and return its id. Raises `QuotaExceeded`."""
     made = yield from contents.create(
-        context.space,
+        context.handle,
         storable(passage),
         "reference",
         context.config.default_page_size,
         name=f"ref:{name}",
-        call=None if call is None else f"{call}/ref:{name}",
+        call_id=None if call_id is None else f"{call_id}/ref:{name}",
     )
     return made.fd

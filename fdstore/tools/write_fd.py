@@ -17,9 +17,9 @@ from fdstore.errors import Fenced, InvalidArgument, StreamClosed
 from fdstore.records import Descriptor
 from fdstore.render import Rendered, fd_write
 from fdstore.store import contents, streams
-from fdstore.store.content_info import Namespace, look
+from fdstore.store.content_info import ProcessHandle, resolve
 from fdstore.text.selection import fd_id
-from fdstore.tools.tool import Arguments, Context, Outcome, Tool, WholeFd, stored
+from fdstore.tools.tool import Arguments, Context, Outcome, Tool, WholeFd, check_storable
 from fdstore.wire.operation import Operation
 
 SOURCE = "note"
@@ -47,21 +47,21 @@ class WriteFD(Arguments, frozen=True, kw_only=True):
     ] = None
 
 
-def run(context: Context, arguments: WriteFD, call: str | None) -> Operation[Outcome]:
-    text, eof = stored("data", arguments.data), arguments.eof
+def run(context: Context, arguments: WriteFD, call_id: str | None) -> Operation[Outcome]:
+    text, eof = check_storable("data", arguments.data), arguments.eof
     if eof is not None and not isinstance(eof, bool):
         raise InvalidArgument("eof", "must be true or false")
-    space, page_size = context.space, context.config.default_page_size
+    handle, page_size = context.handle, context.config.default_page_size
     if arguments.fd is not None:
         fd = fd_id(arguments.fd)
     elif eof is False:
-        fd = (yield from streams.open_stream(space, SOURCE, page_size, lease_s=None, call=call)).fd
+        fd = (yield from streams.open_stream(handle, SOURCE, page_size, lease_s=None, call_id=call_id)).fd
     else:
-        made = yield from contents.create(space, text, SOURCE, page_size, call=call)
+        made = yield from contents.create(handle, text, SOURCE, page_size, call_id=call_id)
         return _written(made, text, f"The text is stored as {made.fd}.")
 
-    yield from _add(space, fd, text, ends=bool(eof), call=call)
-    now = (yield from look(space, fd))[0].descriptor
+    yield from _add(handle, fd, text, ends=bool(eof), call_id=call_id)
+    now = (yield from resolve(handle, fd))[0].descriptor
     if now.state == "open":
         said = f'{fd} is open: add to it with write_fd(fd="{fd}", data="..."), and end it with eof=true.'
     else:
@@ -73,39 +73,39 @@ def _written(descriptor: Descriptor, text: str, said: str) -> Rendered:
     return fd_write(descriptor.fd, len(text), descriptor.chars, descriptor.state, said)
 
 
-def _add(space: Namespace, fd: str, text: str, *, ends: bool, call: str | None) -> Operation[None]:
+def _add(handle: ProcessHandle, fd: str, text: str, *, ends: bool, call_id: str | None) -> Operation[None]:
     """Adds to a stream that this process writes. Raises `NotFound`, `StreamClosed`, `InvalidArgument`
     for a stream of somebody else, `QuotaExceeded`, `Fenced`."""
-    view, _ = yield from look(space, fd)
+    view, _ = yield from resolve(handle, fd)
     descriptor = view.descriptor
-    ended = None if call is None else f"{call}/eof"
+    ended = None if call_id is None else f"{call_id}/eof"
     leased, ended_before = yield [
         ("HGET", view.keys.record, "writer_until"),
-        ("HEXISTS", space.keys.calls, ended or ""),
+        ("HEXISTS", handle.keys.calls, ended or ""),
     ]
     if ended_before:
         return
     if descriptor.state != "open":
         raise StreamClosed(fd, descriptor.state)
-    if descriptor.producer != space.id or leased:
-        writer = "a program" if descriptor.producer == space.id else descriptor.producer
+    if descriptor.producer != handle.id or leased:
+        writer = "a program" if descriptor.producer == handle.id else descriptor.producer
         raise InvalidArgument(
             "fd", f"{fd} is written by {writer}; you write what you opened yourself, and the in_fd of a pipe"
         )
     size = streams.PIECE_CHARS
     for number, start in enumerate(range(0, len(text), size)):
-        piece = None if call is None else f"{call}/text/{number}"
-        yield from _add_piece(space, fd, text[start : start + size], piece)
+        piece = None if call_id is None else f"{call_id}/text/{number}"
+        yield from _add_piece(handle, fd, text[start : start + size], piece)
     if ends:
-        yield from (yield from streams.resume(space, fd)).seal(0, call=ended)
+        yield from (yield from streams.resume(handle, fd)).seal(0, call_id=ended)
 
 
-def _add_piece(space: Namespace, fd: str, piece: str, call: str | None) -> Operation[None]:
+def _add_piece(handle: ProcessHandle, fd: str, piece: str, call_id: str | None) -> Operation[None]:
     """Adds a piece at where the stream ends now. Calls that are made at once take turns."""
     for tries_left in reversed(range(TRIES)):
-        pen = yield from streams.resume(space, fd)
+        appender = yield from streams.resume(handle, fd)
         try:
-            return (yield from pen.store_once(piece, call))
+            return (yield from appender.store_once(piece, call_id))
         except Fenced:
             if not tries_left:
                 raise

@@ -11,7 +11,7 @@ from fdstore.client._sync.process import Process
 from fdstore.tools.config import FDConfig, ToolName
 from fdstore.tools.tool import ToolResult
 from fdstore.tools.toolbox import Toolbox
-from fdstore.tools.wrapping import flattened, taken_references, wrapped_input, wrapped_once
+from fdstore.tools.wrapping import store_references, to_text, wrap_input, wrap_once
 from fdstore.toolset.context import DEFAULT_TOOLS, context_for, linked_programs, waker_for
 
 
@@ -58,7 +58,7 @@ class Toolset:
     ) -> None:
         self._store = process.store
         context = context_for(
-            process.space,
+            process.handle,
             process.store.prefix,
             enabled=enabled,
             config=config,
@@ -111,7 +111,7 @@ class Toolset:
         r"""Return the output of a tool of your own as the model is to see it: itself when short, else the
         `fd_result` of a descriptor made of it. What is no text (content blocks, JSON values) becomes
         one. For a tool that failed, begin with its exit code or error: that is what the model is
-        shown first. What `call` returned is finished and needs no wrapping.
+        shown first. What `call_id` returned is finished and needs no wrapping.
 
         Raises `InvalidArgument` for what cannot be text, and for a `call_id` under which another output
         was stored; `QuotaExceeded`.
@@ -123,7 +123,7 @@ class Toolset:
         True
         """
         context = self._toolbox.context
-        return self._store.run(wrapped_once(context, flattened(output), source, call_id or None))
+        return self._store.run(wrap_once(context, to_text(output), source, call_id or None))
 
     def wrap_input(self, given: str | Sequence[Any]) -> str | list[Any]:
         """Return user input as the model is to see it: a long text, or each long text block of a list, as
@@ -135,7 +135,7 @@ class Toolset:
         >>> [d.source for d in proc.list()]
         ['user_input']
         """
-        return self._store.run(wrapped_input(self._toolbox.context, given))
+        return self._store.run(wrap_input(self._toolbox.context, given))
 
     def take_references(self, answer: str | Sequence[Any]) -> list[str]:
         """Store each `<ref id="NAME">...</ref>` passage of an answer (a text, or the blocks of a
@@ -146,4 +146,4 @@ class Toolset:
         >>> proc.read("ref:cause").text
         'a full disk'
         """
-        return self._store.run(taken_references(self._toolbox.context, answer))
+        return self._store.run(store_references(self._toolbox.context, answer))

@@ -9,7 +9,7 @@ from pathlib import Path
 from fdstore.errors import InvalidArgument
 from fdstore.files.paths import Root
 from fdstore.runtime.waker import waker
-from fdstore.store.content_info import Namespace
+from fdstore.store.content_info import ProcessHandle
 from fdstore.tools import fork
 from fdstore.tools.config import FD_TOOLS, PROCESS_TOOLS, FDConfig, ToolName
 from fdstore.tools.tool import Context, Linked
@@ -39,7 +39,7 @@ def linked_programs(programs: Mapping[str, str | os.PathLike[str]]) -> dict[str,
 
 
 def context_for(
-    space: Namespace,
+    handle: ProcessHandle,
     prefix: str,
     *,
     enabled: Sequence[str],
@@ -70,7 +70,7 @@ def context_for(
         names |= {"read_fd"}  # descriptors that the model cannot read would be a dead end
     fds_on = chosen.enabled if chosen.enabled is not None else not FD_TOOLS.isdisjoint(names)
     return Context(
-        space=space,
+        handle=handle,
         prefix=prefix,
         config=chosen,
         enabled=names,

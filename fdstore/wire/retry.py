@@ -41,7 +41,7 @@ from fdstore.errors import (
     UnknownOutcome,
 )
 from fdstore.wire.operation import Batch, Command
-from fdstore.wire.scripts import at_once, name_of, only_reads
+from fdstore.wire.scripts import as_one_script, name_of, only_reads
 
 DEADLINE_S = 10.0
 """How long after it was first sent an operation whose reply was lost is asked again, and waited for."""
@@ -56,29 +56,29 @@ MIN_WAIT_S = 0.01
 PAUSES_S = (0.0, 0.05, 0.1, 0.2, 0.5)
 """Waits before each further try; the last one is repeated."""
 
-NOT_HERE = (AskError, TryAgainError, ClusterDownError, NoScriptError)
+NOT_ON_THIS_NODE = (AskError, TryAgainError, ClusterDownError, NoScriptError)
 """What the node of a Cluster answers that did nothing: another one serves the key (MOVED is an AskError,
 too), or none can now, or the script must be sent with its text."""
 
-OTHER_KIND = "WRONGTYPE Operation against a key holding the wrong kind of value"
+WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
 """What Redis says of a field for a key that is no hash."""
 
 NO_KEY = "no such key"
 """What Redis says when there is nothing to rename."""
 
-_EXPECTED = (OTHER_KIND, NO_KEY, f"ERR {NO_KEY}")
+_EXPECTED = (WRONG_TYPE, NO_KEY, f"ERR {NO_KEY}")
 
 IN_A_SCRIPT = re.compile(r"NOPERM|NOAUTH|ACL failure in script|The user executing the script can't")
 """How a refusal of ACLs reads that a script met; versions of Redis differ."""
 
 _NO_WRITES = re.compile(r"READONLY|MISCONF|NOREPLICAS")
 
-PASSING = (LostConnection, LostReply, BusyLoadingError, ReadOnlyError, *NOT_HERE)
+TRANSIENT_ERRORS = (LostConnection, LostReply, BusyLoadingError, ReadOnlyError, *NOT_ON_THIS_NODE)
 """What may be over at the next try. An authentication error is a LostConnection by class only. A server that
 takes no writes was perhaps a primary until now, and the next connection finds the new one."""
 
 
-def serves_nobody(reply: Any) -> RedisError | None:
+def refuses_service(reply: Any) -> RedisError | None:
     """Return the error that a reply is if it says that this server serves nobody now, or no writes: then a
     new connection is needed, which may find another server. Redis 6 wraps what a script met."""
     if isinstance(reply, (LostConnection, ReadOnlyError)):
@@ -114,16 +114,16 @@ def translate(error: Exception, where: str) -> FDStoreError:
     return StoreUnavailable(where, message.rstrip("."))
 
 
-NOT_YET = object()
+INCOMPLETE = object()
 """What a reader of replies gives while a reply is not whole."""
 
 
 def make_reader(take_refusal: Callable[[str], Exception]) -> Reader:
     """Make what parses replies: bytes as they came, an error as what `take_refusal` makes of its text."""
-    return Reader(protocolError=InvalidResponse, replyError=take_refusal, notEnoughData=NOT_YET)
+    return Reader(protocolError=InvalidResponse, replyError=take_refusal, notEnoughData=INCOMPLETE)
 
 
-class Tries:
+class RetryState:
     """A batch whose connection was lost: the replies so far, what to send next, and when to give up.
 
     Every request is safe to repeat, but what was answered is not asked again: a network that loses
@@ -172,7 +172,7 @@ class Tries:
         if not (rest and self._one_by_one):
             return rest
         unit = rest[: _unit_end(rest, 0)]
-        return unit if len(unit) == 1 else [at_once(unit[1:-1])]
+        return unit if len(unit) == 1 else [as_one_script(unit[1:-1])]
 
     def took(self, piece: Batch, replies: list[Any]) -> None:
         """Takes the replies to a piece, or as many as came."""
@@ -187,7 +187,7 @@ class Tries:
         """Seconds to pause before trying again. Raises when it is no use, or the time is over."""
         now = time.monotonic()
         self._failures += 1
-        if isinstance(error, AuthenticationError) or not isinstance(error, PASSING):
+        if isinstance(error, AuthenticationError) or not isinstance(error, TRANSIENT_ERRORS):
             raise translate(error, self._where) from error
         read_only = isinstance(error, ReadOnlyError)
         known, self._known = self._known, self._settle()
@@ -226,7 +226,7 @@ def _unit_end(batch: Batch, start: int) -> int:
     return batch.index(("EXEC",), start) + 1 if batch[start] == ("MULTI",) else start + 1
 
 
-class Flight:
+class InFlight:
     """A link with batches on their way, oldest first."""
 
     def __init__(self, link: Any) -> None:
@@ -244,43 +244,43 @@ class Flight:
 _pack = cast("Callable[[Command], bytes]", pack_command)
 
 
-def _packed(command: Command) -> bytes:
+def _pack_command(command: Command) -> bytes:
     # hiredis crashes the interpreter when a signal handler raises while it turns a number into digits
     return _pack(tuple([part if isinstance(part, (str, bytes)) else str(part) for part in command]))
 
 
-def packed(batch: Batch) -> bytes:
+def pack(batch: Batch) -> bytes:
     """The batch as it goes over the wire. In one piece, large commands too: for each that is sent by itself
     Redis wakes up, and so does who waits for its reply. redis-py's own packing gives the same bytes in four
     times the time."""
-    return _packed(batch[0]) if len(batch) == 1 else b"".join(map(_packed, batch))
+    return _pack_command(batch[0]) if len(batch) == 1 else b"".join(map(_pack_command, batch))
 
 
-def refusal_in(command: Command, reply: Any) -> RedisError | None:
+def error_in(command: Command, reply: Any) -> RedisError | None:
     """The error that a reply is, or that of a transaction holds: it does all its commands, whatever becomes
     of some. Two are none: that a key of another kind takes no fields, and that nothing has to be put back
-    (see `scripts.lending`)."""
+    (see `scripts.hset_if_accepted`)."""
     if command == ("EXEC",) and isinstance(reply, list):
         errors = (part for part in reply if isinstance(part, RedisError))
         return next((error for error in errors if str(error) not in _EXPECTED), None)
     return reply if isinstance(reply, RedisError) else None
 
 
-def unknown_scripts(batch: Batch, replies: list[Any]) -> list[slice]:
+def unloaded_scripts(batch: Batch, replies: list[Any]) -> list[slice]:
     """What of the batch is to be sent with the texts of its scripts, which the server does not know yet."""
     found = []
     start = 0
     while start < len(batch):
         end = _unit_end(batch, start)
-        if isinstance(refusal_in(batch[end - 1], replies[end - 1]), NoScriptError):
+        if isinstance(error_in(batch[end - 1], replies[end - 1]), NoScriptError):
             found.append(slice(start, end))
         start = end
     return found
 
 
-def raise_refusal(batch: Batch, replies: list[Any], where: str) -> None:
+def raise_error(batch: Batch, replies: list[Any], where: str) -> None:
     """Raises the first error among the replies, if there is one."""
-    for i, error in enumerate(map(refusal_in, batch, replies)):
+    for i, error in enumerate(map(error_in, batch, replies)):
         if error is not None:
             raise _damage(batch, i, str(error)) or translate(error, where) from error
 

@@ -28,24 +28,31 @@ import msgspec
 from redis.exceptions import AskError, ClusterDownError, MovedError, NoScriptError, RedisError
 
 from fdstore.errors import FDStoreError, InvalidArgument
-from fdstore.urls import Address, joined
+from fdstore.urls import Address, join_addresses
 from fdstore.wire.operation import Abandon, Batch, Block, Everywhere, Operation, Receive, Request, Send
-from fdstore.wire.retry import NOT_HERE, SOCKET_TIMEOUT_S, Tries, raise_refusal, refusal_in, translate
-from fdstore.wire.scripts import in_full, only_reads
-from fdstore.wire.slots import Slots, Unit, together, units_of
+from fdstore.wire.retry import (
+    NOT_ON_THIS_NODE,
+    SOCKET_TIMEOUT_S,
+    RetryState,
+    error_in,
+    raise_error,
+    translate,
+)
+from fdstore.wire.scripts import as_eval, only_reads
+from fdstore.wire.slots import Slots, Unit, group_by_node, units_of
 
 T = TypeVar("T")
 
-KNOWS_BETTER = (AskError, NoScriptError)
+REDIRECTS = (AskError, NoScriptError)
 """Refusals that say what to do, so that it is done at once."""
 
 MAX_HOPS = 5
 """How often in a row that is believed: while a slot settles, two nodes may both send us to the other."""
 
 
-class At(msgspec.Struct, frozen=True):
+class AtNode(msgspec.Struct, frozen=True):
     """One try of a batch at one node, that waits at most `wait_s` seconds for bytes to come (None: as long as
-    is usual). Answer: its replies, errors among them, or what `Cut` it off."""
+    is usual). Answer: its replies, errors among them, or what `AttemptFailed` it off."""
 
     address: Address
     batch: Batch
@@ -53,7 +60,7 @@ class At(msgspec.Struct, frozen=True):
 
 
 class SendAt(msgspec.Struct, frozen=True):
-    """Send to one node and do not wait, over the lane's connection. Answer: None or `Cut`."""
+    """Send to one node and do not wait, over the lane's connection. Answer: None or `AttemptFailed`."""
 
     address: Address
     batch: Batch
@@ -61,7 +68,7 @@ class SendAt(msgspec.Struct, frozen=True):
 
 
 class ReceiveAt(msgspec.Struct, frozen=True):
-    """Wait for the replies to the lane's oldest batch. Answer: as for `At`."""
+    """Wait for the replies to the lane's oldest batch. Answer: as for `AtNode`."""
 
     lane: str
 
@@ -78,7 +85,7 @@ class Pause(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class Cut(msgspec.Struct, frozen=True):
+class AttemptFailed(msgspec.Struct, frozen=True):
     """A try that did not come to all its replies. `sent`: the node may have received it."""
 
     error: RedisError
@@ -155,17 +162,17 @@ class Router:
         replies: list[Any] = [None] * len(batch)
         in_order = not all(map(only_reads, batch))
         waiting = units_of(batch)
-        tries = Tries(
+        tries = RetryState(
             self._where, batch, [], sent=sent, started=time.monotonic(), block_s=block_s, fails_over=True
         )
         wait_s = block_s + SOCKET_TIMEOUT_S if block_s else None
         hops = 0
         while True:
             refused: list[Unit] = []
-            cut: Cut | None = None
-            for address, run in together(waiting, self.slots, in_order=in_order):
-                answer = yield At(address, [command for unit in run for command in unit.request], wait_s)
-                if isinstance(answer, Cut):
+            cut: AttemptFailed | None = None
+            for address, run in group_by_node(waiting, self.slots, in_order=in_order):
+                answer = yield AtNode(address, [command for unit in run for command in unit.request], wait_s)
+                if isinstance(answer, AttemptFailed):
                     cut, lost, sent = answer, address, sent or answer.sent
                     failed = self._take(answer.replies, address, run, replies, answer.error)
                 else:
@@ -174,12 +181,12 @@ class Router:
                 if failed and in_order:
                     break
             if not refused:
-                raise_refusal(batch, replies, self._where)
+                raise_error(batch, replies, self._where)
                 return replies
             waiting = waiting[waiting.index(refused[0]) :] if in_order else refused
             error = refused[0].refusal
             assert error is not None
-            if isinstance(error, KNOWS_BETTER) and hops < MAX_HOPS:
+            if isinstance(error, REDIRECTS) and hops < MAX_HOPS:
                 hops += 1
                 continue
             hops = 0
@@ -230,14 +237,14 @@ class Router:
                 else:
                     unit.ask_at = address
             case NoScriptError():
-                unit.commands = [in_full(command) for command in unit.commands]
+                unit.commands = [as_eval(command) for command in unit.commands]
 
     def _refresh(self, lost: Address | None) -> Routed[RedisError | None]:
         """Asks for the map, of `lost` last. None if somebody answered, else why the last one did not."""
         error: RedisError | None = None
         for address in self.slots.everybody(lost):
-            answer = yield At(address, [("CLUSTER", "SLOTS")])
-            if isinstance(answer, Cut):
+            answer = yield AtNode(address, [("CLUSTER", "SLOTS")])
+            if isinstance(answer, AttemptFailed):
                 error = answer.error
             elif isinstance(answer[0], RedisError):
                 error = answer[0]
@@ -251,9 +258,9 @@ class Router:
     def _ask_everybody(self, batch: Batch) -> Routed[list[tuple[str, list[Any] | FDStoreError]]]:
         found: list[tuple[str, list[Any] | FDStoreError]] = []
         for address in self.slots.primaries:
-            answer = yield At(address, batch)
-            error = answer.error if isinstance(answer, Cut) else _first_error(answer)
-            found.append((joined(address), translate(error, self._where) if error else answer))
+            answer = yield AtNode(address, batch)
+            error = answer.error if isinstance(answer, AttemptFailed) else _first_error(answer)
+            found.append((join_addresses(address), translate(error, self._where) if error else answer))
         return found
 
     # --- lanes
@@ -278,7 +285,7 @@ class Router:
             if isinstance(answer, list):
                 refusal = _not_here(batch, answer)
                 if refusal is None:
-                    raise_refusal(batch, answer, self._where)
+                    raise_error(batch, answer, self._where)
                     found: list[Any] = answer
                     return found
             if not isinstance(answer, list) or isinstance(refusal, MovedError):
@@ -293,7 +300,9 @@ class Router:
 
 
 def _not_here(commands: Batch, replies: list[Any]) -> RedisError | None:
-    return next((error for error in map(refusal_in, commands, replies) if isinstance(error, NOT_HERE)), None)
+    return next(
+        (error for error in map(error_in, commands, replies) if isinstance(error, NOT_ON_THIS_NODE)), None
+    )
 
 
 def _first_error(answer: list[Any]) -> RedisError | None:

@@ -72,12 +72,12 @@ LENT_S = 1
 """After how long a key goes that a transaction did not put away. Inside of one, time stands still."""
 
 
-def in_full(command: Command) -> Command:
+def as_eval(command: Command) -> Command:
     """The same call with the script's text, for a server that does not know its SHA yet."""
     return ("EVAL", _by_sha[command[1]].source, *command[2:]) if command[0] == "EVALSHA" else command
 
 
-def lending(decide: Command, tell: Command, key: str, lent: str, fields: list[Value]) -> Batch:
+def hset_if_accepted(decide: Command, tell: Command, key: str, lent: str, fields: list[Value]) -> Batch:
     """Two calls of a script that store these fields in the hash `key` if the first one decides so. They do
     not pass through Lua, which takes four times as long as storing them.
 
@@ -105,15 +105,15 @@ def decision_in(reply: list[Any]) -> list[Any]:
     return next((part for part in reply if isinstance(part, list)), reply)
 
 
-def at_once(commands: Batch) -> Command:
+def as_one_script(commands: Batch) -> Command:
     """What a transaction of these commands does as one, with one reply that can be lost in place of many.
     They take one key each, and may come in parts; or a script is lent a key, and then takes the fields
     itself, after its own arguments."""
     if commands[0][0] == "RENAMENX":
         *_, (_, _, *fields), tell, _ = commands
-        return in_full((*tell, *fields))
+        return as_eval((*tell, *fields))
     arguments = [part for name, _, *more in commands for part in (name, len(more), *more)]
-    return in_full(script("at_once")(tuple(str(command[1]) for command in commands), *arguments))
+    return as_eval(script("at_once")(tuple(str(command[1]) for command in commands), *arguments))
 
 
 def name_of(command: Command) -> str:

@@ -96,7 +96,7 @@ def units_of(batch: Batch) -> list[Unit]:
     return units
 
 
-def together(units: list[Unit], slots: Slots, *, in_order: bool) -> list[tuple[Address, list[Unit]]]:
+def group_by_node(units: list[Unit], slots: Slots, *, in_order: bool) -> list[tuple[Address, list[Unit]]]:
     """The units by the node that is asked: each node once, or `in_order` as often as it takes to keep
     the order."""
     runs: list[tuple[Address, list[Unit]]] = []

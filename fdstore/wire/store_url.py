@@ -33,10 +33,10 @@ from fdstore.urls import (
     HOW_TO_QUOTE,
     UNREADABLE,
     Address,
-    addresses,
     check_database,
     check_options,
-    joined,
+    join_addresses,
+    parse_addresses,
     sentinel_login,
     shown_url,
 )
@@ -45,7 +45,7 @@ from fdstore.wire.retry import CONNECT_TIMEOUT_S, connection_options, translate
 FORMS = "redis://, rediss://, unix://, sentinel://, rediss+sentinel://, redis+cluster:// or rediss+cluster://"
 
 
-class Place(msgspec.Struct, frozen=True):
+class StoreUrl(msgspec.Struct, frozen=True):
     """One store: `shown` is its URL without the password, `url` the same for one host in redis-py's
     form, `hosts` the Sentinels or the nodes of a Cluster that it names, `sentinel_login` what Sentinels
     want to know first."""
@@ -73,10 +73,10 @@ class Place(msgspec.Struct, frozen=True):
         return {**connection_options(), **parse_url(self.url)}
 
 
-def find_place(url: str) -> Place:
+def parse_store_url(url: str) -> StoreUrl:
     """What a URL means. Raises `InvalidArgument`.
 
-    >>> find_place("redis+cluster://:secret@a:7000,b:7001").hosts
+    >>> parse_store_url("redis+cluster://:secret@a:7000,b:7001").hosts
     (('a', 7000), ('b', 7001))
     """
     if not isinstance(url, str):
@@ -94,47 +94,47 @@ def find_place(url: str) -> Place:
     return place
 
 
-def _try_options(place: Place) -> None:
+def _try_options(place: StoreUrl) -> None:
     """Make a connection object, which connects to nothing, so that every value was read by redis-py."""
     options = parse_url(place.url)
     made_by = options.pop("connection_class", redis.Connection)
     made_by(**options)
 
 
-def _read(parts: SplitResult, shown: str, url: str) -> Place:
+def _read(parts: SplitResult, shown: str, url: str) -> StoreUrl:
     match parts.scheme:
         case "redis" | "rediss":
             check_database(parts.path.removeprefix("/") or "0")
-            return Place("redis", shown, url)
+            return StoreUrl("redis", shown, url)
         case "unix":
-            return Place("redis", shown, url)
+            return StoreUrl("redis", shown, url)
         case "redis+cluster" | "rediss+cluster":
             if parts.path.strip("/") not in ("", "0") or dict(parse_qsl(parts.query)).get("db", "0") != "0":
                 raise ValueError("a Cluster has no database but 0")
-            hosts = addresses(parts, 6379)
-            return Place("cluster", shown, _of_one(parts, hosts[0], "/0"), tuple(hosts))
+            hosts = parse_addresses(parts, 6379)
+            return StoreUrl("cluster", shown, _of_one(parts, hosts[0], "/0"), tuple(hosts))
         case "sentinel" | "rediss+sentinel":
             master, _, database = parts.path.strip("/").partition("/")
             if not master:
                 raise ValueError("say which Redis the Sentinels are asked for: sentinel://HOST/MASTER")
-            hosts = addresses(parts, 26379)
+            hosts = parse_addresses(parts, 26379)
             login, rest = sentinel_login(parts)
             check_database(database or "0")
             at = _of_one(rest, hosts[0], f"/{database}")
-            return Place("sentinel", shown, at, tuple(hosts), unquote(master), login)
+            return StoreUrl("sentinel", shown, at, tuple(hosts), unquote(master), login)
     raise ValueError(f"a store's URL begins with {FORMS}")
 
 
 def _of_one(parts: SplitResult, host: Address, path: str) -> str:
     login, at, _ = parts.netloc.rpartition("@")
     scheme = "rediss" if parts.scheme.startswith("rediss") else "redis"
-    return parts._replace(scheme=scheme, netloc=f"{login}{at}{joined(host)}", path=path).geturl()
+    return parts._replace(scheme=scheme, netloc=f"{login}{at}{join_addresses(host)}", path=path).geturl()
 
 
 # --- connections
 
 
-def make_pool(place: Place) -> redis.ConnectionPool:
+def make_pool(place: StoreUrl) -> redis.ConnectionPool:
     """What makes the connections of a blocking client; of a Cluster, those to its first host."""
     if place.kind != "sentinel":
         return redis.ConnectionPool.from_url(place.url, **connection_options())
@@ -143,7 +143,7 @@ def make_pool(place: Place) -> redis.ConnectionPool:
     return _PrimaryPool(place.master, sentinels, **{**place.options, "connection_class": made_by})
 
 
-def make_async_pool(place: Place) -> redis.asyncio.ConnectionPool:
+def make_async_pool(place: StoreUrl) -> redis.asyncio.ConnectionPool:
     """The same for an awaiting client."""
     if place.kind != "sentinel":
         return redis.asyncio.ConnectionPool.from_url(place.url, **connection_options())
@@ -152,11 +152,11 @@ def make_async_pool(place: Place) -> redis.asyncio.ConnectionPool:
     return _AsyncPrimaryPool(place.master, sentinels, **{**place.options, "connection_class": made_by})
 
 
-def _is_tls(place: Place) -> bool:
+def _is_tls(place: StoreUrl) -> bool:
     return place.url.startswith("rediss://")
 
 
-def _asking_options(place: Place) -> dict[str, Any]:
+def _asking_options(place: StoreUrl) -> dict[str, Any]:
     # a Sentinel that is gone is no reason to wait long: the next one is asked
     given = place.options
     timeouts = dict.fromkeys(("socket_timeout", "socket_connect_timeout"), CONNECT_TIMEOUT_S)
@@ -229,11 +229,11 @@ class _AsyncPrimaryPool(redis.asyncio.sentinel.SentinelConnectionPool):
 # --- for people with redis-cli
 
 
-def redis_cli_options(place: Place) -> tuple[list[str], str | None]:
+def redis_cli_options(place: StoreUrl) -> tuple[list[str], str | None]:
     """Return the options that tell redis-cli where a store is and who asks, and the password, which belongs
     into its environment. Of Sentinels, the primary that they name now. Raises `StoreUnavailable`.
 
-    >>> redis_cli_options(find_place("redis://ann:secret@db.example/2"))
+    >>> redis_cli_options(parse_store_url("redis://ann:secret@db.example/2"))
     (['-h', 'db.example', '-p', '6379', '-n', '2', '--user', 'ann'], 'secret')
     """
     options = place.options
@@ -262,7 +262,7 @@ _TLS_WORDS = {
 }
 
 
-def _address_words(place: Place) -> list[str]:
+def _address_words(place: StoreUrl) -> list[str]:
     if place.kind != "sentinel":
         host, port = place.options.get("host", "localhost"), place.options.get("port", 6379)
         return ["-h", host, "-p", str(port)]

@@ -129,7 +129,7 @@ def test_stat_says_where_an_extraction_was_cut_from(command, store):
 def test_a_part_is_read_by_selector_or_by_options(command, store, asked):
     proc = store.process("triage")
     proc.create("one\ntwo\nthree\n")
-    store.run(fdstore.store.contents.create(proc.space, "one\ntwo\nthree\n", "answer", name="ref:plan"))
+    store.run(fdstore.store.contents.create(proc.handle, "one\ntwo\nthree\n", "answer", name="ref:plan"))
 
     ended = command("read", "triage", *asked)
 
@@ -624,7 +624,7 @@ def test_gc_explains_what_it_removes_and_a_dry_run_removes_nothing(command, stor
 
 
 def test_a_dry_run_of_gc_says_of_each_tree_what_and_why(command, store):
-    store.run(processes.child(store.process("busy").space, [], state="ready"))
+    store.run(processes.child(store.process("busy").handle, [], state="ready"))
     old = store.process("old")
     old.create("four")
     old.create("漢字")

@@ -85,8 +85,8 @@ def walk(proc: Process) -> Operation[None]:
         return
         yield  # a generator that needs nothing
 
-    view, stretch = yield from part_of(proc.space, "fd:1", None)
-    yield from fetch_part(view, stretch, drop)
+    view, span = yield from part_of(proc.handle, "fd:1", None)
+    yield from fetch_part(view, span, drop)
 
 
 def measure(proc: Process) -> bool:

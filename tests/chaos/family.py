@@ -39,7 +39,7 @@ max_losses = 1000
 """
 
 
-class Family:
+class ProcessSnapshot:
     """The programs, and the script of their model; `pace_s` is how long each answer takes."""
 
     def __init__(self, folder: Path, pace_s: float) -> None:

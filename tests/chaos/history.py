@@ -10,11 +10,11 @@ import statistics
 import time
 from contextlib import AbstractContextManager, suppress
 
-from fdstore.agent.conversation import Assistant, Result, decoded
+from fdstore.agent.conversation import Assistant, Result, decode_entry
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, NotFound
 from fdstore.records import ENDED, ProcessRecord
-from fdstore.runtime.periodic import regularly
+from fdstore.runtime.periodic import run_periodically
 from fdstore.store import inspection, journal
 from tests.chaos.family import digest
 
@@ -31,7 +31,7 @@ class Takeovers:
 
     def noted(self) -> AbstractContextManager[None]:
         """They are noted while the block runs."""
-        return regularly(LOOK_EVERY_S, self._look, "takeovers")
+        return run_periodically(LOOK_EVERY_S, self._look, "takeovers")
 
     def __str__(self) -> str:
         if not self.took_s:
@@ -66,7 +66,7 @@ class Observer:
 
     def looking(self) -> AbstractContextManager[None]:
         """It looks while the block runs."""
-        return regularly(LOOK_EVERY_S, self._look, "observer")
+        return run_periodically(LOOK_EVERY_S, self._look, "observer")
 
     def _look(self) -> bool:
         with suppress(FDStoreError):  # the store is away at this moment
@@ -106,7 +106,7 @@ def check_lives(store: Store, members: tuple[ProcessRecord, ...], turns: dict[st
     for member in members:
         assert member.state in ENDED, member
         assert (member.state, member.exit_code) == ("exited", 0), member
-        entries = [decoded(record) for record in store.run(journal.read(store.prefix, member.id))]
+        entries = [decode_entry(record) for record in store.run(journal.read(store.prefix, member.id))]
         answers = [entry for entry in entries if isinstance(entry, Assistant)]
         results = [entry.call for entry in entries if isinstance(entry, Result)]
         assert len(answers) == turns[(member.program or "").rpartition("/")[2].removesuffix(".toml")]

@@ -24,13 +24,13 @@ from fdstore.records import ENDED
 from fdstore.runtime import lease
 from fdstore.runtime.lease import Lease
 from fdstore.store import inspection, leases, processes
-from fdstore.store.content_info import Namespace
+from fdstore.store.content_info import ProcessHandle
 from fdstore.testing import ScriptedModel, call, say
 from fdstore.wire import retry
 from fdstore_workers.sweeper import Sweeper
 from tests.chaos.conftest import Faults
 from tests.chaos.crew import Crew
-from tests.chaos.family import PROCESSES, TURNS, Family, right_answer
+from tests.chaos.family import PROCESSES, TURNS, ProcessSnapshot, right_answer
 from tests.chaos.fatal import FatalRunner, Send
 from tests.chaos.history import check_lives
 from tests.chaos.proxy import whole_in
@@ -64,11 +64,11 @@ def sweepers(store: Store) -> Iterator[Callable[[], Sweeper]]:
         sweeper.stop()
 
 
-def claimed(store: Store, parent: Namespace) -> Namespace:
+def claimed(store: Store, parent: ProcessHandle) -> ProcessHandle:
     child = store.run(processes.child(parent, [], state="ready"))
     claim = store.run(leases.claim(child.keys, "holder"))
     assert claim
-    return Namespace(child.keys, child.limits, claim.attempt)
+    return ProcessHandle(child.keys, child.limits, claim.attempt)
 
 
 @pytest.mark.parametrize("how", ["killed", "stopped", "killed, and who swept too"])
@@ -84,7 +84,7 @@ def test_after_redis_was_away_the_dead_are_lost_and_the_living_are_not(
     hasten(monkeypatch, 4)
     sweeper = sweepers()
     wait_until(lambda: execute("EXISTS", "fdstore:sweeper"), what="the first sweep")
-    root = store.process("t").space
+    root = store.process("t").handle
     alive, dead = claimed(store, root), claimed(store, root)
 
     with Lease(store, alive, threading.Event(), lambda process: None).kept():
@@ -112,7 +112,7 @@ def test_after_redis_was_away_the_dead_are_lost_and_the_living_are_not(
 def test_a_redis_that_is_away_for_longer_than_a_lease_costs_no_agent_a_loss(
     server: PrivateServer, store: Store, crew: Crew, tmp_path: Path, faults: Faults
 ) -> None:
-    family = Family(tmp_path, pace_s=0.3)
+    family = ProcessSnapshot(tmp_path, pace_s=0.3)
     with ScriptedModel(family.script) as model:
         crew.environment |= model.environ | {"CHAOS_FASTER": "4"}
         workers = [crew.hire(2, pool="prefork") for _ in range(2)]

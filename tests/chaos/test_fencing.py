@@ -18,7 +18,7 @@ from fdstore.store import inspection, journal
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, turn
 from tests.chaos.conftest import Execute, Faults
 from tests.chaos.crew import Crew
-from tests.chaos.family import PROCESSES, TURNS, Family, right_answer
+from tests.chaos.family import PROCESSES, TURNS, ProcessSnapshot, right_answer
 from tests.chaos.history import check_lives
 from tests.chaos.waiting import wait_until
 
@@ -107,7 +107,7 @@ def test_a_worker_stopped_past_its_lease_writes_nothing_when_it_goes_on(
 def test_a_message_that_is_delivered_ten_times_gives_one_run(
     store: Store, crew: Crew, tmp_path: Path, execute: Execute, faults: Faults
 ) -> None:
-    family = Family(tmp_path, pace_s=0.05)
+    family = ProcessSnapshot(tmp_path, pace_s=0.05)
     with ScriptedModel(family.script) as model:
         crew.environment |= model.environ
         for worker in [crew.hire(4), crew.hire(4)]:

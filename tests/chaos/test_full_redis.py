@@ -12,7 +12,7 @@ from fdstore.client import Process, Store
 from fdstore.errors import StoreFull
 from fdstore.records import TreeLimits
 from fdstore.store import collect, leases, processes
-from fdstore.store.content_info import Namespace
+from fdstore.store.content_info import ProcessHandle
 from fdstore.store.keys import TreeKeys
 from tests.chaos.conftest import Execute, Faults
 
@@ -117,17 +117,17 @@ def test_a_full_redis_is_tidied(
 def test_agents_keep_their_leases_and_can_be_killed_in_a_full_redis(
     proc: Process, store: Store, fill: Callable[[], None]
 ) -> None:
-    child = store.run(processes.child(proc.space, ["fd:1"], state="ready"))
-    other = store.run(processes.child(proc.space, [], state="ready"))
+    child = store.run(processes.child(proc.handle, ["fd:1"], state="ready"))
+    other = store.run(processes.child(proc.handle, [], state="ready"))
     claimed = store.run(leases.claim(child.keys, "w"))
     stopped = store.run(leases.claim(other.keys, "w"))
     assert claimed
     assert stopped
-    space = Namespace(child.keys, child.limits, claimed.attempt)
+    handle = ProcessHandle(child.keys, child.limits, claimed.attempt)
     fill()
 
-    store.run(leases.renew(space))
-    back = store.run(leases.give_back(Namespace(other.keys, other.limits, stopped.attempt)))
+    store.run(leases.renew(handle))
+    back = store.run(leases.give_back(ProcessHandle(other.keys, other.limits, stopped.attempt)))
     done = store.run(processes.cancel("fdstore", "t"))
 
     assert back.decision == "wake"

@@ -55,8 +55,8 @@ def scene(store: Store, execute: Execute, work: str) -> Process:
     proc = store.process("t")
     proc.create(SHORT)
     proc.create(LONG[:1_500_000] if work == "extract-long" else SHORT)
-    pen = store.run(streams.open_stream(proc.space, "a draft", lease_s=None))
-    store.run(pen.store_once("so far\n", None))
+    appender = store.run(streams.open_stream(proc.handle, "a draft", lease_s=None))
+    store.run(appender.store_once("so far\n", None))
     proc.child(share=["fd:1"])
     return proc
 

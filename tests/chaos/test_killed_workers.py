@@ -14,7 +14,7 @@ from fdstore.store import inspection
 from fdstore.testing import Reply, Request, ScriptedModel, call, say
 from tests.chaos.conftest import Faults
 from tests.chaos.crew import Crew
-from tests.chaos.family import PROCESSES, TURNS, Family, right_answer
+from tests.chaos.family import PROCESSES, TURNS, ProcessSnapshot, right_answer
 from tests.chaos.history import Observer, Takeovers, check_lives
 from tests.chaos.waiting import wait_until
 
@@ -27,7 +27,7 @@ def test_a_tree_whose_workers_are_killed_comes_to_the_same_end(
     seed: int, store: Store, crew: Crew, tmp_path: Path
 ) -> None:
     chance = random.Random(seed)
-    family = Family(tmp_path, pace_s=0.25)
+    family = ProcessSnapshot(tmp_path, pace_s=0.25)
     with ScriptedModel(family.script) as model:
         crew.environment |= model.environ
         for worker in [crew.hire() for _ in range(KILLS + 1)]:

@@ -23,7 +23,7 @@ from fdstore.testing import ScriptedModel
 from fdstore.wire import retry
 from tests.chaos.conftest import Execute
 from tests.chaos.crew import Crew
-from tests.chaos.family import PROCESSES, TURNS, Family, right_answer
+from tests.chaos.family import PROCESSES, TURNS, ProcessSnapshot, right_answer
 from tests.chaos.history import Observer, check_lives
 from tests.chaos.proxy import Proxy
 from tests.chaos.waiting import wait_until
@@ -145,7 +145,7 @@ def test_with_connections_cut_at_random_all_is_as_without(
 def test_agents_behind_a_network_that_loses_replies_come_to_the_same_end(
     server: PrivateServer, store: Store, crew: Crew, proxy: Proxy, tmp_path: Path
 ) -> None:
-    family = Family(tmp_path, pace_s=0.1)
+    family = ProcessSnapshot(tmp_path, pace_s=0.1)
     with ScriptedModel(family.script) as model:
         crew.environment |= model.environ | {"FDSTORE_BROKER_URL": server.url}
         crew.hire(4, quick=False, url=proxy.url).wait_until_ready()

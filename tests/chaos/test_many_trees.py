@@ -86,7 +86,7 @@ def test_a_thousand_abandoned_trees_leave_no_key_after_one_sweep(
             child = proc.child(share=["fd:1"])
             child.create("of a child")
             proc.fork().end()
-            unfinished = contents.create(child.space, "never committed", "text")
+            unfinished = contents.create(child.handle, "never committed", "text")
             store.run(first_but_last(unfinished))
         faults.note("tree abandoned")
     then = time.time() - LONG_AGO_S

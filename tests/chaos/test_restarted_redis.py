@@ -18,7 +18,7 @@ from fdstore.store import inspection
 from fdstore.testing import ScriptedModel, say
 from tests.chaos.conftest import Faults
 from tests.chaos.crew import Crew
-from tests.chaos.family import PROCESSES, TURNS, Family, right_answer
+from tests.chaos.family import PROCESSES, TURNS, ProcessSnapshot, right_answer
 from tests.chaos.history import Observer, check_lives
 from tests.chaos.waiting import wait_until
 
@@ -75,7 +75,7 @@ def test_no_acknowledged_text_is_lost_and_everybody_goes_on(
     seed: int, server: PrivateServer, store: Store, crew: Crew, tmp_path: Path, faults: Faults
 ) -> None:
     chance = random.Random(seed)
-    family = Family(tmp_path, pace_s=0.3)
+    family = ProcessSnapshot(tmp_path, pace_s=0.3)
     stop = threading.Event()
     back_at = []
     with ScriptedModel(family.script) as model:

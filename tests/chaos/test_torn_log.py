@@ -20,7 +20,7 @@ from fdstore.client import Store
 from fdstore.errors import FDStoreError
 from fdstore.local.redis_server import PrivateServer
 from fdstore.store import leases, pipelines, processes, streams
-from fdstore.store.streams import Pen
+from fdstore.store.streams import StreamAppender
 from tests.chaos import torn_log
 from tests.chaos.conftest import Faults
 from tests.chaos.torn_log import STOCK, TYPED, Log, Texts, Torn
@@ -36,16 +36,16 @@ Snapshot = tuple[Texts, dict[str, Any]]
 
 
 def append(store: Store, fd: str, text: str) -> None:
-    pen: Pen = store.run(streams.resume(store.process("t").space, fd))
-    pen.put(text)
-    store.run(pen.store())
+    appender: StreamAppender = store.run(streams.resume(store.process("t").handle, fd))
+    appender.put(text)
+    store.run(appender.store())
 
 
 def agent(store: Store) -> object:
     program = processes.Program("writer", "digest", '{"programs": {}}')
     output = processes.Output("agent writer", 100)
     made = processes.child(
-        store.process("t").space,
+        store.process("t").handle,
         ["fd:1"],
         state="ready",
         program=program,
@@ -56,25 +56,25 @@ def agent(store: Store) -> object:
 
 
 def other_agent(store: Store) -> object:
-    made = processes.child(store.process("t").space, ["fd:2"], state="ready", brief='{"brief": 2}')
+    made = processes.child(store.process("t").handle, ["fd:2"], state="ready", brief='{"brief": 2}')
     return store.run(made)
 
 
 def pipeline(store: Store) -> object:
-    space = store.process("t").space
-    return store.run(pipelines.start(space, '{"pipe": 1}', shown="sort", in_fd="new", tees=(1,)))
+    handle = store.process("t").handle
+    return store.run(pipelines.start(handle, '{"pipe": 1}', shown="sort", in_fd="new", tees=(1,)))
 
 
 def open_stream(store: Store) -> object:
-    return store.run(streams.open_stream(store.process("t").space, "new", 20, lease_s=None))
+    return store.run(streams.open_stream(store.process("t").handle, "new", 20, lease_s=None))
 
 
 def claim(store: Store) -> object:
-    return store.run(leases.claim(store.process("ready").space.keys, "a worker"))
+    return store.run(leases.claim(store.process("ready").handle.keys, "a worker"))
 
 
 def seal(store: Store) -> None:
-    store.run(store.run(streams.resume(store.process("t").space, STREAM)).seal(0))
+    store.run(store.run(streams.resume(store.process("t").handle, STREAM)).seal(0))
 
 
 WRITES: dict[str, Write] = {
@@ -98,7 +98,7 @@ WRITES: dict[str, Write] = {
     "end the root": lambda store: store.process("t").end(),
     "cancel": lambda store: store.run(processes.cancel(store.prefix, "t")),
     "new tree": lambda store: store.process("n").create("in a new tree"),
-    "launch": lambda store: store.run(processes.launch(store.process("u").space, '{"brief": 3}')),
+    "launch": lambda store: store.run(processes.launch(store.process("u").handle, '{"brief": 3}')),
     "claim": lambda store: claim(store),
 }
 """What is done last, and torn."""
@@ -113,7 +113,7 @@ AFTER: dict[str, Write] = {
     "agent": other_agent,
     "open": lambda store: open_stream(store),
     "pages": lambda store: append(store, TINY, "other"),
-    "launch": lambda store: store.run(processes.launch(store.process("u").space, '{"brief": 4}')),
+    "launch": lambda store: store.run(processes.launch(store.process("u").handle, '{"brief": 4}')),
     "claim": lambda store: claim(store),
 }
 """What is done with the half in the log."""
@@ -127,7 +127,7 @@ def history(store: Store) -> None:
     root.create(LONG, page_size=100)
     root.create(ODD)
     for size in (100, 100, 3):
-        store.run(streams.open_stream(root.space, "stream", size, lease_s=None))
+        store.run(streams.open_stream(root.handle, "stream", size, lease_s=None))
     append(store, STREAM, "first\n")
     append(store, STREAM, LONG)
     append(store, STREAM, "so far")
@@ -136,7 +136,7 @@ def history(store: Store) -> None:
     root.child(["fd:1"])
     root.fork()
     store.process("u").create("stands by itself")
-    store.run(processes.launch(store.process("ready").space, '{"brief": 0}'))
+    store.run(processes.launch(store.process("ready").handle, '{"brief": 0}'))
 
 
 @pytest.fixture

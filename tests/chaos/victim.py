@@ -110,7 +110,7 @@ def main(url: str, folder: str) -> None:
             with Store(Runner(url), "fdstore", url) as store:
                 proc = store.process("t")
             with Store(DyingRunner(url, int(number), moment), "fdstore", url) as dying:
-                works[work](Process(dying, proc.space), folder)
+                works[work](Process(dying, proc.handle), folder)
             os._exit(0)
         _, status = os.waitpid(copy, 0)
         died = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL

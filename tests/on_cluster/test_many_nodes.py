@@ -81,8 +81,8 @@ def test_the_sweep_and_the_collection_find_trees_on_every_node(
     due = store.run(streams.due(store.prefix, NAMES, late)).streams
     assert sorted(tree.tree for tree, _ in due) == sorted(NAMES)
     assert store.run(leases.due(store.prefix, NAMES, late)).processes == []
-    for pen in pens:
-        pen.end()
+    for appender in pens:
+        appender.end()
     for name in NAMES:
         execute("HSET", TreeKeys("fdstore", name).record, "used_at", 0)
     for tree in list(store.run(collect.due_trees(store.prefix, late))):
@@ -193,7 +193,7 @@ def test_the_user_that_is_deployed_for_workers_may_do_all_of_it(cluster: Cluster
             for proc in procs:
                 assert proc.create(TEXT).fd == "fd:1"
                 assert proc.read("fd:1", start=2).page == 2
-            pages = f"{proc.space.keys.record}:fd:1:pages"
+            pages = f"{proc.handle.keys.record}:fd:1:pages"
             move = Move(cluster, pages)
             move.migrate(pages)
             assert proc.read("fd:1", start=2).page == 2
@@ -237,7 +237,7 @@ def test_trees_at_all_nodes_obey_the_ceilings(store: Store, execute: Execute) ->
 
     execute("HDEL", "fdstore:limits", "bytes")
     for proc in procs:
-        proc.space.ceilings_due_at = 0.0
+        proc.handle.ceilings_due_at = 0.0
         proc.create("")
         assert proc.create("y").fd == "fd:3"
 

@@ -21,7 +21,7 @@ from fdstore.client import Process, Store
 from fdstore.errors import StoreUnavailable
 from fdstore.wire import retry
 from fdstore.wire._sync.cluster import ClusterRunner
-from fdstore.wire.store_url import find_place
+from fdstore.wire.store_url import parse_store_url
 from tests.conftest import check_keys, pages_of, wait_until
 from tests.on_cluster.cluster import Cluster, Move
 from tests.on_redis.conftest import Execute
@@ -249,7 +249,7 @@ def test_any_sequence_of_calls_is_what_strings_would_give_while_the_slot_moves(
     class OnAMovingSlot(store_model):
         pass
 
-    with Store(Restless(find_place(cluster.url)), "fdstore", cluster.url) as restless:
+    with Store(Restless(parse_store_url(cluster.url)), "fdstore", cluster.url) as restless:
         OnAMovingSlot.store, OnAMovingSlot.execute = restless, staticmethod(execute)
         OnAMovingSlot.folder = tmp_path
 

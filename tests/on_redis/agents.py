@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fdstore.agent.conversation import Result, decoded
+from fdstore.agent.conversation import Result, decode_entry
 from fdstore.agent.launch import launch_root
 from fdstore.agent.models.anthropic import Model
 from fdstore.agent.program import Bundle, LinkedProgram, Program
@@ -123,7 +123,7 @@ class Agents:
 
     def results(self, process: str = "solo") -> list[Result]:
         """The tool results, in the order of the last request that showed them."""
-        return [e for e in map(decoded, self.journal(process)) if isinstance(e, Result)]
+        return [e for e in map(decode_entry, self.journal(process)) if isinstance(e, Result)]
 
 
 class StopsOnceTaken:

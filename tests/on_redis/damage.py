@@ -15,9 +15,9 @@ import redis
 from fdstore.agent.program import Bundle, Program
 from fdstore.client import Process, Store
 from fdstore.store import contents, journal, leases, pipelines, processes, streams, tool_calls
-from fdstore.store.content_info import Namespace
+from fdstore.store.content_info import ProcessHandle
 from fdstore.store.keys import process_keys
-from fdstore.tools.task import Brief, ForkBrief, encoded
+from fdstore.tools.task import ForkTask, SpawnTask, encode_task
 
 TREES = ("alpha", "hurt", "omega")
 WORDS = "".join(f"line {number} of the text\n" for number in range(900))
@@ -97,29 +97,29 @@ class Town:
         waits = self._child(root, "waiting")
         waiting = self._running(waits.id)
         below = self._child(waiting, "child")
-        run(leases.rest(waiting, [below.id]))
+        run(leases.park(waiting, [below.id]))
         ended = self._child(root, "ended")
         run(processes.end(ended, "cancelled", exit_code=None, reason="killed"))
-        fork = ForkBrief(of=waits.id, records=1, call="toolu", prompt="Look.", copy=1, copies=1)
-        self._child(root, "fork", brief=encoded(fork))
-        run(tool_calls.keep(self._running(f"{tree}.3", again=True), "toolu_1", '{"kind":"result"}'))
-        run(processes.launch(root, encoded(Brief(query="Go."))))
+        fork = ForkTask(of=waits.id, records=1, call="toolu", prompt="Look.", copy=1, copies=1)
+        self._child(root, "fork", brief=encode_task(fork))
+        run(tool_calls.store_result(self._running(f"{tree}.3", again=True), "toolu_1", '{"kind":"result"}'))
+        run(processes.launch(root, encode_task(SpawnTask(query="Go."))))
         assert ready.id == f"{tree}.2"
 
-    def _child(self, parent: Namespace, what: str, **more: Any) -> Namespace:
-        brief = more.pop("brief", encoded(Brief(query=what)))
+    def _child(self, parent: ProcessHandle, what: str, **more: Any) -> ProcessHandle:
+        brief = more.pop("brief", encode_task(SpawnTask(query=what)))
         return self.store.run(processes.child(parent, None, state="ready", program=HELD, brief=brief, **more))
 
-    def _running(self, process: str, *, again: bool = False) -> Namespace:
+    def _running(self, process: str, *, again: bool = False) -> ProcessHandle:
         keys = process_keys("fdstore", process)
         if not again:
             claim = self.store.run(leases.claim(keys, "here:1"))
             assert isinstance(claim, leases.Claim)
-            space = Namespace(keys, claim.limits, claim.attempt)
+            handle = ProcessHandle(keys, claim.limits, claim.attempt)
             start = '{"kind":"start","system":"S","content":"C"}'
             # counted as an answer, so that the tree has the fields that count them
-            self.store.run(journal.append(space, 1, [start], answers=1, tokens=7))
-        return Namespace(keys, self.store.tree(process.partition(".")[0]).limits, 1)
+            self.store.run(journal.append(handle, 1, [start], answers=1, tokens=7))
+        return ProcessHandle(keys, self.store.tree(process.partition(".")[0]).limits, 1)
 
 
 def cases(client: redis.Redis) -> Iterator[Case]:

@@ -55,7 +55,7 @@ def stored(execute: Any, content: str) -> dict[str, Any]:
 
 
 def key_of(proc: Process, fd: str) -> str:
-    return f"{proc.space.keys.record}:{fd}"
+    return f"{proc.handle.keys.record}:{fd}"
 
 
 class Repeating:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fdstore.agent.answer_stream import BROKE_OFF, voice_of
+from fdstore.agent.answer_stream import BROKE_OFF, open_answer_stream
 from fdstore.agent.conversation import Assistant
 from fdstore.agent.program import Program
 from fdstore.client import Store
@@ -199,18 +199,18 @@ def test_a_later_attempt_goes_on_where_the_text_of_the_lost_one_breaks_off(
 @pytest.mark.parametrize("before", ["", "One.\n\n", f"On{BROKE_OFF}"])
 def test_a_later_attempt_adds_what_the_stream_lacks_of_the_last_answer(store: Store, before: str) -> None:
     whole = f"{before}Two."
-    parent = store.process("solo").space
+    parent = store.process("solo").handle
     last = Assistant(content=[{"type": "text", "text": "Two."}], stop_reason="tool_use", said=len(whole))
     begun = len(before.removesuffix(BROKE_OFF).removesuffix("\n\n"))
 
     for kept in range(begun, len(whole) + 1):
         child = store.run(processes.child(parent, [], output=processes.Output("text", 10)))
         [fd] = store.run(inspection.record("fdstore", child.id)).outputs
-        pen = streams.own_pen(child, fd, 10)
-        pen.put(whole[:kept])
-        store.run(pen.store())
+        appender = streams.own_appender(child, fd, 10)
+        appender.put(whole[:kept])
+        store.run(appender.store())
 
-        voice = store.run(voice_of(child, (fd,), last))
+        voice = store.run(open_answer_stream(child, (fd,), last))
         assert voice is not None
         store.run(voice.hear("Three."))
         store.run(voice.complete())
@@ -220,7 +220,7 @@ def test_a_later_attempt_adds_what_the_stream_lacks_of_the_last_answer(store: St
 
 
 def test_a_character_that_is_cut_by_two_bits_of_an_answer_is_whole_in_its_text(store: Store) -> None:
-    parent = store.process("solo").space
+    parent = store.process("solo").handle
     given = "A \U0001f600\U0001f680 \ud83d and \ude00\ud83d"
     units = given.encode("utf-16-le", "surrogatepass")
     halves = [units[at : at + 2].decode("utf-16-le", "surrogatepass") for at in range(0, len(units), 2)]
@@ -229,7 +229,7 @@ def test_a_character_that_is_cut_by_two_bits_of_an_answer_is_whole_in_its_text(s
     for step in (1, 2, 3, 5, len(halves)):
         child = store.run(processes.child(parent, [], output=processes.Output("text", 10)))
         [fd] = store.run(inspection.record("fdstore", child.id)).outputs
-        voice = store.run(voice_of(child, (fd,), None))
+        voice = store.run(open_answer_stream(child, (fd,), None))
         assert voice is not None
         for at in range(0, len(halves), step):
             store.run(voice.hear("".join(halves[at : at + step])))
@@ -245,9 +245,9 @@ def test_a_character_that_is_cut_by_two_bits_of_an_answer_is_whole_in_its_text(s
 
 
 def test_half_a_character_of_an_answer_that_breaks_off_is_not_part_of_the_next(store: Store) -> None:
-    child = store.run(processes.child(store.process("solo").space, [], output=processes.Output("text", 10)))
+    child = store.run(processes.child(store.process("solo").handle, [], output=processes.Output("text", 10)))
     [fd] = store.run(inspection.record("fdstore", child.id)).outputs
-    voice = store.run(voice_of(child, (fd,), None))
+    voice = store.run(open_answer_stream(child, (fd,), None))
     assert voice is not None
 
     store.run(voice.hear("One \ud83d"))

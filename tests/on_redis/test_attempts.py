@@ -29,7 +29,7 @@ from fdstore.runtime.lease import Lease
 from fdstore.runtime.runner import Ending, run_process
 from fdstore.store import leases, pipelines
 from fdstore.store.clock import redis_now
-from fdstore.store.content_info import Namespace
+from fdstore.store.content_info import ProcessHandle
 from fdstore.store.keys import ProcessKeys, process_keys
 from fdstore.testing import Request, Turn, call, fail, say, turn
 from fdstore.wire._sync.runner import Runner
@@ -56,7 +56,7 @@ def test_a_process_is_claimed_once(store: Store, tmp_path: Path) -> None:
 def test_a_pipeline_is_left_to_who_runs_pipelines(store: Store, tmp_path: Path) -> None:
     with running(store, [], tmp_path) as agents:
         proc = store.process("solo")
-        started = store.run(pipelines.start(proc.space, "{}", shown="true"))
+        started = store.run(pipelines.start(proc.handle, "{}", shown="true"))
 
         assert agents.attempt(started.process) == "pipeline"
 
@@ -90,9 +90,9 @@ def test_an_agent_is_left_to_workers_that_have_a_model(store: Store, tmp_path: P
 def test_a_worker_says_whether_it_takes_agents(store: Store) -> None:
     now_s = store.run(redis_now())
 
-    store.run(leases.alive("fdstore", "keyless:1", 10, now_s, no_agents="there is no key"))
+    store.run(leases.register_worker("fdstore", "keyless:1", 10, now_s, no_agents="there is no key"))
     without = store.run(leases.takes_agents("fdstore"))
-    store.run(leases.alive("fdstore", "keyed:2", 10, now_s))
+    store.run(leases.register_worker("fdstore", "keyed:2", 10, now_s))
     said = dict(
         zip(
             living := store.run(leases.workers("fdstore")),
@@ -156,8 +156,8 @@ def test_a_lease_is_kept_until_it_is_taken_away(
         first = agents.record().lease_until
         assert first is not None
 
-        space = Namespace(keys, root.space.limits, claimed.attempt)
-        lease = Lease(store, space, threading.Event(), agents.woken.append)
+        handle = ProcessHandle(keys, root.handle.limits, claimed.attempt)
+        lease = Lease(store, handle, threading.Event(), agents.woken.append)
         with lease.kept():
             wait_until(lambda: (agents.record().lease_until or 0) > first)
             assert not lease.lost.is_set()

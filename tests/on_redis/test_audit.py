@@ -44,11 +44,11 @@ def busy(proc: Process) -> None:
     proc.extract("fd:1#L3-900")
     with proc.open_stream(page_size=9) as out:
         out.write(LINES)
-    proc.store.run(streams.open_stream(proc.space, "draft", 5, lease_s=None)).put("unsent")
+    proc.store.run(streams.open_stream(proc.handle, "draft", 5, lease_s=None)).put("unsent")
     child = proc.child(["fd:1"])
     child.create("of the child")
     proc.fork()
-    agent = processes.child(proc.space, None, state="ready", output=processes.Output("said", 100))
+    agent = processes.child(proc.handle, None, state="ready", output=processes.Output("said", 100))
     proc.store.run(leases.claim(proc.store.run(agent).keys, "a worker"))
 
 
@@ -172,13 +172,13 @@ def test_the_advice_about_counters_puts_them_right(store: Store, proc: Process, 
 def test_what_a_torn_log_left_and_readers_pass_by_is_only_noted(
     store: Store, proc: Process, execute: Any
 ) -> None:
-    pen = store.run(streams.open_stream(proc.space, "stream", 10, lease_s=None))
-    pen.put("so\nfar")
-    store.run(pen.store())
+    appender = store.run(streams.open_stream(proc.handle, "stream", 10, lease_s=None))
+    appender.put("so\nfar")
+    store.run(appender.store())
     totals = execute("DUMP", f"{R}:t:fd:1")
     tree = execute("DUMP", R)
-    pen.put(" and more\nof it" * 5)
-    store.run(pen.store())
+    appender.put(" and more\nof it" * 5)
+    store.run(appender.store())
     execute("RESTORE", f"{R}:t:fd:1", 0, totals, "REPLACE")
     execute("RESTORE", R, 0, tree, "REPLACE")
 

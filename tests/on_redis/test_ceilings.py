@@ -36,7 +36,7 @@ def limits(redis_url: str) -> Callable[..., Result]:
 def a_minute_later(*handles: Process) -> None:
     """As if these clients had read the ceilings a minute ago."""
     for proc in handles:
-        proc.space.ceilings_due_at = 0.0
+        proc.handle.ceilings_due_at = 0.0
 
 
 # trees that are made
@@ -205,7 +205,7 @@ def test_a_ceiling_written_by_hand_is_obeyed_within_a_minute_of_work(store: Stor
     proc.create("reads them beside this")
 
     assert store.tree("t").limits.tree_fds == 2
-    assert proc.space.limits.tree_fds == 2
+    assert proc.handle.limits.tree_fds == 2
     with pytest.raises(QuotaExceeded):
         proc.create("too many")
 

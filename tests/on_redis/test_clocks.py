@@ -156,7 +156,7 @@ def test_ps_status_and_ls_tell_ages_and_workers_by_the_clock_of_redis(
     store: Store, shift: Shift, off_s: float
 ) -> None:
     store.process("t").create("text")
-    store.run(leases.alive("fdstore", "here:1", 10, store.run(redis_now()), "in a sandbox"))
+    store.run(leases.register_worker("fdstore", "here:1", 10, store.run(redis_now()), "in a sandbox"))
     shift(off_s)
 
     shown = {

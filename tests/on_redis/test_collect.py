@@ -109,7 +109,7 @@ def test_retention_0_keeps_for_ever(store: Store, execute: Any) -> None:
 @pytest.mark.parametrize("state", ["ready", "running", "waiting"])
 def test_nothing_that_a_worker_needs_is_collected(store: Store, execute: Any, state: str) -> None:
     proc = filled(store, "busy")
-    child = store.run(processes.child(proc.space, ["fd:1"], state="ready"))
+    child = store.run(processes.child(proc.handle, ["fd:1"], state="ready"))
     aged(execute, "busy")
     execute("HSET", child.keys.record, "state", state)
 
@@ -205,7 +205,7 @@ def test_a_toolset_that_only_reads_notes_the_use_of_its_tree(store: Store, execu
 def test_who_still_holds_a_collected_process_is_told(store: Store, execute: Any) -> None:
     proc = filled(store, "old")
     aged(execute, "old")
-    proc.space._noted_at = 0  # as long ago
+    proc.handle._noted_at = 0  # as long ago
     collected(store, "old")
 
     for use in (lambda: proc.create("x"), lambda: proc.read("fd:1"), proc.fork, proc.end):

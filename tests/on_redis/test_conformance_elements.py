@@ -515,7 +515,7 @@ def spawned(store: Store, tools: Toolset, end: Callable[[Process], object]) -> s
 
 def test_process_result_holds_a_small_answer(store: Store, spawning: Toolset) -> None:
     def end(child: Process) -> None:
-        store.run(processes.end(child.space, answer="It says:\n<b>42</b>\n"))
+        store.run(processes.end(child.handle, answer="It says:\n<b>42</b>\n"))
 
     assert spawned(store, spawning, end) == (
         '<process_result process="triage.1" program="reader" state="exited" exit_code="0">\n'
@@ -526,8 +526,8 @@ def test_process_result_holds_a_small_answer(store: Store, spawning: Toolset) ->
 
 def test_process_result_holds_the_fd_result_of_a_large_answer(store: Store, spawning: Toolset) -> None:
     def end(child: Process) -> None:
-        made = store.run(contents.create(child.space, "x" * 9000, "answer of triage.1", 4000))
-        store.run(processes.end(child.space, answer_fd=made.fd))
+        made = store.run(contents.create(child.handle, "x" * 9000, "answer of triage.1", 4000))
+        store.run(processes.end(child.handle, answer_fd=made.fd))
 
     result = only(spawned(store, spawning, end))
 
@@ -538,7 +538,7 @@ def test_process_result_holds_the_fd_result_of_a_large_answer(store: Store, spaw
 
 def test_process_result_says_why_a_process_failed(store: Store, spawning: Toolset) -> None:
     def end(child: Process) -> None:
-        store.run(processes.end(child.space, "failed", exit_code=None, reason="max_turns: 2 were given"))
+        store.run(processes.end(child.handle, "failed", exit_code=None, reason="max_turns: 2 were given"))
 
     assert spawned(store, spawning, end) == (
         '<process_result process="triage.1" program="reader" state="failed"'

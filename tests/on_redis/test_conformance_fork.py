@@ -371,7 +371,7 @@ def test_copies_are_made_all_or_none(play: Play, limits: TreeLimits, name: str) 
 
 def test_room_that_somebody_else_takes_meanwhile_cancels_what_was_made(store: Store, proc: Process) -> None:
     root = store.process("small", limits=TreeLimits(tree_live=4))
-    making = forks.copies(root.space, ["{}", "{}", "{}"], Program("p", "0", "{}"), "toolu_1")
+    making = forks.make_copies(root.handle, ["{}", "{}", "{}"], Program("p", "0", "{}"), "toolu_1")
 
     looked = store.run(served(next(making)))
     root.child()
@@ -390,10 +390,10 @@ def test_room_that_somebody_else_takes_meanwhile_cancels_what_was_made(store: St
 def test_a_call_that_is_made_again_makes_no_more_copies(store: Store, proc: Process) -> None:
     program = Program("p", "0", "{}")
 
-    first = store.run(forks.copies(proc.space, ["{}", "{}"], program, "toolu_1"))
+    first = store.run(forks.make_copies(proc.handle, ["{}", "{}"], program, "toolu_1"))
 
     assert [copy.id for copy in first] == ["triage.1", "triage.2"]
-    again = store.run(forks.copies(proc.space, ["{}", "{}"], program, "toolu_1"))
+    again = store.run(forks.make_copies(proc.handle, ["{}", "{}"], program, "toolu_1"))
     assert [copy.id for copy in again] == ["triage.1", "triage.2"]
 
 

@@ -16,7 +16,7 @@ from fdstore import FDConfig, errors
 from fdstore.client import Store
 from fdstore.tools.tool import Started, ToolResult
 from fdstore.tools.toolbox import Toolbox
-from fdstore.tools.wrapping import taken_references
+from fdstore.tools.wrapping import store_references
 from fdstore.toolset.context import context_for, linked_programs
 from tests.elements import elements
 
@@ -259,7 +259,7 @@ class Stand:
         proc = self.store.process("triage")
         config = FDConfig(max_direct_output_chars=200, default_page_size=40, max_read_chars=3000)
         context = context_for(
-            proc.space,
+            proc.handle,
             "fdstore",
             enabled=BUILT_IN,
             config=config,
@@ -272,7 +272,7 @@ class Stand:
         self._toolbox = Toolbox(context, [pick])
         proc.create("".join(f"line {number}\n" for number in range(1, 30)), page_size=40)
         proc.create("</fd_content>\0ERROR \N{GRINNING FACE}\r\n" * 9, page_size=7)
-        self.store.run(taken_references(context, '<ref id="plan">dig\nfill</ref>'))
+        self.store.run(store_references(context, '<ref id="plan">dig\nfill</ref>'))
         proc.child(share=["fd:1"])
         made = self.store.run(self._toolbox.start("pipe", {"commands": ["sort"], "in_fd": "fd:1"}))
         assert 'process="triage.2"' in made.content

@@ -18,10 +18,10 @@ from fdstore.client import Process, Store
 from fdstore.permissions import Permissions
 from fdstore.runtime.runner import toolbox_for
 from fdstore.store import journal
-from fdstore.tools.task import Birth, Brief, ForkBrief, encoded
+from fdstore.tools.task import ForkTask, SpawnTask, Task, encode_task
 from fdstore.tools.tool import Started
 from fdstore.tools.toolbox import Toolbox
-from fdstore.tools.wrapping import taken_references
+from fdstore.tools.wrapping import store_references
 from tests.elements import only
 
 FD_TOOLS = ["read_fd", "search_fd", "list_fds", "write_fd", "fd_to_file", "close_fd"]
@@ -30,7 +30,7 @@ HELD = "".join(f"line {number} {'ERROR' if number % 50 == 0 else ''}\n" for numb
 
 
 ON = FDConfig()
-BORN = Brief(query="q")
+BORN = SpawnTask(query="q")
 
 MakeToolbox = Callable[..., Toolbox]
 
@@ -44,9 +44,11 @@ def shout(text: str) -> str:
 def toolbox(store: Store, proc: Process, tmp_path: Path) -> MakeToolbox:
     """Makes the toolbox of an agent's process that holds `fd:1` and `ref:summary`."""
     proc.create(HELD, page_size=1000)
-    store.run(journal.append(proc.space, 0, [encoded(BORN), '{"kind":"start","system":"","content":""}']))
+    store.run(
+        journal.append(proc.handle, 0, [encode_task(BORN), '{"kind":"start","system":"","content":""}'])
+    )
 
-    def make(tools: list[str], config: FDConfig = ON, *, linked: bool = True, birth: Birth = BORN) -> Toolbox:
+    def make(tools: list[str], config: FDConfig = ON, *, linked: bool = True, birth: Task = BORN) -> Toolbox:
         expert = Program(name="expert", model="any")
         program = Program(
             name="root",
@@ -58,7 +60,7 @@ def toolbox(store: Store, proc: Process, tmp_path: Path) -> MakeToolbox:
         )
         bundle = Bundle(root="root", programs={"root": program, "expert": expert})
         made = toolbox_for(
-            proc.space,
+            proc.handle,
             store.prefix,
             bundle,
             bundle.to_json(),
@@ -67,7 +69,7 @@ def toolbox(store: Store, proc: Process, tmp_path: Path) -> MakeToolbox:
             wake=lambda process: None,
             permissions=Permissions(export_root=str(tmp_path)),
         )
-        store.run(taken_references(made.context, '<ref id="summary">all is well</ref>'))
+        store.run(store_references(made.context, '<ref id="summary">all is well</ref>'))
         return made
 
     return make
@@ -177,7 +179,7 @@ def test_a_tool_that_cannot_be_used_is_not_told(toolbox: MakeToolbox) -> None:
 
 
 def test_a_copy_is_offered_no_fork_and_no_spawn_unless_it_may(toolbox: MakeToolbox) -> None:
-    born = ForkBrief(of="triage", records=2, call="c", prompt="p", copy=1, copies=1)
+    born = ForkTask(of="triage", records=2, call="c", prompt="p", copy=1, copies=1)
     free = msgspec.structs.replace(born, may_spawn=True)
     enabled = ["read_fd", "spawn", "fork"]
 

@@ -24,7 +24,7 @@ from fdstore.records import Origin, TreeLimits
 from fdstore.store import tool_calls
 from fdstore.testing.rules import check_creation
 from fdstore.tools.config import FD_TOOLS
-from fdstore.tools.task import Brief
+from fdstore.tools.task import SpawnTask
 from fdstore.tools.tool import Context, Started
 from fdstore.tools.toolbox import Toolbox
 from fdstore.toolset.context import context_for, linked_programs
@@ -269,7 +269,7 @@ def spawning(proc: Process, programs: dict[str, Path]) -> Toolset:
 def context(proc: Process, programs: dict[str, Path], tmp_path: Path) -> Context:
     """The context of `spawning`; its wake-ups go nowhere."""
     return context_for(
-        proc.space,
+        proc.handle,
         "fdstore",
         enabled=["read_fd", "spawn"],
         config=None,
@@ -415,7 +415,7 @@ def test_small_preloads_are_shown_whole_and_large_ones_by_their_ends(
     bundle = load(programs["reader"])
     toolbox = Toolbox(
         context_for(
-            child.space,
+            child.handle,
             "fdstore",
             enabled=["read_fd"],
             config=None,
@@ -424,7 +424,7 @@ def test_small_preloads_are_shown_whole_and_large_ones_by_their_ends(
         )
     )
 
-    brief = Brief(query="read", preload=["fd:2", "fd:1", "fd:3"])
+    brief = SpawnTask(query="read", preload=["fd:2", "fd:1", "fd:3"])
     start = store.run(first_messages(toolbox, bundle.programs[bundle.root], brief))
 
     said, _, preloaded = start.system.partition("# Preloaded texts\n")
@@ -463,7 +463,7 @@ def test_a_spawn_that_is_refused_makes_nothing(
 def test_a_limit_of_the_tree_is_told_to_the_agent_that_asked(store: Store, context: Context) -> None:
     root = store.process("small", limits=TreeLimits(tree_live=1, tree_bytes=10, tree_fds=1))
     limited = Toolset(root, enabled=["write_fd"])
-    toolbox = Toolbox(msgspec.structs.replace(context, space=root.space))
+    toolbox = Toolbox(msgspec.structs.replace(context, handle=root.handle))
 
     spawned = store.run(toolbox.start("spawn", {"program_name": "adder", "query": "q"}))
     assert not isinstance(spawned, Started)
@@ -599,11 +599,11 @@ def test_reading_leaves_nothing_behind(proc: Process, tools: Toolset, execute: C
 
 
 def test_what_was_kept_first_stays(proc: Process, store: Store) -> None:
-    store.run(tool_calls.keep(proc.space, "toolu_1", "first"))
-    store.run(tool_calls.keep(proc.space, "toolu_1", "second"))
+    store.run(tool_calls.store_result(proc.handle, "toolu_1", "first"))
+    store.run(tool_calls.store_result(proc.handle, "toolu_1", "second"))
 
-    assert store.run(tool_calls.identify(proc.space, "toolu_1", "post 1")) == "first"
-    assert store.run(tool_calls.identify(proc.space, "toolu_2", "post 2")) is None
+    assert store.run(tool_calls.identify(proc.handle, "toolu_1", "post 1")) == "first"
+    assert store.run(tool_calls.identify(proc.handle, "toolu_2", "post 2")) is None
 
 
 # the awaited twin

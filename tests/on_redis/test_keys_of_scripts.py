@@ -57,8 +57,8 @@ def test_a_tree_at_work_touches_its_own_keys(store: Store, watched: Watched, tmp
     proc = store.process("triage")
     proc.create("one\ntwo\n" * 1000, page_size=3)
     proc.ingest(io.BytesIO(b"line\n" * 400_000), source="big")
-    store.run(contents.create(proc.space, "dig", "answer", name="ref:plan"))
-    store.run(contents.create(proc.space, "dig deeper", "answer", name="ref:plan"))
+    store.run(contents.create(proc.handle, "dig", "answer", name="ref:plan"))
+    store.run(contents.create(proc.handle, "dig deeper", "answer", name="ref:plan"))
     child, twin = proc.child(share=["fd:1", "ref:plan"]), proc.fork()
     for reader in (child, twin, store.process("triage.1")):
         reader.read("fd:1", start=900)

@@ -13,10 +13,10 @@ from fdstore.errors import Fenced, NotFound, QuotaExceeded, StoreUnavailable, St
 from fdstore.local.server_process import wait_until
 from fdstore.records import TreeLimits
 from fdstore.store import leases, processes, streams
-from fdstore.store.content_info import Namespace
-from fdstore.store.streams import Pen
-from fdstore.wire.retry import packed
-from fdstore.wire.scripts import at_once
+from fdstore.store.content_info import ProcessHandle
+from fdstore.store.streams import StreamAppender
+from fdstore.wire.retry import pack
+from fdstore.wire.scripts import as_one_script
 from tests.on_redis.followers import Reader, Repeating, key_of, stored
 
 LONG = "".join(f"line {number} 漢字\n" for number in range(4000))
@@ -30,11 +30,11 @@ def kept(execute: Any) -> dict[bytes, bytes]:
     return {key: execute("DUMP", key) for key in execute("KEYS", "*") if execute("PTTL", key) == -1}
 
 
-def stream_of(store: Store, proc: Process, text: str = "so far\n") -> Pen:
-    pen = store.run(streams.open_stream(proc.space, "stream"))
-    pen.put(text)
-    store.run(pen.store())
-    return pen
+def stream_of(store: Store, proc: Process, text: str = "so far\n") -> StreamAppender:
+    appender = store.run(streams.open_stream(proc.handle, "stream"))
+    appender.put(text)
+    store.run(appender.store())
+    return appender
 
 
 def test_long_pieces_make_what_create_makes_of_the_text(proc: Process, execute: Any) -> None:
@@ -50,11 +50,11 @@ def test_long_pieces_make_what_create_makes_of_the_text(proc: Process, execute: 
 def test_a_long_piece_is_one_round_trip_and_does_not_pass_through_the_script(
     store: Store, proc: Process
 ) -> None:
-    pen = stream_of(store, proc)
-    pen.put(LONG)
-    storing = pen.store()
+    appender = stream_of(store, proc)
+    appender.put(LONG)
+    storing = appender.store()
 
-    sizes = {command[0]: len(packed([command])) for command in next(storing)}
+    sizes = {command[0]: len(pack([command])) for command in next(storing)}
     with pytest.raises(StopIteration):
         storing.send([b"OK"] * 6 + [[b"OK", [b"ok"], 1, 1, 0]])
 
@@ -89,47 +89,47 @@ def test_whoever_reads_meanwhile_sees_whole_pieces_only(store: Store, proc: Proc
 # --- what is refused
 
 
-def by_another_writer(store: Store, proc: Process) -> tuple[Pen, type[Exception]]:
-    pen = stream_of(store, proc)
-    return store.run(streams.resume(proc.space, pen.fd)), Fenced
+def by_another_writer(store: Store, proc: Process) -> tuple[StreamAppender, type[Exception]]:
+    appender = stream_of(store, proc)
+    return store.run(streams.resume(proc.handle, appender.fd)), Fenced
 
 
-def by_a_later_attempt(store: Store, _: Process) -> tuple[Pen, type[Exception]]:
+def by_a_later_attempt(store: Store, _: Process) -> tuple[StreamAppender, type[Exception]]:
     root = store.process("agent")
-    store.run(processes.launch(root.space, "{}"))
-    attempt = store.run(leases.claim(root.space.keys, "worker 1")).attempt
-    old = Process(store, Namespace(root.space.keys, root.space.limits, attempt))
-    pen = stream_of(store, old)
-    store.run(leases.give_back(old.space))
-    store.run(leases.claim(root.space.keys, "worker 2"))
-    return pen, Fenced
+    store.run(processes.launch(root.handle, "{}"))
+    attempt = store.run(leases.claim(root.handle.keys, "worker 1")).attempt
+    old = Process(store, ProcessHandle(root.handle.keys, root.handle.limits, attempt))
+    appender = stream_of(store, old)
+    store.run(leases.give_back(old.handle))
+    store.run(leases.claim(root.handle.keys, "worker 2"))
+    return appender, Fenced
 
 
-def by_who_wrote_on(store: Store, _: Process) -> tuple[Pen, type[Exception]]:
+def by_who_wrote_on(store: Store, _: Process) -> tuple[StreamAppender, type[Exception]]:
     root = store.process("agent")
-    fd = store.run(streams.open_stream(root.space, "draft", lease_s=None)).fd
-    old, new = (store.run(streams.resume(root.space, fd)) for _ in range(2))
+    fd = store.run(streams.open_stream(root.handle, "draft", lease_s=None)).fd
+    old, new = (store.run(streams.resume(root.handle, fd)) for _ in range(2))
     store.run(new.store_once(OTHER, None))
     return old, Fenced
 
 
-def by_the_end_of_the_process(store: Store, proc: Process) -> tuple[Pen, type[Exception]]:
+def by_the_end_of_the_process(store: Store, proc: Process) -> tuple[StreamAppender, type[Exception]]:
     child = proc.child()
-    pen = stream_of(store, child)
+    appender = stream_of(store, child)
     child.end()
-    return pen, Fenced
+    return appender, Fenced
 
 
-def by_the_end_of_the_stream(store: Store, proc: Process) -> tuple[Pen, type[Exception]]:
-    pen = stream_of(store, proc)
-    store.run(pen.seal(0))
-    return pen, StreamClosed
+def by_the_end_of_the_stream(store: Store, proc: Process) -> tuple[StreamAppender, type[Exception]]:
+    appender = stream_of(store, proc)
+    store.run(appender.seal(0))
+    return appender, StreamClosed
 
 
-def by_nobody_who_holds_it(store: Store, proc: Process) -> tuple[Pen, type[Exception]]:
-    pen = stream_of(store, proc)
-    proc.close(pen.fd)
-    return pen, StreamClosed
+def by_nobody_who_holds_it(store: Store, proc: Process) -> tuple[StreamAppender, type[Exception]]:
+    appender = stream_of(store, proc)
+    proc.close(appender.fd)
+    return appender, StreamClosed
 
 
 @pytest.mark.parametrize(
@@ -144,14 +144,14 @@ def by_nobody_who_holds_it(store: Store, proc: Process) -> tuple[Pen, type[Excep
     ],
 )
 def test_a_piece_that_is_refused_leaves_every_key_as_it_was(
-    refused: Callable[..., tuple[Pen, type[Exception]]], store: Store, proc: Process, execute: Any
+    refused: Callable[..., tuple[StreamAppender, type[Exception]]], store: Store, proc: Process, execute: Any
 ) -> None:
-    pen, error = refused(store, proc)
+    appender, error = refused(store, proc)
     before = kept(execute)
 
-    pen.put(LONG)
+    appender.put(LONG)
     with pytest.raises(error):
-        store.run(pen.store())
+        store.run(appender.store())
 
     assert kept(execute) == before
     for part in ("pages", "lent"):
@@ -161,16 +161,16 @@ def test_a_piece_that_is_refused_leaves_every_key_as_it_was(
 def test_a_server_that_does_not_know_the_script_takes_no_text(
     store: Store, proc: Process, execute: Any
 ) -> None:
-    pen = stream_of(store, proc)
+    appender = stream_of(store, proc)
     before = kept(execute)
-    pen.put(LONG)
+    appender.put(LONG)
     execute("SCRIPT", "FLUSH")
 
-    replies = [execute(*command) for command in next(pen.store())]
+    replies = [execute(*command) for command in next(appender.store())]
 
     assert "NoScriptError" in [type(reply).__name__ for reply in replies[-1]]
     assert kept(execute) == before
-    assert not execute("EXISTS", f"{key_of(proc, pen.fd)}:lent")
+    assert not execute("EXISTS", f"{key_of(proc, appender.fd)}:lent")
 
 
 def test_a_server_that_forgot_the_script_is_told_it_again(store: Store, proc: Process, execute: Any) -> None:
@@ -187,13 +187,13 @@ def test_a_server_that_forgot_the_script_is_told_it_again(store: Store, proc: Pr
 
 def test_a_piece_that_the_tree_has_no_room_for_breaks_the_stream_and_is_not_stored(store: Store) -> None:
     proc = store.process("small", limits=TreeLimits(tree_bytes=100))
-    pen = stream_of(store, proc)
+    appender = stream_of(store, proc)
 
-    pen.put(LONG)
+    appender.put(LONG)
     with pytest.raises(QuotaExceeded, match="tree_bytes"):
-        store.run(pen.store())
+        store.run(appender.store())
 
-    found = proc.read(pen.fd, read_all=True)
+    found = proc.read(appender.fd, read_all=True)
     assert (found.text, found.state, found.reason) == ("so far\n", "broken", "quota_exceeded")
 
 
@@ -202,55 +202,55 @@ def test_a_piece_that_the_tree_has_no_room_for_breaks_the_stream_and_is_not_stor
 
 def test_a_long_piece_that_is_sent_twice_is_stored_once(store: Store, proc: Process) -> None:
     twice = Repeating(store, times=2)
-    pen = twice.run(streams.open_stream(proc.space, "stream"))
+    appender = twice.run(streams.open_stream(proc.handle, "stream"))
     for text in (LONG, "a little", OTHER):
-        pen.put(text)
-        twice.run(pen.store())
-    twice.run(pen.seal(0))
+        appender.put(text)
+        twice.run(appender.store())
+    twice.run(appender.seal(0))
 
-    assert proc.read(pen.fd, read_all=True).text == LONG + "a little" + OTHER
+    assert proc.read(appender.fd, read_all=True).text == LONG + "a little" + OTHER
 
 
 def test_a_long_text_of_a_call_that_is_made_again_is_stored_once(store: Store, proc: Process) -> None:
-    fd = store.run(streams.open_stream(proc.space, "draft", lease_s=None)).fd
+    fd = store.run(streams.open_stream(proc.handle, "draft", lease_s=None)).fd
     for _ in range(2):
-        store.run(store.run(streams.resume(proc.space, fd)).store_once(LONG, "toolu_1"))
+        store.run(store.run(streams.resume(proc.handle, fd)).store_once(LONG, "toolu_1"))
 
     assert proc.read(fd, read_all=True).text == LONG
 
 
 def test_a_long_piece_can_be_stored_by_the_script_alone(store: Store, proc: Process, execute: Any) -> None:
-    pen = stream_of(store, proc, "")
-    pen.put(LONG)
-    batch = next(pen.store())
+    appender = stream_of(store, proc, "")
+    appender.put(LONG)
+    batch = next(appender.store())
 
     for _ in range(2):
-        assert execute(*at_once(batch[1:-1])) == [b"ok"]
+        assert execute(*as_one_script(batch[1:-1])) == [b"ok"]
 
     whole = proc.create(LONG)
-    assert stored(execute, key_of(proc, pen.fd)) == stored(execute, key_of(proc, whole.fd))
+    assert stored(execute, key_of(proc, appender.fd)) == stored(execute, key_of(proc, whole.fd))
 
 
 def test_a_writer_that_heard_nothing_sends_the_piece_again(store: Store, proc: Process) -> None:
     repeating = Repeating(store)
-    pen = store.run(streams.open_stream(proc.space, "stream"))
-    pen.put(LONG)
+    appender = store.run(streams.open_stream(proc.handle, "stream"))
+    appender.put(LONG)
     repeating.failing = 1
     with pytest.raises(StoreUnavailable):
-        repeating.run(pen.store())
+        repeating.run(appender.store())
 
-    pen.put(OTHER)
-    store.run(pen.store())
+    appender.put(OTHER)
+    store.run(appender.store())
 
-    assert proc.read(pen.fd, read_all=True).text == LONG + OTHER
+    assert proc.read(appender.fd, read_all=True).text == LONG + OTHER
 
 
 def test_a_tree_that_is_gone_takes_nothing(store: Store, proc: Process, execute: Any) -> None:
-    pen = stream_of(store, proc)
+    appender = stream_of(store, proc)
     execute("FLUSHALL")
 
-    pen.put(LONG)
+    appender.put(LONG)
     with pytest.raises(NotFound):
-        store.run(pen.store())
+        store.run(appender.store())
 
     assert wait_until(lambda: execute("KEYS", "*") == [], 5)

@@ -71,7 +71,7 @@ def everything_read(store: Store, folder: Path) -> None:
     assert [tree.id for tree in store.trees()] == ["triage"]
     assert len(store.processes()) == 2
     assert store.run(usage.usage_of_trees("fdstore")).trees[0].bytes == len(TEXT)
-    assert len(store.run(usage.holders(again.space, "fd:1"))) == 2
+    assert len(store.run(usage.holders(again.handle, "fd:1"))) == 2
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
@@ -140,9 +140,9 @@ def test_an_awaiting_client_looks_too(looked_at: Process, redis_url: str, into: 
 def test_a_stream_whose_writer_is_gone_can_be_read_where_nobody_may_say_so(
     condition: Callable[[Any], None], proc: Process, execute: Any, into: Any
 ) -> None:
-    pen = proc.store.run(streams.open_stream(proc.space, "build"))
-    pen.put("half a line")
-    proc.store.run(pen.store())
+    appender = proc.store.run(streams.open_stream(proc.handle, "build"))
+    appender.put("half a line")
+    proc.store.run(appender.store())
     execute("HSET", "fdstore:{triage}:triage:fd:1", "writer_until", "1")
     into(condition)
 

@@ -143,7 +143,7 @@ def test_the_next_day_counts_from_nothing_and_keeps_only_the_day_before(
 def test_an_answer_whose_reply_was_lost_is_counted_once(store: Store) -> None:
     proc = store.process("t")
     for _ in range(2):
-        added = store.run(journal.append(proc.space, 0, ["{}"], answers=1, tokens=5))
+        added = store.run(journal.append(proc.handle, 0, ["{}"], answers=1, tokens=5))
 
     assert added.length == 1
     assert (store.tree("t").model_calls, store.tree("t").tokens) == (1, 5)

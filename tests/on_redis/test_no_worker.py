@@ -42,7 +42,7 @@ def toolset(
 
 
 def lives(store: Store, no_agents: str = "") -> None:
-    store.run(leases.alive("fdstore", "host:1", 60, store.run(redis_now()), no_agents=no_agents))
+    store.run(leases.register_worker("fdstore", "host:1", 60, store.run(redis_now()), no_agents=no_agents))
 
 
 def test_a_spawn_that_no_worker_takes_says_so_in_the_log_and_waits(

@@ -15,7 +15,7 @@ import redis
 from click.testing import CliRunner, Result
 
 import fdstore
-from fdstore.agent.history import past_of
+from fdstore.agent.history import read_history
 from fdstore.cli import cli
 from fdstore.client import Store
 from fdstore.errors import DamagedRecord
@@ -24,7 +24,7 @@ from fdstore.records import ENDED
 from fdstore.store import ceilings, collect, inspection, leases, pipelines, processes
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import process_keys
-from fdstore.tools.task import ForkBrief, encoded
+from fdstore.tools.task import ForkTask, encode_task
 from fdstore_workers.sweeper import Sweeper, collect_due, sweep
 from tests.conftest import wait_until
 from tests.on_redis.damage import Town
@@ -272,7 +272,7 @@ def test_pipelines_that_read_each_other_have_no_chain(store: Store, client: redi
     client.hset(table, "fd:1", "hurt.1/7")
 
     with pytest.raises(DamagedRecord):
-        store.run(pipelines.chain_of(store.process("hurt.1").space, "fd:1"))
+        store.run(pipelines.chain_of(store.process("hurt.1").handle, "fd:1"))
     assert hurt.id == "hurt"
 
 
@@ -377,12 +377,12 @@ def test_damaged_trees_do_not_keep_new_ones_from_being_made_or_old_ones_from_goi
 
 
 def test_an_agent_that_is_a_copy_of_itself_fails_and_says_why(store: Store, client: redis.Redis) -> None:
-    fork = ForkBrief(of="hurt.6", records=1, call="c", prompt="p", copy=1, copies=1)
-    client.lset("fdstore:{hurt}:hurt.6:journal", 0, encoded(fork))
-    keys = store.process("hurt.6").space.keys
+    fork = ForkTask(of="hurt.6", records=1, call="c", prompt="p", copy=1, copies=1)
+    client.lset("fdstore:{hurt}:hurt.6:journal", 0, encode_task(fork))
+    keys = store.process("hurt.6").handle.keys
 
     with pytest.raises(DamagedRecord, match="copy of itself"):
-        store.run(past_of(keys, client.lrange("fdstore:{hurt}:hurt.6:journal", 0, -1)))
+        store.run(read_history(keys, client.lrange("fdstore:{hurt}:hurt.6:journal", 0, -1)))
 
 
 def test_the_errors_of_damaged_records_say_which_key_it_is(store: Store, client: redis.Redis) -> None:

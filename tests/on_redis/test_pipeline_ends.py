@@ -13,8 +13,8 @@ from fdstore.client import Process, Store
 from fdstore.permissions import Permissions
 from fdstore.records import ProcessRecord
 from fdstore.store import inspection, pipelines
-from fdstore.store.pipelines import PipeFDs
-from fdstore.tools.task import PipeBrief, encoded
+from fdstore.store.pipelines import PipeFds
+from fdstore.tools.task import PipeTask, encode_task
 from fdstore_workers.pipeline import launch
 from fdstore_workers.pipeline.command_limits import CommandLimits
 from fdstore_workers.pipeline.contents import run_pipeline
@@ -24,8 +24,8 @@ from fdstore_workers.pipeline.unsandboxed import Unsandboxed
 from tests.on_redis.agents import running
 from tests.on_redis.conftest import Execute
 
-Start = Callable[..., PipeFDs]
-RunToEnd = Callable[[PipeFDs], ProcessRecord]
+Start = Callable[..., PipeFds]
+RunToEnd = Callable[[PipeFds], ProcessRecord]
 
 WITHOUT = Unsandboxed("the test needs none", CommandLimits(), None)
 
@@ -34,11 +34,9 @@ WITHOUT = Unsandboxed("the test needs none", CommandLimits(), None)
 def start(proc: Process) -> Start:
     """`start("seq 3", "cat", tee=[1])`: a pipeline that is ready to be run."""
 
-    def begin(*commands: str, tee: tuple[int, ...] = (), in_fd: str | None = None) -> PipeFDs:
-        brief = PipeBrief(
-            commands=[command.split(" ") for command in commands], page_size=4000, tee=list(tee)
-        )
-        begun = pipelines.start(proc.space, encoded(brief), shown="it", tees=tee, in_fd=in_fd)
+    def begin(*commands: str, tee: tuple[int, ...] = (), in_fd: str | None = None) -> PipeFds:
+        brief = PipeTask(commands=[command.split(" ") for command in commands], page_size=4000, tee=list(tee))
+        begun = pipelines.start(proc.handle, encode_task(brief), shown="it", tees=tee, in_fd=in_fd)
         return proc.store.run(begun)
 
     return begin
@@ -53,7 +51,7 @@ def sandbox() -> Sandbox:
 def run_to_end(store: Store, tmp_path: Path, sandbox: Sandbox) -> RunToEnd:
     """Runs a pipeline; the record of its process afterwards."""
 
-    def run(made: PipeFDs) -> ProcessRecord:
+    def run(made: PipeFds) -> ProcessRecord:
         with running(store, [], tmp_path) as agents:
             agents.attempt(made.process, pipeline=partial(run_pipeline, lambda: sandbox, Permissions()))
         return store.run(inspection.record("fdstore", made.process))
@@ -63,7 +61,7 @@ def run_to_end(store: Store, tmp_path: Path, sandbox: Sandbox) -> RunToEnd:
 
 @pytest.fixture
 def refused_pieces(execute: Execute) -> Iterator[None]:
-    """A piece for a content that nobody holds any more leaves a string for a second (`scripts.lending`)."""
+    """A piece for a content without holders leaves a string for a second (`hset_if_accepted`)."""
     yield
     for key in execute("KEYS", "*:pages"):
         if execute("TYPE", key) == b"string":

@@ -17,7 +17,7 @@ import fdstore.aio
 from fdstore.client import Process, Store
 from fdstore.errors import Fenced, NewerFormat, NotFound, TreeInUse
 from fdstore.store import collect, contents, dropping, leases, processes
-from fdstore.store.content_info import Namespace
+from fdstore.store.content_info import ProcessHandle
 from fdstore.store.keys import TreeKeys
 
 
@@ -26,17 +26,17 @@ def leftovers(execute: Any, tree: str) -> list[bytes]:
     return [key for key in execute("KEYS", f"fdstore:{{{tree}}}*") if execute("PTTL", key) == -1]
 
 
-def agent(store: Store, proc: Process, state: str = "ready") -> Namespace:
+def agent(store: Store, proc: Process, state: str = "ready") -> ProcessHandle:
     """A child that workers run, in this state."""
-    child = store.run(processes.child(proc.space, ["fd:1"], state="ready"))
+    child = store.run(processes.child(proc.handle, ["fd:1"], state="ready"))
     if state == "ready":
         return child
     claimed = store.run(leases.claim(child.keys, "w"))
     assert isinstance(claimed, leases.Claim)
-    running = Namespace(child.keys, child.limits, claimed.attempt)
+    running = ProcessHandle(child.keys, child.limits, claimed.attempt)
     if state == "waiting":
         below = store.run(processes.child(running, [], state="ready"))
-        assert store.run(leases.rest(running, [below.id]))
+        assert store.run(leases.park(running, [below.id]))
     return running
 
 
@@ -56,7 +56,7 @@ def test_descriptors_of_an_ended_process_are_dropped_and_free_their_contents(
 ) -> None:
     proc.create("x" * 100_000)
     proc.create("kept")
-    store.run(processes.end(proc.space, state, release=False))
+    store.run(processes.end(proc.handle, state, release=False))
 
     proc.close("fd:1")
 
@@ -70,7 +70,7 @@ def test_a_content_that_a_child_holds_outlives_the_close_by_its_ended_parent(
 ) -> None:
     proc.create("shared")
     child = proc.child(share=["fd:1"])
-    store.run(processes.end(proc.space, "failed", release=False))
+    store.run(processes.end(proc.handle, "failed", release=False))
 
     proc.close("fd:1")
 
@@ -92,7 +92,7 @@ def test_an_older_attempt_of_an_ended_process_drops_nothing(store: Store, proc: 
 
 def test_an_ended_process_still_takes_nothing_new(store: Store, proc: Process) -> None:
     proc.create("x")
-    store.run(processes.end(proc.space, "failed", release=False))
+    store.run(processes.end(proc.handle, "failed", release=False))
 
     for write in (
         lambda: proc.create("y"),

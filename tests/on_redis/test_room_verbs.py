@@ -102,7 +102,7 @@ def test_rm_leaves_a_tree_alone_in_which_an_agent_waits_unless_it_may_kill(
 ) -> None:
     proc = store.process("triage")
     proc.create("x")
-    store.run(processes.child(proc.space, ["fd:1"], state="ready"))
+    store.run(processes.child(proc.handle, ["fd:1"], state="ready"))
 
     refused = command("rm", "--tree", "triage", "--yes")
     killed = command("rm", "--tree", "triage", "--yes", "--kill", "--json")
@@ -139,7 +139,7 @@ def unfit() -> Iterator[str]:
             proc = store.process("triage")
             proc.create("one\ntwo\nthree\n" * 1000)
             proc.child(share=["fd:1"])
-            store.run(processes.end(proc.space, "failed", release=False))
+            store.run(processes.end(proc.handle, "failed", release=False))
         with redis.Redis.from_url(server.url) as client:
             client.hset("fdstore:{triage}", "used_at", "1000000000")
             client.config_set("maxmemory-policy", "volatile-ttl")

@@ -166,7 +166,7 @@ def test_awaited_it_answers_the_same(proc: Process, redis_url: str):
 
 def stored(proc: Process, written: str, pattern: str, **options):
     asked = selector(written)
-    return proc.store.run(search_extract(proc.space, asked.fd, asked.part, pattern, **options))
+    return proc.store.run(search_extract(proc.handle, asked.fd, asked.part, pattern, **options))
 
 
 def test_all_hits_are_stored_as_grep_prints_them(proc: Process):

@@ -76,7 +76,7 @@ def test_threads_read_more_contents_than_are_remembered(little_memory: None, pro
 def test_threads_learn_the_index_of_one_content(little_memory: None, proc: Process, execute: Execute):
     proc.create("".join(f"{number:04}\n" for number in range(1, LINES + 1)), page_size=5)
     proc.read("fd:1")
-    [view] = [view for _, view in proc.space._views.items()]
+    [view] = [view for _, view in proc.handle._views.items()]
     flat = execute("HGETALL", view.keys.index)
     fields = [(int(flat[i]), flat[i + 1]) for i in range(0, len(flat), 2)]
 
@@ -93,9 +93,9 @@ def test_threads_learn_the_index_of_one_content(little_memory: None, proc: Proce
 def test_threads_meet_contents(little_memory: None, proc: Process):
     def meet(thread: int) -> None:
         for number in range(thread, 20_000, THREADS):
-            proc.space.meet(f"fd:{number}", f"triage/{number}", b"1.0")
+            proc.handle.meet(f"fd:{number}", f"triage/{number}", b"1.0")
 
     together(meet)
 
-    assert proc.space.highest == 19_999
-    assert len(proc.space._met) == 2
+    assert proc.handle.highest == 19_999
+    assert len(proc.handle._met) == 2

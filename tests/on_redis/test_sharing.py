@@ -12,7 +12,7 @@ from fdstore.store import contents, processes
 
 
 def named(process: Process, name: str, text: str) -> None:
-    process.store.run(contents.create(process.space, text, "answer", name=name))
+    process.store.run(contents.create(process.handle, text, "answer", name=name))
 
 
 def holders(execute: Any, number: int) -> set[bytes]:
@@ -273,7 +273,7 @@ def test_an_answer_handed_to_the_parent_is_listed_by_its_number_there(proc: Proc
         child.create("work")
     answer = child.create("the answer")
 
-    store.run(processes.end(child.space, answer_fd=answer.fd))
+    store.run(processes.end(child.handle, answer_fd=answer.fd))
     proc.create("after")
 
     assert [d.fd for d in proc.list()] == ["fd:1", "fd:2"]

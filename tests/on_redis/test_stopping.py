@@ -12,10 +12,10 @@ from fdstore.agent.agent import Finished
 from fdstore.client import Store
 from fdstore.store import pipelines
 from fdstore.testing import say
-from fdstore.tools.task import PipeBrief, encoded
+from fdstore.tools.task import PipeTask, encode_task
 from tests.on_redis.agents import StopsOnceTaken, running
 
-BRIEF = encoded(PipeBrief(commands=[["true"]], page_size=4000))
+BRIEF = encode_task(PipeTask(commands=[["true"]], page_size=4000))
 
 
 class Pipelines:
@@ -24,8 +24,8 @@ class Pipelines:
     def __init__(self) -> None:
         self.ran: list[str] = []
 
-    def __call__(self, store: Store, space: Any, *_: Any) -> Finished:
-        self.ran.append(space.id)
+    def __call__(self, store: Store, handle: Any, *_: Any) -> Finished:
+        self.ran.append(handle.id)
         return Finished("exited", 0, "", "")
 
 
@@ -40,7 +40,7 @@ def test_a_worker_that_stops_takes_nothing_and_wakes_another(store: Store, tmp_p
     with running(store, [say("Done.")], tmp_path) as agents:
         process = agents.launch().id
         if kind == "pipeline":
-            process = store.run(pipelines.start(store.process("solo").space, BRIEF, shown="true")).process
+            process = store.run(pipelines.start(store.process("solo").handle, BRIEF, shown="true")).process
         pipeline = Pipelines()
 
         ending = agents.attempt(process, stopping=told_to_stop(), pipeline=pipeline)
@@ -53,7 +53,7 @@ def test_a_worker_that_stops_takes_nothing_and_wakes_another(store: Store, tmp_p
 def test_a_pipeline_that_was_taken_and_not_begun_goes_to_another_worker(store: Store, tmp_path: Path) -> None:
     with running(store, [], tmp_path) as agents:
         agents.launch()
-        process = store.run(pipelines.start(store.process("solo").space, BRIEF, shown="true")).process
+        process = store.run(pipelines.start(store.process("solo").handle, BRIEF, shown="true")).process
         pipeline = Pipelines()
 
         first = agents.attempt(process, stopping=StopsOnceTaken(agents, process), pipeline=pipeline)

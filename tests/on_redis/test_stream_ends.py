@@ -22,7 +22,7 @@ from fdstore.errors import (
 from fdstore.local.server_process import wait_until
 from fdstore.records import TreeLimits
 from fdstore.store import leases, processes, streams
-from fdstore.store.content_info import Namespace
+from fdstore.store.content_info import ProcessHandle
 from fdstore.store.keys import process_keys
 from fdstore_workers.sweeper import sweep
 from tests.children import Child
@@ -119,7 +119,7 @@ def test_a_process_that_ends_breaks_what_it_still_writes(
     out.write("half")
     out.flush()
 
-    store.run(processes.end(child.space, state, exit_code=None))
+    store.run(processes.end(child.handle, state, exit_code=None))
 
     assert reader.done() == "half"
     assert isinstance(reader.error, StreamBroken)
@@ -162,7 +162,7 @@ def test_another_writer_of_the_same_stream_is_fenced(store: Store, proc: Process
     with proc.open_stream() as out:
         out.write("mine")
         out.flush()
-        intruder = store.run(streams.resume(proc.space, out.fd))
+        intruder = store.run(streams.resume(proc.handle, out.fd))
         intruder.put("not mine")
 
         with pytest.raises(Fenced, match="another writer"):
@@ -173,15 +173,15 @@ def test_another_writer_of_the_same_stream_is_fenced(store: Store, proc: Process
 
 def test_an_attempt_that_was_replaced_stores_nothing(store: Store) -> None:
     root = store.process("agent")
-    store.run(processes.launch(root.space, "{}"))
-    first = store.run(leases.claim(root.space.keys, "worker 1"))
-    old = Process(store, Namespace(root.space.keys, root.space.limits, first.attempt))
+    store.run(processes.launch(root.handle, "{}"))
+    first = store.run(leases.claim(root.handle.keys, "worker 1"))
+    old = Process(store, ProcessHandle(root.handle.keys, root.handle.limits, first.attempt))
     out = old.open_stream()
     out.write("by the first attempt\n")
     out.flush()
 
-    store.run(leases.give_back(old.space))
-    store.run(leases.claim(root.space.keys, "worker 2"))
+    store.run(leases.give_back(old.handle))
+    store.run(leases.claim(root.handle.keys, "worker 2"))
 
     out.write("too late")
     with pytest.raises(Fenced, match="attempt 1 no longer runs it"):
@@ -193,22 +193,22 @@ def test_an_attempt_that_was_replaced_stores_nothing(store: Store) -> None:
 
 def test_a_stream_of_the_process_itself_goes_on_with_its_next_attempt(store: Store, execute: Any) -> None:
     root = store.process("agent")
-    store.run(processes.launch(root.space, "{}"))
+    store.run(processes.launch(root.handle, "{}"))
     spaces = []
     text = "".join(f"漢字 {number}\n" for number in range(2000))
     for worker in ("worker 1", "worker 2"):
-        attempt = store.run(leases.claim(root.space.keys, worker)).attempt
-        space = Namespace(process_keys("fdstore", "agent"), root.space.limits, attempt)
-        spaces.append(space)
+        attempt = store.run(leases.claim(root.handle.keys, worker)).attempt
+        handle = ProcessHandle(process_keys("fdstore", "agent"), root.handle.limits, attempt)
+        spaces.append(handle)
         if attempt == 1:
-            fd = store.run(streams.open_stream(space, "draft", 25, lease_s=None, call="c0")).fd
-            again = store.run(streams.open_stream(space, "draft", 25, lease_s=None, call="c0"))
+            fd = store.run(streams.open_stream(handle, "draft", 25, lease_s=None, call="c0")).fd
+            again = store.run(streams.open_stream(handle, "draft", 25, lease_s=None, call="c0"))
             assert again.fd == fd
             for number, start in enumerate(range(0, len(text) // 2, 3000)):
-                pen = store.run(streams.resume(space, fd))
-                store.run(pen.store_once(text[start : start + 3000], f"c{number + 1}"))
+                appender = store.run(streams.resume(handle, fd))
+                store.run(appender.store_once(text[start : start + 3000], f"c{number + 1}"))
             half = root.read(fd, read_all=True).text
-            store.run(leases.give_back(space))
+            store.run(leases.give_back(handle))
 
     resumed = store.run(streams.resume(spaces[1], fd))
     # the first attempt's last call is made again, and changes nothing
@@ -230,20 +230,20 @@ def test_a_stream_of_the_process_itself_goes_on_with_its_next_attempt(store: Sto
 
 def test_everything_sent_twice_happens_once(store: Store, proc: Process) -> None:
     repeating = Repeating(store, times=2)
-    pen = repeating.run(streams.open_stream(proc.space, "stream", 10))
+    appender = repeating.run(streams.open_stream(proc.handle, "stream", 10))
     for number in range(30):
-        pen.put(f"line {number}\n")
-        repeating.run(pen.store())
-    repeating.run(pen.renew())
-    repeating.run(pen.seal(0))
+        appender.put(f"line {number}\n")
+        repeating.run(appender.store())
+    repeating.run(appender.renew())
+    repeating.run(appender.seal(0))
 
-    assert proc.read(pen.fd, read_all=True).text == "".join(f"line {number}\n" for number in range(30))
+    assert proc.read(appender.fd, read_all=True).text == "".join(f"line {number}\n" for number in range(30))
     assert [d.fd for d in proc.list()] == ["fd:1"]
 
 
 def test_what_may_or_may_not_be_stored_is_sent_again_with_the_next_flush(store: Store, proc: Process) -> None:
     repeating = Repeating(store)
-    out = StreamWriter(repeating.run, store.run(streams.open_stream(proc.space, "stream")))
+    out = StreamWriter(repeating.run, store.run(streams.open_stream(proc.handle, "stream")))
     out.write("one ")
     repeating.failing = 1
     with pytest.raises(StoreUnavailable):
@@ -310,39 +310,39 @@ def lapse(proc: Process, execute: Any, fd: str) -> None:
 def test_a_writer_that_could_not_renew_its_lease_while_redis_was_away_goes_on(
     store: Store, proc: Process, execute: Any
 ) -> None:
-    pen = store.run(streams.open_stream(proc.space, "a test", 4096, lease_s=30.0))
-    lapse(proc, execute, pen.fd)
+    appender = store.run(streams.open_stream(proc.handle, "a test", 4096, lease_s=30.0))
+    lapse(proc, execute, appender.fd)
 
-    assert proc.stat(pen.fd).state == "open"  # whoever looks first must not break it
-    assert proc.read(pen.fd, read_all=True).state == "open"
-    store.run(pen.renew())
-    lapse(proc, execute, pen.fd)
-    assert proc.stat(pen.fd).state == "open"  # another outage is another doubt
+    assert proc.stat(appender.fd).state == "open"  # whoever looks first must not break it
+    assert proc.read(appender.fd, read_all=True).state == "open"
+    store.run(appender.renew())
+    lapse(proc, execute, appender.fd)
+    assert proc.stat(appender.fd).state == "open"  # another outage is another doubt
 
 
 def test_a_lease_that_is_not_renewed_though_there_was_time_breaks_the_stream(
     store: Store, proc: Process, execute: Any
 ) -> None:
-    pen = store.run(streams.open_stream(proc.space, "a test", 4096, lease_s=30.0))
-    lapse(proc, execute, pen.fd)
-    assert proc.stat(pen.fd).state == "open"
-    doubted, until = execute("HGET", key_of(proc, pen.fd), "doubt").decode().split()
+    appender = store.run(streams.open_stream(proc.handle, "a test", 4096, lease_s=30.0))
+    lapse(proc, execute, appender.fd)
+    assert proc.stat(appender.fd).state == "open"
+    doubted, until = execute("HGET", key_of(proc, appender.fd), "doubt").decode().split()
     assert 4 < float(until) - time.time() < 6
 
-    execute("HSET", key_of(proc, pen.fd), "doubt", f"{doubted} {float(until) - 10:.6f}")
+    execute("HSET", key_of(proc, appender.fd), "doubt", f"{doubted} {float(until) - 10:.6f}")
 
-    assert proc.stat(pen.fd).state == "broken"
-    assert execute("HMGET", key_of(proc, pen.fd), "writer_until", "lease", "doubt") == [None] * 3
+    assert proc.stat(appender.fd).state == "broken"
+    assert execute("HMGET", key_of(proc, appender.fd), "writer_until", "lease", "doubt") == [None] * 3
 
 
 @pytest.mark.parametrize("value", ["", "x", "x y", "nan", "-1", "1e400"])
 def test_a_lease_that_cannot_be_read_is_doubted_once(
     store: Store, proc: Process, execute: Any, value: str
 ) -> None:
-    pen = store.run(streams.open_stream(proc.space, "a test", 4096, lease_s=0.2))
-    execute("HSET", key_of(proc, pen.fd), "writer_until", value or "0", "lease", value)
+    appender = store.run(streams.open_stream(proc.handle, "a test", 4096, lease_s=0.2))
+    execute("HSET", key_of(proc, appender.fd), "writer_until", value or "0", "lease", value)
 
-    assert wait_until(lambda: proc.stat(pen.fd).state == "broken", 10)
+    assert wait_until(lambda: proc.stat(appender.fd).state == "broken", 10)
 
 
 def test_a_reader_that_waits_learns_of_a_lost_writer(proc: Process, lost_writer: Callable[[], str]) -> None:
@@ -386,17 +386,17 @@ def test_a_writer_that_lives_keeps_its_lease_though_it_has_nothing_to_say(
 def test_a_sign_of_life_before_the_first_text_changes_nothing(
     store: Store, proc: Process, execute: Any
 ) -> None:
-    fd = store.run(streams.open_stream(proc.space, "output", lease_s=None)).fd
+    fd = store.run(streams.open_stream(proc.handle, "output", lease_s=None)).fd
     used = execute("HGET", "fdstore:{triage}", "bytes")
 
-    pen = streams.own_pen(proc.space, fd, 4000)
-    store.run(pen.renew())
+    appender = streams.own_appender(proc.handle, fd, 4000)
+    store.run(appender.renew())
 
     assert proc.stat(fd).pages == 1
     assert execute("HGET", "fdstore:{triage}", "bytes") == used
-    pen.put("the first text")
-    store.run(pen.store())
-    store.run(store.run(streams.resume(proc.space, fd)).renew())
+    appender.put("the first text")
+    store.run(appender.store())
+    store.run(store.run(streams.resume(proc.handle, fd)).renew())
     assert proc.read(fd).text == "the first text"
     assert proc.stat(fd).chars == len("the first text")
 
@@ -404,9 +404,9 @@ def test_a_sign_of_life_before_the_first_text_changes_nothing(
 def test_a_stream_that_broke_under_a_writer_who_was_silent_too_long_takes_no_more(
     store: Store, proc: Process
 ) -> None:
-    pen = store.run(streams.open_stream(proc.space, "stream", lease_s=0.1))
+    appender = store.run(streams.open_stream(proc.handle, "stream", lease_s=0.1))
 
-    assert wait_until(lambda: proc.stat(pen.fd).state == "broken", 5)
-    pen.put("too late")
+    assert wait_until(lambda: proc.stat(appender.fd).state == "broken", 5)
+    appender.put("too late")
     with pytest.raises(StreamClosed, match="broken"):
-        store.run(pen.store())
+        store.run(appender.store())

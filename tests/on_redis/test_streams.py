@@ -149,7 +149,7 @@ def test_a_range_is_right_while_the_last_page_is_split_under_the_reader(proc: Pr
     out = proc.open_stream(page_size=8)
     out.write("one\ntwo\nthr\nx")
     out.flush()
-    reading = following.read_whole(proc.space, out.fd, None, None, 0.0)
+    reading = following.read_whole(proc.handle, out.fd, None, None, 0.0)
     taken = False
 
     def meddled() -> Operation[Any]:

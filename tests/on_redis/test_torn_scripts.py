@@ -14,20 +14,20 @@ from fdstore.client import Process, Store
 from fdstore.errors import NotFound, StoreLostData, StreamBroken, StreamClosed
 from fdstore.records import Descriptor
 from fdstore.store import inspection, leases, processes, streams
-from fdstore.store.streams import Pen
+from fdstore.store.streams import StreamAppender
 
 LONG = "".join(f"line {n}\n" for n in range(1000))
 
 
-def stream_of(store: Store, proc: Process, text: str, page_size: int = 10) -> Pen:
-    pen = store.run(streams.open_stream(proc.space, "stream", page_size, lease_s=None))
-    add(store, pen, text)
-    return pen
+def stream_of(store: Store, proc: Process, text: str, page_size: int = 10) -> StreamAppender:
+    appender = store.run(streams.open_stream(proc.handle, "stream", page_size, lease_s=None))
+    add(store, appender, text)
+    return appender
 
 
-def add(store: Store, pen: Pen, text: str) -> None:
-    pen.put(text)
-    store.run(pen.store())
+def add(store: Store, appender: StreamAppender, text: str) -> None:
+    appender.put(text)
+    store.run(appender.store())
 
 
 def key(proc: Process, fd: str) -> str:
@@ -46,7 +46,7 @@ def half_append(
     """Adds a piece, and takes back what a torn script would not have written: the totals, and the rest."""
     names = ["", ":pages", ":index"]
     taken = {name: execute("DUMP", key(proc, fd) + name) for name in names}
-    add(store, store.run(streams.resume(proc.space, fd)), text)
+    add(store, store.run(streams.resume(proc.handle, fd)), text)
     for name in names:
         if name == "" or (name == ":index" and not index) or (name == ":pages" and not pages):
             execute("RESTORE", key(proc, fd) + name, 0, taken[name], "REPLACE")
@@ -99,32 +99,32 @@ def assert_reads(store: Store, proc: Process, fd: str, text: str) -> None:
 def test_a_writer_goes_on_after_a_half_piece_as_if_it_had_not_been(
     store: Store, proc: Process, execute: Any, piece: str, after: str, index: bool
 ) -> None:
-    pen = stream_of(store, proc, "so\nfar")
-    half_append(execute, store, proc, pen.fd, piece, index=index)
+    appender = stream_of(store, proc, "so\nfar")
+    half_append(execute, store, proc, appender.fd, piece, index=index)
 
-    add(store, pen, after)
-    assert_reads(store, proc, pen.fd, "so\nfar" + after)
-    half_append(execute, store, proc, pen.fd, piece, index=index)
-    add(store, store.run(streams.resume(proc.space, pen.fd)), after)
+    add(store, appender, after)
+    assert_reads(store, proc, appender.fd, "so\nfar" + after)
+    half_append(execute, store, proc, appender.fd, piece, index=index)
+    add(store, store.run(streams.resume(proc.handle, appender.fd)), after)
 
-    assert_reads(store, proc, pen.fd, "so\nfar" + after * 2)
-    stored = execute("HGETALL", f"{key(proc, pen.fd)}:pages")
+    assert_reads(store, proc, appender.fd, "so\nfar" + after * 2)
+    stored = execute("HGETALL", f"{key(proc, appender.fd)}:pages")
     assert execute("HGETALL", f"{key(proc, proc.create(LONG, page_size=10).fd)}:pages")
-    assert len(stored) // 2 == proc.stat(pen.fd).pages
+    assert len(stored) // 2 == proc.stat(appender.fd).pages
 
 
 def test_a_child_goes_on_with_what_it_was_made_to_write(store: Store, proc: Process, execute: Any) -> None:
     output = processes.Output("said", 10)
-    child = Process(store, store.run(processes.child(proc.space, [], output=output)))
-    pen = streams.own_pen(child.space, "fd:1", 10)
-    add(store, pen, "so\nfar")
+    child = Process(store, store.run(processes.child(proc.handle, [], output=output)))
+    appender = streams.own_appender(child.handle, "fd:1", 10)
+    add(store, appender, "so\nfar")
     pages = execute("DUMP", f"{key(child, 'fd:1')}:pages")
     totals = execute("DUMP", key(child, "fd:1"))
-    add(store, pen, " and more\nof it")
+    add(store, appender, " and more\nof it")
     assert execute("DUMP", f"{key(child, 'fd:1')}:pages") != pages
     execute("RESTORE", key(child, "fd:1"), 0, totals, "REPLACE")
 
-    resumed = store.run(streams.resume_output(child.space, "fd:1"))
+    resumed = store.run(streams.resume_output(child.handle, "fd:1"))
     assert resumed is not None
     add(store, resumed, "!")
 
@@ -135,12 +135,12 @@ def test_a_child_goes_on_with_what_it_was_made_to_write(store: Store, proc: Proc
 def test_pages_left_aside_by_a_half_long_piece_are_put_back(
     store: Store, proc: Process, execute: Any, guarded: bool
 ) -> None:
-    pen = stream_of(store, proc, LONG)
-    record = key(proc, pen.fd)
+    appender = stream_of(store, proc, LONG)
+    record = key(proc, appender.fd)
     for go_on in (
-        lambda: assert_reads(store, proc, pen.fd, LONG),
-        lambda: add(store, pen, "a little"),
-        lambda: add(store, pen, LONG),
+        lambda: assert_reads(store, proc, appender.fd, LONG),
+        lambda: add(store, appender, "a little"),
+        lambda: add(store, appender, LONG),
     ):
         execute("RENAME", f"{record}:pages", f"{record}:lent")
         if guarded:
@@ -149,54 +149,54 @@ def test_pages_left_aside_by_a_half_long_piece_are_put_back(
         go_on()
 
         assert not execute("EXISTS", f"{record}:lent")
-    assert_reads(store, proc, pen.fd, LONG + "a little" + LONG)
+    assert_reads(store, proc, appender.fd, LONG + "a little" + LONG)
 
 
 def test_what_was_written_since_is_put_back_with_the_pages(store: Store, proc: Process, execute: Any) -> None:
-    pen = stream_of(store, proc, LONG)
-    record, pages = key(proc, pen.fd), proc.stat(pen.fd).pages
+    appender = stream_of(store, proc, LONG)
+    record, pages = key(proc, appender.fd), proc.stat(appender.fd).pages
     old = execute("DUMP", f"{record}:pages")
-    add(store, pen, "written since\n")
+    add(store, appender, "written since\n")
     newer = [
         part
-        for number in range(pages, proc.stat(pen.fd).pages + 1)
+        for number in range(pages, proc.stat(appender.fd).pages + 1)
         for part in (number, execute("HGET", f"{record}:pages", number))
     ]
     execute("UNLINK", f"{record}:pages")
     execute("RESTORE", f"{record}:lent", 0, old)
     execute("HSET", f"{record}:pages", *newer)
 
-    assert_reads(store, proc, pen.fd, LONG + "written since\n")
+    assert_reads(store, proc, appender.fd, LONG + "written since\n")
 
 
 @pytest.mark.parametrize("gone", ["some pages", "the last page", "all pages"])
 def test_a_stream_that_lost_pages_says_so_to_readers_and_writers(
     store: Store, proc: Process, execute: Any, gone: str
 ) -> None:
-    pen = stream_of(store, proc, LONG)
-    last = proc.stat(pen.fd).pages
-    pages = f"{key(proc, pen.fd)}:pages"
+    appender = stream_of(store, proc, LONG)
+    last = proc.stat(appender.fd).pages
+    pages = f"{key(proc, appender.fd)}:pages"
     if gone == "all pages":
         execute("UNLINK", pages)
     else:
         execute("HDEL", pages, *([last] if gone == "the last page" else range(3, 50)))
 
     for read in (
-        lambda: proc.read(pen.fd),
-        lambda: proc.read(pen.fd, read_all=True),
-        lambda: proc.search(pen.fd, "line"),
-        lambda: store.process("t").read(pen.fd, start=last),
-        lambda: add(store, pen, "more"),
-        lambda: add(store, pen, LONG),
+        lambda: proc.read(appender.fd),
+        lambda: proc.read(appender.fd, read_all=True),
+        lambda: proc.search(appender.fd, "line"),
+        lambda: store.process("t").read(appender.fd, start=last),
+        lambda: add(store, appender, "more"),
+        lambda: add(store, appender, LONG),
     ):
-        with pytest.raises(StoreLostData, match=pen.fd):
+        with pytest.raises(StoreLostData, match=appender.fd):
             read()
 
 
 def test_a_stream_whose_process_has_ended_or_never_was_is_broken(
     store: Store, proc: Process, execute: Any
 ) -> None:
-    made = processes.child(proc.space, [], state="ready", output=processes.Output("said", 100))
+    made = processes.child(proc.handle, [], state="ready", output=processes.Output("said", 100))
     child = store.run(made)
 
     execute("UNLINK", child.keys.record)
@@ -208,7 +208,7 @@ def test_a_stream_whose_process_has_ended_or_never_was_is_broken(
 def test_an_end_leaves_alone_what_it_does_not_write(store: Store, proc: Process, execute: Any) -> None:
     child = proc.child()
     made = child.create("sealed")
-    execute("SADD", f"{child.space.keys.record}:writes", made.fd[3:])  # of a stream that was torn
+    execute("SADD", f"{child.handle.keys.record}:writes", made.fd[3:])  # of a stream that was torn
     twin = child.fork()
 
     child.end()
@@ -220,16 +220,16 @@ def test_an_end_leaves_alone_what_it_does_not_write(store: Store, proc: Process,
 def test_a_number_of_a_half_made_stream_can_be_that_of_a_text(
     store: Store, proc: Process, execute: Any
 ) -> None:
-    pen = stream_of(store, proc, "x" * 30)
-    half = {name: execute("DUMP", key(proc, pen.fd) + name) for name in ("", ":pages", ":index")}
-    proc.close(pen.fd)
-    execute("HSET", proc.space.keys.record, "next_fd", 1)
+    appender = stream_of(store, proc, "x" * 30)
+    half = {name: execute("DUMP", key(proc, appender.fd) + name) for name in ("", ":pages", ":index")}
+    proc.close(appender.fd)
+    execute("HSET", proc.handle.keys.record, "next_fd", 1)
     for name, value in half.items():
-        execute("RESTORE", key(proc, pen.fd) + name, 0, value)
+        execute("RESTORE", key(proc, appender.fd) + name, 0, value)
 
     made = store.process("t").create("a text\nof two lines", page_size=10)
 
-    assert made.fd == pen.fd
+    assert made.fd == appender.fd
     assert_reads(store, proc, made.fd, "a text\nof two lines")
 
 
@@ -240,28 +240,28 @@ def test_a_number_of_a_half_made_text_can_be_that_of_a_stream(
     made = proc.extract("fd:1")
     half = {name: execute("DUMP", key(proc, made.fd) + name) for name in ("", ":pages", ":index")}
     proc.close(made.fd)
-    execute("HSET", proc.space.keys.record, "next_fd", 2)
+    execute("HSET", proc.handle.keys.record, "next_fd", 2)
     for name, value in half.items():
         execute("RESTORE", key(proc, made.fd) + name, 0, value)
 
-    pen = stream_of(store, store.process("t"), "so\nfar")
+    appender = stream_of(store, store.process("t"), "so\nfar")
 
-    found: Descriptor = store.process("t").stat(pen.fd)
-    assert (pen.fd, found.origin, found.state) == (made.fd, None, "open")
-    assert_reads(store, store.process("t"), pen.fd, "so\nfar")
+    found: Descriptor = store.process("t").stat(appender.fd)
+    assert (appender.fd, found.origin, found.state) == (made.fd, None, "open")
+    assert_reads(store, store.process("t"), appender.fd, "so\nfar")
 
 
 def test_a_half_made_child_lends_nothing_to_the_next_one(store: Store, proc: Process, execute: Any) -> None:
     proc.create("not for the child")
-    record = f"{proc.space.keys.record}.1"
+    record = f"{proc.handle.keys.record}.1"
     execute("HSET", f"{record}:fds", "fd:1", "t/1")
     execute("RPUSH", f"{record}:journal", '{"brief": "of the half"}')
 
-    child = processes.child(proc.space, [], state="ready", brief='{"brief": "its own"}')
-    space = store.run(child)
+    child = processes.child(proc.handle, [], state="ready", brief='{"brief": "its own"}')
+    handle = store.run(child)
 
-    assert Process(store, space).list() == []
-    claimed = store.run(leases.claim(space.keys, "a worker"))
+    assert Process(store, handle).list() == []
+    claimed = store.run(leases.claim(handle.keys, "a worker"))
     assert claimed.journal == [b'{"brief": "its own"}']
 
 
@@ -269,7 +269,7 @@ def test_a_child_that_was_numbered_and_not_made_does_not_stop_a_kill(
     store: Store, proc: Process, execute: Any
 ) -> None:
     child = proc.child()
-    execute("HINCRBY", proc.space.keys.record, "next_child", 1)
+    execute("HINCRBY", proc.handle.keys.record, "next_child", 1)
 
     done = store.run(processes.cancel("fdstore", "t"))
 
@@ -281,24 +281,24 @@ def test_a_child_that_was_numbered_and_not_made_does_not_stop_a_kill(
 def test_wake_ups_of_a_text_that_was_lost_do_not_stop_a_writer(
     store: Store, proc: Process, execute: Any
 ) -> None:
-    pen = stream_of(store, proc, "so far")
-    execute("XADD", f"{key(proc, pen.fd)}:events", "1000-1", "chars", 1000)
+    appender = stream_of(store, proc, "so far")
+    execute("XADD", f"{key(proc, appender.fd)}:events", "1000-1", "chars", 1000)
 
-    add(store, pen, " and more")
-    add(store, pen, " and more")
-    execute("XADD", f"{key(proc, pen.fd)}:events", "1000-1", "chars", 1000)
-    store.run(pen.seal(0))
+    add(store, appender, " and more")
+    add(store, appender, " and more")
+    execute("XADD", f"{key(proc, appender.fd)}:events", "1000-1", "chars", 1000)
+    store.run(appender.seal(0))
 
-    assert "".join(proc.follow(pen.fd)) == "so far and more and more"
+    assert "".join(proc.follow(appender.fd)) == "so far and more and more"
     with pytest.raises(StreamClosed):
-        add(store, pen, "late")
+        add(store, appender, "late")
 
 
 def test_an_end_that_was_torn_leaves_nothing_in_another_one(
     store: Store, proc: Process, execute: Any
 ) -> None:
     child = proc.child()
-    execute("HSET", child.space.keys.record, "exit_code", 0, "answer", "of the half", "answer_fd", "fd:9")
+    execute("HSET", child.handle.keys.record, "exit_code", 0, "answer", "of the half", "answer_fd", "fd:9")
 
     store.run(processes.cancel("fdstore", child.id))
 

@@ -50,7 +50,7 @@ def test_a_process_is_told_what_it_holds_and_what_goes_when_it_drops_that(
 
 def test_what_an_ended_process_holds_is_told(store: Store, proc: Process) -> None:
     proc.create("kept")
-    store.run(processes.end(proc.space, "failed", release=False))
+    store.run(processes.end(proc.handle, "failed", release=False))
 
     found = store.run(usage.usage_of_process(process_keys("fdstore", "triage")))
 
@@ -148,11 +148,11 @@ def test_the_holders_of_a_content_are_named_with_the_name_that_they_have_for_it(
     proc.child(share=["fd:1"])
     answering = proc.child()
     answering.create("the answer")
-    store.run(processes.end(answering.space, answer_fd="fd:2"))
+    store.run(processes.end(answering.handle, answer_fd="fd:2"))
     twin = proc.fork()
-    store.run(processes.end(twin.space, "failed", release=False))
+    store.run(processes.end(twin.handle, "failed", release=False))
 
-    shared = store.run(usage.holders(proc.space, "fd:1"))
+    shared = store.run(usage.holders(proc.handle, "fd:1"))
     handed_over = [d.fd for d in proc.list() if d.producer == answering.id]
 
     assert [(each.process, each.state, each.fd) for each in shared] == [
@@ -161,8 +161,8 @@ def test_the_holders_of_a_content_are_named_with_the_name_that_they_have_for_it(
         ("triage.3", "failed", "fd:1"),
     ]
     [own] = [
-        each for each in store.run(usage.holders(proc.space, handed_over[0])) if each.process == "triage"
+        each for each in store.run(usage.holders(proc.handle, handed_over[0])) if each.process == "triage"
     ]
     assert own.fd == handed_over[0]
     with pytest.raises(NotFound, match="fd:9 does not exist; there are: fd:1"):
-        store.run(usage.holders(proc.space, "fd:9"))
+        store.run(usage.holders(proc.handle, "fd:9"))

@@ -31,7 +31,7 @@ def test_the_end_of_a_grandchild_wakes_the_agent_that_waits_for_it(
         waiting_for(agents, "solo.1.1")
 
         if how == "ended":
-            woken = store.run(processes.end(store.process("solo.1.1").space))
+            woken = store.run(processes.end(store.process("solo.1.1").handle))
         else:
             target = "solo.1" if how == "cancelled with its parent" else "solo.1.1"
             woken = store.run(processes.cancel("fdstore", target)).woken
@@ -57,7 +57,7 @@ def test_an_ancestor_waits_on_for_what_has_not_ended(store: Store, tmp_path: Pat
     with running(store, [both, say("Done.")], tmp_path) as agents:
         waiting_for(agents, "solo.1.1", "solo.1.2")
 
-        woken = store.run(processes.end(store.process("solo.1.1").space))
+        woken = store.run(processes.end(store.process("solo.1.1").handle))
 
         assert woken == ()
         assert (agents.record().state, agents.record().waiting_for) == ("waiting", ("solo.1.2",))
@@ -71,7 +71,7 @@ def test_every_ancestor_that_waits_for_a_process_is_woken_by_its_end(store: Stor
         record = f"fdstore:{{solo}}:{process}"
         execute("HSET", record, "state", "waiting", "waiting_for", last.id)
 
-    woken = store.run(processes.end(last.space))
+    woken = store.run(processes.end(last.handle))
 
     assert woken == ("solo.1.1", "solo")
     assert [member.state for member in store.tree("solo").members if member.id in woken] == ["ready", "ready"]

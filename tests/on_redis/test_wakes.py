@@ -13,7 +13,7 @@ from fdstore.store import leases, processes
 def test_the_wake_ups_of_a_process_that_nobody_claims_become_rarer(
     store: Store, proc: Process, execute: Any
 ) -> None:
-    child = store.run(processes.child(proc.space, [], state="ready"))
+    child = store.run(processes.child(proc.handle, [], state="ready"))
 
     def pause_s() -> float:
         assert store.run(leases.look_after(child.keys)).decision == "wake"

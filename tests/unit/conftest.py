@@ -11,7 +11,7 @@ import pytest
 
 from fdstore.client import Store
 from fdstore.wire.operation import Batch, Disk, NumberedFields, Operation, Receive, Send
-from fdstore.wire.scripts import in_full
+from fdstore.wire.scripts import as_eval
 
 T = TypeVar("T")
 
@@ -60,7 +60,7 @@ class CountingRunner:
         return self.run(fields.read(number))
 
     def _serve(self, batch: Batch) -> list[Any]:
-        return [self.execute(*(in_full(c) if c[0] == "EVALSHA" else c)) for c in batch]
+        return [self.execute(*(as_eval(c) if c[0] == "EVALSHA" else c)) for c in batch]
 
     def close(self) -> None:
         self._client.close()

@@ -141,7 +141,7 @@ def test_columns_of_a_table_begin_where_their_header_does(rows):
     assert all(char.isprintable() or char.isspace() or not char.isascii() for line in lines for char in line)
     third = width(lines[0][: lines[0].index("C")])
     for line, (_, _, last) in zip(lines[1:], rows, strict=True):
-        shown = tables.visible(last, keep="").rstrip()
+        shown = tables.show_controls(last, keep="").rstrip()
         assert line.endswith(shown)
         if shown:
             assert width(line.removesuffix(shown)) == third

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdstore.errors import InvalidArgument, UnknownProgram
-from fdstore.text.commands import MAX_COMMAND_BYTES, MAX_STAGES, fatal_signal, overall, parse
+from fdstore.text.commands import MAX_COMMAND_BYTES, MAX_STAGES, fatal_signal, parse, pipeline_exit_code
 from fdstore.text.utf8 import Utf8Text
 
 ALLOWED = ("grep", "sort", "uniq", "awk", "sed", "cut")
@@ -166,7 +166,7 @@ def test_a_path_is_no_program_even_if_it_is_listed(program: str) -> None:
 def test_the_codes_of_stages_give_one_code_and_the_signal_that_cut_work_short(
     ended: tuple[int, ...], code: int, signal: int | None
 ) -> None:
-    assert overall(ended) == code
+    assert pipeline_exit_code(ended) == code
     assert fatal_signal(ended) == signal
 
 
@@ -185,7 +185,7 @@ def test_the_codes_of_stages_give_one_code_and_the_signal_that_cut_work_short(
 def test_the_last_stage_does_not_fail_by_an_output_that_all_have_closed(
     ended: tuple[int, ...], code: int, signal: int | None
 ) -> None:
-    assert overall(ended, is_unread=True) == code
+    assert pipeline_exit_code(ended, is_unread=True) == code
     assert fatal_signal(ended, is_unread=True) == signal
 
 
@@ -195,7 +195,7 @@ def test_a_pipeline_succeeds_just_when_nothing_failed_but_writers_whose_reader_c
 ) -> None:
     failed = [code for code in ended[:-1] if code not in (0, 141)] + [code for code in ended[-1:] if code]
 
-    assert overall(ended) == (failed[-1] if failed else 0)
+    assert pipeline_exit_code(ended) == (failed[-1] if failed else 0)
 
 
 # --- bytes as text

@@ -16,13 +16,13 @@ from fdstore.agent.conversation import (
     Note,
     Result,
     Start,
-    decoded,
-    encoded,
+    decode_entry,
+    encode_entry,
 )
 from fdstore.testing.rules import check_creation
-from fdstore.tools.task import Brief, ForkBrief
+from fdstore.tools.task import ForkTask, SpawnTask
 
-BRIEF = Brief(query="Count the errors.")
+BRIEF = SpawnTask(query="Count the errors.")
 START = Start(system="You count.", content="Count the errors.")
 
 
@@ -55,9 +55,9 @@ some_json = st.recursive(
 )
 utf8 = st.text(st.characters(codec="utf-8"))
 entries = st.one_of(
-    st.builds(Brief, query=utf8, preload=st.lists(utf8), answer_limit=st.none() | st.integers(1, 9)),
+    st.builds(SpawnTask, query=utf8, preload=st.lists(utf8), answer_limit=st.none() | st.integers(1, 9)),
     st.builds(
-        ForkBrief, of=utf8, records=st.just(3), call=utf8, prompt=utf8, copy=st.just(1), copies=st.just(2)
+        ForkTask, of=utf8, records=st.just(3), call=utf8, prompt=utf8, copy=st.just(1), copies=st.just(2)
     ),
     st.builds(Start, system=utf8, content=utf8),
     st.builds(
@@ -75,16 +75,18 @@ entries = st.one_of(
 
 @given(entries)
 def test_a_record_is_read_as_it_was_written(entry: Entry) -> None:
-    assert decoded(encoded(entry).encode()) == entry
+    assert decode_entry(encode_entry(entry).encode()) == entry
 
 
 @given(entries)
 def test_a_record_is_one_line(entry: Entry) -> None:
-    assert "\n" not in encoded(entry)
+    assert "\n" not in encode_entry(entry)
 
 
 def test_every_kind_of_record_names_itself() -> None:
-    kinds = [msgspec.json.decode(encoded(entry))["kind"] for entry in (BRIEF, START, said("x"), result("a"))]
+    kinds = [
+        msgspec.json.decode(encode_entry(entry))["kind"] for entry in (BRIEF, START, said("x"), result("a"))
+    ]
 
     assert kinds == ["brief", "start", "assistant", "result"]
 
@@ -259,7 +261,7 @@ def test_a_conversation_built_from_its_journal_is_the_one_that_was_written(
     for entry in found[len(lived.entries) :]:
         lived.add(entry)
 
-    resumed = Conversation([decoded(encoded(entry).encode()) for entry in found])
+    resumed = Conversation([decode_entry(encode_entry(entry).encode()) for entry in found])
 
     assert resumed.messages() == lived.messages()
     assert resumed.open_calls() == lived.open_calls()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fdstore.text.index import GROUP_PAGES, Group, IndexWriter, Place, group_of
+from fdstore.text.index import GROUP_PAGES, Group, IndexWriter, TextPosition, group_of
 from fdstore.text.paging import cut, pages_of
 
 texts = st.lists(
@@ -29,13 +29,13 @@ def index_of(text: str, page_size: int) -> tuple[IndexWriter, dict[int, Group]]:
     return writer, {int(name): Group(int(name), value.encode()) for name, value in fields.items()}
 
 
-def places_of(text: str, page_size: int) -> list[Place]:
+def places_of(text: str, page_size: int) -> list[TextPosition]:
     """Where every page begins, found by looking at the text; the last is the end of the text."""
     places, position = [], 0
     for number, page in enumerate([*pages_of(text, page_size), ""], start=1):
         before = text[:position]
         mid_line = bool(before) and not before.endswith("\n")
-        places.append(Place(number, before.count("\n"), len(before), mid_line))
+        places.append(TextPosition(number, before.count("\n"), len(before), mid_line))
         position += len(page)
     return places
 
@@ -116,7 +116,7 @@ def test_an_empty_text_has_one_empty_page_that_begins_a_line() -> None:
     writer, groups = index_of("", 4000)
 
     assert (writer.pages, writer.lines, writer.chars) == (1, 0, 0)
-    assert groups[1].before(1) == Place(1, 0, 0, mid_line=False)
+    assert groups[1].before(1) == TextPosition(1, 0, 0, mid_line=False)
 
 
 def test_a_full_group_is_handed_out_once_and_never_changes() -> None:

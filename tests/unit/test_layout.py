@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fdstore.text.layout import MAX_NESTING, reindent_json, tail_of, visible
+from fdstore.text.layout import MAX_NESTING, reindent_json, show_controls, tail_of
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -236,18 +236,18 @@ def test_a_megabyte_of_json_takes_no_more_than_linear_time(text: str):
 
 
 def test_control_characters_are_shown_by_their_number_but_line_breaks_and_tabs_stay():
-    assert visible("\x1b[31mred\r\n\tNUL \0 é 😀") == "\\u{1b}[31mred\\u{d}\n\tNUL \\u{0} é 😀"
+    assert show_controls("\x1b[31mred\r\n\tNUL \0 é 😀") == "\\u{1b}[31mred\\u{d}\n\tNUL \\u{0} é 😀"
     assert (
-        visible("a\u2028b\u202e\u2069\x9b\x7f\ud800")
+        show_controls("a\u2028b\u202e\u2069\x9b\x7f\ud800")
         == "a\\u{2028}b\\u{202e}\\u{2069}\\u{9b}\\u{7f}\\u{d800}"
     )
-    assert visible("\n\t", keep="") == "\\u{a}\\u{9}"
+    assert show_controls("\n\t", keep="") == "\\u{a}\\u{9}"
 
 
 @given(text=st.text(st.characters()))
 def test_visible_text_is_stable_and_can_be_printed_anywhere(text: str):
-    shown = visible(text)
+    shown = show_controls(text)
 
-    assert visible(shown) == shown
+    assert show_controls(shown) == shown
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", shown)
     shown.encode("utf-8")

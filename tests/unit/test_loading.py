@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fdstore.loading import for_good
+from fdstore.loading import frozen_imports
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def as_it_was() -> Iterator[None]:
 def test_what_is_made_meanwhile_is_passed_by_afterwards() -> None:
     before = gc.get_freeze_count()
 
-    with for_good():
+    with frozen_imports():
         assert not gc.isenabled()
         made = [[number] for number in range(1000)]
 
@@ -30,7 +30,7 @@ def test_what_is_made_meanwhile_is_passed_by_afterwards() -> None:
 
 
 def test_the_collector_works_again_when_a_package_is_missing() -> None:
-    with pytest.raises(ModuleNotFoundError), for_good():
+    with pytest.raises(ModuleNotFoundError), frozen_imports():
         import no_such_package  # noqa: F401
 
     assert gc.isenabled()

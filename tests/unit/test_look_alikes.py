@@ -14,7 +14,7 @@ from fdstore import render
 from fdstore.agent.history import task
 from fdstore.errors import InvalidArgument
 from fdstore.records import ProcessRecord
-from fdstore.tools.task import ForkBrief
+from fdstore.tools.task import ForkTask
 
 NAMES = ("fd_", "process_", "preview", "tail", "message")
 TAG = re.compile(rf"<[\s\0-\x1f\x7f-\x9f\u2800]*(?:/[\s\0-\x1f\x7f-\x9f\u2800]*)?(?:{'|'.join(NAMES)})")
@@ -160,6 +160,6 @@ def test_ten_megabytes_of_what_nearly_is_a_tag_are_read_once(body: str) -> None:
 
 
 def test_the_task_of_a_copy_cannot_pass_for_a_result() -> None:
-    birth = ForkBrief(of="a", records=3, call="c", prompt="<process_result>", copy=1, copies=1)
+    birth = ForkTask(of="a", records=3, call="c", prompt="<process_result>", copy=1, copies=1)
 
     assert task(birth).endswith('\n\n<fd_inline escaped="true">\n&lt;process_result>\n</fd_inline>')

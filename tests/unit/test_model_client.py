@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fdstore.agent.conversation import Assistant, decoded, encoded
+from fdstore.agent.conversation import Assistant, decode_entry, encode_entry
 from fdstore.agent.models.anthropic import LONGEST_PAUSE_S, READABLE_TRIES, Model, ModelFailed
 from fdstore.testing import ScriptedModel, Turn, Usage, call, cut, fail, garbled, say, slow, think, turn
 
@@ -264,7 +264,7 @@ def test_the_halves_of_a_character_are_put_together_and_one_alone_is_made_visibl
         answer = client.ask()
 
     assert answer.text == "Hi \N{GRINNING FACE} \\udc80."
-    assert decoded(encoded(answer).encode()) == answer
+    assert decode_entry(encode_entry(answer).encode()) == answer
 
 
 @pytest.mark.parametrize("arguments", ['{"a": "\ud800"}', '{"a": "\\ud800"}'])
@@ -319,7 +319,7 @@ def test_a_call_that_is_never_json_is_kept_as_the_api_wants_it_back(arguments: s
     assert list(answer.malformed) == ["toolu_1"]
     assert answer.calls[0]["input"] == {"INVALID_JSON": arguments[:2000]}
     assert (answer.input_tokens, answer.output_tokens) == (10 * READABLE_TRIES, READABLE_TRIES)
-    assert decoded(encoded(answer).encode()) == answer
+    assert decode_entry(encode_entry(answer).encode()) == answer
 
 
 def test_a_call_that_was_cut_off_by_max_tokens_is_not_asked_for_again() -> None:
@@ -337,7 +337,7 @@ def test_what_a_model_says_is_in_the_journal_as_the_tools_get_it() -> None:
     with saying(said) as (client, _):
         answer = client.ask()
 
-    assert decoded(encoded(answer).encode()) == answer
+    assert decode_entry(encode_entry(answer).encode()) == answer
 
 
 def test_a_reason_can_be_stored_whatever_the_server_said() -> None:

@@ -76,7 +76,7 @@ def test_a_page_of_a_shared_descriptor_is_one_round_trip(store: Store, proc: Pro
 
 
 def test_a_named_passage_is_one_round_trip_every_time(proc: Process, runner: Any) -> None:
-    proc.store.run(contents.create(proc.space, LOG, "answer", name="ref:plan"))
+    proc.store.run(contents.create(proc.handle, LOG, "answer", name="ref:plan"))
     commands(runner)
 
     for _ in range(2):
@@ -113,7 +113,7 @@ def test_a_short_text_is_read_whole_in_one_request(proc: Process, runner: Any) -
 def test_a_long_text_is_read_ahead_and_never_more_than_three_requests(proc: Process) -> None:
     text = ("x" * 3999 + "\n") * 1500
     made = proc.create(text)
-    operation = reading.read(proc.space, made.fd, None)
+    operation = reading.read(proc.handle, made.fd, None)
     created = f"{made.created_at:.6f}".encode()
     ahead, most = 0, 0
 
@@ -187,7 +187,7 @@ def test_no_text_goes_through_the_arguments_of_a_script(proc: Process, runner: A
 def test_what_is_staged_expires_by_itself_also_when_its_writer_dies_between_two_commands(
     proc: Process, runner: Any
 ) -> None:
-    operation = contents.create(proc.space, LOG, "text")
+    operation = contents.create(proc.handle, LOG, "text")
     batch = next(operation)
     operation.close()
     assert isinstance(batch, list)
@@ -257,7 +257,7 @@ def test_a_tree_is_entered_outside_before_it_is_made(store: Store, runner: Any) 
 
 
 def test_a_repeated_create_names_the_same_operation(proc: Process) -> None:
-    operation = contents.create(proc.space, "text", "text")
+    operation = contents.create(proc.handle, "text", "text")
     batch = next(operation)
 
     with pytest.raises(StopIteration) as done:
@@ -279,7 +279,7 @@ def test_a_repeated_create_names_the_same_operation(proc: Process) -> None:
     ],
 )
 def test_the_answers_of_scripts_are_typed_errors(proc: Process, reply: list[Any], error: str) -> None:
-    operation = contents.create(proc.space, "text", "text")
+    operation = contents.create(proc.handle, "text", "text")
     next(operation)
 
     def answer_and_clear() -> None:
@@ -312,7 +312,7 @@ def test_a_known_content_that_another_client_closed_is_looked_up_once_more(
     commands(runner)
 
     with pytest.raises(NotFound):
-        proc.store.run(reading.read(proc.space, "fd:1", Part("page", 1, 1)))
+        proc.store.run(reading.read(proc.handle, "fd:1", Part("page", 1, 1)))
 
     # the last asks whether the number was given out at all: it was, so nothing is lost
     assert commands(runner) == [["HGET", "HGET"], ["look", "HGET", "HGET", "HGETALL"], ["HGET"]]
@@ -338,14 +338,14 @@ def resumed(operation: Any, reply: Any) -> Any:
 def test_a_claim_brings_all_that_running_begins_with_in_one_round_trip(
     store: Store, proc: Process, runner: Any
 ) -> None:
-    child = store.run(processes.child(proc.space, [], state="ready", brief='{"kind": "brief"}'))
+    child = store.run(processes.child(proc.handle, [], state="ready", brief='{"kind": "brief"}'))
     commands(runner)
 
     claimed = store.run(leases.claim(child.keys, "worker"))
 
     assert commands(runner) == [["claim", "LRANGE"]]
     assert claimed.journal == [b'{"kind": "brief"}']
-    assert (claimed.attempt, claimed.parent, claimed.limits) == (1, "triage", proc.space.limits)
+    assert (claimed.attempt, claimed.parent, claimed.limits) == (1, "triage", proc.handle.limits)
 
 
 # --- what does not grow with the table
@@ -356,7 +356,7 @@ def test_a_page_of_the_list_looks_at_its_own_descriptors_alone(proc: Process, ru
         proc.create(str(n))
     commands(runner)
 
-    held, total = proc.store.run(contents.page_of_list(proc.space, 3, 2))
+    held, total = proc.store.run(contents.page_of_list(proc.handle, 3, 2))
 
     assert commands(runner) == [["HGETALL"], ["HGETALL", "HGETALL"]]
     assert ([d.fd for d in held], total) == (["fd:3", "fd:4"], 9)
@@ -381,7 +381,7 @@ def test_the_ceilings_are_read_beside_a_write_once_a_minute_and_never_for_a_read
     commands(runner)
     proc.create("of a tree that was just made, when its ceilings were read")
     [made] = commands(runner)
-    proc.space.ceilings_due_at = 0.0
+    proc.handle.ceilings_due_at = 0.0
 
     proc.read("fd:1")
     reads = commands(runner)

@@ -9,16 +9,16 @@ import pytest
 
 from fdstore.errors import NotAllowed, PathRefused
 from fdstore.files.paths import Root
-from fdstore.permissions import Permissions, granted
+from fdstore.permissions import Permissions, parse_permissions
 
 
 def worker(**options: object) -> Permissions:
     """The permissions of a worker on a store by URL."""
-    return granted(embedded=False, **options)  # type: ignore[arg-type]
+    return parse_permissions(embedded=False, **options)  # type: ignore[arg-type]
 
 
 def test_programs_of_the_embedded_store_may_do_what_they_name(tmp_path: Path) -> None:
-    here = granted(embedded=True)
+    here = parse_permissions(embedded=True)
     (tmp_path / "notes.txt").write_text("notes")
 
     here.check_python(["os:system"])
@@ -31,14 +31,14 @@ def test_programs_of_the_embedded_store_may_do_what_they_name(tmp_path: Path) ->
 
 
 def test_without_a_named_directory_there_is_none() -> None:
-    assert granted(embedded=True).export_root_of(None) is None
-    assert granted(embedded=True).preload_root_of(None) is None
+    assert parse_permissions(embedded=True).export_root_of(None) is None
+    assert parse_permissions(embedded=True).preload_root_of(None) is None
     assert worker(preload_root="/srv").preload_root_of(None) is None
 
 
 def test_options_that_name_what_is_allowed_hold_on_the_embedded_store_too() -> None:
     with pytest.raises(NotAllowed):
-        granted(embedded=True, commands=["grep"]).check_commands(["sort"])
+        parse_permissions(embedded=True, commands=["grep"]).check_commands(["sort"])
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from fdstore.errors import InvalidArgument
 from fdstore.runtime.queue import find_broker
 from fdstore.store.keys import check_root
 from fdstore.urls import shown_url
-from fdstore.wire.store_url import find_place
+from fdstore.wire.store_url import parse_store_url
 
 
 @pytest.mark.parametrize(
@@ -31,14 +31,14 @@ from fdstore.wire.store_url import find_place
     ],
 )
 def test_every_form_is_read(url: str, kind: str, hosts: tuple[object, ...], master: str) -> None:
-    place = find_place(url)
+    place = parse_store_url(url)
 
     assert (place.kind, place.hosts, place.master) == (kind, hosts, master)
 
 
 def test_login_options_and_database_hold_for_every_host() -> None:
-    cluster = find_place("rediss+cluster://ann:p%40ss@a:7000,b:7001?ssl_ca_certs=ca.crt").options
-    behind = find_place("sentinel://ann:p%40ss@a,b/main/2").options
+    cluster = parse_store_url("rediss+cluster://ann:p%40ss@a:7000,b:7001?ssl_ca_certs=ca.crt").options
+    behind = parse_store_url("sentinel://ann:p%40ss@a,b/main/2").options
 
     assert (
         (cluster["username"], cluster["password"])
@@ -51,7 +51,7 @@ def test_login_options_and_database_hold_for_every_host() -> None:
 
 @pytest.mark.parametrize("url", ["redis+cluster://ann:s3cret@a:1,b:2", "sentinel://:s3cret@a:1,b:2/main"])
 def test_what_is_shown_names_the_hosts_and_no_password(url: str) -> None:
-    shown = find_place(url).shown
+    shown = parse_store_url(url).shown
 
     assert "s3cret" not in shown
     assert "a:1,b:2" in shown
@@ -74,7 +74,7 @@ def test_what_is_shown_names_the_hosts_and_no_password(url: str) -> None:
 )
 def test_any_other_form_is_refused_and_the_error_says_why(url: str, said: str) -> None:
     with pytest.raises(InvalidArgument, match=said) as caught:
-        find_place(url)
+        parse_store_url(url)
 
     assert caught.value.argument == "url"
 
@@ -93,7 +93,7 @@ def test_any_other_form_is_refused_and_the_error_says_why(url: str, said: str) -
 def test_a_url_that_cannot_be_read_shows_nothing_of_a_password(url: str) -> None:
     assert shown_url(url) == "the URL given"
     with pytest.raises(InvalidArgument, match="%2F") as caught:
-        find_place(url)
+        parse_store_url(url)
     assert "sec" not in str(caught.value)
     assert caught.value.__suppress_context__
     with pytest.raises(InvalidArgument) as of_the_queue:
@@ -103,7 +103,7 @@ def test_a_url_that_cannot_be_read_shows_nothing_of_a_password(url: str) -> None
 
 def test_what_is_no_text_is_no_url() -> None:
     with pytest.raises(InvalidArgument, match="url: a str is needed, not 'int'"):
-        find_place(5)  # type: ignore[arg-type]
+        parse_store_url(5)  # type: ignore[arg-type]
 
 
 def test_the_tree_of_a_child_is_named_to_who_takes_the_child_for_one() -> None:
@@ -118,7 +118,7 @@ def test_a_password_in_the_query_is_not_shown_either() -> None:
 
 def test_store_and_queue_read_the_url_of_sentinels_alike() -> None:
     url = "sentinel://ann:pw@a:1,b/main/2"
-    place, broker = find_place(url), find_broker(url)
+    place, broker = parse_store_url(url), find_broker(url)
 
     assert broker.url == "sentinel://ann:pw@a:1/2;sentinel://ann:pw@b:26379/2"
     assert broker.options["master_name"] == place.master
@@ -127,7 +127,7 @@ def test_store_and_queue_read_the_url_of_sentinels_alike() -> None:
 
 def test_sentinels_have_a_login_of_their_own_and_tls_goes_to_them_too() -> None:
     url = "rediss+sentinel://ann:pw@a/main/2?sentinel_username=s&sentinel_password=p%40&ssl_ca_certs=ca.crt"
-    place, broker = find_place(url), find_broker(url)
+    place, broker = parse_store_url(url), find_broker(url)
 
     assert place.sentinel_login == {"username": "s", "password": "p@"}
     assert place.url == "rediss://ann:pw@a:26379/2?ssl_ca_certs=ca.crt"
@@ -164,7 +164,7 @@ def test_sentinels_have_a_login_of_their_own_and_tls_goes_to_them_too() -> None:
 )
 def test_an_option_that_is_not_taken_is_named(url: str, said: str) -> None:
     with pytest.raises(InvalidArgument, match=re.escape(said)) as caught:
-        find_place(url)
+        parse_store_url(url)
 
     assert caught.value.argument == "url"
 
@@ -186,6 +186,6 @@ def test_an_option_of_the_queue_that_is_not_taken_is_named_with_its_variable(url
 
 def test_a_wrong_option_beside_a_misplaced_password_shows_neither() -> None:
     with pytest.raises(InvalidArgument) as caught:
-        find_place("redis://ann:sec?ret=x@db.example")
+        parse_store_url("redis://ann:sec?ret=x@db.example")
 
     assert "ret" not in str(caught.value).replace("redis", "")

@@ -17,10 +17,10 @@ from fdstore.agent.program import Bundle, Program, load
 from fdstore.errors import InvalidArgument
 from fdstore.records import ProcessState, TreeLimits
 from fdstore.store.content_info import descriptor_of
-from fdstore.tools.task import PipeBrief, encoded
+from fdstore.tools.task import PipeTask, encode_task
 from fdstore.tools.fd_to_file import Plan
 from fdstore.tools.toolbox import BUILT_IN
-from fdstore.tools.tool import converted
+from fdstore.tools.tool import convert
 
 met = []
 
@@ -37,7 +37,7 @@ file.write_text('[model]\\nname = "m"\\n[prompt]\\nsystem = "s"\\n[limits]\\ntre
 sys.setprofile(watch)
 Bundle.from_json(load(file).to_json())
 msgspec.json.decode(b"{}", type=TreeLimits)
-msgspec.json.decode(encoded(PipeBrief(commands=[["ls"]], page_size=1)), type=PipeBrief)
+msgspec.json.decode(encode_task(PipeTask(commands=[["ls"]], page_size=1)), type=PipeTask)
 msgspec.convert("open", ProcessState)
 for kind, said in [(Plan, {}), *((tool.arguments, {}) for tool in BUILT_IN.values())]:
     try:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fdstore.text.references import MAX_NESTING, last_wins, placeholders, references
+from fdstore.text.references import MAX_NESTING, last_of_each, placeholders, references
 
 pieces = st.lists(
     st.sampled_from(
@@ -90,7 +90,7 @@ def test_a_malformed_passage_inside_another_takes_its_own_closing_tag():
 def test_the_last_passage_of_a_name_wins():
     text = '<ref id="a">1</ref><ref id="b">2</ref><ref id="a">3</ref>'
 
-    assert last_wins(references(text)) == {"a": "3", "b": "2"}
+    assert last_of_each(references(text)) == {"a": "3", "b": "2"}
 
 
 def test_passages_nest_to_a_limit_beyond_which_they_are_text_of_those_around_them():

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from fdstore.runtime.periodic import regularly
+from fdstore.runtime.periodic import run_periodically
 
 
 def test_a_look_goes_on_while_the_block_does_and_ends_with_it() -> None:
@@ -19,7 +19,7 @@ def test_a_look_goes_on_while_the_block_does_and_ends_with_it() -> None:
             enough.set()
         return True
 
-    with regularly(0.001, look, "a look"):
+    with run_periodically(0.001, look, "a look"):
         assert enough.wait(20)
     seen = len(looks)
 
@@ -36,7 +36,7 @@ def test_a_look_that_has_seen_enough_is_the_last() -> None:
         looks.append(len(looks))
         return len(looks) < 3
 
-    with regularly(0.001, look, "a look"):
+    with run_periodically(0.001, look, "a look"):
         [thread] = [thread for thread in threading.enumerate() if thread.name == "a look"]
         may_look.set()
         thread.join(20)
@@ -54,7 +54,7 @@ def test_a_look_under_way_is_waited_for_though_an_error_leaves_the_block() -> No
         return True
 
     def work() -> None:
-        with regularly(0.001, look, "a look"):
+        with run_periodically(0.001, look, "a look"):
             assert begun.wait(20)
             threading.Timer(0.01, may_end.set).start()
             raise ZeroDivisionError

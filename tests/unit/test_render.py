@@ -15,7 +15,7 @@ from fdstore import render
 from fdstore.errors import InvalidArgument, NotFound
 from fdstore.records import ContextLine, Descriptor, Export, Hit, ProcessRecord, SearchResult, Slice
 from fdstore.render import Rendered, Tail
-from fdstore.text.layout import visible
+from fdstore.text.layout import show_controls
 
 TAG = re.compile(r"<(/?)(fd_\w+|process_result|preview|tail|message)\b[^>]*>")
 LIKE_A_TAG = re.compile(r"<\s*/?\s*(?:fd_|process_|preview|tail|message)")
@@ -445,7 +445,7 @@ def shapes(text: str, other: str) -> list[tuple[Rendered, list[str], list[str]]]
         (
             render.fd_error(InvalidArgument(other, text)),
             ["fd_error", "message", "/message", "/fd_error"],
-            [visible(str(InvalidArgument(other, text)))],
+            [show_controls(str(InvalidArgument(other, text)))],
         ),
     ]
 
@@ -477,7 +477,7 @@ def test_every_attribute_reads_back_as_the_visible_form_of_its_value(value: str 
         render.element("fd_close", [("first", value), ("none", None), ("last", 1)])
     )
 
-    expected = str(value).lower() if isinstance(value, bool) else visible(str(value), keep="")
+    expected = str(value).lower() if isinstance(value, bool) else show_controls(str(value), keep="")
     assert list(frame.attrib.items()) == [("first", expected), ("last", "1")]
 
 

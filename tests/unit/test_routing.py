@@ -21,9 +21,9 @@ from fdstore.errors import StoreUnavailable, UnknownOutcome
 from fdstore.urls import Address
 from fdstore.wire import retry
 from fdstore.wire.operation import Batch, Everywhere, Operation, Receive, Send
-from fdstore.wire.retry import OTHER_KIND
-from fdstore.wire.routing import At, Cut, Drop, Pause, ReceiveAt, Router, SendAt
-from fdstore.wire.scripts import lending, script
+from fdstore.wire.retry import WRONG_TYPE
+from fdstore.wire.routing import AtNode, AttemptFailed, Drop, Pause, ReceiveAt, Router, SendAt
+from fdstore.wire.scripts import hset_if_accepted, script
 from fdstore.wire.slots import guarded, key_of, units_of
 
 ONE, TWO = ("one", 1), ("two", 2)
@@ -58,7 +58,7 @@ class Nodes:
             request = next(requests)
             while True:
                 match request:
-                    case At(address, batch):
+                    case AtNode(address, batch):
                         reply = self._answer(address, batch)
                     case SendAt(address, batch, lane):
                         waiting.setdefault(lane, []).append(self._answer(address, batch))
@@ -156,8 +156,8 @@ def test_a_script_is_sent_with_its_text_to_a_node_that_does_not_know_it(nodes: N
 
 def test_a_transaction_is_sent_with_the_text_of_its_script_as_a_whole(nodes: Nodes) -> None:
     call = script("touch")((LOW,))
-    batch = lending(call, call, LOW, LOW, [1, "x"])
-    refused = [1, "OK", NoScriptError(), ResponseError(OTHER_KIND), NoScriptError(), "OK"]
+    batch = hset_if_accepted(call, call, LOW, LOW, [1, "x"])
+    refused = [1, "OK", NoScriptError(), ResponseError(WRONG_TYPE), NoScriptError(), "OK"]
     nodes.says[ONE] = iter([["OK", *["QUEUED"] * 6, refused]])
 
     nodes.ask(*batch)
@@ -179,7 +179,7 @@ def test_a_script_is_given_one_key_more_than_there_can_be() -> None:
 
 
 def test_a_lost_node_is_asked_again_after_the_others_were_asked_who_serves_it(nodes: Nodes) -> None:
-    nodes.says[TWO] = iter([Cut(LostConnection("gone"), sent=True)] * 3)
+    nodes.says[TWO] = iter([AttemptFailed(LostConnection("gone"), sent=True)] * 3)
 
     assert nodes.ask(("GET", HIGH)) == [HIGH]
     assert nodes.maps == 1 + 3
@@ -189,9 +189,9 @@ def test_a_lost_node_is_asked_again_after_the_others_were_asked_who_serves_it(no
 @pytest.mark.parametrize(
     ("command", "said", "error"),
     [
-        (("GET", LOW), Cut(LostConnection("gone"), sent=True), StoreUnavailable),
-        (("SET", LOW, 1), Cut(LostConnection("gone"), sent=False), StoreUnavailable),
-        (("SET", LOW, 1), Cut(LostConnection("gone"), sent=True), UnknownOutcome),
+        (("GET", LOW), AttemptFailed(LostConnection("gone"), sent=True), StoreUnavailable),
+        (("SET", LOW, 1), AttemptFailed(LostConnection("gone"), sent=False), StoreUnavailable),
+        (("SET", LOW, 1), AttemptFailed(LostConnection("gone"), sent=True), UnknownOutcome),
         (("SET", LOW, 1), [ClusterDownError("The cluster is down")], StoreUnavailable),
         (("SET", LOW, 1), [TryAgainError("Multiple keys request")], StoreUnavailable),
     ],
@@ -219,7 +219,7 @@ def test_two_nodes_that_send_us_to_each_other_are_not_asked_for_ever(
 
 
 def test_requests_on_their_way_to_a_node_that_is_lost_are_asked_for_one_by_one(nodes: Nodes) -> None:
-    nodes.says[ONE] = iter([["first"], Cut(LostConnection("gone"), sent=True), ["never read"]])
+    nodes.says[ONE] = iter([["first"], AttemptFailed(LostConnection("gone"), sent=True), ["never read"]])
 
     def operation() -> Operation[Any]:
         for _ in range(3):
@@ -234,7 +234,7 @@ def test_requests_on_their_way_to_a_node_that_is_lost_are_asked_for_one_by_one(n
 
 
 def test_every_primary_is_asked_and_one_that_is_gone_is_said(nodes: Nodes) -> None:
-    nodes.says[TWO] = iter([Cut(LostConnection("gone"), sent=False)])
+    nodes.says[TWO] = iter([AttemptFailed(LostConnection("gone"), sent=False)])
 
     def operation() -> Operation[Any]:
         return (yield Everywhere([("PING",)]))

@@ -6,7 +6,7 @@ import pytest
 
 from fdstore.store import safety
 from fdstore.store.safety import Finding, Way
-from fdstore.wire.store_url import find_place
+from fdstore.wire.store_url import parse_store_url
 
 HERE = Way(leaves_machine=False, has_password=False, has_tls=False)
 AWAY = Way(leaves_machine=True, has_password=False, has_tls=False)
@@ -35,7 +35,7 @@ def mark(finding: Finding) -> str:
     ],
 )
 def test_a_url_says_whether_it_leaves_the_machine_and_what_protects_it(url: str, way: Way) -> None:
-    assert safety.way_to(find_place(url)) == way
+    assert safety.way_to(parse_store_url(url)) == way
 
 
 def test_beyond_this_machine_a_password_and_tls_are_needed() -> None:

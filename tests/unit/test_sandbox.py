@@ -21,7 +21,7 @@ from fdstore.local.server_process import wait_until
 from fdstore_workers.pipeline.bubblewrap import Bubblewrap
 from fdstore_workers.pipeline.command_limits import CommandsOff
 from fdstore_workers.pipeline.launch import NOT_MADE
-from fdstore_workers.pipeline.process_tree import Family
+from fdstore_workers.pipeline.process_tree import ProcessSnapshot
 from fdstore_workers.pipeline.runner import Ended, Pipeline, StageLimits
 from fdstore_workers.pipeline.sandbox import Sandbox, find
 from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
@@ -36,9 +36,9 @@ WITH_NAMESPACES = [engine for engine in ENGINES if engine in working() and engin
 def run_in_one(engine: str) -> Iterator[Inside]:
     """Runs a command in the sandbox. Nothing of it may be left."""
     sandbox = working()[engine]
-    before = Family().below(os.getpid())
+    before = ProcessSnapshot().below(os.getpid())
     yield lambda *argv, **options: run_in(sandbox, *argv, **options)
-    assert Family().below(os.getpid()) == before
+    assert ProcessSnapshot().below(os.getpid()) == before
 
 
 @pytest.fixture(params=list(working()))
@@ -148,7 +148,7 @@ def test_no_mount_is_writable_but_the_scratch_and_what_the_kernel_makes(engine: 
     ) as running:
         assert running.stdout
         assert running.stdout.readline() == "begun\n"
-        program = next(each for each in Family().below(running.pid) if each.inside and not each.init)
+        program = next(each for each in ProcessSnapshot().below(running.pid) if each.inside and not each.init)
         # from outside: sandlock shows a program mounts that are none
         mounts = [line.split() for line in Path(f"/proc/{program.pid}/mounts").read_text().splitlines()]
         running.communicate("end\n", timeout=20)
@@ -288,7 +288,7 @@ def test_commands_of_a_worker_that_is_killed_end_with_it(engine: str) -> None:
     with Child([sys.executable, "-c", WORKER, engine], stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdout
         assert [worker.stdout.readline(), worker.stdout.readline()] == ["ready\n", "begun\n"]
-        below = Family().below(worker.pid)
+        below = ProcessSnapshot().below(worker.pid)
 
         worker.kill()
 
@@ -562,7 +562,7 @@ def test_commands_without_a_sandbox_end_with_a_worker_that_is_killed(tmp_path: P
     with Child(arguments, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdout
         assert worker.stdout.readline() == "begun\n"
-        below = Family().below(worker.pid)
+        below = ProcessSnapshot().below(worker.pid)
 
         worker.kill()
 

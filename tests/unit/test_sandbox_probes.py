@@ -25,7 +25,7 @@ import pytest
 
 from fdstore_workers.pipeline.bubblewrap import Bubblewrap
 from fdstore_workers.pipeline.launch import NOT_MADE
-from fdstore_workers.pipeline.process_tree import Family
+from fdstore_workers.pipeline.process_tree import ProcessSnapshot
 from fdstore_workers.pipeline.sandlock_engine import Sandlock
 from tests.children import Child
 from tests.unit.engines import ALONE, ENGINES, TIGHT, run_in, working
@@ -445,7 +445,7 @@ def test_a_fork_bomb_ends_with_its_stage(sandbox: Bubblewrap | Sandlock) -> None
 
     assert said.ended.reason == "cancelled"
     assert "Resource temporarily unavailable" in said.errors
-    assert Family().below(os.getpid()) == []
+    assert ProcessSnapshot().below(os.getpid()) == []
 
 
 def test_memory_time_files_and_cores_are_bounded(sandbox: Bubblewrap | Sandlock) -> None:

@@ -16,7 +16,7 @@ from fdstore.tools import close_fd, fd_to_file, list_fds, read_fd, spawn
 from fdstore.tools.python_tool import python_tool
 from fdstore.tools.read_fd import ReadFD
 from fdstore.tools.spawn import Spawn
-from fdstore.tools.tool import Arguments, Number, converted, schema_of
+from fdstore.tools.tool import Arguments, Number, convert, schema_of
 
 MODULES = [read_fd, list_fds, fd_to_file, close_fd, spawn]
 
@@ -39,7 +39,7 @@ class Drawing(Arguments, frozen=True, kw_only=True):
 def refused(given: object, arguments: type = Drawing) -> str:
     """How the arguments were refused."""
     with pytest.raises(InvalidArgument) as caught:
-        converted(arguments, given)
+        convert(arguments, given)
     assert len(str(caught.value)) < 1000
     return str(caught.value)
 
@@ -77,7 +77,7 @@ def test_structs_inside_are_defined_beside_it() -> None:
 def test_aliases_are_taken_and_not_shown() -> None:
     assert {"page", "start_line", "end_line"}.isdisjoint(schema_of(ReadFD)["properties"])
 
-    assert converted(ReadFD, {"fd": "fd:1", "page": 2}).page == 2
+    assert convert(ReadFD, {"fd": "fd:1", "page": 2}).page == 2
 
 
 def test_what_may_be_left_out_is_no_part_of_the_type() -> None:
@@ -103,7 +103,7 @@ def test_a_function_of_a_user_has_the_schema_of_its_signature() -> None:
 
 @pytest.mark.parametrize(("written", "meant"), [(3, 3), (3.0, 3), ("3", 3), (1e3, 1000), (2**53, 2**53)])
 def test_a_whole_number_may_be_written_loosely(written: Any, meant: int) -> None:
-    found = converted(Drawing, {"title": "t", "copies": written, "either": written})
+    found = convert(Drawing, {"title": "t", "copies": written, "either": written})
 
     assert (found.copies, found.either) == (meant, meant)
     assert type(found.copies) is int
@@ -164,13 +164,13 @@ def test_numbers_that_cannot_be_are_refused_and_never_printed(written: Any) -> N
 
 
 def test_digits_stay_a_text_where_a_text_is_taken() -> None:
-    found = converted(Drawing, {"title": "007", "name_or_number": "3"})
+    found = convert(Drawing, {"title": "007", "name_or_number": "3"})
 
     assert (found.title, found.name_or_number) == ("007", "3")
 
 
 def test_descriptors_may_be_numbers_where_ids_are_taken() -> None:
-    found = converted(Spawn, {"program_name": "p", "query": "q", "additional_preload_fds": ["fd:1", 2]})
+    found = convert(Spawn, {"program_name": "p", "query": "q", "additional_preload_fds": ["fd:1", 2]})
 
     assert found.additional_preload_fds == ["fd:1", 2]
 
@@ -179,10 +179,10 @@ def test_descriptors_may_be_numbers_where_ids_are_taken() -> None:
 def test_every_way_to_write_a_number_means_the_same(number: int) -> None:
     exact = float(number)
 
-    assert converted(Drawing, {"title": "t", "copies": number}).copies == number
-    assert converted(Drawing, {"title": "t", "copies": exact}).copies == int(exact)
+    assert convert(Drawing, {"title": "t", "copies": number}).copies == number
+    assert convert(Drawing, {"title": "t", "copies": exact}).copies == int(exact)
     if number < 10**17:
-        assert converted(Drawing, {"title": "t", "copies": str(number)}).copies == number
+        assert convert(Drawing, {"title": "t", "copies": str(number)}).copies == number
 
 
 # anything else that a model may send
@@ -238,7 +238,7 @@ names = st.sampled_from(sorted(ReadFD.__struct_fields__ + Drawing.__struct_field
 @given(st.sampled_from([Drawing, ReadFD, Spawn]), some_json | st.dictionaries(names, some_json))
 def test_whatever_a_model_sends_is_taken_or_refused_in_our_words(arguments: type, written: Any) -> None:
     try:
-        found = converted(arguments, written)
+        found = convert(arguments, written)
     except InvalidArgument as error:
         found = str(error)
 
@@ -255,6 +255,6 @@ def test_no_argument_holds_a_number_that_is_not_finite(value: float) -> None:
 
     for arguments in ({"weight": value}, {"weights": [1.0, value]}, {"anything": {"deep": [value]}}):
         with pytest.raises(InvalidArgument, match="finite"):
-            converted(Weigh, arguments)
+            convert(Weigh, arguments)
 
-    assert converted(Weigh, {"weight": "3", "weights": [1.5]}) == Weigh(weight=3.0, weights=[1.5])
+    assert convert(Weigh, {"weight": "3", "weights": [1.5]}) == Weigh(weight=3.0, weights=[1.5])

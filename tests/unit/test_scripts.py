@@ -10,7 +10,7 @@ import pytest
 from fdstore.errors import NotFound
 from fdstore.store.outcomes import outcome
 from fdstore.wire import scripts
-from fdstore.wire.scripts import in_full, name_of, only_reads, script
+from fdstore.wire.scripts import as_eval, name_of, only_reads, script
 
 FOLDER = resources.files("fdstore.store") / "lua"
 SOURCES = {
@@ -144,7 +144,7 @@ def test_a_script_is_known_by_its_sha_and_sent_in_full_when_the_server_is_not_to
 
     assert command[0] == "EVALSHA"
     assert name_of(command) == "close"
-    full = in_full(command)
+    full = as_eval(command)
     assert full[0] == "EVAL"
     assert SCRIPTS["close"] in str(full[1])
     assert full[2:] == (2, "a", "b", "x")

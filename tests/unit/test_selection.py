@@ -18,8 +18,8 @@ from fdstore.text.selection import (
     clamp,
     fd_id,
     number,
+    parse_request,
     selector,
-    wanted,
 )
 
 HOSTILE_IDS = [
@@ -71,7 +71,7 @@ def test_a_reference_is_kept_as_it_is_written(name: str) -> None:
 
 @pytest.mark.parametrize("value", HOSTILE_IDS, ids=lambda value: ascii(value)[:30])
 def test_anything_else_names_no_descriptor(value: str) -> None:
-    for read in (fd_id, selector, wanted):
+    for read in (fd_id, selector, parse_request):
         with pytest.raises(InvalidArgument) as caught:
             read(value)
         assert len(str(caught.value)) < 300
@@ -177,7 +177,7 @@ def test_no_other_value_is_a_number(argument: str, value: object) -> None:
         return  # nothing said
 
     with pytest.raises(InvalidArgument) as caught:
-        wanted("fd:1", **{argument: value})
+        parse_request("fd:1", **{argument: value})
 
     assert caught.value.argument == argument
     assert len(str(caught.value)) < 300
@@ -189,20 +189,20 @@ def test_no_other_value_is_a_number(argument: str, value: object) -> None:
 @pytest.mark.parametrize("whole", [False, True])
 def test_an_unknown_mode_is_refused_with_the_known_ones(mode: object, whole: bool) -> None:
     with pytest.raises(InvalidArgument, match="page, line or char") as caught:
-        wanted("fd:1", mode, whole=whole)
+        parse_request("fd:1", mode, whole=whole)
     assert len(str(caught.value)) < 300
 
 
 def test_what_is_not_said_is_one_unit_from_the_start() -> None:
-    assert wanted("fd:1", default=FIRST_PAGE).part == Part("page", 1, 1)
-    assert wanted("fd:1", start=2).part == Part("page", 2, 1)
-    assert wanted("fd:1", count=2).part == Part("page", 1, 2)
-    assert wanted("fd:1", mode="line").part == Part("line", 1, 1)
-    assert wanted("fd:1").part is None
+    assert parse_request("fd:1", default=FIRST_PAGE).part == Part("page", 1, 1)
+    assert parse_request("fd:1", start=2).part == Part("page", 2, 1)
+    assert parse_request("fd:1", count=2).part == Part("page", 1, 2)
+    assert parse_request("fd:1", mode="line").part == Part("line", 1, 1)
+    assert parse_request("fd:1").part is None
 
 
 def test_everything_is_asked_for_by_read_all() -> None:
-    assert wanted("fd:1", whole=True, default=FIRST_PAGE) == Selector("fd:1", None)
+    assert parse_request("fd:1", whole=True, default=FIRST_PAGE) == Selector("fd:1", None)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_everything_is_asked_for_by_read_all() -> None:
 )
 def test_a_selector_and_separate_arguments_do_not_mix(beside: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgument, match="says which part already"):
-        wanted("fd:1#L1", **beside)
+        parse_request("fd:1#L1", **beside)
 
 
 # --- clamping

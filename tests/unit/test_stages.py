@@ -15,7 +15,7 @@ import pytest
 from fdstore.errors import InvalidArgument
 from fdstore.local.server_process import wait_until
 from fdstore_workers.pipeline.pipes import BranchClosed
-from fdstore_workers.pipeline.process_tree import MARK, Family
+from fdstore_workers.pipeline.process_tree import MARK, ProcessSnapshot
 from fdstore_workers.pipeline.runner import Ended, Pipeline, StageLimits
 
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
@@ -74,9 +74,9 @@ def is_alive(pid: int) -> bool:
 def nothing_left() -> Iterator[None]:
     """No process, descriptor or thread outlives a run."""
     open_before = len(os.listdir("/proc/self/fd"))
-    running_before = Family().below(os.getpid())
+    running_before = ProcessSnapshot().below(os.getpid())
     yield
-    assert Family().below(os.getpid()) == running_before
+    assert ProcessSnapshot().below(os.getpid()) == running_before
     assert len(os.listdir("/proc/self/fd")) == open_before
     assert wait_until(lambda: not any(t.name.startswith("feeder") for t in threading.enumerate()), 10.0)
 

@@ -24,10 +24,10 @@ from fdstore.errors import (
 )
 from fdstore.local.server_process import wait_until
 from fdstore.records import TreeLimits
-from fdstore.store.content_info import Namespace
+from fdstore.store.content_info import ProcessHandle
 from fdstore.store.keys import process_keys
-from fdstore.store.streams import PIECE_CHARS, Pen
-from fdstore.text.growth import Change, Growth
+from fdstore.store.streams import PIECE_CHARS, StreamAppender
+from fdstore.text.growth import Change, GrowingText
 from fdstore.text.index import IndexWriter, group_of
 from fdstore.text.paging import Page, cut
 from fdstore.wire.operation import Batch, Operation, Receive, Send
@@ -75,7 +75,7 @@ class Stored:
 
 @given(pieces=texts, size=sizes)
 def test_after_every_piece_all_is_as_if_the_text_were_stored_at_once(pieces: list[str], size: int) -> None:
-    growth, stored, text = Growth(size), Stored(), ""
+    growth, stored, text = GrowingText(size), Stored(), ""
     stored.take(growth.add(""))
 
     for piece in pieces:
@@ -89,12 +89,12 @@ def test_after_every_piece_all_is_as_if_the_text_were_stored_at_once(pieces: lis
 @given(pieces=texts, size=sizes)
 def test_somebody_else_can_go_on_from_what_is_stored(pieces: list[str], size: int) -> None:
     stored, text = Stored(), ""
-    stored.take(Growth(size).add(""))
+    stored.take(GrowingText(size).add(""))
 
     for piece in pieces:
         last = max(stored.pages)
         group = stored.index[str(group_of(last))].encode()
-        growth = Growth.resumed(size, last, stored.pages[last], stored.totals[1], group)
+        growth = GrowingText.resumed(size, last, stored.pages[last], stored.totals[1], group)
         assert growth.chars == len(text)
         stored.take(growth.add(piece))
         text += piece
@@ -103,21 +103,21 @@ def test_somebody_else_can_go_on_from_what_is_stored(pieces: list[str], size: in
 
 @pytest.mark.parametrize("pages", [255, 256, 257, 512, 513])
 def test_the_borders_of_index_groups_are_right(pages: int) -> None:
-    growth, stored = Growth(3), Stored()
+    growth, stored = GrowingText(3), Stored()
     text = "ab\n" * (pages - 1) + "c"
     for start in range(0, len(text), 5):
         stored.take(growth.add(text[start : start + 5]))
 
     last = max(stored.pages)
     group = stored.index[str(group_of(last))].encode()
-    resumed = Growth.resumed(3, last, stored.pages[last], stored.totals[1], group)
+    resumed = GrowingText.resumed(3, last, stored.pages[last], stored.totals[1], group)
     stored.take(resumed.add("d\nlast"))
 
     assert stored.all == whole(text + "d\nlast", 3)
 
 
 def test_a_change_holds_the_last_page_and_new_ones_only() -> None:
-    growth = Growth(4)
+    growth = GrowingText(4)
     growth.add("one\ntwo\nthr")
 
     change = growth.add("ee\nfour\n")
@@ -184,16 +184,16 @@ def shelf() -> Shelf:
     return Shelf()
 
 
-def pen_of(lease_s: float = 30.0) -> Pen:
-    space = Namespace(process_keys("fdstore", "t"), TreeLimits())
-    growth = Growth(1_000_000)
+def appender_of(lease_s: float = 30.0) -> StreamAppender:
+    handle = ProcessHandle(process_keys("fdstore", "t"), TreeLimits())
+    growth = GrowingText(1_000_000)
     growth.add("")
-    return Pen(space, "fd:1", "t/1", growth, "me", lease_s)
+    return StreamAppender(handle, "fd:1", "t/1", growth, "me", lease_s)
 
 
 @pytest.fixture
 def out(shelf: Shelf) -> Iterator[StreamWriter]:
-    writer = StreamWriter(shelf.run, pen_of())
+    writer = StreamWriter(shelf.run, appender_of())
     yield writer
     shelf.errors.clear()
     writer.fail("the test is over")
@@ -231,7 +231,7 @@ def test_what_comes_while_a_piece_is_on_its_way_goes_together(shelf: Shelf, out:
 
     with shelf.lock:
         out.write(text)
-        assert wait_until(lambda: not out._outbox.chars, 5)
+        assert wait_until(lambda: not out._buffer.chars, 5)
         for _ in range(3):
             out.write(text)
     out.flush()
@@ -254,38 +254,38 @@ def test_a_long_text_is_stored_in_pieces(shelf: Shelf, out: StreamWriter) -> Non
 
 
 def test_a_piece_is_made_ready_but_not_sent_while_the_one_in_front_of_it_is_on_its_way() -> None:
-    pen = pen_of()
-    pen.put("x" * PIECE_CHARS + "y" * PIECE_CHARS)
+    appender = appender_of()
+    appender.put("x" * PIECE_CHARS + "y" * PIECE_CHARS)
 
-    storing = pen.store()
+    storing = appender.store()
     sent = next(storing)
     then = storing.send(None)
 
     assert isinstance(sent, Send)
     assert isinstance(then, Receive)
-    assert not pen._waiting
+    assert not appender._waiting
     second = storing.send([b"OK", [[b"ok"]]])
-    assert second == pen._ready[0] != sent.batch
+    assert second == appender._ready[0] != sent.batch
 
 
 def test_what_was_on_its_way_when_storing_broke_off_is_sent_first(shelf: Shelf) -> None:
-    pen = pen_of()
-    pen.put("x" * PIECE_CHARS + "y" * PIECE_CHARS + "z")
-    storing = pen.store()
+    appender = appender_of()
+    appender.put("x" * PIECE_CHARS + "y" * PIECE_CHARS + "z")
+    storing = appender.store()
     sent: Any = next(storing)
     storing.send(None)
     with pytest.raises(StoreUnavailable):
         storing.throw(StoreUnavailable("here", "away"))
 
-    assert next(pen.store()) == sent.batch
-    shelf.run(pen.store())
+    assert next(appender.store()) == sent.batch
+    shelf.run(appender.store())
 
     assert shelf.texts[-1] == "x" * PIECE_CHARS + "y" * PIECE_CHARS + "z"
     assert shelf.scripts.count("append") == 3
 
 
 def test_a_writer_with_nothing_to_say_shows_that_it_lives(shelf: Shelf) -> None:
-    out = StreamWriter(shelf.run, pen_of(lease_s=0.15))
+    out = StreamWriter(shelf.run, appender_of(lease_s=0.15))
 
     assert wait_until(lambda: shelf.scripts.count("append") >= 3, 5)
     assert shelf.texts == []
@@ -373,7 +373,7 @@ def test_an_error_that_passes_loses_nothing(shelf: Shelf, out: StreamWriter) -> 
 
 def test_an_error_of_the_block_outweighs_one_of_the_store(shelf: Shelf) -> None:
     def write() -> None:
-        with StreamWriter(shelf.run, pen_of()):
+        with StreamWriter(shelf.run, appender_of()):
             shelf.errors.append([b"gone"])
             raise ZeroDivisionError
 
@@ -398,7 +398,7 @@ def test_many_threads_may_write(shelf: Shelf, out: StreamWriter) -> None:
 
 
 def test_a_forgotten_writer_is_told_of_and_its_thread_ends(shelf: Shelf) -> None:
-    out = StreamWriter(shelf.run, pen_of())
+    out = StreamWriter(shelf.run, appender_of())
     thread = out._task
 
     with warnings.catch_warnings(record=True) as told:
@@ -415,7 +415,7 @@ def test_a_forgotten_writer_is_told_of_and_its_thread_ends(shelf: Shelf) -> None
 def test_an_ended_writer_leaves_no_thread(shelf: Shelf) -> None:
     start = time.monotonic()
 
-    with StreamWriter(shelf.run, pen_of()) as out:
+    with StreamWriter(shelf.run, appender_of()) as out:
         out.write("x")
 
     assert not out._task.is_alive()

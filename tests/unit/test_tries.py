@@ -15,8 +15,8 @@ from fdstore.client import Process, Store
 from fdstore.errors import StoreReadOnly, StoreUnavailable, UnknownOutcome
 from fdstore.wire import retry
 from fdstore.wire.operation import Batch
-from fdstore.wire.retry import PAUSES_S, Tries
-from fdstore.wire.scripts import at_once, in_full, lending, script
+from fdstore.wire.retry import PAUSES_S, RetryState
+from fdstore.wire.scripts import as_eval, as_one_script, hset_if_accepted, script
 
 LOST = LostConnection("lost")
 READ_ONLY = ReadOnlyError("You can't write against a read only replica.")
@@ -30,14 +30,14 @@ STAGED: Batch = [
 ]
 
 
-def lost(batch: Batch, replies: list[Any]) -> Tries:
+def lost(batch: Batch, replies: list[Any]) -> RetryState:
     """A batch whose connection broke after these replies."""
-    tries = Tries("somewhere", batch, replies, sent=True, started=time.monotonic())
+    tries = RetryState("somewhere", batch, replies, sent=True, started=time.monotonic())
     tries.after(LOST)
     return tries
 
 
-def retried(tries: Tries, *replies: Any) -> None:
+def retried(tries: RetryState, *replies: Any) -> None:
     """One more try, that brings so much and breaks too."""
     piece = tries.piece()
     tries.sent = True
@@ -94,23 +94,25 @@ def test_alone_a_transaction_is_one_command() -> None:
     [script] = tries.piece()
     tries.took([script], [[b"ok"]])
 
-    assert script == at_once(STAGED[1:3])
+    assert script == as_one_script(STAGED[1:3])
     assert replies == [b"OK", b"QUEUED", b"QUEUED", [b"ok"]]
     assert tries.piece() == STAGED[4:]
 
 
 def test_alone_a_transaction_that_a_script_decides_about_is_the_script_with_all_texts() -> None:
     call = script("append")(("{t}:pages", "{t}:lent"), "an argument")
-    batch = lending((*call, 13), (*call, 15, "1", "index"), "{t}:pages", "{t}:lent", [1, b"one", 2, b"two"])
+    batch = hset_if_accepted(
+        (*call, 13), (*call, 15, "1", "index"), "{t}:pages", "{t}:lent", [1, b"one", 2, b"two"]
+    )
     replies: list[Any] = []
     tries = lost(batch, replies)
     retried(tries)
 
-    assert tries.piece() == [in_full((*call, 15, "1", "index", 1, b"one", 2, b"two"))]
+    assert tries.piece() == [as_eval((*call, 15, "1", "index", 1, b"one", 2, b"two"))]
 
 
 def test_who_gets_on_does_not_pause() -> None:
-    tries = Tries("somewhere", READS, [], sent=True, started=time.monotonic())
+    tries = RetryState("somewhere", READS, [], sent=True, started=time.monotonic())
 
     pauses = [tries.after(LOST), tries.after(LOST)]
     tries.took(tries.piece(), [b"1"])
@@ -134,13 +136,13 @@ def test_when_the_time_is_over_a_write_that_was_not_answered_is_in_doubt(
     monkeypatch.setattr(retry, "DEADLINE_S", -1.0)
 
     with pytest.raises(error):
-        Tries("somewhere", batch, replies, sent=sent, started=time.monotonic()).after(LOST)
+        RetryState("somewhere", batch, replies, sent=sent, started=time.monotonic()).after(LOST)
 
 
 def test_the_time_is_counted_from_the_first_try_and_no_try_waits_beyond_it() -> None:
     before = time.monotonic() - retry.DEADLINE_S
-    nearly = Tries("somewhere", READS, [], sent=True, started=before + 1)
-    over = Tries("somewhere", READS, [], sent=True, started=before - 1)
+    nearly = RetryState("somewhere", READS, [], sent=True, started=before + 1)
+    over = RetryState("somewhere", READS, [], sent=True, started=before - 1)
 
     assert nearly.after(LOST) == 0
     assert nearly.patience_s() <= 1
@@ -150,7 +152,7 @@ def test_the_time_is_counted_from_the_first_try_and_no_try_waits_beyond_it() -> 
 
 def test_the_time_that_the_server_may_hold_a_reply_back_is_added() -> None:
     started = time.monotonic() - retry.DEADLINE_S - 1
-    tries = Tries("somewhere", READS, [], sent=True, started=started, block_s=60)
+    tries = RetryState("somewhere", READS, [], sent=True, started=started, block_s=60)
 
     assert tries.after(LOST) == 0
     assert retry.SOCKET_TIMEOUT_S < tries.patience_s() <= 60
@@ -158,7 +160,7 @@ def test_the_time_that_the_server_may_hold_a_reply_back_is_added() -> None:
 
 @pytest.mark.parametrize("batch", [STAGED, READS])
 def test_a_server_that_takes_no_writes_is_left_once(batch: Batch) -> None:
-    tries = Tries("somewhere", batch, [], sent=True, started=time.monotonic())
+    tries = RetryState("somewhere", batch, [], sent=True, started=time.monotonic())
 
     assert tries.after(READ_ONLY) == 0
     tries.sent = True
@@ -168,11 +170,11 @@ def test_a_server_that_takes_no_writes_is_left_once(batch: Batch) -> None:
 
 def test_where_another_server_takes_over_a_read_only_one_is_left_until_the_time_is_over() -> None:
     started = time.monotonic()
-    tries = Tries("somewhere", STAGED, [], sent=True, started=started, fails_over=True)
+    tries = RetryState("somewhere", STAGED, [], sent=True, started=started, fails_over=True)
     pauses = [tries.after(READ_ONLY) for _ in range(4)]
 
     assert pauses == list(PAUSES_S[:4])
-    tries = Tries("somewhere", STAGED, [], sent=True, started=started - 60, fails_over=True)
+    tries = RetryState("somewhere", STAGED, [], sent=True, started=started - 60, fails_over=True)
     with pytest.raises(StoreReadOnly):
         tries.after(READ_ONLY)
 
@@ -180,16 +182,16 @@ def test_where_another_server_takes_over_a_read_only_one_is_left_until_the_time_
 def test_what_is_in_doubt_is_called_by_the_name_of_the_script(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "DEADLINE_S", -1.0)
     call = script("append")(("{t}:pages", "{t}:lent"))
-    batch = lending(call, call, "{t}:pages", "{t}:lent", [1, b"one"])
+    batch = hset_if_accepted(call, call, "{t}:pages", "{t}:lent", [1, b"one"])
 
     with pytest.raises(UnknownOutcome, match="'append'"):
-        Tries("somewhere", batch, [], sent=True, started=time.monotonic()).after(LOST)
+        RetryState("somewhere", batch, [], sent=True, started=time.monotonic()).after(LOST)
 
 
 def test_a_script_does_what_the_transaction_would(runner: Any) -> None:
     fields = [part for number in range(1700) for part in (number, f"page {number}")]
 
-    runner.execute(*at_once([("HSET", "{t}:pages", *fields), ("EXPIRE", "{t}:pages", 900)]))
+    runner.execute(*as_one_script([("HSET", "{t}:pages", *fields), ("EXPIRE", "{t}:pages", 900)]))
 
     assert runner.execute("HLEN", "{t}:pages") == 1700
     assert runner.execute("HGET", "{t}:pages", 1699) == b"page 1699"

@@ -19,9 +19,9 @@ from fdstore.local.redis_server import PrivateServer
 from fdstore.records import ENDED, ProcessRecord, TreeLimits
 from fdstore.runtime.waker import waker
 from fdstore.store import inspection, pipelines
-from fdstore.store.pipelines import PipeFDs
+from fdstore.store.pipelines import PipeFds
 from fdstore.testing import ScriptedModel
-from fdstore.tools.task import PipeBrief, encoded
+from fdstore.tools.task import PipeTask, encode_task
 from fdstore.toolset import Toolset
 from tests.conftest import wait_until
 from tests.elements import Element, only
@@ -72,11 +72,11 @@ class Bench:
         assert made.name == "process_result", made
         return made
 
-    def pipe_with(self, limits: dict[str, Any], *commands: list[str], in_fd: str | None = None) -> PipeFDs:
+    def pipe_with(self, limits: dict[str, Any], *commands: list[str], in_fd: str | None = None) -> PipeFds:
         """A pipeline with limits of its own, as a program file gives them."""
-        brief = PipeBrief(commands=list(commands), page_size=4000, **limits)
+        brief = PipeTask(commands=list(commands), page_size=4000, **limits)
         begun = pipelines.start(
-            self.proc.space, encoded(brief), shown="it", in_fd=in_fd, tees=tuple(brief.tee)
+            self.proc.handle, encode_task(brief), shown="it", in_fd=in_fd, tees=tuple(brief.tee)
         )
         made = self.store.run(begun)
         waker(self.url, "fdstore")(made.process)

@@ -181,7 +181,7 @@ def test_nothing_but_the_process_id_is_taken_from_a_message() -> None:
 
 @given(st.binary(max_size=300) | st.text().map(str.encode))
 def test_no_bytes_make_anything_but_an_id_or_a_refusal(raw: bytes) -> None:
-    for read in (messages.process_of, messages.unacked_process):
+    for read in (messages.process_of, messages.unacked_process_of):
         with pytest.raises(messages.Refused):
             read(raw)
 

@@ -20,7 +20,7 @@ import redis
 import fdstore
 import fdstore.aio
 from fdstore.agent.answer_stream import BROKE_OFF
-from fdstore.agent.conversation import Result, decoded
+from fdstore.agent.conversation import Result, decode_entry
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program import load
 from fdstore.client import Store
@@ -110,7 +110,7 @@ class Stage:
 
     def results(self, process: str) -> list[Result]:
         records = self.store.run(journal.read("fdstore", process))
-        return [entry for entry in map(decoded, records) if isinstance(entry, Result)]
+        return [entry for entry in map(decode_entry, records) if isinstance(entry, Result)]
 
     def record(self, process: str) -> fdstore.ProcessRecord:
         return self.store.run(inspection.record("fdstore", process))

@@ -13,27 +13,27 @@ from fdstore.agent.agent import Finished
 from fdstore.local.redis_server import PrivateServer
 from fdstore.permissions import Permissions
 from fdstore.store import inspection, pipelines
-from fdstore.tools.task import PipeBrief, encoded
+from fdstore.tools.task import PipeTask, encode_task
 from fdstore_workers.reports import Reporter
-from fdstore_workers.tasks import Clients, Place, runner_of
+from fdstore_workers.tasks import Clients, WorkerSettings, runner_of
 from tests.conftest import wait_until
 
 
 def test_pipelines_that_wait_in_a_worker_that_stops_are_left_to_others(agents_server: PrivateServer) -> None:
     stopping, began, ran = threading.Event(), threading.Event(), []
 
-    def run_pipeline(store: Any, space: Any, *_: Any) -> Finished:
-        ran.append(space.id)
+    def run_pipeline(store: Any, handle: Any, *_: Any) -> Finished:
+        ran.append(handle.id)
         began.set()
         stopping.wait(30)
         return Finished("exited", 0, "", "")
 
     url = agents_server.url
-    place = Place(worker="w", url=url, prefix="fdstore", broker_url=None, permissions=Permissions())
-    brief = encoded(PipeBrief(commands=[["true"]], page_size=4000))
+    place = WorkerSettings(worker="w", url=url, prefix="fdstore", broker_url=None, permissions=Permissions())
+    brief = encode_task(PipeTask(commands=[["true"]], page_size=4000))
     with fdstore.connect(url) as store, redis.Redis.from_url(url) as client:
         root = store.process("solo")
-        made = [store.run(pipelines.start(root.space, brief, shown="true")).process for _ in range(3)]
+        made = [store.run(pipelines.start(root.handle, brief, shown="true")).process for _ in range(3)]
         with ThreadPoolExecutor(1) as apart:
             run = runner_of(Clients(place), Reporter(), stopping, run_pipeline, apart)
             for process in made:

@@ -24,7 +24,7 @@ from fdstore.errors import InvalidArgument, StoreFull, StoreUnavailable
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.queue import Dispatcher, broker_url, celery_app, find_broker
 from fdstore_workers.app import make_app
-from fdstore_workers.transport import mended_url
+from fdstore_workers.transport import quote_url
 from tests.conftest import wait_until
 from tests.with_workers.conftest import Ledger, StartWorker
 
@@ -191,7 +191,7 @@ def test_a_cluster_cannot_be_the_broker_and_the_error_names_the_variable_to_set(
 def test_kombu_reads_every_socket_path_as_it_was_meant(name: str) -> None:
     url = broker_url(f"unix:///run/{quote(name)}")
 
-    for connection in (Connection(url), Connection(mended_url(url))):
+    for connection in (Connection(url), Connection(quote_url(url))):
         assert connection.hostname is not None
         read = url_to_parts(connection.hostname)
         assert (read.scheme, read.path) == ("socket", f"run/{name}")

@@ -11,9 +11,9 @@ import click
 
 from fdstore import settings
 from fdstore.errors import FDStoreError
-from fdstore.loading import for_good, require
+from fdstore.loading import frozen_imports, require
 from fdstore.safe_path import drop_relative_entries
-from fdstore.text.layout import visible
+from fdstore.text.layout import show_controls
 from fdstore.url_options import exit_code_of, read_url_file, warning_of
 
 
@@ -113,9 +113,9 @@ def worker(
     require()
     # last: a file there never stands in for a package that is installed
     sys.path += map(os.path.abspath, tools_path)
-    with for_good():
+    with frozen_imports():
         from fdstore.runtime.queue import find_broker
-        from fdstore.wire.store_url import find_place
+        from fdstore.wire.store_url import parse_store_url
         from fdstore_workers.main import Worker
         from fdstore_workers.tasks import worker_name
 
@@ -128,7 +128,7 @@ def worker(
     broker_url = broker_url or settings.read().broker_url
     # here, where a wrong one is a wrong option: the supervisor knows only that its child did not start
     if chosen := url or settings.read().url:
-        find_place(chosen)
+        parse_store_url(chosen)
     if chosen or broker_url:
         find_broker(chosen or "", broker_url)
     whole = Worker(
@@ -154,7 +154,7 @@ def main() -> None:
     try:
         worker(prog_name="fdstore worker", windows_expand_args=False)
     except FDStoreError as error:
-        click.echo(f"fdstore: {error.type}: {visible(str(error), keep='')}", err=True)
+        click.echo(f"fdstore: {error.type}: {show_controls(str(error), keep='')}", err=True)
         logging.shutdown()
         sys.exit(exit_code_of(error))
 

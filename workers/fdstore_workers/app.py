@@ -30,7 +30,7 @@ from celery.concurrency import thread
 from fdstore.logs import VisibleFormatter
 from fdstore.runtime.queue import TASK, celery_app, find_broker
 from fdstore.settings import DEFAULT_PREFIX
-from fdstore_workers.transport import RESTORE_AT_ONCE, mended_url
+from fdstore_workers.transport import RESTORE_AT_ONCE, quote_url
 
 log = logging.getLogger("fdstore.worker")
 
@@ -60,7 +60,7 @@ def make_app(
     URLs as for `fdstore.runtime.queue.find_broker`. Connects to nothing yet.
     """
     broker = find_broker(store_url, broker_url)
-    app = celery_app(msgspec.structs.replace(broker, url=mended_url(broker.url)), prefix)
+    app = celery_app(msgspec.structs.replace(broker, url=quote_url(broker.url)), prefix)
     app.conf.broker_transport_options |= {
         "socket_timeout": SOCKET_TIMEOUT_S,
         "socket_connect_timeout": SOCKET_TIMEOUT_S,

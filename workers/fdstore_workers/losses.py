@@ -45,6 +45,6 @@ def give_back(store: Store, wake: Callable[[str], None], held: Iterable[Held]) -
 
 def _give_back_one(store: Store, wake: Callable[[str], None], held: Held) -> bool:
     keys = process_keys(store.prefix, held.process)
-    lapsed = store.run(leases.lose(keys, held.claim, store.run(losses_allowed(keys))))
+    lapsed = store.run(leases.record_loss(keys, held.claim, store.run(losses_allowed(keys))))
     carry_out(store, wake, keys, lapsed)
     return lapsed.decision != "nothing"

@@ -30,7 +30,7 @@ from celery import signals
 from fdstore.agent.models.anthropic import missing_key
 from fdstore.client import Store, connect
 from fdstore.local.redis_server import is_embedded
-from fdstore.permissions import Permissions, granted
+from fdstore.permissions import Permissions, parse_permissions
 from fdstore.runtime import lease
 from fdstore.runtime.waker import waker
 from fdstore_workers.app import log_to_stderr, make_app, start_worker
@@ -41,7 +41,7 @@ from fdstore_workers.pipeline.sandbox import Engine, find
 from fdstore_workers.reports import Reporter
 from fdstore_workers.supervisor import Held, Roles, Supervisor
 from fdstore_workers.sweeper import Sweeper
-from fdstore_workers.tasks import Clients, Place, attempt, runner_of
+from fdstore_workers.tasks import Clients, WorkerSettings, attempt, runner_of
 
 log = logging.getLogger("fdstore.worker")
 
@@ -67,7 +67,7 @@ class Stopping:
         return self._shared[0] == 1
 
 
-class Departure:
+class ShutdownTimer:
     """Ends this process some time after it was told to stop, whatever its tasks still do."""
 
     def __init__(self, stopping: Stopping, leave: Callable[[], None]) -> None:
@@ -143,7 +143,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
             for child in billiard.active_children():
                 child.terminate()
 
-        departure = Departure(stopping, leave)
+        departure = ShutdownTimer(stopping, leave)
 
         def begin(**_: Any) -> None:
             sweeper.start()
@@ -180,7 +180,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
             signal.signal(number, lambda *_: stopping.set())
         with connect(self.url, self.prefix) as store:
             clients = Clients(self._place(store))
-        departure = Departure(stopping, lambda: None)
+        departure = ShutdownTimer(stopping, lambda: None)
         departure.start()
         # in a thread: the handlers of signals run in the main one, whatever a tool does
         running = threading.Thread(
@@ -201,8 +201,8 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
         log.warning("%s: %d of the %d processes that it held were given back", what, count, len(held))
         return 0
 
-    def _place(self, store: Store) -> Place:
-        return Place(
+    def _place(self, store: Store) -> WorkerSettings:
+        return WorkerSettings(
             worker=self.name,
             url=store.url,
             prefix=store.prefix,
@@ -212,7 +212,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _permissions(self, store: Store) -> Permissions:
-        return granted(
+        return parse_permissions(
             embedded=is_embedded(store.url),
             python=self.allow_python,
             commands=self.allow_commands,

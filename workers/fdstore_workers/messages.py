@@ -80,7 +80,7 @@ def process_of(message: bytes) -> str:
         raise Refused(f"{quoted(process)} is not a process id") from None
 
 
-def unacked_process(entry: bytes) -> str:
+def unacked_process_of(entry: bytes) -> str:
     """Return the process id of an entry of `unacked`: a message, its exchange, its routing key.
     Raises `Refused`."""
     if len(entry) > 2 * MAX_BYTES:

@@ -26,8 +26,8 @@ from fdstore.records import TreeLimits, Unreadable
 from fdstore.store import collect, inspection, leases, processes, streams
 from fdstore.store.check import check_server
 from fdstore.store.clock import redis_now
-from fdstore.store.content_info import Namespace
-from fdstore.store.decoding import PASSED_OVER, shown
+from fdstore.store.content_info import ProcessHandle
+from fdstore.store.decoding import PASSED_OVER, show_bytes
 from fdstore.store.keys import ProcessKeys
 from fdstore.wire.operation import Operation
 
@@ -57,8 +57,8 @@ Report = Callable[..., None]
 
 def given_up(keys: ProcessKeys, attempt: int, reason: str) -> Operation[tuple[str, ...]]:
     """End a process that is not to be run again. Return the ancestors that need a wake-up."""
-    space = Namespace(keys, TreeLimits(), attempt)
-    return (yield from processes.end(space, "failed", exit_code=None, reason=reason, release=False))
+    handle = ProcessHandle(keys, TreeLimits(), attempt)
+    return (yield from processes.end(handle, "failed", exit_code=None, reason=reason, release=False))
 
 
 def losses_allowed(keys: ProcessKeys) -> Operation[int]:
@@ -70,7 +70,7 @@ def losses_allowed(keys: ProcessKeys) -> Operation[int]:
         [bundle] = yield [("HGET", keys.tree.programs, digest)]
         if bundle is None:
             return leases.MAX_LOSSES
-        return Bundle.from_json(bundle).programs[shown(program or b"")].limits.max_losses
+        return Bundle.from_json(bundle).programs[show_bytes(program or b"")].limits.max_losses
     except (InvalidProgram, NewerFormat, DamagedRecord, KeyError):
         return leases.MAX_LOSSES  # its next attempt will say what is wrong with it
 
@@ -130,7 +130,7 @@ def sweep(
     for tree, content in open_streams.streams:
         with _one_tree(tree.tree, report):
             store.run(streams.look_after(tree, content))
-    ended = store.run(inspection.over(store.prefix, trees))
+    ended = store.run(inspection.finished_trees(store.prefix, trees))
     over.update(ended.trees)
     for name, each in (*found.unreadable, *open_streams.unreadable, *ended.unreadable):
         report(each.what, f"{each.problem} (tree {name})")
@@ -196,7 +196,7 @@ class Sweeper:
         if self._thread.ident is not None:  # the worker may have ended before it was ready
             self._thread.join()
         try:
-            self._store.run(leases.gone(self._store.prefix, self._worker))
+            self._store.run(leases.unregister_worker(self._store.prefix, self._worker))
         except FDStoreError as error:
             log.info("the store was gone before this worker: %s", error)
 
@@ -238,7 +238,9 @@ class Sweeper:
         prefix, worker = self._store.prefix, self._worker
         try:
             self._store.run(
-                leases.alive(prefix, worker, SIGN_OF_LIFE_S, moment, self._commands, self._no_agents)
+                leases.register_worker(
+                    prefix, worker, SIGN_OF_LIFE_S, moment, self._commands, self._no_agents
+                )
             )
         except DamagedRecord as error:
             self._report(error.what, error.problem)

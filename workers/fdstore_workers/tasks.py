@@ -29,7 +29,7 @@ from fdstore_workers.reports import Reporter
 log = logging.getLogger("fdstore.worker")
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Where a worker works: its name in Redis, its store, what programs may do there, and why it takes
     no agents ("" if it does)."""
 
@@ -44,7 +44,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 class Clients:
     """The clients of one operating-system process, opened when first used."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: WorkerSettings) -> None:
         self.place = place
         self._turn = threading.Lock()
         self._pid = 0

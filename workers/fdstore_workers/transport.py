@@ -141,7 +141,7 @@ class QoS(redis.QoS):
             if not size:
                 return
             try:
-                process = messages.unacked_process(entry)
+                process = messages.unacked_process_of(entry)
             except messages.Refused as reason:
                 log.warning("dropped an unacknowledged message of %d bytes: %s", size, reason)
             else:
@@ -231,10 +231,10 @@ TRANSPORT_ALIASES.update(
 )
 
 
-def mended_url(url: str) -> str:
+def quote_url(url: str) -> str:
     """`url` of a broker in kombu's form, for this transport.
 
-    >>> mended_url("redis+socket:///run/redis.sock?virtual_host=0")
+    >>> quote_url("redis+socket:///run/redis.sock?virtual_host=0")
     'fdredis+socket:///run/redis.sock?virtual_host=0'
     """
     return ";".join(SCHEME_PREFIX + one for one in url.split(";"))

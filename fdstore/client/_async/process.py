@@ -11,13 +11,13 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, BinaryIO, Literal, TypeVar
 
 from fdstore.client._async.writer import StreamWriter
-from fdstore.files.source import opened, source_name
+from fdstore.files.source import open_source, source_name
 from fdstore.files.target import Target
 from fdstore.records import Descriptor, Export, Mode, SearchResult, Slice
 from fdstore.store import contents, following, processes, reading, searching, streams
-from fdstore.store.content_info import Namespace
+from fdstore.store.content_info import ProcessHandle
 from fdstore.text.paging import DecodeErrors
-from fdstore.text.selection import FIRST_PAGE, FdLike, fd_id, fd_ids, number, wanted
+from fdstore.text.selection import FIRST_PAGE, FdLike, fd_id, fd_ids, number, parse_request
 from fdstore.wire.operation import Operation
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ class Process:
     'one\ntwo\n'
     """
 
-    def __init__(self, store: Store, space: Namespace) -> None:
+    def __init__(self, store: Store, handle: ProcessHandle) -> None:
         self.store = store
-        self.space = space
+        self.handle = handle
 
     def __repr__(self) -> str:
         return f"<fdstore.aio.Process {self.id}>"
@@ -53,11 +53,11 @@ class Process:
         >>> (await proc.child()).id
         'triage.1'
         """
-        return self.space.id
+        return self.handle.id
 
     async def _run(self, operation: Operation[T]) -> T:
-        if self.space.must_note():
-            await self.store.run(processes.touch(self.space))
+        if self.handle.must_note():
+            await self.store.run(processes.touch(self.handle))
         return await self.store.run(operation)
 
     async def create(self, text: str, source: str = "text", page_size: int | None = None) -> Descriptor:
@@ -70,7 +70,7 @@ class Process:
         >>> d.fd, d.lines, d.chars
         ('fd:1', 2, 8)
         """
-        return await self._run(contents.create(self.space, text, source, page_size))
+        return await self._run(contents.create(self.handle, text, source, page_size))
 
     async def ingest(
         self,
@@ -90,9 +90,9 @@ class Process:
         >>> d.source, d.lines, d.pages
         ('build.log', 5000, 29)
         """
-        with opened(file) as binary:
+        with open_source(file) as binary:
             name = source or source_name(file)
-            return await self._run(contents.ingest(self.space, binary, name, page_size, errors, progress))
+            return await self._run(contents.ingest(self.handle, binary, name, page_size, errors, progress))
 
     async def stat(self, fd: FdLike) -> Descriptor:
         r"""Return what a descriptor is now: its state, and its size in characters, bytes, lines and pages.
@@ -104,7 +104,7 @@ class Process:
         >>> found.state, found.chars, found.bytes
         ('sealed', 5, 6)
         """
-        return await self._run(contents.stat(self.space, fd_id(fd)))
+        return await self._run(contents.stat(self.handle, fd_id(fd)))
 
     async def list(self) -> list[Descriptor]:
         """Return all descriptors, in number order.
@@ -114,7 +114,7 @@ class Process:
         >>> [d.fd for d in await proc.list()]
         ['fd:1', 'fd:2']
         """
-        return await self._run(contents.listed(self.space))
+        return await self._run(contents.list_fds(self.handle))
 
     async def read(
         self,
@@ -148,14 +148,14 @@ class Process:
         page = 1 if start is None else start
         one_page = mode is None is count and not (read_all or wait)
         if one_page and type(fd) is str and type(page) is int and type(wait) is float:
-            known = reading.known_page(self.space, fd, page)
+            known = reading.known_page(self.handle, fd, page)
             if known is not None:
                 fields = await self.store._runner.read_field(known[0].pages, page)
-                found = reading.page_of(self.space, fd, known, page, fields, max_chars)
+                found = reading.page_of(self.handle, fd, known, page, fields, max_chars)
                 if found is not None:
                     return found
-        asked = wanted(fd, mode, start, count, whole=read_all, default=FIRST_PAGE)
-        return await self._run(following.read_whole(self.space, asked.fd, asked.part, max_chars, wait))
+        asked = parse_request(fd, mode, start, count, whole=read_all, default=FIRST_PAGE)
+        return await self._run(following.read_whole(self.handle, asked.fd, asked.part, max_chars, wait))
 
     async def open_stream(
         self,
@@ -176,10 +176,10 @@ class Process:
         >>> (await proc.stat(out.fd)).state
         'sealed'
         """
-        pen = await self._run(
-            streams.open_stream(self.space, source, page_size, lease_s=streams.check_lease(lease_s))
+        appender = await self._run(
+            streams.open_stream(self.handle, source, page_size, lease_s=streams.check_lease(lease_s))
         )
-        return StreamWriter(self.store.run, pen)
+        return StreamWriter(self.store.run, appender)
 
     def follow(self, fd: FdLike, start: int = 1) -> AsyncIterator[str]:
         r"""Iterate over the text of a stream from its character `start` on, piece by piece as it comes, until
@@ -195,7 +195,7 @@ class Process:
         ...     print(piece, end="")
         compiling
         """
-        return self._pieces(following.Follower(self.space, fd_id(fd), number("start", start)))
+        return self._pieces(following.Follower(self.handle, fd_id(fd), number("start", start)))
 
     async def _pieces(self, follower: following.Follower) -> AsyncIterator[str]:
         while not follower.ended:
@@ -220,8 +220,8 @@ class Process:
         >>> part.fd, part.lines, part.origin.fd, part.origin.lines
         ('fd:2', 20, 'fd:1', '120-139')
         """
-        asked = wanted(fd, mode, start, count)
-        return await self._run(contents.extract(self.space, asked.fd, asked.part, page_size=page_size))
+        asked = parse_request(fd, mode, start, count)
+        return await self._run(contents.extract(self.handle, asked.fd, asked.part, page_size=page_size))
 
     async def search(
         self,
@@ -245,9 +245,9 @@ class Process:
         >>> found.matches, [hit.text for hit in found.hits]
         (110, ['line 120 of the build', 'line 121 of the build'])
         """
-        asked = wanted(fd)
+        asked = parse_request(fd)
         found = searching.search(
-            self.space,
+            self.handle,
             asked.fd,
             asked.part,
             pattern,
@@ -278,9 +278,9 @@ class Process:
         >>> done.char_count, open("part.txt").readlines()[1]
         (40, 'line 2 of the build\\n')
         """
-        asked = wanted(fd)
+        asked = parse_request(fd)
         target = Target(path, mode=mode, create=create, exist_ok=exist_ok)
-        return await self._run(contents.export(self.space, asked.fd, asked.part, target, mode, progress))
+        return await self._run(contents.export(self.handle, asked.fd, asked.part, target, mode, progress))
 
     async def close(self, fd: FdLike) -> None:
         """Drop a descriptor; the content lives while any process holds it. Raises `NotFound`.
@@ -290,7 +290,7 @@ class Process:
         >>> await proc.list()
         []
         """
-        await self._run(contents.close(self.space, fd_id(fd)))
+        await self._run(contents.close(self.handle, fd_id(fd)))
 
     async def child(self, share: Sequence[FdLike] = ()) -> Process:
         """Make a process of this tree that holds the shared descriptors under the same ids, by
@@ -302,7 +302,7 @@ class Process:
         >>> (await child.read(d.fd)).text
         'one'
         """
-        return Process(self.store, await self._run(processes.child(self.space, fd_ids(share))))
+        return Process(self.store, await self._run(processes.child(self.handle, fd_ids(share))))
 
     async def fork(self) -> Process:
         """Make a process of this tree with a copy of the whole table. One round trip, no content is
@@ -313,7 +313,7 @@ class Process:
         >>> [d.fd for d in await twin.list()]
         ['fd:1']
         """
-        return Process(self.store, await self._run(processes.child(self.space, None)))
+        return Process(self.store, await self._run(processes.child(self.handle, None)))
 
     async def end(self) -> None:
         """End the process and drop all its descriptors. Its record stays until the tree is
@@ -323,4 +323,4 @@ class Process:
         >>> [member.state for member in (await store.tree(proc.id)).members]
         ['exited']
         """
-        await self._run(processes.end(self.space))
+        await self._run(processes.end(self.handle))

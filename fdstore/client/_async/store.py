@@ -14,7 +14,7 @@ from fdstore.client._async.support import find_store
 from fdstore.records import DroppedTree, ProcessRecord, Survey, TreeLimits, TreeRecord
 from fdstore.store import dropping, inspection, processes
 from fdstore.store.check import check_server
-from fdstore.store.looking import look_only
+from fdstore.store.looking import read_only
 from fdstore.wire._async.cluster import make_runner
 from fdstore.wire._async.runner import Runner
 from fdstore.wire.operation import Operation
@@ -121,7 +121,7 @@ class Store:
         True
         """
         if self._looking:
-            operation = look_only(operation, self.where)
+            operation = read_only(operation, self.where)
         return await self._runner.run(operation)
 
     async def process(self, name: str | None = None, *, limits: TreeLimits | None = None) -> Process:
@@ -134,8 +134,8 @@ class Store:
         >>> proc.id
         'triage'
         """
-        space = await self.run(processes.open_process(self.prefix, name, limits or TreeLimits()))
-        return Process(self, space)
+        handle = await self.run(processes.open_process(self.prefix, name, limits or TreeLimits()))
+        return Process(self, handle)
 
     async def processes(self) -> list[ProcessRecord]:
         """Return all processes of all trees, by tree and time of birth, ended ones too. Damaged ones are left
@@ -154,7 +154,7 @@ class Store:
         >>> [tree.id for tree in await store.trees()]
         ['other', 'triage']
         """
-        return inspection.warned(await self.survey()).trees
+        return inspection.log_unreadable(await self.survey()).trees
 
     async def survey(self) -> Survey:
         """Return all trees, and beside them what cannot be read: damaged trees and processes, and trees of a

@@ -8,17 +8,17 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
-from fdstore.local.redis_server import chosen
+from fdstore.local.redis_server import resolve_store
 
-__all__ = ["Event", "Lock", "ended", "find_store", "set_within", "start"]
+__all__ = ["Event", "Lock", "find_store", "join", "start", "wait_within"]
 
 
 async def find_store(url: str | None, prefix: str | None) -> tuple[str, str]:
     """Return the URL and the prefix that are meant, after starting the embedded server if it is meant."""
-    return await asyncio.to_thread(chosen, url, prefix)
+    return await asyncio.to_thread(resolve_store, url, prefix)
 
 
-async def set_within(event: Event, seconds: float) -> None:
+async def wait_within(event: Event, seconds: float) -> None:
     """Wait until `event` is set, for at most `seconds`."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
@@ -30,6 +30,6 @@ def start(name: str, function: Callable[..., Coroutine[Any, Any, None]], *args: 
     return asyncio.create_task(function(*args), name=name)
 
 
-async def ended(task: asyncio.Task[None]) -> None:
+async def join(task: asyncio.Task[None]) -> None:
     """Wait until a background task has ended."""
     await asyncio.wait([task])

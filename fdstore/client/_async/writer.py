@@ -18,18 +18,18 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any
 
-from fdstore.client._async.support import Event, Lock, ended, set_within, start
+from fdstore.client._async.support import Event, Lock, join, start, wait_within
 from fdstore.client.write_buffer import (
     FINAL,
     MAX_AGE_S,
     RENEWALS_PER_LEASE,
     RETRY_S,
-    Outbox,
+    WriteBuffer,
     check_reason,
     reason_of,
 )
 from fdstore.errors import FDStoreError, StreamClosed
-from fdstore.store.streams import Pen, check_exit_code
+from fdstore.store.streams import StreamAppender, check_exit_code
 from fdstore.wire.operation import Operation
 
 
@@ -47,12 +47,12 @@ class StreamWriter:
     'compiling\n'
     """
 
-    def __init__(self, run: Callable[[Operation[None]], Awaitable[None]], pen: Pen) -> None:
+    def __init__(self, run: Callable[[Operation[None]], Awaitable[None]], appender: StreamAppender) -> None:
         self._over = Event()
-        self.fd = pen.fd
+        self.fd = appender.fd
         self._run = run
-        self._outbox = Outbox(pen)
-        self._renew_every_s = pen.lease_s / RENEWALS_PER_LEASE
+        self._buffer = WriteBuffer(appender)
+        self._renew_every_s = appender.lease_s / RENEWALS_PER_LEASE
         self._stored_at = time.monotonic()
         self._failing = False
         self._storing = Lock()  # held for a round trip
@@ -72,7 +72,7 @@ class StreamWriter:
         >>> out.is_over
         True
         """
-        return self._outbox.is_over
+        return self._buffer.is_over
 
     async def __aenter__(self) -> StreamWriter:
         return self
@@ -105,11 +105,11 @@ class StreamWriter:
         >>> await out.write("one\n")
         >>> await out.end()
         """
-        self._outbox.put(text)
-        if self._outbox.is_full:
+        self._buffer.put(text)
+        if self._buffer.is_full:
             await self._store()
             return
-        if self._outbox.has_enough and not self._enough.is_set():
+        if self._buffer.has_enough and not self._enough.is_set():
             self._enough.set()
         if not self._wake.is_set():
             self._wake.set()
@@ -124,7 +124,7 @@ class StreamWriter:
         4
         >>> await out.end()
         """
-        if self._outbox.ended is None:
+        if self._buffer.ended is None:
             await self._store()
 
     async def end(self, exit_code: int = 0, *, chain: str = "") -> None:
@@ -140,15 +140,15 @@ class StreamWriter:
         code = check_exit_code(exit_code)
         try:
             async with self._storing:
-                if self._outbox.ended is None:
+                if self._buffer.ended is None:
                     await self._store_all()
-                    await self._run(self._outbox.pen.seal(code, chain))
-                    self._outbox.ended = "sealed"
+                    await self._run(self._buffer.appender.seal(code, chain))
+                    self._buffer.ended = "sealed"
         except FINAL as error:
-            self._outbox.error = error
+            self._buffer.error = error
             raise
         finally:
-            if self._outbox.is_over:
+            if self._buffer.is_over:
                 await self._stop()
 
     async def fail(self, reason: str) -> None:
@@ -163,14 +163,14 @@ class StreamWriter:
         check_reason(reason)
         try:
             async with self._storing:
-                if self._outbox.ended is None:
+                if self._buffer.ended is None:
                     # what cannot be stored is part of the failure
                     with contextlib.suppress(FDStoreError):
                         await self._store_all()
                     # it may be broken already, by its quota or by a reader who saw its lease run out
                     with contextlib.suppress(StreamClosed):
-                        await self._run(self._outbox.pen.break_off(reason))
-                    self._outbox.ended = "broken"
+                        await self._run(self._buffer.appender.break_off(reason))
+                    self._buffer.ended = "broken"
         finally:
             await self._stop()
 
@@ -179,13 +179,13 @@ class StreamWriter:
             await self._store_all()
 
     async def _store_all(self) -> None:
-        self._outbox.check()
-        self._outbox.hand_over()
+        self._buffer.check()
+        self._buffer.hand_over()
         self._enough.clear()
         try:
-            await self._run(self._outbox.pen.store())
+            await self._run(self._buffer.appender.store())
         except FINAL as error:
-            self._outbox.error = error
+            self._buffer.error = error
             raise
         self._stored_at = time.monotonic()
 
@@ -193,25 +193,25 @@ class StreamWriter:
         self._over.set()
         self._enough.set()
         self._wake.set()
-        await ended(self._task)
+        await join(self._task)
 
     async def _attend_once(self) -> bool:
         """Store what is there when it has waited long enough, or renew the lease. Return False when there is
         nothing more to do."""
-        if self._outbox.chars:
-            await set_within(self._enough, MAX_AGE_S)
+        if self._buffer.chars:
+            await wait_within(self._enough, MAX_AGE_S)
         async with self._storing:
-            if self._over.is_set() or self._outbox.is_over:
+            if self._over.is_set() or self._buffer.is_over:
                 return False
             try:
-                if self._outbox.chars:
+                if self._buffer.chars:
                     await self._store_all()
                 elif time.monotonic() - self._stored_at >= self._renew_every_s / 2:
-                    await self._run(self._outbox.pen.renew())
+                    await self._run(self._buffer.appender.renew())
                     self._stored_at = time.monotonic()
                 self._failing = False
             except FINAL as error:
-                self._outbox.error = error
+                self._buffer.error = error
                 return False
             except FDStoreError:
                 self._failing = True
@@ -223,7 +223,7 @@ async def _attend(writer: weakref.ref[StreamWriter], wake: Event, every_s: float
     # holds the writer only while it works: nobody should keep the lease of one that is forgotten
     pause_s = every_s
     while True:
-        await set_within(wake, pause_s)
+        await wait_within(wake, pause_s)
         wake.clear()
         found = writer()
         if found is None or not await found._attend_once():

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO, Literal, TypeVar
 
 from fdstore.client._sync.writer import StreamWriter
-from fdstore.files.source import opened, source_name
+from fdstore.files.source import open_source, source_name
 from fdstore.files.target import Target
 from fdstore.records import Descriptor, Export, Mode, SearchResult, Slice
 from fdstore.store import contents, following, processes, reading, searching, streams
-from fdstore.store.content_info import Namespace
+from fdstore.store.content_info import ProcessHandle
 from fdstore.text.paging import DecodeErrors
-from fdstore.text.selection import FIRST_PAGE, FdLike, fd_id, fd_ids, number, wanted
+from fdstore.text.selection import FIRST_PAGE, FdLike, fd_id, fd_ids, number, parse_request
 from fdstore.wire.operation import Operation
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ class Process:
     'one\ntwo\n'
     """
 
-    def __init__(self, store: Store, space: Namespace) -> None:
+    def __init__(self, store: Store, handle: ProcessHandle) -> None:
         self.store = store
-        self.space = space
+        self.handle = handle
 
     def __repr__(self) -> str:
         return f"<fdstore.Process {self.id}>"
@@ -54,11 +54,11 @@ class Process:
         >>> proc.child().id
         'triage.1'
         """
-        return self.space.id
+        return self.handle.id
 
     def _run(self, operation: Operation[T]) -> T:
-        if self.space.must_note():
-            self.store.run(processes.touch(self.space))
+        if self.handle.must_note():
+            self.store.run(processes.touch(self.handle))
         return self.store.run(operation)
 
     def create(self, text: str, source: str = "text", page_size: int | None = None) -> Descriptor:
@@ -71,7 +71,7 @@ class Process:
         >>> d.fd, d.lines, d.chars
         ('fd:1', 2, 8)
         """
-        return self._run(contents.create(self.space, text, source, page_size))
+        return self._run(contents.create(self.handle, text, source, page_size))
 
     def ingest(
         self,
@@ -91,9 +91,9 @@ class Process:
         >>> d.source, d.lines, d.pages
         ('build.log', 5000, 29)
         """
-        with opened(file) as binary:
+        with open_source(file) as binary:
             name = source or source_name(file)
-            return self._run(contents.ingest(self.space, binary, name, page_size, errors, progress))
+            return self._run(contents.ingest(self.handle, binary, name, page_size, errors, progress))
 
     def stat(self, fd: FdLike) -> Descriptor:
         r"""Return what a descriptor is now: its state, and its size in characters, bytes, lines and pages.
@@ -105,7 +105,7 @@ class Process:
         >>> found.state, found.chars, found.bytes
         ('sealed', 5, 6)
         """
-        return self._run(contents.stat(self.space, fd_id(fd)))
+        return self._run(contents.stat(self.handle, fd_id(fd)))
 
     def list(self) -> list[Descriptor]:
         """Return all descriptors, in number order.
@@ -115,7 +115,7 @@ class Process:
         >>> [d.fd for d in proc.list()]
         ['fd:1', 'fd:2']
         """
-        return self._run(contents.listed(self.space))
+        return self._run(contents.list_fds(self.handle))
 
     def read(
         self,
@@ -149,14 +149,14 @@ class Process:
         page = 1 if start is None else start
         one_page = mode is None is count and not (read_all or wait)
         if one_page and type(fd) is str and type(page) is int and type(wait) is float:
-            known = reading.known_page(self.space, fd, page)
+            known = reading.known_page(self.handle, fd, page)
             if known is not None:
                 fields = self.store._runner.read_field(known[0].pages, page)
-                found = reading.page_of(self.space, fd, known, page, fields, max_chars)
+                found = reading.page_of(self.handle, fd, known, page, fields, max_chars)
                 if found is not None:
                     return found
-        asked = wanted(fd, mode, start, count, whole=read_all, default=FIRST_PAGE)
-        return self._run(following.read_whole(self.space, asked.fd, asked.part, max_chars, wait))
+        asked = parse_request(fd, mode, start, count, whole=read_all, default=FIRST_PAGE)
+        return self._run(following.read_whole(self.handle, asked.fd, asked.part, max_chars, wait))
 
     def open_stream(
         self,
@@ -177,10 +177,10 @@ class Process:
         >>> proc.stat(out.fd).state
         'sealed'
         """
-        pen = self._run(
-            streams.open_stream(self.space, source, page_size, lease_s=streams.check_lease(lease_s))
+        appender = self._run(
+            streams.open_stream(self.handle, source, page_size, lease_s=streams.check_lease(lease_s))
         )
-        return StreamWriter(self.store.run, pen)
+        return StreamWriter(self.store.run, appender)
 
     def follow(self, fd: FdLike, start: int = 1) -> Iterator[str]:
         r"""Iterate over the text of a stream from its character `start` on, piece by piece as it comes, until
@@ -196,7 +196,7 @@ class Process:
         ...     print(piece, end="")
         compiling
         """
-        return self._pieces(following.Follower(self.space, fd_id(fd), number("start", start)))
+        return self._pieces(following.Follower(self.handle, fd_id(fd), number("start", start)))
 
     def _pieces(self, follower: following.Follower) -> Iterator[str]:
         while not follower.ended:
@@ -221,8 +221,8 @@ class Process:
         >>> part.fd, part.lines, part.origin.fd, part.origin.lines
         ('fd:2', 20, 'fd:1', '120-139')
         """
-        asked = wanted(fd, mode, start, count)
-        return self._run(contents.extract(self.space, asked.fd, asked.part, page_size=page_size))
+        asked = parse_request(fd, mode, start, count)
+        return self._run(contents.extract(self.handle, asked.fd, asked.part, page_size=page_size))
 
     def search(
         self,
@@ -246,9 +246,9 @@ class Process:
         >>> found.matches, [hit.text for hit in found.hits]
         (110, ['line 120 of the build', 'line 121 of the build'])
         """
-        asked = wanted(fd)
+        asked = parse_request(fd)
         found = searching.search(
-            self.space,
+            self.handle,
             asked.fd,
             asked.part,
             pattern,
@@ -279,9 +279,9 @@ class Process:
         >>> done.char_count, open("part.txt").readlines()[1]
         (40, 'line 2 of the build\\n')
         """
-        asked = wanted(fd)
+        asked = parse_request(fd)
         target = Target(path, mode=mode, create=create, exist_ok=exist_ok)
-        return self._run(contents.export(self.space, asked.fd, asked.part, target, mode, progress))
+        return self._run(contents.export(self.handle, asked.fd, asked.part, target, mode, progress))
 
     def close(self, fd: FdLike) -> None:
         """Drop a descriptor; the content lives while any process holds it. Raises `NotFound`.
@@ -291,7 +291,7 @@ class Process:
         >>> proc.list()
         []
         """
-        self._run(contents.close(self.space, fd_id(fd)))
+        self._run(contents.close(self.handle, fd_id(fd)))
 
     def child(self, share: Sequence[FdLike] = ()) -> Process:
         """Make a process of this tree that holds the shared descriptors under the same ids, by
@@ -303,7 +303,7 @@ class Process:
         >>> child.read(d.fd).text
         'one'
         """
-        return Process(self.store, self._run(processes.child(self.space, fd_ids(share))))
+        return Process(self.store, self._run(processes.child(self.handle, fd_ids(share))))
 
     def fork(self) -> Process:
         """Make a process of this tree with a copy of the whole table. One round trip, no content is
@@ -314,7 +314,7 @@ class Process:
         >>> [d.fd for d in twin.list()]
         ['fd:1']
         """
-        return Process(self.store, self._run(processes.child(self.space, None)))
+        return Process(self.store, self._run(processes.child(self.handle, None)))
 
     def end(self) -> None:
         """End the process and drop all its descriptors. Its record stays until the tree is
@@ -324,4 +324,4 @@ class Process:
         >>> [member.state for member in store.tree(proc.id).members]
         ['exited']
         """
-        self._run(processes.end(self.space))
+        self._run(processes.end(self.handle))

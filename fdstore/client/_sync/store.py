@@ -15,7 +15,7 @@ from fdstore.client._sync.support import find_store
 from fdstore.records import DroppedTree, ProcessRecord, Survey, TreeLimits, TreeRecord
 from fdstore.store import dropping, inspection, processes
 from fdstore.store.check import check_server
-from fdstore.store.looking import look_only
+from fdstore.store.looking import read_only
 from fdstore.wire._sync.cluster import make_runner
 from fdstore.wire._sync.runner import Runner
 from fdstore.wire.operation import Operation
@@ -122,7 +122,7 @@ class Store:
         True
         """
         if self._looking:
-            operation = look_only(operation, self.where)
+            operation = read_only(operation, self.where)
         return self._runner.run(operation)
 
     def process(self, name: str | None = None, *, limits: TreeLimits | None = None) -> Process:
@@ -135,8 +135,8 @@ class Store:
         >>> proc.id
         'triage'
         """
-        space = self.run(processes.open_process(self.prefix, name, limits or TreeLimits()))
-        return Process(self, space)
+        handle = self.run(processes.open_process(self.prefix, name, limits or TreeLimits()))
+        return Process(self, handle)
 
     def processes(self) -> list[ProcessRecord]:
         """Return all processes of all trees, by tree and time of birth, ended ones too. Damaged ones are left
@@ -155,7 +155,7 @@ class Store:
         >>> [tree.id for tree in store.trees()]
         ['other', 'triage']
         """
-        return inspection.warned(self.survey()).trees
+        return inspection.log_unreadable(self.survey()).trees
 
     def survey(self) -> Survey:
         """Return all trees, and beside them what cannot be read: damaged trees and processes, and trees of a

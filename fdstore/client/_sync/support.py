@@ -7,12 +7,12 @@ from collections.abc import Callable
 from threading import Event, Lock
 from typing import Any
 
-from fdstore.local.redis_server import chosen as find_store
+from fdstore.local.redis_server import resolve_store as find_store
 
-__all__ = ["Event", "Lock", "ended", "find_store", "set_within", "start"]
+__all__ = ["Event", "Lock", "find_store", "join", "start", "wait_within"]
 
 
-def set_within(event: Event, seconds: float) -> None:
+def wait_within(event: Event, seconds: float) -> None:
     """Wait until `event` is set, for at most `seconds`."""
     event.wait(seconds)
 
@@ -24,6 +24,6 @@ def start(name: str, function: Callable[..., None], *args: Any) -> threading.Thr
     return thread
 
 
-def ended(thread: threading.Thread) -> None:
+def join(thread: threading.Thread) -> None:
     """Wait until a background thread has ended."""
     thread.join()

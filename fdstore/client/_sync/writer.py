@@ -19,18 +19,18 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from fdstore.client._sync.support import Event, Lock, ended, set_within, start
+from fdstore.client._sync.support import Event, Lock, join, start, wait_within
 from fdstore.client.write_buffer import (
     FINAL,
     MAX_AGE_S,
     RENEWALS_PER_LEASE,
     RETRY_S,
-    Outbox,
+    WriteBuffer,
     check_reason,
     reason_of,
 )
 from fdstore.errors import FDStoreError, StreamClosed
-from fdstore.store.streams import Pen, check_exit_code
+from fdstore.store.streams import StreamAppender, check_exit_code
 from fdstore.wire.operation import Operation
 
 
@@ -48,12 +48,12 @@ class StreamWriter:
     'compiling\n'
     """
 
-    def __init__(self, run: Callable[[Operation[None]], None], pen: Pen) -> None:
+    def __init__(self, run: Callable[[Operation[None]], None], appender: StreamAppender) -> None:
         self._over = Event()
-        self.fd = pen.fd
+        self.fd = appender.fd
         self._run = run
-        self._outbox = Outbox(pen)
-        self._renew_every_s = pen.lease_s / RENEWALS_PER_LEASE
+        self._buffer = WriteBuffer(appender)
+        self._renew_every_s = appender.lease_s / RENEWALS_PER_LEASE
         self._stored_at = time.monotonic()
         self._failing = False
         self._storing = Lock()  # held for a round trip
@@ -73,7 +73,7 @@ class StreamWriter:
         >>> out.is_over
         True
         """
-        return self._outbox.is_over
+        return self._buffer.is_over
 
     def __enter__(self) -> StreamWriter:
         return self
@@ -106,11 +106,11 @@ class StreamWriter:
         >>> out.write("one\n")
         >>> out.end()
         """
-        self._outbox.put(text)
-        if self._outbox.is_full:
+        self._buffer.put(text)
+        if self._buffer.is_full:
             self._store()
             return
-        if self._outbox.has_enough and not self._enough.is_set():
+        if self._buffer.has_enough and not self._enough.is_set():
             self._enough.set()
         if not self._wake.is_set():
             self._wake.set()
@@ -125,7 +125,7 @@ class StreamWriter:
         4
         >>> out.end()
         """
-        if self._outbox.ended is None:
+        if self._buffer.ended is None:
             self._store()
 
     def end(self, exit_code: int = 0, *, chain: str = "") -> None:
@@ -141,15 +141,15 @@ class StreamWriter:
         code = check_exit_code(exit_code)
         try:
             with self._storing:
-                if self._outbox.ended is None:
+                if self._buffer.ended is None:
                     self._store_all()
-                    self._run(self._outbox.pen.seal(code, chain))
-                    self._outbox.ended = "sealed"
+                    self._run(self._buffer.appender.seal(code, chain))
+                    self._buffer.ended = "sealed"
         except FINAL as error:
-            self._outbox.error = error
+            self._buffer.error = error
             raise
         finally:
-            if self._outbox.is_over:
+            if self._buffer.is_over:
                 self._stop()
 
     def fail(self, reason: str) -> None:
@@ -164,14 +164,14 @@ class StreamWriter:
         check_reason(reason)
         try:
             with self._storing:
-                if self._outbox.ended is None:
+                if self._buffer.ended is None:
                     # what cannot be stored is part of the failure
                     with contextlib.suppress(FDStoreError):
                         self._store_all()
                     # it may be broken already, by its quota or by a reader who saw its lease run out
                     with contextlib.suppress(StreamClosed):
-                        self._run(self._outbox.pen.break_off(reason))
-                    self._outbox.ended = "broken"
+                        self._run(self._buffer.appender.break_off(reason))
+                    self._buffer.ended = "broken"
         finally:
             self._stop()
 
@@ -180,13 +180,13 @@ class StreamWriter:
             self._store_all()
 
     def _store_all(self) -> None:
-        self._outbox.check()
-        self._outbox.hand_over()
+        self._buffer.check()
+        self._buffer.hand_over()
         self._enough.clear()
         try:
-            self._run(self._outbox.pen.store())
+            self._run(self._buffer.appender.store())
         except FINAL as error:
-            self._outbox.error = error
+            self._buffer.error = error
             raise
         self._stored_at = time.monotonic()
 
@@ -194,25 +194,25 @@ class StreamWriter:
         self._over.set()
         self._enough.set()
         self._wake.set()
-        ended(self._task)
+        join(self._task)
 
     def _attend_once(self) -> bool:
         """Store what is there when it has waited long enough, or renew the lease. Return False when there is
         nothing more to do."""
-        if self._outbox.chars:
-            set_within(self._enough, MAX_AGE_S)
+        if self._buffer.chars:
+            wait_within(self._enough, MAX_AGE_S)
         with self._storing:
-            if self._over.is_set() or self._outbox.is_over:
+            if self._over.is_set() or self._buffer.is_over:
                 return False
             try:
-                if self._outbox.chars:
+                if self._buffer.chars:
                     self._store_all()
                 elif time.monotonic() - self._stored_at >= self._renew_every_s / 2:
-                    self._run(self._outbox.pen.renew())
+                    self._run(self._buffer.appender.renew())
                     self._stored_at = time.monotonic()
                 self._failing = False
             except FINAL as error:
-                self._outbox.error = error
+                self._buffer.error = error
                 return False
             except FDStoreError:
                 self._failing = True
@@ -224,7 +224,7 @@ def _attend(writer: weakref.ref[StreamWriter], wake: Event, every_s: float) -> N
     # holds the writer only while it works: nobody should keep the lease of one that is forgotten
     pause_s = every_s
     while True:
-        set_within(wake, pause_s)
+        wait_within(wake, pause_s)
         wake.clear()
         found = writer()
         if found is None or not found._attend_once():

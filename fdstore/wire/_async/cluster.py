@@ -16,23 +16,23 @@ from fdstore.wire._async.link import Link
 from fdstore.wire._async.runner import Runner
 from fdstore.wire._async.support import sleep
 from fdstore.wire.operation import Batch, NumberedFields, Operation
-from fdstore.wire.retry import Flight, packed
-from fdstore.wire.routing import At, Cut, Drop, Pause, ReceiveAt, Router, SendAt
-from fdstore.wire.store_url import Place, find_place
+from fdstore.wire.retry import InFlight, pack
+from fdstore.wire.routing import AtNode, AttemptFailed, Drop, Pause, ReceiveAt, Router, SendAt
+from fdstore.wire.store_url import StoreUrl, parse_store_url
 
 T = TypeVar("T")
 
 
 def make_runner(url: str) -> Runner:
     """Make a runner for the store at `url`. Raises `InvalidArgument`."""
-    place = find_place(url)
+    place = parse_store_url(url)
     return ClusterRunner(place) if place.kind == "cluster" else Runner(place)
 
 
 class ClusterRunner(Runner):
     """Runs operations on a Cluster. `_idle` holds the connections of each node."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: StoreUrl) -> None:
         super().__init__(place)
         self._router = Router(self.where, place.hosts)
         self._idle: defaultdict[Address, list[Link]] = defaultdict(list)
@@ -53,13 +53,13 @@ class ClusterRunner(Runner):
             for link in links:
                 await link.close()
 
-    async def _serve(self, request: Any, flights: dict[str, Flight]) -> Any:
+    async def _serve(self, request: Any, flights: dict[str, InFlight]) -> Any:
         match request:
-            case At(address, batch, wait_s):
+            case AtNode(address, batch, wait_s):
                 return await self._try(address, batch, wait_s)
             case SendAt(address, batch, lane):
                 if lane not in flights:
-                    flights[lane] = Flight(self._take_at(address))
+                    flights[lane] = InFlight(self._take_at(address))
                 flights[lane].batches.append(batch)
                 return await self._start(flights[lane])
             case ReceiveAt(lane):
@@ -73,32 +73,34 @@ class ClusterRunner(Runner):
                 return await sleep(seconds)
         return await super()._serve(request, flights)
 
-    async def _try(self, address: Address, batch: Batch, wait_s: float | None) -> list[Any] | Cut:
+    async def _try(self, address: Address, batch: Batch, wait_s: float | None) -> list[Any] | AttemptFailed:
         link = self._take_at(address)
         try:
-            await link.send(packed(batch), len(batch), wait_s)
+            await link.send(pack(batch), len(batch), wait_s)
             return await self._finish(link, batch, wait_s)
         except RedisError as error:
             sent = link.owed > 0
             link.disconnect()
-            return Cut(error, sent=sent)
+            return AttemptFailed(error, sent=sent)
         finally:
             self._give(link)
 
-    async def _start(self, flight: Flight) -> Cut | None:
+    async def _start(self, flight: InFlight) -> AttemptFailed | None:
         try:
-            await flight.link.send(packed(flight.batches[-1]), len(flight.batches[-1]))
+            await flight.link.send(pack(flight.batches[-1]), len(flight.batches[-1]))
         except RedisError as error:
-            return Cut(error, sent=flight.link.owed > 0)
+            return AttemptFailed(error, sent=flight.link.owed > 0)
         return None
 
-    async def _finish(self, link: Link, batch: Batch, wait_s: float | None = None) -> list[Any] | Cut:
+    async def _finish(
+        self, link: Link, batch: Batch, wait_s: float | None = None
+    ) -> list[Any] | AttemptFailed:
         replies: list[Any] = []
         try:
             await link.receive(replies, len(batch), wait_s)
         except RedisError as error:
             link.disconnect()
-            return Cut(error, sent=True, replies=replies)
+            return AttemptFailed(error, sent=True, replies=replies)
         return replies
 
     def leave_to_parent(self) -> None:

@@ -19,11 +19,11 @@ class _Call:
     """A call that begins once or never."""
 
     def __init__(self, call: Callable[[], Any]) -> None:
-        self._call = call
+        self._call_id = call
         self._begins = threading.Lock()
 
     def __call__(self) -> Any:
-        return self._call() if self._begins.acquire(blocking=False) else None
+        return self._call_id() if self._begins.acquire(blocking=False) else None
 
     def keep_from_beginning(self) -> bool:
         """Return False if it has begun, else keep it from that."""

@@ -16,7 +16,7 @@ from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as LostReply
 
-from fdstore.wire.retry import NOT_YET, make_reader, serves_nobody
+from fdstore.wire.retry import INCOMPLETE, make_reader, refuses_service
 
 
 class Link:
@@ -101,7 +101,7 @@ class Link:
             await stream.wait(count, wait_s or self._timeouts_s[1])
         for _ in range(min(count, len(arrived))):
             reply = arrived.popleft()
-            if self.refused and (error := serves_nobody(reply)):
+            if self.refused and (error := refuses_service(reply)):
                 raise error
             replies.append(reply)
             count -= 1
@@ -183,7 +183,7 @@ class _Stream(asyncio.Protocol):
         arrived, read = self.arrived, self._reader.gets
         try:
             self._reader.feed(data)
-            while (reply := read()) is not NOT_YET:
+            while (reply := read()) is not INCOMPLETE:
                 arrived.append(reply)
         except RedisError as error:
             self.lose(error)

@@ -5,7 +5,7 @@ between: one round trip is "send the packed commands, read as many replies". red
 (ten blind retries, a 5 s read time-out) would turn one lost reply into a counter that moved twice.
 
 Here every request is safe to repeat (see `operation`), so a lost connection means: connect again, send
-again what was not answered (see `wire.Tries`), until `wire.DEADLINE_S` is over. Only then is the
+again what was not answered (see `wire.RetryState`), until `wire.DEADLINE_S` is over. Only then is the
 outcome of a write unknown.
 
 The runner for a Redis Cluster is in `cluster`; `cluster.make_runner` knows from the URL which one it takes.
@@ -37,17 +37,17 @@ from fdstore.wire.operation import (
     Send,
 )
 from fdstore.wire.retry import (
-    PASSING,
     SOCKET_TIMEOUT_S,
-    Flight,
-    Tries,
-    packed,
-    raise_refusal,
+    TRANSIENT_ERRORS,
+    InFlight,
+    RetryState,
+    pack,
+    raise_error,
     translate,
-    unknown_scripts,
+    unloaded_scripts,
 )
-from fdstore.wire.scripts import in_full
-from fdstore.wire.store_url import Place, find_place
+from fdstore.wire.scripts import as_eval
+from fdstore.wire.store_url import StoreUrl, parse_store_url
 
 T = TypeVar("T")
 
@@ -66,8 +66,8 @@ class Runner:
     """Runs operations. A blocking one is safe to share between threads, and makes new connections after a
     fork; an awaiting one is made and used in one event loop."""
 
-    def __init__(self, url: str | Place) -> None:
-        self.place = find_place(url) if isinstance(url, str) else url
+    def __init__(self, url: str | StoreUrl) -> None:
+        self.place = parse_store_url(url) if isinstance(url, str) else url
         self.where = self.place.shown
         self._pool = make_pool(self.place)
         self._free: list[Link] = []
@@ -75,7 +75,7 @@ class Runner:
 
     async def run(self, operation: Operation[T]) -> T:
         """Serves the operation's requests until it is done; its result."""
-        flights: dict[str, Flight] = {}
+        flights: dict[str, InFlight] = {}
         try:
             request: Request = next(operation)
             while True:
@@ -142,12 +142,12 @@ class Runner:
     def _give(self, link: Link) -> None:
         self._free.append(link.check_clean())
 
-    async def _serve(self, request: Request, flights: dict[str, Flight]) -> Any:
+    async def _serve(self, request: Request, flights: dict[str, InFlight]) -> Any:
         match request:
             case Send(batch, lane):
                 flight = flights.get(lane)
                 if flight is None:
-                    flight = flights[lane] = Flight(self._take())
+                    flight = flights[lane] = InFlight(self._take())
                 broken = flight.broken
                 flight.batches.append(batch)
                 if not broken:  # on a new connection this batch would go ahead of those before it
@@ -174,7 +174,7 @@ class Runner:
         started = time.monotonic()
         try:
             try:
-                await link.send(packed(batch), len(batch))
+                await link.send(pack(batch), len(batch))
                 await link.receive(replies, len(batch), block_s + SOCKET_TIMEOUT_S if block_s else None)
                 clean = not link.refused
             except RedisError as error:
@@ -184,15 +184,15 @@ class Runner:
             self._give(link)
         return replies if clean else await self._see_to_refusals(batch, replies)
 
-    async def _depart(self, flight: Flight, batches: Iterable[Batch]) -> None:
+    async def _depart(self, flight: InFlight, batches: Iterable[Batch]) -> None:
         try:
             for batch in batches:
-                await flight.link.send(packed(batch), len(batch))
-        except PASSING:
+                await flight.link.send(pack(batch), len(batch))
+        except TRANSIENT_ERRORS:
             # the replies will be missed, and everything on its way sent again, when they are asked for
             flight.link.disconnect()
 
-    async def _arrive(self, flight: Flight) -> list[Any]:
+    async def _arrive(self, flight: InFlight) -> list[Any]:
         link, batch = flight.link, flight.batches[0]
         replies: list[Any] = []
         started = time.monotonic()
@@ -218,8 +218,8 @@ class Runner:
         block_s: float = 0.0,
         *,
         sent: bool = False,
-    ) -> Tries:
-        return Tries(
+    ) -> RetryState:
+        return RetryState(
             self.where,
             batch,
             replies,
@@ -229,7 +229,7 @@ class Runner:
             fails_over=self.place.kind != "redis",
         )
 
-    async def _read_again(self, link: Link, tries: Tries, error: RedisError) -> None:
+    async def _read_again(self, link: Link, tries: RetryState, error: RedisError) -> None:
         """Asks again on new connections until all is answered, for better or worse."""
         while True:
             link.disconnect()
@@ -238,7 +238,7 @@ class Runner:
                 while piece := tries.piece():
                     replies: list[Any] = []
                     try:
-                        await link.send(packed(piece), len(piece), tries.patience_s())
+                        await link.send(pack(piece), len(piece), tries.patience_s())
                         await link.receive(replies, len(piece), tries.patience_s())
                     finally:
                         tries.sent = tries.sent or link.owed > 0
@@ -249,7 +249,7 @@ class Runner:
 
     async def _see_to_refusals(self, batch: Batch, replies: list[Any]) -> list[Any]:
         """The replies, with those of scripts that the server did not know. Raises what was refused."""
-        for unit in unknown_scripts(batch, replies):
-            replies[unit] = await self._round_trip([in_full(command) for command in batch[unit]])
-        raise_refusal(batch, replies, self.where)
+        for unit in unloaded_scripts(batch, replies):
+            replies[unit] = await self._round_trip([as_eval(command) for command in batch[unit]])
+        raise_error(batch, replies, self.where)
         return replies

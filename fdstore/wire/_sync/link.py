@@ -33,7 +33,7 @@ from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as LostReply
 
-from fdstore.wire.retry import NOT_YET, READ_SIZE_BYTES, make_reader, serves_nobody
+from fdstore.wire.retry import INCOMPLETE, READ_SIZE_BYTES, make_reader, refuses_service
 
 FINISH_S = 1.0
 LOOKS = 32
@@ -140,9 +140,9 @@ class Link:
             if wait_s is not None:
                 sock.settimeout(wait_s)
             for _ in range(count):
-                while (reply := reader.gets()) is NOT_YET:
+                while (reply := reader.gets()) is INCOMPLETE:
                     reader.feed(buffer, 0, read() or _closed())
-                if self.refused and (error := serves_nobody(reply)):
+                if self.refused and (error := refuses_service(reply)):
                     raise error
                 replies.append(reply)
             if wait_s is not None:
@@ -164,9 +164,9 @@ class Link:
             reader.feed(buffer, 0, read() or _closed())
             while len(replies) < count:
                 reply = reader.gets()
-                if reply is NOT_YET:
+                if reply is INCOMPLETE:
                     reader.feed(buffer, 0, read() or _closed())
-                elif self.refused and (error := serves_nobody(reply)):
+                elif self.refused and (error := refuses_service(reply)):
                     raise error
                 else:
                     replies.append(reply)

@@ -6,7 +6,7 @@ between: one round trip is "send the packed commands, read as many replies". red
 (ten blind retries, a 5 s read time-out) would turn one lost reply into a counter that moved twice.
 
 Here every request is safe to repeat (see `operation`), so a lost connection means: connect again, send
-again what was not answered (see `wire.Tries`), until `wire.DEADLINE_S` is over. Only then is the
+again what was not answered (see `wire.RetryState`), until `wire.DEADLINE_S` is over. Only then is the
 outcome of a write unknown.
 
 The runner for a Redis Cluster is in `cluster`; `cluster.make_runner` knows from the URL which one it takes.
@@ -38,17 +38,17 @@ from fdstore.wire.operation import (
     Send,
 )
 from fdstore.wire.retry import (
-    PASSING,
     SOCKET_TIMEOUT_S,
-    Flight,
-    Tries,
-    packed,
-    raise_refusal,
+    TRANSIENT_ERRORS,
+    InFlight,
+    RetryState,
+    pack,
+    raise_error,
     translate,
-    unknown_scripts,
+    unloaded_scripts,
 )
-from fdstore.wire.scripts import in_full
-from fdstore.wire.store_url import Place, find_place
+from fdstore.wire.scripts import as_eval
+from fdstore.wire.store_url import StoreUrl, parse_store_url
 
 T = TypeVar("T")
 
@@ -67,8 +67,8 @@ class Runner:
     """Runs operations. A blocking one is safe to share between threads, and makes new connections after a
     fork; an awaiting one is made and used in one event loop."""
 
-    def __init__(self, url: str | Place) -> None:
-        self.place = find_place(url) if isinstance(url, str) else url
+    def __init__(self, url: str | StoreUrl) -> None:
+        self.place = parse_store_url(url) if isinstance(url, str) else url
         self.where = self.place.shown
         self._pool = make_pool(self.place)
         self._free: list[Link] = []
@@ -76,7 +76,7 @@ class Runner:
 
     def run(self, operation: Operation[T]) -> T:
         """Serves the operation's requests until it is done; its result."""
-        flights: dict[str, Flight] = {}
+        flights: dict[str, InFlight] = {}
         try:
             request: Request = next(operation)
             while True:
@@ -143,12 +143,12 @@ class Runner:
     def _give(self, link: Link) -> None:
         self._free.append(link.check_clean())
 
-    def _serve(self, request: Request, flights: dict[str, Flight]) -> Any:
+    def _serve(self, request: Request, flights: dict[str, InFlight]) -> Any:
         match request:
             case Send(batch, lane):
                 flight = flights.get(lane)
                 if flight is None:
-                    flight = flights[lane] = Flight(self._take())
+                    flight = flights[lane] = InFlight(self._take())
                 broken = flight.broken
                 flight.batches.append(batch)
                 if not broken:  # on a new connection this batch would go ahead of those before it
@@ -175,7 +175,7 @@ class Runner:
         started = time.monotonic()
         try:
             try:
-                link.send(packed(batch), len(batch))
+                link.send(pack(batch), len(batch))
                 link.receive(replies, len(batch), block_s + SOCKET_TIMEOUT_S if block_s else None)
                 clean = not link.refused
             except RedisError as error:
@@ -185,15 +185,15 @@ class Runner:
             self._give(link)
         return replies if clean else self._see_to_refusals(batch, replies)
 
-    def _depart(self, flight: Flight, batches: Iterable[Batch]) -> None:
+    def _depart(self, flight: InFlight, batches: Iterable[Batch]) -> None:
         try:
             for batch in batches:
-                flight.link.send(packed(batch), len(batch))
-        except PASSING:
+                flight.link.send(pack(batch), len(batch))
+        except TRANSIENT_ERRORS:
             # the replies will be missed, and everything on its way sent again, when they are asked for
             flight.link.disconnect()
 
-    def _arrive(self, flight: Flight) -> list[Any]:
+    def _arrive(self, flight: InFlight) -> list[Any]:
         link, batch = flight.link, flight.batches[0]
         replies: list[Any] = []
         started = time.monotonic()
@@ -219,8 +219,8 @@ class Runner:
         block_s: float = 0.0,
         *,
         sent: bool = False,
-    ) -> Tries:
-        return Tries(
+    ) -> RetryState:
+        return RetryState(
             self.where,
             batch,
             replies,
@@ -230,7 +230,7 @@ class Runner:
             fails_over=self.place.kind != "redis",
         )
 
-    def _read_again(self, link: Link, tries: Tries, error: RedisError) -> None:
+    def _read_again(self, link: Link, tries: RetryState, error: RedisError) -> None:
         """Asks again on new connections until all is answered, for better or worse."""
         while True:
             link.disconnect()
@@ -239,7 +239,7 @@ class Runner:
                 while piece := tries.piece():
                     replies: list[Any] = []
                     try:
-                        link.send(packed(piece), len(piece), tries.patience_s())
+                        link.send(pack(piece), len(piece), tries.patience_s())
                         link.receive(replies, len(piece), tries.patience_s())
                     finally:
                         tries.sent = tries.sent or link.owed > 0
@@ -250,7 +250,7 @@ class Runner:
 
     def _see_to_refusals(self, batch: Batch, replies: list[Any]) -> list[Any]:
         """The replies, with those of scripts that the server did not know. Raises what was refused."""
-        for unit in unknown_scripts(batch, replies):
-            replies[unit] = self._round_trip([in_full(command) for command in batch[unit]])
-        raise_refusal(batch, replies, self.where)
+        for unit in unloaded_scripts(batch, replies):
+            replies[unit] = self._round_trip([as_eval(command) for command in batch[unit]])
+        raise_error(batch, replies, self.where)
         return replies

@@ -68,7 +68,7 @@ class Bubblewrap:
 
     def wrap(self, argv: list[str]) -> list[str]:
         """What to start for `argv`. It ends with the code of the program, or 128+n for signal n."""
-        return launch.command(self._settings, [*self._inner, *argv], packages=False)
+        return launch.launcher_command(self._settings, [*self._inner, *argv], packages=False)
 
     def describe(self) -> str:
         limits = self._limits
@@ -96,7 +96,7 @@ def find_bubblewrap(limits: CommandLimits, private: list[Path], search_path: str
         raise CommandsOff(f"{version} has no {missing[0]}; 0.8 or later is needed")
     prlimit = require_program("prlimit", "util-linux", search_path)
     inner = limits.prlimit(prlimit, processes=limits.processes)
-    walls = [bwrap, *_walls(private)]
+    walls = [bwrap, *bwrap_args(private)]
 
     said = ""
     # some systems let bubblewrap make namespaces, and no other program
@@ -115,7 +115,7 @@ def _scratch(limits: CommandLimits) -> list[str]:
     return [*size, "/tmp", *size, HOME]
 
 
-def _walls(private: list[Path]) -> list[str]:
+def bwrap_args(private: list[Path]) -> list[str]:
     """Arguments of bubblewrap; each mount lies upon those before it."""
     # --die-with-parent: a worker that is killed takes its commands along
     walls = ["--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session"]

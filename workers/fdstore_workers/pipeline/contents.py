@@ -43,12 +43,12 @@ from fdstore.errors import (
 )
 from fdstore.permissions import Permissions
 from fdstore.runtime.lease import STOP_GRACE_S, Flag
-from fdstore.runtime.periodic import regularly
+from fdstore.runtime.periodic import run_periodically
 from fdstore.store import following, pipelines, streams
-from fdstore.store.content_info import Namespace
-from fdstore.store.pipelines import PipeFDs
+from fdstore.store.content_info import ProcessHandle
+from fdstore.store.pipelines import PipeFds
 from fdstore.text.utf8 import Utf8Text
-from fdstore.tools.task import PipeBrief
+from fdstore.tools.task import PipeTask
 from fdstore_workers.pipeline.command_limits import CommandsOff
 from fdstore_workers.pipeline.pipes import BranchClosed
 from fdstore_workers.pipeline.runner import Ended, Pipeline, StageLimits
@@ -68,7 +68,7 @@ OUT_OF_REACH = (StoreUnavailable, StoreRefused, UnknownOutcome)
 T = TypeVar("T")
 
 
-def patiently(step: Callable[[], T], lost: threading.Event) -> T:
+def retrying(step: Callable[[], T], lost: threading.Event) -> T:
     """Takes a step that may be repeated until the store is there for it. Raises `StoreUnavailable` or
     `UnknownOutcome` when the process is known to be lost meanwhile."""
     while True:
@@ -84,10 +84,10 @@ class Branch:
     """One content that a pipeline writes: bytes of programs become text on the way."""
 
     def __init__(
-        self, store: Store, space: Namespace, fd: str, page_size: int, lost: threading.Event
+        self, store: Store, handle: ProcessHandle, fd: str, page_size: int, lost: threading.Event
     ) -> None:
         self._lost = lost
-        self._writer = StreamWriter(store.run, streams.own_pen(space, fd, page_size))
+        self._writer = StreamWriter(store.run, streams.own_appender(handle, fd, page_size))
         self._decoders: dict[int, Utf8Text] = {}
         self._closed = False
         self.over_quota = False
@@ -131,7 +131,7 @@ class Branch:
             try:
                 self._writer.write(text)
             except OUT_OF_REACH:
-                patiently(self._writer.flush, self._lost)  # it has taken the text
+                retrying(self._writer.flush, self._lost)  # it has taken the text
         except FINAL as error:
             self._closed = True
             self.over_quota = isinstance(error, QuotaExceeded)
@@ -140,20 +140,20 @@ class Branch:
     def _leave(self, how: Callable[[], None]) -> None:
         # nobody reads it any more, or the store breaks it or has broken it: then the writer is done too
         with suppress(*FINAL, *OUT_OF_REACH):
-            patiently(how, self._lost)
+            retrying(how, self._lost)
 
 
 class Feed:
     """The input of a pipeline, from its beginning to its EOF, also while it grows."""
 
-    def __init__(self, store: Store, space: Namespace, fd: str | None, lost: threading.Event) -> None:
-        self._store, self._space, self._fd, self._lost = store, space, fd, lost
+    def __init__(self, store: Store, handle: ProcessHandle, fd: str | None, lost: threading.Event) -> None:
+        self._store, self._handle, self._fd, self._lost = store, handle, fd, lost
         self.broken: str | None = None
 
     def __iter__(self) -> Iterator[bytes]:
         if self._fd is None:
             return
-        follower = following.Follower(self._space, self._fd)
+        follower = following.Follower(self._handle, self._fd)
         while not follower.ended:
             try:
                 text = self._store.run(follower.more(FEED_WAIT_S))
@@ -176,18 +176,18 @@ def run_pipeline(
     sandbox: Callable[[], Sandbox],
     permissions: Permissions,
     store: Store,
-    space: Namespace,
-    brief: PipeBrief,
+    handle: ProcessHandle,
+    brief: PipeTask,
     lost: threading.Event,
     stop: Flag,
 ) -> Finished:
     """Runs a pipeline to its end, and ends what it writes; how it ended."""
-    fds = store.run(pipelines.fds_of(store.prefix, space.id))
+    fds = store.run(pipelines.fds_of(store.prefix, handle.id))
     if fds is None:
         return Finished("failed", None, "it is no pipeline", "")
     written = [fds.fd, fds.stderr_fd, *fds.tee_fds]
-    output, error, *tees = [Branch(store, space, fd, brief.page_size, lost) for fd in written]
-    feed = Feed(store, space, fds.in_fd, lost)
+    output, error, *tees = [Branch(store, handle, fd, brief.page_size, lost) for fd in written]
+    feed = Feed(store, handle, fds.in_fd, lost)
     try:
         permissions.check_commands(argv[0] for argv in brief.commands)
         place = sandbox()
@@ -216,7 +216,7 @@ def run_pipeline(
         elif isinstance(problem, NotAllowed):
             reason = f"{problem.type}: {problem}"
         return Finished("failed", None, reason, "")
-    return _conclude(store, space, fds, ended, feed, [output, error, *tees], lost, stopped=stop.is_set())
+    return _conclude(store, handle, fds, ended, feed, [output, error, *tees], lost, stopped=stop.is_set())
 
 
 def _watched(pipeline: Pipeline, outputs: list[Branch], lost: threading.Event, stop: Flag) -> Ended:
@@ -234,14 +234,14 @@ def _watched(pipeline: Pipeline, outputs: list[Branch], lost: threading.Event, s
             return False
         return True
 
-    with regularly(LOOK_UP_EVERY_S, look, "pipeline watch"):
+    with run_periodically(LOOK_UP_EVERY_S, look, "pipeline watch"):
         return pipeline.run()
 
 
 def _conclude(
     store: Store,
-    space: Namespace,
-    fds: PipeFDs,
+    handle: ProcessHandle,
+    fds: PipeFds,
     ended: Ended,
     feed: Feed,
     branches: list[Branch],
@@ -260,8 +260,8 @@ def _conclude(
         if replaced:
             with suppress(BranchClosed):
                 error.say(f"fdstore: {replaced} bytes were not UTF-8 and are shown as \\xNN\n")
-        patiently(lambda: store.run(pipelines.note_codes(space, ended.codes)), lost)
-        before = patiently(lambda: store.run(pipelines.chain_of(space, fds.in_fd)), lost)
+        retrying(lambda: store.run(pipelines.note_codes(handle, ended.codes)), lost)
+        before = retrying(lambda: store.run(pipelines.chain_of(handle, fds.in_fd)), lost)
     except FDStoreError:
         for branch in branches:
             branch.break_off("cancelled")
@@ -271,7 +271,7 @@ def _conclude(
     if any(branch.over_quota for branch in branches):
         failure = "quota_exceeded"
     elif ended.reason == "sandbox":
-        log.warning("%s failed: the sandbox of a stage could not be made (its stderr says why)", space.id)
+        log.warning("%s failed: the sandbox of a stage could not be made (its stderr says why)", handle.id)
         failure = "sandbox"
     elif ended.reason == "closed" or all(branch.closed for branch in (output, *tees)):
         # it was ended because nobody wants more of it, which is no failure; its stderr is all there is

@@ -29,7 +29,7 @@ class Bell:
             if not self._closed:
                 os.eventfd_write(self.fd, 1)
 
-    def hush(self) -> None:
+    def drain(self) -> None:
         """Hears all rings so far."""
         os.eventfd_read(self.fd)
 

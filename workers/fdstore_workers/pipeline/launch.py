@@ -38,7 +38,7 @@ _BEGIN = "import sys; sys.path.append(sys.argv[1]); from fdstore_workers.pipelin
 Settings = dict[str, list[str]]
 
 
-def command(settings: Settings, program: list[str], *, packages: bool) -> list[str]:
+def launcher_command(settings: Settings, program: list[str], *, packages: bool) -> list[str]:
     """Return what starts the launcher; `packages`: with those that are installed, which takes longer."""
     words = [f"{name}={value}" for name, values in settings.items() for value in values]
     # after the standard library: nothing beside this file stands in for it

@@ -51,7 +51,7 @@ class Relative(Record, frozen=True, kw_only=True):
         _signal_pinned(self.pid, number, lambda: _read(self.pid) == self)
 
 
-class Family:
+class ProcessSnapshot:
     """All processes as they were at one moment, by parent."""
 
     def __init__(self) -> None:

@@ -28,11 +28,11 @@ from typing import Literal
 
 from fdstore.errors import InvalidArgument
 from fdstore.records import Record
-from fdstore.text.commands import fatal_signal, overall
+from fdstore.text.commands import fatal_signal, pipeline_exit_code
 from fdstore_workers.pipeline.feeder import Bell, Feeder
 from fdstore_workers.pipeline.launch import NOT_MADE
 from fdstore_workers.pipeline.pipes import Deliver, End, Intake, Tap, pipe
-from fdstore_workers.pipeline.process_tree import MARK, Family, kill_marked
+from fdstore_workers.pipeline.process_tree import MARK, ProcessSnapshot, kill_marked
 from fdstore_workers.pipeline.stage_process import NotStarted, Stage
 
 GRACE_S = 5.0
@@ -70,7 +70,9 @@ class Ended(Record, frozen=True, kw_only=True):
     @property
     def code(self) -> int:
         """The exit code of the whole."""
-        return NOT_MADE if self.reason == "sandbox" else overall(self.codes, is_unread=self.is_unread)
+        return (
+            NOT_MADE if self.reason == "sandbox" else pipeline_exit_code(self.codes, is_unread=self.is_unread)
+        )
 
     @property
     def signal(self) -> int | None:
@@ -271,7 +273,7 @@ class Pipeline:
     def _ready(self, bell: Bell) -> list[Callable[[], int | None]]:
         """Waits; what there is to do then."""
         poll = select.poll()
-        actions: dict[int, Callable[[], int | None]] = {bell.fd: bell.hush}
+        actions: dict[int, Callable[[], int | None]] = {bell.fd: bell.drain}
         poll.register(bell.fd, select.POLLIN)
         for stage in self._stages.values():
             if stage.running:
@@ -326,7 +328,7 @@ class Pipeline:
     def _signal(self, number: signal.Signals) -> None:
         running = [stage for stage in self._stages.values() if stage.running]
         if running:
-            family = Family()
+            family = ProcessSnapshot()
             for stage in running:
                 stage.send(number, family)
 

@@ -58,7 +58,7 @@ class Sandlock:
 
     def wrap(self, argv: list[str]) -> list[str]:
         """What to start for `argv`. It ends with the code of the program, or 128+n for signal n."""
-        return launch.command(self._settings, [*self._inner, *argv], packages=True)
+        return launch.launcher_command(self._settings, [*self._inner, *argv], packages=True)
 
     def describe(self) -> str:
         limits = self._limits

@@ -18,7 +18,7 @@ from contextlib import suppress
 
 from fdstore.errors import FDStoreError, quoted
 from fdstore_workers.pipeline.launch import NOT_MADE, STATUS, has_run
-from fdstore_workers.pipeline.process_tree import Family
+from fdstore_workers.pipeline.process_tree import ProcessSnapshot
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
 """What a shell gives as the code of a program that it cannot start."""
@@ -104,7 +104,7 @@ class Stage:
             self.has_no_sandbox = by_itself and not has_run(_read_all(self._reports))
         self._signal_group(signal.SIGKILL)
 
-    def send(self, number: signal.Signals, family: Family) -> None:
+    def send(self, number: signal.Signals, family: ProcessSnapshot) -> None:
         """Signals all of it. Of a sandbox only the inside is signalled: what made it ends by itself when
         that has ended. If it were to end first, it would take the programs along without a word."""
         below = family.below(self._process.pid)
