@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from fdstore import aio, errors
     from fdstore.client import Process, Store, StreamWriter, connect
     from fdstore.errors import FDStoreError
+    from fdstore.lifecycle import ContentState, ProcessState
     from fdstore.records import (
-        ContentState,
         ContextLine,
         Descriptor,
         DroppedTree,
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
         Mode,
         Origin,
         ProcessRecord,
-        ProcessState,
         SearchResult,
         Slice,
         Survey,
@@ -49,11 +48,11 @@ __version__ = "0.1.0"
 _HOMES = {
     "fdstore.client": ("Process", "Store", "StreamWriter", "connect"),
     "fdstore.errors": ("FDStoreError",),
+    "fdstore.lifecycle": ("ContentState", "ProcessState"),
     "fdstore.records": (
-        *("ContentState", "ContextLine", "Descriptor", "DroppedTree", "Export", "Hit", "Mode", "Origin"),
+        *("ContextLine", "Descriptor", "DroppedTree", "Export", "Hit", "Mode", "Origin"),
         *(
             "ProcessRecord",
-            "ProcessState",
             "SearchResult",
             "Slice",
             "Survey",

@@ -11,14 +11,10 @@ from typing import Literal
 
 import msgspec
 
+from fdstore.lifecycle import ContentState, ProcessState
 from fdstore.prepared import prepare
 
-ContentState = Literal["sealed", "open", "broken"]
 Mode = Literal["page", "line", "char"]
-ProcessState = Literal["open", "ready", "running", "waiting", "exited", "failed", "cancelled"]
-
-ENDED: frozenset[str] = frozenset({"exited", "failed", "cancelled"})
-"""The process states that are final."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,6 +20,9 @@ import msgspec
 
 DEFAULT_PREFIX = "fdstore"
 
+MIN_REDIS_VERSION = (6, 2)
+"""The oldest Redis that a store can be on."""
+
 
 def queue_prefix(prefix: str) -> str:
     """Return what the keys of the workers' queue begin with, for a store whose keys begin with `prefix`.

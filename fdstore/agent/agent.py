@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from fdstore import lifecycle
 from fdstore.agent.answer_stream import AnswerStream
 from fdstore.agent.conversation import Assistant, Note, Result, Start, ToolCall, encode_entry
 from fdstore.agent.first_prompt import first_messages
@@ -25,7 +26,7 @@ from fdstore.agent.history import History
 from fdstore.agent.models.anthropic import Model, ModelFailed, Retry
 from fdstore.agent.program import Program
 from fdstore.errors import STORE_FAILURES, InvalidArgument, NotFound, QuotaExceeded
-from fdstore.records import ENDED
+from fdstore.lifecycle import ENDED
 from fdstore.render import fd_error
 from fdstore.store import contents, inspection, journal, leases, processes
 from fdstore.store.clock import redis_now
@@ -211,11 +212,17 @@ class Agent:
             self._tree = self._run(journal.append(self._handle, self._written, []))
         last = conversation.text
         if len(conversation.own_turns) >= limits.max_turns:
-            return Finished("failed", None, f"max_turns: {limits.max_turns} answers were given", last)
+            return Finished(
+                "failed", None, f"{lifecycle.MAX_TURNS}: {limits.max_turns} answers were given", last
+            )
         if time.monotonic() >= self._until_s:
-            return Finished("failed", None, f"wall_seconds: {limits.wall_seconds:g} s are over", last)
+            return Finished(
+                "failed", None, f"{lifecycle.WALL_SECONDS}: {limits.wall_seconds:g} s are over", last
+            )
         if limits.token_budget is not None and conversation.tokens >= limits.token_budget:
-            return Finished("failed", None, f"token_budget: {limits.token_budget} tokens are used", last)
+            return Finished(
+                "failed", None, f"{lifecycle.TOKEN_BUDGET}: {limits.token_budget} tokens are used", last
+            )
         if self._tree.reached:
             name, top = self._tree.reached
             reason = f"{name}: this tree has used the {top} of today (UTC); `fdstore limits` shows ceilings"

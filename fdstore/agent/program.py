@@ -27,7 +27,7 @@ from fdstore.agent.program_sections import Limits, check_path
 from fdstore.errors import InvalidProgram, NewerFormat, quoted
 from fdstore.prepared import prepare
 from fdstore.records import TreeLimits
-from fdstore.tools.config import FD_TOOLS, FDConfig
+from fdstore.tools.config import FD_TOOLS, FDConfig, has_descriptors
 
 __all__ = ["Bundle", "Limits", "LinkedProgram", "Program", "load"]
 
@@ -80,9 +80,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def fds_on(self) -> bool:
         """Whether this agent has descriptors: asked for, or implied by a tool that works on them."""
-        if self.file_descriptor.enabled is not None:
-            return self.file_descriptor.enabled
-        return not FD_TOOLS.isdisjoint(self.tools)
+        return has_descriptors(self.file_descriptor, self.tools)
 
 
 class Bundle(msgspec.Struct, frozen=True, kw_only=True):

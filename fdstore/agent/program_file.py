@@ -35,7 +35,8 @@ from fdstore.agent.program_sections import (
 )
 from fdstore.errors import InvalidArgument, InvalidProgram, TargetMissing, quoted
 from fdstore.records import TreeLimits
-from fdstore.tools.config import FD_TOOLS, MAX_INTEGER, FDConfig
+from fdstore.text.numbers import MAX_INTEGER
+from fdstore.tools.config import FD_TOOLS, FDConfig
 
 DEFAULT_MAX_TOKENS = 8192
 MAX_PARAMETER_DEPTH = 32

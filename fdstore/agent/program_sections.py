@@ -16,7 +16,8 @@ import msgspec
 
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.prepared import prepare
-from fdstore.tools.config import FD_TOOLS, MAX_INTEGER, PROCESS_TOOLS
+from fdstore.text.numbers import MAX_INTEGER
+from fdstore.tools.config import FD_TOOLS, PROCESS_TOOLS
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,47}")
 """What a program and an alias may be called; a process is named after its program."""

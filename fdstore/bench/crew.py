@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from contextlib import contextmanager
 
 from fdstore.bench.stage import Stage
 from fdstore.errors import StoreUnavailable
+from fdstore.local.worker import worker_command
 from fdstore.testing import ScriptedModel
 
 STOP_S = 40.0
@@ -22,18 +22,7 @@ def worker(
     stage: Stage, model: ScriptedModel, concurrency: int, module: str = "fdstore_workers"
 ) -> Iterator[int]:
     """A worker whose agents talk to `model`, ready to take processes; its process id."""
-    asked = [
-        sys.executable,
-        "-P",
-        "-m",
-        module,
-        "--url",
-        stage.url,
-        "-c",
-        str(concurrency),
-        "--allow-python",
-        "*",
-    ]
+    asked = worker_command("--url", stage.url, "-c", str(concurrency), "--allow-python", "*", module=module)
     environ = {**os.environ, **model.environ, "FDSTORE_BENCH_URL": stage.url}
     environ.pop("FDSTORE_BROKER_URL", None)
     process = subprocess.Popen(

@@ -15,6 +15,7 @@ from fdstore.cli import output
 from fdstore.cli.interrupts import as_interrupts
 from fdstore.cli.session import Session, verb
 from fdstore.loading import frozen_imports, require
+from fdstore.text.numbers import MAX_INTEGER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 
 LOOK_EVERY_S = 0.25
-ANY_NUMBER = 2**53
 """Losses that are not too many: who resumes an agent has decided that it may go on."""
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Do not tell on standard error what happens.")
@@ -155,7 +155,7 @@ def _take_back(store: Store, process: str) -> None:
             case _:
                 raise Fenced(process, f"it is {record.state}, and no agent that could go on")
         lease = record.lease_until
-        lapsed = store.run(leases.look_after(process_keys(store.prefix, process), ANY_NUMBER))
+        lapsed = store.run(leases.look_after(process_keys(store.prefix, process), MAX_INTEGER))
         if lapsed.decision == "wake":
             return
         time.sleep(LOOK_EVERY_S)

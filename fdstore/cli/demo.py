@@ -74,21 +74,12 @@ def _worker(store: Store, environment: Mapping[str, str], log: Path) -> Iterator
     """A worker of this demo's own, in a process of its own."""
     from fdstore.errors import StartFailed
     from fdstore.local.server_process import wait_until
+    from fdstore.local.worker import worker_command, worker_environment
     from fdstore.store import leases
 
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "fdstore_workers",
-        "-c",
-        "2",
-        "--allow-python",
-        "fdstore.demo.tools:*",
-        *(word for name in COMMANDS for word in ("--allow-command", name)),
-    ]
-    named = {"FDSTORE_URL": store.url, "FDSTORE_PREFIX": store.prefix}
-    environment = {**os.environ, **environment, **named}
+    allowed = [word for name in COMMANDS for word in ("--allow-command", name)]
+    command = worker_command("-c", "2", "--allow-python", "fdstore.demo.tools:*", *allowed)
+    environment = {**worker_environment(store.url, store.prefix), **environment}
     with log.open("wb") as file:
         worker = subprocess.Popen(command, env=environment, stdout=file, stderr=file)
 

@@ -16,7 +16,8 @@ from fdstore.agent.conversation import Assistant, Note, Result, Start, decode_en
 from fdstore.cli.tables import size
 from fdstore.client import Store
 from fdstore.errors import DamagedRecord, FDStoreError, NewerFormat, NotFound
-from fdstore.records import ENDED, ProcessRecord
+from fdstore.lifecycle import ENDED
+from fdstore.records import ProcessRecord
 from fdstore.runtime.periodic import run_periodically
 from fdstore.store import journal, unclaimed
 from fdstore.store.contents import list_fds

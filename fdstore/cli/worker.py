@@ -14,8 +14,7 @@ from fdstore.cli.session import Session, pass_session
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @pass_session
 def worker(session: Session, arguments: tuple[str, ...]) -> None:
-    # not on the command line, which everybody can read
-    before = {"FDSTORE_URL": session.url, "FDSTORE_PREFIX": session.prefix}
-    os.environ.update({name: value for name, value in before.items() if value})
+    from fdstore.local.worker import worker_command, worker_environment
+
     sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-P", "-m", "fdstore_workers", *arguments])
+    os.execve(sys.executable, worker_command(*arguments), worker_environment(session.url, session.prefix))

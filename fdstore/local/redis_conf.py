@@ -21,8 +21,7 @@ from pathlib import Path
 
 from fdstore.errors import StartFailed
 from fdstore.loading import how_to_install
-
-MINIMUM_VERSION = (6, 2)
+from fdstore.settings import MIN_REDIS_VERSION
 
 DIRECTIVES: tuple[tuple[str, str, str], ...] = (
     ("port", "0", "no TCP: only this user's processes reach it, through the socket"),
@@ -127,7 +126,7 @@ def installed_binaries() -> list[Path]:
     """Every server that could be started here, the newest first; of equal ones the first on PATH."""
     found = list(_executables("redis-server", "valkey-server"))
     versions = {binary: binary_version(binary) for binary in found}
-    adequate = [binary for binary in found if versions[binary] >= MINIMUM_VERSION]
+    adequate = [binary for binary in found if versions[binary] >= MIN_REDIS_VERSION]
     return sorted(adequate, key=versions.__getitem__, reverse=True)
 
 

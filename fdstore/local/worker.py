@@ -35,6 +35,18 @@ READY_S = 30.0
 STOP_S = 30.0
 
 
+def worker_command(*options: str, module: str = "fdstore_workers") -> list[str]:
+    """Return the command that starts a worker. `-P`: no module is imported from the current directory."""
+    return [sys.executable, "-P", "-m", module, *options]
+
+
+def worker_environment(url: str | None, prefix: str | None) -> dict[str, str]:
+    """Return this process's environment with the store that a worker serves: a command line, with a password
+    in its URL, could be read by every user."""
+    named = {"FDSTORE_URL": url, "FDSTORE_PREFIX": prefix}
+    return {**os.environ, **{name: value for name, value in named.items() if value}}
+
+
 class BackgroundWorker:
     """The one background worker of a store, by its URL and the prefix of its keys, running or not."""
 
@@ -79,8 +91,8 @@ class BackgroundWorker:
             files.json.write_bytes(msgspec.json.encode(Surroundings.here(os.urandom(16).hex())))
             files.json.chmod(0o600)
             process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "fdstore_workers", "-c", str(concurrency)],
-                env={**os.environ, "FDSTORE_URL": self._url, "FDSTORE_PREFIX": self._prefix},
+                worker_command("-c", str(concurrency)),
+                env=worker_environment(self._url, self._prefix),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -15,6 +15,7 @@ from typing import Literal
 
 import msgspec
 
+from fdstore import lifecycle
 from fdstore.agent.agent import Agent, Finished, Waiting
 from fdstore.agent.answer_stream import open_answer_stream
 from fdstore.agent.attempt_log import AttemptLog
@@ -244,7 +245,7 @@ def run_process(
                 if leave_on_interrupt:
                     lease.give_back()
                 else:
-                    store.run(processes.cancel(store.prefix, process, "interrupted"))
+                    store.run(processes.cancel(store.prefix, process, lifecycle.INTERRUPTED))
             raise
         except NewerFormat as error:
             log.warning("%s is left to newer workers: %s", process, error)

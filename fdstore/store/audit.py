@@ -14,7 +14,8 @@ from functools import partial
 from typing import Any
 
 from fdstore.errors import DamagedRecord, FDStoreError
-from fdstore.records import ENDED, Record
+from fdstore.lifecycle import ENDED
+from fdstore.records import Record
 from fdstore.store.audit_content import Damage, content_damage, in_pieces
 from fdstore.store.content_info import pairs
 from fdstore.store.decoding import (
@@ -27,12 +28,13 @@ from fdstore.store.decoding import (
 )
 from fdstore.store.inspection import process_of
 from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content, is_root, member_of
+from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Operation
 
 AT_ONCE = 500
 """Keys that one request asks for."""
 
-MAX_NUMBERS = 100_000
+MAX_INTEGERS = 100_000
 """Numbers of a process that are looked through; more than any limit lets it have."""
 
 MAX_MEMBERS = 1_000_000
@@ -78,7 +80,7 @@ def _look(tree: TreeKeys, tell: Tell) -> Operation[list[Damage]]:
     try:
         check_format(tree.tree, fields.get("format"))
         counted = {
-            name: whole_number(fields[name], -(2**53)) for name in ("bytes", "fds", "processes", "live")
+            name: whole_number(fields[name], -MAX_INTEGER) for name in ("bytes", "fds", "processes", "live")
         }
         limits_of(tree.tree, fields.get("limits"))
     except (FDStoreError, *UNREADABLE) as error:
@@ -245,10 +247,10 @@ def _process(
     states[keys.process] = record.state
     numbers[keys.process] = record.next_fd
     for name in ("next_fd", "next_child"):
-        if getattr(record, name) > MAX_NUMBERS:
+        if getattr(record, name) > MAX_INTEGERS:
             said = f"{name} is {getattr(record, name)}, further than can be looked through"
             found.append(Damage(key=keys.record, said=said, advice="lower it to one more than is there"))
-    return min(record.next_child, MAX_NUMBERS)
+    return min(record.next_child, MAX_INTEGERS)
 
 
 def _table(keys: ProcessKeys, holders: dict[str, set[str]], found: list[Damage]) -> Operation[None]:
@@ -289,7 +291,7 @@ def _strays(tree: TreeKeys, contents: set[str], seen: Found) -> Operation[list[D
 def _candidates(seen: Found, contents: set[str]) -> Iterator[str]:
     known = contents | set(seen.holders)
     for process, next_fd in seen.numbers.items():
-        for number in range(1, min(next_fd, MAX_NUMBERS)):
+        for number in range(1, min(next_fd, MAX_INTEGERS)):
             if (content := f"{process}/{number}") not in known:
                 yield content
 

@@ -15,7 +15,7 @@ from fdstore.store.content_info import descriptor_of, pairs
 from fdstore.store.decoding import UNREADABLE, replies_or_damage, show_bytes, whole_number
 from fdstore.store.keys import ContentKeys, TreeKeys, content_keys
 from fdstore.store.spans import window_of
-from fdstore.text.index import IndexWriter
+from fdstore.text.index import GROUP_PAGES, IndexWriter
 from fdstore.text.paging import Page, newlines_in
 from fdstore.wire.operation import Operation
 
@@ -90,7 +90,7 @@ def _look(
         return found, d.bytes
     more = pages > d.pages
     found += yield from _text(keys, d, tail, more=more, tell=tell)
-    least = -(-d.pages // 256)
+    least = -(-d.pages // GROUP_PAGES)
     if groups > least and not more:
         said = f"its index has {groups} fields, and {least} are of pages that it has"
         found.append(_damage(keys, said, "nothing reads them", harmless=True))

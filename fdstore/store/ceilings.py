@@ -35,13 +35,13 @@ from fdstore.records import Record, TreeLimits
 from fdstore.store.content_info import CEILINGS_EVERY_S, ProcessHandle
 from fdstore.store.decoding import decoding, limits_of, replies_or_damage, show_bytes, whole_number
 from fdstore.store.keys import TreeKeys, is_root
+from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Command, Operation
 from fdstore.wire.scripts import script, text
 
 NONE = "none"
 """The value of a ceiling that is not there, although there is one by default."""
 
-MAX_VALUE = 2**53
 TEXT_OVERHEAD = 1.07
 """Redis takes up to so much memory for a text of one byte."""
 
@@ -132,7 +132,7 @@ def parse_value(name: str, given: str) -> int | None:
     # a part of a byte, or of a process, is a mistake
     fits = found and factor is not None and (factor > 1 or "." not in found[1])
     value = int(Decimal(found[1]) * factor) if found and factor is not None and fits else -1
-    if not ceiling.least <= value <= MAX_VALUE:
+    if not ceiling.least <= value <= MAX_INTEGER:
         forms = "a number of bytes, as 4GiB or 500MB," if in_bytes else "a whole number, as 64 or 20k,"
         raise InvalidArgument(name, f"{quoted(given)} is not {forms} {ceiling.least} or more, or {NONE}")
     return value
@@ -283,7 +283,7 @@ def _obeying(
         wanted = msgspec.json.encode(msgspec.to_builtins(limits) | others)
         is_held = msgspec.json.decode(held, type=dict[str, Any]) == msgspec.json.decode(wanted)
         top = ceilings.get("bytes")
-        size = whole_number(size_bytes or b"0", -MAX_VALUE)
+        size = whole_number(size_bytes or b"0", -MAX_INTEGER)
         if top is None:
             left, at = "", ""
         elif total is None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import msgspec
 
 from fdstore.errors import FDStoreError, InvalidArgument, UnsafeStore
+from fdstore.settings import MIN_REDIS_VERSION
 from fdstore.store import safety
 from fdstore.store.safety import Finding
 from fdstore.wire.operation import Everywhere, Operation
@@ -18,7 +19,6 @@ from fdstore.wire.store_url import StoreUrl
 
 log = logging.getLogger("fdstore")
 
-MIN_VERSION = (6, 2)
 NEARLY_FULL = 0.9
 """Of maxmemory."""
 
@@ -136,11 +136,12 @@ def _findings(server: Primary, settings: safety.Settings, way: safety.Way) -> li
 
 def version(info: Mapping[str, str]) -> Finding:
     said = info.get("redis_version", "0")
-    new_enough = tuple(int(part) for part in said.split(".")[:2]) >= MIN_VERSION
+    new_enough = tuple(int(part) for part in said.split(".")[:2]) >= MIN_REDIS_VERSION
+    oldest = ".".join(map(str, MIN_REDIS_VERSION))
     return Finding(
         subject="version",
         ok=new_enough,
-        said=f"Redis {said}" if new_enough else f"it is version {said}, and 6.2 or later is needed",
+        said=f"Redis {said}" if new_enough else f"it is version {said}, and {oldest} or later is needed",
         advice="" if new_enough else "upgrade it, or use another Redis",
     )
 

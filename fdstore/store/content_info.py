@@ -42,7 +42,7 @@ from fdstore.store.outcomes import outcome
 from fdstore.store.recent import Recent
 from fdstore.text.growth import ended_at
 from fdstore.text.index import Group, group_of
-from fdstore.text.selection import MAX_NUMBER
+from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Command, NumberedFields, Operation
 from fdstore.wire.scripts import script
 
@@ -228,10 +228,10 @@ def descriptor_of(fd: str, fields: dict[str, str]) -> Descriptor:
     timestamp(fields["created_at"])
     origin = found.origin
     if (
-        not 0 <= found.bytes <= MAX_NUMBER
+        not 0 <= found.bytes <= MAX_INTEGER
         or not (0 <= found.chars <= found.bytes and 0 <= found.lines <= found.bytes)
         # no page is empty but that of an empty content
-        or not (1 <= found.pages <= max(found.bytes, 1) and 1 <= found.page_size <= MAX_NUMBER)
+        or not (1 <= found.pages <= max(found.bytes, 1) and 1 <= found.page_size <= MAX_INTEGER)
         or (origin and not (_RANGE.fullmatch(origin.chars) and _RANGE.fullmatch(origin.lines)))
     ):
         raise ValueError(f"{found.bytes} bytes in {found.pages} pages and the like cannot be")

@@ -19,7 +19,7 @@ import msgspec
 from fdstore.errors import DamagedRecord, FDStoreError, NewerFormat, StoreLostData, quoted
 from fdstore.records import TreeLimits, Unreadable
 from fdstore.text.layout import show_controls
-from fdstore.text.selection import MAX_NUMBER
+from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Operation
 
 FORMAT = 1
@@ -77,7 +77,7 @@ def show_bytes(value: bytes | str) -> str:
     return show_controls(text[:MAX_SHOWN], keep="")
 
 
-def whole_number(value: str | bytes, least: int = 0, most: int = MAX_NUMBER) -> int:
+def whole_number(value: str | bytes, least: int = 0, most: int = MAX_INTEGER) -> int:
     """A whole number. Raises `ValueError`."""
     text = value.decode("ascii") if isinstance(value, bytes) else value
     # int() would take blanks, underscores, and as many digits as there are
@@ -102,7 +102,7 @@ def limits_of(tree: str, stored: bytes | str | None) -> TreeLimits:
     with decoding(f"the limits of tree {tree}"):
         limits = msgspec.json.decode(stored or b"", type=TreeLimits)
         for name in limits.__struct_fields__:
-            if not 0 <= getattr(limits, name) <= MAX_NUMBER:
+            if not 0 <= getattr(limits, name) <= MAX_INTEGER:
                 raise ValueError(f"{name} is {getattr(limits, name):g}")
     return limits
 

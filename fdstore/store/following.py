@@ -16,7 +16,8 @@ from fdstore.records import Slice
 from fdstore.store.content_info import ContentInfo, ProcessHandle, content_info, reads_content, resolve
 from fdstore.store.reading import read
 from fdstore.store.spans import WINDOW_BYTES, collect
-from fdstore.text.selection import MAX_NUMBER, Part
+from fdstore.text.numbers import MAX_INTEGER
+from fdstore.text.selection import Part
 from fdstore.wire.operation import Block, Operation
 
 BLOCK_S = 5.0
@@ -65,9 +66,9 @@ def until_complete(handle: ProcessHandle, fd: str, part: Part | None, wait_s: fl
 
 def check_wait(wait_s: object) -> float:
     """Seconds to wait. Raises `InvalidArgument`."""
-    if type(wait_s) is float and 0 <= wait_s <= MAX_NUMBER:
+    if type(wait_s) is float and 0 <= wait_s <= MAX_INTEGER:
         return wait_s
-    if isinstance(wait_s, bool) or not isinstance(wait_s, (int, float)) or not 0 <= wait_s <= MAX_NUMBER:
+    if isinstance(wait_s, bool) or not isinstance(wait_s, (int, float)) or not 0 <= wait_s <= MAX_INTEGER:
         raise InvalidArgument("wait", "a number of seconds, 0 or more, is needed")
     return float(wait_s)
 

@@ -8,6 +8,7 @@ room meanwhile, what was made is cancelled again.
 from __future__ import annotations
 
 from fdstore.errors import SpawnLimit
+from fdstore.lifecycle import SPAWN_LIMIT
 from fdstore.store import processes
 from fdstore.store.content_info import ProcessHandle
 from fdstore.store.processes import Program
@@ -30,7 +31,7 @@ def make_copies(
             made.append((yield from child))
     except SpawnLimit:
         for copy in made:
-            yield from processes.end(copy, "cancelled", exit_code=None, reason="spawn_limit")
+            yield from processes.end(copy, "cancelled", exit_code=None, reason=SPAWN_LIMIT)
         raise
     return made
 

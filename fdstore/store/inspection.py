@@ -12,7 +12,8 @@ import time
 import msgspec
 
 from fdstore.errors import DamagedRecord, NotFound
-from fdstore.records import ENDED, ProcessRecord, ProcessState, Survey, TreeRecord, Unreadable
+from fdstore.lifecycle import ENDED, ProcessState
+from fdstore.records import ProcessRecord, Survey, TreeRecord, Unreadable
 from fdstore.store.content_info import DAY_S, pairs
 from fdstore.store.decoding import (
     MAX_MOMENT_S,
@@ -35,7 +36,7 @@ from fdstore.store.keys import (
     member_of,
     process_keys,
 )
-from fdstore.text.selection import MAX_NUMBER
+from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Block, Operation
 from fdstore.wire.scripts import text
 
@@ -67,7 +68,7 @@ def process_of(process: str, fields: dict[str, str]) -> ProcessRecord:
         waiting_for=tuple(fields.get("waiting_for", "").split()),
         kind="pipeline" if fields.get("kind") == "pipeline" else None,
         outputs=tuple(fields.get("outputs", "").split()),
-        exit_code=number("exit_code", -MAX_NUMBER),
+        exit_code=number("exit_code", -MAX_INTEGER),
         reason=fields.get("reason") or None,
         next_fd=number("next_fd") or 1,
         next_child=number("next_child") or 1,
@@ -150,10 +151,10 @@ def tree_record(prefix: str, tree: str) -> Operation[TreeRecord]:
             id=tree,
             created_at=timestamp(fields["created_at"]),
             used_at=timestamp(fields["used_at"]),
-            bytes=whole_number(fields["bytes"], -MAX_NUMBER),
-            fds=whole_number(fields["fds"], -MAX_NUMBER),
+            bytes=whole_number(fields["bytes"], -MAX_INTEGER),
+            fds=whole_number(fields["fds"], -MAX_INTEGER),
             processes=whole_number(fields["processes"]),
-            live=whole_number(fields["live"], -MAX_NUMBER),
+            live=whole_number(fields["live"], -MAX_INTEGER),
             limits=limits_of(tree, fields["limits"]),
             export_bytes=whole_number(fields.get("export_bytes", "0")),
             usage_day=whole_number(fields.get("usage_day", "0"), 0, MAX_MOMENT_S // DAY_S - 1),

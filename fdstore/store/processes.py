@@ -19,8 +19,10 @@ from math import inf
 
 import msgspec
 
+from fdstore import lifecycle
 from fdstore.errors import InvalidArgument, QuotaExceeded
-from fdstore.records import ProcessState, TreeLimits, Unreadable
+from fdstore.lifecycle import ProcessState
+from fdstore.records import TreeLimits, Unreadable
 from fdstore.store.ceilings import beside, obey
 from fdstore.store.ceilings import parse as ceilings_in
 from fdstore.store.clock import redis_now, seconds_of
@@ -40,6 +42,7 @@ from fdstore.store.keys import ProcessKeys, TreeKeys, check_root, process_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.staging import MAX_REASON_CHARS, check_page_size, check_source
 from fdstore.text.growth import empty_index
+from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Command, Operation, new_op
 from fdstore.wire.scripts import script, text
 
@@ -87,7 +90,7 @@ def check_limits(limits: TreeLimits) -> TreeLimits:
         if name == "retention_days":
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e6:
                 raise InvalidArgument(name, "a number of days is needed, 0 to keep for ever")
-        elif not whole or not 1 <= value <= 2**53:
+        elif not whole or not 1 <= value <= MAX_INTEGER:
             raise InvalidArgument(name, "a whole number, 1 or more, is needed")
     # a float, as whoever reads it back has one: equal limits are equal texts
     return msgspec.structs.replace(limits, retention_days=float(limits.retention_days))
@@ -314,7 +317,7 @@ def end(
         (handle.keys.tree.record, handle.keys.record),
         *(handle.id, handle.attempt, state, "" if exit_code is None else exit_code, reason),
         *(RELEASE_PIECE if release else 0, answer, answer_fd),
-        broken[:MAX_REASON_CHARS] or ("cancelled" if state == "cancelled" else "writer_lost"),
+        broken[:MAX_REASON_CHARS] or (lifecycle.CANCELLED if state == "cancelled" else lifecycle.WRITER_LOST),
     )
     while True:
         [reply] = yield [finish]
@@ -333,7 +336,7 @@ class Cancellation(msgspec.Struct, frozen=True):
     unreadable: tuple[Unreadable, ...] = ()
 
 
-def cancel(prefix: str, process: str, reason: str = "killed") -> Operation[Cancellation]:
+def cancel(prefix: str, process: str, reason: str = lifecycle.KILLED) -> Operation[Cancellation]:
     """Cancels a process with all below it; one that has ended stays as it is, one that is damaged is ended
     if its record can be written at all. Raises `NotFound`."""
     keys = process_keys(prefix, process)

@@ -35,6 +35,7 @@ from fdstore.store.content_info import ContentInfo, ProcessHandle, resolve
 from fdstore.store.keys import content_keys
 from fdstore.store.outcomes import outcome
 from fdstore.text.index import IndexWriter
+from fdstore.text.numbers import MAX_INTEGER
 from fdstore.text.paging import Page, encode
 from fdstore.wire.operation import Abandon, Batch, Operation, Receive, Send, Value, new_op
 from fdstore.wire.scripts import script, text
@@ -222,6 +223,6 @@ def check_page_size(page_size: object) -> int:
     """A page size that can be used; `None` means the default. Raises `InvalidArgument`."""
     if page_size is None:
         return DEFAULT_PAGE_SIZE
-    if isinstance(page_size, bool) or not isinstance(page_size, int) or not 1 <= page_size <= 2**53:
+    if isinstance(page_size, bool) or not isinstance(page_size, int) or not 1 <= page_size <= MAX_INTEGER:
         raise InvalidArgument("page_size", "a whole number of characters, 1 or more, is needed")
     return page_size

@@ -43,7 +43,7 @@ from fdstore.store.outcomes import outcome
 from fdstore.store.staging import check_page_size, check_source
 from fdstore.text.growth import Change, GrowingText, empty_index
 from fdstore.text.index import group_of
-from fdstore.text.selection import MAX_NUMBER
+from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Operation, Receive, Send, Value, new_op
 from fdstore.wire.scripts import decision_in, hset_if_accepted, script, text
 
@@ -281,7 +281,7 @@ def check_lease(lease_s: object) -> float:
 
 def check_exit_code(exit_code: object) -> int:
     """An exit code. Raises `InvalidArgument`."""
-    if isinstance(exit_code, bool) or not isinstance(exit_code, int) or abs(exit_code) > MAX_NUMBER:
+    if isinstance(exit_code, bool) or not isinstance(exit_code, int) or abs(exit_code) > MAX_INTEGER:
         raise InvalidArgument("exit_code", f"a whole number is needed, not {quoted(exit_code)}")
     return exit_code
 

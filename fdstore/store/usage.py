@@ -30,7 +30,7 @@ from fdstore.store.decoding import (
 from fdstore.store.inspection import missing, tree_names, tree_record
 from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content
 from fdstore.store.staging import Staged
-from fdstore.text.selection import MAX_NUMBER
+from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Operation
 
 T = TypeVar("T")
@@ -121,7 +121,7 @@ def _tree_usage(tree: TreeKeys, reply: list[bytes | None]) -> TreeUsage:
     *counts, used_at, form = reply
     check_format(tree.tree, form)
     with decoding(f"the record of tree {tree.tree}"):
-        size, fds, processes, live = (whole_number(each or b"", -MAX_NUMBER) for each in counts)
+        size, fds, processes, live = (whole_number(each or b"", -MAX_INTEGER) for each in counts)
         return TreeUsage(
             tree=tree.tree,
             bytes=size,

@@ -19,6 +19,12 @@ from fdstore.errors import InvalidArgument, UnknownProgram, quoted
 from fdstore.records import Record
 
 MAX_STAGES = 32
+WALL_SECONDS = 3600.0
+"""How long a pipeline may take, if its program does not say."""
+OUTPUT_BYTES = 1 << 30
+"""How much a pipeline may write, if its program does not say."""
+IDLE_SECONDS = 600.0
+"""How long a pipeline may be silent, if its program does not say."""
 MAX_COMMAND_BYTES = 128 * 1024 - 1
 """How long one command may be: the longest argument that Linux takes."""
 

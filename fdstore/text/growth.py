@@ -11,6 +11,7 @@ from __future__ import annotations
 import msgspec
 
 from fdstore.text.index import IndexWriter, group_of
+from fdstore.text.numbers import MAX_INTEGER
 from fdstore.text.paging import Cutter, Page
 
 
@@ -83,6 +84,6 @@ def ended_at(group: bytes, page: int, size_bytes: int, last: bytes) -> bytes:
     """The index field of a text that ends in `page`, with the text `last`, and has `size_bytes` bytes in all:
     `group` is that of a text which may go on beyond, or of one that has less on its last page."""
     index = IndexWriter.before_last(page, size_bytes - len(last), group)
-    cutter = Cutter(2**53)
+    cutter = Cutter(MAX_INTEGER)
     cutter.feed_text(last.decode("utf-8"))
     return index.with_last(cutter.rest()).fields()[str(group_of(page))].encode("ascii")

@@ -20,12 +20,10 @@ import msgspec
 
 from fdstore.errors import InvalidArgument, PageOutOfRange, PositionOutOfRange, quoted
 from fdstore.records import Mode
+from fdstore.text.numbers import MAX_INTEGER
 
 FdLike = str | int
 """What names a descriptor: "fd:3", "fd-3", "3", 3, "ref:plan"; where noted, with "#L1-9"."""
-
-MAX_NUMBER = 2**53
-"""The largest number taken anywhere: beyond it JSON readers stop being exact."""
 
 _FD = re.compile(r"(?:fd[:-])?([1-9][0-9]{0,15})")
 _REF = re.compile(r"ref:[A-Za-z0-9_.-]{1,64}")
@@ -76,12 +74,12 @@ def fd_id(value: object) -> str:
     Raises `InvalidArgument` for anything else.
     """
     if isinstance(value, int) and not isinstance(value, bool):
-        if 1 <= value <= MAX_NUMBER:
+        if 1 <= value <= MAX_INTEGER:
             return f"fd:{value}"
         raise InvalidArgument("fd", f"descriptors are numbered from 1; {ID_FORMS}")
     if isinstance(value, str):
         found = _FD.fullmatch(value)
-        if found and int(found[1]) <= MAX_NUMBER:
+        if found and int(found[1]) <= MAX_INTEGER:
             return f"fd:{found[1]}"
         if _REF.fullmatch(value):
             return value
@@ -110,7 +108,7 @@ def _selector(value: str) -> Selector:
     if not found:
         raise InvalidArgument("fd", f"{quoted(written)} is no part of a content; {SELECTOR_FORMS}")
     start, last = int(found[2]), int(found[3] or found[2])
-    if not 1 <= start <= last <= MAX_NUMBER:
+    if not 1 <= start <= last <= MAX_INTEGER:
         raise InvalidArgument("fd", f"{quoted(written)}: ranges run upwards from 1; {SELECTOR_FORMS}")
     return Selector(fd, Part(_MODES[found[1]], start, last - start + 1))
 
@@ -119,8 +117,8 @@ def number(name: str, value: object) -> int:
     """`value` if it is a whole number from 1 to 2**53. Raises `InvalidArgument`."""
     if type(value) is not int and (isinstance(value, bool) or not isinstance(value, int)):
         raise InvalidArgument(name, f"a whole number is needed, not {quoted(value)}")
-    if not 1 <= value <= MAX_NUMBER:
-        raise InvalidArgument(name, f"a number from 1 to {MAX_NUMBER} is needed")
+    if not 1 <= value <= MAX_INTEGER:
+        raise InvalidArgument(name, f"a number from 1 to {MAX_INTEGER} is needed")
     return value
 
 

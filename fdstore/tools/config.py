@@ -8,11 +8,13 @@ descriptors are on at all.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal
 
 import msgspec
 
 from fdstore.errors import InvalidArgument
+from fdstore.text.numbers import MAX_INTEGER
 
 FD_TOOLS: frozenset[str] = frozenset(
     {"read_fd", "search_fd", "list_fds", "fd_to_file", "write_fd", "close_fd"}
@@ -37,9 +39,6 @@ ToolName = Literal[
 """The built-in tools of a loop of your own. `fork` is not among them: it copies a conversation, which is the
 loop's."""
 
-MAX_INTEGER = 1 << 53
-"""The largest integer that every JSON reader keeps exactly."""
-
 SIZES = (
     "max_direct_output_chars",
     "default_page_size",
@@ -48,6 +47,11 @@ SIZES = (
     "max_expand_chars",
 )
 FLAGS = ("page_user_input", "enable_references", "json_pretty_print")
+
+
+def has_descriptors(config: FDConfig, tools: Collection[str]) -> bool:
+    """Return whether an agent has descriptors: as `config` says, else if one of its tools works on them."""
+    return config.enabled if config.enabled is not None else not FD_TOOLS.isdisjoint(tools)
 
 
 class FDConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

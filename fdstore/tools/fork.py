@@ -48,7 +48,7 @@ def run(context: Context, arguments: Fork, call_id: str | None) -> Operation[Out
     records = yield from journal.length(handle)
     if not context.itself.name or not records:
         raise InvalidArgument("", NO_CONVERSATION)
-    limit = context.config.max_direct_output_chars if context.fds_on else None
+    limit = context.direct_limit
     briefs = [
         encode_task(
             ForkTask(

@@ -89,7 +89,7 @@ def run(context: Context, arguments: Spawn, call_id: str | None) -> Operation[Ou
     yield from _check(context, arguments.additional_preload_fds, files)
     preload = yield from _shared(context, arguments.additional_preload_fds, call_id)
     preload += yield from _stored_files(context, files, call_id)
-    limit = context.config.max_direct_output_chars if context.fds_on else None
+    limit = context.direct_limit
     child = yield from processes.child(
         context.handle,
         preload,

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from fdstore.prepared import prepare
+from fdstore.text.commands import IDLE_SECONDS, OUTPUT_BYTES, WALL_SECONDS
 
 
 class SpawnTask(msgspec.Struct, frozen=True, kw_only=True, tag="brief", tag_field="kind"):
@@ -43,9 +44,9 @@ class PipeTask(msgspec.Struct, frozen=True, kw_only=True, tag="pipe", tag_field=
     commands: list[list[str]]
     page_size: int
     tee: list[int] = []
-    stream_bytes: int = 1 << 30
-    stream_idle_seconds: float = 600
-    wall_seconds: float = 3600
+    stream_bytes: int = OUTPUT_BYTES
+    stream_idle_seconds: float = IDLE_SECONDS
+    wall_seconds: float = WALL_SECONDS
 
 
 Task = SpawnTask | ForkTask

@@ -28,9 +28,10 @@ from fdstore.records import Mode
 from fdstore.render import Rendered
 from fdstore.store.content_info import ProcessHandle
 from fdstore.store.processes import NO_PROGRAM, Program
+from fdstore.text.commands import IDLE_SECONDS, OUTPUT_BYTES, WALL_SECONDS
 from fdstore.text.layout import show_controls
+from fdstore.text.numbers import MAX_INTEGER
 from fdstore.text.paging import encode
-from fdstore.text.selection import MAX_NUMBER
 from fdstore.tools.config import FDConfig
 from fdstore.wire.operation import Operation
 
@@ -58,7 +59,7 @@ WholeFd = Annotated[
         extra=_NAMES_FD,
     ),
 ]
-# its upper bound, MAX_NUMBER, is not shown: a schema is read by the model at every turn
+# its upper bound, MAX_INTEGER, is not shown: a schema is read by the model at every turn
 Number = Annotated[int, msgspec.Meta(ge=1)]
 UNSET = msgspec.UNSET
 
@@ -136,10 +137,15 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     itself: Program = NO_PROGRAM
     forks_may_spawn: bool = False
     commands: tuple[str, ...] = ()
-    stream_bytes: int = 1 << 30
-    stream_idle_seconds: float = 600
-    wall_seconds: float = 3600
+    stream_bytes: int = OUTPUT_BYTES
+    stream_idle_seconds: float = IDLE_SECONDS
+    wall_seconds: float = WALL_SECONDS
     wait_for_workers: bool = True
+
+    @property
+    def direct_limit(self) -> int | None:
+        """The longest output (characters) that a model is shown itself; None if any, without descriptors."""
+        return self.config.max_direct_output_chars if self.fds_on else None
 
 
 class ToolResult(msgspec.Struct, frozen=True, tag="result", tag_field="kind"):
@@ -300,14 +306,14 @@ def _number(name: str, value: object) -> object:
     if isinstance(value, str) and _WHOLE.fullmatch(value):
         value = int(value)
     value = _whole(value)
-    if isinstance(value, int) and abs(value) > MAX_NUMBER:
+    if isinstance(value, int) and abs(value) > MAX_INTEGER:
         # said here and not by msgspec: Python refuses to print integers of thousands of digits
-        raise InvalidArgument(name, f"the largest number taken is {MAX_NUMBER}")
+        raise InvalidArgument(name, f"the largest number taken is {MAX_INTEGER}")
     return value
 
 
 def _whole(value: object) -> object:
-    if isinstance(value, float) and value.is_integer() and abs(value) <= MAX_NUMBER:
+    if isinstance(value, float) and value.is_integer() and abs(value) <= MAX_INTEGER:
         return int(value)
     return value
 

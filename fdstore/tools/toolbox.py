@@ -31,7 +31,8 @@ from fdstore.errors import (
     StreamClosed,
     quoted,
 )
-from fdstore.records import ENDED, ProcessRecord
+from fdstore.lifecycle import ENDED
+from fdstore.records import ProcessRecord
 from fdstore.render import Rendered, fd_error, process_result
 from fdstore.store import inspection, processes, tool_calls, unclaimed
 from fdstore.store.clock import redis_now

@@ -77,7 +77,7 @@ def wrap_error(
 
 
 def _too_long(context: Context, text: str) -> bool:
-    return context.fds_on and len(text) > context.config.max_direct_output_chars
+    return context.direct_limit is not None and len(text) > context.direct_limit
 
 
 def _stored(context: Context, text: str, source: str, call_id: str | None) -> Operation[Rendered]:

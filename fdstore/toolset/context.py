@@ -11,7 +11,7 @@ from fdstore.files.paths import Root
 from fdstore.runtime.waker import waker
 from fdstore.store.content_info import ProcessHandle
 from fdstore.tools import fork
-from fdstore.tools.config import FD_TOOLS, PROCESS_TOOLS, FDConfig, ToolName
+from fdstore.tools.config import FD_TOOLS, PROCESS_TOOLS, FDConfig, ToolName, has_descriptors
 from fdstore.tools.tool import Context, Linked
 from fdstore.tools.toolbox import check_enabled
 
@@ -68,13 +68,12 @@ def context_for(
     chosen = config or FDConfig()
     if chosen.enabled and FD_TOOLS.isdisjoint(names):
         names |= {"read_fd"}  # descriptors that the model cannot read would be a dead end
-    fds_on = chosen.enabled if chosen.enabled is not None else not FD_TOOLS.isdisjoint(names)
     return Context(
         handle=handle,
         prefix=prefix,
         config=chosen,
         enabled=names,
-        fds_on=fds_on,
+        fds_on=has_descriptors(chosen, names),
         export_root=None if export_root is None else Root(os.path.abspath(export_root), make=True),
         preload_root=None
         if preload_root is None

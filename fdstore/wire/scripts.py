@@ -15,6 +15,8 @@ from typing import Any
 
 import msgspec
 
+from fdstore.text.index import GROUP_PAGES
+from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Command, Value
 
 READS = frozenset(
@@ -25,6 +27,9 @@ READS = frozenset(
     }
 )
 """Commands whose lost reply leaves nothing in doubt."""
+
+CONSTANTS = f"local GROUP_PAGES = {GROUP_PAGES}\n\nlocal MAX_INTEGER = {MAX_INTEGER}"
+"""What the scripts share with Python, for those that use it."""
 
 _READING_SCRIPTS = frozenset({"look"})
 _by_sha: dict[Value, Script] = {}
@@ -48,7 +53,7 @@ def script(name: str) -> Script:
     folder = resources.files("fdstore.store") / "lua"
     shared, own = ((folder / f"{file}.lua").read_text("utf-8") for file in ("common", name))
     first, _, rest = own.rpartition("-- common.lua\n")
-    source = first + with_shared(shared, rest)
+    source = first + with_shared(f"{CONSTANTS}\n\n{shared}", rest)
     made = Script(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
     _by_sha[made.sha] = made
     return made

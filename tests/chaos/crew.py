@@ -11,7 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fdstore.client import Store
-from fdstore.records import ENDED, ProcessRecord
+from fdstore.lifecycle import ENDED
+from fdstore.records import ProcessRecord
 from tests.chaos.waiting import wait_until
 from tests.children import Child
 from tests.conftest import children_of, runs

@@ -13,7 +13,8 @@ from contextlib import AbstractContextManager, suppress
 from fdstore.agent.conversation import Assistant, Result, decode_entry
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, NotFound
-from fdstore.records import ENDED, ProcessRecord
+from fdstore.lifecycle import ENDED
+from fdstore.records import ProcessRecord
 from fdstore.runtime.periodic import run_periodically
 from fdstore.store import inspection, journal
 from tests.chaos.family import digest

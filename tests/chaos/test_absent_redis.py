@@ -19,8 +19,8 @@ from redis.exceptions import ResponseError
 
 from fdstore.client import Store
 from fdstore.errors import StoreUnavailable
+from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
-from fdstore.records import ENDED
 from fdstore.runtime import lease
 from fdstore.runtime.lease import Lease
 from fdstore.store import inspection, leases, processes

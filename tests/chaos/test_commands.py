@@ -14,8 +14,9 @@ import pytest
 
 from fdstore.client import Store
 from fdstore.errors import FDStoreError
+from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
-from fdstore.records import ENDED, ProcessRecord
+from fdstore.records import ProcessRecord
 from fdstore.store import inspection
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.chaos.conftest import Faults

@@ -11,7 +11,7 @@ import pytest
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program import load
 from fdstore.client import Store
-from fdstore.records import ENDED
+from fdstore.lifecycle import ENDED
 from fdstore.runtime.queue import Dispatcher
 from fdstore.runtime.waker import waker
 from fdstore.store import inspection, journal

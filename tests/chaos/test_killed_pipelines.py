@@ -15,7 +15,8 @@ from fdstore.agent.launch import launch_root
 from fdstore.agent.program import load
 from fdstore.client import Process, Store
 from fdstore.errors import StreamBroken
-from fdstore.records import ENDED, ProcessRecord
+from fdstore.lifecycle import ENDED
+from fdstore.records import ProcessRecord
 from fdstore.runtime.waker import waker
 from fdstore.store import inspection, pipelines
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow

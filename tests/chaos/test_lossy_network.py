@@ -16,8 +16,8 @@ import fdstore
 import fdstore.aio
 from fdstore.client import Process, Store
 from fdstore.errors import StoreUnavailable, UnknownOutcome
+from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
-from fdstore.records import ENDED
 from fdstore.store import inspection
 from fdstore.testing import ScriptedModel
 from fdstore.wire import retry

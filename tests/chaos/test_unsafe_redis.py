@@ -10,7 +10,7 @@ from pathlib import Path
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program import load
 from fdstore.client import Store
-from fdstore.records import ENDED
+from fdstore.lifecycle import ENDED
 from fdstore.runtime.waker import waker
 from fdstore.store import inspection
 from fdstore.testing import Reply, Request, ScriptedModel, call, say

@@ -23,8 +23,8 @@ from fdstore.errors import (
     UnknownOutcome,
     UnsafeStore,
 )
+from fdstore.lifecycle import ENDED
 from fdstore.permissions import Permissions
-from fdstore.records import ENDED
 from fdstore.runtime.lease import Lease
 from fdstore.runtime.runner import Ending, run_process
 from fdstore.store import leases, pipelines

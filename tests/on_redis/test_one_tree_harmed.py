@@ -19,8 +19,8 @@ from fdstore.agent.history import read_history
 from fdstore.cli import cli
 from fdstore.client import Store
 from fdstore.errors import DamagedRecord
+from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
-from fdstore.records import ENDED
 from fdstore.store import ceilings, collect, inspection, leases, pipelines, processes
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import process_keys

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fdstore.errors import InvalidArgument, QuotaExceeded
 from fdstore.records import TreeLimits
-from fdstore.store.ceilings import CEILINGS, MAX_VALUE, Ceilings, parse, parse_value
+from fdstore.store.ceilings import CEILINGS, MAX_INTEGER, Ceilings, parse, parse_value
 
 OF_TREES = sorted(CEILINGS.keys() & set(TreeLimits.__struct_fields__))
 
@@ -27,7 +27,7 @@ OF_TREES = sorted(CEILINGS.keys() & set(TreeLimits.__struct_fields__))
         ("tree_model_calls_per_day", "0", 0),
         ("trees", "none", None),
         ("trees", "NONE", None),
-        ("bytes", str(MAX_VALUE), MAX_VALUE),
+        ("bytes", str(MAX_INTEGER), MAX_INTEGER),
     ],
 )
 def test_a_value_is_a_number_with_or_without_a_unit_or_none(
@@ -45,7 +45,7 @@ def test_a_value_is_a_number_with_or_without_a_unit_or_none(
         ),
         *(("tree_live", bad) for bad in ("0", "1.5", "4GiB", "4MB", "many", "--1", "9007199254740993")),
         *(("tree_depth", bad) for bad in ("0", "none of it")),
-        ("bytes", str(MAX_VALUE + 1)),
+        ("bytes", str(MAX_INTEGER + 1)),
         ("bytes", "9" * 400),
     ],
 )

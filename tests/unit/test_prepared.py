@@ -15,7 +15,8 @@ import msgspec
 import fdstore_workers.main
 from fdstore.agent.program import Bundle, Program, load
 from fdstore.errors import InvalidArgument
-from fdstore.records import ProcessState, TreeLimits
+from fdstore.records import TreeLimits
+from fdstore.lifecycle import ProcessState
 from fdstore.store.content_info import descriptor_of
 from fdstore.tools.task import PipeTask, encode_task
 from fdstore.tools.fd_to_file import Plan

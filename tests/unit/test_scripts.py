@@ -7,6 +7,7 @@ from importlib import resources
 
 import pytest
 
+from fdstore import lifecycle
 from fdstore.errors import NotFound
 from fdstore.store.outcomes import outcome
 from fdstore.wire import scripts
@@ -164,3 +165,17 @@ def test_known_ids_are_in_number_order() -> None:
         outcome([b"not_found", b"fd:99", b"ref:a", b"fd:10", b"fd:9"], "t")
 
     assert caught.value.known == ("fd:9", "fd:10", "ref:a")
+
+
+def test_scripts_break_streams_for_known_reasons_and_know_the_final_states() -> None:
+    sources = {path.name: path.read_text("utf-8") for path in FOLDER.iterdir() if path.name.endswith(".lua")}
+    reasons = {
+        reason
+        for source in sources.values()
+        for reason in re.findall(r"end_stream\([^)]*'broken', '', '(\w+)'\)", source)
+    }
+    [final] = re.findall(r"local ENDED = \{(.*)\}", sources["common.lua"])
+
+    assert reasons
+    assert reasons <= lifecycle.STREAM_REASONS
+    assert set(re.findall(r"(\w+) = true", final)) == lifecycle.ENDED

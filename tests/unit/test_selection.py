@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fdstore.errors import FDStoreError, InvalidArgument, PageOutOfRange, PositionOutOfRange
 from fdstore.text.selection import (
     FIRST_PAGE,
-    MAX_NUMBER,
+    MAX_INTEGER,
     Part,
     Selector,
     clamp,
@@ -43,9 +43,9 @@ HOSTILE_IDS = [
 ]
 NOT_NUMBERS: list[Any] = [
     *(True, False, None, 1.0, 0.5, math.nan, math.inf, -math.inf, "1", "3", b"1", [1], {}, 1j, object()),
-    *(0, -1, MAX_NUMBER + 1, 10**5000, -(10**5000)),
+    *(0, -1, MAX_INTEGER + 1, 10**5000, -(10**5000)),
 ]
-fds = st.integers(1, MAX_NUMBER).map(lambda n: f"fd:{n}") | st.from_regex(
+fds = st.integers(1, MAX_INTEGER).map(lambda n: f"fd:{n}") | st.from_regex(
     r"\Aref:[A-Za-z0-9_.-]{1,64}\Z", alphabet=st.characters(max_codepoint=127)
 )
 
@@ -53,7 +53,7 @@ fds = st.integers(1, MAX_NUMBER).map(lambda n: f"fd:{n}") | st.from_regex(
 # --- ids
 
 
-@given(n=st.integers(1, MAX_NUMBER))
+@given(n=st.integers(1, MAX_INTEGER))
 def test_every_form_of_a_number_means_the_same_descriptor(n: int) -> None:
     assert {fd_id(form) for form in (n, str(n), f"fd:{n}", f"fd-{n}")} == {f"fd:{n}"}
 
@@ -165,7 +165,7 @@ def test_any_other_part_is_refused(written: str) -> None:
 # --- numbers and separate arguments
 
 
-@pytest.mark.parametrize("value", [1, 2, MAX_NUMBER])
+@pytest.mark.parametrize("value", [1, 2, MAX_INTEGER])
 def test_whole_numbers_from_1_to_2_to_the_53_are_taken(value: int) -> None:
     assert number("start", value) == value
 
@@ -245,6 +245,6 @@ def test_reading_nothing_from_anywhere_else_is_not() -> None:
 
 
 def test_the_largest_numbers_do_no_harm() -> None:
-    assert clamp("fd:1", Part("char", 1, MAX_NUMBER), 3).count == 3
+    assert clamp("fd:1", Part("char", 1, MAX_INTEGER), 3).count == 3
     with pytest.raises(PositionOutOfRange):
-        clamp("fd:1", Part("char", MAX_NUMBER, MAX_NUMBER), 3)
+        clamp("fd:1", Part("char", MAX_INTEGER, MAX_INTEGER), 3)

@@ -15,8 +15,8 @@ from typing import Protocol
 import pytest
 import redis
 
+from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
-from fdstore.records import ENDED
 from fdstore.testing import ScriptedModel
 from tests.children import Child
 from tests.conftest import children_of, wait_until

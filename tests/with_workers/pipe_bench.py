@@ -15,8 +15,9 @@ import redis
 
 import fdstore
 from fdstore.client import Process, Store
+from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
-from fdstore.records import ENDED, ProcessRecord, TreeLimits
+from fdstore.records import ProcessRecord, TreeLimits
 from fdstore.runtime.waker import waker
 from fdstore.store import inspection, pipelines
 from fdstore.store.pipelines import PipeFds

@@ -17,8 +17,9 @@ import fdstore
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program import load
 from fdstore.client import Store
+from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
-from fdstore.records import ENDED, ProcessRecord
+from fdstore.records import ProcessRecord
 from fdstore.runtime.waker import waker
 from fdstore.store import inspection
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow

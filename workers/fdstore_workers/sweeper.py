@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from fdstore import lifecycle
 from fdstore.agent.program import Bundle
 from fdstore.client import Store
 from fdstore.errors import DamagedRecord, FDStoreError, Fenced, InvalidProgram, NewerFormat, NotFound
@@ -99,7 +100,7 @@ def carry_out(store: Store, wake: Callable[[str], None], keys: ProcessKeys, laps
         log.info("%s is to be run again", keys.process)
         wake(keys.process)
     elif lapsed.attempt is not None:
-        reason = "poison" if lapsed.decision == "poison" else "worker_lost"
+        reason = lifecycle.POISON if lapsed.decision == "poison" else lifecycle.WORKER_LOST
         log.warning("%s has failed: %s", keys.process, reason)
         for ancestor in store.run(given_up(keys, lapsed.attempt, reason)):
             wake(ancestor)

@@ -27,8 +27,7 @@ end
 if room and bytes > tonumber(room) then
   return { 'quota_exceeded', 'bytes', tonumber(ceiling) }
 end
--- a field of the index describes 256 pages
-local staged_groups = math.ceil(ARGV[8] / 256) - (#ARGV - 12) / 2
+local staged_groups = math.ceil(ARGV[8] / GROUP_PAGES) - (#ARGV - 12) / 2
 if redis.call('HLEN', KEYS[4]) ~= tonumber(ARGV[8])
   or staged_groups > 0 and redis.call('HLEN', KEYS[5]) ~= staged_groups then
   return { 'lost' }

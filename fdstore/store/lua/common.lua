@@ -26,10 +26,10 @@ local function stamp(seconds)
   return string.format('%.6f', seconds)
 end
 
--- A number from a record that something is counted by: a whole one from 0 to 2^53, or 0 for what is none.
+-- A number from a record that something is counted by: a whole one from 0 to MAX_INTEGER, or 0 for what is none.
 local function counted(value)
   local number = tonumber(value) or 0
-  return number >= 0 and number <= 2 ^ 53 and math.floor(number) or 0
+  return number >= 0 and number <= MAX_INTEGER and math.floor(number) or 0
 end
 
 -- When a lease ends, as its record says. What is no time, or further away than any lease, is long over.

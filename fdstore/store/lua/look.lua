@@ -45,10 +45,10 @@ end
 
 -- The first page of the last group that begins before `position`.
 local function group_before(part, position)
-  local low, high = 0, math.floor((pages - 1) / 256)
+  local low, high = 0, math.floor((pages - 1) / GROUP_PAGES)
   while low < high do
     local middle = math.ceil((low + high) / 2)
-    local value = redis.call('HGET', index, string.format('%d', middle * 256 + 1))
+    local value = redis.call('HGET', index, string.format('%d', middle * GROUP_PAGES + 1))
     local newlines, chars = string.match(value, '^(%d+) (%d+)')
     local start = tonumber(part == 'newlines' and newlines or chars)
     if start < position then
@@ -57,7 +57,7 @@ local function group_before(part, position)
       high = middle - 1
     end
   end
-  return low * 256 + 1
+  return low * GROUP_PAGES + 1
 end
 
 local last, torn
@@ -79,7 +79,7 @@ end
 local text = false
 if wanted > 0 and wanted <= pages then
   text = torn and wanted == pages and last or redis.call('HGET', record .. ':pages', ARGV[2])
-  add(math.floor((wanted - 1) / 256) * 256 + 1)
+  add(math.floor((wanted - 1) / GROUP_PAGES) * GROUP_PAGES + 1)
 elseif ARGV[4] then
   add(group_before(ARGV[4], tonumber(ARGV[5])))
   add(group_before(ARGV[4], tonumber(ARGV[6])))

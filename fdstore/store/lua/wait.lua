@@ -6,6 +6,9 @@ local refused = refusal(KEYS[2], ARGV[2])
 if refused then
   return refused
 end
+if ARGV[2] == '' then
+  return { 'fenced', 'it is not run by a worker' }
+end
 local left = {}
 for i = 4, #ARGV do
   local state = redis.call('HGET', process_record(KEYS[1], ARGV[i]), 'state')

@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TypeVar
 
+from fdstore import lifecycle
 from fdstore.agent.agent import Finished
 from fdstore.client import Store, StreamWriter
 from fdstore.client.write_buffer import FINAL
@@ -162,7 +163,7 @@ class Feed:
                 return
             except NotFound:
                 # the hold on it ended with the process, which was cancelled or given up
-                self.broken = "closed"
+                self.broken = lifecycle.CLOSED
                 return
             except OUT_OF_REACH as error:
                 log.warning("the input of a pipeline waits for the store: %s", error)
@@ -264,31 +265,31 @@ def _conclude(
         before = retrying(lambda: store.run(pipelines.chain_of(handle, fds.in_fd)), lost)
     except FDStoreError:
         for branch in branches:
-            branch.break_off("cancelled")
+            branch.break_off(lifecycle.CANCELLED)
         raise
     chain = f"{before} {','.join(map(str, ended.codes))}".strip()
     failure = None
     if any(branch.over_quota for branch in branches):
-        failure = "quota_exceeded"
-    elif ended.reason == "sandbox":
+        failure = lifecycle.QUOTA_EXCEEDED
+    elif ended.reason == lifecycle.SANDBOX:
         log.warning("%s failed: the sandbox of a stage could not be made (its stderr says why)", handle.id)
-        failure = "sandbox"
-    elif ended.reason == "closed" or all(branch.closed for branch in (output, *tees)):
+        failure = lifecycle.SANDBOX
+    elif ended.reason == lifecycle.CLOSED or all(branch.closed for branch in (output, *tees)):
         # it was ended because nobody wants more of it, which is no failure; its stderr is all there is
         error.end(ended.code, chain)
         for branch in (output, *tees):
-            branch.break_off("closed")
-        return Finished("exited", ended.code, "closed", "")
-    elif ended.reason == "cancelled":
-        failure = "worker_lost" if stopped else "cancelled"
-    elif ended.reason in ("idle", "wall", "bytes"):
+            branch.break_off(lifecycle.CLOSED)
+        return Finished("exited", ended.code, lifecycle.CLOSED, "")
+    elif ended.reason == lifecycle.CANCELLED:
+        failure = lifecycle.WORKER_LOST if stopped else lifecycle.CANCELLED
+    elif ended.reason in (lifecycle.IDLE, lifecycle.WALL, lifecycle.BYTES):
         failure = ended.reason
     elif feed.broken is not None:
-        failure = "upstream_broken"
+        failure = lifecycle.UPSTREAM_BROKEN
     if failure is not None:
         for branch in branches:
             # to a reader, a worker that has to go is what a worker that died is
-            branch.break_off("writer_lost" if failure == "worker_lost" else failure)
+            branch.break_off(lifecycle.WRITER_LOST if failure == lifecycle.WORKER_LOST else failure)
         return Finished("failed", ended.code, failure, "")
     if ended.signal is not None:
         for branch in branches:

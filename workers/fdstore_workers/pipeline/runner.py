@@ -24,8 +24,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import Literal
 
+from fdstore import lifecycle
 from fdstore.errors import InvalidArgument
 from fdstore.records import Record
 from fdstore.text.commands import fatal_signal, pipeline_exit_code
@@ -45,8 +45,6 @@ FEED_S = 5.0
 STRAGGLERS_S = 0.5
 """How long the pipes may be silent after all stages ended: who holds them open then is not ours."""
 
-Reason = Literal["cancelled", "closed", "idle", "wall", "bytes", "sandbox"]
-
 
 class StageLimits(Record, frozen=True, kw_only=True):
     """None is no limit. `wall_s`: the whole run. `idle_s`: without a byte going in or coming out.
@@ -64,14 +62,16 @@ class Ended(Record, frozen=True, kw_only=True):
     output had no reader any more, some tee had."""
 
     codes: tuple[int, ...]
-    reason: Reason | None = None
+    reason: str | None = None
     is_unread: bool = False
 
     @property
     def code(self) -> int:
         """The exit code of the whole."""
         return (
-            NOT_MADE if self.reason == "sandbox" else pipeline_exit_code(self.codes, is_unread=self.is_unread)
+            NOT_MADE
+            if self.reason == lifecycle.SANDBOX
+            else pipeline_exit_code(self.codes, is_unread=self.is_unread)
         )
 
     @property
@@ -131,7 +131,7 @@ class Pipeline:
         self._fed: Intake | None = None
 
         self._asked: float | None = None  # by `kill`: the grace it gives
-        self._reason: Reason | None = None
+        self._reason: str | None = None
         self._has_no_launcher = False
         self._kill_at: float | None = None
         self._killed = False
@@ -152,7 +152,7 @@ class Pipeline:
             self._bell = Bell()
             self._ends.callback(self._bell.close)
             if self._asked is not None:
-                return Ended(codes=(128 + signal.SIGTERM,) * len(self._argvs), reason="cancelled")
+                return Ended(codes=(128 + signal.SIGTERM,) * len(self._argvs), reason=lifecycle.CANCELLED)
             self._start(self._bell)
             while not self._finished():
                 self._turn(self._bell)
@@ -250,11 +250,11 @@ class Pipeline:
             if self._silent_at is not None and not self._killed:
                 self._silent_at = now + STRAGGLERS_S
         if self._has_no_launcher or any(stage.has_no_sandbox for stage in self._stages.values()):
-            self._stop("sandbox", GRACE_S, now)
+            self._stop(lifecycle.SANDBOX, GRACE_S, now)
         elif any(tap.overflowed for tap in self._taps):
-            self._stop("bytes", GRACE_S, now)
+            self._stop(lifecycle.BYTES, GRACE_S, now)
         elif not any(tap.wanted for tap in self._outputs):
-            self._stop("closed", GRACE_S, now)
+            self._stop(lifecycle.CLOSED, GRACE_S, now)
 
     def _feed_on(self) -> int:
         if not (self._feeder and self._fed):
@@ -306,17 +306,17 @@ class Pipeline:
 
     def _keep_time(self, now: float) -> None:
         if self._asked is not None:
-            self._stop("cancelled", self._asked, now)
+            self._stop(lifecycle.CANCELLED, self._asked, now)
         elif self._wall_at is not None and now >= self._wall_at:
-            self._stop("wall", GRACE_S, now)
+            self._stop(lifecycle.WALL, GRACE_S, now)
         elif self._idle_at is not None and now >= self._idle_at:
-            self._stop("idle", GRACE_S, now)
+            self._stop(lifecycle.IDLE, GRACE_S, now)
         if self._kill_at is not None and now >= self._kill_at:
             self._killed = True
             self._signal(signal.SIGKILL)
             self._kill_at = now + AGAIN_S
 
-    def _stop(self, reason: Reason, grace_s: float, now: float) -> None:
+    def _stop(self, reason: str, grace_s: float, now: float) -> None:
         """Asks all to end; the first reason is the one that counts."""
         if self._killed:
             return
