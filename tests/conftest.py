@@ -11,8 +11,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -83,14 +81,6 @@ def units_of(text: str, size: int, mode: str) -> list[str]:
     return {"page": lambda: pages_of(text, size), "line": lambda: lines_of(text), "char": lambda: list(text)}[
         mode
     ]()
-
-
-def wait_until(predicate: Callable[[], bool], timeout: float = 20.0) -> None:
-    """Return when `predicate()` is true; fail when it still is not after `timeout` seconds."""
-    until = time.monotonic() + timeout
-    while not predicate():
-        assert time.monotonic() < until, f"not so within {timeout:g} s"
-        threading.Event().wait(0.02)
 
 
 def children_of(pid: int) -> list[int]:

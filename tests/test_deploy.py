@@ -18,8 +18,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -45,6 +43,8 @@ from fdstore.testing import ScriptedModel, call, say
 from fdstore.wire.store_url import parse_store_url
 from fdstore_workers.__main__ import worker as worker_command
 from tests.children import Child
+from tests.waiting import wait_until
+from tests.worker_process import running_worker
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
@@ -52,13 +52,6 @@ RUNBOOK = (DEPLOY / "runbook.md").read_text("utf-8")
 PASSWORD = "0123456789abcdef"
 # each program once, under the name redis-server: by another name the same program is another tool
 BINARIES = list({path.resolve(): path for path in installed_binaries()}.values())
-
-
-def wait_until(predicate: Callable[[], bool], seconds: float = 20.0) -> None:
-    until = time.monotonic() + seconds
-    while not predicate():
-        assert time.monotonic() < until, f"not so within {seconds:g} s"
-        threading.Event().wait(0.02)
 
 
 class Deployed:
@@ -391,15 +384,9 @@ def test_workers_of_two_tenants_share_a_redis(tmp_path: Path) -> None:
             says = say(f"I am of {prefix}.")
             model = stack.enter_context(ScriptedModel([says]))
             where = ["--url", shared.url(user), "--prefix", prefix]
-            log = stack.enter_context((tmp_path / f"{prefix}.log").open("wb"))
-            worker = Child(
-                [sys.executable, "-P", "-m", "fdstore_workers", *where, "-c", "1"],
-                cwd=tmp_path,
-                stdout=log,
-                stderr=log,
-                env={**os.environ, **model.environ},
+            stack.enter_context(
+                running_worker(tmp_path, *where, "-c", "1", environ=model.environ, log=f"{prefix}.log")
             )
-            stack.callback(worker.end)
             run_agent = ["run", str(program), "-p", "go", "--detach", "--name", "nightly", *where]
             subprocess.run([sys.executable, "-m", "fdstore", *run_agent], check=True, capture_output=True)
 
@@ -426,21 +413,12 @@ def test_a_worker_runs_an_agent_as_the_user_worker_and_is_seen_alive(
         run_agent = ["run", str(program), "-p", "go", "--detach", "--name", "nightly"]
         subprocess.run([sys.executable, "-m", "fdstore", *run_agent], check=True, capture_output=True)
         assert worker_alive.main() == 1
-        with (tmp_path / "worker.log").open("wb") as log:
-            worker = Child(
-                [sys.executable, "-P", "-m", "fdstore_workers", "-c", "1"],
-                cwd=tmp_path,
-                stdout=log,
-                stderr=log,
-            )
-        try:
+        with running_worker(tmp_path, "-c", "1") as worker:
             with fdstore.connect() as store:
                 wait_until(lambda: store.tree("nightly").members[0].state == "exited")
             wait_until(lambda: worker_alive.main() == 0)
-        finally:
-            status = worker.end()
 
-    assert status == 0
+    assert worker.process.returncode == 0
     assert "NOPERM" not in (tmp_path / "worker.log").read_text()
 
 

@@ -16,8 +16,7 @@ from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import ScriptedModel, call, say, turn
 from fdstore.testing.requests import Request
 from fdstore.tools.toolbox import BUILT_IN
-from tests.children import Child
-from tests.conftest import wait_until
+from tests.worker_process import running_worker
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
@@ -56,21 +55,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict
     with PrivateServer() as server, ScriptedModel(answers) as model:
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         environment = {**os.environ, **model.environ, "FDSTORE_URL": server.url, "PATH": path}
-        log = tmp_path_factory.mktemp("worker") / "log"
         [asked] = re.findall(r"^fdstore worker (.*)$", "\n".join(blocks("sh")), re.MULTILINE)
-        with log.open("wb") as stderr:
-            worker = Child(
-                [sys.executable, "-P", "-m", "fdstore_workers", *asked.split(), "--unsandboxed-commands"],
-                deadline_s=None,
-                cwd=folder,
-                env=environment,
-                stderr=stderr,
-            )
-        try:
-            wait_until(lambda: b"ready:" in log.read_bytes(), 60)
+        with running_worker(folder, *asked.split(), "--unsandboxed-commands", environ=environment):
             yield folder, environment
-        finally:
-            worker.end()
 
 
 def test_its_python_runs_as_it_stands(place):

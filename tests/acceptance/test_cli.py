@@ -23,11 +23,11 @@ from click.testing import CliRunner
 import fdstore
 from fdstore.cli import VERBS, cli, loaded
 from fdstore.local.redis_server import PrivateServer, ServerStatus
-from fdstore.local.server_process import wait_until
 from fdstore.records import Descriptor, Export, ProcessRecord, Slice, TreeLimits
 from fdstore.store import processes
 from fdstore.testing import ScriptedModel, fail, say
 from tests.children import Child
+from tests.waiting import wait_until
 
 CLOSED_PORT_URL = "redis://:secret@127.0.0.1:1"
 HERE = [

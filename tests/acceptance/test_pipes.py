@@ -6,48 +6,32 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 import fdstore
-from fdstore.local.server_process import wait_until
-from fdstore.store import leases
 from tests.acceptance.conftest import Command
-from tests.children import Child
+from tests.worker_process import WorkerProcess, running_worker
 
 TEXT = "an x\nnone\nx again\n"
 
 
-@contextmanager
-def running_worker(
+def worker_of(
     command: Command, store: fdstore.Store, tmp_path: Path, *allowed: str
-) -> Iterator[Child[bytes]]:
+) -> AbstractContextManager[WorkerProcess]:
     """A worker on the store of `command`; with a sandbox where there can be one."""
-    arguments = ["--url", store.url, "--prefix", store.prefix, "-c", "4", "--unsandboxed-commands"]
-    with (tmp_path / "worker.log").open("wb") as log:
-        running = Child(
-            [sys.executable, "-P", "-m", "fdstore_workers", *arguments, *allowed],
-            stdout=log,
-            stderr=log,
-            env=command.environment,
-        )
-    name = f"{os.uname().nodename}:{running.pid}"
-    try:
-        assert wait_until(lambda: name in store.run(leases.workers(store.prefix)), 30)
-        yield running
-    finally:
-        running.end()
+    options = ["--url", store.url, "--prefix", store.prefix, "-c", "4", "--unsandboxed-commands", *allowed]
+    return running_worker(tmp_path, *options, environ=command.environment)
 
 
 @pytest.fixture
-def worker(command: Command, store: fdstore.Store, tmp_path: Path) -> Iterator[Child[bytes]]:
+def worker(command: Command, store: fdstore.Store, tmp_path: Path) -> Iterator[WorkerProcess]:
     """A worker beside the embedded server."""
-    with running_worker(command, store, tmp_path) as running:
+    with worker_of(command, store, tmp_path) as running:
         yield running
 
 
@@ -56,7 +40,7 @@ def test_a_worker_runs_the_commands_that_its_operator_allows_and_says_how_to_all
 ):
     store.process("triage").create(TEXT)
 
-    with running_worker(command, store, tmp_path, "--allow-command", "grep"):
+    with worker_of(command, store, tmp_path, "--allow-command", "grep"):
         found = command("pipe", "triage", "-i", "fd:1", "--", "grep", "x")
         refused = command("pipe", "triage", "-i", "fd:1", "--", "grep", "x", "|", "sort")
         status = command("status")
@@ -103,7 +87,7 @@ def test_a_search_whose_sandbox_cannot_be_made_does_not_say_that_it_found_nothin
     store.process("triage").create(TEXT)
     command.environment["PATH"] = f"{bwrap_folder}:{os.environ['PATH']}"
 
-    with running_worker(command, store, tmp_path, "--sandbox", "bubblewrap"):
+    with worker_of(command, store, tmp_path, "--sandbox", "bubblewrap"):
         found = command("pipe", "triage", "-i", "fd:1", "--", "grep", "x")
         (bwrap_folder / "refuse").touch()
         failed = command("pipe", "triage", "-i", "fd:1", "--", "grep", "x")

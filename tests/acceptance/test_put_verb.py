@@ -10,7 +10,7 @@ import pytest
 import redis
 
 import fdstore
-from fdstore.local.server_process import wait_until
+from tests.waiting import wait_until
 
 
 def test_several_files_are_stored_in_their_order_and_one_that_cannot_be_keeps_no_other(

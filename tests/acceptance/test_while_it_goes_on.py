@@ -14,7 +14,8 @@ import pytest
 import fdstore
 from fdstore.testing import Request, ScriptedModel, say
 from tests.acceptance.conftest import Command
-from tests.conftest import runs, wait_until
+from tests.conftest import runs
+from tests.waiting import wait_until
 
 PROGRAM = '[model]\nname = "scripted"\n[prompt]\nsystem = "You wait."\n'
 

@@ -5,57 +5,22 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from fdstore.client import Store
 from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord
-from tests.chaos.waiting import wait_until
-from tests.children import Child
-from tests.conftest import children_of, runs
+from tests.conftest import children_of
+from tests.waiting import wait_until
+from tests.worker_process import WorkerProcess
 
 HERE = Path(__file__).parent
 QUICK_WORKER = HERE / "quick_worker.py"
 
 
-class Worker:
-    """One worker and what it wrote. `process` is its supervisor; what is done to the worker is done to all
-    of its processes, as to a machine."""
-
-    def __init__(self, command: list[str], log: Path, folder: Path, environment: dict[str, str]) -> None:
-        self._log = log
-        with log.open("wb") as output:
-            self.process = Child(
-                command,
-                deadline_s=None,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd=folder,
-                env={**os.environ, **environment},
-            )
-
-    @property
-    def pid(self) -> int:
-        return self.process.pid
-
-    @property
-    def log(self) -> str:
-        return self._log.read_text("utf-8", "replace")
-
-    @property
-    def is_alive(self) -> bool:
-        return self.process.poll() is None
-
-    @property
-    def is_ready(self) -> bool:
-        return " ready: " in self.log
-
-    def wait_until_ready(self) -> None:
-        wait_until(lambda: self.is_ready or not self.is_alive, 60, "the start of a worker")
-        assert self.is_alive, self.log
+class Worker(WorkerProcess):
+    """One worker. What is done to it is done to all of its processes, as to a machine."""
 
     def send(self, number: signal.Signals) -> None:
         """Sends a signal to the supervisor, which forwards it."""
@@ -69,13 +34,6 @@ class Worker:
     def go_on(self) -> None:
         for pid in (*children_of(self.pid), self.pid):
             os.kill(pid, signal.SIGCONT)
-
-    def kill(self) -> None:
-        """As a crash of the machine would: no handler runs, nothing is said to anybody."""
-        children = children_of(self.pid)
-        self.process.kill()
-        self.process.wait()
-        wait_until(lambda: not any(runs(pid) for pid in children))
 
     def kill_child(self) -> int:
         """Kills the child that works, which the supervisor sees; its pid."""
@@ -98,11 +56,16 @@ class Crew:
         self, concurrency: int = 2, *, pool: str = "threads", quick: bool = True, url: str | None = None
     ) -> Worker:
         """A worker that starts; quick: its leases last a second in place of ten."""
-        program = [str(QUICK_WORKER)] if quick else ["-P", "-m", "fdstore_workers"]
         options = ["--url", url or self._url, "-c", str(concurrency), "--pool", pool]
         options += ["--allow-python", "*", "--allow-command", "*"]
         log = self._folder / f"worker-{len(self._hired)}.log"
-        worker = Worker([sys.executable, *program, *options], log, self._folder, self.environment)
+        worker = Worker(
+            log,
+            options,
+            environ={**os.environ, **self.environment},
+            folder=self._folder,
+            program=QUICK_WORKER if quick else None,
+        )
         self._hired.append(worker)
         return worker
 

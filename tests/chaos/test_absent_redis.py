@@ -34,8 +34,8 @@ from tests.chaos.family import PROCESSES, TURNS, ProcessSnapshot, right_answer
 from tests.chaos.fatal import FatalRunner, Send
 from tests.chaos.history import check_lives
 from tests.chaos.proxy import whole_in
-from tests.chaos.waiting import wait_until
 from tests.on_redis.agents import Agents, running, tool
+from tests.waiting import wait_until
 
 
 def hasten(monkeypatch: pytest.MonkeyPatch, faster: float) -> None:

@@ -21,8 +21,8 @@ from fdstore.store import inspection
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.chaos.conftest import Faults
 from tests.chaos.crew import HERE, Crew
-from tests.chaos.waiting import PATIENCE_S, wait_until
 from tests.children import Child
+from tests.waiting import PATIENCE_S, wait_until
 
 BOSS = """
 [model]

@@ -20,7 +20,7 @@ from tests.chaos.conftest import Execute, Faults
 from tests.chaos.crew import Crew
 from tests.chaos.family import PROCESSES, TURNS, ProcessSnapshot, right_answer
 from tests.chaos.history import check_lives
-from tests.chaos.waiting import wait_until
+from tests.waiting import wait_until
 
 PROGRAM = """
 [model]

@@ -18,8 +18,8 @@ from fdstore.local.redis_server import PrivateServer
 from fdstore.store import streams
 from tests.chaos.conftest import Execute, Faults
 from tests.chaos.victim import LONG, MOMENTS, WORK, append
-from tests.chaos.waiting import wait_until
 from tests.children import Child
+from tests.waiting import wait_until
 
 PROJECT = Path(__file__).parents[2]
 SHORT = "one\ntwo\nthree\n"

@@ -23,7 +23,7 @@ from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.chaos.crew import Crew
 from tests.chaos.family import digest
 from tests.chaos.history import Takeovers
-from tests.chaos.waiting import wait_until
+from tests.waiting import wait_until
 
 PLUMBERS = 3
 KILLS = 3

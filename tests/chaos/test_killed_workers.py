@@ -16,7 +16,7 @@ from tests.chaos.conftest import Faults
 from tests.chaos.crew import Crew
 from tests.chaos.family import PROCESSES, TURNS, ProcessSnapshot, right_answer
 from tests.chaos.history import Observer, Takeovers, check_lives
-from tests.chaos.waiting import wait_until
+from tests.waiting import wait_until
 
 KILLS = 3
 LONGEST_PAUSE_S = 1.0

@@ -26,7 +26,7 @@ from tests.chaos.crew import Crew
 from tests.chaos.family import PROCESSES, TURNS, ProcessSnapshot, right_answer
 from tests.chaos.history import Observer, check_lives
 from tests.chaos.proxy import Proxy
-from tests.chaos.waiting import wait_until
+from tests.waiting import wait_until
 
 LONG = "".join(f"{number} of many\n" for number in range(150_000))
 

@@ -16,7 +16,7 @@ from fdstore.wire.operation import Operation
 from fdstore_workers.sweeper import collect_due, sweep
 from tests.chaos.conftest import Execute, Faults
 from tests.chaos.crew import Crew
-from tests.chaos.waiting import wait_until
+from tests.waiting import wait_until
 
 BOMB = """
 [model]

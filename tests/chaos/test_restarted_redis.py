@@ -20,7 +20,7 @@ from tests.chaos.conftest import Faults
 from tests.chaos.crew import Crew
 from tests.chaos.family import PROCESSES, TURNS, ProcessSnapshot, right_answer
 from tests.chaos.history import Observer, check_lives
-from tests.chaos.waiting import wait_until
+from tests.waiting import wait_until
 
 RESTARTS = 4
 CLIENTS = 3

@@ -18,7 +18,7 @@ from fdstore.store import inspection
 from fdstore.testing import Reply, Request, ScriptedModel, say, slow
 from tests.chaos.conftest import Faults
 from tests.chaos.crew import Crew
-from tests.chaos.waiting import wait_until
+from tests.waiting import wait_until
 
 VICTIMS = 4
 KILLS_OF_A_CHILD = 12

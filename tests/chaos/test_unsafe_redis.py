@@ -16,7 +16,7 @@ from fdstore.store import inspection
 from fdstore.testing import Reply, Request, ScriptedModel, call, say
 from tests.chaos.conftest import Execute, Faults
 from tests.chaos.crew import Crew
-from tests.chaos.waiting import wait_until
+from tests.waiting import wait_until
 
 PROGRAM = """
 [model]

@@ -14,7 +14,7 @@ import redis
 from redis.crc import key_slot
 
 from fdstore.local.redis_server import PrivateServer
-from tests.conftest import wait_until
+from tests.waiting import wait_until
 
 SLOTS = 16384
 KEYLESS = {"CONFIG", "FLUSHALL", "INFO", "KEYS", "TIME"}

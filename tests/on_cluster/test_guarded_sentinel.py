@@ -19,9 +19,9 @@ from fdstore.local.redis_server import PrivateServer, find_binary
 from fdstore.runtime.queue import Dispatcher
 from fdstore.testing import ScriptedModel
 from tests.children import Child
-from tests.conftest import wait_until
 from tests.on_cluster.cluster import reserve_ports
 from tests.on_cluster.doors import Authority, Door
+from tests.waiting import wait_until
 from tests.with_workers.conftest import agent_workers
 
 CONFIG = """

@@ -17,8 +17,8 @@ from fdstore.cli import cli
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, StoreUnavailable, UnknownOutcome
 from fdstore.wire import retry
-from tests.conftest import wait_until
 from tests.on_cluster.cluster import Cluster, ClusterNode
+from tests.waiting import wait_until
 
 DURABLE = {"appendonly": "yes", "appendfsync": "always"}
 

@@ -20,9 +20,9 @@ from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.queue import Dispatcher
 from fdstore.testing import ScriptedModel
 from tests.children import Child
-from tests.conftest import wait_until
 from tests.on_cluster.cluster import reserve_ports
 from tests.on_redis.followers import Reader
+from tests.waiting import wait_until
 from tests.with_workers.conftest import agent_workers
 
 AT_ONCE = {"repl-diskless-sync-delay": 0}

@@ -20,8 +20,8 @@ from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument
 from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import Request, ScriptedModel, call, say
-from tests.conftest import wait_until
 from tests.on_cluster.cluster import Cluster
+from tests.waiting import wait_until
 from tests.with_workers.conftest import agent_workers
 
 READER = '[prompt]\nsystem = "You read."\n[model]\nname = "scripted"\n[tools]\nenabled = ["read_fd"]\n'

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, StoreUnavailable
-from fdstore.local.server_process import wait_until
 from fdstore.wire.operation import Batch, Operation, Receive, Send
+from tests.waiting import wait_until
 
 T = TypeVar("T")
 

@@ -18,8 +18,8 @@ from fdstore.errors import StreamBroken
 from fdstore.runtime.runner import Ending
 from fdstore.store import inspection, processes, streams
 from fdstore.testing import Request, call, cut, fail, held, say, turn
-from tests.conftest import wait_until
 from tests.on_redis.agents import SMALL, Agents, running, tool
+from tests.waiting import wait_until
 
 SPEAKER = Program(name="speaker", model="any", system="You are SPEAKER.", python=(tool("echo"),))
 BACKGROUND = call("spawn", program_name="speaker", query="Speak.", background=True)

@@ -35,8 +35,8 @@ from fdstore.testing import Request, Turn, call, fail, say, turn
 from fdstore.wire._sync.runner import Runner
 from fdstore.wire.operation import Operation
 from fdstore_workers.sweeper import sweep
-from tests.conftest import wait_until
 from tests.on_redis.agents import READER, SMALL, Agents, ran, running, tool
+from tests.waiting import wait_until
 
 Execute = Callable[..., Any]
 

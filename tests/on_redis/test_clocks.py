@@ -21,8 +21,8 @@ from fdstore.store import collect, leases
 from fdstore.store.clock import redis_now
 from fdstore.testing import Request, Turn, call, say
 from fdstore_workers.sweeper import collect_due, sweep
-from tests.conftest import wait_until
 from tests.on_redis.agents import SMALL, running
+from tests.waiting import wait_until
 
 Execute = Callable[..., Any]
 Shift = Callable[[float], None]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from fdstore.errors import NotFound, StoreLostData
 from fdstore.records import TreeLimits
 from fdstore.store import collect, processes
 from fdstore.store.keys import TreeKeys
+from tests.waiting import wait_until
 
 DAY = TreeLimits(retention_days=1)
 
@@ -33,12 +33,6 @@ def collected(store: Store, tree: str, *, dry_run: bool = False) -> collect.Coll
 def leftovers(execute: Any, tree: str) -> list[bytes]:
     """Keys of the tree but those that expire by themselves."""
     return [key for key in execute("KEYS", f"fdstore:{{{tree}}}*") if execute("PTTL", key) == -1]
-
-
-def wait_until(happened: Callable[[], bool], seconds: float = 5.0) -> None:
-    until = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < until, "it did not happen in time"
 
 
 def whole(batch: Any) -> Any:

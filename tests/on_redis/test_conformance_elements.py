@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from fdstore import FDConfig, Toolset
 from fdstore.client import Process, Store
 from fdstore.store import contents, processes
-from tests.conftest import texts, wait_until
+from tests.conftest import texts
 from tests.elements import elements, only
+from tests.waiting import wait_until
 
 ALL = ["read_fd", "search_fd", "list_fds", "write_fd", "fd_to_file", "close_fd"]
 LINES = "".join(f"line {number}\n" for number in range(1, 101))

@@ -18,9 +18,9 @@ from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError
 from fdstore.testing import call, say
 from fdstore.wire.operation import Operation
-from tests.conftest import wait_until
 from tests.elements import only
 from tests.on_redis.agents import running, tool
+from tests.waiting import wait_until
 
 sent: list[str] = []
 abandoned: list[Operation[Any]] = []

@@ -16,7 +16,7 @@ import fdstore
 import fdstore.aio
 from fdstore.errors import StoreReadOnly
 from fdstore.local.redis_server import PrivateServer
-from fdstore.local.server_process import wait_until
+from tests.waiting import wait_until
 
 
 class Address:

@@ -10,7 +10,6 @@ import pytest
 
 from fdstore.client import Process, Store
 from fdstore.errors import Fenced, NotFound, QuotaExceeded, StoreUnavailable, StreamClosed
-from fdstore.local.server_process import wait_until
 from fdstore.records import TreeLimits
 from fdstore.store import leases, processes, streams
 from fdstore.store.content_info import ProcessHandle
@@ -18,6 +17,7 @@ from fdstore.store.streams import StreamAppender
 from fdstore.wire.retry import pack
 from fdstore.wire.scripts import as_one_script
 from tests.on_redis.followers import Reader, Repeating, key_of, stored
+from tests.waiting import wait_until
 
 LONG = "".join(f"line {number} 漢字\n" for number in range(4000))
 """More than goes as arguments of the script."""

@@ -19,10 +19,10 @@ import fdstore.aio
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, Fenced, StoreUnavailable, UnknownOutcome
 from fdstore.local.redis_server import PrivateServer
-from fdstore.local.server_process import wait_until
 from fdstore.wire import retry
 from fdstore.wire.operation import Disk, Operation, Receive, Send
 from fdstore.wire.scripts import LENT_S
+from tests.waiting import wait_until
 
 
 class Proxy:

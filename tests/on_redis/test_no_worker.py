@@ -16,7 +16,7 @@ from fdstore.client import Process, Store
 from fdstore.errors import NoWorker
 from fdstore.store import leases, processes, unclaimed
 from fdstore.store.clock import redis_now
-from tests.conftest import wait_until
+from tests.waiting import wait_until
 
 CHILD = '[model]\nname = "any"\n[prompt]\nsystem = "You are CHILD."\n'
 SPAWN = {"program_name": "child", "query": "Go."}

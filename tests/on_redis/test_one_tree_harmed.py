@@ -26,8 +26,8 @@ from fdstore.store.clock import redis_now
 from fdstore.store.keys import process_keys
 from fdstore.tools.task import ForkTask, encode_task
 from fdstore_workers.sweeper import Sweeper, collect_due, sweep
-from tests.conftest import wait_until
 from tests.on_redis.damage import Town
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,8 @@ from fdstore.errors import FDStoreError, StoreRefused
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.queue import Dispatcher
 from fdstore.testing import Reply, Request, say
-from tests.conftest import wait_until
 from tests.on_redis.agents import running
+from tests.waiting import wait_until
 
 AT_ONCE_S = 5.0
 """Half of what is given to a store that may come back."""

@@ -19,7 +19,6 @@ from fdstore.errors import (
     StreamBroken,
     StreamClosed,
 )
-from fdstore.local.server_process import wait_until
 from fdstore.records import TreeLimits
 from fdstore.store import leases, processes, streams
 from fdstore.store.content_info import ProcessHandle
@@ -27,6 +26,7 @@ from fdstore.store.keys import process_keys
 from fdstore_workers.sweeper import sweep
 from tests.children import Child
 from tests.on_redis.followers import Reader, Repeating, key_of, stored
+from tests.waiting import wait_until
 
 # --- the end
 

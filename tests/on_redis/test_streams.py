@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import fdstore.aio
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument, NotFound, PageOutOfRange, PositionOutOfRange, StreamClosed
-from fdstore.local.server_process import wait_until
 from fdstore.store import following
 from fdstore.wire.operation import Operation
 from tests.on_redis.followers import Reader, key_of, stored
+from tests.waiting import wait_until
 
 PIECES = [
     *("\n", "\n\n", "a", "line\n", "longer than a page ", "b" * 30),

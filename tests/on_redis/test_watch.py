@@ -16,8 +16,8 @@ from fdstore.local.redis_server import PrivateServer
 from fdstore.store import leases
 from fdstore.store.keys import process_keys
 from fdstore.testing import Request, fail, say
-from tests.conftest import wait_until
 from tests.on_redis.agents import running
+from tests.waiting import wait_until
 
 
 class Lines:

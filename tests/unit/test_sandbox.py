@@ -17,7 +17,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fdstore.local.server_process import wait_until
 from fdstore_workers.pipeline.bubblewrap import Bubblewrap
 from fdstore_workers.pipeline.command_limits import CommandsOff
 from fdstore_workers.pipeline.launch import NOT_MADE
@@ -28,6 +27,7 @@ from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
 from fdstore_workers.pipeline.unsandboxed import Refused, Unsandboxed
 from tests.children import Child
 from tests.unit.engines import ALONE, ENGINES, TIGHT, Said, run_in, working
+from tests.waiting import wait_until
 
 Inside = Callable[..., Said]
 WITH_NAMESPACES = [engine for engine in ENGINES if engine in working() and engine != ALONE]

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from fdstore.errors import InvalidArgument
-from fdstore.local.server_process import wait_until
 from fdstore_workers.pipeline.pipes import BranchClosed
 from fdstore_workers.pipeline.process_tree import MARK, ProcessSnapshot
 from fdstore_workers.pipeline.runner import Ended, Pipeline, StageLimits
+from tests.waiting import wait_until
 
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
 BLOCK = b"x" * 65536

@@ -22,7 +22,6 @@ from fdstore.errors import (
     StoreUnavailable,
     StreamClosed,
 )
-from fdstore.local.server_process import wait_until
 from fdstore.records import TreeLimits
 from fdstore.store.content_info import ProcessHandle
 from fdstore.store.keys import process_keys
@@ -32,6 +31,7 @@ from fdstore.text.index import IndexWriter, group_of
 from fdstore.text.paging import Page, cut
 from fdstore.wire.operation import Batch, Operation, Receive, Send
 from fdstore.wire.scripts import name_of
+from tests.waiting import wait_until
 
 T = TypeVar("T")
 

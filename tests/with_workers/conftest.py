@@ -4,9 +4,6 @@ one, the ledger, that outlives it and keeps what the tasks noted."""
 from __future__ import annotations
 
 import os
-import socket
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,9 +15,8 @@ import redis
 from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import ScriptedModel
-from tests.children import Child
-from tests.conftest import children_of, wait_until
 from tests.with_workers.pipe_bench import Bench
+from tests.worker_process import WorkerProcess
 
 ALLOW_ALL = ("--allow-python", "*", "--allow-command", "*", "--preload-root", "/")
 """What a worker is given whose programs may do what they name."""
@@ -52,48 +48,6 @@ class Ledger:
 
     def close(self) -> None:
         self._redis.close()
-
-
-class WorkerProcess:
-    """A running worker, and what it wrote."""
-
-    def __init__(
-        self,
-        log: Path,
-        arguments: list[str],
-        environ: dict[str, str] | None = None,
-        folder: Path | None = None,
-    ) -> None:
-        self._log = log
-        with log.open("wb") as output:
-            self.process = Child(
-                [sys.executable, *arguments],
-                deadline_s=None,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=environ,
-                cwd=folder,
-            )
-
-    @property
-    def log(self) -> str:
-        return self._log.read_text()
-
-    @property
-    def is_alive(self) -> bool:
-        return self.process.poll() is None
-
-    def wait_until_ready(self) -> None:
-        wait_until(lambda: " ready: " in self.log or not self.is_alive, 60)
-        assert self.is_alive, self.log
-
-    def terminate(self) -> None:
-        self.process.terminate()
-
-    def kill(self) -> None:
-        if self.is_alive:
-            self.process.kill()
-        self.process.wait()
 
 
 StartWorker = Callable[..., WorkerProcess]
@@ -139,10 +93,10 @@ def start_worker(tmp_path: Path, ledger: Ledger) -> Iterator[StartWorker]:
         fan_out: bool = False,
         restore_often: bool = False,
     ) -> WorkerProcess:
-        arguments = [str(RECORDING_WORKER), url, ledger.url, pool, str(concurrency)]
+        arguments = [url, ledger.url, pool, str(concurrency)]
         arguments += ["fan-out"] if fan_out else []
         arguments += ["restore"] if restore_often else []
-        worker = WorkerProcess(tmp_path / f"worker-{len(started)}.log", arguments)
+        worker = WorkerProcess(tmp_path / f"worker-{len(started)}.log", arguments, program=RECORDING_WORKER)
         started.append(worker)
         worker.wait_until_ready()
         return worker
@@ -152,45 +106,29 @@ def start_worker(tmp_path: Path, ledger: Ledger) -> Iterator[StartWorker]:
         worker.kill()
 
 
-class AgentWorker(WorkerProcess):
-    """A running `fdstore worker`, whose agents talk to a scripted model. `process` is its supervisor: with
-    it, `kill` ends all of it, as the loss of its machine would."""
-
-    @property
-    def working_pid(self) -> int:
-        """The supervisor's child that takes messages, while no other runs an agent alone."""
-        [pid] = children_of(self.process.pid)
-        return pid
-
-    @property
-    def name(self) -> str:
-        """What it is called in the records of the processes that it runs."""
-        return f"{socket.gethostname()}:{self.process.pid}"
-
-
 class StartAgentWorker(Protocol):
     def __call__(
         self, url: str, model: ScriptedModel, concurrency: int = 2, pool: str = "threads", *more: str
-    ) -> AgentWorker: ...
+    ) -> WorkerProcess: ...
 
 
 @contextmanager
 def agent_workers(folder: Path) -> Iterator[StartAgentWorker]:
     """Starts workers that run in `folder`; kills those that are left."""
-    started: list[AgentWorker] = []
+    started: list[WorkerProcess] = []
 
     def start(
         url: str, model: ScriptedModel, concurrency: int = 2, pool: str = "threads", *more: str
-    ) -> AgentWorker:
+    ) -> WorkerProcess:
         log = folder / f"agent-worker-{len(started)}.log"
-        arguments = ["-P", "-m", "fdstore_workers", "--url", url, "-c", str(concurrency), "--pool", pool]
+        arguments = ["--url", url, "-c", str(concurrency), "--pool", pool]
         arguments += [
             "--tools-path",
             str(folder),
             *(ALLOW_ALL if "--allow-python" not in more else ()),
             *more,
         ]
-        worker = AgentWorker(log, arguments, environ={**os.environ, **model.environ}, folder=folder)
+        worker = WorkerProcess(log, arguments, environ={**os.environ, **model.environ}, folder=folder)
         started.append(worker)
         worker.wait_until_ready()
         return worker

@@ -24,11 +24,12 @@ from fdstore.store.pipelines import PipeFds
 from fdstore.testing import ScriptedModel
 from fdstore.tools.task import PipeTask, encode_task
 from fdstore.toolset import Toolset
-from tests.conftest import wait_until
 from tests.elements import Element, only
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from tests.with_workers.conftest import AgentWorker, StartAgentWorker
+    from tests.with_workers.conftest import StartAgentWorker
+from tests.worker_process import WorkerProcess
 
 PROGRAMS = ["cat", "echo", "false", "grep", "head", "ls", "printf", "sleep", "sort", "tail", "true", "uniq"]
 PROGRAMS += ["wc", "yes"]
@@ -46,14 +47,14 @@ class Bench:
         self.url, self.model, self._start = server.url, model, start
         self.store: Store = fdstore.connect(server.url)
         self.redis = redis.Redis.from_url(server.url, decode_responses=True)
-        self.workers: list[AgentWorker] = []
+        self.workers: list[WorkerProcess] = []
         self.sandbox: str | None = None
 
     def close(self) -> None:
         self.redis.close()
         self.store.close()
 
-    def hire(self, concurrency: int = 6) -> AgentWorker:
+    def hire(self, concurrency: int = 6) -> WorkerProcess:
         worker = self._start(
             self.url, self.model, concurrency, "threads", WHEREVER, "--sandbox", self.sandbox or SANDBOX
         )
@@ -106,7 +107,7 @@ class Bench:
             names = raw.keys(f"fdstore:{{{self.proc.id}}}*")
             return {name: raw.dump(name) for name in sorted(names)}
 
-    def wait_until_running(self, program: str, worker: AgentWorker | None = None) -> int:
+    def wait_until_running(self, program: str, worker: WorkerProcess | None = None) -> int:
         """The pid of a program that runs in a pipeline."""
         found: list[int] = []
 
@@ -120,7 +121,7 @@ class Bench:
     def nothing_runs(self, seconds: float) -> None:
         wait_until(lambda: not below(self._pid(None)), seconds)
 
-    def _pid(self, worker: AgentWorker | None) -> int:
+    def _pid(self, worker: WorkerProcess | None) -> int:
         return (worker or self.workers[-1]).working_pid
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import Request, call, fail, say, slow
-from tests.conftest import wait_until
 from tests.elements import elements
+from tests.waiting import wait_until
 from tests.with_workers.conftest import StartAgentWorker, agent_workers
 from tests.with_workers.test_spawn import Stage, staged
 

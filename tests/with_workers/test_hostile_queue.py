@@ -28,8 +28,9 @@ from hypothesis import strategies as st
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.queue import Dispatcher
 from fdstore_workers import messages
-from tests.conftest import wait_until
-from tests.with_workers.conftest import Ledger, StartWorker, WorkerProcess
+from tests.waiting import wait_until
+from tests.with_workers.conftest import Ledger, StartWorker
+from tests.worker_process import WorkerProcess
 
 QUEUE = "fdq:fdstore:queue"
 UNACKED = "fdq:fdstore:unacked"

@@ -17,9 +17,10 @@ from fdstore.runtime.waker import waker
 from fdstore.store import inspection, leases
 from fdstore.testing import ScriptedModel, say
 from fdstore.toolset import Toolset
-from tests.conftest import wait_until
 from tests.elements import only
-from tests.with_workers.conftest import ALLOW_ALL, StartAgentWorker, WorkerProcess
+from tests.waiting import wait_until
+from tests.with_workers.conftest import ALLOW_ALL, StartAgentWorker
+from tests.worker_process import WorkerProcess
 
 PROGRAM = '[model]\nname = "scripted"\n[prompt]\nsystem = "You are ROOT."\n'
 
@@ -28,10 +29,9 @@ PROGRAM = '[model]\nname = "scripted"\n[prompt]\nsystem = "You are ROOT."\n'
 def keyless(agents_server: PrivateServer, tmp_path: Path) -> Iterator[WorkerProcess]:
     """A worker that is ready and has no key, nor a home where the SDK would find one."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("ANTHROPIC_")}
-    arguments = ["-P", "-m", "fdstore_workers", "--url", agents_server.url, "--unsandboxed-commands"]
-    worker = WorkerProcess(
-        tmp_path / "keyless.log", [*arguments, *ALLOW_ALL], environ | {"HOME": str(tmp_path)}, tmp_path
-    )
+    options = ["--url", agents_server.url, "--unsandboxed-commands", *ALLOW_ALL]
+    environ["HOME"] = str(tmp_path)
+    worker = WorkerProcess(tmp_path / "keyless.log", options, environ=environ, folder=tmp_path)
     worker.wait_until_ready()
     yield worker
     worker.kill()

@@ -17,8 +17,8 @@ from fdstore.errors import StreamBroken
 from fdstore.runtime.waker import waker
 from fdstore.store import inspection, leases
 from fdstore.testing import ScriptedModel, call, say
-from tests.conftest import wait_until
 from tests.elements import Element, only
+from tests.waiting import wait_until
 from tests.with_workers.pipe_bench import Bench, below, name_of
 
 SLOW_S = 8.0

@@ -8,7 +8,7 @@ import pytest
 
 from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import ScriptedModel
-from tests.conftest import wait_until
+from tests.waiting import wait_until
 from tests.with_workers.conftest import StartAgentWorker
 from tests.with_workers.pipe_bench import Bench, growth_kb
 

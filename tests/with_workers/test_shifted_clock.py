@@ -17,8 +17,8 @@ from fdstore.runtime.waker import waker
 from fdstore.store import inspection, leases
 from fdstore.store.clock import redis_now
 from fdstore.testing import Request, ScriptedModel, Turn, call, say
-from tests.conftest import wait_until
-from tests.with_workers.conftest import AgentWorker
+from tests.waiting import wait_until
+from tests.worker_process import WorkerProcess
 
 LAUNCHER = Path(__file__).with_name("shifted_worker.py")
 WALL_S = 600
@@ -27,14 +27,14 @@ WALL_S = 600
 @pytest.fixture(params=[-7200, 7200], ids=["two-hours-late", "two-hours-early"])
 def shifted(
     request: pytest.FixtureRequest, agents_server: PrivateServer, tmp_path: Path
-) -> Iterator[AgentWorker]:
+) -> Iterator[WorkerProcess]:
     def script(asked: Request) -> Turn:
         return call("list_fds", id="toolu_a") if asked.turn_number == 0 else say("Done.")
 
     with ScriptedModel(script) as model:
         environment = {**os.environ, **model.environ, "CLOCK_SHIFT_S": str(request.param)}
         arguments = ["-P", str(LAUNCHER), "--url", agents_server.url, "-c", "2"]
-        worker = AgentWorker(tmp_path / "worker.log", arguments, environ=environment, folder=tmp_path)
+        worker = WorkerProcess(tmp_path / "worker.log", arguments, environ=environment, folder=tmp_path)
         try:
             worker.wait_until_ready()
             yield worker
@@ -43,7 +43,7 @@ def shifted(
 
 
 def test_a_worker_with_a_wrong_clock_lives_and_shortens_no_agents_life(
-    shifted: AgentWorker, agents_server: PrivateServer
+    shifted: WorkerProcess, agents_server: PrivateServer
 ) -> None:
     program = Program(name="solo", model="any", tools=("list_fds",), limits=Limits(wall_seconds=WALL_S))
     with fdstore.connect(agents_server.url) as store, redis.Redis.from_url(agents_server.url) as client:

@@ -28,8 +28,9 @@ from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.queue import Dispatcher
 from fdstore.store import inspection, journal
 from fdstore.testing import Request, ScriptedModel, call, fail, held, say, slow, turn
-from tests.conftest import wait_until
-from tests.with_workers.conftest import AgentWorker, StartAgentWorker, agent_workers
+from tests.waiting import wait_until
+from tests.with_workers.conftest import StartAgentWorker, agent_workers
+from tests.worker_process import WorkerProcess
 
 NEVER = slow(say("Too late."), 600)
 """An answer for which a worker waits until it is killed."""
@@ -397,7 +398,7 @@ def reads_at_second_try() -> Replies:
     return lambda _: NEVER if next(tries) == 0 else say("Read.")
 
 
-def holder(stage: Stage, process: str, workers: list[AgentWorker]) -> AgentWorker:
+def holder(stage: Stage, process: str, workers: list[WorkerProcess]) -> WorkerProcess:
     name = stage.record(process).worker
     [found] = [worker for worker in workers if worker.name == name]
     return found

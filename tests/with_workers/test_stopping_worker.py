@@ -16,7 +16,7 @@ from fdstore.store import inspection, pipelines
 from fdstore.tools.task import PipeTask, encode_task
 from fdstore_workers.reports import Reporter
 from fdstore_workers.tasks import Clients, WorkerSettings, runner_of
-from tests.conftest import wait_until
+from tests.waiting import wait_until
 
 
 def test_pipelines_that_wait_in_a_worker_that_stops_are_left_to_others(agents_server: PrivateServer) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -19,12 +18,15 @@ from fdstore.agent.program import load
 from fdstore.client import Store
 from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
+from fdstore.local.worker import worker_command
 from fdstore.records import ProcessRecord
 from fdstore.runtime.waker import waker
 from fdstore.store import inspection
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
-from tests.conftest import children_of, runs, wait_until
-from tests.with_workers.conftest import AgentWorker, StartAgentWorker
+from tests.conftest import children_of, runs
+from tests.waiting import wait_until
+from tests.with_workers.conftest import StartAgentWorker
+from tests.worker_process import WorkerProcess
 
 INNOCENTS = 10
 PATIENCE_S = 90
@@ -167,7 +169,7 @@ def test_a_process_of_a_pool_that_dies_takes_no_neighbour_along(
 @pytest.fixture
 def busy(
     store: Store, programs: Path, start_agent_worker: StartAgentWorker
-) -> Iterator[tuple[AgentWorker, str]]:
+) -> Iterator[tuple[WorkerProcess, str]]:
     """A worker in the middle of an agent's first request, which is never answered."""
     asked = threading.Event()
 
@@ -184,7 +186,7 @@ def busy(
 
 
 def test_a_child_that_is_killed_is_replaced_under_the_same_name_and_its_agent_goes_on(
-    store: Store, busy: tuple[AgentWorker, str]
+    store: Store, busy: tuple[WorkerProcess, str]
 ) -> None:
     worker, root = busy
     [before] = records(store, [root])
@@ -203,7 +205,7 @@ def test_a_child_that_is_killed_is_replaced_under_the_same_name_and_its_agent_go
     assert worker.process.wait(30) == 0
 
 
-def test_no_child_outlives_its_supervisor(busy: tuple[AgentWorker, str]) -> None:
+def test_no_child_outlives_its_supervisor(busy: tuple[WorkerProcess, str]) -> None:
     worker, _ = busy
     children = children_of(worker.process.pid)
 
@@ -240,7 +242,7 @@ def test_a_signal_to_the_supervisor_ends_an_idle_worker(
 )
 def test_a_worker_that_cannot_start_ends_with_the_reason(url: str, said: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "fdstore_workers", "--url", url],
+        worker_command("--url", url),
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,

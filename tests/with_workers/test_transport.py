@@ -25,7 +25,7 @@ from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.queue import Dispatcher, broker_url, celery_app, find_broker
 from fdstore_workers.app import make_app
 from fdstore_workers.transport import quote_url
-from tests.conftest import wait_until
+from tests.waiting import wait_until
 from tests.with_workers.conftest import Ledger, StartWorker
 
 LONGEST_ID = "a" * 48 + ".1000" * 8

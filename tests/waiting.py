@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 LOOK_EVERY_S = 0.02
 PATIENCE_S = 60.0
-"""After which something hangs, on a machine however busy."""
+"""Longer than anything takes that does not hang, on a busy machine too."""
 
 
 def wait_until(happened: Callable[[], object], seconds: float = PATIENCE_S, what: str = "it") -> None:
-    """Returns when `happened()` is true; fails when it still is not after `seconds`."""
+    """Return when `happened()` is true; fail when it still is not after `seconds`."""
     until = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < until, f"{what} did not happen within {seconds:g} s"

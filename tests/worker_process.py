@@ -1,0 +1,99 @@
+"""Real workers as subprocesses: the one way in which tests start them."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from fdstore.local.worker import worker_command
+from tests.children import Child
+from tests.conftest import children_of, runs
+from tests.waiting import wait_until
+
+
+class WorkerProcess:
+    """A running worker, and what it wrote to its log. `process` is its supervisor.
+
+    options   of `fdstore worker`
+    program   a script that starts a worker in another way, in place of the package
+    """
+
+    def __init__(
+        self,
+        log: Path,
+        options: Sequence[str],
+        *,
+        environ: Mapping[str, str] | None = None,
+        folder: Path | None = None,
+        program: Path | None = None,
+    ) -> None:
+        self._log = log
+        command = [sys.executable, str(program), *options] if program else worker_command(*options)
+        with log.open("wb") as output:
+            self.process = Child(
+                command, deadline_s=None, stdout=output, stderr=subprocess.STDOUT, env=environ, cwd=folder
+            )
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def name(self) -> str:
+        """What it is called in the records of the processes that it runs."""
+        return f"{socket.gethostname()}:{self.pid}"
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text("utf-8", "replace")
+
+    @property
+    def is_alive(self) -> bool:
+        return self.process.poll() is None
+
+    @property
+    def is_ready(self) -> bool:
+        return " ready: " in self.log
+
+    @property
+    def working_pid(self) -> int:
+        """The supervisor's child that takes messages, while no other runs an agent alone."""
+        [pid] = children_of(self.pid)
+        return pid
+
+    def wait_until_ready(self) -> None:
+        wait_until(lambda: self.is_ready or not self.is_alive, what="the start of a worker")
+        assert self.is_alive, self.log
+
+    def terminate(self) -> None:
+        self.process.terminate()
+
+    def end(self) -> int:
+        """Ask it to end, and return its exit code."""
+        return self.process.end()
+
+    def kill(self) -> None:
+        """End the supervisor as a crash of the machine would; its children end with it."""
+        children = children_of(self.pid)
+        if self.is_alive:
+            self.process.kill()
+        self.process.wait()
+        wait_until(lambda: not any(map(runs, children)), what="the end of a worker's children")
+
+
+@contextmanager
+def running_worker(
+    folder: Path, *options: str, environ: Mapping[str, str] | None = None, log: str = "worker.log"
+) -> Iterator[WorkerProcess]:
+    """A worker that is ready, in `folder`; it ends in good order."""
+    worker = WorkerProcess(folder / log, options, environ={**os.environ, **(environ or {})}, folder=folder)
+    try:
+        worker.wait_until_ready()
+        yield worker
+    finally:
+        worker.end()
