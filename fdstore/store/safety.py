@@ -38,8 +38,8 @@ class Way(NamedTuple):
 def way_to(place: StoreUrl) -> Way:
     """How a place is reached.
 
-    >>> from fdstore.wire.store_url import find_place
-    >>> way_to(find_place("rediss://:secret@db.example"))
+    >>> from fdstore.wire.store_url import parse_store_url
+    >>> way_to(parse_store_url("rediss://:secret@db.example"))
     Way(leaves_machine=True, has_password=True, has_tls=True)
     """
     options = place.options

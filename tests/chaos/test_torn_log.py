@@ -62,7 +62,7 @@ def other_agent(store: Store) -> object:
 
 def pipeline(store: Store) -> object:
     handle = store.process("t").handle
-    return store.run(pipelines.start(handle, '{"pipe": 1}', shown="sort", in_fd="new", tees=(1,)))
+    return store.run(pipelines.start(handle, '{"pipe": 1}', title="sort", in_fd="new", tees=(1,)))
 
 
 def open_stream(store: Store) -> object:

@@ -87,7 +87,7 @@ class Town:
         run(streams.open_stream(root, "a draft", lease_s=None))
         run(
             pipelines.start(
-                root, '{"kind":"pipe","commands":[["sort"]],"page_size":9}', shown="sort", in_fd="fd:1"
+                root, '{"kind":"pipe","commands":[["sort"]],"page_size":9}', title="sort", in_fd="fd:1"
             )
         )
         output = processes.Output("its text", 100)

@@ -33,8 +33,8 @@ class Reader:
     def text(self) -> str:
         return "".join(self.pieces)
 
-    def has(self, text: str) -> bool:
-        return wait_until(lambda: self.text == text, 10)
+    def wait_for(self, text: str) -> None:
+        wait_until(lambda: self.text == text, what="the text")
 
     def done(self) -> str:
         self._thread.join(20)

@@ -56,7 +56,7 @@ def test_a_process_is_claimed_once(store: Store, tmp_path: Path) -> None:
 def test_a_pipeline_is_left_to_who_runs_pipelines(store: Store, tmp_path: Path) -> None:
     with running(store, [], tmp_path) as agents:
         proc = store.process("solo")
-        started = store.run(pipelines.start(proc.handle, "{}", shown="true"))
+        started = store.run(pipelines.start(proc.handle, "{}", title="true"))
 
         assert agents.attempt(started.process) == "pipeline"
 

@@ -88,7 +88,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[Address, redis.Redis, redis.Redis, Pr
         redis.Redis.from_url(second.url) as replica,
     ):
         replicate(replica, port_of(primary))
-        assert wait_until(lambda: replica.info("replication")["master_link_status"] == "up", 20)
+        wait_until(lambda: replica.info("replication")["master_link_status"] == "up", 20)
         address = Address(tmp_path, first)
         yield address, primary, replica, second
         address.close()
@@ -97,7 +97,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[Address, redis.Redis, redis.Redis, Pr
 def fail_over(address: Address, primary: redis.Redis, replica: redis.Redis, second: PrivateServer) -> None:
     """The replica becomes the primary, and the address leads to it; nobody's connection is closed."""
     sent = primary.info("replication")["master_repl_offset"]
-    assert wait_until(lambda: replica.info("replication")["slave_repl_offset"] >= sent, 20)
+    wait_until(lambda: replica.info("replication")["slave_repl_offset"] >= sent, 20)
     replica.execute_command("REPLICAOF", "NO", "ONE")
     address.server = second
     replicate(primary, port_of(replica))

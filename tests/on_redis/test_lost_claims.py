@@ -74,7 +74,7 @@ def test_the_third_loss_is_the_last(store: Store, tmp_path: Path) -> None:
 
 def test_a_pipeline_of_a_dead_worker_fails(store: Store, tmp_path: Path) -> None:
     with running(store, [], tmp_path) as agents:
-        made = store.run(pipelines.start(store.process("solo").handle, "{}", shown="true"))
+        made = store.run(pipelines.start(store.process("solo").handle, "{}", title="true"))
         store.run(leases.claim(process_keys("fdstore", made.process), "w", "claim 1"))
 
         assert give_back(store, agents.woken.append, [held("claim 1", made.process)]) == 1

@@ -36,7 +36,7 @@ def start(proc: Process) -> Start:
 
     def begin(*commands: str, tee: tuple[int, ...] = (), in_fd: str | None = None) -> PipeFds:
         brief = PipeTask(commands=[command.split(" ") for command in commands], page_size=4000, tee=list(tee))
-        begun = pipelines.start(proc.handle, encode_task(brief), shown="it", tees=tee, in_fd=in_fd)
+        begun = pipelines.start(proc.handle, encode_task(brief), title="it", tees=tee, in_fd=in_fd)
         return proc.store.run(begun)
 
     return begin

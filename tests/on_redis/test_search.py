@@ -202,8 +202,8 @@ def test_no_hits_are_stored_as_an_empty_content(proc: Process):
 def test_the_same_call_stores_once(proc: Process):
     proc.create("one\ntwo\n")
 
-    _, first = stored(proc, "fd:1#L2", "t", call="call-1")
-    _, again = stored(proc, "fd:1#L2", "t", call="call-1")
+    _, first = stored(proc, "fd:1#L2", "t", call_id="call-1")
+    _, again = stored(proc, "fd:1#L2", "t", call_id="call-1")
 
     assert first == again
     assert [d.fd for d in proc.list()] == ["fd:1", "fd:2"]

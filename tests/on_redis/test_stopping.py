@@ -40,7 +40,7 @@ def test_a_worker_that_stops_takes_nothing_and_wakes_another(store: Store, tmp_p
     with running(store, [say("Done.")], tmp_path) as agents:
         process = agents.launch().id
         if kind == "pipeline":
-            process = store.run(pipelines.start(store.process("solo").handle, BRIEF, shown="true")).process
+            process = store.run(pipelines.start(store.process("solo").handle, BRIEF, title="true")).process
         pipeline = Pipelines()
 
         ending = agents.attempt(process, stopping=told_to_stop(), pipeline=pipeline)
@@ -53,7 +53,7 @@ def test_a_worker_that_stops_takes_nothing_and_wakes_another(store: Store, tmp_p
 def test_a_pipeline_that_was_taken_and_not_begun_goes_to_another_worker(store: Store, tmp_path: Path) -> None:
     with running(store, [], tmp_path) as agents:
         agents.launch()
-        process = store.run(pipelines.start(store.process("solo").handle, BRIEF, shown="true")).process
+        process = store.run(pipelines.start(store.process("solo").handle, BRIEF, title="true")).process
         pipeline = Pipelines()
 
         first = agents.attempt(process, stopping=StopsOnceTaken(agents, process), pipeline=pipeline)

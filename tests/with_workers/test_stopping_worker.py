@@ -33,7 +33,7 @@ def test_pipelines_that_wait_in_a_worker_that_stops_are_left_to_others(agents_se
     brief = encode_task(PipeTask(commands=[["true"]], page_size=4000))
     with fdstore.connect(url) as store, redis.Redis.from_url(url) as client:
         root = store.process("solo")
-        made = [store.run(pipelines.start(root.handle, brief, shown="true")).process for _ in range(3)]
+        made = [store.run(pipelines.start(root.handle, brief, title="true")).process for _ in range(3)]
         with ThreadPoolExecutor(1) as apart:
             run = runner_of(Clients(place), Reporter(), stopping, run_pipeline, apart)
             for process in made:
