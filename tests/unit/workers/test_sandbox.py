@@ -26,7 +26,7 @@ from fdstore_workers.pipeline.sandbox import Sandbox, find
 from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
 from fdstore_workers.pipeline.unsandboxed import Refused, Unsandboxed
 from tests.children import Child
-from tests.unit.engines import ALONE, ENGINES, TIGHT, Said, run_in, working
+from tests.unit.workers.engines import ALONE, ENGINES, TIGHT, Said, run_in, working
 from tests.waiting import wait_until
 
 Inside = Callable[..., Said]
@@ -270,7 +270,7 @@ def text_of(path: Path) -> str:
 WORKER = """
 import sys
 from fdstore_workers.pipeline.runner import Pipeline
-from tests.unit.engines import working
+from tests.unit.workers.engines import working
 sandbox = working()[sys.argv[1]]
 print("ready", flush=True)
 Pipeline(
@@ -505,7 +505,7 @@ CONTAINER = """
 import ctypes
 from fdstore_workers.pipeline import kernel, syscall_filter
 from fdstore_workers.pipeline.sandbox import find
-from tests.unit.engines import run_in
+from tests.unit.workers.engines import run_in
 ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS, which a filter wants
 kernel.filter_system_calls(syscall_filter.make(sockets=True, attributes=True, supervised=True))
 sandbox = find()

@@ -28,7 +28,7 @@ from fdstore_workers.pipeline.launch import NOT_MADE
 from fdstore_workers.pipeline.process_tree import ProcessSnapshot
 from fdstore_workers.pipeline.sandlock_engine import Sandlock
 from tests.children import Child
-from tests.unit.engines import ALONE, ENGINES, TIGHT, run_in, working
+from tests.unit.workers.engines import ALONE, ENGINES, TIGHT, run_in, working
 
 NOBODY = 65534
 PERL = Path(__file__).with_name("probes.pl").read_text()
