@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import cycle
 
-from fdstore.bench import texts
+from fdstore.bench import awaiting, texts
 from fdstore.bench.measuring import Lap, Row, at_most, lap, row, slower, take_turns
 from fdstore.bench.stage import GB, MB, Stage, keys_of, shown
 from fdstore.client import Process
@@ -21,6 +21,7 @@ PLACES = 97
 
 def rows(stage: Stage) -> Iterator[Row]:
     yield from pages(stage)
+    yield from awaiting.rows(stage)
     yield from lines(stage)
     yield from everything(stage)
 
