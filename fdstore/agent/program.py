@@ -82,10 +82,11 @@ def load_files(
     """Load program files and all that are linked from them, by their real paths, in the order found.
 
     `refuse` gets each error, the path of the file and that of the file that links to it, if one does; the
-    others are loaded if it returns. Raises `InvalidArgument` for what cannot be a path.
+    others are loaded if it returns. It may get the same error for each link to a file.
+
+    Raises `InvalidArgument` for what cannot be a path.
     """
     files: dict[str, LoadedFile] = {}
-    seen: set[str] = set()
     unread: deque[tuple[Path, Path | None, str | None]] = deque()
     for path in paths:
         if not is_path(str(path)):
@@ -94,9 +95,8 @@ def load_files(
     while unread:
         place, linked_from, named_by = unread.popleft()
         identity = os.path.realpath(place)
-        if identity in seen:
+        if identity in files:
             continue
-        seen.add(identity)
         try:
             files[identity] = file = _load_file(program_reader.read(place, named_by))
         except (InvalidProgram, TargetMissing) as error:

@@ -82,7 +82,7 @@ class ModelSection(Section, frozen=True, kw_only=True):
     name: Annotated[
         str, _about("The model, as its provider calls it. Required.", "claude-sonnet-5-5", minLength=1)
     ]
-    provider: Annotated[Provider, _about("Whose API it is.")] = "anthropic"
+    provider: Annotated[Provider, _about("The API that is called.")] = "anthropic"
     give_up_seconds: Annotated[
         Seconds, _about("How long a model that cannot be reached is asked again before the agent fails.")
     ] = 600.0
@@ -150,7 +150,7 @@ class ToolsSection(Section, frozen=True, kw_only=True):
 
 
 class PreloadSection(Section, frozen=True, kw_only=True):
-    """Files as descriptors."""
+    """Files that models may read."""
 
     files: Annotated[
         tuple[Path, ...],
@@ -214,8 +214,8 @@ class CommandsSection(Section, frozen=True, kw_only=True):
     allow: Annotated[
         tuple[str, ...],
         _about(
-            "Names without arguments. One that starts others (sh, env, xargs, find) allows all that its"
-            " sandbox has.",
+            "Their names, without arguments. One that starts others (sh, env, xargs, find) allows all that"
+            " its sandbox has.",
             ["grep", "sort"],
             uniqueItems=True,
         ),
@@ -230,13 +230,15 @@ class CommandsSection(Section, frozen=True, kw_only=True):
 class Limits(Section, frozen=True, kw_only=True):
     """What one process of a program may use; None is no limit. Stored with it."""
 
-    max_turns: Annotated[Size, _about("Answers of the model.")] = 50
-    wall_seconds: Annotated[Seconds, _about("Seconds from its start to its end.")] = 3600.0
-    token_budget: Annotated[Size | None, _about("Tokens, in and out. Default: no limit.", 1_000_000)] = None
+    max_turns: Annotated[Size, _about("The most answers of the model.")] = 50
+    wall_seconds: Annotated[Seconds, _about("The most seconds from its start to its end.")] = 3600.0
+    token_budget: Annotated[
+        Size | None, _about("The most tokens, in and out. Default: no limit.", 1_000_000)
+    ] = None
     max_losses: Annotated[Size, _about("How often its worker may die before it fails.")] = 3
     forks_may_spawn: Annotated[bool, _about("Whether its forks may spawn and fork.")] = False
-    stream_bytes: Annotated[Size, _about("Bytes that one stream may store.")] = 1 << 30
-    stream_idle_seconds: Annotated[Seconds, _about("Seconds that a stream may stay silent.")] = 600.0
+    stream_bytes: Annotated[Size, _about("The most bytes that one stream may store.")] = 1 << 30
+    stream_idle_seconds: Annotated[Seconds, _about("The most seconds that a stream may stay silent.")] = 600.0
 
 
 _TREE = TreeLimits()
@@ -246,16 +248,18 @@ class LimitsSection(Limits, frozen=True, kw_only=True):
     """What one process may use, and what the tree of all that it spawns: tree_... and retention_days, which
     count in the program that is run."""
 
-    tree_depth: Annotated[Size, _about("Generations of processes.")] = _TREE.tree_depth
-    tree_live: Annotated[Size, _about("Processes that have not ended.")] = _TREE.tree_live
-    tree_processes: Annotated[Size, _about("Processes, ended ones too.")] = _TREE.tree_processes
-    tree_fds: Annotated[Size, _about("Contents; shared descriptors cost nothing.")] = _TREE.tree_fds
-    tree_bytes: Annotated[Size, _about("Bytes of text.")] = _TREE.tree_bytes
-    tree_export_bytes: Annotated[Size, _about("Bytes that fd_to_file may write.")] = _TREE.tree_export_bytes
-    tree_model_calls_per_day: Annotated[Size, _about("Answers of models in a UTC day.")] = (
+    tree_depth: Annotated[Size, _about("The most generations of processes.")] = _TREE.tree_depth
+    tree_live: Annotated[Size, _about("The most processes that have not ended.")] = _TREE.tree_live
+    tree_processes: Annotated[Size, _about("The most processes, ended ones too.")] = _TREE.tree_processes
+    tree_fds: Annotated[Size, _about("The most contents; shared descriptors cost nothing.")] = _TREE.tree_fds
+    tree_bytes: Annotated[Size, _about("The most bytes of text.")] = _TREE.tree_bytes
+    tree_export_bytes: Annotated[Size, _about("The most bytes that fd_to_file may write.")] = (
+        _TREE.tree_export_bytes
+    )
+    tree_model_calls_per_day: Annotated[Size, _about("The most answers of models in a UTC day.")] = (
         _TREE.tree_model_calls_per_day
     )
-    tree_tokens_per_day: Annotated[Size, _about("Tokens in a UTC day: in, out and cached.")] = (
+    tree_tokens_per_day: Annotated[Size, _about("The most tokens in a UTC day: in, out and cached.")] = (
         _TREE.tree_tokens_per_day
     )
     retention_days: Annotated[Days, _about("Days that the tree is kept after its last use; 0 for ever.")] = (
@@ -302,7 +306,7 @@ class ProgramFile(Section, frozen=True, kw_only=True):
         dict[str, str | LinkedEntry],
         Meta(
             description="Programs that the model may spawn, each under a name: a path relative to this file,"
-            " or a table { path, description }. They may link back.",
+            " or a table of path and description. They may link back.",
             examples=[{"expert": {"path": "expert.toml", "description": "knows the law"}}],
             extra_json_schema={"propertyNames": {"pattern": f"^{NAME.pattern}$"}},
         ),
