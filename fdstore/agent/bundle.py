@@ -24,24 +24,24 @@ from fdstore.records import TreeLimits
 from fdstore.tools.config import FDConfig, has_descriptors
 
 _NEWER = ("Object contains unknown field", "Invalid enum value")
-"""How msgspec begins what it says of a program that says more than this version knows."""
+"""How msgspec's messages begin for a program with keys or choices that this version does not have."""
 
 
 class LinkedProgram(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A program that may be spawned: its key in the bundle, and what the model is told of it."""
+    """A program that may be spawned: its key in the bundle, and its description for the model."""
 
     key: str
     description: str = ""
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one agent is: everything its file says, with nothing left to look up.
+    """The program of one agent, with nothing left to look up.
 
     `name` is its key in the bundle. `system` and `user` are texts, `tools` built-in tools in the
     order of the file, `python` functions as "package.module:function", `preload` absolute paths of files,
     `preload_root` that of the directory below which the model may name others, `tools_path` that of the
     directory that `python` is imported from if it is not installed (both count on the author's machine),
-    `linked` maps an alias to what it stands for, `export_root` is None or a path relative to where
+    `linked` maps aliases to programs, `export_root` is None or a path relative to where
     the agent's process runs, `commands` what pipelines may run. `tree_limits` count in the root only.
     """
 
@@ -72,9 +72,9 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Bundle(msgspec.Struct, frozen=True, kw_only=True):
-    """A root program and all that it can reach, by name.
+    """A root program and the programs that it can reach through links, by name.
 
-    `warnings` are for the person who runs it: they are neither stored nor part of the digest.
+    `warnings` are for the author: they are neither stored nor part of the digest.
     """
 
     root: str
@@ -91,13 +91,13 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
                     raise InvalidProgram(where, f"there is no program {quoted(linked.key)} in it")
 
     def to_json(self) -> str:
-        """This bundle as one JSON document; `from_json` gives an equal one, order included."""
+        """Return this bundle as one JSON document; `from_json` gives an equal one, order included."""
         return msgspec.json.encode({"root": self.root, "programs": self.programs}).decode()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Bundle:
-        """The bundle that `to_json` wrote. Raises `NewerFormat` for that of a newer version, with keys or
-        choices that this one does not know, `InvalidProgram` for anything else."""
+        """Return the bundle that `to_json` wrote. Raises `NewerFormat` for one of a newer version, with
+        keys or choices that this version does not have, `InvalidProgram` for anything else."""
         try:
             return msgspec.json.decode(text, type=cls)
         except msgspec.ValidationError as error:
@@ -108,8 +108,8 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidProgram("bundle", f"is not a stored bundle: {error}") from error
 
     def exporting_below(self, directory: str) -> Bundle:
-        """This bundle with every relative `export_root` below `directory`, for a store whose processes all
-        run on this machine: they write below one directory then, wherever their worker was started."""
+        """Return this bundle with every relative `export_root` below `directory`. For a store whose processes
+        all run on this machine: they write below one directory, wherever their worker was started."""
         programs = {
             name: program
             if program.export_root is None
@@ -119,7 +119,7 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, programs=programs)
 
     def digest(self) -> str:
-        """8 hex digits that change when a program changes, and not with the order of its keys."""
+        """Return 8 hex digits that change when a program changes, and not with the order of its keys."""
         # through JSON first: 7 and 7.0 days are equal limits, but only decoding writes them alike
         stored = Bundle.from_json(self.to_json())
         canonical = msgspec.json.encode({"root": stored.root, "programs": stored.programs}, order="sorted")
