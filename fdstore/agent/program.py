@@ -1,233 +1,207 @@
-"""An agent's program, and the bundle of all programs that its tree may need.
+"""Load program files: follow their links, resolve the files they name, make the bundle that is stored.
 
-`load` reads a root file and whatever it links to, through cycles, and resolves every path and
-prompt file, so that a `Bundle` stands on its own: stored as JSON with the root process, it is all
-that a worker on another machine needs to run any process of the tree.
+`load` reads a root file and the files linked from it, each once and through cycles, and leaves nothing to
+look up: prompts become texts, paths absolute, links keys into the bundle.
 
     agent.toml --expert--> expert.toml        Bundle  root "agent"
         ^                       |                     programs  "agent"  linked {expert: "expert"}
         +---------boss----------+                               "expert" linked {boss: "agent"}
 
-Links are kept as keys into the bundle, never as objects: that is what lets a cycle be JSON.
+Preloaded files are read when an agent is launched; here they only have to exist.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections import deque
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
 
 import msgspec
 
-from fdstore.agent import program_file
-from fdstore.agent.program_file import ProgramFile
-from fdstore.agent.program_sections import Limits, check_path
-from fdstore.errors import InvalidProgram, NewerFormat, quoted
-from fdstore.prepared import prepare
-from fdstore.records import TreeLimits
-from fdstore.tools.config import FD_TOOLS, FDConfig, has_descriptors
+from fdstore.agent import program_reader
+from fdstore.agent.bundle import Bundle, LinkedProgram, Program
+from fdstore.agent.program_checks import PATH_RULE, is_path
+from fdstore.agent.program_file import DEFAULT_MAX_TOKENS, Limits, PromptSection
+from fdstore.agent.program_reader import SHOWN_PATH, ProgramSource
+from fdstore.errors import InvalidArgument, InvalidProgram, TargetMissing, quoted
+from fdstore.tools.config import FD_TOOLS
 
-__all__ = ["Bundle", "Limits", "LinkedProgram", "Program", "load"]
+__all__ = ["Bundle", "Limits", "LinkedProgram", "LoadedFile", "Program", "load", "load_files"]
 
 MAX_NAME = 48
 
-_NEWER = ("Object contains unknown field", "Invalid enum value")
-"""How msgspec begins what it says of a program that says more than this version knows."""
+ProgramError = InvalidProgram | TargetMissing
 
 
-class LinkedProgram(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A program that may be spawned: its key in the bundle, and what the model is told of it."""
+class LoadedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A program file without mistakes, and the program that it is, before its links are followed.
 
-    key: str
-    description: str = ""
-
-
-class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one agent is: everything its file says, with nothing left to look up.
-
-    `name` is its key in the bundle. `system` and `user` are texts, `tools` built-in tools in the
-    order of the file, `python` functions as "package.module:function", `preload` absolute paths of files,
-    `preload_root` that of the directory below which the model may name others, `tools_path` that of the
-    directory that `python` is imported from if it is not installed (both count on the author's machine),
-    `linked` maps an alias to what it stands for, `export_root` is None or a path relative to where
-    the agent's process runs, `commands` what pipelines may run. `tree_limits` count in the root only.
+    `links` maps each alias to the path of its file. `warnings` name what is allowed and cannot be what the
+    author wants.
     """
 
-    name: str
-    model: str
-    provider: Literal["anthropic"] = "anthropic"
-    give_up_seconds: float = 600.0
-    description: str = ""
-    system: str = ""
-    user: str | None = None
-    parameters: dict[str, Any] = msgspec.field(
-        default_factory=lambda: {"max_tokens": program_file.DEFAULT_MAX_TOKENS}
-    )
-    tools: tuple[str, ...] = ()
-    python: tuple[str, ...] = ()
-    file_descriptor: FDConfig = FDConfig()
-    preload: tuple[str, ...] = ()
-    preload_root: str | None = None
-    tools_path: str | None = None
-    linked: dict[str, LinkedProgram] = {}
-    export_root: str | None = None
-    commands: tuple[str, ...] = ()
-    limits: Limits = Limits()
-    tree_limits: TreeLimits = TreeLimits()
-
-    @property
-    def fds_on(self) -> bool:
-        """Whether this agent has descriptors: asked for, or implied by a tool that works on them."""
-        return has_descriptors(self.file_descriptor, self.tools)
-
-
-class Bundle(msgspec.Struct, frozen=True, kw_only=True):
-    """A root program and all that it can reach, by name.
-
-    `warnings` are for the person who runs it: they are neither stored nor part of the digest.
-    """
-
-    root: str
-    programs: dict[str, Program]
-    warnings: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.root not in self.programs:
-            raise InvalidProgram("bundle: root", f"there is no program {quoted(self.root)} in it")
-        for name, program in self.programs.items():
-            for alias, linked in program.linked.items():
-                if linked.key not in self.programs:
-                    where = f"bundle: programs.{name}.linked.{alias}"
-                    raise InvalidProgram(where, f"there is no program {quoted(linked.key)} in it")
-
-    def to_json(self) -> str:
-        """This bundle as one JSON document; `from_json` gives an equal one, order included."""
-        return msgspec.json.encode({"root": self.root, "programs": self.programs}).decode()
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Bundle:
-        """The bundle that `to_json` wrote. Raises `NewerFormat` for that of a newer version, with keys or
-        choices that this one does not know, `InvalidProgram` for anything else."""
-        try:
-            return msgspec.json.decode(text, type=cls)
-        except msgspec.ValidationError as error:
-            if str(error).startswith(_NEWER):
-                raise NewerFormat("the program", str(error)) from error
-            raise InvalidProgram("bundle", f"is not a stored bundle: {error}") from error
-        except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-            raise InvalidProgram("bundle", f"is not a stored bundle: {error}") from error
-
-    def exporting_below(self, directory: str) -> Bundle:
-        """This bundle with every relative `export_root` below `directory`, for a store whose processes all
-        run on this machine: they write below one directory then, wherever their worker was started."""
-        programs = {
-            name: program
-            if program.export_root is None
-            else msgspec.structs.replace(program, export_root=os.path.join(directory, program.export_root))
-            for name, program in self.programs.items()
-        }
-        return msgspec.structs.replace(self, programs=programs)
-
-    def digest(self) -> str:
-        """8 hex digits that change when a program changes, and not with the order of its keys."""
-        # through JSON first: 7 and 7.0 days are equal limits, but only decoding writes them alike
-        stored = Bundle.from_json(self.to_json())
-        canonical = msgspec.json.encode({"root": stored.root, "programs": stored.programs}, order="sorted")
-        return hashlib.sha256(canonical).hexdigest()[:8]
+    path: Path
+    program: Program
+    links: dict[str, Path]
+    link_descriptions: dict[str, str | None]
+    warnings: tuple[str, ...]
 
 
 def load(path: str | Path) -> Bundle:
-    """The bundle of the program file at `path` and of all files linked from it, each read once.
+    """Return the bundle of the program file at `path` and of all files linked from it.
 
     Paths in a file are relative to that file. Raises `TargetMissing` if `path` does not exist,
     and `InvalidProgram` with "file: key" for anything wrong in any of the files.
     """
-    check_path("path", str(path))
-    files: dict[str, ProgramFile] = {}  # by real path, in the order found: the root is the first
-    unread: deque[tuple[Path, str | None]] = deque([(Path(path), None)])
-    while unread:
-        place, named_by = unread.popleft()
-        identity = os.path.realpath(place)
-        if identity not in files:
-            files[identity] = file = program_file.read(place, named_by)
-            for alias in file.linked_programs:
-                unread.append((_linked_path(file, alias), f"{place}: linked_programs.{alias}"))
-
+    files = load_files([path])
     keys = _unique_names(files)
     programs: dict[str, Program] = {}
-    warnings: list[str] = []
     for identity, file in files.items():
         linked = {}
-        for alias, entry in file.linked_programs.items():
-            target = os.path.realpath(_linked_path(file, alias))
-            description = files[target].description if entry.description is None else entry.description
+        for alias, place in file.links.items():
+            target = os.path.realpath(place)
+            description = file.link_descriptions[alias]
+            if description is None:
+                description = files[target].program.description
             linked[alias] = LinkedProgram(key=keys[target], description=description)
-        program = _program(file, keys[identity], linked)
-        programs[program.name] = program
-        warnings.extend(f"{file.path}: {warning}" for warning in _warnings(file, program))
-    return Bundle(root=next(iter(programs)), programs=programs, warnings=tuple(warnings))
+        key = keys[identity]
+        programs[key] = msgspec.structs.replace(file.program, name=key, linked=linked)
+    warnings = tuple(f"{file.path}: {warning}" for file in files.values() for warning in file.warnings)
+    return Bundle(root=next(iter(programs)), programs=programs, warnings=warnings)
 
 
-def _linked_path(file: ProgramFile, alias: str) -> Path:
-    return file.path.parent / file.linked_programs[alias].path
+def _raise(error: ProgramError, path: Path, linked_from: Path | None) -> None:
+    raise error
 
 
-def _unique_names(files: dict[str, ProgramFile]) -> dict[str, str]:
-    """A key for each file: its program's name, with -2, -3, ... where other files have it too."""
+def load_files(
+    paths: Sequence[str | Path],
+    refuse: Callable[[ProgramError, Path, Path | None], None] = _raise,
+) -> dict[str, LoadedFile]:
+    """Load program files and all that are linked from them, by their real paths, in the order found.
+
+    `refuse` gets each error, the path of the file and that of the file that links to it, if one does; the
+    others are loaded if it returns. It may get the same error for each link to a file.
+
+    Raises `InvalidArgument` for what cannot be a path.
+    """
+    files: dict[str, LoadedFile] = {}
+    unread: deque[tuple[Path, Path | None, str | None]] = deque()
+    for path in paths:
+        if not is_path(str(path)):
+            raise InvalidArgument("path", PATH_RULE)
+        unread.append((Path(path), None, None))
+    while unread:
+        place, linked_from, named_by = unread.popleft()
+        identity = os.path.realpath(place)
+        if identity in files:
+            continue
+        try:
+            files[identity] = file = _load_file(program_reader.read(place, named_by))
+        except (InvalidProgram, TargetMissing) as error:
+            refuse(error, place, linked_from)
+            continue
+        for alias, target in file.links.items():
+            unread.append((target, place, f"{place}: linked_programs.{alias}"))
+    return files
+
+
+def _load_file(source: ProgramSource) -> LoadedFile:
+    path, file = source.path, source.file
+    tools = file.tools.enabled
+    if file.file_descriptor.enabled and FD_TOOLS.isdisjoint(tools):
+        tools = (*tools, "read_fd")  # descriptors that the model cannot read would be a dead end
+    program = Program(
+        name=program_reader.stem_name(path) if file.program.name is None else file.program.name,
+        model=file.model.name,
+        provider=file.model.provider,
+        give_up_seconds=file.model.give_up_seconds,
+        description=file.program.description,
+        system=_system_prompt(file.prompt, path),
+        user=file.prompt.user,
+        parameters=file.parameters | {"max_tokens": file.parameters.get("max_tokens", DEFAULT_MAX_TOKENS)},
+        tools=tools,
+        python=file.tools.python,
+        file_descriptor=file.file_descriptor,
+        preload=tuple(_preload_path(path, name) for name in file.preload.files),
+        preload_root=_directory(path, "preload.root", file.preload.root),
+        tools_path=_directory(path, "tools.path", file.tools.path),
+        export_root=file.export.root,
+        commands=file.commands.allow,
+        limits=file.limits.of_process,
+        tree_limits=file.limits.of_tree,
+    )
+    links = file.links
+    return LoadedFile(
+        path=path,
+        program=program,
+        links={alias: path.parent / entry.path for alias, entry in links.items()},
+        link_descriptions={alias: entry.description for alias, entry in links.items()},
+        warnings=tuple(_warnings(source, program)),
+    )
+
+
+def _system_prompt(prompt: PromptSection, path: Path) -> str:
+    if prompt.system_prompt_file is None:
+        return prompt.system or ""
+    file = path.parent / prompt.system_prompt_file
+    return program_reader.read_text(file, f"{path}: prompt.system_prompt_file")
+
+
+def _preload_path(path: Path, name: str) -> str:
+    """Return the absolute path of a preload file. It is read when the agent starts, but refused now."""
+    file = (path.parent / name).absolute()
+    problem = ""
+    if os.path.isdir(file):
+        problem = "is a directory; name a file"
+    elif not os.path.exists(file):
+        problem = "does not exist"
+    elif not os.path.isfile(file):
+        problem = "is not a regular file"
+    elif os.fsencode(file).decode("utf-8", "replace") != str(file):
+        problem = "has a path that is not UTF-8 and cannot be stored; rename it"
+    if problem:
+        raise InvalidProgram(f"{path}: preload.files", f"{quoted(str(file), SHOWN_PATH)} {problem}")
+    return str(file)
+
+
+def _directory(path: Path, key: str, name: str | None) -> str | None:
+    """Return the absolute path of a directory that the file names relative to itself."""
+    if name is None:
+        return None
+    directory = os.path.abspath(path.parent / name)
+    if not os.path.isdir(directory):
+        raise InvalidProgram(f"{path}: {key}", f"{quoted(directory, SHOWN_PATH)} is not a directory")
+    return directory
+
+
+def _unique_names(files: dict[str, LoadedFile]) -> dict[str, str]:
+    """Return a key for each file: its program's name, with -2, -3, ... where earlier files have it too."""
     keys: dict[str, str] = {}
     for identity, file in files.items():
-        key, number = file.name, 1
+        name = key = file.program.name
+        number = 1
         while key in keys.values():
             number += 1
             suffix = f"-{number}"
-            key = file.name[: MAX_NAME - len(suffix)] + suffix
+            key = name[: MAX_NAME - len(suffix)] + suffix
         keys[identity] = key
     return keys
 
 
-def _program(file: ProgramFile, key: str, linked: dict[str, LinkedProgram]) -> Program:
-    tools = file.tools.enabled
-    if file.file_descriptor.enabled and FD_TOOLS.isdisjoint(tools):
-        tools = (*tools, "read_fd")  # descriptors that the model cannot read would be a dead end
-    return Program(
-        name=key,
-        model=file.model.name,
-        give_up_seconds=file.model.give_up_seconds,
-        description=file.description,
-        system=file.system,
-        user=file.user,
-        parameters=file.parameters,
-        tools=tools,
-        python=file.tools.python,
-        file_descriptor=file.file_descriptor,
-        preload=tuple(map(str, file.preload)),
-        preload_root=None if file.preload_root is None else str(file.preload_root),
-        tools_path=None if file.tools_path is None else str(file.tools_path),
-        linked=linked,
-        export_root=file.export.root,
-        commands=file.commands.allow,
-        limits=file.limits,
-        tree_limits=file.tree_limits,
-    )
-
-
-def _warnings(file: ProgramFile, program: Program) -> list[str]:
-    """What is allowed, but cannot be what the author wanted."""
+def _warnings(source: ProgramSource, program: Program) -> list[str]:
+    """Return what is allowed, but cannot be what the author wants."""
     warnings = []
-    if file.fd_settings and not program.fds_on:
-        names = ", ".join(file.fd_settings)
+    if source.fd_settings and not program.fds_on:
+        names = ", ".join(source.fd_settings)
         off = "descriptors are off; use enabled = true or enable an FD tool"
         warnings.append(f"[file_descriptor] sets {names}, but {off}")
     if "fd_to_file" in program.tools and program.export_root is None:
         unnamed = "[export] root names no directory to write below: there is no such tool"
         warnings.append(f"[tools] enables fd_to_file, but {unnamed}, except on workers with --export-root")
-    if "spawn" in program.tools and not program.linked:
+    if "spawn" in program.tools and not source.file.linked_programs:
         warnings.append("[tools] enables spawn, but [linked_programs] names no program to spawn")
     if "pipe" in program.tools and not program.commands:
         warnings.append("[tools] enables pipe, but [commands] allow names no command to run")
     return warnings
-
-
-prepare(Bundle)

@@ -1,328 +1,339 @@
-"""One program file: TOML in, checked sections out.
+"""What a program file may say: one Struct, whose fields are the sections, whose fields are the keys.
 
-A program file is written by hand, so every mistake in it is answered with the file, the key
-and what is allowed: `agent.toml: limits.max_turns: must be an integer >= 1`. What a section
-alone can get wrong is checked by its Struct in `program_sections`; keys, files and the rules
-between sections are checked here. Following links to other files is left to `program`.
+This is the only list of them. `program_reader` converts a TOML file to it, `program` makes of it the
+record that is stored, `program_schema` derives the schema for editors and the file that `fdstore init`
+writes. So each key has its type, its bounds, its default and its description here.
+
+Types and bounds are checked by msgspec. What they cannot express is checked in `__post_init__`, which
+raises `InvalidKey`; whether a named file exists is for `program` to check.
 """
 
 from __future__ import annotations
 
-import math
-import os
-import re
-import tomllib
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
-from fdstore.agent.program_sections import (
+from fdstore.agent.program_checks import (
+    BUILT_IN_TOOLS,
     NAME,
-    NAME_RULE,
-    CommandsSection,
-    Days,
-    ExportSection,
-    Limits,
-    LinkedEntry,
-    ModelSection,
-    PreloadSection,
-    ProgramSection,
-    PromptSection,
-    Size,
-    ToolsSection,
+    OWNED_PARAMETERS,
+    InvalidKey,
+    check_command,
+    check_functions,
+    check_name,
+    check_parameter,
+    check_path,
+    check_tools,
+    check_unique,
+    show_key,
 )
-from fdstore.errors import InvalidArgument, InvalidProgram, TargetMissing, quoted
+from fdstore.errors import quoted
+from fdstore.prepared import prepare
 from fdstore.records import TreeLimits
 from fdstore.text.numbers import MAX_INTEGER
-from fdstore.tools.config import FD_TOOLS, FDConfig
+from fdstore.tools.config import FD_TOOLS, PROCESS_TOOLS, FDConfig
 
 DEFAULT_MAX_TOKENS = 8192
-MAX_PARAMETER_DEPTH = 32
-SHOWN_PATH = 400
-"""How much of a path a message shows: the end of a long one is what tells."""
 
-OWNED_PARAMETERS: Mapping[str, str] = {
-    "model": "use [model] name",
-    "messages": "the conversation begins with [prompt] user",
-    "system": "use [prompt] system",
-    "tools": "use [tools] enabled and python",
-    "stream": "answers are always streamed",
-}
-"""Parameters of the Messages API that the loop sets itself, and what to write instead."""
-
-SectionT = TypeVar("SectionT", bound=msgspec.Struct)
+Provider = Literal["anthropic"]
+Size = Annotated[int, Meta(ge=1, le=MAX_INTEGER)]
+# bounded where clocks and waits still work: a lock refuses a time-out of more than 292 years
+Seconds = Annotated[float, Meta(ge=1, le=1e9)]
+Days = Annotated[float, Meta(ge=0, le=1e6)]
 
 
-class ProgramFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A program file as read: `path` as it was given, `system` the text of the system prompt.
-
-    `fd_settings` are the keys of [file_descriptor] that do nothing while descriptors are off.
-    """
-
-    path: Path
-    name: str
-    description: str
-    model: ModelSection
-    system: str
-    user: str | None
-    parameters: dict[str, Any]
-    tools: ToolsSection
-    file_descriptor: FDConfig
-    fd_settings: tuple[str, ...]
-    preload: tuple[Path, ...]
-    preload_root: Path | None
-    tools_path: Path | None
-    linked_programs: dict[str, LinkedEntry]
-    export: ExportSection
-    commands: CommandsSection
-    limits: Limits
-    tree_limits: TreeLimits
+def _about(description: str, example: object = None, **schema: object) -> Meta:
+    """Return what the schema and the file of `fdstore init` say about a key. Nothing of it is checked."""
+    examples = None if example is None else [example]
+    return Meta(description=description, examples=examples, extra_json_schema=schema or None)
 
 
-SECTIONS = (
-    "program",
-    "model",
-    "prompt",
-    "parameters",
-    "tools",
-    "file_descriptor",
-    "preload",
-    "linked_programs",
-    "export",
-    "commands",
-    "limits",
-)
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The base of all sections."""
 
 
-def read(path: Path, named_by: str | None = None) -> ProgramFile:
-    """The program file at `path`; `named_by` is the "file: key" that links to it, if one does.
+class ProgramSection(Section, frozen=True, kw_only=True):
+    """What the program is called."""
 
-    Raises `TargetMissing` if there is no such file and nothing links to it, `InvalidProgram` for
-    whatever else is wrong with it or with the files it names.
-    """
-    document = _parse(path, _read_text(path, named_by))
-    for name in document:
-        if name not in SECTIONS:
-            allowed = ", ".join(f"[{known}]" for known in SECTIONS)
-            raise InvalidProgram(f"{path}: {_shown(name)}", f"unknown section; the sections are: {allowed}")
-    tables = {name: _table(document.get(name, {}), f"{path}: {name}") for name in SECTIONS}
+    name: Annotated[
+        str | None,
+        _about(
+            "The name of the program; its processes are named after it. Default: the file's name without"
+            " .toml.",
+            "triage",
+            pattern=f"^{NAME.pattern}$",
+        ),
+    ] = None
+    description: Annotated[
+        str,
+        _about("What it is for, told to the models that may spawn it.", "finds the cause of a failed build"),
+    ] = ""
 
-    def section(name: str, kind: type[SectionT]) -> SectionT:
-        return _section(tables[name], kind, f"{path}: {name}")
+    def __post_init__(self) -> None:
+        if self.name is not None:
+            check_name("name", self.name, subject=f"{quoted(self.name)} ")
 
-    program = section("program", ProgramSection)
-    prompt = section("prompt", PromptSection)
-    preload = section("preload", PreloadSection)
-    tools = section("tools", ToolsSection)
-    limits, tree_limits = _limits(tables["limits"], f"{path}: limits")
-    file = ProgramFile(
-        path=path,
-        name=program.name if program.name is not None else _stem_name(path),
-        description=program.description,
-        model=section("model", ModelSection),
-        system=_system(prompt, path),
-        user=prompt.user,
-        parameters=_parameters(tables["parameters"], f"{path}: parameters"),
-        tools=tools,
-        file_descriptor=section("file_descriptor", FDConfig),
-        fd_settings=tuple(key for key in tables["file_descriptor"] if key != "enabled"),
-        preload=tuple(_preloaded(path, name) for name in preload.files),
-        preload_root=_directory(path, "preload.root", preload.root),
-        tools_path=_directory(path, "tools.path", tools.path),
-        linked_programs=_linked(tables["linked_programs"], f"{path}: linked_programs"),
-        export=section("export", ExportSection),
-        commands=section("commands", CommandsSection),
-        limits=limits,
-        tree_limits=tree_limits,
+
+class ModelSection(Section, frozen=True, kw_only=True):
+    """Which model answers."""
+
+    name: Annotated[
+        str, _about("The model, as its provider calls it. Required.", "claude-sonnet-5-5", minLength=1)
+    ]
+    provider: Annotated[Provider, _about("The API that is called.")] = "anthropic"
+    give_up_seconds: Annotated[
+        Seconds, _about("How long a model that cannot be reached is asked again before the agent fails.")
+    ] = 600.0
+
+    def __post_init__(self) -> None:
+        if not self.name.strip():
+            raise InvalidKey("name", "must be the name of a model, not empty")
+
+
+class PromptSection(Section, frozen=True, kw_only=True):
+    """How the conversation begins. The system prompt is given here or in a file of its own, not both."""
+
+    system: Annotated[str | None, _about("The system prompt.", "You are a careful assistant.")] = None
+    system_prompt_file: Annotated[
+        str | None, _about("A file with the system prompt, relative to this one.", "system.md", minLength=1)
+    ] = None
+    user: Annotated[
+        str | None,
+        _about("The first message of the user, if `fdstore run` names none.", "Say what you can do."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.system_prompt_file is not None:
+            check_path("system_prompt_file", self.system_prompt_file)
+            if self.system is not None:
+                raise InvalidKey("system_prompt_file", "system is given too; keep one of them")
+
+
+ToolOfList = Annotated[str, Meta(extra_json_schema={"enum": list(BUILT_IN_TOOLS)})]
+Path = Annotated[str, Meta(extra_json_schema={"minLength": 1})]
+
+
+class ToolsSection(Section, frozen=True, kw_only=True):
+    """What the model may call."""
+
+    enabled: Annotated[
+        tuple[ToolOfList, ...],
+        _about(
+            f"Built-in tools: on descriptors {', '.join(sorted(FD_TOOLS))}; on processes"
+            f" {', '.join(sorted(PROCESS_TOOLS))}.",
+            ["read_fd", "search_fd"],
+            uniqueItems=True,
+        ),
+    ] = ()
+    python: Annotated[
+        tuple[str, ...],
+        _about('Functions of yours, as "package.module:function".', ["my_tools:search"], uniqueItems=True),
+    ] = ()
+    path: Annotated[
+        str | None,
+        _about(
+            "The directory to import them from if they are not installed, relative to this file.",
+            "lib",
+            minLength=1,
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.path is not None:
+            check_path("path", self.path)
+        check_unique("enabled", self.enabled)
+        check_unique("python", self.python)
+        check_tools(self.enabled)
+        check_functions(self.python, taken=self.enabled)
+
+
+class PreloadSection(Section, frozen=True, kw_only=True):
+    """Files that models may read."""
+
+    files: Annotated[
+        tuple[Path, ...],
+        _about(
+            "Files that the agent has as descriptors from its first turn on, relative to this one.",
+            ["notes.md"],
+            uniqueItems=True,
+        ),
+    ] = ()
+    root: Annotated[
+        str | None,
+        _about(
+            "The directory below which the model may name files for the agents that it spawns, relative to"
+            " this file. Default: it may name none.",
+            "docs",
+            minLength=1,
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.root is not None:
+            check_path("root", self.root)
+        check_unique("files", self.files)
+        for path in self.files:
+            check_path("files", path)
+
+
+class LinkedEntry(Section, frozen=True, kw_only=True):
+    """A program that may be spawned."""
+
+    path: Annotated[str, _about("Its file, relative to this one.", minLength=1)]
+    description: Annotated[
+        str | None, _about("What it is for, told to the model. Default: its own [program] description.")
+    ] = None
+
+    def __post_init__(self) -> None:
+        check_path("path", self.path)
+
+
+class ExportSection(Section, frozen=True, kw_only=True):
+    """Files that the model may write."""
+
+    root: Annotated[
+        str | None,
+        _about(
+            "The directory that fd_to_file writes below, relative to where the agent runs; on a worker, to"
+            " its --export-root. Default: it writes nothing.",
+            "out",
+            minLength=1,
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.root is not None:
+            check_path("root", self.root)
+
+
+class CommandsSection(Section, frozen=True, kw_only=True):
+    """Programs of the system that pipelines may run."""
+
+    allow: Annotated[
+        tuple[str, ...],
+        _about(
+            "Their names, without arguments. One that starts others (sh, env, xargs, find) allows all that"
+            " its sandbox has.",
+            ["grep", "sort"],
+            uniqueItems=True,
+        ),
+    ] = ()
+
+    def __post_init__(self) -> None:
+        check_unique("allow", self.allow)
+        for name in self.allow:
+            check_command("allow", name)
+
+
+class Limits(Section, frozen=True, kw_only=True):
+    """What one process of a program may use; None is no limit. Stored with it."""
+
+    max_turns: Annotated[Size, _about("The most answers of the model.")] = 50
+    wall_seconds: Annotated[Seconds, _about("The most seconds from its start to its end.")] = 3600.0
+    token_budget: Annotated[
+        Size | None, _about("The most tokens, in and out. Default: no limit.", 1_000_000)
+    ] = None
+    max_losses: Annotated[Size, _about("How often its worker may die before it fails.")] = 3
+    forks_may_spawn: Annotated[bool, _about("Whether its forks may spawn and fork.")] = False
+    stream_bytes: Annotated[Size, _about("The most bytes that one stream may store.")] = 1 << 30
+    stream_idle_seconds: Annotated[Seconds, _about("The most seconds that a stream may stay silent.")] = 600.0
+
+
+_TREE = TreeLimits()
+
+
+class LimitsSection(Limits, frozen=True, kw_only=True):
+    """What one process may use, and what the tree of all that it spawns: tree_... and retention_days, which
+    count in the program that is run."""
+
+    tree_depth: Annotated[Size, _about("The most generations of processes.")] = _TREE.tree_depth
+    tree_live: Annotated[Size, _about("The most processes that have not ended.")] = _TREE.tree_live
+    tree_processes: Annotated[Size, _about("The most processes, ended ones too.")] = _TREE.tree_processes
+    tree_fds: Annotated[Size, _about("The most contents; shared descriptors cost nothing.")] = _TREE.tree_fds
+    tree_bytes: Annotated[Size, _about("The most bytes of text.")] = _TREE.tree_bytes
+    tree_export_bytes: Annotated[Size, _about("The most bytes that fd_to_file may write.")] = (
+        _TREE.tree_export_bytes
     )
-    used = ", ".join(tool for tool in file.tools.enabled if tool in FD_TOOLS)
-    if file.file_descriptor.enabled is False and used:
-        problem = f"is false, but [tools] enabled has {used}; take them out, or leave this out"
-        raise InvalidProgram(f"{path}: file_descriptor.enabled", problem)
-    return file
+    tree_model_calls_per_day: Annotated[Size, _about("The most answers of models in a UTC day.")] = (
+        _TREE.tree_model_calls_per_day
+    )
+    tree_tokens_per_day: Annotated[Size, _about("The most tokens in a UTC day: in, out and cached.")] = (
+        _TREE.tree_tokens_per_day
+    )
+    retention_days: Annotated[Days, _about("Days that the tree is kept after its last use; 0 for ever.")] = (
+        _TREE.retention_days
+    )
+
+    @property
+    def of_process(self) -> Limits:
+        return Limits(**{name: getattr(self, name) for name in Limits.__struct_fields__})
+
+    @property
+    def of_tree(self) -> TreeLimits:
+        return TreeLimits(**{name: getattr(self, name) for name in TreeLimits.__struct_fields__})
 
 
-def _read_text(path: Path, named_by: str | None) -> str:
-    """The UTF-8 text at `path`, exactly; `named_by` as in `read`."""
-    where = str(path) if named_by is None else named_by
-    subject = "" if named_by is None else f"{quoted(str(path), SHOWN_PATH)} "
-    try:
-        return path.read_bytes().decode("utf-8")
-    except FileNotFoundError as error:
-        if named_by is None:
-            raise TargetMissing(where, "give the path of a program file (TOML)") from error
-        raise InvalidProgram(where, f"{subject}does not exist") from error
-    except IsADirectoryError as error:
-        raise InvalidProgram(where, f"{subject}is a directory; name a file") from error
-    except OSError as error:
-        raise InvalidProgram(where, f"{subject}cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InvalidProgram(where, f"{subject}is not UTF-8: see byte {error.start + 1}") from error
+class ProgramFile(Section, frozen=True, kw_only=True):
+    """The program of an agent for `fdstore run`."""
+
+    program: ProgramSection = ProgramSection()
+    model: ModelSection
+    prompt: PromptSection = PromptSection()
+    parameters: Annotated[
+        dict[str, Any],
+        Meta(
+            description="Parameters of the Messages API that are passed as they are.",
+            extra_json_schema={
+                "properties": {
+                    "max_tokens": {
+                        "description": "The most tokens that one answer may have.",
+                        "type": "integer",
+                        "minimum": 1,
+                        "maximum": MAX_INTEGER,
+                        "default": DEFAULT_MAX_TOKENS,
+                    }
+                },
+                "propertyNames": {"not": {"enum": list(OWNED_PARAMETERS)}},
+            },
+        ),
+    ] = {}
+    tools: ToolsSection = ToolsSection()
+    file_descriptor: FDConfig = FDConfig()
+    preload: PreloadSection = PreloadSection()
+    linked_programs: Annotated[
+        dict[str, str | LinkedEntry],
+        Meta(
+            description="Programs that the model may spawn, each under a name: a path relative to this file,"
+            " or a table of path and description. They may link back.",
+            examples=[{"expert": {"path": "expert.toml", "description": "knows the law"}}],
+            extra_json_schema={"propertyNames": {"pattern": f"^{NAME.pattern}$"}},
+        ),
+    ] = {}
+    export: ExportSection = ExportSection()
+    commands: CommandsSection = CommandsSection()
+    limits: LimitsSection = LimitsSection()
+
+    def __post_init__(self) -> None:
+        for key, value in self.parameters.items():
+            check_parameter(key, value)
+        for alias, entry in self.linked_programs.items():
+            check_name(f"linked_programs.{show_key(alias)}", alias)
+            if isinstance(entry, str):
+                check_path(f"linked_programs.{alias}.path", entry)
+        used = ", ".join(tool for tool in self.tools.enabled if tool in FD_TOOLS)
+        if self.file_descriptor.enabled is False and used:
+            problem = f"is false, but [tools] enabled has {used}; take them out, or leave this out"
+            raise InvalidKey("file_descriptor.enabled", problem)
+
+    @property
+    def links(self) -> dict[str, LinkedEntry]:
+        """[linked_programs], each as a table."""
+        return {
+            alias: LinkedEntry(path=entry) if isinstance(entry, str) else entry
+            for alias, entry in self.linked_programs.items()
+        }
 
 
-def _parse(path: Path, text: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except RecursionError as error:
-        raise InvalidProgram(str(path), "is nested too deep") from error
-    except ValueError as error:  # TOMLDecodeError, and a plain one for an integer of thousands of digits
-        raise InvalidProgram(str(path), f"is not TOML: {str(error)[:200]}") from error
-
-
-def _table(value: object, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise InvalidProgram(where, "must be a table, written as a [section]")
-    return value
-
-
-def _section(table: dict[str, Any], kind: type[SectionT], where: str) -> SectionT:
-    _check_keys(table, kind.__struct_fields__, where)
-    section: SectionT = _convert(table, kind, where)
-    return section
-
-
-def _check_keys(table: Mapping[str, Any], allowed: Sequence[str], where: str) -> None:
-    for key in table:
-        if key not in allowed:
-            raise InvalidProgram(f"{where}.{_shown(key)}", f"unknown key; the keys are: {', '.join(allowed)}")
-
-
-def _convert(value: object, kind: Any, where: str) -> Any:
-    """`value` as a `kind`; the library's complaint and the section's own both become ours."""
-    try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        key, problem = _explain(str(error))
-        raise InvalidProgram(where + key, problem) from error
-    except InvalidArgument as error:
-        raise InvalidProgram(f"{where}.{error.argument}", error.problem) from error
-
-
-NOUNS: Mapping[str, str] = {
-    "int": "an integer",
-    "float": "a number",
-    "str": "a string",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "a table",
-    "date": "a date",
-    "time": "a time",
-    "datetime": "a date and time",
-}
-
-
-def _explain(message: str) -> tuple[str, str]:
-    """The key path and the problem of msgspec's "Expected `int`, got `str` - at `$.a.b`".
-
-    >>> _explain("Expected `int | null`, got `str` - at `$.token_budget`")
-    ('.token_budget', 'must be an integer, not a string')
-    """
-    problem, _, path = message.partition(" - at `$")
-    key = path.removesuffix("`")
-    if missing := re.fullmatch(r"Object missing required field `(.+)`", problem):
-        return f"{key}.{missing[1]}", "is required"
-    if wrong := re.fullmatch(r"Expected `([^`]+)`(?:, got `(.+)`| (.+))", problem):
-        wanted = " or ".join(NOUNS.get(kind, kind) for kind in wrong[1].split(" | ") if kind != "null")
-        got = f", not {NOUNS.get(wrong[2], wrong[2])}" if wrong[2] else f" {wrong[3]}"
-        return key, f"must be {wanted}{got}"
-    return key, problem
-
-
-def _stem_name(path: Path) -> str:
-    if not NAME.fullmatch(path.stem):
-        problem = f"is missing, and the file's own name {quoted(path.stem)} cannot be one: {NAME_RULE}"
-        raise InvalidProgram(f"{path}: program.name", problem)
-    return path.stem
-
-
-def _system(prompt: PromptSection, path: Path) -> str:
-    if prompt.system_prompt_file is None:
-        return prompt.system or ""
-    return _read_text(path.parent / prompt.system_prompt_file, f"{path}: prompt.system_prompt_file")
-
-
-def _preloaded(path: Path, name: str) -> Path:
-    """Where a preload file is. It is read when the agent starts; a missing one is told now."""
-    file = (path.parent / name).absolute()
-    problem = ""
-    if os.path.isdir(file):
-        problem = "is a directory; name a file"
-    elif not os.path.exists(file):
-        problem = "does not exist"
-    elif not os.path.isfile(file):
-        problem = "is not a regular file"
-    elif os.fsencode(file).decode("utf-8", "replace") != str(file):
-        problem = "has a path that is not UTF-8 and cannot be stored; rename it"
-    if problem:
-        raise InvalidProgram(f"{path}: preload.files", f"{quoted(str(file), SHOWN_PATH)} {problem}")
-    return file
-
-
-def _directory(path: Path, key: str, name: str | None) -> Path | None:
-    """A directory that the file names, relative to itself."""
-    if name is None:
-        return None
-    directory = Path(os.path.abspath(path.parent / name))
-    if not directory.is_dir():
-        problem = f"{quoted(str(directory), SHOWN_PATH)} is not a directory"
-        raise InvalidProgram(f"{path}: {key}", problem)
-    return directory
-
-
-def _parameters(table: dict[str, Any], where: str) -> dict[str, Any]:
-    max_tokens = _convert(table.get("max_tokens", DEFAULT_MAX_TOKENS), Size, f"{where}.max_tokens")
-    for key, value in table.items():
-        if key in OWNED_PARAMETERS:
-            raise InvalidProgram(f"{where}.{key}", f"is set by the agent itself; {OWNED_PARAMETERS[key]}")
-        if not _is_json(value, MAX_PARAMETER_DEPTH):
-            problem = (
-                "must be made of strings, integers up to 2**53, finite numbers, booleans, lists and tables"
-            )
-            raise InvalidProgram(f"{where}.{_shown(key)}", f"{problem}, at most {MAX_PARAMETER_DEPTH} deep")
-    return {**table, "max_tokens": max_tokens}
-
-
-def _is_json(value: object, depth: int) -> bool:
-    match value:
-        case str() | bool():
-            return True
-        case int():
-            return abs(value) <= MAX_INTEGER
-        case float():
-            return math.isfinite(value)
-        case list():
-            return depth > 0 and all(_is_json(item, depth - 1) for item in value)
-        case dict():
-            return depth > 0 and all(_is_json(item, depth - 1) for item in value.values())
-        case _:  # TOML's dates and times
-            return False
-
-
-def _linked(table: dict[str, Any], where: str) -> dict[str, LinkedEntry]:
-    linked: dict[str, LinkedEntry] = {}
-    for alias, entry in table.items():
-        here = f"{where}.{_shown(alias)}"
-        if not NAME.fullmatch(alias):
-            raise InvalidProgram(here, f"is not a name; {NAME_RULE}")
-        if not isinstance(entry, str | dict):
-            raise InvalidProgram(here, "must be a path, or a table { path, description }")
-        linked[alias] = _section({"path": entry} if isinstance(entry, str) else entry, LinkedEntry, here)
-    return linked
-
-
-def _limits(table: dict[str, Any], where: str) -> tuple[Limits, TreeLimits]:
-    """[limits] holds those of a process and those of a tree side by side."""
-    of_tree = TreeLimits.__struct_fields__
-    _check_keys(table, (*Limits.__struct_fields__, *of_tree), where)
-    limits: Limits = _convert({key: v for key, v in table.items() if key not in of_tree}, Limits, where)
-    given = {key: value for key, value in table.items() if key in of_tree}
-    for key, value in given.items():
-        given[key] = _convert(value, Days if key == "retention_days" else Size, f"{where}.{key}")
-    return limits, TreeLimits(**given)
-
-
-def _shown(key: str) -> str:
-    """A key of the file for a message: bare if it could be written so, else quoted."""
-    return key if re.fullmatch(r"[A-Za-z0-9_-]{1,60}", key) else quoted(key)
+prepare(ProgramFile, LinkedEntry)

@@ -46,6 +46,8 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Processes": {
         "ps": ("fdstore.cli.processes:ps", "Show all processes as trees, ended ones too."),
+        "init": ("fdstore.cli.init:init", "Write a commented program file to begin with."),
+        "check": ("fdstore.cli.check:check", "Check program files and all that they link to."),
         "run": ("fdstore.cli.run:run", "Run an agent program."),
         "pipe": ("fdstore.cli.pipes:pipe", "Run commands over a content, on a worker."),
         "attach": ("fdstore.cli.control:attach", "Watch an agent until it ends."),

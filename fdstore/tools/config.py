@@ -9,7 +9,7 @@ descriptors are on at all.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -54,18 +54,17 @@ def has_descriptors(config: FDConfig, tools: Collection[str]) -> bool:
     return config.enabled if config.enabled is not None else not FD_TOOLS.isdisjoint(tools)
 
 
-class FDConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How an agent's text becomes descriptors. All sizes are in characters.
+def _size(description: str) -> msgspec.Meta:
+    bounds = {"minimum": 1, "maximum": MAX_INTEGER}  # for the schema: `FDConfig` checks them itself
+    return msgspec.Meta(description=description, extra_json_schema=bounds)
 
-    enabled                  None: on if any tool of `FD_TOOLS` is enabled
-    max_direct_output_chars  a tool result longer than this becomes a descriptor
-    default_page_size        of the descriptors made for the agent
-    max_input_chars          user input longer than this becomes one, if `page_user_input`
-    page_user_input          whether user input is paged at all
-    enable_references        whether `<ref id="NAME">` passages of answers are stored
-    json_pretty_print        whether a long JSON result is stored indented, so that it pages by lines
-    max_read_chars           the most that one read shows
-    max_expand_chars         the most that `{{fd:3}}` in arguments of a call may grow to
+
+def _flag(description: str) -> msgspec.Meta:
+    return msgspec.Meta(description=description)
+
+
+class FDConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Sizes and switches of an agent's descriptors. Sizes are in characters.
 
     Raises `InvalidArgument` with the name of the field for a flag that is not a bool and a size
     that is not an integer from 1 to 2**53.
@@ -74,15 +73,31 @@ class FDConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     100000
     """
 
-    enabled: bool | None = None
-    max_direct_output_chars: int = 8000
-    default_page_size: int = 4000
-    max_input_chars: int = 8000
-    page_user_input: bool = True
-    enable_references: bool = True
-    json_pretty_print: bool = False
-    max_read_chars: int = 100_000
-    max_expand_chars: int = 1_000_000
+    enabled: Annotated[
+        bool | None,
+        msgspec.Meta(
+            description="Whether large texts become descriptors. Default: if a tool on them is enabled.",
+            examples=[True],
+        ),
+    ] = None
+    max_direct_output_chars: Annotated[int, _size("A tool result longer than this becomes a descriptor.")] = (
+        8000
+    )
+    default_page_size: Annotated[int, _size("Page size of the descriptors made for the agent.")] = 4000
+    max_input_chars: Annotated[
+        int, _size("User input longer than this becomes a descriptor, if page_user_input is true.")
+    ] = 8000
+    page_user_input: Annotated[bool, _flag("Whether user input may become a descriptor.")] = True
+    enable_references: Annotated[
+        bool, _flag('Whether <ref id="NAME"> passages of answers are stored as descriptors.')
+    ] = True
+    json_pretty_print: Annotated[
+        bool, _flag("Whether a long JSON result is stored indented, so that it pages by lines.")
+    ] = False
+    max_read_chars: Annotated[int, _size("The most that one read shows.")] = 100_000
+    max_expand_chars: Annotated[
+        int, _size("The most that {{fd:3}} in the arguments of a call may grow to.")
+    ] = 1_000_000
 
     def __post_init__(self) -> None:
         if self.enabled is not None and type(self.enabled) is not bool:

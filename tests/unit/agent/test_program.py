@@ -707,6 +707,30 @@ def test_a_digest_is_8_hex_digits_that_follow_the_content(write):
     assert before == spelled_out != changed
 
 
+STORED = """
+{"root":"a","programs":{"a":{"name":"a","model":"m","provider":"anthropic","give_up_seconds":600.0,"description":"d",
+"system":"s","user":"u","parameters":{"max_tokens":7},"tools":["read_fd","spawn"],"python":["m:f"],
+"file_descriptor":{"enabled":null,"max_direct_output_chars":8000,"default_page_size":4000,"max_input_chars":8000,
+"page_user_input":true,"enable_references":true,"json_pretty_print":false,"max_read_chars":9,
+"max_expand_chars":1000000},"preload":["/n"],"preload_root":"/p","tools_path":"/t",
+"linked":{"b":{"key":"a","description":"x"}},"export_root":"out","commands":["grep"],"limits":{"max_turns":2,
+"wall_seconds":3600.0,"token_budget":null,"max_losses":3,"forks_may_spawn":false,"stream_bytes":1073741824,
+"stream_idle_seconds":600.0},"tree_limits":{"tree_depth":8,"tree_live":64,"tree_processes":1000,"tree_fds":10000,
+"tree_bytes":4294967296,"tree_export_bytes":1073741824,"tree_model_calls_per_day":20000,
+"tree_tokens_per_day":1000000000,"retention_days":1}}}}
+"""
+"""A bundle as the first version stored it."""
+
+
+def test_a_bundle_of_the_first_version_is_read_and_keeps_its_text_and_its_digest():
+    bundle = Bundle.from_json(STORED)
+
+    assert bundle.to_json() == STORED.replace("\n", "").replace(
+        '"retention_days":1}', '"retention_days":1.0}'
+    )
+    assert bundle.digest() == "9ec74023"
+
+
 def test_warnings_are_neither_stored_nor_digested():
     quiet = Bundle(root="a", programs={"a": Program(name="a", model="m")})
     warned = msgspec.structs.replace(quiet, warnings=("look",))

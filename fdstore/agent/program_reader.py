@@ -1,0 +1,190 @@
+"""Read one program file: TOML in, a `ProgramFile` out, or an error that names file, key and reason.
+
+A program file is written by hand, so the answer to every mistake is what a person needs to mend it:
+`agent.toml: limits.max_turns: must be an integer >= 1`. `msgspec.convert` finds the mistake; its message
+is turned into ours with the document beside it, because msgspec names neither the keys of a dict nor those
+that are allowed. Files that a program names, and links to other programs, are left to `program`.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+
+from fdstore.agent.program_checks import NAME, NAME_RULE, InvalidKey, show_key
+from fdstore.agent.program_file import LinkedEntry, ProgramFile
+from fdstore.errors import InvalidArgument, InvalidProgram, TargetMissing, quoted
+
+SHOWN_PATH = 400
+"""How many characters of a path a message shows."""
+
+
+class ProgramSource(msgspec.Struct, frozen=True):
+    """A program file as it was read: its path as it was given, and what it says.
+
+    `fd_settings` are the keys of [file_descriptor] that have no effect while descriptors are off.
+    """
+
+    path: Path
+    file: ProgramFile
+    fd_settings: tuple[str, ...]
+
+
+def read(path: Path, named_by: str | None = None) -> ProgramSource:
+    """Read and check the program file at `path`; `named_by` is the "file: key" that links to it, if one does.
+
+    Raises `TargetMissing` if there is no such file and nothing links to it, `InvalidProgram` for anything
+    else that is wrong with it.
+    """
+    text = read_text(path, named_by)
+    try:
+        document = tomllib.loads(text)
+    except RecursionError as error:
+        raise InvalidProgram(str(path), "is nested too deep") from error
+    except ValueError as error:  # TOMLDecodeError, and a plain one for an integer of thousands of digits
+        raise InvalidProgram(str(path), f"is not TOML: {str(error)[:200]}") from error
+    try:
+        file = convert(document)
+    except InvalidKey as error:
+        raise InvalidProgram(f"{path}: {error.key}", error.problem) from error
+    settings = tuple(key for key in document.get("file_descriptor", ()) if key != "enabled")
+    return ProgramSource(path, file, settings)
+
+
+def read_text(path: Path, named_by: str | None) -> str:
+    """Return the UTF-8 text at `path`, exactly; `named_by` and errors as in `read`."""
+    where = str(path) if named_by is None else named_by
+    subject = "" if named_by is None else f"{quoted(str(path), SHOWN_PATH)} "
+    try:
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError as error:
+        if named_by is None:
+            raise TargetMissing(where, "give the path of a program file (TOML)") from error
+        raise InvalidProgram(where, f"{subject}does not exist") from error
+    except IsADirectoryError as error:
+        raise InvalidProgram(where, f"{subject}is a directory; name a file") from error
+    except OSError as error:
+        raise InvalidProgram(where, f"{subject}cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidProgram(where, f"{subject}is not UTF-8: see byte {error.start + 1}") from error
+
+
+def stem_name(path: Path) -> str:
+    """Return the name of a program whose file gives none: the file's own, without its suffix."""
+    if not NAME.fullmatch(path.stem):
+        problem = f"is missing, and the file's own name {quoted(path.stem)} cannot be one: {NAME_RULE}"
+        raise InvalidProgram(f"{path}: program.name", problem)
+    return path.stem
+
+
+def convert(document: dict[str, Any]) -> ProgramFile:
+    """Return what a parsed TOML document says. Raises `InvalidKey` with the whole path of the key."""
+    try:
+        # [model] has a required key; without the section, that key is what is missing
+        return msgspec.convert({"model": {}, **document}, ProgramFile)
+    except msgspec.ValidationError as error:
+        raise _explain(error, document, ProgramFile) from error
+    except InvalidArgument as error:
+        # FDConfig alone raises it: it checks itself for Python callers, too
+        raise InvalidKey(f"file_descriptor.{error.argument}", error.problem) from error
+
+
+_AT = " - at `$"
+"""What stands in msgspec's messages between the problem and the path, which ends with a backtick."""
+
+_LINK = "linked_programs[...]"
+"""How msgspec's paths name a value of the one dict that has typed values."""
+
+NOUNS: Mapping[str, str] = {
+    "int": "an integer",
+    "float": "a number",
+    "str": "a string",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+    "date": "a date",
+    "time": "a time",
+    "datetime": "a date and time",
+}
+
+
+def _explain(error: msgspec.ValidationError, table: dict[str, Any], kind: type[msgspec.Struct]) -> InvalidKey:
+    """Return what is wrong in `table`, which msgspec could not convert to a `kind`."""
+    message, cause = str(error), error.__cause__
+    if isinstance(cause, InvalidKey):
+        path = message.removeprefix(str(cause)).removeprefix(_AT)
+        return InvalidKey(_joined(_path(path), cause.key), cause.problem)
+    if message.startswith("Object contains unknown field") and (unknown := _unknown_key(table, kind)):
+        return unknown
+    problem, _, path = message.rpartition(_AT) if _AT in message else (message, "", "")
+    key = _path(path)
+    if key.startswith(_LINK):
+        return _wrong_link(table["linked_programs"])
+    if missing := re.fullmatch(r"Object missing required field `(.+)`", problem):
+        return InvalidKey(_joined(key, missing[1]), "is required")
+    if problem.startswith("Invalid enum value"):
+        return InvalidKey(key, _not_one_of(key, table, kind))
+    if wrong := re.fullmatch(r"Expected `([^`]+)`(?:, got `(.+)`| (.+))", problem):
+        expected = " or ".join(NOUNS.get(noun, noun) for noun in wrong[1].split(" | ") if noun != "null")
+        if expected == "a table" and "." not in key:
+            return InvalidKey(key, "must be a table, written as a [section]")
+        got = f", not {NOUNS.get(wrong[2], wrong[2])}" if wrong[2] else f" {wrong[3]}"
+        return InvalidKey(key, f"must be {expected}{got}")
+    return InvalidKey(key, problem)
+
+
+def _path(path: str) -> str:
+    """Return the key path of the "$.a.b`" that `_AT` has been cut from."""
+    return path.removesuffix("`").removeprefix(".")
+
+
+def _joined(section: str, key: str) -> str:
+    return f"{section}.{key}" if section else key
+
+
+def _unknown_key(table: dict[str, Any], kind: type[msgspec.Struct]) -> InvalidKey | None:
+    """Find the first key that the Struct or a Struct in it does not have."""
+    fields = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    for key in table:
+        if key not in fields and kind is ProgramFile:
+            allowed = ", ".join(f"[{name}]" for name in fields)
+            return InvalidKey(show_key(key), f"unknown section; the sections are: {allowed}")
+        if key not in fields:
+            return InvalidKey(show_key(key), f"unknown key; the keys are: {', '.join(fields)}")
+    for name, inner in fields.items():
+        is_section = isinstance(inner, type) and issubclass(inner, msgspec.Struct)
+        if is_section and isinstance(table.get(name), dict) and (found := _unknown_key(table[name], inner)):
+            return InvalidKey(f"{name}.{found.key}", found.problem)
+    return None
+
+
+def _wrong_link(links: dict[str, Any]) -> InvalidKey:
+    """Find the link that cannot be converted, which msgspec does not name."""
+    for alias, entry in links.items():
+        where = f"linked_programs.{show_key(alias)}"
+        if isinstance(entry, str):
+            continue
+        if not isinstance(entry, dict):
+            return InvalidKey(where, "must be a path, or a table { path, description }")
+        try:
+            msgspec.convert(entry, LinkedEntry)
+        except msgspec.ValidationError as error:
+            found = _explain(error, entry, LinkedEntry)
+            return InvalidKey(f"{where}.{found.key}", found.problem)
+    raise AssertionError("every link can be converted")
+
+
+def _not_one_of(key: str, table: dict[str, Any], kind: type[msgspec.Struct]) -> str:
+    """Say which values the Literal at `key`, "section.name", allows."""
+    section, _, name = key.partition(".")
+    [inner] = [field.type for field in msgspec.structs.fields(kind) if field.name == section]
+    [literal] = [field.type for field in msgspec.structs.fields(inner) if field.name == name]
+    while (allowed := get_args(literal)) and not isinstance(allowed[0], str):
+        literal = allowed[0]  # Annotated
+    choices = " or ".join(f'"{value}"' for value in allowed)
+    return f"{quoted(table[section][name])} is not known; it must be {choices}"

@@ -1,0 +1,154 @@
+"""`fdstore check`: whether program files can be run, and what in them looks like a mistake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from msgspec import field
+
+from fdstore.cli import output
+from fdstore.cli.session import Session, verb
+from fdstore.records import Record
+
+if TYPE_CHECKING:
+    from fdstore.agent.program import LoadedFile
+    from fdstore.errors import FDStoreError
+
+
+class CheckedFile(Record, frozen=True, kw_only=True):
+    """What `check` found about one file. `key` and `problem` say why it is not ok and are "" if it is;
+    `linked` maps aliases to paths."""
+
+    file: str
+    ok: bool
+    key: str = ""
+    problem: str = ""
+    name: str = ""
+    model: str = ""
+    tools: tuple[str, ...] = ()
+    python: tuple[str, ...] = ()
+    linked: dict[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+@verb
+@click.argument("files", metavar="FILE...", nargs=-1, type=click.Path(path_type=Path))
+@click.option(
+    "--imports", is_flag=True, help="Import the functions of [tools] python, too: this runs their modules."
+)
+@click.option("--schema", is_flag=True, help="Print the JSON schema of program files, for editors.")
+@click.pass_context
+def check(
+    context: click.Context, session: Session, files: tuple[Path, ...], imports: bool, schema: bool
+) -> None:
+    """Check program files and all that they link to, each once.
+
+    Prints a line for each file: what it is, or the first mistake in it with its key; then what is allowed but
+    suspicious. Prompts, preload files and directories must exist. Needs no store, network or API key.
+
+    Functions of [tools] python are imported with --imports only, since that runs code. One that cannot be
+    imported is a warning: the machine that runs the agent may have it.
+
+    The exit code is 1 if there is a mistake; warnings leave it 0.
+    """
+    if schema:
+        if files:
+            raise click.UsageError("--schema takes no FILE")
+        _print_schema()
+        return
+    if not files:
+        raise click.UsageError("name a program file, as agent.toml")
+    found = check_files(files, imports=imports)
+    for each in found:
+        if session.as_json:
+            output.document(each)
+        else:
+            _print_check(each)
+    if not all(each.ok for each in found):
+        context.exit(1)
+
+
+def check_files(paths: tuple[Path, ...], *, imports: bool) -> list[CheckedFile]:
+    """Check files and those linked from them; those with mistakes come last. A link that leads nowhere is a
+    mistake of the file that has it."""
+    from fdstore.agent.program import load_files
+
+    if imports:
+        output.show_logs()
+    refused: dict[Path, CheckedFile] = {}
+
+    def refuse(error: FDStoreError, path: Path, linked_from: Path | None) -> None:
+        checked = _mistake(error, path, linked_from)
+        refused.setdefault(Path(checked.file), checked)
+
+    loaded = {file.path: file for file in load_files(paths, refuse).values()}
+    right = [_without_mistake(file, imports) for path, file in loaded.items() if path not in refused]
+    return right + list(refused.values())
+
+
+def _mistake(error: FDStoreError, path: Path, linked_from: Path | None) -> CheckedFile:
+    """Return an error as the file, the key and the problem; the library's text has them in one."""
+    from fdstore.errors import InvalidProgram
+
+    if not isinstance(error, InvalidProgram):
+        return CheckedFile(file=_text(path), ok=False, problem="does not exist")
+    for file in (linked_from, path):
+        if file is not None and error.argument.startswith(f"{file}: "):
+            key = error.argument.removeprefix(f"{file}: ")
+            return CheckedFile(file=_text(file), ok=False, key=key, problem=error.problem)
+    return CheckedFile(file=_text(path), ok=False, problem=error.problem)
+
+
+def _without_mistake(file: LoadedFile, imports: bool) -> CheckedFile:
+    program = file.program
+    return CheckedFile(
+        file=_text(file.path),
+        ok=True,
+        name=program.name,
+        model=program.model,
+        tools=program.tools,
+        python=program.python,
+        linked={alias: _text(path) for alias, path in file.links.items()},
+        warnings=file.warnings + (_import_failures(file) if imports else ()),
+    )
+
+
+def _import_failures(file: LoadedFile) -> tuple[str, ...]:
+    from fdstore.errors import InvalidArgument
+    from fdstore.tools.python_tool import import_tool, python_tool
+
+    failures = []
+    for path in file.program.python:
+        try:
+            python_tool(import_tool(path, file.program.tools_path))
+        except InvalidArgument as error:
+            failures.append(f"[tools] python: {error.problem}")
+    return tuple(failures)
+
+
+def _print_check(checked: CheckedFile) -> None:
+    if not checked.ok:
+        where = f"{checked.file}: {checked.key}" if checked.key else checked.file
+        output.marked("PROBLEM", "bad", f"{where}: {checked.problem}")
+        return
+    tools = ", ".join((*checked.tools, *checked.python)) or "none"
+    links = ", ".join(f"{alias} ({path})" for alias, path in checked.linked.items()) or "none"
+    said = f"program {checked.name}; model {checked.model}; tools {tools}; links {links}"
+    output.marked("ok     ", "good", f"{checked.file}: {said}")
+    for warning in checked.warnings:
+        output.marked("note   ", "busy", f"{checked.file}: {warning}")
+
+
+def _print_schema() -> None:
+    import msgspec
+
+    from fdstore.agent.program_schema import editor_schema
+
+    output.line(msgspec.json.format(msgspec.json.encode(editor_schema()), indent=2).decode())
+
+
+def _text(path: Path) -> str:
+    """Return a path as text that JSON can hold."""
+    return str(path).encode("utf-8", "backslashreplace").decode("utf-8")

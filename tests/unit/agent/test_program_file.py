@@ -1,0 +1,164 @@
+"""The Struct of a program file: any value at a key gives a program or an error that names the key."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime, time
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fdstore.agent.program import Program, load
+from fdstore.agent.program_file import Limits, LimitsSection, LinkedEntry, ProgramFile
+from fdstore.errors import InvalidProgram
+from fdstore.records import TreeLimits
+from fdstore.tools.config import FDConfig
+
+SECTIONS = {field.name: field.type for field in msgspec.structs.fields(ProgramFile)}
+KEYS = [
+    (name, key) for name, kind in SECTIONS.items() if isinstance(kind, type) for key in kind.__struct_fields__
+] + [
+    ("parameters", "max_tokens"),
+    ("parameters", "metadata"),
+    ("linked_programs", "expert"),
+]
+
+
+def toml(value: object) -> str:
+    """`value` as TOML."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return str(value)
+        case str():
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        case date() | time():
+            return value.isoformat()
+        case list():
+            return f"[{', '.join(map(toml, value))}]"
+        case dict():
+            return f"{{ {', '.join(f'{toml(key)} = {toml(item)}' for key, item in value.items())} }}"
+    raise TypeError(value)
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.sampled_from(
+    ["", "a", "agent.toml", "x - at `$.limits`", "read_fd", "m:f", "anthropic", "grep -n", "path"]
+)
+values = st.recursive(
+    st.booleans()
+    | st.integers(-(10**30), 10**30)
+    | st.integers(-2, 5)
+    | st.floats()
+    | texts
+    | st.dates()
+    | st.times()
+    | st.datetimes(min_value=datetime(1, 1, 1)),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def program_or_key(path, text: str) -> Program | str:
+    """The program that a file is, or the key that its error names."""
+    path.write_text(text, "utf-8")
+    try:
+        bundle = load(path)
+    except InvalidProgram as error:
+        return error.argument.removeprefix(f"{path}: ")
+    return bundle.programs[bundle.root]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "agent.toml"
+
+
+@pytest.mark.parametrize(("section", "key"), KEYS)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(value=values)
+def test_any_value_at_any_key_gives_a_program_or_an_error_that_names_the_key(path, section, key, value):
+    others = {"model": {"name": "m"}} if (section, key) != ("model", "name") else {}
+    tables = others | {section: others.get(section, {}) | {key: value}}
+
+    found = program_or_key(path, "".join(f"{name} = {toml(table)}\n" for name, table in tables.items()))
+
+    assert isinstance(found, Program) or found.startswith(f"{section}.{key}")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(section=st.sampled_from([*SECTIONS, "other"]), value=values)
+def test_any_value_in_place_of_a_section_is_a_program_or_an_error_in_that_section(path, section, value):
+    others = {} if section == "model" else {"model": {"name": "m"}}
+
+    found = program_or_key(
+        path, "".join(f"{name} = {toml(each)}\n" for name, each in (others | {section: value}).items())
+    )
+
+    assert isinstance(found, Program) or found.startswith(section)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(section=st.sampled_from([*SECTIONS]), key=texts.filter(bool))
+def test_a_key_that_does_not_exist_is_named_and_those_that_do_are_listed(path, section, key):
+    kind = SECTIONS[section]
+    if not isinstance(kind, type) or key in kind.__struct_fields__:
+        return
+    model = "" if section == "model" else 'model = { name = "m" }\n'
+    path.write_text(f"{model}{section} = {toml({key: 1})}", "utf-8")
+
+    with pytest.raises(InvalidProgram) as caught:
+        load(path)
+
+    assert caught.value.argument.startswith(f"{path}: {section}.")
+    assert caught.value.problem == f"unknown key; the keys are: {', '.join(kind.__struct_fields__)}"
+
+
+def test_a_section_or_a_link_cannot_have_a_key_that_does_not_exist():
+    for kind in (ProgramFile, LinkedEntry, FDConfig, *SECTIONS.values()):
+        assert not isinstance(kind, type) or kind.__struct_config__.forbid_unknown_fields
+
+
+def test_the_limits_of_the_file_are_those_of_a_process_and_those_of_a_tree():
+    of_file = LimitsSection()
+
+    assert (of_file.of_process, of_file.of_tree) == (Limits(), TreeLimits())
+    assert LimitsSection.__struct_fields__ == (*Limits.__struct_fields__, *TreeLimits.__struct_fields__)
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "problem"),
+    [
+        ("provider = 'other'", "model.provider", "'other' is not known; it must be \"anthropic\""),
+        (
+            "provider = 'a - at `$.b`'",
+            "model.provider",
+            "'a - at `$.b`' is not known; it must be \"anthropic\"",
+        ),
+        ("provider = 3", "model.provider", "must be a string, not an integer"),
+        ("name = 3", "model.name", "must be a string, not an integer"),
+        ("'x` - at `$.limits' = 3", "model.'x` - at `$.limits'", "unknown key; the keys are: name, provider"),
+    ],
+)
+def test_a_mistake_is_explained_from_the_file_and_not_from_the_message_of_a_library(path, text, key, problem):
+    path.write_text(f"[model]\n{text}")
+
+    with pytest.raises(InvalidProgram) as caught:
+        load(path)
+
+    assert caught.value.argument == f"{path}: {key}"
+    assert caught.value.problem.startswith(problem)
+
+
+def test_of_several_links_the_wrong_one_is_named(path):
+    path.write_text(
+        '[model]\nname = "m"\n[linked_programs]\n'
+        'a = "agent.toml"\nb = { path = "agent.toml" }\nc = { path = 3 }'
+    )
+
+    with pytest.raises(InvalidProgram) as caught:
+        load(path)
+
+    assert caught.value.args == (f"{path}: linked_programs.c.path", "must be a string, not an integer")
