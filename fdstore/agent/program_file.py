@@ -32,6 +32,7 @@ from fdstore.agent.program_checks import (
 from fdstore.errors import quoted
 from fdstore.prepared import prepare
 from fdstore.records import TreeLimits
+from fdstore.text.commands import IDLE_SECONDS, OUTPUT_BYTES, WALL_SECONDS
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.tools.config import FD_TOOLS, PROCESS_TOOLS, FDConfig
 
@@ -231,14 +232,16 @@ class Limits(Section, frozen=True, kw_only=True):
     """What one process of a program may use; None is no limit. Stored with it."""
 
     max_turns: Annotated[Size, _about("The most answers of the model.")] = 50
-    wall_seconds: Annotated[Seconds, _about("The most seconds from its start to its end.")] = 3600.0
+    wall_seconds: Annotated[Seconds, _about("The most seconds from its start to its end.")] = WALL_SECONDS
     token_budget: Annotated[
         Size | None, _about("The most tokens, in and out. Default: no limit.", 1_000_000)
     ] = None
     max_losses: Annotated[Size, _about("How often its worker may die before it fails.")] = 3
     forks_may_spawn: Annotated[bool, _about("Whether its forks may spawn and fork.")] = False
-    stream_bytes: Annotated[Size, _about("The most bytes that one stream may store.")] = 1 << 30
-    stream_idle_seconds: Annotated[Seconds, _about("The most seconds that a stream may stay silent.")] = 600.0
+    stream_bytes: Annotated[Size, _about("The most bytes that one stream may store.")] = OUTPUT_BYTES
+    stream_idle_seconds: Annotated[Seconds, _about("The most seconds that a stream may stay silent.")] = (
+        IDLE_SECONDS
+    )
 
 
 _TREE = TreeLimits()
