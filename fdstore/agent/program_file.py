@@ -239,9 +239,7 @@ class Limits(Section, frozen=True, kw_only=True):
     max_losses: Annotated[Size, _about("How often its worker may die before it fails.")] = 3
     forks_may_spawn: Annotated[bool, _about("Whether its forks may spawn and fork.")] = False
     stream_bytes: Annotated[Size, _about("The most bytes that one stream may store.")] = OUTPUT_BYTES
-    stream_idle_seconds: Annotated[Seconds, _about("The most seconds that a stream may stay silent.")] = (
-        IDLE_SECONDS
-    )
+    stream_idle_seconds: Annotated[Seconds, _about("The most seconds a stream may be silent.")] = IDLE_SECONDS
 
 
 _TREE = TreeLimits()
