@@ -1,8 +1,7 @@
-"""Watching a tree from outside: what its processes do, as their journals and tables say it.
+"""Watch a tree from outside: report the events in the journals and tables of its processes.
 
-Nothing is asked of the processes; a watcher reads Redis as anybody may, so it sees an agent on
-another machine as well as one in this program. Beside what happens it tells why nothing happens: a model that
-refuses, a worker that was lost, a call that takes long, a Redis that is away.
+A watcher only reads Redis, so it sees agents on other machines as well as in this program. Besides events it
+reports why nothing happens: a refusing model, a lost worker, a slow call, an unreachable Redis.
 """
 
 from __future__ import annotations
@@ -27,15 +26,14 @@ from fdstore.tools.task import PipeTask
 
 EVERY_S = 0.1
 SILENT_S = 3.0
-"""After how long without a reply of Redis that is said."""
+"""How long Redis may be silent before that is reported."""
 
 LONG_S = 10.0
-"""After how long without news of a running agent it is said what it waits for; then each time after twice as
-long as before."""
+"""How long a running agent may be silent before its pending call is reported; doubled each time."""
 
 
 class _Quiet:
-    """What a running agent has in hand, and since when there was no news of it."""
+    """The pending calls of a running agent, and the time of its last event."""
 
     def __init__(self, now_s: float) -> None:
         self.since = now_s
@@ -46,7 +44,7 @@ class _Quiet:
         self.since, self.say_at = now_s, now_s + LONG_S
 
     def due(self, now_s: float) -> float | None:
-        """For how many seconds there was no news, if that is to be said now."""
+        """Return the seconds of silence if they are to be reported now."""
         if now_s < self.say_at:
             return None
         quiet_s = now_s - self.since
@@ -55,7 +53,7 @@ class _Quiet:
 
 
 class Watch:
-    """Tells what happens in a tree, line by line, from a thread."""
+    """Reports the events of a tree, line by line, from a thread."""
 
     def __init__(self, store: Store, tree: str, say: Callable[[str], None]) -> None:
         self._store = store
@@ -72,11 +70,11 @@ class Watch:
         self._look_began: float | None = None
         self._away_since: float | None = None
         self.chars_shown = 0
-        """Characters that models were shown so far, in all processes."""
+        """The number of characters sent to models so far, in all processes."""
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Tells all while the block runs, and what is new at its end."""
+        """Report events while the block runs, and the last ones at its end."""
         with (
             run_periodically(EVERY_S, self._keep, "watch"),
             run_periodically(SILENT_S / 6, self._keep_time, "watch time"),
@@ -87,9 +85,8 @@ class Watch:
     def _keep(self) -> bool:
         self._look_began = time.monotonic()
         try:
-            with suppress(
-                NotFound, DamagedRecord, NewerFormat
-            ):  # the program that is watched says what is wrong
+            # the watched program itself reports these errors
+            with suppress(NotFound, DamagedRecord, NewerFormat):
                 self.look()
         except FDStoreError as error:
             self._tell_away(str(error))
@@ -99,7 +96,7 @@ class Watch:
         return True
 
     def _keep_time(self) -> bool:
-        """A look waits for Redis for longer than people wait for a word."""
+        """Report Redis as away if the current poll has taken too long."""
         began = self._look_began
         if began is not None and time.monotonic() - began > SILENT_S:
             self._tell_away("does not answer; what runs goes on when it does")
@@ -117,7 +114,7 @@ class Watch:
             self._tell("Redis", f"answers again, after {away_s:.0f} s")
 
     def look(self) -> None:
-        """Tells what is new since the last look."""
+        """Report the events since the last call."""
         members = self._store.tree(self._tree).members
         parents = {member.parent for member in members if member.state not in ENDED}
         for member in members:
@@ -145,7 +142,7 @@ class Watch:
     def _new_trouble(self, member: ProcessRecord) -> None:
         before = self._known.get(member.id, member)
         if member.losses > before.losses:
-            # the record of one that is not taken over yet names no worker
+            # until another worker takes over, the record names no worker
             self._tell(member.id, f"was lost by {before.worker or 'its worker'} (loss {member.losses})")
         if before.state == "running" and member.state == "ready":
             self._left.add(member.id)
@@ -159,7 +156,7 @@ class Watch:
     def _unclaimed(self, process: str) -> None:
         since = self._ready_since.setdefault(process, time.monotonic())
         if since is not None and time.monotonic() - since > unclaimed.PATIENCE_S:
-            self._ready_since[process] = None  # once is enough
+            self._ready_since[process] = None  # report it only once
             if why := self._store.run(unclaimed.why_unclaimed(self._store.prefix, [process])):
                 self._tell(process, why.removeprefix(f"{process} "))
 
