@@ -61,14 +61,14 @@ def package(name: str, bounds: str, extra: str | None) -> Finding:
     try:
         version = metadata.version(name)
     except metadata.PackageNotFoundError:
-        said = f"not installed; install it with: {how_to_install(extra)}" if extra else "missing"
-        return Finding(subject=f"package {name}", ok=extra is not None, said=said, advice=advice)
+        text = f"not installed; install it with: {how_to_install(extra)}" if extra else "missing"
+        return Finding(subject=f"package {name}", ok=extra is not None, said=text, advice=advice)
     fits = all(
         (_numbers(version) >= _numbers(bound)) == (comparison == ">=")
         for comparison, bound in _BOUND.findall(bounds)
     )
-    said = version if fits else f"{version}, but {bounds.strip()} is required"
-    return Finding(subject=f"package {name}", ok=fits, said=said, advice="" if fits else advice)
+    text = version if fits else f"{version}, but {bounds.strip()} is required"
+    return Finding(subject=f"package {name}", ok=fits, said=text, advice="" if fits else advice)
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -86,11 +86,11 @@ def data_directory(directory: Path) -> Finding:
             advice=f"make {existing} a directory that you can write to, or set FDSTORE_DATA_DIR",
         )
     free = shutil.disk_usage(existing).free
-    said = f"{directory}, {size(free)} free"
+    text = f"{directory}, {size(free)} free"
     if free < LOW_DISK_BYTES:
         advice = "free disk space, or set FDSTORE_DATA_DIR to another disk"
-        return Finding(subject="data directory", ok=False, said=said, advice=advice)
-    return Finding(subject="data directory", ok=True, said=said)
+        return Finding(subject="data directory", ok=False, said=text, advice=advice)
+    return Finding(subject="data directory", ok=True, said=text)
 
 
 def embedded(session: Session) -> Iterator[Finding]:

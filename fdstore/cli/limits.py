@@ -170,7 +170,7 @@ def found(store: Store) -> list[CeilingStatus]:
     from fdstore.store import ceilings, exports
     from fdstore.store.check import primaries
 
-    held, asked = store.run(ceilings.read(store.prefix)), TreeLimits()
+    held, defaults = store.run(ceilings.read(store.prefix)), TreeLimits()
     trees, size_bytes = store.run(ceilings.stored_bytes(store.prefix))
     used = {
         "trees": trees,
@@ -189,7 +189,7 @@ def found(store: Store) -> list[CeilingStatus]:
             unit=each.unit,
             default=_default(each.name),
             set=each.name in held.values,
-            asked=getattr(asked, each.name, None),
+            asked=getattr(defaults, each.name, None),
             used=used.get(each.name),
             of=each.of,
         )

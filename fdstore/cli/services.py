@@ -81,8 +81,8 @@ def up(session: Session, concurrency: int) -> None:
     if session.as_json:
         output.document({"server": server, "store": where, "worker": {"pid": worker}})
         return
-    said = server_facts(server) if server else [("store", where)]
-    output.line(facts([*said, ("worker", f"running, pid {worker}"), ("log", str(background.log))]))
+    rows = server_facts(server) if server else [("store", where)]
+    output.line(facts([*rows, ("worker", f"running, pid {worker}"), ("log", str(background.log))]))
 
 
 @verb
@@ -102,11 +102,11 @@ def down(session: Session) -> None:
         stopped = None if server is None else {"stopped": server}
         output.document({"server": stopped, "worker": {"stopped": worker}})
         return
-    said = {True: "stopped", False: "was not running"}
-    lines = [("worker", said[worker])]
+    results = {True: "stopped", False: "was not running"}
+    rows = [("worker", results[worker])]
     if server is not None:
-        lines.append(("server", said[server]))
-    output.line(facts(lines))
+        rows.append(("server", results[server]))
+    output.line(facts(rows))
 
 
 @verb
@@ -120,8 +120,8 @@ def status(session: Session) -> None:
     if session.as_json:
         output.document({"store": store, "server": server, "worker": {"pid": worker}})
         return
-    said = store_facts(store) if url and store else server_facts(server)
-    output.line(facts([*said, *(held_facts(store) if store else [])]))
+    rows = store_facts(store) if url and store else server_facts(server)
+    output.line(facts([*rows, *(held_facts(store) if store else [])]))
     if store:
         output.passed_over(store.unreadable, as_json=False)
 
@@ -191,8 +191,8 @@ def store_status(session: Session, url: str) -> StoreStatus:
     from fdstore.wire.store_url import parse_store_url
 
     with session.store(url, use="look") as store:
-        asked = store.run(primaries("server", "memory", "persistence"))
-        infos = [each.info for each in asked if not each.error]
+        nodes = store.run(primaries("server", "memory", "persistence"))
+        infos = [each.info for each in nodes if not each.error]
         survey = store.survey()
         trees, damaged = survey.trees, survey.unreadable
         workers: list[str] = []
@@ -209,8 +209,8 @@ def store_status(session: Session, url: str) -> StoreStatus:
         return StoreStatus(
             url=store.where,
             kind=parse_store_url(url).kind,
-            primaries=len(asked),
-            unreachable=[each.address for each in asked if each.error],
+            primaries=len(nodes),
+            unreachable=[each.address for each in nodes if each.error],
             version=infos[0]["redis_version"],
             uptime_s=min(int(info["uptime_in_seconds"]) for info in infos),
             used_memory_bytes=sum(int(info["used_memory"]) for info in infos),
@@ -283,8 +283,13 @@ def held_facts(store: StoreStatus) -> list[tuple[str, str]]:
     return rows
 
 
-def _by_worker(said: dict[str, str]) -> list[tuple[str, str]]:
+def _by_worker(sentences: dict[str, str]) -> list[tuple[str, str]]:
     """Return each distinct sentence with its workers ("" for all); usually there is only one."""
-    sentences = dict.fromkeys(filter(None, said.values()))
-    at = {each: [worker for worker in said if said[worker] == each] for each in sentences}
-    return [("" if len(at[each]) == len(said) else f" at {', '.join(at[each])}", each) for each in sentences]
+    workers: dict[str, list[str]] = {}
+    for worker, sentence in sentences.items():
+        if sentence:
+            workers.setdefault(sentence, []).append(worker)
+    return [
+        ("" if len(names) == len(sentences) else f" at {', '.join(names)}", sentence)
+        for sentence, names in workers.items()
+    ]

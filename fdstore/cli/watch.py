@@ -89,9 +89,9 @@ class Watch:
             with suppress(NotFound, DamagedRecord, NewerFormat):
                 self.look()
         except FDStoreError as error:
-            self._tell_away(str(error))
+            self._report_away(str(error))
         else:
-            self._tell_back()
+            self._report_back()
         self._look_began = None
         return True
 
@@ -99,19 +99,19 @@ class Watch:
         """Report Redis as away if the current poll has taken too long."""
         began = self._look_began
         if began is not None and time.monotonic() - began > SILENT_S:
-            self._tell_away("does not answer; what runs goes on when it does")
+            self._report_away("does not answer; running processes continue when it does")
         return True
 
-    def _tell_away(self, what: str) -> None:
+    def _report_away(self, what: str) -> None:
         if self._away_since is None:
             self._away_since = self._look_began or time.monotonic()
-            self._tell("Redis", what.removeprefix("Redis "))
+            self._report("Redis", what.removeprefix("Redis "))
 
-    def _tell_back(self) -> None:
+    def _report_back(self) -> None:
         if self._away_since is not None:
             away_s = time.monotonic() - self._away_since
             self._away_since = None
-            self._tell("Redis", f"answers again, after {away_s:.0f} s")
+            self._report("Redis", f"answers again, after {away_s:.0f} s")
 
     def look(self) -> None:
         """Report the events since the last call."""
@@ -121,17 +121,17 @@ class Watch:
             before = self._states.get(member.id)
             if before is None:
                 program = f" runs {member.program}" if member.program else ""
-                self._tell(member.id, f"new process{program}")
+                self._report(member.id, f"new process{program}")
             self._new_entries(member.id)
             self._new_fds(member.id)
             self._new_trouble(member)
             if before != member.state:
                 self._states[member.id] = member.state
                 if member.state == "waiting":
-                    self._tell(member.id, f"waiting for {', '.join(member.waiting_for)}; its slot is free")
+                    self._report(member.id, f"waiting for {', '.join(member.waiting_for)}; its slot is free")
                 elif member.state in ENDED:
                     code = "" if member.exit_code is None else f" with code {member.exit_code}"
-                    self._tell(member.id, f"{member.state}{code} {member.reason or ''}".rstrip())
+                    self._report(member.id, f"{member.state}{code} {member.reason or ''}".rstrip())
             if member.state == "ready":
                 self._unclaimed(member.id)
             else:
@@ -143,14 +143,14 @@ class Watch:
         before = self._known.get(member.id, member)
         if member.losses > before.losses:
             # until another worker takes over, the record names no worker
-            self._tell(member.id, f"was lost by {before.worker or 'its worker'} (loss {member.losses})")
+            self._report(member.id, f"was lost by {before.worker or 'its worker'} (loss {member.losses})")
         if before.state == "running" and member.state == "ready":
             self._left.add(member.id)
         elif member.attempt > before.attempt and (member.id in self._left or before.state == "running"):
             self._left.discard(member.id)
-            self._tell(member.id, f"goes on as attempt {member.attempt}, on {member.worker}")
+            self._report(member.id, f"continues as attempt {member.attempt}, on {member.worker}")
         if member.trouble and (before is member or member.trouble != before.trouble):
-            self._tell(member.id, f"  {member.trouble}")
+            self._report(member.id, f"  {member.trouble}")
         self._known[member.id] = member
 
     def _unclaimed(self, process: str) -> None:
@@ -158,7 +158,7 @@ class Watch:
         if since is not None and time.monotonic() - since > unclaimed.PATIENCE_S:
             self._ready_since[process] = None  # report it only once
             if why := self._store.run(unclaimed.why_unclaimed(self._store.prefix, [process])):
-                self._tell(process, why.removeprefix(f"{process} "))
+                self._report(process, why.removeprefix(f"{process} "))
 
     def _pending(self, member: ProcessRecord) -> None:
         quiet = self._quiet.setdefault(member.id, _Quiet(time.monotonic()))
@@ -168,7 +168,7 @@ class Watch:
             what = f"{called} has run" if called else "the model has been asked"
             self._line(member.id, f"  {what} for {for_s:.0f} s")
 
-    def _tell(self, process: str, what: str) -> None:
+    def _report(self, process: str, what: str) -> None:
         if quiet := self._quiet.get(process):
             quiet.has_news(time.monotonic())
         self._line(process, what)
@@ -182,37 +182,37 @@ class Watch:
             try:
                 entry = decode_entry(record)
             except (ValueError, RecursionError):
-                self._tell(process, "  a record of its journal cannot be read")
+                self._report(process, "  a record of its journal cannot be read")
                 continue
             match entry:
                 case PipeTask(commands=commands):
-                    self._tell(process, f"runs {' | '.join(map(shlex.join, commands))[:90]}")
+                    self._report(process, f"runs {' | '.join(map(shlex.join, commands))[:90]}")
                 case Start(system=system, content=content):
                     self.chars_shown += len(system) + len(str(content))
                 case Assistant() as turn:
                     quiet = self._quiet.setdefault(process, _Quiet(time.monotonic()))
                     quiet.calls = [call["name"] for call in turn.calls]
-                    self._tell_turn(process, turn)
+                    self._report_turn(process, turn)
                 case Result(content=content, is_error=failed):
                     self.chars_shown += len(content)
                     if process in self._quiet and self._quiet[process].calls:
                         self._quiet[process].calls.pop(0)
                     how = "an error of" if failed else "a result of"
-                    self._tell(process, f"  is shown {how} {size(len(content))}")
+                    self._report(process, f"  gets {how} {size(len(content))}")
                 case Note(text=text):
                     self.chars_shown += len(text)
-                    self._tell(process, f"  is told: {text.partition('<')[0].strip()}")
+                    self._report(process, f"  gets the note: {text.partition('<')[0].strip()}")
         self._read[process] = len(records)
 
-    def _tell_turn(self, process: str, turn: Assistant) -> None:
+    def _report_turn(self, process: str, turn: Assistant) -> None:
         if turn.text:
-            said = " ".join(turn.text.split())
-            self._tell(process, f'says "{said[:90]}{"..." if len(said) > 90 else ""}"')
+            text = " ".join(turn.text.split())
+            self._report(process, f'says "{text[:90]}{"..." if len(text) > 90 else ""}"')
         for call in turn.calls:
             if not isinstance(call["input"], dict):
                 continue
-            given = ", ".join(f"{name}={_short(value)}" for name, value in call["input"].items())
-            self._tell(process, f"calls {call['name']}({given})")
+            arguments = ", ".join(f"{name}={_short(value)}" for name, value in call["input"].items())
+            self._report(process, f"calls {call['name']}({arguments})")
 
     def _new_fds(self, process: str) -> None:
         known = self._fds.setdefault(process, set())
@@ -224,9 +224,9 @@ class Watch:
             if each.fd not in known:
                 known.add(each.fd)
                 own = each.producer == process
-                how = each.source if own else f"by reference, made by {each.producer}"
+                how = each.source if own else f"by reference, created by {each.producer}"
                 pages = "1 page" if each.pages == 1 else f"{each.pages} pages"
-                self._tell(process, f"  holds {each.fd}: {size(each.bytes)}, {pages} ({how})")
+                self._report(process, f"  holds {each.fd}: {size(each.bytes)}, {pages} ({how})")
 
 
 def _short(value: object) -> str:
