@@ -122,24 +122,22 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
         `UnsafeStore`."""
         store = connect(self.url, self.prefix)
         stopping = Stopping()
-        worker_settings = self._worker_settings(store)
-        if worker_settings.no_agents:
-            log.warning(
-                "runs pipelines only, and leaves agents to other workers: %s", worker_settings.no_agents
-            )
-        permissions = worker_settings.permissions
+        settings = self._worker_settings(store)
+        if settings.no_agents:
+            log.warning("runs pipelines only, and leaves agents to other workers: %s", settings.no_agents)
+        permissions = settings.permissions
         roots = (os.getcwd(), permissions.export_root, permissions.preload_root)
         private = [Path(root) for root in roots if root]
         allow = self.unsandboxed_commands
         sandbox = cache(partial(find, engine=self.engine, allow_unsandboxed=allow, private=private))
         # with prefork, pipelines run in the processes of the pool
         apart = ThreadPoolExecutor(PIPELINES, "pipeline") if self.pool == "threads" else None
-        clients = Clients(worker_settings)
+        clients = Clients(settings)
         run = runner_of(clients, reporter, stopping, partial(run_pipeline, sandbox, permissions), apart)
         app = make_app(store.url, self.broker_url, run=run, prefix=store.prefix)
         wake = waker(store.url, store.prefix, self.broker_url)
         commands = "; ".join(filter(None, (permissions.described, sandbox().describe())))
-        sweeper = Sweeper(store, self.name, wake, commands, worker_settings.no_agents)
+        sweeper = Sweeper(store, self.name, wake, commands, settings.no_agents)
 
         def leave() -> None:
             sweeper.stop()
