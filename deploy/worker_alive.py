@@ -1,8 +1,8 @@
-"""Whether the worker on this host is alive: exit status 0 if so. What a container's health check runs.
+"""The health check of a container: exit with 0 if the worker on this host is alive.
 
-A worker says in Redis every 3 seconds, and for the next 10, that it lives, from the thread that also
-sweeps; its name is `host:pid`. A process that hangs, or has lost Redis, says nothing. In a container
-the host's name is the container's, so this finds the worker of this container and no other.
+The sweeper thread of a worker registers it in Redis every 3 seconds for the next 10, under the name
+`host:pid`. A process that hangs or has lost Redis does not. In a container the host name is the container's,
+so this checks the worker of this container only.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from fdstore.store import leases
 
 
 def is_alive(host: str) -> bool:
-    """Whether a worker of this host has lately said so in Redis. Raises `FDStoreError`."""
+    """Return whether a worker of this host is registered in Redis. Raises `FDStoreError`."""
     with fdstore.connect() as store:
-        living = store.run(leases.workers(store.prefix))
-    return any(worker.rpartition(":")[0] == host for worker in living)
+        workers = store.run(leases.workers(store.prefix))
+    return any(worker.rpartition(":")[0] == host for worker in workers)
 
 
 def main() -> int:
@@ -29,7 +29,7 @@ def main() -> int:
     except FDStoreError as error:
         print(f"{error.type}: {error}", file=sys.stderr)
         return 1
-    print("no worker of this host has said that it lives", file=sys.stderr)
+    print("no worker of this host is registered in the store", file=sys.stderr)
     return 1
 
 

@@ -1,12 +1,11 @@
-"""The command line `fdstore`: which verbs there are, and how every one of them begins and ends.
+"""The command line `fdstore`: the table of verbs, and the exit codes of all of them.
 
-Verbs are loaded when they are called. The table below is all that `fdstore --help`, completion and
-the spelling of a verb need, so they answer without importing redis, which takes longer than most
-commands take to run.
+A verb's module is imported when the verb is called. `fdstore --help`, completion and the check of a verb's
+name need only the table below, so they work without importing redis, which takes longer than most commands.
 
-However a verb ends, it ends here: an error of the library is one line on stderr and exit code 1, a
-wrong command line is 2 (by click; the store's URL and the prefix are a part of it), a reader that went
-away is 141, Ctrl-C 130 and any other signal that interrupts 128 + its number, as in a shell.
+Exit codes: 1 for an error of the library, with one line on stderr; 2 for a usage error (from click; an
+invalid store URL or prefix counts); 141 for a closed output pipe; 130 for Ctrl-C, and 128 + n for any other
+interrupting signal n, as in a shell.
 """
 
 from __future__ import annotations
@@ -29,18 +28,18 @@ from fdstore.url_options import exit_code_of
 READER_GONE = 141
 INTERRUPTED = 130
 FAILED_SEARCH = 2
-"""As grep's: its 1 says that nothing was found."""
+"""As for grep, whose exit code 1 means no match."""
 
 VERBS: dict[str, dict[str, tuple[str, str]]] = {
     "Content": {
         "put": ("fdstore.cli.put:put", "Store files, or standard input, in a process."),
         "ls": ("fdstore.cli.contents:ls", "List the descriptors of a process."),
-        "stat": ("fdstore.cli.contents:stat", "Show what one descriptor is."),
+        "stat": ("fdstore.cli.contents:stat", "Show the state, sizes and origin of a descriptor."),
         "read": ("fdstore.cli.reading:read", "Print pages, lines or characters of a content."),
         "cat": ("fdstore.cli.reading:cat", "Print a content of any size."),
         "search": ("fdstore.cli.search:search", "Print the lines that match a pattern."),
-        "tail": ("fdstore.cli.tail:tail", "Print the end of a content, also as it grows."),
-        "export": ("fdstore.cli.reading:export", "Write a content to a file, whole or not at all."),
+        "tail": ("fdstore.cli.tail:tail", "Print the end of a content; -f follows it as it grows."),
+        "export": ("fdstore.cli.reading:export", "Write a content to a file, atomically."),
         "rm": ("fdstore.cli.room:rm", "Drop descriptors, or remove a whole tree."),
         "holders": ("fdstore.cli.room:holders", "Show which processes hold a content."),
     },
@@ -51,29 +50,29 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "run": ("fdstore.cli.run:run", "Run an agent program."),
         "pipe": ("fdstore.cli.pipes:pipe", "Run commands over a content, on a worker."),
         "attach": ("fdstore.cli.control:attach", "Watch an agent until it ends."),
-        "resume": ("fdstore.cli.control:resume", "Run an agent here whose program or worker died."),
-        "kill": ("fdstore.cli.control:kill", "Cancel a process and all below it."),
-        "worker": ("fdstore.cli.worker:worker", "Run a worker that takes agents and pipelines."),
-        "demo": ("fdstore.cli.demo:demo", "Show in a minute what this is about."),
+        "resume": ("fdstore.cli.control:resume", "Continue an agent here after its program or worker died."),
+        "kill": ("fdstore.cli.control:kill", "Cancel a process and its descendants."),
+        "worker": ("fdstore.cli.worker:worker", "Run a worker for agents and pipelines."),
+        "demo": ("fdstore.cli.demo:demo", "Show a complete example in a minute."),
     },
     "Store": {
         "up": ("fdstore.cli.services:up", "Start a worker, and the embedded server."),
         "down": ("fdstore.cli.services:down", "Stop the worker and the embedded server; the data stays."),
-        "status": ("fdstore.cli.services:status", "Show what runs and what it holds."),
-        "limits": ("fdstore.cli.limits:limits", "Show or set what no tree may pass."),
-        "du": ("fdstore.cli.room:du", "Show what takes room: bytes by tree, process, descriptor."),
+        "status": ("fdstore.cli.services:status", "Show the services and the stored data."),
+        "limits": ("fdstore.cli.limits:limits", "Show or set the ceilings of all trees."),
+        "du": ("fdstore.cli.room:du", "Show stored bytes by tree, process or descriptor."),
         "redis-cli": ("fdstore.cli.redis_cli:redis_cli", "Run redis-cli on the store."),
-        "gc": ("fdstore.cli.upkeep:gc", "Remove the trees that are past their retention."),
-        "bench": ("fdstore.cli.bench:bench", "Measure what fdstore costs beside plain Redis commands."),
-        "completion": ("fdstore.cli.completion:completion", "Print what makes a shell complete commands."),
+        "gc": ("fdstore.cli.upkeep:gc", "Remove trees past their retention."),
+        "bench": ("fdstore.cli.bench:bench", "Measure fdstore against plain Redis commands."),
+        "completion": ("fdstore.cli.completion:completion", "Print the completion script for a shell."),
         "doctor": ("fdstore.cli.upkeep:doctor", "Check this installation and its store."),
     },
 }
-"""Section of the help -> verb -> where it lives ("module:attribute") and its line of help."""
+"""Section of the help -> verb -> ("module:attribute", line of help)."""
 
 
 class Verbs(click.Group):
-    """The group of all verbs. It knows each by name and a line of help until one is called."""
+    """The group of all verbs. It loads the module of a verb when the verb is called."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -118,7 +117,7 @@ class Verbs(click.Group):
 
 
 def loaded(name: str) -> click.Command:
-    """The verb of this name. Raises `ClickException` if this installation cannot load it."""
+    """Return the verb of this name. Raises `ClickException` if this installation cannot load it."""
     home = next(section[name][0] for section in VERBS.values() if name in section)
     module, _, attribute = home.partition(":")
     try:
@@ -132,7 +131,7 @@ def loaded(name: str) -> click.Command:
 
 
 def _completing(name: str, known: click.Command, words: list[str]) -> click.Command:
-    """The verb, for a shell that completes what follows it; just its name if it cannot be loaded."""
+    """Return the verb for completion of its arguments; a stub if it cannot be loaded."""
     from fdstore.cli.completion import complete_names
 
     try:
@@ -150,13 +149,13 @@ def missing_package(name: str, error: ModuleNotFoundError) -> click.ClickExcepti
 
 EPILOG = """\b
 PROC is a process: triage, or triage.1 for its first child.
-FD is a descriptor: fd:3 (3 will do), or ref:NAME for a named passage.
+FD is a descriptor: fd:3 (or just 3), or ref:NAME for a named passage.
 SELECTOR is an FD or a part of one:
   fd:3#P2-4 (pages), fd:3#L10-20 (lines), fd:3#C1-99 (characters).
 
 \b
-Without --url and $FDSTORE_URL the store is a Redis of your own, which the
-first command starts. `fdstore VERB --help` says more about a verb."""
+Without --url and $FDSTORE_URL the store is an embedded Redis, which the first
+command starts. `fdstore VERB --help` describes a verb."""
 
 
 @click.group(
@@ -171,11 +170,11 @@ def cli() -> None:
 
 
 COMPLETE_VARIABLE = "_FDSTORE_COMPLETE"
-"""In the environment when a shell asks, and not a person."""
+"""The environment variable that a shell sets for completion."""
 
 
 def main() -> None:
-    """The entry point."""
+    """Run the command line: the entry point."""
     if COMPLETE_VARIABLE in os.environ:
         from fdstore.cli.completion import register
 

@@ -1,4 +1,4 @@
-"""The verb that measures: bench."""
+"""The verb bench: measure fdstore."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ AREAS = (
 
 @verb
 @click.argument("areas", metavar="[AREA]...", nargs=-1, type=click.Choice(AREAS))
-@click.option("--quick", is_flag=True, help="Nothing larger than 10 MB, in less than half a minute.")
+@click.option("--quick", is_flag=True, help="Use at most 10 MB; takes less than half a minute.")
 def bench(session: Session, areas: tuple[str, ...], quick: bool) -> None:
-    """Measure what fdstore costs beside plain Redis commands that move the same bytes.
+    """Measure fdstore against plain Redis commands that move the same bytes.
 
-    Runs on a private server of its own; your data is not touched. Every ratio has a bar; the exit code
-    is 1 if one is missed. A wide spread means that the machine was busy. AREAs are reading, writing,
-    streams, memory, sharing, growth, spawning, agents, crowd and starting; all of them if none is named,
-    with --quick all but growth and agents.
+    Runs on a private server; your data is not touched. Every ratio has a bar; the exit code is 1 if one is
+    missed. A wide spread means that the machine was busy. AREAs are reading, writing, streams, memory,
+    sharing, growth, spawning, agents, crowd and starting. The default is all of them, with --quick all but
+    growth and agents.
 
     \b
     fdstore bench --quick
@@ -59,7 +59,7 @@ def bench(session: Session, areas: tuple[str, ...], quick: bool) -> None:
 
 
 def shown(rows: list[Row]) -> str:
-    """The measurements as a table."""
+    """Format the measurements as a table."""
     header = ["MEASURED", "FDSTORE", "REFERENCE", "RATIO", "SPREAD", "BAR", ""]
     cells = [
         [

@@ -1,6 +1,6 @@
-"""What `fdstore doctor` looks at. Each check answers a finding and changes nothing.
+"""The checks of `fdstore doctor`. Each yields findings and changes nothing.
 
-What this installation needs is read from its own metadata, so that there is one list of it.
+The required packages are read from the metadata of this installation, which is their only list.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BOUND = re.compile(r"(>=|<)\s*([0-9.]+)")
 
 
 def check_everything(session: Session) -> Iterator[Finding]:
-    """All findings, in the order in which a reader wants them."""
+    """Yield all findings, in the order of the report."""
     yield Finding(subject="python", ok=True, said=f"{platform.python_version()} on {platform.system()}")
     yield from packages()
     url = session.chosen_url
@@ -41,7 +41,7 @@ def check_everything(session: Session) -> Iterator[Finding]:
 
 
 def packages() -> Iterator[Finding]:
-    """Every package that fdstore requires, and those of its extras."""
+    """Check every package that fdstore and its extras require."""
     try:
         required = metadata.requires("fdstore") or []
     except metadata.PackageNotFoundError:
@@ -51,24 +51,24 @@ def packages() -> Iterator[Finding]:
     yield Finding(subject="fdstore", ok=True, said=metadata.version("fdstore"))
     for requirement in required:
         found = _REQUIREMENT.match(requirement)
-        if found and found[3] != "all":  # that extra is the sum of the others
+        if found and found[3] != "all":  # that extra only combines the others
             yield package(found[1], found[2], found[3])
 
 
 def package(name: str, bounds: str, extra: str | None) -> Finding:
-    """One package. What belongs to an extra may be missing, but not of a wrong version."""
+    """Check one package. A package of an extra may be missing, but not of a wrong version."""
     advice = how_to_install(extra, "--upgrade")
     try:
         version = metadata.version(name)
     except metadata.PackageNotFoundError:
-        said = f"not installed; it comes with: {how_to_install(extra)}" if extra else "missing"
-        return Finding(subject=f"package {name}", ok=extra is not None, said=said, advice=advice)
+        text = f"not installed; install it with: {how_to_install(extra)}" if extra else "missing"
+        return Finding(subject=f"package {name}", ok=extra is not None, said=text, advice=advice)
     fits = all(
         (_numbers(version) >= _numbers(bound)) == (comparison == ">=")
         for comparison, bound in _BOUND.findall(bounds)
     )
-    said = version if fits else f"{version}, and {bounds.strip()} is needed"
-    return Finding(subject=f"package {name}", ok=fits, said=said, advice="" if fits else advice)
+    text = version if fits else f"{version}, but {bounds.strip()} is required"
+    return Finding(subject=f"package {name}", ok=fits, said=text, advice="" if fits else advice)
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -76,25 +76,25 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def data_directory(directory: Path) -> Finding:
-    """Whether the embedded server can write its data, and has room."""
+    """Check that the embedded server can write its data and has disk space."""
     existing = next(path for path in (directory, *directory.parents) if path.exists())
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         return Finding(
             subject="data directory",
             ok=False,
             said=f"{directory} cannot be written",
-            advice=f"make {existing} a directory of yours, or set FDSTORE_DATA_DIR to another one",
+            advice=f"make {existing} a directory that you can write to, or set FDSTORE_DATA_DIR",
         )
     free = shutil.disk_usage(existing).free
-    said = f"{directory}, {size(free)} free"
+    text = f"{directory}, {size(free)} free"
     if free < LOW_DISK_BYTES:
-        advice = "make room, or set FDSTORE_DATA_DIR to another disk"
-        return Finding(subject="data directory", ok=False, said=said, advice=advice)
-    return Finding(subject="data directory", ok=True, said=said)
+        advice = "free disk space, or set FDSTORE_DATA_DIR to another disk"
+        return Finding(subject="data directory", ok=False, said=text, advice=advice)
+    return Finding(subject="data directory", ok=True, said=text)
 
 
 def embedded(session: Session) -> Iterator[Finding]:
-    """The server that fdstore runs itself; it is not started for this."""
+    """Check the embedded server, without starting it."""
     try:
         binary = find_binary(settings.read().data_dir)
     except FDStoreError as error:
@@ -110,7 +110,7 @@ def embedded(session: Session) -> Iterator[Finding]:
 
 
 def store(url: str) -> Iterator[Finding]:
-    """A store: whether it answers, and everything that decides whether content is safe in it."""
+    """Check that a store answers, and the settings on which the safety of content depends."""
     try:
         runner = make_runner(url)
         try:

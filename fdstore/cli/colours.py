@@ -1,5 +1,5 @@
-"""Colours, for people at a terminal who did not say NO_COLOR. What is painted was escaped before, so the
-only control sequences that a terminal is sent are those made here."""
+"""Colours for terminals, unless NO_COLOR is set. Callers escape text before they paint it, so a terminal gets
+no control sequences but those of this module."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STYLES: Final = {
     "bad": "31",
     "faint": "2",
 }
-"""What a thing is -> the parameters of SGR, the escape sequence for colours."""
+"""Style -> the parameters of SGR, the escape sequence for colours."""
 
 STATES: Final = {
     "open": "busy",
@@ -27,11 +27,11 @@ STATES: Final = {
     "cancelled": "faint",
     "exited": "faint",
 }
-"""States of processes and contents that are seen among others -> their style."""
+"""State of a process or content in a table -> its style."""
 
 
 def paint(text: str, style: str) -> str:
-    """`text` between the sequences that begin and end a style.
+    """Return `text` between the sequences that begin and end a style.
 
     >>> paint("error", "match")
     '\\x1b[1;31merror\\x1b[m'
@@ -40,6 +40,6 @@ def paint(text: str, style: str) -> str:
 
 
 def paint_state(text: str) -> str:
-    """A cell that begins with a state, painted as that state is; any other as it was."""
+    """Paint a table cell that begins with a state; return any other unchanged."""
     style = STATES.get(text.split(maxsplit=1)[0]) if text.strip() else None
     return paint(text, style) if style else text

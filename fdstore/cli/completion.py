@@ -1,11 +1,10 @@
-"""What a shell is told when somebody presses TAB: verbs, options, processes and descriptors.
+"""Shell completion of verbs, options, processes and descriptors.
 
-The scripts are those of click, but for bash, which takes a colon for the end of a word: `fd:1` is three words
-there. So the line itself is looked at, and of what is found the part after the last colon is handed back.
+The scripts are click's, except for bash, which splits words at colons: `fd:1` is three words there. So for
+bash this module parses the line itself, and returns only the part of a completion after the last colon.
 
-Nothing is started for this, nothing is said on stderr, and a store that does not answer completes nothing.
-Names come from a store that others may write to, and go onto a command line: those of another form than names
-have are left out.
+Completion starts no server and prints nothing to stderr; an unreachable store yields no completions. Names
+come from a store that others may write to and end up on a command line, so malformed names are left out.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MOST = 500
-"""Names that are offered at once."""
+"""The maximum number of completions."""
 
 SOURCE_CHARS = 60
 
@@ -41,7 +40,7 @@ SHELLS = ("bash", "zsh", "fish")
 @click.command(params=common_options())
 @click.argument("shell", metavar="bash|zsh|fish", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
-    """Print what makes a shell complete verbs, options, processes and descriptors.
+    """Print the script that makes a shell complete verbs, options, processes and descriptors.
 
     \b
     eval "$(fdstore completion bash)"          in ~/.bashrc
@@ -84,7 +83,7 @@ class ColonBash(BashComplete):
         from click.shell_completion import split_arg_string
 
         point = int(os.environ["COMP_POINT"])
-        # of bytes, whatever the locale says
+        # COMP_POINT counts bytes, whatever the locale
         line = os.environb[b"COMP_LINE"][:point].decode("utf-8", "replace")
         words = split_arg_string(line)
         incomplete = "" if not words or line[-1:].isspace() else words.pop()
@@ -98,7 +97,7 @@ class ColonBash(BashComplete):
         return f"{item.type},{value}"
 
     def _before_break(self, value: str) -> str:
-        """What of a value bash has as words of their own already: up to the last break in what was typed."""
+        """Return the part of a value that bash has split off: up to the last break in the typed word."""
         breaks = set(os.environ.get("COMP_WORDBREAKS", "")) & set(":")
         at = max((self._typed.rfind(mark) for mark in breaks), default=-1)
         before = self._typed[: at + 1].rpartition("=")[2]
@@ -106,23 +105,25 @@ class ColonBash(BashComplete):
 
 
 def register() -> None:
-    """Have click use the classes of this module."""
+    """Register the classes of this module with click."""
     add_completion_class(ColonBash, "bash")
     add_completion_class(ZshComplete, "zsh")
 
 
 def complete_names(command: click.Command, words: Sequence[str]) -> click.Command:
-    """Have the parameters of a verb that name processes and descriptors complete them; return the verb.
-    `words` are those after it."""
+    """Add completion to the parameters of a verb that name processes or descriptors; return the verb.
+
+    `words` are the arguments after it.
+    """
     for parameter in command.params:
         names = NAMES.get(str(parameter.metavar).strip("[].").partition("|")[0])
         if names is not None:
-            vars(parameter)["shell_complete"] = partial(names, tuple(words))  # click eats the list
+            vars(parameter)["shell_complete"] = partial(names, tuple(words))  # click consumes the list
     return command
 
 
 def processes(words: Sequence[str], context: click.Context, incomplete: str) -> list[CompletionItem[str]]:
-    """The processes whose names begin so: roots, and below a root that is named all of its tree."""
+    """Complete the names of roots, and after a complete root the names of all processes of its tree."""
     from fdstore.store.audit import named_trees
 
     def names(store: Store) -> list[str]:
@@ -131,16 +132,16 @@ def processes(words: Sequence[str], context: click.Context, incomplete: str) -> 
         root, dot, _ = incomplete.partition(".")
         return [each.id for each in store.tree(root).members] if dot or found == [root] else found
 
-    return [CompletionItem(name) for name in _offered(_asked(context, names, []), incomplete, _PROCESS)]
+    return [CompletionItem(name) for name in _completions(_query(context, names, []), incomplete, _PROCESS)]
 
 
 def roots(words: Sequence[str], context: click.Context, incomplete: str) -> list[CompletionItem[str]]:
-    """The trees whose names begin so."""
+    """Complete the names of trees."""
     return [item for item in processes(words, context, incomplete) if "." not in str(item.value)]
 
 
 def descriptors(words: Sequence[str], context: click.Context, incomplete: str) -> list[CompletionItem[str]]:
-    """The descriptors that the process named before holds, with their sources."""
+    """Complete the descriptors of the process named before, with their sources as help."""
     from fdstore.store.contents import list_fds
     from fdstore.store.processes import open_child
     from fdstore.text.layout import show_controls
@@ -157,21 +158,21 @@ def descriptors(words: Sequence[str], context: click.Context, incomplete: str) -
         }
 
     nothing: dict[str, str] = {}
-    held = _asked(context, sources, nothing)
-    wanted = f"fd:{incomplete}" if incomplete.isdigit() else incomplete
-    return [CompletionItem(fd, help=held[fd]) for fd in _offered(held, wanted, _FD)]
+    held = _query(context, sources, nothing)
+    prefix = f"fd:{incomplete}" if incomplete.isdigit() else incomplete
+    return [CompletionItem(fd, help=held[fd]) for fd in _completions(held, prefix, _FD)]
 
 
 NAMES = {"PROC": processes, "TREE": roots, "FD": descriptors, "SELECTOR": descriptors}
-"""How a parameter is called in the help -> what completes it."""
+"""Metavar of a parameter -> the function that completes it."""
 
 
-def _offered(names: Iterable[str], incomplete: str, form: re.Pattern[str]) -> list[str]:
+def _completions(names: Iterable[str], incomplete: str, form: re.Pattern[str]) -> list[str]:
     return [name for name in names if name.startswith(incomplete) and form.fullmatch(name)][:MOST]
 
 
-def _asked(context: click.Context, question: Callable[[Store], T], nothing: T) -> T:
-    """What a store says, or `nothing` if it is not there."""
+def _query(context: click.Context, question: Callable[[Store], T], nothing: T) -> T:
+    """Return the result of `question`, or `nothing` if the store is unreachable."""
     from fdstore.client import connect
 
     session = context.find_object(Session) or Session()

@@ -1,4 +1,4 @@
-"""The verbs that show descriptors: ls, stat."""
+"""The verbs ls and stat: show descriptors."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def ls(session: Session, process: str) -> None:
     """List the descriptors of a process, in number order.
 
-    What is damaged is left out, with a line on standard error; with --json the last document has it in a
-    list, `unreadable`.
+    Damaged records are left out, with a line on standard error; with --json the last document lists them in
+    `unreadable`.
     """
     from fdstore.store.clock import redis_now
     from fdstore.store.contents import listing
@@ -67,7 +67,7 @@ def _row(descriptor: Descriptor, now_s: float) -> list[str]:
 @click.argument("process", metavar="PROC")
 @click.argument("fd", metavar="FD")
 def stat(session: Session, process: str, fd: str) -> None:
-    """Show what a descriptor is: its state, sizes, source and origin."""
+    """Show the state, sizes, source and origin of a descriptor."""
     from fdstore.store.clock import redis_now
 
     with session.process(process) as opened:

@@ -1,4 +1,4 @@
-"""The verbs on running agents: kill, attach, resume; and running one in this program."""
+"""The verbs kill, attach and resume, and running an agent in this program."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 
 LOOK_EVERY_S = 0.25
-"""Losses that are not too many: who resumes an agent has decided that it may go on."""
 
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="Do not tell on standard error what happens.")
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print no events to standard error.")
 
 
 def interrupt_option(default: str) -> Callable[[F], F]:
@@ -40,15 +39,15 @@ def interrupt_option(default: str) -> Callable[[F], F]:
         type=click.Choice(["cancel", "leave"]),
         default=default,
         show_default=True,
-        help="What Ctrl-C, TERM and HUP do with it: cancel it with all below it, or leave it to the workers.",
+        help="On Ctrl-C, SIGTERM and SIGHUP: cancel it with its descendants, or leave it to the workers.",
     )
 
 
 @verb
 @click.argument("process", metavar="PROC")
 def kill(session: Session, process: str) -> None:
-    """Cancel a process and all below it. Killing one that has ended changes nothing; one that is damaged is
-    ended all the same, if its record can be written at all."""
+    """Cancel a process and its descendants. On a process that has ended it changes nothing. A damaged one
+    ends too, if its record can be written at all."""
     from fdstore.errors import InvalidArgument, MissingExtra
     from fdstore.runtime.waker import waker
     from fdstore.store import processes
@@ -56,20 +55,20 @@ def kill(session: Session, process: str) -> None:
     with session.store(use="remove") as store:
         done = store.run(processes.cancel(store.prefix, process))
         if done.woken:
-            # without a queue to wake them by, the workers' sweep finds the ancestors that waited
+            # without a queue, the workers' sweep finds the waiting ancestors
             with suppress(InvalidArgument, MissingExtra):
                 wake = waker(store.url, store.prefix)
                 for ancestor in done.woken:
                     wake(ancestor)
     if session.as_json:
-        said = {"process": process, "state": done.state, "cancelled": done.cancelled}
-        output.document({**said, "unreadable": done.unreadable} if done.unreadable else said)
+        result = {"process": process, "state": done.state, "cancelled": done.cancelled}
+        output.document({**result, "unreadable": done.unreadable} if done.unreadable else result)
         return
     output.passed_over(done.unreadable, as_json=False)
     if done.cancelled:
         output.line("\n".join(f"cancelled {each}" for each in done.cancelled))
     else:
-        output.line(f"{process} has ended already: {done.state}")
+        output.line(f"{process} has already ended: {done.state}")
 
 
 @verb
@@ -77,7 +76,7 @@ def kill(session: Session, process: str) -> None:
 @interrupt_option("leave")
 @quiet_option
 def attach(session: Session, process: str, quiet: bool, on_interrupt: str) -> None:
-    """Watch a process until it ends and print its answer. Ctrl-C leaves it running, unless told else."""
+    """Watch a process until it ends and print its answer. By default Ctrl-C leaves it running."""
     from fdstore.store import inspection, processes
 
     with session.store(use="look") as store:
@@ -94,9 +93,9 @@ def attach(session: Session, process: str, quiet: bool, on_interrupt: str) -> No
 
 @verb
 @click.argument("process", metavar="PROC")
-@click.option("--allow-python", multiple=True, metavar="PATTERN", help="As of `fdstore worker`; repeatable.")
-@click.option("--export-root", metavar="DIR", help="As of `fdstore worker`.")
-@click.option("--preload-root", metavar="DIR", help="As of `fdstore worker`.")
+@click.option("--allow-python", multiple=True, metavar="PATTERN", help="As for `fdstore worker`; repeatable.")
+@click.option("--export-root", metavar="DIR", help="As for `fdstore worker`.")
+@click.option("--preload-root", metavar="DIR", help="As for `fdstore worker`.")
 @interrupt_option("cancel")
 @quiet_option
 def resume(
@@ -108,11 +107,11 @@ def resume(
     quiet: bool,
     on_interrupt: str,
 ) -> None:
-    """Run an agent here whose program or worker died, from where it was; print its answer.
+    """Continue an agent here after its program or worker died, and print its answer.
 
-    One that somebody still runs is left to them. With a worker up there is no need for this: a
-    worker takes an agent over that nobody runs any more. Its program is what the store says it is: from a
-    store by URL it may call, write and read only what the options allow.
+    An agent that still runs elsewhere is left alone. With a running worker you do not need this verb: the
+    worker takes over lost agents by itself. The agent's program comes from the store: on a store given by URL
+    it may use only what the options allow.
     """
     from fdstore.local.redis_server import is_embedded
     from fdstore.permissions import parse_permissions
@@ -130,12 +129,12 @@ def resume(
             _take_back(store, process)
             run_here(session, store, process, permissions=permissions, quiet=quiet, on_interrupt=on_interrupt)
         else:
-            output.say(f"fdstore: {process} has ended already")
+            output.say(f"fdstore: {process} has already ended")
             _exit_as(session, store, process)
 
 
 def _take_back(store: Store, process: str) -> None:
-    """Makes a process ready whose lease runs out. Raises `Fenced`, naming who runs it."""
+    """Make a lost process ready when its lease has expired. Raises `Fenced` if it still runs elsewhere."""
     from fdstore.errors import Fenced
     from fdstore.store import inspection, leases
     from fdstore.store.keys import process_keys
@@ -153,7 +152,7 @@ def _take_back(store: Store, process: str) -> None:
                 on = ", ".join(record.waiting_for)
                 raise Fenced(process, f"it waits for {on}; watch it with: fdstore attach {process}")
             case _:
-                raise Fenced(process, f"it is {record.state}, and no agent that could go on")
+                raise Fenced(process, f"it is {record.state} and cannot be resumed")
         lease = record.lease_until
         lapsed = store.run(leases.look_after(process_keys(store.prefix, process), MAX_INTEGER))
         if lapsed.decision == "wake":
@@ -162,8 +161,8 @@ def _take_back(store: Store, process: str) -> None:
 
 
 def load_runner() -> None:
-    """Loads what runs an agent in this program. That takes a second or two, so `run` does it before there is
-    a root: a worker takes one that waits too long."""
+    """Import the modules that run an agent in this program. That takes a second or two, so `run` calls this
+    before it creates a root: a worker would take over a root that waits too long."""
     with frozen_imports():
         import fdstore.runtime.runner  # noqa: F401
 
@@ -178,9 +177,11 @@ def run_here(
     quiet: bool,
     on_interrupt: str,
 ) -> None:
-    """Runs an agent in this program until it ends, and prints its answer: the agent of `own`, the bundle
-    that was launched here, else what the store says. If a worker has taken it over, as after this machine
-    slept, its end is waited for."""
+    """Run an agent in this program until it ends, and print its answer.
+
+    `own` is the bundle of a root that was launched here; by default the program comes from the store. If a
+    worker has taken the agent over, for example because this machine slept, wait for its end.
+    """
     load_runner()
     from fdstore.agent.models.anthropic import Model
     from fdstore.runtime.runner import run_process
@@ -202,14 +203,14 @@ def run_here(
                 leave_on_interrupt=leave,
             )
             if ending != "ended" and store.run(inspection.record(store.prefix, process)).ended_at is None:
-                output.say(f"fdstore: a worker goes on with {process}; waiting for its end")
+                output.say(f"fdstore: a worker has taken over {process}; waiting for its end")
                 _wait_for(store, process)
     except KeyboardInterrupt:
         if leave:
             with suppress(OSError):  # the terminal may be gone
-                output.say(f"fdstore: {process} is left to the workers; fdstore attach {process}")
+                output.say(f"fdstore: {process} is left to the workers; fdstore attach {process} watches it")
         else:
-            # it is cancelled already, if it ran here
+            # already cancelled if it ran here
             store.run(processes.cancel(store.prefix, process, "interrupted"))
         raise
     _exit_as(session, store, process)
@@ -228,7 +229,7 @@ def _wait_for(store: Store, process: str) -> None:
 
 
 def _exit_as(session: Session, store: Store, process: str) -> None:
-    """Prints how an agent ended; ends this program with the exit code that says so too."""
+    """Print the end of an agent, and exit with 1 if it failed."""
     from fdstore.store import inspection
 
     code = report_end(session, store.run(inspection.answer_of(store.prefix, process)))
@@ -238,7 +239,7 @@ def _exit_as(session: Session, store: Store, process: str) -> None:
 
 
 def report_end(session: Session, ended: Answer) -> int:
-    """Prints how an agent ended, its answer on standard output; the exit code of the command."""
+    """Print the end of an agent, its answer on standard output; return the exit code of the command."""
     record = ended.record
     if session.as_json:
         output.document({"process": record, "answer": ended.text, "answer_fd": ended.fd})

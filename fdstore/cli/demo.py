@@ -1,4 +1,4 @@
-"""`fdstore demo`: the main job end to end, on real text, with a real Redis and a real worker."""
+"""The verb demo: a complete example with real text, a real Redis and a real worker."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from fdstore.client import Store
 
 PREFIX = "fdstore-demo"
-"""Keys and queue of the demo, apart from everything else in the same Redis."""
+"""The prefix of the demo's keys and queue, separate from all others in the same Redis."""
 
 COMMANDS = ("grep", "sort", "uniq", "head", "cut")
-"""What the demo's programs run, and its worker allows."""
+"""The commands that the demo's programs run and its worker allows."""
 
 WORKER_READY_S = 30.0
 
@@ -38,13 +38,13 @@ WORKER_READY_S = 30.0
 @click.argument("file", metavar="[FILE]", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option("--live", is_flag=True, help="Ask a real model (needs ANTHROPIC_API_KEY).")
 @click.option(
-    "-o", "--out", metavar="DIR", default="fdstore-demo", show_default=True, help="Where the report goes."
+    "-o", "--out", metavar="DIR", default="fdstore-demo", show_default=True, help="Directory for the report."
 )
 def demo(session: Session, file: str | None, live: bool, out: str) -> None:
-    """Show the main job: a large tool result becomes a descriptor, child agents read it by reference.
+    """Show a complete example: a large tool result becomes a descriptor, child agents read it by reference.
 
-    Without FILE the text is what a search through Python's own standard library finds. The model is a
-    scripted server on this machine unless --live is given; Redis and the worker are real.
+    Without FILE the text is the result of a search through Python's standard library. Unless --live is given,
+    the model is a scripted server on this machine; Redis and the worker are real.
     """
     require()
     if live and not os.environ.get("ANTHROPIC_API_KEY"):
@@ -71,7 +71,7 @@ def demo(session: Session, file: str | None, live: bool, out: str) -> None:
 
 @contextmanager
 def _worker(store: Store, environment: Mapping[str, str], log: Path) -> Iterator[None]:
-    """A worker of this demo's own, in a process of its own."""
+    """Run a worker for the demo as a child process."""
     from fdstore.errors import StartFailed
     from fdstore.local.server_process import wait_until
     from fdstore.local.worker import worker_command, worker_environment
@@ -83,15 +83,15 @@ def _worker(store: Store, environment: Mapping[str, str], log: Path) -> Iterator
     with log.open("wb") as file:
         worker = subprocess.Popen(command, env=environment, stdout=file, stderr=file)
 
-    def lives() -> bool:
+    def registered() -> bool:
         names = store.run(leases.workers(store.prefix))
         return any(name.endswith(f":{worker.pid}") for name in names)
 
     try:
-        if not wait_until(lambda: lives() or worker.poll() is not None, WORKER_READY_S) or worker.poll():
-            said = log.read_text("utf-8", "replace").strip().splitlines()[-2:]
-            raise StartFailed(store.where, f"the demo's worker did not start: {' / '.join(said)}")
-        output.line(f"A worker is up (pid {worker.pid}).\n")
+        if not wait_until(lambda: registered() or worker.poll() is not None, WORKER_READY_S) or worker.poll():
+            last_lines = log.read_text("utf-8", "replace").strip().splitlines()[-2:]
+            raise StartFailed(store.where, f"the demo's worker did not start: {' / '.join(last_lines)}")
+        output.line(f"A worker is running (pid {worker.pid}).\n")
         yield
     finally:
         worker.terminate()
@@ -134,7 +134,7 @@ def _play(store: Store, environment: Mapping[str, str], out_dir: Path, file: str
 
 
 def brief_of(file: str | None) -> str:
-    """A long user input, as people paste them: the question, then house rules that nobody reads."""
+    """Return a long user input of the kind people paste: a question, then pages of rules."""
     about = f"the file {os.path.abspath(file)}" if file else "the source of Python's standard library"
     rules = "".join(
         f"Rule {number}: in part {number} of the report, name the line before you name the reason.\n"
@@ -159,7 +159,7 @@ def _account(store: Store, process: str, watch: Watch, out_dir: Path) -> None:
         f" read by {tree.processes} processes"
         f"\nShown to the models    {size(watch.chars_shown)} in all"
         f"\nThe report             {out_dir / 'report.txt'}"
-        "\n\nLook for yourself:"
+        "\n\nInspect it yourself:"
     )
     record = f"'{store.prefix}:{{{process}}}"
     cli = cli_for(store.url)
@@ -178,7 +178,7 @@ def _account(store: Store, process: str, watch: Watch, out_dir: Path) -> None:
 
 
 def cli_for(url: str) -> str:
-    """How redis-cli is told where the store is."""
+    """Return the redis-cli command for the store at `url`."""
     from fdstore.local.redis_server import find_cli
     from fdstore.urls import shown_url
 

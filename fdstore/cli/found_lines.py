@@ -1,7 +1,7 @@
-"""How the lines that a search finds look: numbered, painted, escaped, cut, or their matches alone.
+"""Format the lines that a search finds: numbered, coloured, escaped, shortened, or their matches only.
 
-On a terminal control characters are shown escaped, and of a line longer than `SHOWN_CHARS` the part around
-its first match; elsewhere a line is exactly what is stored. A colour is put on after escaping.
+On a terminal control characters are escaped, and a line longer than `SHOWN_CHARS` is reduced to the part
+around its first match; otherwise a line is printed as stored. Escaping precedes colours.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Span = tuple[int, int]
 
 
 class FoundLines:
-    r"""A `Layout` of lines that match `pattern`, or with `inverted` of those that do not.
+    r"""A `Layout` for lines that match `pattern`, or with `inverted` for those that do not.
 
     >>> FoundLines(Pattern("a+"), only_matching=True)(7, b"banana", (1, 2))
     b'7:a\n7:a\n7:a\n'
@@ -86,7 +86,7 @@ class FoundLines:
     def _shown(self, data: bytes) -> bytes:
         if not self._escaped:
             return data
-        # \C matches one byte, which may be a part of a character
+        # \C matches one byte, possibly a part of a character
         return show_controls(data.decode("utf-8", "backslashreplace"), keep="\t").encode("utf-8")
 
     def _paint(self, text: str, style: str) -> bytes:

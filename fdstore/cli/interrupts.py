@@ -1,7 +1,7 @@
-"""SIGTERM and SIGHUP as Ctrl-C: what a command runs is cancelled, or left, as --on-interrupt says.
+"""Treat SIGTERM and SIGHUP like Ctrl-C: cancel or leave the agent of a command, as --on-interrupt says.
 
-Without this, `kill`, a closed terminal or a stopped service would end the command at once, and its agent
-would go on at some worker.
+Otherwise `kill`, a closed terminal or a stopped service would end the command without clean-up, and its agent
+would continue on a worker.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal asked this program to end. `number` is the signal's."""
+    """A signal that asks this program to end, with its `number`."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -24,9 +24,9 @@ class Interrupted(KeyboardInterrupt):
 
 @contextmanager
 def as_interrupts() -> Iterator[None]:
-    """Raise `Interrupted` in this block, which must be in the main thread, at the first SIGTERM or SIGHUP,
-    and ignore the next ones: they come in pairs, and would end the cleaning up. One that is ignored
-    already, as under nohup, stays so."""
+    """Raise `Interrupted` in this block at the first SIGTERM or SIGHUP, and ignore further ones: they often
+    come in pairs, and the second would interrupt the clean-up. A signal that is already ignored, as under
+    nohup, stays ignored. Only for the main thread."""
 
     def interrupt(number: int, _: FrameType | None) -> None:
         for each in before:

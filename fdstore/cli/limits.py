@@ -1,4 +1,4 @@
-"""`fdstore limits`: the operator's ceilings, shown and set."""
+"""The verb limits: show and set the operator's ceilings."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ if TYPE_CHECKING:
     from fdstore.records import TreeRecord
 
 ACTIONS = {"show": ((0, 1), "[TREE]"), "set": ((2,), "NAME VALUE"), "unset": ((1,), "NAME")}
-"""What can be done, how many words follow, and which."""
+"""Action -> (possible numbers of arguments, their syntax)."""
 
 HALF = "half of maxmemory"
 
 
 class CeilingStatus(Record, frozen=True, kw_only=True):
-    """One ceiling: `value` is what holds now (None: no ceiling), whether somebody `set` it, the `default`
-    in words, what a tree asks for whose program says nothing (`asked`), and what is `used`, if that is
-    counted for all trees together."""
+    """One ceiling.
+
+    `value` is the current ceiling (None: no ceiling), `set` whether the operator set it, `default` a text.
+    `asked` is the limit of a tree whose program names none. `used` is the sum over all trees, if counted.
+    """
 
     name: str
     value: int | None
@@ -37,7 +39,7 @@ class CeilingStatus(Record, frozen=True, kw_only=True):
 
 
 class LimitsCommand(click.Command):
-    """Its help lists every ceiling, from the table that the store itself uses."""
+    """A command whose help lists every ceiling, from the table that the store itself uses."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from fdstore.store.ceilings import CEILINGS
@@ -53,18 +55,18 @@ class LimitsCommand(click.Command):
 @click.argument("action", type=click.Choice(list(ACTIONS)), default="show", metavar="[show|set|unset]")
 @click.argument("words", nargs=-1, metavar="[TREE|NAME] [VALUE]")
 def limits(session: Session, action: str, words: tuple[str, ...]) -> None:
-    """Show, set or unset what no tree may pass, whatever its program asks for.
+    """Show, set or unset the ceilings: limits of all trees, whatever their programs ask for.
 
-    VALUE is a whole number (64, 20k, 500M), for bytes one with a unit (4GiB, 500MB); 0 is "nothing at
-    all" and none "no ceiling", also where there is one by default. unset brings the default back.
+    VALUE is a whole number (64, 20k, 500M), for bytes one with a unit (4GiB, 500MB). 0 allows nothing; none
+    means no ceiling, even if there is a default. unset restores the default.
 
-    A tree that asks for more gets the ceiling; trees that exist follow at once. What is over a ceiling of all
-    trees together is refused with quota_exceeded. Days are those of Redis' clock, in UTC. Where Redis has
-    users, setting takes the operator's. `show TREE` shows what holds in one tree, and what it uses.
+    A tree that asks for more gets the ceiling; existing trees follow immediately. Requests over a ceiling of
+    all trees together fail with quota_exceeded. Days are UTC days of Redis' clock. If Redis has users, only
+    the operator's may set ceilings. `show TREE` shows the limits of one tree, and what it uses.
     """
-    counts, wanted = ACTIONS[action]
+    counts, syntax = ACTIONS[action]
     if len(words) not in counts:
-        raise click.UsageError(f"say: fdstore limits {action} {wanted}")
+        raise click.UsageError(f"usage: fdstore limits {action} {syntax}")
     from fdstore.store import ceilings
 
     with session.store(use="look" if action == "show" else "make") as store:
@@ -112,8 +114,7 @@ def _show(session: Session, store: Store) -> None:
 
 
 class LimitStatus(Record, frozen=True, kw_only=True):
-    """One limit of a tree: its `value`, and what is `used` of it. `day`: the UTC day that it counts, if it
-    counts days."""
+    """One limit of a tree, its `value` and how much is `used`; `day` is the UTC day of a limit per day."""
 
     tree: str
     name: str
@@ -124,7 +125,7 @@ class LimitStatus(Record, frozen=True, kw_only=True):
 
 
 def of_tree(tree: TreeRecord) -> list[LimitStatus]:
-    """Every limit of a tree that has a ceiling."""
+    """Return every limit of a tree that has a ceiling."""
     from fdstore.store.ceilings import CEILINGS
 
     used = {
@@ -165,11 +166,11 @@ def _show_tree(session: Session, tree: TreeRecord) -> None:
 
 
 def found(store: Store) -> list[CeilingStatus]:
-    """Every ceiling as it is now."""
+    """Return the current state of every ceiling."""
     from fdstore.store import ceilings, exports
     from fdstore.store.check import primaries
 
-    held, asked = store.run(ceilings.read(store.prefix)), TreeLimits()
+    held, defaults = store.run(ceilings.read(store.prefix)), TreeLimits()
     trees, size_bytes = store.run(ceilings.stored_bytes(store.prefix))
     used = {
         "trees": trees,
@@ -188,7 +189,7 @@ def found(store: Store) -> list[CeilingStatus]:
             unit=each.unit,
             default=_default(each.name),
             set=each.name in held.values,
-            asked=getattr(asked, each.name, None),
+            asked=getattr(defaults, each.name, None),
             used=used.get(each.name),
             of=each.of,
         )
@@ -211,7 +212,7 @@ def shown(value: int | None, unit: str) -> str:
 
 
 def said_of(name: str, value: int | None) -> str:
-    """One ceiling, in a few words."""
+    """Format the name and value of one ceiling."""
     from fdstore.store.ceilings import CEILINGS
 
     return f"{name} {shown(value, CEILINGS[name].unit)}"

@@ -1,9 +1,9 @@
-"""Where everything printed goes through: text for people, JSON for programs, content as it is.
+"""All output of the commands: text for people, JSON for programs, stored content.
 
-Content on a pipe or in a file is exact to the byte. On a terminal the control characters of everything
-that is printed are shown escaped, because texts, answers, reasons and names come from anywhere and a
-terminal obeys them. JSON is always UTF-8. What is said beside the data goes to stderr, a line each, and
-is escaped there in any case. So nothing else in this package writes to either (a test looks).
+Content printed to a pipe or file is exact to the byte. On a terminal, control characters of all output are
+escaped: texts, answers, reasons and names come from untrusted sources, and a terminal obeys them. JSON is
+always UTF-8. Messages go to stderr, one line each, always escaped. No other module of this package writes to
+stdout or stderr (a test checks).
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ if TYPE_CHECKING:
 
 
 class OutputFailed(WriteFailed):
-    """Standard output took no more."""
+    """Writing to standard output failed."""
 
     def __str__(self) -> str:
-        return f"{self.what} took no more: {self.problem}; what came before may be there"
+        return f"{self.what} failed: {self.problem}; earlier output may have been written"
 
 
 def on_terminal() -> bool:
-    """Whether a person reads standard output."""
+    """Return whether standard output is a terminal."""
     return sys.stdout is not None and sys.stdout.isatty()
 
 
 def columns() -> int | None:
-    """The width a table may have; None where nobody looks and nothing is to be cut."""
+    """Return the width of the terminal; None if standard output is not one, so that tables are not cut."""
     return shutil.get_terminal_size().columns if on_terminal() else None
 
 
 def watched() -> bool:
-    """Whether a person reads standard error."""
+    """Return whether standard error is a terminal."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 
 def coloured(when: str = "auto") -> bool:
-    """Whether standard output gets colours: "always", "never", or where a person reads it and wants them."""
+    """Return whether to colour standard output. "auto": on a terminal without NO_COLOR."""
     return when == "always" or (when == "auto" and on_terminal() and _wants_colours())
 
 
@@ -59,17 +59,17 @@ def _wants_colours() -> bool:
 
 
 def line(text: str = "") -> None:
-    """Prints a line, or several, for people."""
+    """Print one or several lines, escaped on a terminal."""
     painted(show_controls(text) if on_terminal() else text)
 
 
 def painted(text: str) -> None:
-    """Prints lines that may hold colours: whoever painted them escaped what is in them before."""
+    """Print lines that may contain colours; the caller has escaped their text."""
     _write(f"{text}\n".encode(_encoding(), "backslashreplace"))
 
 
 def marked(mark: str, style: str, text: str) -> None:
-    """Prints a line that begins with a mark, which is painted where there are colours."""
+    """Print a line that begins with a mark, coloured if colours are on."""
     if coloured():
         painted(f"{paint(mark, style)}  {show_controls(text)}")
     else:
@@ -77,7 +77,7 @@ def marked(mark: str, style: str, text: str) -> None:
 
 
 def document(record: object) -> None:
-    """Prints a record, or a dict of records, as JSON on one line."""
+    """Print a record, or a dict of records, as JSON on one line."""
     import msgspec
 
     encoded = msgspec.json.encode(record)
@@ -87,21 +87,21 @@ def document(record: object) -> None:
 
 
 def content(data: bytes, *, raw: bool = False) -> None:
-    """Prints stored text, whole characters of UTF-8."""
+    """Print stored text: complete UTF-8 characters."""
     if on_terminal() and not raw:
         data = show_controls(data.decode("utf-8")).encode(_encoding(), "backslashreplace")
     _write(data)
 
 
 def escaped_content(data: bytes) -> None:
-    """Prints stored text that was escaped already where it has to be, and may hold colours."""
+    """Print stored text that is already escaped if necessary, and may contain colours."""
     if on_terminal() and _encoding().lower() != "utf-8":
         data = data.decode("utf-8", "backslashreplace").encode(_encoding(), "backslashreplace")
     _write(data)
 
 
 class Pieces:
-    """Prints a content piece by piece: as it is, or with --json a document for each."""
+    """Prints a content in chunks: as text, or with --json one document per chunk."""
 
     def __init__(self, fd: str, *, as_json: bool, raw: bool) -> None:
         self._fd = fd
@@ -110,7 +110,7 @@ class Pieces:
         self._last = b"\n"
 
     def print(self, data: bytes) -> None:
-        """Prints a piece: stored text, whole characters of UTF-8."""
+        """Print a chunk of stored text: complete UTF-8 characters."""
         if not data:
             return
         self._last = data[-1:]
@@ -120,13 +120,13 @@ class Pieces:
             content(data, raw=self._raw)
 
     def end(self) -> None:
-        """After the last one: what is said next at a terminal begins on a line of its own."""
+        """Finish: on a terminal, end an incomplete last line."""
         if on_terminal() and not self._as_json and self._last != b"\n":
             line()
 
 
 def passed_over(found: Sequence[Unreadable], *, as_json: bool) -> None:
-    """Says what a verb could not read and left out: a line each on stderr, or a document after the others."""
+    """Report skipped records: a line each on stderr, or one JSON document."""
     if found and as_json:
         document({"unreadable": found})
         return
@@ -135,30 +135,30 @@ def passed_over(found: Sequence[Unreadable], *, as_json: bool) -> None:
 
 
 def confirmed(question: str) -> bool | None:
-    """Whether a person says yes; None if nobody can be asked."""
+    """Ask for confirmation; None if there is no terminal to ask at."""
     if sys.stdin is None or not sys.stdin.isatty() or not watched():
         return None
     return click.confirm(show_controls(question, keep=""), err=True)
 
 
 def note(text: str) -> None:
-    """Tells a person at the terminal something that is not the data."""
+    """Print a message to stderr if it is a terminal."""
     if watched():
         say(text)
 
 
 def say(text: str) -> None:
-    """Says a line on stderr, whoever reads it."""
+    """Print a message to stderr."""
     click.echo(show_controls(text, keep="\t"), err=True)
 
 
 def errors(text: str, *, raw: bool = False) -> None:
-    """Prints on stderr what commands wrote to theirs, as `content` does on stdout."""
+    """Print the stderr of commands to ours, escaped like `content`."""
     click.echo(show_controls(text) if watched() and not raw else text, err=True, nl=False)
 
 
 def show_logs() -> None:
-    """Sends the library's warnings to stderr, as lines that a terminal can trust."""
+    """Log the library's warnings to stderr, with control characters escaped."""
     import logging
 
     from fdstore.logs import VisibleFormatter
@@ -175,7 +175,7 @@ def show_logs() -> None:
 
 
 def report(error: FDStoreError, *, as_json: bool) -> None:
-    """Says what went wrong, on stderr."""
+    """Print an error to stderr, with its notes."""
     _drop_unwritable()
     if as_json:
         import msgspec
@@ -183,26 +183,26 @@ def report(error: FDStoreError, *, as_json: bool) -> None:
         record = {"error": {"type": error.type, "message": said_of(error)}}
         say(show_controls_in_json(msgspec.json.encode(record).decode("utf-8")))
         return
-    said = f"fdstore: {error.type}: {said_of(error)}"
+    message = f"fdstore: {error.type}: {said_of(error)}"
     if watched() and _wants_colours():
-        said = show_controls(said, keep="\t")
+        message = show_controls(message, keep="\t")
         head = f"fdstore: {error.type}:"
-        click.echo(paint(head, "bad") + said.removeprefix(head), err=True, color=True)
+        click.echo(paint(head, "bad") + message.removeprefix(head), err=True, color=True)
     else:
-        say(said)
+        say(message)
     for hint in getattr(error, "__notes__", ()):
         say(f"  {hint}")
 
 
 def finish() -> None:
-    """Sends off what is still buffered, while a failure can still be told."""
+    """Flush standard output while a failure can still be reported."""
     if sys.stdout is not None:
         _write(b"")
         _flush()
 
 
 def abandon() -> None:
-    """Gives up standard output: nothing more is written to it, not by the interpreter's end either."""
+    """Redirect standard output to /dev/null, for the flush at the interpreter's exit too."""
     if sys.stdout is not None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -218,7 +218,7 @@ def _write(data: bytes) -> None:
         raise OutputFailed("standard output", "it is closed")
     try:
         sys.stdout.buffer.write(data)
-        # always: a reader behind a pipe waits for what a verb that goes on has printed so far
+        # always flush: a reader behind a pipe waits for the output of a long-running verb
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         raise
@@ -240,7 +240,7 @@ def _failed(error: OSError) -> OutputFailed:
 
 
 def _drop_unwritable() -> None:
-    """Before an error is told: what was printed so far comes first, or is given up if it cannot be."""
+    """Flush earlier output before an error message, or drop it if that fails."""
     try:
         finish()
     except (OSError, OutputFailed):

@@ -1,4 +1,4 @@
-"""The verb that runs commands over a content: pipe."""
+"""The verb pipe: run commands over a content."""
 
 from __future__ import annotations
 
@@ -21,16 +21,18 @@ if TYPE_CHECKING:
     from fdstore.store.pipelines import PipeFds
 
 END_S = 30.0
-"""How long the end of a pipeline is waited for when its output has ended: a lost worker takes longest."""
+"""How long to wait for the end of a pipeline after its output has ended; a lost worker takes longest."""
 
 
 @verb
 @click.argument("process", metavar="PROC")
 @click.argument("words", metavar="COMMAND ['|' COMMAND]...", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("-i", "--input", "given", metavar="FD", help="What the first command reads. [default: nothing]")
-@click.option("--tee", "tees", metavar="STAGE", multiple=True, type=int, help="Keep this stage's output too.")
-@click.option("--detach", is_flag=True, help="Print the descriptors and return at once.")
-@click.option("--no-wait", is_flag=True, help="Start nothing, and fail, when no worker lives.")
+@click.option("-i", "--input", "given", metavar="FD", help="Input of the first command. [default: empty]")
+@click.option(
+    "--tee", "tees", metavar="STAGE", multiple=True, type=int, help="Also store this stage's output."
+)
+@click.option("--detach", is_flag=True, help="Print the descriptors and return immediately.")
+@click.option("--no-wait", is_flag=True, help="Fail without starting anything if no worker is running.")
 @raw_option
 def pipe(
     session: Session,
@@ -47,8 +49,8 @@ def pipe(
     \b
     fdstore pipe triage -i fd:1 -- grep -n ERROR '|' sort '|' uniq -c
 
-    The exit code is the pipeline's, 128+n if signal n ended it, 125 if no sandbox could be made. Ctrl-C
-    leaves it running. With --json each line is a piece of the output.
+    The exit code is the pipeline's, 128+n if signal n ended it, 125 if the sandbox failed. Ctrl-C leaves it
+    running. With --json each line is a chunk of the output.
     """
     from fdstore.runtime.waker import waker
     from fdstore.store import inspection, pipelines, unclaimed
@@ -81,15 +83,15 @@ def pipe(
         if detach:
             _print_made(session, made)
             return
-        output.note(f"{made.process} writes {made.fd}, and what it says of errors to {made.stderr_fd}")
+        output.note(f"{made.process} writes its output to {made.fd} and its errors to {made.stderr_fd}")
         broken = None
         try:
             pieces = output.Pieces(made.fd, as_json=session.as_json, raw=raw)
-            with _told_when_unclaimed(caller.store, made.process):
+            with _report_unclaimed(caller.store, made.process):
                 print_as_it_comes(caller, pieces, made.fd)
         except StreamBroken as error:
             broken = error
-        # the output ends a moment before its process, which knows the code
+        # the process ends a moment after its output, and has the exit code
         caller.store.run(inspection.wait_ended(caller.store.prefix, [made.process], END_S))
         errors = caller.read(made.stderr_fd, read_all=True).text
         output.errors(errors, raw=raw)
@@ -97,9 +99,9 @@ def pipe(
     output.finish()
     if ended.reason == "sandbox":
         output.say(
-            f"fdstore: {ended.id} failed: sandbox: that of a stage could not be made, so there is no result"
+            f"fdstore: {ended.id} failed: sandbox: the sandbox of a stage failed, so there is no result"
         )
-        # not 1, as for other failures: that is what a search ends with which finds nothing
+        # not 1 as for other failures: grep exits with 1 if nothing matches
         sys.exit(ended.exit_code or 1)
     if ended.state == "failed" and not (broken is not None and broken.reason == ended.reason):
         output.say(f"fdstore: {ended.id} {ended.state}: {ended.reason}")
@@ -108,13 +110,13 @@ def pipe(
     sys.exit(ended.exit_code or 0)
 
 
-def _told_when_unclaimed(store: Store, process: str) -> AbstractContextManager[None]:
-    """Say in this block, after a while, why no worker has taken a process."""
+def _report_unclaimed(store: Store, process: str) -> AbstractContextManager[None]:
+    """Report after a while why no worker has claimed a process."""
     from fdstore.runtime.periodic import run_periodically
     from fdstore.store import unclaimed
 
     def look() -> bool:
-        with suppress(FDStoreError):  # the block says what is wrong
+        with suppress(FDStoreError):  # the block itself reports the error
             if why := store.run(unclaimed.why_unclaimed(store.prefix, [process])):
                 output.say(f"fdstore: {why}")
         return False

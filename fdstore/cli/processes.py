@@ -1,4 +1,4 @@
-"""The verb that shows processes: ps."""
+"""The verb ps: show processes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 @verb
 @click.argument("tree", metavar="[TREE]", required=False)
 def ps(session: Session, tree: str | None) -> None:
-    """Show the processes of TREE, or of all trees, ended ones too; of one tree also what it uses.
+    """Show the processes of TREE, or of all trees, including ended ones; for one tree also its usage.
 
-    What is damaged is left out, with a line on standard error; with --json the last document has it in a
-    list, `unreadable`.
+    Damaged records are left out, with a line on standard error; with --json the last document lists them in
+    `unreadable`.
     """
     from fdstore.store.clock import redis_now
 
@@ -40,7 +40,7 @@ def ps(session: Session, tree: str | None) -> None:
             output.document(process)
     elif not found:
         if not damaged:
-            output.note("there are no processes yet; `fdstore put PROC FILE` makes the first")
+            output.note("there are no processes yet; `fdstore put PROC FILE` creates the first")
     else:
         output.painted(
             table(
@@ -57,7 +57,7 @@ def ps(session: Session, tree: str | None) -> None:
 
 
 def used_of(tree: TreeRecord) -> str:
-    """What a tree uses of its limits, in a line."""
+    """Format what a tree uses of its limits, in one line."""
     from fdstore.cli.limits import of_tree, shown
 
     parts = [
@@ -68,14 +68,14 @@ def used_of(tree: TreeRecord) -> str:
 
 
 def as_trees(processes: Iterable[ProcessRecord]) -> Iterator[tuple[str, ProcessRecord]]:
-    """Each process below its parent, children by number, with the branch to draw before its id."""
+    """Yield each process after its parent, children by number, with the branch to draw before its id."""
     known = {process.id: process for process in processes}
     below: dict[str, list[ProcessRecord]] = defaultdict(list)
     for process in known.values():
         parent = process.id.rpartition(".")[0]
         below[parent if parent in known else ""].append(process)
 
-    # a stack and not recursion: a tree may be as deep as its limits say
+    # a stack instead of recursion, since trees may be deep
     waiting = [("", "", root) for root in reversed(below[""])]
     while waiting:
         branch, under, process = waiting.pop()
@@ -106,7 +106,7 @@ def _details(process: ProcessRecord, now_s: float) -> Iterator[str]:
         yield f"waits for {', '.join(process.waiting_for)}"
     if process.worker and process.state == "running":
         lapsed = process.lease_until is not None and process.lease_until < now_s
-        yield f"on {process.worker}{' (its lease ran out)' if lapsed else ''}"
+        yield f"on {process.worker}{' (its lease has expired)' if lapsed else ''}"
     if process.trouble:
         yield process.trouble
     if process.attempt > 1:

@@ -1,4 +1,4 @@
-"""A line on stderr that says how far a long transfer is, while somebody watches, and then goes away."""
+"""A progress line on stderr for long transfers, if it is a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fdstore.cli.tables import counted, size
 from fdstore.text.layout import show_controls
 
 LARGE_BYTES = 4_000_000
-"""A transfer that is known to be smaller is over before a line could be read."""
+"""Smaller transfers are too short for a progress line."""
 
 LARGE_COUNT = 2000
 PAUSE_S = 0.1
@@ -22,8 +22,10 @@ ERASE = "\r\x1b[K"
 
 @contextmanager
 def progress(label: str, total: int | None, noun: str = "") -> Iterator[Callable[[int], None] | None]:
-    """What to tell the bytes moved so far, or how many there were of what the `noun` names; None when nobody
-    watches or it is small. `total` is None where it cannot be known."""
+    """Yield a function to call with the number of bytes so far, or of things named by `noun`.
+
+    Yields None if stderr is not a terminal or the transfer is small. `total` is None if unknown.
+    """
     large = LARGE_COUNT if noun else LARGE_BYTES
     if not output.watched() or (total is not None and total < large):
         yield None
@@ -45,7 +47,7 @@ def progress(label: str, total: int | None, noun: str = "") -> Iterator[Callable
 
 
 def reached(done: int, total: int | None, seconds: float, noun: str = "") -> str:
-    """How far it is.
+    """Format the progress of a transfer.
 
     >>> reached(500_000, 1_000_000, 2.0)
     '[############............]  50%  500.0 kB of 1.0 MB  250.0 kB/s'

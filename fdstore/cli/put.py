@@ -1,4 +1,4 @@
-"""The verb that stores: put, of whole files, or live from a pipe."""
+"""The verb put: store files, or stream from a pipe."""
 
 from __future__ import annotations
 
@@ -26,28 +26,26 @@ if TYPE_CHECKING:
     Errors = Literal["strict", "backslashreplace"]
 
 LIVE_BYTES = 65_536
-"""The most that is read from a live source at a time."""
+"""The maximum size of one read from a stream."""
 
 OF_ONE_FILE = (InvalidArgument, PathRefused, TargetMissing)
-"""What is wrong with one file, and not with the others."""
+"""Errors that concern one file and not the others."""
 
 
 @verb
 @click.argument("process", metavar="PROC")
 @click.argument("files", metavar="FILE|-...", nargs=-1, required=True, type=click.Path(allow_dash=True))
-@click.option("--encoding", metavar="NAME", help="What it is written in, as utf-16. [default: utf-8]")
+@click.option("--encoding", metavar="NAME", help="Encoding of the files, as utf-16. [default: utf-8]")
 @click.option(
     "--errors",
     type=click.Choice(["strict", "backslashreplace"]),
     default="strict",
     show_default=True,
-    help="Bytes that are not in that encoding: refuse them, or keep them as \\xNN.",
+    help="Invalid bytes: refuse the file, or store them as \\xNN.",
 )
-@click.option(
-    "--page-size", type=click.IntRange(1), metavar="N", help="Characters of a page. [default: 4000]"
-)
-@click.option("--source", metavar="TEXT", help="Where it came from. [default: the file's name, or stdin]")
-@click.option("--stream", is_flag=True, help="Store it as it comes; others read it meanwhile.")
+@click.option("--page-size", type=click.IntRange(1), metavar="N", help="Characters per page. [default: 4000]")
+@click.option("--source", metavar="TEXT", help="Name of the source. [default: the file's name, or stdin]")
+@click.option("--stream", is_flag=True, help="Store the input as it arrives; others can read it meanwhile.")
 def put(
     session: Session,
     process: str,
@@ -60,11 +58,11 @@ def put(
 ) -> None:
     """Store each FILE, or standard input for -, and print its descriptor.
 
-    The process is made if there is none of that name. Any size will do: a file is read in pieces. A file
-    that cannot be stored does not keep the others; the exit code is then 1.
+    The process is created if it does not exist. Files may have any size; they are read in chunks. If a file
+    cannot be stored, the others still are; the exit code is then 1.
 
-    With --stream the descriptor is printed at once, and what comes is with its readers some ten milliseconds
-    later. The end of the input ends the stream; if this command is ended before, the stream is broken.
+    With --stream the descriptor is printed immediately, and readers get input some ten milliseconds after it
+    arrives. The end of the input ends the stream; if this command ends before, the stream is broken.
 
     \b
     fdstore put triage build.log test.log
@@ -72,13 +70,13 @@ def put(
     make 2>&1 | fdstore put triage - --stream --source make
     """
     if len(files) > 1 and (stream or source is not None):
-        raise click.UsageError(f"{'--stream' if stream else '--source'} is for one file")
+        raise click.UsageError(f"{'--stream' if stream else '--source'} needs a single file")
     if files.count("-") > 1:
-        raise click.UsageError("standard input can be stored once")
+        raise click.UsageError("standard input can be stored only once")
     with ExitStack() as held, as_interrupts():
         if encoding is not None:
             _check_encoding(encoding)
-        # opened before the process is: a wrong file name must not leave an empty process behind
+        # open the files first: a wrong file name must not leave an empty process behind
         sources = [(file, held.enter_context(_to_store(file, last=len(files) == 1))) for file in files]
         open_source = held.enter_context(session.process_or_new(process))
         if stream:
@@ -106,8 +104,8 @@ def _check_encoding(name: str) -> None:
 
 
 def _to_store(file: str, *, last: bool) -> AbstractContextManager[BinaryIO | None]:
-    """The file, open; None for a regular one among several, which is only tried: there may be more of them
-    than a process can hold open."""
+    """Open a file; None for a regular one among several, which is only opened as a check: there may be more
+    files than descriptors."""
     from fdstore.files.source import open_source
 
     if file != "-":
@@ -116,10 +114,10 @@ def _to_store(file: str, *, last: bool) -> AbstractContextManager[BinaryIO | Non
                 return nullcontext(None)
         return open_source(file)
     if sys.stdin is None:
-        raise InvalidArgument("-", "standard input is closed; give a file, or pipe something in")
+        raise InvalidArgument("-", "standard input is closed; name a file, or pipe something in")
     if sys.stdin.isatty():
         output.note("reading from the terminal; Ctrl-D on an empty line ends it")
-        # without a buffer, which would ask on after the Ctrl-D that gave it a short read
+        # unbuffered: a buffered file would read again after the Ctrl-D that ended a short read
         return open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)
     return nullcontext(sys.stdin.buffer)
 
@@ -159,7 +157,7 @@ def _source(file: str, source: str | None) -> str:
 
 
 def _size_of(binary: BinaryIO) -> int | None:
-    """The bytes of a regular file; None for a pipe, which may go on for ever."""
+    """Return the size of a regular file; None for a pipe."""
     found = os.fstat(binary.fileno())
     return found.st_size if file_stat.S_ISREG(found.st_mode) else None
 
@@ -174,7 +172,7 @@ def _print_made(session: Session, file: str, made: Descriptor) -> None:
 
 
 def _explained(error: NotEncoded, process: str, file: str, text: TextFile) -> InvalidArgument:
-    """What the bytes are instead, and what can be done."""
+    """Return an error that names the likely format of the bytes, and the way to store them."""
     from fdstore.text.encodings import packed_as, wide_encoding_of
 
     name = "standard input" if file == "-" else file
@@ -192,7 +190,7 @@ def _explained(error: NotEncoded, process: str, file: str, text: TextFile) -> In
 
 
 def _warn_of_other_encodings(file: str, head: bytes, errors: str) -> None:
-    """Say so where what was stored is, by its look, not what was meant."""
+    """Warn if the stored text looks like another encoding or a compressed file."""
     from fdstore.text.encodings import packed_as, wide_encoding_of
 
     name = "standard input" if file == "-" else file
@@ -216,7 +214,7 @@ def _put_live(
     page_size: int | None,
     source: str | None,
 ) -> None:
-    """Store what comes as it comes, until its end. Whatever ends this before breaks the stream off."""
+    """Store input as it arrives, until its end. Any error or signal before that breaks the stream."""
     from fdstore.client.write_buffer import check_reason, reason_of
     from fdstore.files.source import TextFile
 
@@ -228,8 +226,8 @@ def _put_live(
             output.document(open_source.stat(out.fd))
         else:
             output.line(out.fd)
-        while piece := text.read_now(LIVE_BYTES):
-            out.write(piece.decode("utf-8"))
+        while chunk := text.read_now(LIVE_BYTES):
+            out.write(chunk.decode("utf-8"))
         out.end()
     except BaseException as error:
         if isinstance(error, NotEncoded):

@@ -1,4 +1,4 @@
-"""The verbs that print or write content: read, cat, export."""
+"""The verbs read, cat and export: print or write content."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 @click.option("--pages", metavar="A[-B]", help="These pages; as SELECTOR#PA-B.")
 @click.option("--lines", metavar="A[-B]", help="These lines; as SELECTOR#LA-B.")
 @click.option("--chars", metavar="A[-B]", help="These characters; as SELECTOR#CA-B.")
-@click.option("--all", "read_all", is_flag=True, help="Everything.")
+@click.option("--all", "read_all", is_flag=True, help="The whole content.")
 @click.option("--mode", type=click.Choice(["page", "line", "char"]), help="The unit. [default: page]")
-@click.option("--start", type=click.IntRange(1), metavar="N", help="The first of them. [default: 1]")
-@click.option("--count", type=click.IntRange(1), metavar="N", help="How many of them. [default: 1]")
+@click.option("--start", type=click.IntRange(1), metavar="N", help="The first unit. [default: 1]")
+@click.option("--count", type=click.IntRange(1), metavar="N", help="Number of units. [default: 1]")
 @raw_option
 def read(
     session: Session,
@@ -43,11 +43,11 @@ def read(
     count: int | None,
     raw: bool,
 ) -> None:
-    """Print a part of a content: SELECTOR says which, or one of --pages, --lines and --chars, or --mode,
+    """Print a part of a content, chosen by SELECTOR, by one of --pages, --lines and --chars, or by --mode,
     --start and --count.
 
-    Only the text is printed. Without any of them it is page 1. For everything of something large,
-    `fdstore cat` needs less memory than --all. Reading to where a stream broke off prints it, and fails.
+    Only the text is printed. The default is page 1. For a large content `fdstore cat` needs less memory than
+    --all. Reading up to the end of a broken stream prints the text, and then fails.
 
     \b
     fdstore read triage fd:1#L120-180
@@ -57,11 +57,11 @@ def read(
     ways = ["#" in selector, bool(mode or start or count), read_all, *ranges]
     if sum(map(bool, ways)) > 1:
         raise click.UsageError(
-            "say in one way which part: SELECTOR, --pages, --lines, --chars, --all, or --mode with --start"
+            "choose the part in one way: SELECTOR, --pages, --lines, --chars, --all, or --mode with --start"
         )
     for letter, given in ranges.items():
         if not re.fullmatch(r"[0-9]+(-[0-9]+)?", given, re.ASCII):
-            raise click.UsageError(f"a range is one number or two, as 2-4; {given!r} is not")
+            raise click.UsageError(f"a range is one number or two, like 2-4, not {given!r}")
         selector = f"{selector}#{letter}{given}"
     with session.process(process) as opened:
         part = opened.read(selector, mode=mode, start=start, count=count, read_all=read_all)
@@ -72,26 +72,26 @@ def read(
     if output.on_terminal():
         if part.text and not part.text.endswith("\n"):
             output.line()
-        output.note(_place(part))
+        output.note(_position(part))
     if part.state == "broken" and part.chars.rpartition("-")[2] in ("0", str(part.total_chars)):
         raise StreamBroken(part.fd, part.reason or "unknown")
 
 
-def _place(part: Slice) -> str:
-    said = [part.fd]
+def _position(part: Slice) -> str:
+    facts = [part.fd]
     if part.mode == "page":
         last = part.start + part.count - 1
-        said.append(f"page {part.start}" if part.count == 1 else f"pages {part.start}-{last}")
-        said[-1] += f" of {part.pages}"
-    said.append(f"lines {part.lines} of {part.total_lines}")
-    said.append(f"characters {part.chars} of {part.total_chars}")
+        facts.append(f"page {part.start}" if part.count == 1 else f"pages {part.start}-{last}")
+        facts[-1] += f" of {part.pages}"
+    facts.append(f"lines {part.lines} of {part.total_lines}")
+    facts.append(f"characters {part.chars} of {part.total_chars}")
     if part.continued:
-        said.append("starts inside a line")
+        facts.append("starts inside a line")
     if part.truncated:
-        said.append("ends inside a line")
+        facts.append("ends inside a line")
     if part.state != "sealed":
-        said.append(part.state if part.reason is None else f"{part.state} ({part.reason})")
-    return f"[{', '.join(said)}]"
+        facts.append(part.state if part.reason is None else f"{part.state} ({part.reason})")
+    return f"[{', '.join(facts)}]"
 
 
 @verb
@@ -99,25 +99,25 @@ def _place(part: Slice) -> str:
 @click.argument("selector", metavar="FD|SELECTOR")
 @raw_option
 def cat(session: Session, process: str, selector: str, raw: bool) -> None:
-    """Print a content of any size, or the part a selector names, in bounded memory.
+    """Print a content of any size, or the part that a selector names, in bounded memory.
 
-    Of a stream that is still open it prints what there is now. Of one that broke off it prints what
-    was stored, and fails. With --json each line is a piece of the text.
+    An open stream is printed as far as it is stored now. A broken stream is printed, and then the command
+    fails. With --json each line is a chunk of the text.
     """
     from fdstore.store.contents import write_out
     from fdstore.text.selection import parse_request
 
-    asked = parse_request(selector)
-    pieces = output.Pieces(asked.fd, as_json=session.as_json, raw=raw)
+    request = parse_request(selector)
+    pieces = output.Pieces(request.fd, as_json=session.as_json, raw=raw)
     with session.process(process) as opened:
-        run_on(opened, write_out(opened.handle, asked.fd, asked.part, pieces.print))
-        state = opened.stat(asked.fd)
+        run_on(opened, write_out(opened.handle, request.fd, request.part, pieces.print))
+        state = opened.stat(request.fd)
     pieces.end()
     tell_unfinished(state)
 
 
 def tell_unfinished(state: Descriptor) -> None:
-    """After all there is of it: whether more may come. Raises `StreamBroken`."""
+    """Report after the text that its stream is still open. Raises `StreamBroken` if it is broken."""
     if state.state == "open":
         output.note(f"[{state.fd} is still being written]")
     elif state.state == "broken":
@@ -129,8 +129,8 @@ def tell_unfinished(state: Descriptor) -> None:
 @click.argument("selector", metavar="SELECTOR")
 @click.argument("file", metavar="FILE", type=click.Path())
 @click.option("--append", is_flag=True, help="Add to the file instead of replacing it.")
-@click.option("--no-create", is_flag=True, help="Fail if the file is not there.")
-@click.option("--no-clobber", is_flag=True, help="Fail if the file is there.")
+@click.option("--no-create", is_flag=True, help="Fail if the file does not exist.")
+@click.option("--no-clobber", is_flag=True, help="Fail if the file exists.")
 def export(
     session: Session,
     process: str,
@@ -140,9 +140,9 @@ def export(
     no_create: bool,
     no_clobber: bool,
 ) -> None:
-    """Write a content, or the part SELECTOR names, exactly to FILE.
+    """Write a content, or the part that SELECTOR names, to FILE, exact to the byte.
 
-    The file appears whole or not at all: a failed write leaves what was there before.
+    The write is atomic: after a failure FILE is unchanged.
     """
     if file == "-":
         raise click.UsageError("to print a content, use `fdstore cat`; for a file of that name, write ./-")
@@ -159,24 +159,24 @@ def export(
                     progress=tell,
                 )
             except TargetExists as error:
-                error.add_note("without --no-clobber it is replaced, or with --append added to")
+                error.add_note("leave out --no-clobber to replace it, or use --append")
                 raise
             except TargetMissing as error:
                 if no_create and os.path.isdir(os.path.dirname(file) or "."):
-                    error.add_note("without --no-create it is made")
+                    error.add_note("leave out --no-create to create it")
                 raise
     if session.as_json:
-        # a path may hold bytes that are no text, and JSON cannot
+        # a path may contain bytes that are not UTF-8; JSON may not
         shown = done.file_path.encode("utf-8", "backslashreplace").decode("utf-8")
         output.document(
             {"fd": done.fd, "file_path": shown, "mode": done.mode}
             | {"char_count": done.char_count, "size_bytes": done.size_bytes}
         )
     else:
-        verb_done = "added to" if append else "written to"
-        output.line(f"{counted(done.char_count, 'character')} {verb_done} {file} ({size(done.size_bytes)})")
+        action = "appended to" if append else "written to"
+        output.line(f"{counted(done.char_count, 'character')} {action} {file} ({size(done.size_bytes)})")
 
 
 def _bytes_of(opened: Process, selector: str) -> int | None:
-    """How many bytes there will be, if all of the content is asked for."""
+    """Return the number of bytes to write; None for a part of the content."""
     return None if "#" in selector else opened.stat(selector).bytes

@@ -1,5 +1,5 @@
-"""The verb that opens the store in redis-cli. It passes on where the store is, so that what the README shows
-can be typed as it stands, and no password stands on a command line."""
+"""The verb redis-cli: run redis-cli on the store. It passes the address on, so that commands of the README
+work as printed, and keeps the password off the command line."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from fdstore.errors import StartFailed
 def redis_cli(session: Session, arguments: tuple[str, ...]) -> None:
     """Run redis-cli, or valkey-cli, on the store.
 
-    Everything after the verb is for redis-cli; without a command it asks for commands. Looking harms
-    nothing; changing by hand what is stored may.
+    All arguments are passed to redis-cli; without a command it is interactive. Reading is safe; changing
+    stored records by hand may damage them.
 
     \b
     fdstore redis-cli HGETALL 'fdstore:{triage}'
@@ -39,7 +39,7 @@ def redis_cli(session: Session, arguments: tuple[str, ...]) -> None:
     program = find_cli()
     if program is None:
         raise StartFailed(
-            "this machine", "there is no redis-cli or valkey-cli on PATH; it comes with a Redis of the system"
+            "this machine", "there is no redis-cli or valkey-cli on PATH; a system package of Redis has one"
         )
     place = parse_store_url(session.chosen_url or session.embedded_server().ensure())
     words, password = redis_cli_options(place)

@@ -1,4 +1,4 @@
-"""The verbs that tell what takes room in Redis, and free it: du, holders, rm."""
+"""The verbs du, holders and rm: show and free space in Redis."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 def du(session: Session, name: str | None) -> None:
     """Show how many bytes of text are stored: by tree, by process of TREE, by descriptor of PROC.
 
-    The largest come first. FREED is what goes when a process drops its descriptors: nobody else holds it.
-    STAGED is what is being stored now; what a killed client left of that goes after 15 minutes, or with its
-    tree. Of a root, both the processes of its tree and its own descriptors are shown. Journals and Redis' own
-    overhead are not counted.
+    The largest come first. FREED is the space that a process alone holds: dropping its descriptors frees it.
+    STAGED is text that is being stored now; what a killed client staged expires after 15 minutes, or with
+    its tree. For a root, the processes of its tree and its own descriptors are shown. Journals and the
+    overhead of Redis are not counted.
 
-    What is damaged is left out, with a line on standard error; with --json the last document has it in a
-    list, `unreadable`.
+    Damaged records are left out, with a line on standard error; with --json the last document lists them in
+    `unreadable`.
     """
     from fdstore.store.clock import redis_now
 
@@ -64,7 +64,7 @@ def _usage(store: Store, name: str | None) -> Usage:
 
 
 def _memory(store: Store) -> str:
-    """What Redis says of its memory, in a few words."""
+    """Format the memory usage that Redis reports."""
     from fdstore.store.check import primaries
 
     infos = [each.info for each in store.run(primaries("memory")) if not each.error]
@@ -135,7 +135,7 @@ def _descriptor_table(descriptors: list[DescriptorUsage]) -> str:
 @click.argument("process", metavar="PROC")
 @click.argument("fd", metavar="FD")
 def holders(session: Session, process: str, fd: str) -> None:
-    """Show which processes hold the content behind a descriptor. It lives until the last of them drops it."""
+    """Show which processes hold the content of a descriptor. It is deleted when the last one drops it."""
     from fdstore.store import usage
     from fdstore.text.selection import fd_id
 
@@ -152,29 +152,29 @@ def holders(session: Session, process: str, fd: str) -> None:
 @verb
 @click.argument("process", metavar="PROC", required=False)
 @click.argument("fds", metavar="FD...", nargs=-1)
-@click.option("--tree", metavar="NAME", help="Remove a whole tree, for good, in place of descriptors.")
-@click.option("-y", "--yes", is_flag=True, help="With --tree: do not ask.")
-@click.option("--kill", is_flag=True, help="With --tree: kill what runs or waits in it first.")
+@click.option("--tree", metavar="NAME", help="Remove a whole tree permanently.")
+@click.option("-y", "--yes", is_flag=True, help="With --tree: do not ask for confirmation.")
+@click.option("--kill", is_flag=True, help="With --tree: first cancel its running and waiting processes.")
 def rm(
     session: Session, process: str | None, fds: tuple[str, ...], tree: str | None, yes: bool, kill: bool
 ) -> None:
-    """Drop descriptors, of a process that has ended too; or with --tree remove a tree with all that is in it.
+    """Drop descriptors, also of a process that has ended, or with --tree remove a tree with all its data.
 
-    A content lives while any process holds it (`fdstore holders`). A descriptor that cannot be dropped does
-    not keep the others; the exit code is then 1.
+    A content is deleted when no process holds it (`fdstore holders`). If a descriptor cannot be dropped, the
+    others still are; the exit code is then 1.
 
-    A tree is not removed while an agent or a pipeline of it runs or waits, unless with --kill. It asks first;
-    where nobody can be asked, --yes is needed. Both work in a Redis that is full. A removal that broke off is
-    finished by the next one.
+    A tree with a running or waiting agent or pipeline is removed only with --kill. The command asks for
+    confirmation; without a terminal it needs --yes. Both forms work while Redis is full. An interrupted
+    removal is completed by the next one.
     """
     if tree is not None:
         if process is not None:
-            raise click.UsageError("say either PROC FD... or --tree NAME")
+            raise click.UsageError("name either PROC FD... or --tree NAME")
         _remove_tree(session, tree, yes=yes, kill=kill)
     elif process is None or not fds:
-        raise click.UsageError("say what to drop: fdstore rm PROC FD..., or fdstore rm --tree NAME")
+        raise click.UsageError("nothing to remove: use fdstore rm PROC FD..., or fdstore rm --tree NAME")
     elif yes or kill:
-        raise click.UsageError("--yes and --kill go with --tree")
+        raise click.UsageError("--yes and --kill need --tree")
     else:
         _close(session, process, fds)
 
@@ -182,7 +182,7 @@ def rm(
 def _close(session: Session, process: str, fds: tuple[str, ...]) -> None:
     from fdstore.text.selection import fd_id
 
-    ids = [fd_id(fd) for fd in fds]  # all of them first: a typing error drops nothing
+    ids = [fd_id(fd) for fd in fds]  # parse all of them first: after a typo nothing is dropped
     failed: FDStoreError | None = None
     with session.process(process, use="remove") as opened:
         for fd in ids:
@@ -204,8 +204,8 @@ def _close(session: Session, process: str, fds: tuple[str, ...]) -> None:
 def _remove_tree(session: Session, name: str, *, yes: bool, kill: bool) -> None:
     with session.store(use="remove") as store:
         contents, held = _look_at_tree(store, name, kill=kill)
-        if not yes and not _agreed(f"Remove the tree {name}, {held}, for good?"):
-            output.say(f"fdstore: {name} was left as it is")
+        if not yes and not _agreed(f"Permanently remove the tree {name}, {held}?"):
+            output.say(f"fdstore: {name} is unchanged")
             sys.exit(1)
         with progress(f"rm {name}", contents, "content") as tell:
             dropped = store.drop_tree(name, kill=kill, progress=tell)
@@ -221,13 +221,13 @@ def _agreed(question: str) -> bool:
     agreed = output.confirmed(question)
     if agreed is None:
         raise click.UsageError(
-            "nobody can be asked here, so nothing was removed; --yes removes without asking"
+            "there is no terminal to ask at, so nothing was removed; --yes removes without asking"
         )
     return agreed
 
 
 def _look_at_tree(store: Store, name: str, *, kill: bool) -> tuple[int | None, str]:
-    """How many contents a tree has, and what it holds, in words. Raises `NotFound`, `TreeInUse`."""
+    """Return the number of contents of a tree and a description of it. Raises `NotFound`, `TreeInUse`."""
     from fdstore.errors import DamagedRecord, NotFound, TreeInUse
     from fdstore.store.dropping import is_left
     from fdstore.store.inspection import BUSY
@@ -239,12 +239,12 @@ def _look_at_tree(store: Store, name: str, *, kill: bool) -> tuple[int | None, s
     except NotFound:
         if not store.run(is_left(store.prefix, name)):
             raise
-        return None, "of which a part is left"
+        return None, "which is partly removed"
     busy = [member for member in tree.members if member.state in BUSY]
     if busy and not kill:
         raise TreeInUse(name, busy[0].id, busy[0].state)
     processes = counted(tree.processes, "process", "processes")
-    running = f" ({len(busy)} of them run or wait)" if busy else ""
+    running = f" ({len(busy)} running or waiting)" if busy else ""
     return (
         tree.fds,
         f"{processes}{running} and {counted(tree.fds, 'content')} with {size(tree.bytes)} of text",

@@ -1,4 +1,4 @@
-"""`fdstore run`: an agent program, its root in this process, what it spawns on the workers."""
+"""The verb run: an agent program, with its root in this process and spawned agents on workers."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @verb
 @click.argument("program", metavar="PROGRAM.toml", type=click.Path(path_type=Path))
-@click.option("-p", "--prompt", metavar="TEXT", help="What the agent is to do.")
-@click.option("-f", "--file", metavar="FILE", help="The same, from a file; - is standard input.")
-@click.option("--name", metavar="NAME", help="The name of its process, a new one. [default: PROGRAM-xxxxxx]")
-@click.option("--detach", is_flag=True, help="Hand it to the workers and return at once.")
+@click.option("-p", "--prompt", metavar="TEXT", help="The task of the agent.")
+@click.option("-f", "--file", metavar="FILE", help="Read the task from a file; - is standard input.")
+@click.option("--name", metavar="NAME", help="Name of the new process. [default: PROGRAM-xxxxxx]")
+@click.option("--detach", is_flag=True, help="Let workers run it, and return immediately.")
 @interrupt_option("cancel")
 @quiet_option
 def run(
@@ -40,8 +40,8 @@ def run(
 ) -> None:
     """Run an agent program and print its answer.
 
-    The answer goes to standard output, what happens meanwhile to standard error. Exit code 0 when the
-    agent came to a good end, 1 when not. Needs ANTHROPIC_API_KEY.
+    The answer goes to standard output, events go to standard error. The exit code is 0 if the agent
+    succeeded, else 1. Needs ANTHROPIC_API_KEY.
     """
     from fdstore.agent.launch import launch_root
     from fdstore.agent.program import load
@@ -51,7 +51,7 @@ def run(
 
     require()
     if prompt is not None and file is not None:
-        raise click.UsageError("say what it is to do with -p or with -f, not both")
+        raise click.UsageError("give the task with -p or with -f, not both")
     query = _read(file) if file is not None else prompt
     bundle = load(program)
     for warning in bundle.warnings:
@@ -75,7 +75,7 @@ def run(
             else:
                 output.line(root.id)
             return
-        # the person's own program: it may do here what it names
+        # the user's own program: it may use everything it names
         run_here(
             session,
             store,
@@ -88,8 +88,8 @@ def run(
 
 
 def lowered(asked: TreeLimits, held: TreeLimits) -> list[str]:
-    """What to say when a program asked for more than the operator's ceilings leave. What it did not name is
-    lowered in silence."""
+    """Return warnings about limits that a program names and the operator's ceilings lower. Other limits are
+    lowered silently."""
     from fdstore.cli.limits import said_of, shown
     from fdstore.store.ceilings import CEILINGS
 
@@ -112,8 +112,8 @@ def _read(file: str) -> str:
 
 
 def _workers_for(session: Session, store: Store, bundle: Bundle) -> None:
-    """See to workers for what is spawned: one beside the embedded server that has what this command has. Of
-    another store, say so when no worker takes agents there."""
+    """Provide a worker for spawned agents: on the embedded store, start one with this command's environment;
+    on another store, warn if no worker runs agents."""
     from fdstore.cli.services import background_worker, renew_if_idle, tell_misfits
     from fdstore.store import unclaimed
 
@@ -124,6 +124,6 @@ def _workers_for(session: Session, store: Store, bundle: Bundle) -> None:
         background.ensure()
         return
     if problem := store.run(unclaimed.no_worker(store.prefix, for_agents=True)):
-        output.say(f"fdstore: {store.where}: {problem}. What is spawned waits for one")
+        output.say(f"fdstore: {store.where}: {problem}. Spawned agents wait for one")
     else:
         tell_misfits(background, for_functions=functions)

@@ -1,4 +1,4 @@
-"""The verb that finds lines: search. It prints as grep does, while it goes on, however much there is."""
+"""The verb search: print matching lines as grep does, while the search runs, without a limit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fdstore.text.search import Matcher
 
 NOTHING_FOUND = 1
-"""The exit code of grep for it; that for an error is `FAILED_SEARCH` of `fdstore.cli`."""
+"""grep's exit code for no match. For errors see `fdstore.cli.FAILED_SEARCH`."""
 
 AROUND = click.IntRange(0, 100)
 
@@ -25,18 +25,20 @@ AROUND = click.IntRange(0, 100)
 @click.argument("process", metavar="PROC")
 @click.argument("selector", metavar="SELECTOR")
 @click.argument("pattern", metavar="PATTERN")
-@click.option("-i", "--ignore-case", is_flag=True, help="Upper and lower case are the same.")
+@click.option("-i", "--ignore-case", is_flag=True, help="Ignore case distinctions.")
 @click.option("-v", "--invert-match", is_flag=True, help="Print the lines that do not match.")
-@click.option("-c", "--count", "count_only", is_flag=True, help="Print only how many lines match.")
-@click.option("-o", "--only-matching", is_flag=True, help="Print only what matches, each match on a line.")
+@click.option("-c", "--count", "count_only", is_flag=True, help="Print only the number of matching lines.")
+@click.option("-o", "--only-matching", is_flag=True, help="Print only the matches, one per line.")
 @click.option(
     *("-m", "--max-count", "--max-matches"), type=click.IntRange(1), metavar="N", help="Stop after N lines."
 )
-@click.option("-A", "--after-context", type=AROUND, metavar="N", help="Lines after each hit, to 100.")
-@click.option("-B", "--before-context", type=AROUND, metavar="N", help="Lines before each hit, to 100.")
-@click.option("-C", "--context", type=AROUND, metavar="N", help="Lines around each hit, to 100.")
+@click.option("-A", "--after-context", type=AROUND, metavar="N", help="Lines after each match, at most 100.")
 @click.option(
-    "-n/-N", "--line-number/--no-line-number", default=True, help="Print line numbers, or not. [default: -n]"
+    "-B", "--before-context", type=AROUND, metavar="N", help="Lines before each match, at most 100."
+)
+@click.option("-C", "--context", type=AROUND, metavar="N", help="Lines around each match, at most 100.")
+@click.option(
+    "-n/-N", "--line-number/--no-line-number", default=True, help="Print line numbers. [default: -n]"
 )
 @click.option(
     *("--color", "--colour", "colour"),
@@ -65,11 +67,10 @@ def search(
 ) -> None:
     """Print the lines that match PATTERN, as `grep -n` does.
 
-    PATTERN has the syntax of RE2: no look-around and no back-references, and in return no pattern
-    takes longer than the text is long. Lines are printed as they are found, however many. On a terminal,
-    of a line longer than 2000 characters the part around the match is printed. With --json there is one
-    document, which has 10000 lines at most. The exit code is 0 if a line matches, 1 if none does, 2 after
-    an error.
+    PATTERN has the syntax of RE2: no look-around and no back-references, so matching takes linear time.
+    Lines are printed as they are found, without a limit. On a terminal, a line longer than 2000 characters
+    is shortened to the part around the match. With --json the output is one document with at most 10000
+    lines. The exit code is 0 if a line matches, 1 if none does, 2 after an error.
 
     \b
     fdstore search triage fd:1 'ERROR (\\d+)' -C 2
@@ -81,7 +82,7 @@ def search(
     from fdstore.text.search import Inverted
 
     if session.as_json and only_matching:
-        raise click.UsageError("--json says where a line matches; leave -o out")
+        raise click.UsageError("--json already contains the positions of matches; leave out -o")
     around = 0 if context is None or only_matching else context
     before = around if before_context is None or only_matching else before_context
     after = around if after_context is None or only_matching else after_context
@@ -131,18 +132,18 @@ def _hits(
     ignore_case: bool,
     invert: bool,
 ) -> SearchResult:
-    """The first lines that match, with the lines around them, and how many match in all."""
+    """Return the first matching lines with their context, and the total number of matches."""
     from msgspec.structs import replace
 
     from fdstore.store.searching import search as find
     from fdstore.text.search import MAX_MATCHES
     from fdstore.text.selection import parse_request
 
-    asked = parse_request(selector)
+    request = parse_request(selector)
     operation = find(
         opened.handle,
-        asked.fd,
-        asked.part,
+        request.fd,
+        request.part,
         pattern,
         context=max(before, after),
         max_matches=min(max_count or MAX_MATCHES, MAX_MATCHES),
@@ -165,12 +166,14 @@ def _print(
     printer: GrepPrinter | None,
     max_count: int | None,
 ) -> int:
-    """Print what is found as it is found, or how many lines that are; return how many."""
+    """Print matching lines as they are found, or only their number; return the number."""
     from fdstore.store.searching import print_matches
     from fdstore.text.selection import parse_request
 
-    asked = parse_request(selector)
-    operation = print_matches(opened.handle, asked.fd, asked.part, matcher, printer, output.escaped_content)
+    request = parse_request(selector)
+    operation = print_matches(
+        opened.handle, request.fd, request.part, matcher, printer, output.escaped_content
+    )
     counted = run_on(opened, operation)
     matches = min(counted.matches, max_count or counted.matches)
     if printer is None and session.as_json:

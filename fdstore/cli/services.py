@@ -1,8 +1,7 @@
-"""The verbs for what runs in the background: up, down, status.
+"""The verbs up, down and status, for the background services.
 
-Each service has one function that starts it, one that stops it and one that says how it is; the
-verbs go through them and print. A Redis that somebody named with a URL is theirs to start and stop; the
-background worker for it is ours.
+Each service has functions to start it, to stop it and to report its status; the verbs call them and print. A
+Redis given by URL is managed by the user; fdstore manages only the background worker for it.
 """
 
 from __future__ import annotations
@@ -24,15 +23,17 @@ if TYPE_CHECKING:
 
 
 MAX_MISFITS = 5
-"""Differences that are named."""
+"""The maximum number of differences to list."""
 
 
 class StoreStatus(Record, frozen=True, kw_only=True):
-    """A store that answers: what it is, and what it holds. Of a Cluster, memory and limits are the sums
-    over its `primaries` that answer. `contents` and `bytes` (of UTF-8) are those of all trees, `commands`
-    says of each worker what commands run in there, `no_agents` why it takes no
-    agents ("" if it does); `ceilings` are the operator's, as written. `unreadable` is what is damaged and
-    not counted."""
+    """A reachable store and its data.
+
+    For a Cluster, memory and limits are sums over the reachable `primaries`. `contents` and `bytes` (UTF-8)
+    count all trees. `commands` is the sandbox of each worker, `no_agents` the reason why a worker runs no
+    agents ("" if it does). `ceilings` are those that the operator set. `unreadable` lists damaged records,
+    which are not counted.
+    """
 
     url: str
     kind: str
@@ -62,13 +63,13 @@ class StoreStatus(Record, frozen=True, kw_only=True):
     default=8,
     metavar="N",
     show_default=True,
-    help="Agents at a time, if a worker is started.",
+    help="Number of agents that run at the same time, if a worker is started.",
 )
 def up(session: Session, concurrency: int) -> None:
-    """Start a worker in the background, and for the embedded store its server, where they are not running.
+    """Start a background worker, and for the embedded store also its server, unless they are running.
 
-    With --url or $FDSTORE_URL the worker is one for that store, where programs may call no Python functions
-    and run no commands: for those, start `fdstore worker` with the options that allow them.
+    With --url or $FDSTORE_URL the worker serves that store, and its programs may not call Python functions or
+    run commands: for those, run `fdstore worker` with the options that allow them.
     """
     require()
     server = None if session.chosen_url else start_server(session)
@@ -80,13 +81,13 @@ def up(session: Session, concurrency: int) -> None:
     if session.as_json:
         output.document({"server": server, "store": where, "worker": {"pid": worker}})
         return
-    said = server_facts(server) if server else [("store", where)]
-    output.line(facts([*said, ("worker", f"running, pid {worker}"), ("log", str(background.log))]))
+    rows = server_facts(server) if server else [("store", where)]
+    output.line(facts([*rows, ("worker", f"running, pid {worker}"), ("log", str(background.log))]))
 
 
 @verb
 def down(session: Session) -> None:
-    """Stop the background worker and the embedded server. The data stays, and the next command starts the
+    """Stop the background worker and the embedded server. The data is kept, and the next command starts the
     server again. With --url or $FDSTORE_URL only the background worker for that store is stopped."""
     from fdstore import settings
     from fdstore.local.worker import stop_embedded_workers
@@ -101,16 +102,16 @@ def down(session: Session) -> None:
         stopped = None if server is None else {"stopped": server}
         output.document({"server": stopped, "worker": {"stopped": worker}})
         return
-    said = {True: "stopped", False: "was not running"}
-    lines = [("worker", said[worker])]
+    results = {True: "stopped", False: "was not running"}
+    rows = [("worker", results[worker])]
     if server is not None:
-        lines.append(("server", said[server]))
-    output.line(facts(lines))
+        rows.append(("server", results[server]))
+    output.line(facts(rows))
 
 
 @verb
 def status(session: Session) -> None:
-    """Show what runs and what it holds. Nothing is started."""
+    """Show the services and the stored data, without starting anything."""
     server = session.embedded_server().status()
     url = session.chosen_url
     ready = server.running and server.version is not None
@@ -119,21 +120,21 @@ def status(session: Session) -> None:
     if session.as_json:
         output.document({"store": store, "server": server, "worker": {"pid": worker}})
         return
-    said = store_facts(store) if url and store else server_facts(server)
-    output.line(facts([*said, *(held_facts(store) if store else [])]))
+    rows = store_facts(store) if url and store else server_facts(server)
+    output.line(facts([*rows, *(held_facts(store) if store else [])]))
     if store:
         output.passed_over(store.unreadable, as_json=False)
 
 
 def start_server(session: Session) -> ServerStatus:
-    """The embedded server, running."""
+    """Start the embedded server if necessary; return its status."""
     server = session.embedded_server()
     server.ensure()
     return server.status()
 
 
 def background_worker(url: str, prefix: str) -> BackgroundWorker:
-    """The background worker of this user for a store, running or not."""
+    """Return the background worker of this user for a store, running or not."""
     from fdstore import settings
     from fdstore.local.worker import BackgroundWorker
 
@@ -141,8 +142,8 @@ def background_worker(url: str, prefix: str) -> BackgroundWorker:
 
 
 def renew_if_idle(store: Store, background: BackgroundWorker, *, for_functions: bool) -> None:
-    """Stop a background worker that has another key, environment or directory than this command, so that the
-    next one has these; or say that it has others, while it or somebody beside it works."""
+    """Stop a background worker whose API key, environment or directory differs from this command's, so that
+    the next one has the same. While processes run or wait, only warn."""
     others = _misfits(background, for_functions)
     if not others:
         return
@@ -158,7 +159,7 @@ def renew_if_idle(store: Store, background: BackgroundWorker, *, for_functions: 
 
 
 def tell_misfits(background: BackgroundWorker, *, for_functions: bool) -> None:
-    """Say what a background worker has otherwise than this command."""
+    """Warn if the environment of a background worker differs from this command's."""
     if others := _misfits(background, for_functions):
         _say_misfits(background.pid(), others)
 
@@ -171,18 +172,18 @@ def _misfits(background: BackgroundWorker, for_functions: bool) -> str:
 
 def _say_misfits(pid: int | None, others: str) -> None:
     output.say(
-        f"fdstore: the background worker (pid {pid}) is at work and was started elsewhere: {others}. What is "
-        "spawned runs with what it has; `fdstore down` and `fdstore up` change it when that work has ended"
+        f"fdstore: the background worker (pid {pid}) is at work and was started elsewhere: {others}. Spawned "
+        "agents run in its environment; `fdstore down` and `fdstore up` replace it after that work"
     )
 
 
 def stop_server(session: Session) -> bool:
-    """Whether the embedded server ran; now it does not."""
+    """Stop the embedded server. False if it was not running."""
     return session.embedded_server().stop()
 
 
 def store_status(session: Session, url: str) -> StoreStatus:
-    """The store at `url`. Raises `StoreUnavailable`."""
+    """Return the status of the store at `url`. Raises `StoreUnavailable`."""
     from fdstore.errors import DamagedRecord
     from fdstore.store import ceilings, leases
     from fdstore.store.check import primaries
@@ -190,8 +191,8 @@ def store_status(session: Session, url: str) -> StoreStatus:
     from fdstore.wire.store_url import parse_store_url
 
     with session.store(url, use="look") as store:
-        asked = store.run(primaries("server", "memory", "persistence"))
-        infos = [each.info for each in asked if not each.error]
+        nodes = store.run(primaries("server", "memory", "persistence"))
+        infos = [each.info for each in nodes if not each.error]
         survey = store.survey()
         trees, damaged = survey.trees, survey.unreadable
         workers: list[str] = []
@@ -208,8 +209,8 @@ def store_status(session: Session, url: str) -> StoreStatus:
         return StoreStatus(
             url=store.where,
             kind=parse_store_url(url).kind,
-            primaries=len(asked),
-            unreachable=[each.address for each in asked if each.error],
+            primaries=len(nodes),
+            unreachable=[each.address for each in nodes if each.error],
             version=infos[0]["redis_version"],
             uptime_s=min(int(info["uptime_in_seconds"]) for info in infos),
             used_memory_bytes=sum(int(info["used_memory"]) for info in infos),
@@ -229,7 +230,7 @@ def store_status(session: Session, url: str) -> StoreStatus:
 
 
 def server_facts(server: ServerStatus) -> list[tuple[str, str]]:
-    """The embedded server, for people."""
+    """Format the status of the embedded server."""
     if not server.running:
         return [
             ("server", "not running; `fdstore up` or the first command starts it"),
@@ -240,17 +241,17 @@ def server_facts(server: ServerStatus) -> list[tuple[str, str]]:
     return [
         ("server", f"running, Redis {server.version}, pid {server.pid}, up {duration(server.uptime_s or 0)}"),
         ("url", server.url),
-        ("program", server.program or "not known"),
+        ("program", server.program or "unknown"),
         ("data", f"{server.data_dir} ({'append-only file on' if server.aof_enabled else 'NOT ON DISK'})"),
         ("memory", size(server.used_memory_bytes or 0)),
     ]
 
 
 def store_facts(store: StoreStatus) -> list[tuple[str, str]]:
-    """A store that somebody named, for people."""
+    """Format the status of a store given by URL."""
     kind = {
         "redis": "one Redis",
-        "sentinel": "the Redis that Sentinels name",
+        "sentinel": "the master that Sentinels report",
         "cluster": f"a Redis Cluster of {counted(store.primaries, 'primary', 'primaries')}",
     }[store.kind]
     if store.unreachable:
@@ -269,22 +270,26 @@ def store_facts(store: StoreStatus) -> list[tuple[str, str]]:
 
 
 def held_facts(store: StoreStatus) -> list[tuple[str, str]]:
-    """What a store holds, for people."""
+    """Format the data and the workers of a store."""
     processes = f"{counted(store.processes, 'process', 'processes')} ({store.live} not ended)"
     contents = f"{counted(store.contents, 'content')} with {size(store.bytes)} of text"
-    workers = ", ".join(store.workers) or "none lives; start one with `fdstore up` or `fdstore worker`"
-    said = [("holds", f"{counted(store.trees, 'tree')}, {processes}, {contents}"), ("workers", workers)]
-    said += [("agents", f"not taken{where}: {reason}") for where, reason in _by_worker(store.no_agents)]
+    workers = ", ".join(store.workers) or "none is running; start one with `fdstore up` or `fdstore worker`"
+    rows = [("holds", f"{counted(store.trees, 'tree')}, {processes}, {contents}"), ("workers", workers)]
+    rows += [("agents", f"not run{where}: {reason}") for where, reason in _by_worker(store.no_agents)]
     for where, sentence in _by_worker(store.commands):
-        said.append(("commands", f"{where.strip()}: {sentence}" if where else sentence))
+        rows.append(("commands", f"{where.strip()}: {sentence}" if where else sentence))
     if store.ceilings:
-        said.append(("ceilings", ", ".join(f"{name} {value}" for name, value in store.ceilings.items())))
-    return said
+        rows.append(("ceilings", ", ".join(f"{name} {value}" for name, value in store.ceilings.items())))
+    return rows
 
 
-def _by_worker(said: dict[str, str]) -> list[tuple[str, str]]:
-    """What workers say, each sentence once: at which workers ("" for all), and the sentence."""
-    # most often all say the same
-    sentences = dict.fromkeys(filter(None, said.values()))
-    at = {each: [worker for worker in said if said[worker] == each] for each in sentences}
-    return [("" if len(at[each]) == len(said) else f" at {', '.join(at[each])}", each) for each in sentences]
+def _by_worker(sentences: dict[str, str]) -> list[tuple[str, str]]:
+    """Return each distinct sentence with its workers ("" for all); usually there is only one."""
+    workers: dict[str, list[str]] = {}
+    for worker, sentence in sentences.items():
+        if sentence:
+            workers.setdefault(sentence, []).append(worker)
+    return [
+        ("" if len(names) == len(sentences) else f" at {', '.join(names)}", sentence)
+        for sentence, names in workers.items()
+    ]

@@ -1,14 +1,13 @@
-"""What every verb has in common: --url, --url-file, --prefix and --json, and the way to the store.
+"""The common options of all verbs (--url, --url-file, --prefix, --json) and the connection to the store.
 
-The options may stand before the verb too, as at three in the morning they will. What stands after it
-counts.
+The options may also precede the verb; those after it override them.
 
     @verb
     @click.argument("process", metavar="PROC")
     def ls(session: Session, process: str) -> None:
         with session.process(process) as opened: ...
 
-The library is imported when a store is opened, not before: help and usage errors need none of it.
+The library is imported when a store is opened, so help and usage errors do not load it.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Use: TypeAlias = Literal["make", "remove", "look"]
-"""What a verb does with a store: makes or runs something in it, only removes, or only looks."""
+"""How a verb uses a store: "make" creates or runs something, "remove" only removes, "look" only reads."""
 
 
 @dataclass
 class Session:
-    """One call of the command: what its common options say."""
+    """One call of the command, with the values of its common options."""
 
     url: str | None = None
     prefix: str | None = None
@@ -45,21 +44,21 @@ class Session:
 
     @property
     def chosen_url(self) -> str | None:
-        """The store somebody named; None for the embedded server."""
+        """The URL from the options or the environment; None for the embedded server."""
         from fdstore import settings
 
         return self.url or settings.read().url
 
     @property
     def chosen_prefix(self) -> str:
-        """What the keys of the store begin with."""
+        """The prefix of all keys of the store."""
         from fdstore import settings
 
         return self.prefix or settings.read().prefix
 
     def check_url(self) -> None:
-        """Check the URL of the store that somebody named, before a verb does anything, and whatever it does:
-        some look at the embedded server alone. Raises `InvalidArgument`."""
+        """Check the store's URL before a verb runs, even if it uses only the embedded server. Raises
+        `InvalidArgument`."""
         if self.chosen_url is not None:
             from fdstore.wire.store_url import parse_store_url
 
@@ -67,8 +66,10 @@ class Session:
 
     @contextmanager
     def store(self, url: str | None = None, *, use: Use = "make") -> Iterator[Store]:
-        """The store, connected; the embedded server is started if it is needed and not up. One that is not
-        safe to keep content in is refused only where something is made or run."""
+        """Connect to the store, and start the embedded server if necessary.
+
+        Raises `UnsafeStore` only for the use "make"; for other uses it is a warning.
+        """
         from fdstore.client import connect
         from fdstore.client._sync.store import connect_unsafe
 
@@ -85,7 +86,7 @@ class Session:
 
     @contextmanager
     def process(self, name: str, *, use: Use = "look") -> Iterator[Process]:
-        """A process that exists: looking at `tirage` must not make it. Raises `NotFound`."""
+        """Open an existing process. Raises `NotFound`: a misspelled name must not create a process."""
         from fdstore.client import Process
         from fdstore.store.processes import open_child
 
@@ -94,12 +95,12 @@ class Session:
 
     @contextmanager
     def process_or_new(self, name: str) -> Iterator[Process]:
-        """A process; a root is made if there is none. Raises `NotFound` (a child)."""
+        """Open a process; create a root that does not exist. Raises `NotFound` for a child."""
         with self.store() as store:
             yield store.process(name)
 
     def embedded_server(self) -> EmbeddedServer:
-        """The embedded server of this user, running or not."""
+        """Return the embedded server of this user, running or not."""
         from fdstore import settings
         from fdstore.local.redis_server import EmbeddedServer
 
@@ -107,13 +108,13 @@ class Session:
 
 
 def run_on(process: Process, operation: Operation[T]) -> T:
-    """Run an operation on a process; as every method of a `Process`, it is noted as use of its tree."""
+    """Run an operation on a process. It counts as use of the tree, like every method of `Process`."""
     return process._run(operation)
 
 
 def _sets(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     def note(context: click.Context, _: click.Parameter, value: Any) -> None:
-        if value:  # what is not given here may have been given before the verb
+        if value:  # an option before the verb may have set it
             setattr(context.ensure_object(Session), name, value)
 
     return note
@@ -142,36 +143,36 @@ def _reads_url(context: click.Context, _: click.Parameter, file: str | None) -> 
 
 
 def common_options() -> list[click.Parameter]:
-    """What may be said to every verb; it goes into the `Session`."""
+    """Return the options of all verbs; their values go into the `Session`."""
     return [
         click.Option(
             ["--url"],
             metavar="URL",
             expose_value=False,
             callback=_sets_url,
-            help="The store: redis://, rediss://, unix://, sentinel://, redis+cluster://. Others see it: not "
-            "with a password. [env: FDSTORE_URL; else the embedded server]",
+            help="URL of the store: redis://, rediss://, unix://, sentinel://, redis+cluster://. Without a "
+            "password, since other users can see it. [env: FDSTORE_URL; default: the embedded server]",
         ),
         click.Option(
             ["--url-file"],
             metavar="FILE",
             expose_value=False,
             callback=_reads_url,
-            help="The same, from the first line of a file that only you can read.",
+            help="Read the URL from the first line of a file that only you can read.",
         ),
         click.Option(
             ["--prefix"],
             metavar="NAME",
             expose_value=False,
             callback=_sets("prefix"),
-            help="What all keys begin with. [env: FDSTORE_PREFIX; else fdstore]",
+            help="Prefix of all keys. [env: FDSTORE_PREFIX; default: fdstore]",
         ),
         click.Option(
             ["--json"],
             is_flag=True,
             expose_value=False,
             callback=_sets("as_json"),
-            help="Print JSON: one document, or one on each line of a list.",
+            help="Print JSON: one document, or for lists one per line.",
         ),
     ]
 
@@ -180,8 +181,7 @@ pass_session = click.make_pass_decorator(Session, ensure=True)
 
 
 def verb(body: Callable[..., None]) -> click.Command:
-    """Makes a verb of a function whose first parameter is the `Session`; what the common options say
-    is in there."""
+    """Return a command for a function whose first parameter is the `Session`, with the common options."""
 
     @wraps(body)
     def checked(session: Session, *arguments: Any, **options: Any) -> None:
@@ -193,6 +193,4 @@ def verb(body: Callable[..., None]) -> click.Command:
     return command
 
 
-raw_option = click.option(
-    "--raw", is_flag=True, help="Print control characters as they are, on a terminal too."
-)
+raw_option = click.option("--raw", is_flag=True, help="Do not escape control characters on a terminal.")

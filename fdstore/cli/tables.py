@@ -1,7 +1,7 @@
-"""How people read numbers, times and tables: pure functions from values to aligned text.
+"""Format numbers, times and tables as text: pure functions.
 
-Width is what a terminal shows: East Asian characters take two columns, combining ones none. Cells
-come from anywhere, so control characters in them are shown escaped.
+Widths are columns of a terminal: East Asian characters take two, combining ones none. Cells may contain
+untrusted text, so their control characters are escaped.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from fdstore.text.layout import show_controls
 
 GAP = "  "
 MIN_CUT = 8
-"""No column is cut to less than this many columns."""
+"""The minimum width of a shortened column."""
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
 RELATIVE_FOR_S = 60 * DAY_S
-"""Times further away than this are shown as dates."""
+"""Older times are shown as dates."""
 
 
 def size(count: int) -> str:
-    """A number of bytes, readable.
+    """Format a number of bytes.
 
     >>> size(999), size(12_345_678), size(999_999)
     ('999 B', '12.3 MB', '1.0 MB')
@@ -38,7 +38,7 @@ def size(count: int) -> str:
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
-    """A number and its noun.
+    """Format a number with its noun.
 
     >>> counted(1, "line"), counted(2, "process", "processes")
     ('1 line', '2 processes')
@@ -47,7 +47,7 @@ def counted(count: int, noun: str, plural: str = "") -> str:
 
 
 def duration(seconds: float) -> str:
-    """A length of time, to its largest unit.
+    """Format a duration in its largest unit.
 
     >>> duration(0.4), duration(90), duration(200_000)
     ('0 s', '1 min', '2 d')
@@ -61,7 +61,7 @@ def duration(seconds: float) -> str:
 
 
 def moment(at_s: float) -> str:
-    """A time in UTC, ISO 8601.
+    """Format a time as ISO 8601, in UTC.
 
     >>> moment(0)
     '1970-01-01T00:00:00Z'
@@ -70,7 +70,7 @@ def moment(at_s: float) -> str:
 
 
 def ago(at_s: float, now_s: float) -> str:
-    """How long ago, or the date when that is long.
+    """Format the time since `at_s`, or the date if that is long ago.
 
     >>> ago(100, 280), ago(100, 100)
     ('3 min ago', 'now')
@@ -82,7 +82,7 @@ def ago(at_s: float, now_s: float) -> str:
 
 
 def width(text: str) -> int:
-    """How many columns of a terminal `text` takes.
+    """Return the number of terminal columns of `text`.
 
     >>> width("abc"), width("日本"), width("e\\u0301")
     (3, 4, 1)
@@ -99,7 +99,7 @@ def _char_width(char: str) -> int:
 
 
 def shortened(text: str, columns: int) -> str:
-    """`text` if it fits into `columns`, else its beginning and "...".
+    """Shorten `text` to `columns`, with "..." at its end.
 
     >>> shortened("abcdefgh", 6), shortened("abc", 6)
     ('abc...', 'abc')
@@ -124,8 +124,9 @@ def table(
     columns: int | None = None,
     coloured: bool = False,
 ) -> str:
-    """Rows below their header, in aligned columns: those named in `right` to the right, and the one
-    named in `cut` shortened where a line would be longer than `columns`.
+    """Format rows and their header in aligned columns.
+
+    Columns in `right` are right-aligned. The column `cut` is shortened if a line would exceed `columns`.
 
     >>> print(table(["FD", "CHARS"], [["fd:1", "7"], ["fd:12", "120"]], right=["CHARS"]))
     FD     CHARS
@@ -144,8 +145,8 @@ def table(
     lines = []
     for number, row in enumerate(cells):
         aligned = []
-        for name, cell, wanted in zip(header, row, widths, strict=True):
-            fill = " " * (wanted - width(cell))
+        for name, cell, cell_width in zip(header, row, widths, strict=True):
+            fill = " " * (cell_width - width(cell))
             shown = cell
             if coloured and number == 0:
                 shown = paint(cell, "heading")
@@ -157,7 +158,7 @@ def table(
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> str:
-    """Names and what they are, one on each line.
+    """Format pairs of a name and a value, one per line.
 
     >>> print(facts([("fd", "fd:1"), ("source", "text")]))
     fd      fd:1

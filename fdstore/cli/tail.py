@@ -1,4 +1,4 @@
-"""The verb that shows the end of a content, and what comes after it: tail."""
+"""The verb tail: print the end of a content and follow it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from fdstore.records import Descriptor
 
 Lines = tuple[bool, int]
-"""Whether lines are counted from the first, and a number of lines or of a line."""
+"""(True, n): from line n on. (False, n): the last n lines."""
 
 
 class TailLines(click.ParamType[Lines]):
-    """As of tail: 5 is the last five lines, +5 is from line five on."""
+    """The syntax of tail -n: 5 means the last five lines, +5 from line five on."""
 
     name = "lines"
 
@@ -30,26 +30,28 @@ class TailLines(click.ParamType[Lines]):
             return value
         found = re.fullmatch(r"([+-]?)([0-9]{1,15})", value, re.ASCII)
         if found is None:
-            self.fail(f"{value!r} is not a number of lines; write 20 for the last 20, +20 for line 20 and on")
+            self.fail(
+                f"{value!r} is not a number of lines; write 20 for the last 20, +20 for line 20 and later"
+            )
         return found[1] == "+", int(found[2])
 
 
 @verb
 @click.argument("process", metavar="PROC")
 @click.argument("fd", metavar="FD")
-@click.option("-f", "--follow", is_flag=True, help="Go on until its end.")
+@click.option("-f", "--follow", is_flag=True, help="Follow the stream until its end.")
 @click.option(
     *("-n", "--lines"),
     type=TailLines(),
     metavar="[+]N",
     default="10",
     show_default=True,
-    help="The last N lines; with + from line N on.",
+    help="Print the last N lines, with + from line N on.",
 )
 @raw_option
 def tail(session: Session, process: str, fd: str, follow: bool, lines: Lines, raw: bool) -> None:
-    """Print the end of a content, and with -f what is still being written. Of a stream that broke off
-    it prints what was stored, and fails. With --json each line is a piece of the text.
+    """Print the end of a content, and with -f follow it while it grows. A broken stream is printed, and then
+    the command fails. With --json each line is a chunk of the text.
 
     \b
     fdstore tail triage fd:1 -n 20
@@ -75,21 +77,21 @@ def tail(session: Session, process: str, fd: str, follow: bool, lines: Lines, ra
 
 
 def _position(process: Process, now: Descriptor, first: int, *, exact: bool) -> tuple[int, int]:
-    """The character to follow from, and how many lines to skip from there on: a line that is not there yet
-    is waited for if it is meant itself."""
+    """Return the character to follow from, and the number of lines to skip after it. With `exact`, wait for
+    a line that does not exist yet."""
     if first > now.lines and not exact:
         return now.chars + 1, 0
-    begun = min(first, now.lines)
-    if not begun:
+    start_line = min(first, now.lines)
+    if not start_line:
         return 1, first - 1
-    at = process.read(now.fd, mode="line", start=begun, count=1).chars
-    return int(at.partition("-")[0]), first - begun
+    at = process.read(now.fd, mode="line", start=start_line, count=1).chars
+    return int(at.partition("-")[0]), first - start_line
 
 
 def print_as_it_comes(
     process: Process, pieces: output.Pieces, fd: str, start: int = 1, skipped_lines: int = 0
 ) -> None:
-    """Print a content from a character on, until its end. Raises `StreamBroken`."""
+    """Print a content from the character `start` to its end, following it. Raises `StreamBroken`."""
     try:
         for piece in without_lines(process.follow(fd, start=start), skipped_lines):
             pieces.print(piece.encode("utf-8"))
@@ -98,7 +100,7 @@ def print_as_it_comes(
 
 
 def without_lines(pieces: Iterator[str], count: int) -> Iterator[str]:
-    r"""The text in `pieces` without its first `count` lines.
+    r"""Yield the text of `pieces` without its first `count` lines.
 
     >>> list(without_lines(iter(["a", "b\nc\n", "d\ne"]), 2))
     ['d\ne']

@@ -1,4 +1,4 @@
-"""The verbs that look after a store: gc and doctor."""
+"""The verbs gc and doctor: maintain a store."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 @verb
-@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@click.option("--dry-run", is_flag=True, help="Only print the trees that would be removed.")
 def gc(session: Session, dry_run: bool) -> None:
-    """Remove the trees that nobody used for their retention (7 days unless they say otherwise).
+    """Remove trees that were not used for their retention (default: 7 days).
 
-    A tree with a process that is ready, running or waiting stays, and one that is damaged or of a newer
-    format: it is named on standard error, with --json in a last document, `unreadable`. Workers do the same
-    by themselves.
+    A tree with a ready, running or waiting process is kept, and so is one that is damaged or of a newer
+    format: standard error names it, or with --json a last document, `unreadable`. Workers do the same
+    periodically.
     """
     from fdstore.store.collect import due_trees
     from fdstore.store.decoding import PASSED_OVER, unreadable
@@ -54,7 +54,7 @@ def _collected(store: Store, tree: TreeKeys, dry_run: bool) -> Collected:
     if dry_run:
         return seen
     done = store.run(collect_tree(tree))
-    # how much a tree held is known only before it goes
+    # the size of a tree is known only before its removal
     return Collected(done.tree, done.outcome, seen.detail) if done.outcome == "gone" else done
 
 
@@ -76,15 +76,15 @@ def _explained(item: Collected, dry_run: bool) -> tuple[str, str]:
 
 
 @verb
-@click.option("--deep", is_flag=True, help="Read everything that is stored, too, and say what is damaged.")
+@click.option("--deep", is_flag=True, help="Also read all stored data and report damage.")
 @click.pass_context
 def doctor(context: click.Context, session: Session, deep: bool) -> None:
-    """Check Python, packages, the data directory and the store, and say what to do about problems.
+    """Check Python, packages, the data directory and the store, and advise on problems.
 
-    A problem is what loses content or shows it to others: a network without a password or TLS, an eviction
-    policy, a torn append-only file that is loaded as it is, no append-only file. A note says what may be
-    better. With --deep, all trees are read: texts against their index and totals, tables, counters, and keys
-    that nothing names. That takes about as long as reading them all; others may work meanwhile.
+    A problem can lose content or expose it: a network without a password or TLS, an eviction policy, a
+    configuration that loads a torn append-only file, no append-only file. A note suggests an improvement.
+    With --deep all trees are read, to check texts against their index and totals, tables, counters, and keys
+    that no record names. That takes about as long as reading all data; other clients can work meanwhile.
 
     Nothing is started or changed. The exit code is 1 if there is a problem or damage.
     """
@@ -112,7 +112,7 @@ def _marks(ok: bool, note: bool) -> tuple[str, str]:
 
 
 def _check_trees(session: Session) -> bool:
-    """Says what is damaged in the trees of the store; whether nothing is."""
+    """Report damage in the trees of the store; return whether there is none."""
     from fdstore.cli.progress import progress
     from fdstore.store.audit import named_trees, size_of, tree_damage
 

@@ -1,8 +1,7 @@
-"""Watching a tree from outside: what its processes do, as their journals and tables say it.
+"""Watch a tree from outside: report the events in the journals and tables of its processes.
 
-Nothing is asked of the processes; a watcher reads Redis as anybody may, so it sees an agent on
-another machine as well as one in this program. Beside what happens it tells why nothing happens: a model that
-refuses, a worker that was lost, a call that takes long, a Redis that is away.
+A watcher only reads Redis, so it sees agents on other machines as well as in this program. Besides events it
+reports why nothing happens: a refusing model, a lost worker, a slow call, an unreachable Redis.
 """
 
 from __future__ import annotations
@@ -27,15 +26,14 @@ from fdstore.tools.task import PipeTask
 
 EVERY_S = 0.1
 SILENT_S = 3.0
-"""After how long without a reply of Redis that is said."""
+"""How long Redis may be silent before that is reported."""
 
 LONG_S = 10.0
-"""After how long without news of a running agent it is said what it waits for; then each time after twice as
-long as before."""
+"""How long a running agent may be silent before its pending call is reported; doubled each time."""
 
 
 class _Quiet:
-    """What a running agent has in hand, and since when there was no news of it."""
+    """The pending calls of a running agent, and the time of its last event."""
 
     def __init__(self, now_s: float) -> None:
         self.since = now_s
@@ -46,7 +44,7 @@ class _Quiet:
         self.since, self.say_at = now_s, now_s + LONG_S
 
     def due(self, now_s: float) -> float | None:
-        """For how many seconds there was no news, if that is to be said now."""
+        """Return the seconds of silence if they are to be reported now."""
         if now_s < self.say_at:
             return None
         quiet_s = now_s - self.since
@@ -55,7 +53,7 @@ class _Quiet:
 
 
 class Watch:
-    """Tells what happens in a tree, line by line, from a thread."""
+    """Reports the events of a tree, line by line, from a thread."""
 
     def __init__(self, store: Store, tree: str, say: Callable[[str], None]) -> None:
         self._store = store
@@ -72,11 +70,11 @@ class Watch:
         self._look_began: float | None = None
         self._away_since: float | None = None
         self.chars_shown = 0
-        """Characters that models were shown so far, in all processes."""
+        """The number of characters sent to models so far, in all processes."""
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Tells all while the block runs, and what is new at its end."""
+        """Report events while the block runs, and the last ones at its end."""
         with (
             run_periodically(EVERY_S, self._keep, "watch"),
             run_periodically(SILENT_S / 6, self._keep_time, "watch time"),
@@ -87,54 +85,53 @@ class Watch:
     def _keep(self) -> bool:
         self._look_began = time.monotonic()
         try:
-            with suppress(
-                NotFound, DamagedRecord, NewerFormat
-            ):  # the program that is watched says what is wrong
+            # the watched program itself reports these errors
+            with suppress(NotFound, DamagedRecord, NewerFormat):
                 self.look()
         except FDStoreError as error:
-            self._tell_away(str(error))
+            self._report_away(str(error))
         else:
-            self._tell_back()
+            self._report_back()
         self._look_began = None
         return True
 
     def _keep_time(self) -> bool:
-        """A look waits for Redis for longer than people wait for a word."""
+        """Report Redis as away if the current poll has taken too long."""
         began = self._look_began
         if began is not None and time.monotonic() - began > SILENT_S:
-            self._tell_away("does not answer; what runs goes on when it does")
+            self._report_away("does not answer; running processes continue when it does")
         return True
 
-    def _tell_away(self, what: str) -> None:
+    def _report_away(self, what: str) -> None:
         if self._away_since is None:
             self._away_since = self._look_began or time.monotonic()
-            self._tell("Redis", what.removeprefix("Redis "))
+            self._report("Redis", what.removeprefix("Redis "))
 
-    def _tell_back(self) -> None:
+    def _report_back(self) -> None:
         if self._away_since is not None:
             away_s = time.monotonic() - self._away_since
             self._away_since = None
-            self._tell("Redis", f"answers again, after {away_s:.0f} s")
+            self._report("Redis", f"answers again, after {away_s:.0f} s")
 
     def look(self) -> None:
-        """Tells what is new since the last look."""
+        """Report the events since the last call."""
         members = self._store.tree(self._tree).members
         parents = {member.parent for member in members if member.state not in ENDED}
         for member in members:
             before = self._states.get(member.id)
             if before is None:
                 program = f" runs {member.program}" if member.program else ""
-                self._tell(member.id, f"new process{program}")
+                self._report(member.id, f"new process{program}")
             self._new_entries(member.id)
             self._new_fds(member.id)
             self._new_trouble(member)
             if before != member.state:
                 self._states[member.id] = member.state
                 if member.state == "waiting":
-                    self._tell(member.id, f"waiting for {', '.join(member.waiting_for)}; its slot is free")
+                    self._report(member.id, f"waiting for {', '.join(member.waiting_for)}; its slot is free")
                 elif member.state in ENDED:
                     code = "" if member.exit_code is None else f" with code {member.exit_code}"
-                    self._tell(member.id, f"{member.state}{code} {member.reason or ''}".rstrip())
+                    self._report(member.id, f"{member.state}{code} {member.reason or ''}".rstrip())
             if member.state == "ready":
                 self._unclaimed(member.id)
             else:
@@ -145,23 +142,23 @@ class Watch:
     def _new_trouble(self, member: ProcessRecord) -> None:
         before = self._known.get(member.id, member)
         if member.losses > before.losses:
-            # the record of one that is not taken over yet names no worker
-            self._tell(member.id, f"was lost by {before.worker or 'its worker'} (loss {member.losses})")
+            # until another worker takes over, the record names no worker
+            self._report(member.id, f"was lost by {before.worker or 'its worker'} (loss {member.losses})")
         if before.state == "running" and member.state == "ready":
             self._left.add(member.id)
         elif member.attempt > before.attempt and (member.id in self._left or before.state == "running"):
             self._left.discard(member.id)
-            self._tell(member.id, f"goes on as attempt {member.attempt}, on {member.worker}")
+            self._report(member.id, f"continues as attempt {member.attempt}, on {member.worker}")
         if member.trouble and (before is member or member.trouble != before.trouble):
-            self._tell(member.id, f"  {member.trouble}")
+            self._report(member.id, f"  {member.trouble}")
         self._known[member.id] = member
 
     def _unclaimed(self, process: str) -> None:
         since = self._ready_since.setdefault(process, time.monotonic())
         if since is not None and time.monotonic() - since > unclaimed.PATIENCE_S:
-            self._ready_since[process] = None  # once is enough
+            self._ready_since[process] = None  # report it only once
             if why := self._store.run(unclaimed.why_unclaimed(self._store.prefix, [process])):
-                self._tell(process, why.removeprefix(f"{process} "))
+                self._report(process, why.removeprefix(f"{process} "))
 
     def _pending(self, member: ProcessRecord) -> None:
         quiet = self._quiet.setdefault(member.id, _Quiet(time.monotonic()))
@@ -171,7 +168,7 @@ class Watch:
             what = f"{called} has run" if called else "the model has been asked"
             self._line(member.id, f"  {what} for {for_s:.0f} s")
 
-    def _tell(self, process: str, what: str) -> None:
+    def _report(self, process: str, what: str) -> None:
         if quiet := self._quiet.get(process):
             quiet.has_news(time.monotonic())
         self._line(process, what)
@@ -185,37 +182,37 @@ class Watch:
             try:
                 entry = decode_entry(record)
             except (ValueError, RecursionError):
-                self._tell(process, "  a record of its journal cannot be read")
+                self._report(process, "  a record of its journal cannot be read")
                 continue
             match entry:
                 case PipeTask(commands=commands):
-                    self._tell(process, f"runs {' | '.join(map(shlex.join, commands))[:90]}")
+                    self._report(process, f"runs {' | '.join(map(shlex.join, commands))[:90]}")
                 case Start(system=system, content=content):
                     self.chars_shown += len(system) + len(str(content))
                 case Assistant() as turn:
                     quiet = self._quiet.setdefault(process, _Quiet(time.monotonic()))
                     quiet.calls = [call["name"] for call in turn.calls]
-                    self._tell_turn(process, turn)
+                    self._report_turn(process, turn)
                 case Result(content=content, is_error=failed):
                     self.chars_shown += len(content)
                     if process in self._quiet and self._quiet[process].calls:
                         self._quiet[process].calls.pop(0)
                     how = "an error of" if failed else "a result of"
-                    self._tell(process, f"  is shown {how} {size(len(content))}")
+                    self._report(process, f"  gets {how} {size(len(content))}")
                 case Note(text=text):
                     self.chars_shown += len(text)
-                    self._tell(process, f"  is told: {text.partition('<')[0].strip()}")
+                    self._report(process, f"  gets the note: {text.partition('<')[0].strip()}")
         self._read[process] = len(records)
 
-    def _tell_turn(self, process: str, turn: Assistant) -> None:
+    def _report_turn(self, process: str, turn: Assistant) -> None:
         if turn.text:
-            said = " ".join(turn.text.split())
-            self._tell(process, f'says "{said[:90]}{"..." if len(said) > 90 else ""}"')
+            text = " ".join(turn.text.split())
+            self._report(process, f'says "{text[:90]}{"..." if len(text) > 90 else ""}"')
         for call in turn.calls:
             if not isinstance(call["input"], dict):
                 continue
-            given = ", ".join(f"{name}={_short(value)}" for name, value in call["input"].items())
-            self._tell(process, f"calls {call['name']}({given})")
+            arguments = ", ".join(f"{name}={_short(value)}" for name, value in call["input"].items())
+            self._report(process, f"calls {call['name']}({arguments})")
 
     def _new_fds(self, process: str) -> None:
         known = self._fds.setdefault(process, set())
@@ -227,9 +224,9 @@ class Watch:
             if each.fd not in known:
                 known.add(each.fd)
                 own = each.producer == process
-                how = each.source if own else f"by reference, made by {each.producer}"
+                how = each.source if own else f"by reference, created by {each.producer}"
                 pages = "1 page" if each.pages == 1 else f"{each.pages} pages"
-                self._tell(process, f"  holds {each.fd}: {size(each.bytes)}, {pages} ({how})")
+                self._report(process, f"  holds {each.fd}: {size(each.bytes)}, {pages} ({how})")
 
 
 def _short(value: object) -> str:

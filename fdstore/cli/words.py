@@ -1,5 +1,5 @@
-"""What an error says to a person at the command line. The library's errors name its arguments, as Python and
-tools do; here an argument is an option or a word of the help."""
+"""Texts of errors at the command line. The library's errors name parameters of functions; here they are
+replaced by the options and arguments of a verb."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ OPTIONS = {
     "source": "--source",
     "tee": "--tee",
 }
-"""Arguments of the library -> what they are called in the help of a verb."""
+"""Parameter of the library -> its name in the help of a verb."""
 
 PATH_CHARS = 300
 
 
 def said_of(error: FDStoreError) -> str:
-    """The text of an error, for the command line.
+    """Return the text of an error for the command line.
 
     >>> said_of(InvalidArgument("page_size", "a whole number is needed"))
     '--page-size: a whole number is needed'

@@ -186,7 +186,7 @@ def test_an_output_that_takes_no_more_is_an_error(command, store):
         err = process.stderr.read().decode()
 
     assert process.returncode == 1
-    assert err.startswith("fdstore: write_error: standard output took no more: no space left")
+    assert err.startswith("fdstore: write_error: standard output failed: no space left")
 
 
 def test_export_writes_appends_and_refuses_as_told(command, store, tmp_path):
@@ -199,13 +199,13 @@ def test_export_writes_appends_and_refuses_as_told(command, store, tmp_path):
     nowhere = command("export", "triage", "fd:1", "no folder/out.txt", "--no-create")
 
     assert written.out == "8 characters written to out.txt (8 B)\n"
-    assert appended.out == "4 characters added to out.txt (12 B)\n"
+    assert appended.out == "4 characters appended to out.txt (12 B)\n"
     assert (tmp_path / "out.txt").read_text() == "one\ntwo\ntwo\n"
     assert (refused.code, missing.code) == (1, 1)
     assert "file_exists" in refused.err
     assert "--no-clobber" in refused.err
     assert "file_not_found" in missing.err
-    assert "without --no-create it is made" in missing.err
+    assert "leave out --no-create to create it" in missing.err
     assert nowhere.err.endswith("its directory does not exist; use one that does\n")
     assert not (tmp_path / "other.txt").exists()
 
@@ -556,7 +556,7 @@ def test_status_is_for_people_too(fresh, tmp_path):
     names = [line.split()[0] for line in running.lines]
     expected = ["server", "url", "program", "data", "memory", "holds", "workers", "agents", "commands"]
     assert names == expected
-    assert "not taken: there is no key for the Messages API: set ANTHROPIC_API_KEY" in running.out
+    assert "not run: there is no key for the Messages API: set ANTHROPIC_API_KEY" in running.out
     assert "commands run " in running.out or "commands are off on this worker" in running.out
     assert "0 trees, 0 processes (0 not ended), 0 contents with 0 B of text" in running.out
 

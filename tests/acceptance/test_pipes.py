@@ -96,7 +96,7 @@ def test_a_search_whose_sandbox_cannot_be_made_does_not_say_that_it_found_nothin
     assert failed.code == 125
     assert failed.err == (
         "bwrap: No space left on device\n"
-        "fdstore: triage.2 failed: sandbox: that of a stage could not be made, so there is no result\n"
+        "fdstore: triage.2 failed: sandbox: the sandbox of a stage failed, so there is no result\n"
     )
     assert store.process("triage").stat("fd:4").reason == "sandbox"
 

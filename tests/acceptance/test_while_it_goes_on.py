@@ -121,7 +121,7 @@ def test_the_demo_says_what_it_does_before_it_has_done_it(fresh: Command, tmp_pa
     with fresh.start("demo", "-o", tmp_path / "out") as demo:
         assert demo.stdout is not None
         first = demo.stdout.readline()
-        started = next(line for line in demo.stdout if b"A worker is up" in line)
+        started = next(line for line in demo.stdout if b"A worker is running" in line)
         worker = re.search(rb"pid (\d+)", started)
         assert worker is not None
         assert b"redis.sock" not in Path(f"/proc/{int(worker[1])}/cmdline").read_bytes()

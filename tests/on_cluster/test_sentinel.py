@@ -135,7 +135,7 @@ def test_status_and_doctor_say_that_sentinels_name_it(watched: Watched) -> None:
     status = CliRunner().invoke(cli, ["status", "--url", watched.url])
     doctor = CliRunner().invoke(cli, ["doctor", "--url", watched.url])
 
-    assert "the Redis that Sentinels name" in status.stdout
+    assert "the master that Sentinels report" in status.stdout
     assert "the Redis that Sentinels call main" in doctor.stdout
     assert "a primary: it takes writes" in doctor.stdout
 

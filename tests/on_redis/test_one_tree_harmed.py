@@ -85,7 +85,7 @@ def test_a_byte_among_the_leases_of_a_tree_stops_no_sweep(
     client.zadd("fdstore:{hurt}:leases", {b"\xff": 0})
 
     assert swept(store) == {"alpha", "hurt", "omega"}
-    assert "fdstore:{hurt}:leases is passed over: \\xff is no process of it (tree hurt)" in caplog.text
+    assert "fdstore:{hurt}:leases is skipped: \\xff is no process of it (tree hurt)" in caplog.text
 
 
 def test_leases_of_another_type_leave_the_other_trees_swept(store: Store, client: redis.Redis) -> None:

@@ -159,7 +159,7 @@ def test_bytes_that_are_no_text_are_counted_once_however_many_outputs_show_them(
 
 
 @pytest.mark.parametrize(
-    "sandbox", [Sandlock(["/no/such/program"], CommandLimits(), "sandlock", [], apart=False)]
+    "sandbox", [Sandlock(["/no/such/program"], CommandLimits(), "sandlock", [], own_namespaces=False)]
 )
 def test_a_search_whose_sandbox_cannot_be_made_has_not_found_nothing(
     proc: Process, start: Start, run_to_end: RunToEnd

@@ -104,7 +104,7 @@ def test_a_lost_worker_and_the_one_that_goes_on_are_told(store: Store, tmp_path:
         watching.look()
 
     assert "was lost by first:1 (loss 1)" in lines.text
-    assert "goes on as attempt 2, on second:2" in lines.text
+    assert "continues as attempt 2, on second:2" in lines.text
 
 
 def test_an_outage_of_redis_is_told_while_it_lasts_and_when_it_is_over(

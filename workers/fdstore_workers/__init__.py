@@ -1,1 +1,1 @@
-"""The workers: Celery lives here, and what runs agents that others spawn."""
+"""The worker: the Celery application that runs spawned agents and pipelines."""

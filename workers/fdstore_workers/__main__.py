@@ -1,4 +1,4 @@
-"""`python -P -m fdstore_workers`, which is `fdstore worker`: one worker, until TERM."""
+"""`python -P -m fdstore_workers`, also `fdstore worker`: run one worker until SIGTERM."""
 
 from __future__ import annotations
 
@@ -19,79 +19,81 @@ from fdstore.url_options import exit_code_of, read_url_file, warning_of
 
 @click.command(
     name="worker",
-    help="Run agents that others spawn, and pipelines, until TERM or Ctrl-C. Agents need the key of "
-    "the model (ANTHROPIC_API_KEY); without it only pipelines are taken.\n\n"
-    "A program is code. On the embedded store, which only you can reach, programs may do what they name. On "
-    "a store by URL they may call, run, write and read only what the options below allow.",
+    help="Run spawned agents and pipelines until SIGTERM or Ctrl-C. Agents need an API key for the model "
+    "(ANTHROPIC_API_KEY); without it the worker runs pipelines only.\n\n"
+    "A program is code. On the embedded store, which only you can reach, programs may use everything they "
+    "name. On a store given by URL they may use only what the options below allow.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.option("--url", help="The store (default: $FDSTORE_URL, else the embedded server).")
-@click.option("--url-file", help="The same, from the first line of a file that only you can read.")
-@click.option("--prefix", help="What keys begin with (default: $FDSTORE_PREFIX, else fdstore).")
-@click.option("--broker-url", help="The queue (default: $FDSTORE_BROKER_URL, else the store's Redis).")
+@click.option("--url", help="URL of the store (default: $FDSTORE_URL, else the embedded server).")
+@click.option(
+    "--url-file", help="Read the URL from the first line of this file, which only you may be able to read."
+)
+@click.option("--prefix", help="Prefix of all keys (default: $FDSTORE_PREFIX, else fdstore).")
+@click.option("--broker-url", help="URL of the queue (default: $FDSTORE_BROKER_URL, else the store's Redis).")
 @click.option(
     *("-c", "--concurrency"),
     type=click.IntRange(1, 10_000),
     default=8,
     show_default=True,
-    help="Agents at a time. A waiting agent takes no place.",
+    help="Number of agents that run at the same time. Waiting agents do not count.",
 )
 @click.option(
     "--pool",
     type=click.Choice(["threads", "prefork"]),
     default="threads",
     show_default=True,
-    help="threads: one process; prefork: one process for each agent at a time, for tools that compute.",
+    help="threads: all agents in one process; prefork: one process per running agent, for CPU-bound tools.",
 )
 @click.option(
     "--sandbox",
     type=click.Choice(["auto", "bubblewrap", "sandlock", "off"]),
     default="auto",
     show_default=True,
-    help="What the commands of pipelines run in; auto: the first of them that works here. off: no commands.",
+    help="Sandbox for the commands of pipelines. auto: the first that works here; off: refuse commands.",
 )
 @click.option(
     "--unsandboxed-commands",
     is_flag=True,
-    help="Run the commands of pipelines without a sandbox where none can be made.",
+    help="Run the commands of pipelines without a sandbox if no sandbox works here.",
 )
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
     show_default=True,
-    help="The least of what is logged; info has a line for each process that ends here.",
+    help="Minimum level of log messages; info logs one line for each process that ends here.",
 )
 @click.option(
     "--tools-path",
     multiple=True,
     type=click.Path(exists=True, file_okay=False),
     metavar="DIR",
-    help="Import the Python functions that programs name from here, after installed packages; repeatable.",
+    help="Import Python functions of programs from this directory, after installed packages; repeatable.",
 )
 @click.option(
     "--allow-python",
     multiple=True,
     metavar="PATTERN",
-    help="Python functions that programs may call here, as 'pkg.tools:*'; repeatable.",
+    help="Python functions that programs may call, for example 'pkg.tools:*'; repeatable.",
 )
 @click.option(
     "--allow-command",
     "allow_commands",
     multiple=True,
     metavar="NAME",
-    help="Commands that pipelines may run here; repeatable.",
+    help="Command that pipelines may run; repeatable.",
 )
 @click.option(
     "--export-root",
     metavar="DIR",
-    help="The directory that fd_to_file writes below; the [export] root of a program lies below it.",
+    help="Directory that fd_to_file may write to; a program's [export] root must lie below it.",
 )
 @click.option(
     "--preload-root",
     type=click.Path(exists=True, file_okay=False),
     metavar="DIR",
-    help="The directory that files are preloaded from; those of programs lie below it.",
+    help="Directory that programs may preload files from.",
 )
 def worker(
     url: str | None,
@@ -111,7 +113,7 @@ def worker(
 ) -> None:
     drop_relative_entries()
     require()
-    # last: a file there never stands in for a package that is installed
+    # appended, so that no file there shadows an installed package
     sys.path += map(os.path.abspath, tools_path)
     with frozen_imports():
         from fdstore.runtime.queue import find_broker
@@ -126,12 +128,12 @@ def worker(
     for each in filter(None, warnings):
         click.echo(each, err=True)
     broker_url = broker_url or settings.read().broker_url
-    # here, where a wrong one is a wrong option: the supervisor knows only that its child did not start
+    # check the URLs here, to report a usage error: the supervisor only sees that its child did not start
     if chosen := url or settings.read().url:
         parse_store_url(chosen)
     if chosen or broker_url:
         find_broker(chosen or "", broker_url)
-    whole = Worker(
+    configured = Worker(
         name=worker_name(),
         url=url,
         prefix=prefix,
@@ -146,11 +148,11 @@ def worker(
         unsandboxed_commands=unsandboxed_commands,
         log_level=log_level.upper(),
     )
-    sys.exit(whole.supervise())
+    sys.exit(configured.supervise())
 
 
 def main() -> None:
-    """Runs the command; a typed error is one line on stderr and exit status 1, 2 if it is of the options."""
+    """Run the command. An `FDStoreError` prints one line to stderr and exits with 1 (usage error: 2)."""
     try:
         worker(prog_name="fdstore worker", windows_expand_args=False)
     except FDStoreError as error:

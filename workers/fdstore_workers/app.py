@@ -1,18 +1,17 @@
-"""The worker process: takes process ids from the queue and hands each to the function that runs one.
+"""The Celery application of a worker: consumes process ids from the queue and passes each to `run`.
 
-All it knows of a task is `run(process_id)`; what that does (claim, lease, loop) is the business of
-tasks.py. `run` returns when the worker has nothing more to do for that process now, which is
-also when the message is acknowledged. An exception of `run` is logged, and ends that message alone.
+This module knows nothing of a task but `run(process_id)`; tasks.py claims, leases and runs the process. `run`
+returns when the worker has nothing more to do for that process now; then the message is acknowledged. An
+exception of `run` is logged and affects that message only.
 
-Threads are the default pool: agents wait for models nearly all their time, and 200 of them are 200
-threads but would be 200 interpreters. With `prefork` each task has a process of its own, forked
-before `run` is called for the first time there: `run` must open its store, broker and model clients
-itself (or once per process id of the operating system), never inherit them from the module that
-called `make_app`.
+Threads are the default pool: agents spend nearly all their time waiting for models, and 200 of them need 200
+threads instead of 200 interpreters. With `prefork` each task runs in a process that was forked before its
+first `run`: `run` must open the clients of store, broker and model itself (once per operating-system
+process), and never inherit them from the caller of `make_app`.
 
-When the broker goes away the worker stays, connects again every few seconds (with growing pauses, up
-to half a minute) for ever, and consumes on. Running tasks go on: it is a lease that says who runs a
-process, so their messages may come again, and do nothing.
+When the broker goes away, the worker reconnects without limit, at growing intervals of up to half a minute.
+Running tasks continue. Their messages may be redelivered, which is harmless: the lease decides which worker
+runs a process.
 """
 
 from __future__ import annotations
@@ -35,16 +34,15 @@ from fdstore_workers.transport import RESTORE_AT_ONCE, quote_url
 log = logging.getLogger("fdstore.worker")
 
 SOCKET_TIMEOUT_S = 10.0
-"""How long a worker waits for a reply of the broker before it takes the connection for lost. Without
-one a peer that vanished in silence (a fail-over, a firewall) would hold the main loop for ever."""
+"""How long a worker waits for a reply of the broker before it closes the connection. Without a time-out, a
+peer that disappeared silently (a fail-over, a firewall) would block the main loop for ever."""
 
 
 def _leave_alone(pool: Any, pid: int, number: int | None = None) -> None:
-    """What a second Ctrl-C does to a task in a thread, which cannot be ended from outside: nothing. Its
-    lease is given back in time."""
+    """Do nothing for a second Ctrl-C: a thread cannot be killed. The lease is released in time anyway."""
 
 
-# Celery's own raises there. A class statement would need Celery to be typed.
+# Celery's own pool raises there. A class statement would need type hints in Celery.
 ThreadPool: Any = type("ThreadPool", (thread.TaskPool,), {"terminate_job": _leave_alone})
 
 
@@ -55,9 +53,9 @@ def make_app(
     run: Callable[[str], None],
     prefix: str = DEFAULT_PREFIX,
 ) -> Any:
-    """The worker's Celery application, with `run` as the body of its one task.
+    """Return the worker's Celery application, with `run` as the body of its only task.
 
-    URLs as for `fdstore.runtime.queue.find_broker`. Connects to nothing yet.
+    For the URLs see `fdstore.runtime.queue.find_broker`. Does not connect yet.
     """
     broker = find_broker(store_url, broker_url)
     app = celery_app(msgspec.structs.replace(broker, url=quote_url(broker.url)), prefix)
@@ -77,14 +75,14 @@ def make_app(
 
 
 def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"] = "threads") -> int:
-    """Work in this process, `concurrency` tasks at a time, until a signal ends it.
+    """Consume messages in this process, `concurrency` tasks at a time, until a signal ends it.
 
-    TERM or INT: take no more messages, let the running tasks end, return. A thread cannot be ended
-    from outside, so a long task should listen to Celery's signal `worker_shutting_down` and come to a
-    good end by itself; prefork ends its tasks at once on QUIT or a second INT. A worker that is killed
-    loses nothing but time: leases run out and others go on.
+    SIGTERM or SIGINT: stop consuming, let the running tasks finish, return. A thread cannot be killed, so a
+    long task should handle Celery's signal `worker_shutting_down` and finish by itself; prefork kills its
+    tasks on SIGQUIT or a second SIGINT. A killed worker loses only time: leases expire and other workers
+    continue.
 
-    Must be called in the main thread. Returns an exit status: 0 after TERM.
+    Call this in the main thread. Returns an exit status: 0 after SIGTERM.
     """
     signals.setup_logging.connect(log_to_stderr, dispatch_uid="fdstore")
     worker = app.Worker(
@@ -93,18 +91,18 @@ def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"]
         concurrency=concurrency,
         loglevel="WARNING",
         quiet=True,
-        # each of these is chatter among workers, who have nothing to tell each other
+        # our workers do not need to communicate with each other
         without_gossip=True,
         without_mingle=True,
         without_heartbeat=True,
     )
 
-    def say_ready(**_: Any) -> None:
+    def log_ready(**_: Any) -> None:
         where = app.connection_for_read().as_uri()
         queue = app.conf.broker_transport_options["global_keyprefix"] + app.conf.task_default_queue
         log.info("ready: %d %s take from queue %s at %s", concurrency, pool, queue, where)
 
-    signals.worker_ready.connect(say_ready, dispatch_uid="fdstore")
+    signals.worker_ready.connect(log_ready, dispatch_uid="fdstore")
     try:
         worker.start()
     finally:
@@ -114,8 +112,10 @@ def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"]
 
 
 def log_to_stderr(level: str = "INFO", **_: Any) -> None:
-    """Log to stderr: fdstore from `level` on, packages from WARNING on. In place of Celery's own set-up,
-    which takes the root logger from the program around it. A second call changes nothing."""
+    """Log to stderr: fdstore from `level` up, other packages from WARNING up. A second call changes nothing.
+
+    Replaces Celery's own set-up, which would take over the root logger.
+    """
     if logging.getLogger().handlers:
         return
     handler = logging.StreamHandler()

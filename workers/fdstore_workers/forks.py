@@ -1,7 +1,7 @@
-"""What a forked process of the worker does first and last.
+"""Set up and end the forked processes of a worker.
 
-It dies with its parent, is offered to the kernel when memory is short, and ends without unwinding what its
-parent was in the middle of.
+A forked process dies with its parent, is preferred by the OOM killer, and exits without unwinding the
+parent's stack.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fdstore.errors import FDStoreError
 
 
 def die_with(parent: int) -> None:
-    """Have this process killed when its parent dies, whatever it does at that time."""
+    """Have the system kill this process when its parent dies."""
     if sys.platform == "linux":
         set_death_signal = 1
         ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL, 0, 0, 0)
@@ -41,14 +41,14 @@ def _watch_parent(parent: int) -> None:
 
 
 def offer_to_the_kernel(more: int) -> None:
-    """Add to the score by which the kernel chooses what to kill when memory is short."""
+    """Add `more` to the score of this process for the OOM killer."""
     score = Path("/proc/self/oom_score_adj")
     with suppress(OSError, ValueError):
         score.write_text(str(min(int(score.read_text()) + more, 1000)))
 
 
 def end_with(body: Callable[[], int]) -> None:
-    """Run `body` and end this process with its status. Nothing of the supervisor's is unwound."""
+    """Run `body` and exit with its status, without unwinding the supervisor's stack."""
     status = 1
     try:
         status = exit_status(body)
@@ -64,7 +64,7 @@ def end_with(body: Callable[[], int]) -> None:
 
 
 def exit_status(body: Callable[[], int]) -> int:
-    """Return the status of `body`; a typed error is one line on stderr and status 1."""
+    """Return the status of `body`. An `FDStoreError` prints one line to stderr and returns 1."""
     try:
         return body()
     except FDStoreError as error:

@@ -1,7 +1,7 @@
-"""What becomes of the processes that a dead process of the worker held: what the sweep would do once
-their leases are over, and now.
+"""Return the processes that a dead worker process held, without waiting for the leases to expire.
 
-A claim says whether it is still so: a process that went on elsewhere meanwhile is not touched.
+This does immediately what the sweep would do later. The claim is compared: a process that another worker has
+claimed meanwhile is left alone.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ TRY_AGAIN_S = 0.5
 
 
 def give_back(store: Store, wake: Callable[[str], None], held: Iterable[Held]) -> int:
-    """Count a loss of each process that is still held, and hand it to other workers; a pipeline fails.
-    Return how many there were. A store in trouble is asked until the leases are over."""
+    """Count a loss for each process that is still held and wake other workers for it; fail pipelines.
+
+    Returns the number of processes. Retries store failures until the leases have expired.
+    """
     until = time.monotonic() + leases.LEASE_S
     count = 0
     for each in held:
@@ -38,7 +40,7 @@ def give_back(store: Store, wake: Callable[[str], None], held: Iterable[Held]) -
                 time.sleep(TRY_AGAIN_S)
                 continue
             except FDStoreError as error:
-                log.info("%s needs nothing: %s", each.process, error)
+                log.info("%s needs no recovery: %s", each.process, error)
             break
     return count
 

@@ -1,13 +1,13 @@
-"""A whole worker: what the processes do that its supervisor forks. One of them takes messages; it has the
-Celery application, its task and its sweeper.
+"""The bodies of the processes that a worker's supervisor forks. One of them consumes messages: it has the
+Celery application, its task and the sweeper.
 
-    TERM ─┬─ no more messages are taken
-          ├─ agents between two steps, or pausing: their processes go back at once
-          ├─ agents in a step: may end it, and after 20 s their processes go back too
-          └─ the worker ends: when its tasks have, or a little later without them
+    SIGTERM ─┬─ consumes no more messages
+             ├─ releases agents between two steps, or pausing, immediately
+             ├─ lets agents finish a step, but releases them after 20 s
+             └─ exits when its tasks have ended, or a little later without them
 
-The last is for tasks that wait for a model or run somebody's function: a thread cannot be ended from
-outside, and what such a task does from then on is fenced.
+It exits without tasks that wait for a model or run a user's function: a thread cannot be killed, and the
+store fences off its later writes.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ from fdstore_workers.tasks import Clients, WorkerSettings, attempt, runner_of
 log = logging.getLogger("fdstore.worker")
 
 PIPELINES = 64
-"""Pipelines at a time, beside the agents; more of them wait."""
+"""Pipelines that run at the same time, besides the agents; others wait."""
 
 LEAVE_AFTER_S = 3.0
-"""How long after the last process went back a task may still go on: renewing looks every half second,
-and Redis may want a second try."""
+"""How long a task may continue after the last process was released: lease renewal polls every half second,
+and Redis may need a retry."""
 
 
 class Stopping:
-    """Set once, seen in every process forked from this one. Shared memory without a lock: it is set by
-    a signal handler, and a process that was killed must not be able to hold anything."""
+    """A flag that later forks share. Shared memory without a lock: a signal handler sets it, and a killed
+    process could hold a lock."""
 
     def __init__(self) -> None:
         self._shared = mmap.mmap(-1, 1)
@@ -68,35 +68,35 @@ class Stopping:
 
 
 class ShutdownTimer:
-    """Ends this process some time after it was told to stop, whatever its tasks still do."""
+    """Exits this process some time after `stopping` is set, even if tasks still run."""
 
     def __init__(self, stopping: Stopping, leave: Callable[[], None]) -> None:
         self._stopping = stopping
         self._leave = leave
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="departure", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="shutdown_timer", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def cancel(self) -> None:
-        """The worker ended by itself."""
+        """Cancel the timer: the worker has ended by itself."""
         self._over.set()
 
-    def _keep(self) -> None:
+    def _run(self) -> None:
         while not self._stopping.is_set():
             if self._over.wait(lease.LOOK_UP_EVERY_S):
                 return
         if self._over.wait(lease.STOP_GRACE_S + LEAVE_AFTER_S):
             return
-        log.warning("stopped in the middle of a step; its process was given back")
+        log.warning("exits in the middle of a step; its process was released")
         self._leave()
         logging.shutdown()
         os._exit(0)
 
 
 class Worker(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole worker: what each of its forked processes does (`Roles`)."""
+    """The configuration of a worker, with the bodies of its forked processes (`Roles`)."""
 
     name: str
     url: str | None
@@ -113,41 +113,42 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     unsandboxed_commands: bool = False
 
     def supervise(self) -> int:
-        """Work until TERM, in processes of this one. Return the exit status."""
+        """Run the worker in child processes until SIGTERM. Return the exit status."""
         log_to_stderr(self.log_level)
         return Supervisor(Roles(self.work, self.run_alone, self.bury), self.concurrency).run()
 
     def work(self, reporter: Reporter) -> int:
-        """Take messages until TERM; the exit status. Raises `StoreUnavailable`, `UnsafeStore`."""
+        """Consume messages until SIGTERM; return the exit status. Raises `StoreUnavailable` or
+        `UnsafeStore`."""
         store = connect(self.url, self.prefix)
         stopping = Stopping()
-        place = self._place(store)
-        if place.no_agents:
-            log.warning("takes pipelines alone, and leaves agents to other workers: %s", place.no_agents)
-        permissions = place.permissions
+        settings = self._worker_settings(store)
+        if settings.no_agents:
+            log.warning("runs pipelines only, and leaves agents to other workers: %s", settings.no_agents)
+        permissions = settings.permissions
         roots = (os.getcwd(), permissions.export_root, permissions.preload_root)
         private = [Path(root) for root in roots if root]
         allow = self.unsandboxed_commands
         sandbox = cache(partial(find, engine=self.engine, allow_unsandboxed=allow, private=private))
-        # a pool of processes runs its pipelines in its processes
+        # with prefork, pipelines run in the processes of the pool
         apart = ThreadPoolExecutor(PIPELINES, "pipeline") if self.pool == "threads" else None
-        clients = Clients(place)
+        clients = Clients(settings)
         run = runner_of(clients, reporter, stopping, partial(run_pipeline, sandbox, permissions), apart)
         app = make_app(store.url, self.broker_url, run=run, prefix=store.prefix)
         wake = waker(store.url, store.prefix, self.broker_url)
         commands = "; ".join(filter(None, (permissions.described, sandbox().describe())))
-        sweeper = Sweeper(store, self.name, wake, commands, place.no_agents)
+        sweeper = Sweeper(store, self.name, wake, commands, settings.no_agents)
 
         def leave() -> None:
             sweeper.stop()
             for child in billiard.active_children():
                 child.terminate()
 
-        departure = ShutdownTimer(stopping, leave)
+        shutdown_timer = ShutdownTimer(stopping, leave)
 
         def begin(**_: Any) -> None:
             sweeper.start()
-            departure.start()
+            shutdown_timer.start()
             reporter.ready()
 
         def stop(**_: Any) -> None:
@@ -159,7 +160,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
         signals.worker_ready.connect(begin, dispatch_uid="fdstore sweeper")
         signals.worker_shutting_down.connect(stop, dispatch_uid="fdstore stopping")
         signals.task_received.connect(take, dispatch_uid="fdstore supervisor")
-        # a pool's processes would finish what the supervisor has given back by then
+        # an orphaned pool process would go on with what the supervisor has released
         die_with_worker = partial(_die_with, os.getpid())
         signals.worker_process_init.connect(die_with_worker, weak=False, dispatch_uid="fdstore supervisor")
         try:
@@ -167,32 +168,32 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
         finally:
             if apart is not None:
                 stopping.set()
-                apart.shutdown()  # the departure goes on counting: nobody waits for ever
-            departure.cancel()
+                apart.shutdown()  # the shutdown timer bounds this
+            shutdown_timer.cancel()
             sweeper.stop()
             clients.left.stop()
             store.close()
 
     def run_alone(self, reporter: Reporter, process: str) -> int:
-        """Run one process, until it is past the point where it was lost."""
+        """Run one process until it has passed the point where it was lost."""
         stopping = Stopping()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
             signal.signal(number, lambda *_: stopping.set())
         with connect(self.url, self.prefix) as store:
-            clients = Clients(self._place(store))
-        departure = ShutdownTimer(stopping, lambda: None)
-        departure.start()
-        # in a thread: the handlers of signals run in the main one, whatever a tool does
+            clients = Clients(self._worker_settings(store))
+        shutdown_timer = ShutdownTimer(stopping, lambda: None)
+        shutdown_timer.start()
+        # in a thread, so that the main thread runs signal handlers even while a tool blocks
         running = threading.Thread(
             target=attempt, args=(clients, process, reporter, stopping), kwargs={"company": "none for long"}
         )
         running.start()
         running.join()
-        departure.cancel()
+        shutdown_timer.cancel()
         return 0
 
     def bury(self, what: str, held: list[Held], taken: list[str]) -> int:
-        """Give back what a dead process held, and wake what it had only taken from the queue."""
+        """Release the processes that a dead process held, and wake those that it had not started."""
         with connect(self.url, self.prefix) as store:
             wake = waker(store.url, store.prefix, self.broker_url)
             count = give_back(store, wake, held)
@@ -201,7 +202,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
         log.warning("%s: %d of the %d processes that it held were given back", what, count, len(held))
         return 0
 
-    def _place(self, store: Store) -> WorkerSettings:
+    def _worker_settings(self, store: Store) -> WorkerSettings:
         return WorkerSettings(
             worker=self.name,
             url=store.url,

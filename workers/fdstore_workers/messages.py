@@ -1,10 +1,9 @@
-"""What a message of the queue may say: the id of one process, as `fdstore.runtime.queue` sends it.
+"""Read messages of the queue: each carries one process id, as `fdstore.runtime.queue` sends it.
 
-The queue is not trusted: whoever may write there can wake processes and do nothing else. Celery and
-kombu would decompress and unpickle what a message names, call back what it links to, hold it back until
-its `eta`, and end the worker over a field of the wrong type. So they never see a message that was taken
-from the list. The id is read from it here, with a bound on its size, and the worker goes on with an
-envelope of its own making around that id:
+The queue is not trusted: write access to it must allow nothing but waking processes. Celery and kombu would
+decompress and unpickle a body as the message demands, run its callbacks, delay it until its `eta`, and crash
+on a field of the wrong type. So they never see a received message. This module reads the id, with a bound on
+the size, and the worker continues with an envelope of its own around that id:
 
     bytes of the list -> process_of -> id -> envelope -> kombu, Celery
 
@@ -24,13 +23,13 @@ from fdstore.runtime.queue import QUEUE, TASK
 from fdstore.store.keys import check_process
 
 MAX_BYTES = 8192
-"""Of a whole message. One that `fdstore.runtime.queue` sends has a kilobyte, and its id once."""
+"""The limit for a whole message. `fdstore.runtime.queue` sends about a kilobyte."""
 
 MAX_ID_CHARS = 200
 
 
 class Refused(Exception):
-    """A message is not one of ours. The text says why: printable, of at most a line."""
+    """A message that fdstore did not send. The text is the reason: one printable line."""
 
 
 class _Headers(msgspec.Struct):
@@ -55,13 +54,13 @@ class _NoKeywords(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _envelopes = msgspec.json.Decoder(_Envelope)
-# the third part is what Celery would call back; it is looked over for where it ends, and dropped
+# the third part holds Celery's callbacks; it is skipped
 _bodies = msgspec.json.Decoder(tuple[tuple[str], _NoKeywords, msgspec.Raw])
 _unacked = msgspec.json.Decoder(tuple[msgspec.Raw, msgspec.Raw, msgspec.Raw])
 
 
 def process_of(message: bytes) -> str:
-    """Return the process id that a message of the queue says. Raises `Refused`."""
+    """Return the process id in a message of the queue. Raises `Refused`."""
     if len(message) > MAX_BYTES:
         raise Refused(f"it has more than {MAX_BYTES} bytes")
     try:
@@ -69,7 +68,7 @@ def process_of(message: bytes) -> str:
         if envelope.headers.task != TASK:
             raise Refused(f"its task is {quoted(envelope.headers.task)}")
         [process], _, _ = _bodies.decode(envelope.body)
-    # a ValueError is text that is not UTF-8
+    # ValueError: not UTF-8
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise Refused(quoted(str(error), 200)) from None
     if len(process) > MAX_ID_CHARS:
@@ -81,8 +80,7 @@ def process_of(message: bytes) -> str:
 
 
 def unacked_process_of(entry: bytes) -> str:
-    """Return the process id of an entry of `unacked`: a message, its exchange, its routing key.
-    Raises `Refused`."""
+    """Return the process id in an entry of `unacked` (message, exchange, routing key). Raises `Refused`."""
     if len(entry) > 2 * MAX_BYTES:
         raise Refused(f"it has more than {2 * MAX_BYTES} bytes")
     try:
@@ -93,8 +91,10 @@ def unacked_process_of(entry: bytes) -> str:
 
 
 def envelope(process: str) -> dict[str, Any]:
-    """Return a message about `process`, as kombu decodes one. Its tags are made here: another message
-    with the same tag would take the place of the first among those whose task still runs."""
+    """Return a message with the id `process`, in the form that kombu decodes.
+
+    Its tags are fresh: a duplicate tag would replace the earlier message among the unacknowledged ones.
+    """
     task_id = str(uuid.uuid4())
     return {
         "body": json.dumps(

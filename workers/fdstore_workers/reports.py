@@ -1,15 +1,15 @@
-"""What the processes of a worker tell their supervisor: one line each, over a pipe.
+"""Reports of the worker's processes to their supervisor: lines in a pipe.
 
-    PID ready                     messages are taken from now on
-    PID take PROCESS              a message was taken; its task may have to wait for a free place
-    PID claim PROCESS CLAIM       is about to ask for the process under this claim
-    PID release PROCESS CLAIM     has come to an end with it, whatever that was
-    PID alone PROCESS             the process must have an operating-system process of its own
+    PID ready                     the worker consumes messages from now on
+    PID take PROCESS              it received a message; the task may still wait for a free slot
+    PID claim PROCESS CLAIM       it is about to claim the process under this id
+    PID release PROCESS CLAIM     it has finished with the process, in whatever way
+    PID alone PROCESS             the process must run in an operating-system process of its own
 
-A claim is told before it is made, so there is no moment at which a process is held by somebody whose
-death would leave it to its lease. A line is shorter than what a pipe takes in one piece, so the threads
-and processes that share a pipe need no lock. The supervisor believes nothing of it: an untrue claim
-changes no record, since the store compares it.
+A claim is reported before it is made, so the supervisor knows all processes that a dead worker held and need
+not wait for their leases. Lines are shorter than the atomic write size of a pipe, so threads and processes
+can share a pipe without a lock. The supervisor does not trust the reports: a false claim changes nothing,
+because the store compares claims.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from contextlib import suppress
 import msgspec
 
 MAX_LINE_BYTES = 512
-"""Of a line. POSIX promises that this much is written in one piece."""
+"""The limit for a line. POSIX guarantees atomic writes of this size."""
 
 
 WORDS = {"ready": 2, "take": 3, "claim": 4, "release": 4, "alone": 3}
-"""How many words a line of each kind has."""
+"""The number of words of each kind of line."""
 
 
 class Report(msgspec.Struct, frozen=True):
-    """One line: who says it, what, of which process, under which claim."""
+    """One line: the reporting pid, the verb, the process and the claim."""
 
     pid: int
     verb: str
@@ -37,36 +37,36 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class Reporter:
-    """The end of the pipe that reports are written to. Any thread, and any process forked later, may use
-    it. Without a descriptor it tells nobody."""
+    """The write end of the pipe for reports. All threads and later forks may use it. Without `fd` it drops
+    all reports."""
 
     def __init__(self, fd: int | None = None) -> None:
         self._fd = fd
 
     def ready(self) -> None:
-        self._say("ready")
+        self._write("ready")
 
     def take(self, process: str) -> None:
-        self._say("take", process)
+        self._write("take", process)
 
     def claim(self, process: str, claim: str) -> None:
-        self._say("claim", process, claim)
+        self._write("claim", process, claim)
 
     def release(self, process: str, claim: str) -> None:
-        self._say("release", process, claim)
+        self._write("release", process, claim)
 
     def alone(self, process: str) -> None:
-        self._say("alone", process)
+        self._write("alone", process)
 
-    def _say(self, *words: str) -> None:
+    def _write(self, *words: str) -> None:
         line = " ".join((str(os.getpid()), *words)).encode() + b"\n"
         if self._fd is not None and len(line) <= MAX_LINE_BYTES:
-            with suppress(OSError):  # the supervisor is gone, and soon this process is too
+            with suppress(OSError):  # the supervisor has died, and this process dies with it
                 os.write(self._fd, line)
 
 
 def parse(line: bytes) -> Report | None:
-    """Return what a line says, None for one that says nothing."""
+    """Return the report in a line, None if it is malformed."""
     words = line.decode("ascii", "replace").split(" ")
     if len(words) < 2 or len(words) != WORDS.get(words[1]) or "" in words:
         return None

@@ -1,21 +1,20 @@
-"""The small parent of a worker: starts the process that works, and deals with its death.
+"""The parent process of a worker: forks the process that works, and recovers from its death.
 
-    supervisor ─┬─ the worker's process      takes messages, runs agents and pipelines
-                ├─ one for each suspect      runs a process that may be what ended its worker, alone
-                └─ after a death: a burial   gives the dead one's processes back, then ends
+    supervisor ─┬─ the worker's process      consumes messages, runs agents and pipelines
+                ├─ one for each suspect      runs one process alone that may have killed its worker
+                └─ after a death: a burial   releases the processes that the dead one held, then exits
 
-The supervisor has one thread, no connection and nobody's code in it: it waits for signals, deaths and
-reports (reports.py), and forks. All imports are done before, so a new worker is there in milliseconds
-and shares its memory with the supervisor. What must talk to Redis is done by the forked processes, which
-open their own connections.
+The supervisor has one thread, no connection, and runs no user code: it waits for signals, deaths and reports
+(reports.py), and forks. All imports precede the forks, so a new worker starts within milliseconds and shares
+memory with the supervisor. Only forked processes talk to Redis, over their own connections.
 
-A worker that dies takes all agents with it that it ran at that time, and one of them may be the cause:
-a tool that crashes the interpreter, or takes all memory. Each of them counts a loss, and from then on
-runs alone, until it is past the point where it was lost (claim.lua). So the cause dies alone, to its last
-loss, and its neighbours finish.
+When a worker dies, all agents that it ran die with it, and one of them may be the cause: a tool that crashes
+the interpreter or exhausts memory. Each of them counts a loss, and then runs alone until it has passed the
+point of the crash (claim.lua). So the culprit dies alone until it has used up its losses, and the others
+finish.
 
-If the supervisor is killed, the kernel kills the others: nothing runs unsupervised. The processes are
-then found by their leases, as when the machine is lost.
+If the supervisor is killed, the kernel kills its children: nothing runs unsupervised. The leases then expire
+and other workers take over, as after the loss of a machine.
 """
 
 from __future__ import annotations
@@ -39,24 +38,24 @@ log = logging.getLogger("fdstore.worker")
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 30.0
-"""Before the next worker is started. The pause doubles after each that died before it was ready, and never
-after one that its work killed: agents that kill workers must not stop the others."""
+"""The limits of the pause before a new worker. It doubles after each worker that died before it was ready,
+but not after one that its work killed: agents that kill workers must not delay the others."""
 
 DIES_AT_ONCE_S = 3.0
-"""A ready worker that lived for less is replaced after the first pause, which bounds what restarts cost."""
+"""A ready worker that dies sooner is replaced after the first pause, which bounds the cost of restarts."""
 
 MAX_WAITING = 10_000
-"""Suspects that wait for their turn. One more is left to the sweep, which asks again."""
+"""The limit of queued suspects. The sweep finds any others again."""
 
 MORE_LIKELY_TO_BE_KILLED = {"worker": 100, "alone": 300, "burial": 0}
-"""Added to the score by which the kernel chooses what to kill when memory is short: a suspect before the
-worker, the worker before the supervisor."""
+"""Added to the score for the OOM killer: it kills a suspect before the worker, and the worker before the
+supervisor."""
 
 Role = Literal["worker", "alone", "burial"]
 
 
 class Held(msgspec.Struct, frozen=True):
-    """A process that is claimed, or about to be, and the process of the operating system that does so."""
+    """A process that is claimed or about to be, and the pid of the system process that claims it."""
 
     pid: int
     process: str
@@ -64,11 +63,11 @@ class Held(msgspec.Struct, frozen=True):
 
 
 class Roles(msgspec.Struct, frozen=True):
-    """What the forked processes do. Each returns an exit status.
+    """The bodies of the forked processes. Each returns an exit status.
 
-    `work` takes messages until it is told to stop; `run_alone` runs one process as far as it must have an
-    operating-system process of its own; `bury` gives back what a dead one held, and wakes what it had
-    taken from the queue and not begun: it is told in words what died.
+    `work` consumes messages until a signal stops it. `run_alone` runs one process while it must have an
+    operating-system process of its own. `bury` releases the processes that a dead one held, and wakes those
+    that it had received and not started; its first argument describes the death for the log.
     """
 
     work: Callable[[Reporter], int]
@@ -77,7 +76,7 @@ class Roles(msgspec.Struct, frozen=True):
 
 
 class Child:
-    """A forked process, and what it reported."""
+    """A forked process and the state that it reported."""
 
     def __init__(self, pid: int, role: Role, process: str, pipe: int) -> None:
         self.pid, self.role, self.process, self.pipe = pid, role, process, pipe
@@ -90,8 +89,8 @@ class Child:
 
 
 class Supervisor:
-    """Keeps one worker running until a signal ends it. Must be used in the main thread, before any other
-    thread is started."""
+    """Keeps one worker running until a signal stops it. Use it in the main thread, before other threads
+    start."""
 
     def __init__(self, roles: Roles, alone_at_once: int) -> None:
         self._roles = roles
@@ -106,26 +105,26 @@ class Supervisor:
         self._status = 0
 
     def run(self) -> int:
-        """Return the exit status: the worker's, once it was told to stop or could not even start."""
+        """Supervise until a signal or a failed first start; return the worker's exit status."""
         os.set_blocking(self._signals, False)
         os.set_blocking(self._wakeup, False)
         self._selector.register(self._signals, selectors.EVENT_READ, self._forward)
         signal.set_wakeup_fd(self._wakeup, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, _hear)
+        signal.signal(signal.SIGCHLD, _on_signal)
         for number in STOPS:
             # a worker under nohup outlives its terminal
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
-                signal.signal(number, _hear)
+                signal.signal(number, _on_signal)
         while self._start_at is not None or self._children:
-            self._start_what_is_due()
+            self._fork_due()
             left_s = None if self._start_at is None else max(self._start_at - time.monotonic(), 0.0)
             for key, _ in self._selector.select(left_s):
-                if key.fd in self._selector.get_map():  # else an earlier one of these has closed it
+                if key.fd in self._selector.get_map():  # else an earlier handler has closed it
                     key.data()
             self._reap()
         return self._status
 
-    def _start_what_is_due(self) -> None:
+    def _fork_due(self) -> None:
         if self._start_at is not None and time.monotonic() >= self._start_at:
             self._start_at = None
             self._fork("worker", self._roles.work)
@@ -135,12 +134,12 @@ class Supervisor:
                 return
             del self._to_run_alone[process]
             busy.add(process)
-            self._fork("alone", self._running_alone(process), process)
+            self._fork("alone", self._body_alone(process), process)
 
-    def _running_alone(self, process: str) -> Callable[[Reporter], int]:
+    def _body_alone(self, process: str) -> Callable[[Reporter], int]:
         return lambda reporter: self._roles.run_alone(reporter, process)
 
-    # what is heard
+    # signals and reports
 
     def _forward(self) -> None:
         for number in os.read(self._signals, 4096):
@@ -148,21 +147,21 @@ class Supervisor:
                 continue
             self._is_stopping = True
             self._start_at = None
-            # Celery takes HUP for a wish to execute the whole program again
+            # on SIGHUP Celery would re-execute the whole program
             sent = signal.SIGTERM if number == signal.SIGHUP else number
             for child in self._children.values():
                 if child.role != "burial":
-                    os.kill(child.pid, sent)  # not waited for yet, so the id is still its own
+                    os.kill(child.pid, sent)  # not reaped yet, so the pid is still valid
 
     def _listen(self, child: Child) -> None:
         # it may have been unregistered before
         with suppress(BlockingIOError, KeyError):
-            while piece := os.read(child.pipe, 65536):
-                *lines, child.unread = (child.unread + piece).split(b"\n")
+            while chunk := os.read(child.pipe, 65536):
+                *lines, child.unread = (child.unread + chunk).split(b"\n")
                 child.unread = child.unread[-MAX_LINE_BYTES:]
                 for line in lines:
                     self._note(child, line)
-            self._selector.unregister(child.pipe)  # its end was closed; its death comes next
+            self._selector.unregister(child.pipe)  # EOF: its death follows
 
     def _note(self, child: Child, line: bytes) -> None:
         report = parse(line)
@@ -184,7 +183,7 @@ class Supervisor:
                 self._to_run_alone[report.process] = None
 
     def _watch(self, child: Child, pid: int) -> None:
-        """Notice the death of a child of a child, as a pool of processes has them."""
+        """Watch for the death of a grandchild: a process of the worker's prefork pool."""
         if pid not in child.pool and hasattr(os, "pidfd_open"):
             with suppress(OSError):
                 child.pool[pid] = os.pidfd_open(pid)
@@ -192,7 +191,7 @@ class Supervisor:
                     child.pool[pid], selectors.EVENT_READ, lambda: self._pool_death(child, pid)
                 )
 
-    # what has died
+    # deaths
 
     def _pool_death(self, child: Child, pid: int) -> None:
         self._close(child.pool.pop(pid))
@@ -225,7 +224,7 @@ class Supervisor:
             what += f", which ran {child.process} alone,"
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
         held = list(child.held.values())
-        # a worker that stops in good order has put back into the queue what it had only taken
+        # a worker that shuts down has returned messages that it had not started to the queue
         taken = [] if self._is_stopping else list(child.taken)
         if held or taken:
             self._bury(f"{what} {how}", held, taken)
@@ -251,43 +250,45 @@ class Supervisor:
     # forks
 
     def _fork(self, role: Role, body: Callable[[Reporter], int], process: str = "") -> None:
-        reading, writing = os.pipe()
-        heard = (*STOPS, signal.SIGCHLD)
-        # a signal that comes now waits until the child has put the handlers away
-        signal.pthread_sigmask(signal.SIG_BLOCK, heard)
+        read_end, write_end = os.pipe()
+        handled = (*STOPS, signal.SIGCHLD)
+        # signals are blocked until the child has removed the handlers
+        signal.pthread_sigmask(signal.SIG_BLOCK, handled)
         supervisor = os.getpid()
         pid = os.fork()
         if pid == 0:
-            self._leave_behind(reading)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, heard)
-            # Ctrl-C on a terminal goes to the supervisor alone, which forwards it
+            self._close_inherited(read_end)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, handled)
+            # Ctrl-C on a terminal reaches the supervisor only, which forwards it
             os.setpgid(0, 0)
             if role != "burial":
                 die_with(supervisor)
             offer_to_the_kernel(MORE_LIKELY_TO_BE_KILLED[role])
-            end_with(lambda: body(Reporter(writing)))
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, heard)
-        os.close(writing)
-        os.set_blocking(reading, False)
-        child = self._children[pid] = Child(pid, role, process, reading)
-        self._selector.register(reading, selectors.EVENT_READ, lambda: self._listen(child))
+            end_with(lambda: body(Reporter(write_end)))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, handled)
+        os.close(write_end)
+        os.set_blocking(read_end, False)
+        child = self._children[pid] = Child(pid, role, process, read_end)
+        self._selector.register(read_end, selectors.EVENT_READ, lambda: self._listen(child))
 
-    def _leave_behind(self, reading: int) -> None:
-        """Close and put away, in a child, what is the supervisor's."""
+    def _close_inherited(self, read_end: int) -> None:
+        """Close the supervisor's descriptors and reset its signal handlers, in a child."""
         signal.set_wakeup_fd(-1)
         for number in (*STOPS, signal.SIGCHLD):
-            if signal.getsignal(number) is _hear:
+            if signal.getsignal(number) is _on_signal:
                 signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         self._selector.close()
         pools = [fd for child in self._children.values() for fd in child.pool.values()]
-        for fd in (reading, self._signals, self._wakeup, *(c.pipe for c in self._children.values()), *pools):
+        for fd in (read_end, self._signals, self._wakeup, *(c.pipe for c in self._children.values()), *pools):
             os.close(fd)
 
 
 def pause_before_next(unready_deaths: int, lived_s: float) -> float:
-    """Return how many seconds to wait after a death: the last one of so many in a row that came before the
-    worker was ready, or of a ready worker that lived so long.
+    """Return the pause in seconds before the next worker.
+
+    `unready_deaths` counts the last workers in a row that died before they were ready; if it is 0, the last
+    one was ready and lived for `lived_s`.
 
     >>> [pause_before_next(deaths, 0.1) for deaths in (0, 1, 2, 3, 99)]
     [0.25, 0.25, 0.5, 1.0, 30.0]
@@ -297,5 +298,5 @@ def pause_before_next(unready_deaths: int, lived_s: float) -> float:
     return FIRST_PAUSE_S if lived_s < DIES_AT_ONCE_S else 0.0
 
 
-def _hear(number: int, frame: object) -> None:
-    """The handler of all signals: their numbers are read from the pipe that wakes the supervisor."""
+def _on_signal(number: int, frame: object) -> None:
+    """Handle a signal by doing nothing: the supervisor reads its number from the wake-up pipe."""

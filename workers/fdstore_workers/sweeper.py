@@ -1,14 +1,14 @@
-"""The sweep: finds what nobody else would ever look at again.
+"""The sweep: find and repair abandoned state in the store.
 
-    a process whose lease ran out       its worker is gone: ready again, or failed after the third loss
-    a ready process nobody claimed      its wake-up was lost: sent again
-    a stream whose writer is gone       broken (writer_lost), for those who read it later
-    a tree past its retention           collected
-    a Redis that was made unsafe        nothing is run again in there until that is set right
-    a record that cannot be read        passed over with a line in the log; other trees are swept
+    a process with an expired lease     its worker died: make it ready again, or failed after three losses
+    a ready process without a claim     its wake-up was lost: send it again
+    a stream whose writer is lost       break it (writer_lost), for later readers
+    a tree past its retention           collect it
+    a Redis with unsafe settings        start nothing there until they are corrected
+    an unreadable record                skip it with a line in the log, and sweep the other trees
 
-Every worker has a sweeper; the one that holds `sweeper` works, the others stand by. All of it is
-safe to do twice, so a sweeper that is slow does no harm.
+Every worker has a sweeper; the holder of the key `sweeper` is active, the others stand by. Every step is
+idempotent, so two active sweepers do no harm.
 """
 
 from __future__ import annotations
@@ -35,35 +35,34 @@ from fdstore.wire.operation import Operation
 log = logging.getLogger("fdstore.sweeper")
 
 SIGN_OF_LIFE_S = 10.0
-"""How long a worker counts as alive after it last said so."""
+"""How long the registration of a worker lasts."""
 
 SWEEPER_S = 5.0
-"""How long the one sweeper is waited for when it says no more: shorter than a lease, so that a worker
-that dies as the sweeper delays nothing."""
+"""How long the active sweeper holds its key. Shorter than a lease, so that the death of its worker causes no
+delay."""
 
 COLLECT_EVERY_S = 60.0
 
 MAX_REPORTS = 1000
 REPORT_AGAIN_S = 600.0
-"""After how long what is still damaged is logged again."""
+"""The interval between log lines about the same damaged record."""
 
 REMEMBER_S = 60.0
-"""How long trees that are over are passed by. For ever would do, but for one that was collected and then
-made anew between two sweeps."""
-
+"""How long finished trees are skipped. The limit is for a tree that is collected and recreated between two
+sweeps."""
 
 Report = Callable[..., None]
-"""Takes what is passed over, what is wrong with it, and the exception if its traceback is to be logged."""
+"""Called with the name of a skipped record, the problem, and an exception if its traceback is useful."""
 
 
 def given_up(keys: ProcessKeys, attempt: int, reason: str) -> Operation[tuple[str, ...]]:
-    """End a process that is not to be run again. Return the ancestors that need a wake-up."""
+    """Fail a process and return the ancestors that need a wake-up."""
     handle = ProcessHandle(keys, TreeLimits(), attempt)
     return (yield from processes.end(handle, "failed", exit_code=None, reason=reason, release=False))
 
 
 def losses_allowed(keys: ProcessKeys) -> Operation[int]:
-    """How many losses are too many, as the program of the process says."""
+    """Return the maximum number of losses, from the limits of the process's program."""
     [(program, digest)] = yield [("HMGET", keys.record, "program", "bundle")]
     if digest is None:
         return leases.MAX_LOSSES
@@ -73,35 +72,35 @@ def losses_allowed(keys: ProcessKeys) -> Operation[int]:
             return leases.MAX_LOSSES
         return Bundle.from_json(bundle).programs[show_bytes(program or b"")].limits.max_losses
     except (InvalidProgram, NewerFormat, DamagedRecord, KeyError):
-        return leases.MAX_LOSSES  # its next attempt will say what is wrong with it
+        return leases.MAX_LOSSES  # its next attempt reports the problem
 
 
 class Reported:
-    """Log what is passed over: once each, and again when it is still so after a while."""
+    """Log skipped records, each at most once per `REPORT_AGAIN_S`."""
 
     def __init__(self) -> None:
-        self._said: dict[str, float] = {}
+        self._silent_until: dict[str, float] = {}
 
     def __call__(self, what: str, problem: str, trace: BaseException | None = None) -> None:
         now = time.monotonic()
-        if now < self._said.get(what, now):
+        if now < self._silent_until.get(what, now):
             return
-        if len(self._said) >= MAX_REPORTS:  # whatever Redis holds, the log stays readable
-            self._said = {known: until for known, until in self._said.items() if now < until}
-            if len(self._said) >= MAX_REPORTS:
+        if len(self._silent_until) >= MAX_REPORTS:  # bounds the log and this table
+            self._silent_until = {name: until for name, until in self._silent_until.items() if now < until}
+            if len(self._silent_until) >= MAX_REPORTS:
                 return
-        self._said[what] = now + REPORT_AGAIN_S
-        log.warning("%s is passed over: %s", what, problem, exc_info=trace)
+        self._silent_until[what] = now + REPORT_AGAIN_S
+        log.warning("%s is skipped: %s", what, problem, exc_info=trace)
 
 
 def carry_out(store: Store, wake: Callable[[str], None], keys: ProcessKeys, lapsed: leases.Lapsed) -> None:
-    """Do what a look at a process decided. Raises `Fenced`, `NotFound`."""
+    """Carry out the decision about a lapsed process. Raises `Fenced`, `NotFound`."""
     if lapsed.decision == "wake":
-        log.info("%s is to be run again", keys.process)
+        log.info("%s is queued again", keys.process)
         wake(keys.process)
     elif lapsed.attempt is not None:
         reason = lifecycle.POISON if lapsed.decision == "poison" else lifecycle.WORKER_LOST
-        log.warning("%s has failed: %s", keys.process, reason)
+        log.warning("%s failed: %s", keys.process, reason)
         for ancestor in store.run(given_up(keys, lapsed.attempt, reason)):
             wake(ancestor)
 
@@ -113,9 +112,11 @@ def sweep(
     over: set[str] | None = None,
     report: Report | None = None,
 ) -> int:
-    """Looks after every process that is due, or was at `now` by the clock of Redis; how many there were.
-    Trees in `over` are passed by; those that are found to be over are put there. What is damaged goes to
-    `report`, and keeps nothing else from being swept."""
+    """Sweep every process and stream that is due at `now` (Redis time); return the number of processes.
+
+    Skips the trees in `over` and adds the finished ones to it. Damaged records go to `report`; the rest is
+    swept.
+    """
     if now is None:
         now = store.run(redis_now())
     over = set() if over is None else over
@@ -142,7 +143,7 @@ def sweep(
 
 @contextmanager
 def _one_tree(tree: str, report: Report) -> Iterator[None]:
-    """Goes on after what is wrong with one tree. Trouble of the store ends the sweep."""
+    """Report errors of one tree and continue. Failures of the store end the sweep."""
     try:
         yield
     except (Fenced, NotFound):
@@ -151,12 +152,12 @@ def _one_tree(tree: str, report: Report) -> Iterator[None]:
         report(f"a record of tree {tree}", str(error))
     except FDStoreError:
         raise
-    except Exception as error:  # noqa: BLE001 - a defect that one tree brings out must not stop all others
+    except Exception as error:  # noqa: BLE001 - a defect triggered by one tree must not stop the others
         report(f"tree {tree}", f"{type(error).__name__}: {error}", error)
 
 
 def collect_due(store: Store, report: Report | None = None) -> None:
-    """Collects the trees whose time has come."""
+    """Collect the trees past their retention."""
     for tree in store.run(collect.due_trees(store.prefix)):
         with _one_tree(tree.tree, report or Reported()):
             collected = store.run(collect.collect_tree(tree))
@@ -165,8 +166,10 @@ def collect_due(store: Store, report: Report | None = None) -> None:
 
 
 class Sweeper:
-    """Sweeps from a thread until it is stopped; also this worker's sign of life, which says what
-    `commands` run in here, and why it takes no agents."""
+    """A thread that sweeps and keeps this worker registered until it is stopped.
+
+    The registration describes the sandbox (`commands`) and why the worker runs no agents (`no_agents`).
+    """
 
     def __init__(
         self,
@@ -192,14 +195,14 @@ class Sweeper:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread and takes the sign of life away."""
+        """Stop the thread and unregister the worker."""
         self._done.set()
-        if self._thread.ident is not None:  # the worker may have ended before it was ready
+        if self._thread.ident is not None:  # the worker may end before it is ready
             self._thread.join()
         try:
             self._store.run(leases.unregister_worker(self._store.prefix, self._worker))
         except FDStoreError as error:
-            log.info("the store was gone before this worker: %s", error)
+            log.info("could not unregister this worker: %s", error)
 
     def _keep(self) -> None:
         pause_s = 0.0
@@ -211,20 +214,20 @@ class Sweeper:
                 trouble = ""
             except FDStoreError as error:
                 if str(error) != trouble:
-                    log.warning("the sweep was cut short: %s", error)
+                    log.warning("the sweep failed: %s", error)
                 trouble = str(error)
-            except Exception as error:  # noqa: BLE001 - nobody else would notice that nothing is swept any more
+            except Exception as error:  # noqa: BLE001 - without its thread nothing would be swept
                 self._report("a round of the sweep", f"{type(error).__name__}: {error}", error)
 
     def _round(self) -> float:
-        """Says that this worker lives, and sweeps if it is the one; how long to pause then."""
+        """Register this worker, sweep if it is the active sweeper, and return the pause in seconds."""
         moment = self._store.run(redis_now())
-        self._say_alive(moment)
+        self._register(moment)
         self._store.run(check_server(self._store.where))
         left_s = self._watch.look(moment)
         if left_s > 0:
             return min(left_s, leases.SWEEP_EVERY_S)
-        if self._is_the_one():
+        if self._is_active():
             if time.monotonic() >= self._forget_at:
                 self._forget_at = time.monotonic() + REMEMBER_S
                 self._over.clear()
@@ -235,7 +238,7 @@ class Sweeper:
             self._watch.look(self._store.run(redis_now()))
         return leases.SWEEP_EVERY_S
 
-    def _say_alive(self, moment: float) -> None:
+    def _register(self, moment: float) -> None:
         prefix, worker = self._store.prefix, self._worker
         try:
             self._store.run(
@@ -246,9 +249,9 @@ class Sweeper:
         except DamagedRecord as error:
             self._report(error.what, error.problem)
 
-    def _is_the_one(self) -> bool:
+    def _is_active(self) -> bool:
         try:
             return self._store.run(leases.take_sweep(self._store.prefix, self._worker, SWEEPER_S))
         except DamagedRecord as error:
             self._report(error.what, error.problem)
-            return True  # two that sweep do no harm
+            return True  # two active sweepers do no harm

@@ -1,7 +1,7 @@
-"""What a worker does with a process id: claim the process and run its agent as far as it goes.
+"""The task of a worker: claim the process with the received id and run it as far as possible.
 
-The clients of Redis, of the queue and of the model are opened in the operating-system process that
-uses them, at the first task there: after a fork, sockets of the parent must not be used.
+The clients of Redis, queue and model are opened by the first task of each operating-system process: after a
+fork the parent's sockets must not be used.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ log = logging.getLogger("fdstore.worker")
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a worker works: its name in Redis, its store, what programs may do there, and why it takes
-    no agents ("" if it does)."""
+    """The settings of a worker: its name in Redis, its store, the permissions of programs, and why it runs no
+    agents ("" if it does)."""
 
     worker: str
     url: str
@@ -42,11 +42,11 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Clients:
-    """The clients of one operating-system process, opened when first used."""
+    """The clients of one operating-system process, opened on first use."""
 
     def __init__(self, place: WorkerSettings) -> None:
         self.place = place
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._pid = 0
         self._store: Store
         self._wake: Callable[[str], None]
@@ -54,8 +54,8 @@ class Clients:
         self._left: LeftAgents | None = None
 
     def open(self) -> tuple[Store, Callable[[str], None]]:
-        """The store, and what wakes other workers."""
-        with self._turn:
+        """Return the store and the function that wakes other workers."""
+        with self._lock:
             if self._pid != os.getpid():
                 self._store = connect(self.place.url, self.place.prefix)
                 self._wake = waker(self.place.url, self.place.prefix, self.place.broker_url)
@@ -65,23 +65,23 @@ class Clients:
 
     @property
     def left(self) -> LeftAgents:
-        """The agents that were taken from the queue and are left to other workers."""
-        with self._turn:
+        """The received agents that are left to other workers."""
+        with self._lock:
             if self._left is None or self._left.pid != os.getpid():
                 self._left = LeftAgents(self.open)
             return self._left
 
     def model(self) -> Model:
-        """The client of the Messages API. Raises `ModelFailed`."""
-        with self._turn:
+        """Return the client of the Messages API. Raises `ModelFailed`."""
+        with self._lock:
             if self._model is None:
                 self._model = Model()
             return self._model
 
 
 def worker_name() -> str:
-    """Return what the worker of this process is called in Redis: `host:pid`. For the supervisor to ask:
-    what it forks goes by the same name."""
+    """Return the name of this worker in Redis, `host:pid`. Call it in the supervisor: its forks share the
+    name."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
@@ -94,7 +94,7 @@ def attempt(
     pipeline: RunPipeline | None = None,
     company: Company,
 ) -> Ending | None:
-    """Run a process as far as it goes in this `company`. None when it could not be tried."""
+    """Run a process as far as possible in this `company`. None if the attempt failed."""
     place = clients.place
     claim = new_op()
     reporter.claim(process, claim)
@@ -113,9 +113,9 @@ def attempt(
             claim_id=claim,
         )
     except NotFound:
-        log.info("%s does not exist any more", process)
+        log.info("%s no longer exists", process)
     except FDStoreError as error:
-        # its lease runs out, and the sweep finds it
+        # its lease expires, and the sweep finds it
         log.warning("%s is left to the sweep: %s", process, error)
     else:
         log.debug("%s: %s", process, ending)
@@ -128,13 +128,16 @@ def attempt(
 def runner_of(
     clients: Clients, reporter: Reporter, stopping: Flag, pipeline: RunPipeline, apart: Executor | None
 ) -> Callable[[str], None]:
-    """The body of the worker's one task. Pipelines run in the threads of `apart`, where given: one may
-    wait for what an agent writes, and must not hold the place that the agent needs to write it. What
-    must run alone is left to the supervisor, and agents to other workers where this one takes none."""
+    """Return the body of the worker's only task.
+
+    Pipelines run in the executor `apart`, if there is one: a pipeline may wait for the output of an agent,
+    and must not occupy the slot that the agent needs. The supervisor runs processes that must run alone, and
+    other workers run the agents if this one runs none.
+    """
 
     def run(process: str) -> None:
-        of_agents = pipeline if apart is None else None
-        ending = attempt(clients, process, reporter, stopping, pipeline=of_agents, company="others")
+        in_this_thread = pipeline if apart is None else None
+        ending = attempt(clients, process, reporter, stopping, pipeline=in_this_thread, company="others")
         if ending == "agent":
             clients.left.add(process)
         elif ending == "alone":

@@ -1,31 +1,30 @@
 """kombu's Redis transport for a queue that is not trusted, under URL schemes of its own.
 
-**Messages.** A channel takes bytes from the list, has messages.py read the process id in them, and
-hands kombu an envelope of its own around that id. What is refused there is dropped with one line in the
-log and never comes again. Entries of `unacked` go the same way when they return to the queue.
+**Messages.** A channel pops bytes from the list, messages.py reads the process id in them, and kombu gets a
+new envelope around that id. A refused message is dropped with one line in the log and not redelivered. The
+same happens to entries of `unacked` that return to the queue.
 
-**Size.** The reply of Redis is read up to a bound: a message of 512 MB is dropped with its connection.
+**Size.** Replies of Redis are bounded: a message of 512 MB is dropped together with its connection.
 
-**Errors of Redis.** Anyone who may write the queue can put a string where a list should be. What Redis
-answers then (WRONGTYPE, NOPERM, OOM) is said as a ConnectionError, so that Celery connects again, with
-pauses, while the running tasks go on; as it is, kombu's main loop ends with all of them.
+**Errors of Redis.** Any client with write access to the queue can replace the list by a string. The error
+that Redis then returns (WRONGTYPE, NOPERM, OOM) is raised as a ConnectionError, so that Celery reconnects
+with back-off while the running tasks continue. Otherwise kombu's main loop would end, and all tasks with it.
 
-**Lost connections.** The defect (kombu 5.7): when Redis goes away, Celery closes the consumer's
-connection twice. The first close stops at the first channel that raises, as a pub/sub channel does, and
-forgets the connection's parameters; the second comes to the channels that are left. The one that holds
-unacknowledged messages wants to put them back into the queue, makes a client for that, and reads the
-parameters of a connection that has none: `AttributeError: 'NoneType' object has no attribute
-'hostname'`. Nothing expects this error, so the worker's main process ends with all its tasks. A late
-acknowledgement over such a channel ends the same way. A channel whose connection is gone cannot reach
-Redis; said as a ConnectionError, this too makes Celery reconnect as it means to. (Our workers have no
-pub/sub channel unless remote control, gossip or events are switched on: `celery_config`.)
+**Lost connections.** The defect (kombu 5.7): when Redis goes away, Celery closes the consumer's connection
+twice. The first close stops at the first channel that raises, as a pub/sub channel does, and clears the
+connection's parameters; the second close reaches the other channels. The one that holds unacknowledged
+messages creates a client to restore them to the queue, and reads the parameters of a connection that has
+none: `AttributeError: 'NoneType' object has no attribute 'hostname'`. No caller handles that error, so the
+worker's main process ends with all its tasks. A late acknowledgement over such a channel has the same effect.
+Here such a channel raises ConnectionError, and Celery reconnects. (Our workers have no pub/sub channel unless
+remote control, gossip or events are enabled: `celery_config`.)
 
     redis://          -> fdredis://
     redis+socket://   -> fdredis+socket://
     rediss://         -> fdrediss://
     sentinel://       -> fdsentinel://
 
-Only workers need these; a sender acknowledges nothing. Importing this module makes them known to kombu.
+Only workers need these; senders acknowledge nothing. Importing this module registers them with kombu.
 """
 
 from __future__ import annotations
@@ -48,23 +47,23 @@ log = logging.getLogger("fdstore.worker")
 SCHEME_PREFIX = "fd"
 
 MAX_REPLY_BYTES = 1_000_000
-"""Of one reply of the queue's Redis. The longest that is meant is a list of `RESTORE_AT_ONCE` tags."""
+"""The limit for one reply of the queue's Redis. The longest legitimate one lists `RESTORE_AT_ONCE` tags."""
 
 RESTORE_AT_ONCE = 100
-"""Entries of `unacked` that are put back in one look."""
+"""The number of entries of `unacked` that one pass restores."""
 
-# kombu has no types; redis-py as kombu knows it: the rest of fdstore speaks to Redis through its store alone
+# untyped, because kombu is; the rest of fdstore reaches redis-py through `fdstore.wire` only
 redis: Any = kombu_redis
 redis_py: Any = redis.redis
 ResponseError: Any = redis_py.exceptions.ResponseError
 
 
 class ReplyTooLong(Exception):
-    """Redis answers with more than any message of ours has."""
+    """A reply of Redis is larger than any message that fdstore sends."""
 
 
 class _CountedSocket:
-    """A socket that counts what is received over it."""
+    """A socket that counts received bytes."""
 
     def __init__(self, sock: Any) -> None:
         self._sock = sock
@@ -82,7 +81,7 @@ class _CountedSocket:
 
 
 class BoundedParser(redis_py.connection.DefaultParser):
-    """The parser of replies, which gives up after `MAX_REPLY_BYTES` of one."""
+    """A parser of replies that raises `ReplyTooLong` after `MAX_REPLY_BYTES`."""
 
     _sock: Any
 
@@ -98,19 +97,19 @@ class BoundedParser(redis_py.connection.DefaultParser):
 
 @contextmanager
 def _expected_errors() -> Iterator[None]:
-    """Say what Redis refuses as an error that Celery expects."""
+    """Translate errors of Redis into a ConnectionError, which Celery handles."""
     try:
         yield
     except ReplyTooLong:
         raise ConnectionError("a reply of the queue's Redis was too long") from None
     except ResponseError as error:
-        # of a pipeline it quotes the whole command before the reason
+        # for a pipelined command the reason follows a copy of the command
         reason = str(error).rpartition("caused error: ")[2]
         raise ConnectionError(f"the queue's Redis refused: {reason[:200]}") from error
 
 
 class QoS(redis.QoS):
-    """What becomes of messages whose task is running."""
+    """The unacknowledged messages, whose tasks are running."""
 
     def append(self, message: Any, delivery_tag: str) -> None:
         with _expected_errors():
@@ -129,10 +128,10 @@ class QoS(redis.QoS):
             super().restore_visible(*arguments, **options)
 
     def restore_by_tag(self, tag: str | bytes, client: Any = None, leftmost: bool = False) -> None:
-        """Put a message back into the queue, if it is one of ours; forget it in any case."""
+        """Remove an unacknowledged message, and return it to the queue if it is valid."""
 
         def restore(pipe: Any) -> None:
-            # kombu's client puts its prefix before the keys of the commands that kombu uses, not of this one
+            # kombu's client prefixes the keys of the commands that kombu uses; HSTRLEN is not one of them
             key = f"{self.channel.global_keyprefix}{self.unacked_key}"
             size = pipe.execute_command("HSTRLEN", key, tag)
             entry = pipe.hget(self.unacked_key, tag) if 0 < size <= MAX_REPLY_BYTES else b""
@@ -152,7 +151,7 @@ class QoS(redis.QoS):
 
 
 class _Guarded:
-    """The functions of kombu's Redis channel that are replaced, for a subclass of it."""
+    """A mixin with the methods of kombu's Redis channel that are replaced."""
 
     QoS = QoS
     connection: Any
@@ -170,7 +169,7 @@ class _Guarded:
         return parameters | {"parser_class": BoundedParser}
 
     def _brpop_read(self, **options: Any) -> bool:
-        """Read the reply of BRPOP, and deliver the message in it. Raises `Empty` when there is none."""
+        """Read the reply of BRPOP and deliver its message. Raises `Empty` without a valid message."""
         connection = self.client.connection
         try:
             try:
@@ -199,7 +198,7 @@ class _Guarded:
         try:
             return self.client.parse_response(connection, "BRPOP")
         except ReplyTooLong:
-            # the rest of the reply is on its way: another connection is opened by the next BRPOP
+            # the rest of the reply is still in transit: the next BRPOP opens a new connection
             connection.disconnect()
             log.warning("dropped a message of more than %d bytes", MAX_REPLY_BYTES)
             return None
@@ -213,7 +212,7 @@ class Channel(_Guarded, redis.Channel):
 
 
 class SentinelChannel(_Guarded, redis.SentinelChannel):
-    """A channel to the Redis that Sentinels name."""
+    """A channel to the Redis master that Sentinels report."""
 
 
 class Transport(redis.Transport):
@@ -232,7 +231,7 @@ TRANSPORT_ALIASES.update(
 
 
 def quote_url(url: str) -> str:
-    """`url` of a broker in kombu's form, for this transport.
+    """Return a broker URL in kombu's form with the schemes of this transport.
 
     >>> quote_url("redis+socket:///run/redis.sock?virtual_host=0")
     'fdredis+socket:///run/redis.sock?virtual_host=0'

@@ -51,7 +51,7 @@ def working() -> dict[str, Bubblewrap | Sandlock]:
     if isinstance(bubblewrap, Bubblewrap):
         found["bubblewrap"] = bubblewrap
     sandlock = find(engine="sandlock", limits=TIGHT)
-    if isinstance(sandlock, Sandlock) and sandlock.apart:
+    if isinstance(sandlock, Sandlock) and sandlock.own_namespaces:
         found["sandlock"] = sandlock
     with suppress(CommandsOff):
         found[ALONE] = find_sandlock(TIGHT, [*map(Path, HIDDEN)], namespaces=False)

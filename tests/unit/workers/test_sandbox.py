@@ -349,9 +349,9 @@ def test_a_sandbox_that_cannot_start_its_program_is_not_a_program_that_failed(en
     lost = ["/no/such/prlimit", "--"]
     if engine == "bubblewrap":
         walls = [shutil.which("bwrap") or "/no/such/bwrap", "--unshare-all", "--ro-bind", "/", "/"]
-        sandbox: Bubblewrap | Sandlock = Bubblewrap(walls, lost, TIGHT, engine, apart=False)
+        sandbox: Bubblewrap | Sandlock = Bubblewrap(walls, lost, TIGHT, engine, own_namespaces=False)
     else:
-        sandbox = Sandlock(lost, TIGHT, engine, [], apart=engine != ALONE)
+        sandbox = Sandlock(lost, TIGHT, engine, [], own_namespaces=engine != ALONE)
 
     ended, errors = search_in(sandbox)
 
@@ -361,7 +361,7 @@ def test_a_sandbox_that_cannot_start_its_program_is_not_a_program_that_failed(en
 
 def test_sandlock_without_room_for_scratch_is_not_a_program_that_failed() -> None:
     tight = msgspec.structs.replace(TIGHT, scratch_inodes=-1)
-    sandbox = Sandlock([], tight, "sandlock", [], apart=True)
+    sandbox = Sandlock([], tight, "sandlock", [], own_namespaces=True)
 
     ended, errors = search_in(sandbox)
 
@@ -461,7 +461,7 @@ def test_a_bubblewrap_that_may_not_make_namespaces_is_refused_in_its_own_words(o
     told = find(engine="bubblewrap", search_path=f"{open_path}:{os.environ['PATH']}").describe()
 
     assert (
-        "bubblewrap 0.9.0 cannot make a sandbox here (bwrap: setting up uid map: Permission denied)" in told
+        "bubblewrap 0.9.0 cannot create a sandbox here (bwrap: setting up uid map: Permission denied)" in told
     )
 
 
@@ -477,7 +477,7 @@ def test_where_only_bubblewrap_may_make_namespaces_it_is_used_and_what_lacks_is_
     assert isinstance(alone, Bubblewrap)
     assert run_in(alone, "echo", "hello").output == "hello\n"
     assert "files there are not counted" in alone.describe()
-    assert "mounted below /usr while a command runs is open to it" in alone.describe()
+    assert "a command can write to what is mounted below /usr while it runs" in alone.describe()
     assert "mounted below /usr" not in working()["bubblewrap"].describe()
 
 

@@ -184,7 +184,7 @@ REACHED = (
 DIFFERENCES = {
     # engine: probe: what it says of itself
     ALONE: {
-        "ask for a file's size": "that a file exists and how large it is can be asked for by its path",
+        "ask for a file's size": "can learn that a file exists and how large it is by its path",
         "write to scratch": "there is no scratch, nothing can be written",
         "start threads": "threads are not counted",
     },

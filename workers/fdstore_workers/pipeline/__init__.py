@@ -1,1 +1,1 @@
-"""Pipelines: sandboxed commands over contents."""
+"""Pipelines: sandboxed commands that read one content and write others."""

@@ -1,4 +1,4 @@
-"""What a command may use, why none may run, and what engines of sandboxes share."""
+"""Limits of a command, the error for disabled commands, and helpers that all sandbox engines share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROBE_S = 10.0
 
 
 class CommandsOff(FDStoreError):
-    """No command may run on this worker."""
+    """Commands are disabled on this worker."""
 
     type = "permission_error"
 
@@ -30,9 +30,12 @@ class CommandsOff(FDStoreError):
 
 
 class CommandLimits(Record, frozen=True, kw_only=True):
-    """What one stage may use. `memory_bytes` (address space), `cpu_s`, `file_bytes` and `open_files`
-    count for each of its processes, `processes` (threads too) for all; `scratch_bytes` for each of
-    /work and /tmp, which are held in memory, and `scratch_inodes` for the files and directories in each."""
+    """Resource limits of one stage.
+
+    `memory_bytes` (address space), `cpu_s`, `file_bytes` and `open_files` apply to each of its processes,
+    `processes` (threads included) to all of them together. `scratch_bytes` and `scratch_inodes` (files and
+    directories) apply to each of /work and /tmp, which live in memory.
+    """
 
     cpu_s: int = 600
     memory_bytes: int = 2048 * MiB
@@ -43,9 +46,11 @@ class CommandLimits(Record, frozen=True, kw_only=True):
     processes: int = 64
 
     def prlimit(self, program: str, *, processes: int | None = None) -> list[str]:
-        """The command that sets them and then is the command after it. `processes`, threads too, are
-        counted for the whole user where the command has no user namespace of its own."""
-        # at the soft limit of time a program gets XCPU and can say so, 5 s later KILL
+        """Return the command prefix that sets these limits and then executes the command after it.
+
+        `processes` includes threads. Without a user namespace the kernel counts those of the whole user.
+        """
+        # SIGXCPU at the soft limit lets a program report it; SIGKILL follows after 5 s of CPU time
         limits = {
             "cpu": _within(resource.RLIMIT_CPU, self.cpu_s, self.cpu_s + 5),
             "as": _within(resource.RLIMIT_AS, self.memory_bytes),
@@ -65,14 +70,14 @@ class CommandLimits(Record, frozen=True, kw_only=True):
 
 
 def _within(which: int, soft: int, hard: int | None = None) -> str:
-    """The limit as `soft:hard`, not above what this process may have, for it could not be raised."""
+    """Return the limit as `soft:hard`, capped by our own hard limit, which we could not exceed."""
     _, most = resource.getrlimit(which)
     values = (soft, soft if hard is None else hard)
     return ":".join(str(value if most == resource.RLIM_INFINITY else min(value, most)) for value in values)
 
 
 def require_program(name: str, package: str, search_path: str | None) -> str:
-    """Return the path of a program. Raises `CommandsOff`."""
+    """Return the path of a program. Raises `CommandsOff` if it is not installed."""
     found = shutil.which(name, path=search_path)
     if found is None:
         raise CommandsOff(f"{name} ({package}) is not installed")
@@ -80,8 +85,7 @@ def require_program(name: str, package: str, search_path: str | None) -> str:
 
 
 def hidden_below_usr(private: list[Path]) -> list[Path]:
-    """Which of these directories a command would see without being kept from it: those below /usr, but
-    for those that its programs lie in."""
+    """Return the directories to hide: those below /usr that do not contain a directory of PATH."""
     real = [path.resolve() for path in private]
     programs = [Path(place) for place in PATH.split(":")]
     return [
@@ -94,7 +98,7 @@ def hidden_below_usr(private: list[Path]) -> list[Path]:
 
 
 def ask(argv: list[str], environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """What a program says when it is run. Raises `CommandsOff`."""
+    """Run a program and return its result. Raises `CommandsOff` if it cannot start or times out."""
     try:
         return subprocess.run(
             argv,

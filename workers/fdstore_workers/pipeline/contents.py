@@ -1,21 +1,21 @@
-"""Runs the commands of a pipeline process: input from one content, outputs into others, while they grow.
+"""Run the pipeline of a process: stream one content in, and the outputs into other contents.
 
     input content --follow--> [stage 1 | stage 2 | ...] --+--> output
     (sealed, or still open)                               +--> stderr, tees
 
-How it ends decides how its outputs end:
+The end of the pipeline decides the end of its process and outputs:
 
-    by itself               sealed with the exit code; the chain's codes at EOF
-    a stage by a signal     broken (signal n)
-    its input broke         its stored bytes are worked on; then failed and broken (upstream_broken)
-    its worker has to go    failed (worker_lost) and broken (writer_lost), as when it dies
-    a sandbox not made      failed and broken (sandbox): the program of a stage did not run, or not to its end
-    a limit                 failed and broken (idle, wall, bytes, quota_exceeded), nothing left running
-    all outputs closed      exited (closed), as soon as that is noticed
-    cancelled, lost         this process writes no more; the store has broken its outputs already
+    normal exit             outputs sealed with the exit code, and the exit codes of the chain at EOF
+    a stage killed          outputs broken (signal n)
+    input broken            its stored bytes are processed; then failed, outputs broken (upstream_broken)
+    worker shuts down       failed (worker_lost), outputs broken (writer_lost), as when a worker dies
+    sandbox failed          failed, outputs broken (sandbox): a stage's program did not run to its end
+    limit exceeded          failed, outputs broken (idle, wall, bytes, quota_exceeded); no program survives
+    all outputs closed      exited (closed), as soon as the worker notices
+    cancelled or lost       the worker writes nothing more; the store has broken the outputs already
 
-While the store is out of reach the programs wait: nothing is read from them, and what was read is kept. They
-are not given up, since they cannot be run again.
+While the store is unreachable, the programs block: their output stays in the pipes, and bytes already read
+stay in memory. The pipeline is not given up, because its programs cannot be run twice.
 """
 
 from __future__ import annotations
@@ -60,18 +60,20 @@ log = logging.getLogger("fdstore.pipelines")
 LOOK_UP_EVERY_S = 0.2
 FEED_WAIT_S = 0.5
 STOP_KILL_S = 5.0
-"""How long before the worker's own end a pipeline that still runs is killed."""
+"""How long before the worker's own end it kills a running pipeline."""
 
 
 OUT_OF_REACH = (StoreUnavailable, StoreRefused, UnknownOutcome)
-"""What passes when the store comes back, or takes this worker's password again."""
+"""Errors that end when the store is back, or accepts this worker's password again."""
 
 T = TypeVar("T")
 
 
 def retrying(step: Callable[[], T], lost: threading.Event) -> T:
-    """Takes a step that may be repeated until the store is there for it. Raises `StoreUnavailable` or
-    `UnknownOutcome` when the process is known to be lost meanwhile."""
+    """Repeat the idempotent `step` until the store answers.
+
+    Raises `StoreUnavailable`, `StoreRefused` or `UnknownOutcome` if the process is lost meanwhile.
+    """
     while True:
         try:
             return step()
@@ -82,7 +84,7 @@ def retrying(step: Callable[[], T], lost: threading.Event) -> T:
 
 
 class Branch:
-    """One content that a pipeline writes: bytes of programs become text on the way."""
+    """One content that a pipeline writes: decodes the bytes of programs and appends the text."""
 
     def __init__(
         self, store: Store, handle: ProcessHandle, fd: str, page_size: int, lost: threading.Event
@@ -95,57 +97,60 @@ class Branch:
 
     @property
     def closed(self) -> bool:
-        """Whether nobody holds it any more, as far as is known: a silent writer looks now and then."""
+        """Whether the last holder has released it. A writer without output learns that with some delay."""
         return self._closed or self._writer.is_over
 
     @property
     def replaced(self) -> int:
-        """Bytes so far that were not UTF-8."""
+        """The number of bytes so far that were not UTF-8."""
         return sum(decoder.replaced for decoder in self._decoders.values())
 
     def take(self, data: bytes, stage: int = 0) -> None:
-        """Stores the output of a stage. Raises `BranchClosed` when nobody holds the content any more."""
+        """Store the output of a stage. Raises `BranchClosed` if the content has no holder."""
         decoder = self._decoders.setdefault(stage, Utf8Text())
         self._write(decoder.feed(data))
 
     def say(self, text: str) -> None:
-        """Adds a line of our own."""
+        """Append a message of fdstore."""
         if not self.closed:
             self._write(text)
 
     def finish(self) -> None:
-        """Stores characters that were begun and never ended."""
+        """Flush the incomplete characters at the end of each stage's output."""
         for decoder in self._decoders.values():
             if (rest := decoder.end()) and not self.closed:
                 self._write(rest)
 
     def end(self, exit_code: int, chain: str) -> None:
-        """EOF."""
-        self._leave(lambda: self._writer.end(exit_code, chain=chain))
+        """Seal the content: readers see EOF."""
+        self._close(lambda: self._writer.end(exit_code, chain=chain))
 
     def break_off(self, reason: str) -> None:
-        """Failure."""
-        self._leave(lambda: self._writer.fail(reason))
+        """Mark the content as broken."""
+        self._close(lambda: self._writer.fail(reason))
 
     def _write(self, text: str) -> None:
         try:
             try:
                 self._writer.write(text)
             except OUT_OF_REACH:
-                retrying(self._writer.flush, self._lost)  # it has taken the text
+                retrying(self._writer.flush, self._lost)  # the writer has buffered the text
         except FINAL as error:
             self._closed = True
             self.over_quota = isinstance(error, QuotaExceeded)
             raise BranchClosed from error
 
-    def _leave(self, how: Callable[[], None]) -> None:
-        # nobody reads it any more, or the store breaks it or has broken it: then the writer is done too
+    def _close(self, close: Callable[[], None]) -> None:
+        # on these errors nothing is left to do: no holder is left, or the store breaks the content itself
         with suppress(*FINAL, *OUT_OF_REACH):
-            retrying(how, self._lost)
+            retrying(close, self._lost)
 
 
 class Feed:
-    """The input of a pipeline, from its beginning to its EOF, also while it grows."""
+    """The input of a pipeline: yields the bytes of a content up to its EOF, following it while it is open.
+
+    `broken` is the reason if the content broke before its EOF.
+    """
 
     def __init__(self, store: Store, handle: ProcessHandle, fd: str | None, lost: threading.Event) -> None:
         self._store, self._handle, self._fd, self._lost = store, handle, fd, lost
@@ -162,7 +167,7 @@ class Feed:
                 self.broken = error.reason
                 return
             except NotFound:
-                # the hold on it ended with the process, which was cancelled or given up
+                # the process was cancelled or given up, and its hold on the input with it
                 self.broken = lifecycle.CLOSED
                 return
             except OUT_OF_REACH as error:
@@ -182,32 +187,32 @@ def run_pipeline(
     lost: threading.Event,
     stop: Flag,
 ) -> Finished:
-    """Runs a pipeline to its end, and ends what it writes; how it ended."""
+    """Run a pipeline to its end, seal or break its outputs, and return how it ended."""
     fds = store.run(pipelines.fds_of(store.prefix, handle.id))
     if fds is None:
-        return Finished("failed", None, "it is no pipeline", "")
-    written = [fds.fd, fds.stderr_fd, *fds.tee_fds]
-    output, error, *tees = [Branch(store, handle, fd, brief.page_size, lost) for fd in written]
+        return Finished("failed", None, "not a pipeline", "")
+    output_fds = [fds.fd, fds.stderr_fd, *fds.tee_fds]
+    output, error, *tees = [Branch(store, handle, fd, brief.page_size, lost) for fd in output_fds]
     feed = Feed(store, handle, fds.in_fd, lost)
     try:
         permissions.check_commands(argv[0] for argv in brief.commands)
-        place = sandbox()
+        engine = sandbox()
         pipeline = Pipeline(
             brief.commands,
             output=output.take,
             error=lambda stage, data: error.take(data, stage),
             tee={stage: branch.take for stage, branch in zip(brief.tee, tees, strict=True)},
             feed=iter(feed) if fds.in_fd else None,
-            command=place.wrap,
-            reports=place.reports,
-            environment=place.environment,
+            command=engine.wrap,
+            reports=engine.reports,
+            environment=engine.environment,
             limits=StageLimits(
                 wall_s=brief.wall_seconds,
                 idle_s=brief.stream_idle_seconds,
                 stream_bytes=brief.stream_bytes,
             ),
         )
-        ended = _watched(pipeline, [output, *tees], lost, stop)
+        ended = _run_watched(pipeline, [output, *tees], lost, stop)
     except FDStoreError as problem:
         for branch in (output, error, *tees):
             branch.break_off(problem.type)
@@ -220,22 +225,22 @@ def run_pipeline(
     return _conclude(store, handle, fds, ended, feed, [output, error, *tees], lost, stopped=stop.is_set())
 
 
-def _watched(pipeline: Pipeline, outputs: list[Branch], lost: threading.Event, stop: Flag) -> Ended:
-    """Runs it, and kills it when its process is lost or cancelled, nobody reads it any more although it
-    writes nothing, or the worker has to go."""
-    leave_at = math.inf
+def _run_watched(pipeline: Pipeline, outputs: list[Branch], lost: threading.Event, stop: Flag) -> Ended:
+    """Run the pipeline. Kill it when its process is lost or cancelled, when no output has a holder (which a
+    silent pipeline would not notice), or when the worker shuts down."""
+    deadline = math.inf
 
-    def look() -> bool:
-        nonlocal leave_at
+    def check() -> bool:
+        nonlocal deadline
         if stop.is_set():
-            leave_at = min(leave_at, time.monotonic() + STOP_GRACE_S - 2 * STOP_KILL_S)
+            deadline = min(deadline, time.monotonic() + STOP_GRACE_S - 2 * STOP_KILL_S)
         unread = all(branch.closed for branch in outputs)
-        if lost.is_set() or unread or time.monotonic() >= leave_at:
+        if lost.is_set() or unread or time.monotonic() >= deadline:
             pipeline.kill(STOP_KILL_S)
             return False
         return True
 
-    with run_periodically(LOOK_UP_EVERY_S, look, "pipeline watch"):
+    with run_periodically(LOOK_UP_EVERY_S, check, "pipeline watch"):
         return pipeline.run()
 
 
@@ -250,13 +255,13 @@ def _conclude(
     *,
     stopped: bool,
 ) -> Finished:
-    """Ends the contents as the pipeline ended; how the process ends."""
+    """Seal or break the outputs as the pipeline's end requires; return how the process ended."""
     output, error, *tees = branches
     try:
         for branch in branches:
             with suppress(BranchClosed):
                 branch.finish()
-        # the same bytes may have come to several outputs
+        # output and tees may hold the same bytes: count them once
         replaced = error.replaced + max(branch.replaced for branch in (output, *tees))
         if replaced:
             with suppress(BranchClosed):
@@ -272,10 +277,10 @@ def _conclude(
     if any(branch.over_quota for branch in branches):
         failure = lifecycle.QUOTA_EXCEEDED
     elif ended.reason == lifecycle.SANDBOX:
-        log.warning("%s failed: the sandbox of a stage could not be made (its stderr says why)", handle.id)
+        log.warning("%s failed: no sandbox for one of its stages (the stderr says why)", handle.id)
         failure = lifecycle.SANDBOX
     elif ended.reason == lifecycle.CLOSED or all(branch.closed for branch in (output, *tees)):
-        # it was ended because nobody wants more of it, which is no failure; its stderr is all there is
+        # ended because no reader is left, which is not a failure; stderr is complete
         error.end(ended.code, chain)
         for branch in (output, *tees):
             branch.break_off(lifecycle.CLOSED)
@@ -288,7 +293,7 @@ def _conclude(
         failure = lifecycle.UPSTREAM_BROKEN
     if failure is not None:
         for branch in branches:
-            # to a reader, a worker that has to go is what a worker that died is
+            # readers see the same for a worker that shuts down and one that died
             branch.break_off(lifecycle.WRITER_LOST if failure == lifecycle.WORKER_LOST else failure)
         return Finished("failed", ended.code, failure, "")
     if ended.signal is not None:

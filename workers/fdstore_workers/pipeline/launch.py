@@ -1,17 +1,17 @@
-"""The launcher of one command: makes the walls that an engine of sandboxes lacks, and starts the engine.
+"""The launcher of one command: adds the isolation that a sandbox engine lacks, then starts the engine.
 
-    both        a session keyring of its own; first to be ended when memory is short; ends with the worker
-    bubblewrap  a mount namespace with bounded scratch; then this process becomes bubblewrap
+    both        an empty session keyring; first victim of the OOM killer; dies with the worker
+    bubblewrap  a mount namespace with bounded scratch; then this process execs bubblewrap
     sandlock    `fdstore_workers.pipeline.supervise`
 
-It starts for every command, so it imports next to nothing: what takes longest is what Python imports. Its
-words are settings, `name=value`, of which `argument`, `readable` and `private` come many times, then `--` and
-the program. What goes wrong here is `NOT_MADE` with a line on stderr; any other code is the program's or
-bubblewrap's. A program may end with any code, so whether there was one is reported apart from it, to the
-descriptor that `$FDSTORE_STATUS` names (see `has_run`):
+The launcher starts for every command, so it imports as little as possible: imports dominate its start time.
+Its arguments are settings `name=value` (`argument`, `readable` and `private` may repeat), then `--` and the
+program. On a failure of its own it prints a line to stderr and exits with `NOT_MADE`; any other code is the
+program's or bubblewrap's. A program may exit with `NOT_MADE` too, so the launcher reports whether the program
+ran to the descriptor that `$FDSTORE_STATUS` names (see `has_run`):
 
-    bubblewrap  {"child-pid": 7}   it begins       {"exit-code": 1}   the program was started and has ended
-    sandlock    started            the program was started
+    bubblewrap  {"child-pid": 7}   starting        {"exit-code": 1}   the program has started and ended
+    sandlock    started            the program has started
     both        failed             the launcher failed, before that or while the program ran
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 NOT_MADE = 125
-"""The exit code when there could be no sandbox."""
+"""The exit code if the sandbox could not be created."""
 
 STATUS = "FDSTORE_STATUS"
 STARTED, FAILED = b"started\n", b"failed\n"
@@ -39,16 +39,16 @@ Settings = dict[str, list[str]]
 
 
 def launcher_command(settings: Settings, program: list[str], *, packages: bool) -> list[str]:
-    """Return what starts the launcher; `packages`: with those that are installed, which takes longer."""
+    """Return the command line of the launcher. `packages` makes installed packages importable, at a cost."""
     words = [f"{name}={value}" for name, values in settings.items() for value in values]
-    # after the standard library: nothing beside this file stands in for it
-    beside = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    # appended to sys.path, so that no file of ours shadows the standard library
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     options = ["-I"] if packages else ["-I", "-S"]
-    return [sys.executable, *options, "-c", _BEGIN, beside, f"parent={os.getpid()}", *words, "--", *program]
+    return [sys.executable, *options, "-c", _BEGIN, root, f"parent={os.getpid()}", *words, "--", *program]
 
 
 def has_run(reported: bytes) -> bool:
-    """Return whether the program ran in its sandbox, by all that a launcher that has ended reported.
+    """Return whether the program ran in its sandbox, given the complete report of its launcher.
 
     >>> has_run(b'{ "child-pid": 7 }\\n{ "exit-code": 1 }\\n'), has_run(b'{ "child-pid": 7 }\\n')
     (True, False)
@@ -61,7 +61,7 @@ def has_run(reported: bytes) -> bool:
 def main() -> NoReturn:
     """Start the program in its sandbox."""
     words = sys.argv[2:]
-    # out of the environment, which the program may inherit
+    # remove it from the environment, which the program may inherit
     status = os.environ.pop(STATUS, "")
     try:
         end = words.index("--")
@@ -75,24 +75,24 @@ def main() -> NoReturn:
         from fdstore_workers.pipeline import supervise
 
         os._exit(supervise.run(settings, words[end + 1 :]))
-    except Exception as error:  # noqa: BLE001  (the line on stderr is all that the worker gets)
+    except Exception as error:  # noqa: BLE001  (reported on stderr, the worker's only source)
         os.write(2, f"fdstore: no sandbox: {error}\n".encode())
         report(status, FAILED)
         os._exit(NOT_MADE)
 
 
-def report(status: str, what: bytes) -> None:
-    """Write to the descriptor of that number, if there is one."""
+def report(status: str, line: bytes) -> None:
+    """Write to the status descriptor `status`, unless it is empty."""
     if status:
-        os.write(int(status), what)
+        os.write(int(status), line)
 
 
 def _prepare() -> None:
     kernel.restore_signals()
-    try:  # noqa: SIM105  (contextlib takes longer to import than all of this to run)
+    try:  # noqa: SIM105  (importing contextlib would take longer than this whole function)
         kernel.join_new_session_keyring()
     except OSError:
-        pass  # a container may have no keyrings; the filter refuses them in any case
+        pass  # a container may lack keyrings; the filter refuses them anyway
     try:
         with open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:
             score.write("1000")
@@ -102,7 +102,7 @@ def _prepare() -> None:
 
 def _become_bubblewrap(settings: Settings, program: list[str]) -> NoReturn:
     arguments = settings["argument"]
-    if settings["apart"] == ["1"]:
+    if settings["own_namespaces"] == ["1"]:
         work, tmp = namespaces.enter_with_scratch(*scratch(settings))
         arguments += ["--bind", work, "/work", "--bind", tmp, "/tmp"]
     namespaces.become_nobody()
@@ -119,12 +119,12 @@ def _become_bubblewrap(settings: Settings, program: list[str]) -> NoReturn:
 
 
 def scratch(settings: Settings) -> tuple[int, int]:
-    """Bytes and files that /work and /tmp may have, each."""
+    """Return the limits of bytes and inodes for each of /work and /tmp."""
     return int(settings["scratch_bytes"][0]), int(settings["scratch_inodes"][0])
 
 
 def end_with(settings: Settings, signal_number: int) -> None:
-    """Get a signal when the worker ends, and end now if it has."""
+    """Request a signal for the end of the worker; if it has ended already, kill this process."""
     kernel.die_with_parent(signal_number)
     if os.getppid() != int(settings["parent"][0]):
         os.kill(os.getpid(), _SIGKILL)

@@ -1,13 +1,13 @@
-"""Namespaces, a root and scratch for one command, made by the launcher. Standard library alone.
+"""Namespaces, root and scratch directories that the launcher sets up for one command. Standard library only.
 
-bubblewrap   a mount namespace around it, where two tmpfs lie that it binds to /work and /tmp: only a
-             tmpfs of ours can be bounded in inodes, and what the host mounts later is not seen
-sandlock     all namespaces, and a root like that of bubblewrap
+bubblewrap   an outer mount namespace with two tmpfs, which bubblewrap binds to /work and /tmp: it cannot
+             limit the inodes of a tmpfs itself. Later mounts of the host do not propagate into it.
+sandlock     all namespaces, and a root like bubblewrap's
 
     /            tmpfs, read-only
     /usr, /lib   bound from the host, read-only; private directories below /usr are empty
     /work, /tmp  tmpfs, bounded in bytes and inodes
-    /proc, /dev  of its own
+    /proc, /dev  private
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from fdstore_workers.pipeline.kernel import MS_BIND, MS_NODEV, MS_NOSUID, MS_PRI
 
 NOBODY = 65534
 MOUNT_POINT = "/sys"
-"""Every Linux has it, and no program that is started from here lies in it. Seen by the command alone."""
+"""A directory that every Linux has and that holds no program. Only the command sees the mount."""
 
 SYSTEM = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-"""What a program and its libraries may lie in, besides /usr; links into it nowadays."""
+"""System directories besides /usr; links into it on current systems."""
 
 FROM_ETC = ("/etc/ld.so.cache", "/etc/alternatives")
 DEVICES = ("null", "zero", "full", "random", "urandom")
@@ -33,7 +33,7 @@ _ALL |= kernel.CLONE_NEWUTS | kernel.CLONE_NEWCGROUP
 
 
 def become_nobody() -> None:
-    """Give up root for good, if this is root."""
+    """Switch from root to nobody irrevocably; do nothing for other users."""
     if os.geteuid() == 0:
         os.setgroups([])
         os.setresgid(NOBODY, NOBODY, NOBODY)
@@ -51,15 +51,15 @@ def enter_with_scratch(size_bytes: int, inodes: int) -> tuple[str, str]:
         owner = ""
     kernel.mount("none", "/", None, MS_REC | MS_PRIVATE)
     _tmpfs(MOUNT_POINT, "mode=755,size=64k,nr_inodes=8")
-    places = (f"{MOUNT_POINT}/work", f"{MOUNT_POINT}/tmp")
-    for place in places:
-        os.mkdir(place)
-        _tmpfs(place, _bounds(size_bytes, inodes) + owner)
-    return places
+    directories = (f"{MOUNT_POINT}/work", f"{MOUNT_POINT}/tmp")
+    for directory in directories:
+        os.mkdir(directory)
+        _tmpfs(directory, _bounds(size_bytes, inodes) + owner)
+    return directories
 
 
 def enter_all(size_bytes: int, inodes: int, private: list[str]) -> None:
-    """Enter namespaces of every kind and make a root, which `enter_root` enters, in a child."""
+    """Enter new namespaces of all kinds and build the root that a child enters with `enter_root`."""
     become_nobody()
     _enter_user_namespace(_ALL, NOBODY, NOBODY)
     kernel.set_hostname("sandbox")
@@ -85,15 +85,15 @@ def enter_all(size_bytes: int, inodes: int, private: list[str]) -> None:
         _tmpfs(root + path, "mode=755,size=4k,nr_inodes=1")
     for device in DEVICES:
         _bind_file(f"/dev/{device}", f"{root}/dev/{device}")
-    for name, place in DEVICE_LINKS.items():
-        os.symlink(f"/proc/self/fd{place}", f"{root}/dev/{name}")
+    for name, suffix in DEVICE_LINKS.items():
+        os.symlink(f"/proc/self/fd{suffix}", f"{root}/dev/{name}")
     kernel.make_read_only(root)
     for name in ("work", "tmp"):
         _tmpfs(f"{root}/{name}", _bounds(size_bytes, inodes))
 
 
 def enter_root() -> None:
-    """Enter the root that was made. For the first process of the namespace of pids, whose /proc it shows."""
+    """Enter the root that `enter_all` built. Call it in pid 1 of the PID namespace, for its /proc."""
     kernel.mount("proc", f"{MOUNT_POINT}/proc", "proc", MS_NOSUID | MS_NODEV | kernel.MS_NOEXEC)
     kernel.change_root(MOUNT_POINT)
     os.chdir("/work")

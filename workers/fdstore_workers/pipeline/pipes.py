@@ -1,11 +1,11 @@
-r"""The ends of pipes that this process holds: taps it reads from, intakes it writes to. Nothing here blocks.
+r"""The worker's ends of a pipeline's pipes: taps to read from, intakes to write to. Nothing here blocks.
 
     stage 1 ---> tap ---> branch (a callback)
                    \----> intake ---> stage 2
 
-A tap gives each piece to all its branches and, in a tee, to the intake of the next stage. It is not read
-while that intake is full, so at most one piece per tap is held in memory. A branch that closes is
-dropped; the tap is closed when nobody is left to read it.
+A tap passes each chunk to all its branches and, in a tee, to the intake of the next stage. It is not read
+while that intake is full, so it buffers at most one chunk. A closed branch is dropped; a tap without readers
+is closed.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack
 
-PIECE_BYTES = 64 * 1024
-"""As much as a pipe holds by default."""
+CHUNK_BYTES = 64 * 1024
+"""The default capacity of a pipe."""
 
 Deliver = Callable[[bytes], None]
 
 
 class BranchClosed(Exception):
-    """Raised by the receiver of a branch: its readers want no more."""
+    """Raised by the receiver of a branch that accepts no more data."""
 
 
 class End:
-    """One end of a pipe; closed once, however often that is asked."""
+    """One end of a pipe. `close` is idempotent."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
@@ -38,7 +38,7 @@ class End:
 
 
 def pipe(owner: ExitStack) -> tuple[End, End]:
-    """A pipe: where it is read, where it is written. `owner` closes what is open at its end."""
+    """Return the read end and the write end of a new pipe, which `owner` closes if they are still open."""
     reading, writing = map(End, os.pipe())
     owner.callback(reading.close)
     owner.callback(writing.close)
@@ -46,7 +46,7 @@ def pipe(owner: ExitStack) -> tuple[End, End]:
 
 
 class Intake:
-    """The standard input of a stage."""
+    """The write end of the standard input of a stage, with a buffer of one chunk."""
 
     def __init__(self, end: End) -> None:
         os.set_blocking(end.fd, False)
@@ -61,16 +61,16 @@ class Intake:
 
     @property
     def full(self) -> bool:
-        """Whether there is something to write; another piece is taken only after that."""
+        """Whether the buffer holds data. `put` needs an empty buffer."""
         return bool(self._left)
 
-    def put(self, piece: bytes) -> int:
-        """Takes a piece and writes what the pipe has room for; how many bytes that was."""
-        self._left = memoryview(piece)
+    def put(self, chunk: bytes) -> int:
+        """Buffer a chunk, write as much of it as the pipe accepts, and return the number of bytes written."""
+        self._left = memoryview(chunk)
         return self.write()
 
     def write(self) -> int:
-        """Writes what there is room for; how many bytes that was."""
+        """Write as much of the buffer as the pipe accepts and return the number of bytes written."""
         if self.closed:
             return 0
         written = 0
@@ -86,7 +86,7 @@ class Intake:
         return written
 
     def end(self) -> None:
-        """Closes it when all is written."""
+        """Close the pipe once the buffer is written."""
         self._last = True
         if not self._left:
             self.close()
@@ -97,8 +97,11 @@ class Intake:
 
 
 class Tap:
-    """An output of a stage. Of its bytes, `limit` at most are given on; with `drain` it is read to its
-    end even if nobody wants the bytes, so that the stage that writes them is not ended for it."""
+    """The read end of an output of a stage.
+
+    It passes on at most `limit` bytes. With `drain` it is read to its end even without readers, so that
+    SIGPIPE does not end the stage.
+    """
 
     def __init__(
         self,
@@ -118,7 +121,7 @@ class Tap:
         self._drain = drain
         self.overflowed = False
         self.is_unread = False
-        """Whether it was closed before its end, because nobody reads it any more."""
+        """Whether it was closed before its end because it had no readers."""
 
     @property
     def closed(self) -> bool:
@@ -126,48 +129,48 @@ class Tap:
 
     @property
     def ready(self) -> bool:
-        """Whether what it gives can be taken now."""
+        """Whether it is open and its next chunk can be passed on."""
         return not self.closed and not (self._onward and self._onward.full)
 
     @property
-    def wanted(self) -> bool:
+    def has_branches(self) -> bool:
         """Whether a branch is still open."""
         return bool(self._branches)
 
     def read(self) -> int:
-        """Moves one piece; how many bytes it had."""
+        """Pass on one chunk and return its size in bytes."""
         if self.closed:
             return 0
         try:
-            piece = os.read(self.fd, PIECE_BYTES)
+            chunk = os.read(self.fd, CHUNK_BYTES)
         except BlockingIOError:
             return 0
-        if not piece:
+        if not chunk:
             self.close()
             return 0
-        moved = len(piece)
+        moved = len(chunk)
         if self._room is not None and moved > self._room:
-            piece, self.overflowed, self._drain = piece[: self._room], True, True
+            chunk, self.overflowed, self._drain = chunk[: self._room], True, True
         if self._room is not None:
-            self._room -= len(piece)
-        if piece:
-            self._give(piece)
+            self._room -= len(chunk)
+        if chunk:
+            self._pass_on(chunk)
         if self.overflowed:
             self._branches = []
         self.close_if_unread()
         return moved
 
-    def _give(self, piece: bytes) -> None:
+    def _pass_on(self, chunk: bytes) -> None:
         for branch in list(self._branches):
             try:
-                branch(piece)
+                branch(chunk)
             except BranchClosed:
                 self._branches.remove(branch)
         if self._onward and not self._onward.closed:
-            self._onward.put(piece)
+            self._onward.put(chunk)
 
     def close_if_unread(self) -> None:
-        """Closes it if nobody reads it any more: the stage learns that when it writes again."""
+        """Close the pipe if it has no readers; the stage gets SIGPIPE on its next write."""
         onward = self._onward is not None and not self._onward.closed
         if not self.closed and not self._branches and not onward and not self._drain:
             self.is_unread = True

@@ -1,13 +1,10 @@
-"""Who else runs because of a stage, read from /proc: a process group holds only those who stay in it.
+"""Find the descendants of a stage through /proc: process groups miss `setsid()` and reparented children.
 
-A process may start others, put them into sessions of their own, and leave them to init when it ends. Two
-ways lead to them:
+    below     by parent pid, while the first process of the stage lives; works into sandboxes too
+    marked    by a variable in their initial environment, after the parent has gone
 
-    below     by parent, as long as the stage's first process lives; also into a sandbox
-    marked    by a word in the environment they began with, when no parent leads there any more
-
-A pid may be given to somebody else between the reading and the signal. So a process is pinned by a
-descriptor first, and looked at once more before it is signalled.
+The kernel may reuse a pid between the look-up and the signal. So a process is pinned with a pidfd and checked
+again before it is signalled.
 """
 
 from __future__ import annotations
@@ -24,14 +21,14 @@ from fdstore.records import Record
 MARK = "FDSTORE_PIPELINE"
 
 ROUNDS = 20
-"""How often the marked are looked for again, since one may start another while it is looked for."""
+"""How often to search for marked processes: one may spawn another during a search."""
 
 DEATH_MS = 2000
-"""How long one that was killed is waited for: it may hang in the kernel."""
+"""How long to wait for a killed process, which may hang in the kernel."""
 
 
-class Relative(Record, frozen=True, kw_only=True):
-    """A process below a stage. `namespaces` are its pids, in ours first and in its own last."""
+class Descendant(Record, frozen=True, kw_only=True):
+    """A process below a stage. `namespaces` are its pids, from our PID namespace to its own."""
 
     pid: int
     parent: int
@@ -39,7 +36,7 @@ class Relative(Record, frozen=True, kw_only=True):
 
     @property
     def inside(self) -> bool:
-        """Whether it is in a sandbox, as pid 1 too: the init there, which holds the sandbox up."""
+        """Whether it is in a sandbox. This includes its init, pid 1 there, whose end kills all the others."""
         return len(self.namespaces) > 1
 
     @property
@@ -47,29 +44,29 @@ class Relative(Record, frozen=True, kw_only=True):
         return self.inside and self.namespaces[-1] == 1
 
     def send(self, number: signal.Signals) -> None:
-        """Signals it, if it is still the same process."""
+        """Send the signal if this is still the same process."""
         _signal_pinned(self.pid, number, lambda: _read(self.pid) == self)
 
 
 class ProcessSnapshot:
-    """All processes as they were at one moment, by parent."""
+    """All processes at one moment, by parent."""
 
     def __init__(self) -> None:
-        self._children: dict[int, list[Relative]] = {}
+        self._children: dict[int, list[Descendant]] = {}
         for pid in _pids():
-            if (relative := _read(pid)) is not None:
-                self._children.setdefault(relative.parent, []).append(relative)
+            if (process := _read(pid)) is not None:
+                self._children.setdefault(process.parent, []).append(process)
 
-    def below(self, pid: int) -> list[Relative]:
-        """The children of `pid`, theirs, and so on."""
+    def below(self, pid: int) -> list[Descendant]:
+        """Return all descendants of `pid`."""
         found = list(self._children.get(pid, ()))
-        for relative in found:  # grows as it is walked
-            found += self._children.get(relative.pid, ())
+        for process in found:  # the list grows during the loop
+            found += self._children.get(process.pid, ())
         return found
 
 
 def kill_marked(mark: str) -> None:
-    """Kills every process of ours that began with `MARK=mark` in its environment."""
+    """Kill every process of this user that started with `MARK=mark` in its environment."""
     for _ in range(ROUNDS):
         found = [pid for pid in _pids() if _is_marked(pid, mark)]
         for pid in found:
@@ -91,7 +88,7 @@ def _signal_pinned(pid: int, number: signal.Signals, still: Callable[[], bool]) 
 
 
 def _await_end(pin: int) -> None:
-    """Death takes a moment; an init of a sandbox is dead when all in it are."""
+    """Wait for the end of a killed process. The init of a sandbox ends after all others in it."""
     poll = select.poll()
     poll.register(pin, select.POLLIN)
     poll.poll(DEATH_MS)
@@ -102,17 +99,17 @@ def _pids() -> list[int]:
 
 
 def _is_marked(pid: int, mark: str) -> bool:
-    # what belongs to others cannot be read; what has ended has no environment
+    # unreadable for other users' processes, gone for ended ones
     with suppress(OSError), open(f"/proc/{pid}/environ", "rb") as environ:
         return f"{MARK}={mark}".encode() in environ.read().split(b"\0")
     return False
 
 
-def _read(pid: int) -> Relative | None:
+def _read(pid: int) -> Descendant | None:
     fields: dict[str, str] = {}
     with suppress(OSError), open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as status:
         fields = dict(line.split(":", 1) for line in status if line.startswith(("PPid:", "NSpid:")))
     if "PPid" not in fields:
         return None
     namespaces = tuple(int(number) for number in fields.get("NSpid", str(pid)).split())
-    return Relative(pid=pid, parent=int(fields["PPid"]), namespaces=namespaces)
+    return Descendant(pid=pid, parent=int(fields["PPid"]), namespaces=namespaces)

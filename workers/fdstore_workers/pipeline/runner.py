@@ -1,16 +1,16 @@
-r"""Runs a whole pipeline of programs over the pipes of the operating system.
+r"""Run a pipeline of programs connected by pipes of the operating system.
 
     feed -> [stage 1] -> [stage 2] -> ... -> [stage n] -> output
                \-> error    \-> error, tee
 
-Between two stages runs a plain pipe, unless the output of the first is teed. All other ends are held by one
-thread, the caller of `run`, in one poll loop that never blocks on a pipe: each output is read whenever it
-has something, whatever the feed and the other stages do, so no stage can wait for another for ever. The
-receivers are called from that thread alone; the feed, which may wait, has its own (see `feeder`).
+Two stages share a plain pipe, unless the output of the first is teed. All other ends belong to one thread,
+the caller of `run`, whose poll loop never blocks on a pipe: it reads each output as soon as it has data,
+whatever the feed and the other stages do, so the stages cannot deadlock. Only that thread calls the
+receivers; the feed, which may block, has a thread of its own (see `feeder`).
 
-A stage is its first process: when that ends, what it started is killed, and what is in its pipes is read.
-Outputs are drained first, then the stages are reaped, then the codes are told. When `run` returns or
-raises, nothing of the pipeline runs. Linux 5.3 or later (pidfd, eventfd).
+A stage ends with its first process: its descendants are then killed and its pipes drained. Outputs are
+drained first, then stages reaped, then exit codes returned. No process of the pipeline outlives `run`. Needs
+Linux 5.3 (pidfd, eventfd).
 """
 
 from __future__ import annotations
@@ -36,19 +36,22 @@ from fdstore_workers.pipeline.process_tree import MARK, ProcessSnapshot, kill_ma
 from fdstore_workers.pipeline.stage_process import NotStarted, Stage
 
 GRACE_S = 5.0
-AGAIN_S = 1.0
-"""When those that were killed are killed again: a sandbox that was being made, one that came after."""
+KILL_AGAIN_S = 1.0
+"""The interval between kills: the first may miss a sandbox that is being set up or a new process."""
 
 FEED_S = 5.0
-"""How long a feed that was stopped is waited for."""
+"""How long to wait for a stopped feed."""
 
 STRAGGLERS_S = 0.5
-"""How long the pipes may be silent after all stages ended: who holds them open then is not ours."""
+"""How long to wait for more output after all stages ended, if a foreign process holds a pipe open."""
 
 
 class StageLimits(Record, frozen=True, kw_only=True):
-    """None is no limit. `wall_s`: the whole run. `idle_s`: without a byte going in or coming out.
-    `stream_bytes`: what each output, tee and error may give; the bytes up to it are delivered."""
+    """Limits of a run; None means unlimited.
+
+    `wall_s`: duration of the run. `idle_s`: time without a byte read or written. `stream_bytes`: size of each
+    output, tee and error; the bytes up to the limit are delivered.
+    """
 
     wall_s: float | None = None
     idle_s: float | None = None
@@ -56,10 +59,12 @@ class StageLimits(Record, frozen=True, kw_only=True):
 
 
 class Ended(Record, frozen=True, kw_only=True):
-    """How a pipeline ended: the code of each stage, first to last (128+n for signal n), and why it was
-    ended if it did not end by itself. "closed": neither output nor tee had a reader any more. "sandbox": that
-    of a stage could not be made, or failed; its code is 125, and so is that of the whole. `is_unread`: the
-    output had no reader any more, some tee had."""
+    """The result of a run: the exit code of each stage in order (128+n for signal n), and the reason if the
+    runner ended it.
+
+    "closed": neither the output nor a tee had a reader left. "sandbox": the sandbox of a stage failed; the
+    code of that stage and of the pipeline is 125. `is_unread`: the output had no reader left, but a tee had.
+    """
 
     codes: tuple[int, ...]
     reason: str | None = None
@@ -67,7 +72,7 @@ class Ended(Record, frozen=True, kw_only=True):
 
     @property
     def code(self) -> int:
-        """The exit code of the whole."""
+        """The exit code of the pipeline."""
         return (
             NOT_MADE
             if self.reason == lifecycle.SANDBOX
@@ -76,21 +81,22 @@ class Ended(Record, frozen=True, kw_only=True):
 
     @property
     def signal(self) -> int | None:
-        """The signal that ended a stage before its work was done."""
+        """The signal that killed a stage; SIGPIPE after its reader closed does not count."""
         return fatal_signal(self.codes, is_unread=self.is_unread)
 
 
 class Pipeline:
     """One run of a pipeline. Stages count from 1, in `error` and `tee` too.
 
-    `feed` gives the input (None: it is empty) and is closed at the end if it is a generator; while it has
-    nothing it must yield b"" at least every second. `output`, `tee` and `error` receive pieces of at most
-    64 KiB. A receiver that raises `BranchClosed` gets no more and the others go on; the stage of a closed
-    `error` is not harmed. When `output` and all tees are closed, the pipeline is ended. Any other
-    exception of a receiver or of the feed ends it too, and comes out of `run`.
+    `feed` yields the input (None: empty input) and is closed at the end if it is a generator; without data
+    it must yield b"" at least every second. `output`, `tee` and `error` receive chunks of at most 64 KiB. A
+    receiver that raises `BranchClosed` is dropped and the others continue; after a closed `error` its stage
+    continues too. When `output` and all tees are closed, the pipeline is ended. `run` raises any other
+    exception of a receiver or of the feed after it has ended the pipeline.
 
-    `command` makes of a stage's words what is started (a sandbox). `environment` is all there is of it. With
-    `reports` what is started is a launcher that reports whether the program ran (see `launch`).
+    `command` turns the words of a stage into the command line to spawn (a sandbox). `environment` is the
+    whole environment. With `reports` that command line is a launcher's, which reports whether the program ran
+    (see `launch`).
     """
 
     def __init__(
@@ -108,7 +114,7 @@ class Pipeline:
         cwd: str | None = None,
     ) -> None:
         if not argvs or not all(argvs):
-            raise InvalidArgument("argvs", "every stage needs a program, and a pipeline a stage")
+            raise InvalidArgument("argvs", "a pipeline needs at least one stage, and every stage a program")
         self._tee = dict(tee or {})
         if unknown := sorted(set(self._tee) - set(range(1, len(argvs) + 1))):
             raise InvalidArgument("tee", f"there is no stage {unknown[0]}; stages are 1-{len(argvs)}")
@@ -130,7 +136,7 @@ class Pipeline:
         self._feeder: Feeder | None = None
         self._fed: Intake | None = None
 
-        self._asked: float | None = None  # by `kill`: the grace it gives
+        self._kill_grace_s: float | None = None  # set by `kill`
         self._reason: str | None = None
         self._has_no_launcher = False
         self._kill_at: float | None = None
@@ -140,22 +146,25 @@ class Pipeline:
         self._moved_at = 0.0
 
     def kill(self, grace_s: float = GRACE_S) -> None:
-        """Ends it: TERM to all its processes, KILL after `grace_s`. Returns at once, `run` returns when it
-        is done. From any thread, at any time, any number of times; the shortest grace counts."""
-        self._asked = grace_s if self._asked is None else min(self._asked, grace_s)
-        if self._bell:  # else `run` has not begun, and will see it
+        """Send SIGTERM to all processes of the pipeline, and SIGKILL after `grace_s`.
+
+        Returns immediately; `run` returns when the pipeline has ended. Any thread may call this, at any time
+        and repeatedly: the shortest grace counts.
+        """
+        self._kill_grace_s = grace_s if self._kill_grace_s is None else min(self._kill_grace_s, grace_s)
+        if self._bell:  # else `run` checks the grace when it begins
             self._bell.ring()
 
     def run(self) -> Ended:
-        """Runs it to its end, once. A sandbox dies with the thread that started it: with this one."""
+        """Run the pipeline, once. Sandboxes die with the thread that spawns them, the caller's."""
         try:
             self._bell = Bell()
             self._ends.callback(self._bell.close)
-            if self._asked is not None:
+            if self._kill_grace_s is not None:
                 return Ended(codes=(128 + signal.SIGTERM,) * len(self._argvs), reason=lifecycle.CANCELLED)
             self._start(self._bell)
             while not self._finished():
-                self._turn(self._bell)
+                self._run_once(self._bell)
             is_unread = self._outputs[-1].is_unread and self._reason is None
             return Ended(codes=self._reaped(), reason=self._reason, is_unread=is_unread)
         finally:
@@ -173,9 +182,9 @@ class Pipeline:
             self._taps.append(
                 Tap(errors, [partial(self._error, number)], limit=self._limits.stream_bytes, drain=True)
             )
-            following = self._lead_on(number, reading)
+            following = self._tap_output(number, reading)
             self._launch(number, argv, stdin, stdout, stderr)
-            # only the stages hold these now, so that a reader sees the end when the writer ends
+            # only the stages may hold these ends, so that a reader sees EOF when the writer ends
             for end in (stdin, stdout, stderr):
                 end.close()
             stdin = following
@@ -190,8 +199,8 @@ class Pipeline:
             self._feeder = Feeder(self._feed, bell.ring)
         return reading
 
-    def _lead_on(self, number: int, reading: End) -> End:
-        """Taps the output of a stage if somebody here wants it; where the next stage reads."""
+    def _tap_output(self, number: int, reading: End) -> End:
+        """Tap the output of a stage if it is teed or the last; return the input of the next stage."""
         last = number == len(self._argvs)
         if not last and number not in self._tee:
             return reading
@@ -219,7 +228,7 @@ class Pipeline:
                 reports=self._reports,
             )
         except NotStarted as problem:
-            # as in a shell: the others run, and see an empty input or a closed output
+            # as in a shell, the other stages run, with an empty input or a closed output
             self._codes[number] = NOT_MADE if self._reports else problem.code
             self._has_no_launcher = self._reports
             os.write(stderr.fd, f"{problem}\n".encode("utf-8", "backslashreplace"))
@@ -227,7 +236,7 @@ class Pipeline:
     # --- the loop
 
     def _finished(self) -> bool:
-        """Whether all stages ended and their outputs are read to the end."""
+        """Whether all stages have ended and their outputs are drained."""
         if any(stage.running for stage in self._stages.values()):
             return False
         if self._silent_at is None:
@@ -235,8 +244,8 @@ class Pipeline:
             self._silent_at = time.monotonic() + STRAGGLERS_S
         return all(tap.closed for tap in self._taps) or time.monotonic() >= self._silent_at
 
-    def _turn(self, bell: Bell) -> None:
-        """Waits until something can be done, and does it."""
+    def _run_once(self, bell: Bell) -> None:
+        """Wait for events and handle them."""
         self._keep_time(time.monotonic())
         moved = self._feed_on()
         for action in self._ready(bell):
@@ -244,7 +253,7 @@ class Pipeline:
         for tap in self._taps:
             tap.close_if_unread()
 
-        now = time.monotonic()  # after the receivers, whose waiting is not the pipeline's silence
+        now = time.monotonic()  # after the receivers: time they block does not count as idle
         if moved:
             self._moved_at = now
             if self._silent_at is not None and not self._killed:
@@ -253,7 +262,7 @@ class Pipeline:
             self._stop(lifecycle.SANDBOX, GRACE_S, now)
         elif any(tap.overflowed for tap in self._taps):
             self._stop(lifecycle.BYTES, GRACE_S, now)
-        elif not any(tap.wanted for tap in self._outputs):
+        elif not any(tap.has_branches for tap in self._outputs):
             self._stop(lifecycle.CLOSED, GRACE_S, now)
 
     def _feed_on(self) -> int:
@@ -263,15 +272,15 @@ class Pipeline:
             self._fed = None
             self._feeder.stop()
         elif not self._fed.full:
-            piece = self._feeder.take()
-            if piece is None:
+            chunk = self._feeder.take()
+            if chunk is None:
                 self._fed.end()
-            elif piece:
-                return self._fed.put(piece)
+            elif chunk:
+                return self._fed.put(chunk)
         return 0
 
     def _ready(self, bell: Bell) -> list[Callable[[], int | None]]:
-        """Waits; what there is to do then."""
+        """Wait for events and return their handlers."""
         poll = select.poll()
         actions: dict[int, Callable[[], int | None]] = {bell.fd: bell.drain}
         poll.register(bell.fd, select.POLLIN)
@@ -280,16 +289,16 @@ class Pipeline:
                 actions[stage.pidfd] = stage.ended
                 poll.register(stage.pidfd, select.POLLIN)
         for tap in self._taps:
-            if tap.ready:  # one that is not is left out: the end of its writer would be told for ever
+            if tap.ready:  # poll would report the hang-up of an unready one again and again
                 actions[tap.fd] = tap.read
                 poll.register(tap.fd, select.POLLIN)
         for intake in self._intakes:
-            if not intake.closed:  # with no event asked for, it is still told that its reader closed
+            if not intake.closed:  # even with an empty event mask poll reports a closed reader
                 actions[intake.fd] = intake.write if intake.full else intake.close
                 poll.register(intake.fd, select.POLLOUT if intake.full else 0)
         return [actions[fd] for fd, _ in poll.poll(self._wait_ms(time.monotonic()))]
 
-    # --- time and violence
+    # --- time limits and signals
 
     def _wait_ms(self, now: float) -> int | None:
         times = (
@@ -305,8 +314,8 @@ class Pipeline:
         return None if self._limits.idle_s is None else self._moved_at + self._limits.idle_s
 
     def _keep_time(self, now: float) -> None:
-        if self._asked is not None:
-            self._stop(lifecycle.CANCELLED, self._asked, now)
+        if self._kill_grace_s is not None:
+            self._stop(lifecycle.CANCELLED, self._kill_grace_s, now)
         elif self._wall_at is not None and now >= self._wall_at:
             self._stop(lifecycle.WALL, GRACE_S, now)
         elif self._idle_at is not None and now >= self._idle_at:
@@ -314,10 +323,10 @@ class Pipeline:
         if self._kill_at is not None and now >= self._kill_at:
             self._killed = True
             self._signal(signal.SIGKILL)
-            self._kill_at = now + AGAIN_S
+            self._kill_at = now + KILL_AGAIN_S
 
     def _stop(self, reason: str, grace_s: float, now: float) -> None:
-        """Asks all to end; the first reason is the one that counts."""
+        """Send SIGTERM to all stages and schedule SIGKILL. The first reason counts."""
         if self._killed:
             return
         if self._reason is None:
@@ -328,9 +337,9 @@ class Pipeline:
     def _signal(self, number: signal.Signals) -> None:
         running = [stage for stage in self._stages.values() if stage.running]
         if running:
-            family = ProcessSnapshot()
+            snapshot = ProcessSnapshot()
             for stage in running:
-                stage.send(number, family)
+                stage.send(number, snapshot)
 
     def _reaped(self) -> tuple[int, ...]:
         while self._stages:
@@ -339,9 +348,9 @@ class Pipeline:
         return tuple(self._codes[number] for number in range(1, len(self._argvs) + 1))
 
     def _clear(self) -> None:
-        """Nothing is left running, open or waiting, whatever happened."""
+        """Kill and reap all processes, close all pipes and stop the feeder, also after an exception."""
         try:
-            self._ends.close()  # first: without a free descriptor nobody could be looked for
+            self._ends.close()  # first: reading /proc needs a free file descriptor
             self._signal(signal.SIGKILL)
             for stage in self._stages.values():
                 stage.reap()

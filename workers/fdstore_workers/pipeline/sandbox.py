@@ -1,11 +1,11 @@
-"""Where commands of pipelines run: in the first sandbox that works here, or not at all.
+"""Choose the sandbox for the commands of pipelines: the first engine that works on this machine, or none.
 
     bubblewrap   the program `bwrap`, 0.8 or later: namespaces
     sandlock     a package for Python: Landlock and seccomp, in namespaces where the system allows them
     off          every command is refused, with the reason
 
-Both pass one table of probes (tests/unit/test_sandbox_probes.py); what one of them cannot promise on this
-machine, its `describe` says. What no sandbox bounds: the memory of all its processes together, which takes a
+Both engines pass the same probes (tests/unit/test_sandbox_probes.py); `describe` names the guarantees that an
+engine cannot give on this machine. Neither limits the total memory of a command's processes: that needs a
 cgroup around the worker.
 """
 
@@ -26,7 +26,7 @@ Engine = Literal["auto", "bubblewrap", "sandlock", "off"]
 Sandbox = Bubblewrap | Sandlock | Unsandboxed | Refused
 
 HIDDEN = ("/usr/src", "/usr/local/src", "/usr/local/etc")
-"""Where under /usr people keep what is theirs."""
+"""Directories below /usr that may hold private files."""
 
 
 def find(
@@ -37,11 +37,11 @@ def find(
     limits: CommandLimits | None = None,
     search_path: str | None = None,
 ) -> Sandbox:
-    """Return what commands of this worker run in. A sandbox is tried by running `true` in it, so this takes
-    some 100 ms; it is used wherever it works, `allow_unsandboxed` says what to do where it does not.
+    """Return the sandbox for the commands of this worker. Each candidate runs `true` once, some 100 ms.
 
-    `private` are directories not to be seen even if they lie under /usr: the worker's own, unless the
-    programs lie in them. bubblewrap is looked for in `search_path` (default: PATH).
+    `allow_unsandboxed` permits commands without a sandbox, if no engine works. `private` are directories
+    (the worker's own) that commands must not see even below /usr, except those that contain programs of
+    PATH. bubblewrap is searched in `search_path` (default: PATH).
     """
     bounds = limits or CommandLimits()
     if not hasattr(os, "pidfd_open"):

@@ -1,13 +1,13 @@
-"""Commands in a sandbox made by sandlock (Landlock and seccomp with a supervisor), which is a wheel.
+"""The sandlock sandbox (Landlock, and seccomp with a supervisor), a Python package.
 
-    in namespaces   worker -> launch.py -> its child, the first process of a namespace of pids, where
-                    sandlock's supervisor is a thread -> prlimit -> the program
-    alone           worker -> launch.py, where sandlock's supervisor is a thread -> prlimit -> the program
+    in namespaces   worker -> launch.py -> its child, pid 1 of a PID namespace, with sandlock's supervisor
+                    as a thread -> prlimit -> the program
+    alone           worker -> launch.py, with sandlock's supervisor as a thread -> prlimit -> the program
 
-In namespaces it is what bubblewrap is, with Landlock upon that. Most containers allow no namespaces, and some
-systems allow them to few programs. Landlock alone, which takes Linux 6.12, shows a program nothing that it
-may not read, but it knows paths, not mounts: there is nowhere to put scratch of a bounded size, so there is
-none, and `describe` says what else is less.
+In namespaces it equals bubblewrap, plus Landlock. But most containers allow no namespaces, and some systems
+allow them to few programs only. Landlock alone (Linux 6.12) still lets a program read nothing else, but it
+controls paths, not mounts: without a mount scratch cannot be bounded, so there is none. `describe` names the
+other differences.
 """
 
 from __future__ import annotations
@@ -31,53 +31,60 @@ from fdstore_workers.pipeline.command_limits import (
 from fdstore_workers.pipeline.namespaces import FROM_ETC, SYSTEM
 
 THREADS = 8
-"""Threads for each process that a stage may have, in namespaces."""
+"""Threads allowed per process of a stage, in namespaces."""
 
 
 class Sandlock:
-    """Commands run in a sandbox of their own."""
+    """The engine that runs each command under sandlock."""
 
     reports = True
 
     def __init__(
-        self, inner: list[str], limits: CommandLimits, version: str, private: list[Path], *, apart: bool
+        self,
+        inner: list[str],
+        limits: CommandLimits,
+        version: str,
+        private: list[Path],
+        *,
+        own_namespaces: bool,
     ) -> None:
         self._settings = {
             "engine": ["sandlock"],
-            "apart": ["1" if apart else "0"],
+            "own_namespaces": ["1" if own_namespaces else "0"],
             "scratch_bytes": [str(limits.scratch_bytes)],
             "scratch_inodes": [str(limits.scratch_inodes)],
             "private": [str(path) for path in private],
             "processes": [str(limits.processes)],
-            "readable": [] if apart else list(_readable(private)),
+            "readable": [] if own_namespaces else list(_readable(private)),
         }
         self._inner = inner
         self._limits, self._version = limits, version
-        self.apart = apart
+        self.own_namespaces = own_namespaces
         self.environment: Mapping[str, str] = {"PATH": PATH, "LANG": "C.UTF-8"}
 
     def wrap(self, argv: list[str]) -> list[str]:
-        """What to start for `argv`. It ends with the code of the program, or 128+n for signal n."""
+        """Return the command to spawn for `argv`. It exits with the program's code, or 128+n for signal n."""
         return launch.launcher_command(self._settings, [*self._inner, *argv], packages=True)
 
     def describe(self) -> str:
         limits = self._limits
-        told = (
+        user = "nobody" if self.own_namespaces or os.geteuid() == 0 else "the user of the worker"
+        text = (
             f"commands run in {self._version}: no network, read-only system, empty home, clean environment, "
-            f"{'as nobody' if self.apart or os.geteuid() == 0 else 'as the user of the worker'}; {limits}, "
-            f"{limits.processes} processes for a stage; the memory of all processes together is not limited"
+            f"as {user}; {limits}, {limits.processes} processes for a stage; "
+            "the memory of all processes together is not limited"
         )
-        if self.apart:
-            told += f"; {_threads(limits)} threads; {limits.scratch_bytes // MiB} MiB in each of "
-            return f"{told}/work and /tmp and {limits.scratch_inodes} files"
+        if self.own_namespaces:
+            text += f"; {_threads(limits)} threads; {limits.scratch_bytes // MiB} MiB in each of "
+            return f"{text}/work and /tmp and {limits.scratch_inodes} files"
         return (
-            f"{told}; this system allows no namespaces: there is no scratch, nothing can be written; that a "
-            "file exists and how large it is can be asked for by its path; threads are not counted"
+            f"{text}; this system allows no namespaces: there is no scratch, nothing can be written; "
+            "commands can learn that a file exists and how large it is by its path; threads are not counted"
         )
 
 
 def find_sandlock(limits: CommandLimits, private: list[Path], *, namespaces: bool = True) -> Sandlock:
-    """Return a sandbox that was seen to work. Raises `CommandsOff`."""
+    """Return a sandbox that passed a test run. Raises `CommandsOff`."""
     try:
         version = f"sandlock {metadata.version('sandlock')}"
     except metadata.PackageNotFoundError:
@@ -85,25 +92,28 @@ def find_sandlock(limits: CommandLimits, private: list[Path], *, namespaces: boo
     if not syscall_filter.known():
         raise CommandsOff(f"{version} is not used on this architecture")
     prlimit = require_program("prlimit", "util-linux", PATH)
-    said = ""
-    for apart in (True, False) if namespaces else (False,):
-        inner = limits.prlimit(prlimit, processes=_threads(limits) if apart else None)
-        made = Sandlock(inner, limits, version, hidden_below_usr(private), apart=apart)
-        tried = ask(made.wrap(["true"]), made.environment)
-        if tried.returncode == 0:
-            return made
-        said = (tried.stderr.strip().splitlines() or [f"exit code {tried.returncode}"])[-1]
-    raise CommandsOff(f"{version} cannot make a sandbox here ({said})")
+    hidden = hidden_below_usr(private)
+    problem = ""
+    for own_namespaces in (True, False) if namespaces else (False,):
+        inner = limits.prlimit(prlimit, processes=_threads(limits) if own_namespaces else None)
+        sandbox = Sandlock(inner, limits, version, hidden, own_namespaces=own_namespaces)
+        trial = ask(sandbox.wrap(["true"]), sandbox.environment)
+        if trial.returncode == 0:
+            return sandbox
+        problem = (trial.stderr.strip().splitlines() or [f"exit code {trial.returncode}"])[-1]
+    raise CommandsOff(f"{version} cannot create a sandbox here ({problem})")
 
 
 def _threads(limits: CommandLimits) -> int:
-    """How many a stage may have: what the kernel counts are threads, those of the supervisor too."""
+    """Return the limit of threads of a stage. The kernel counts threads, including the supervisor's."""
     return limits.processes * THREADS + 2 * (os.cpu_count() or 1) + 8
 
 
 def _readable(private: list[Path]) -> Iterator[str]:
-    """What Landlock lets a program read: all that bubblewrap shows. It can only allow, so a directory with
-    something private below it is allowed by what else is in it."""
+    """Yield the paths that Landlock lets a program read: the same as under bubblewrap.
+
+    Landlock can only allow, so for a directory with a private one below it, its other entries are allowed.
+    """
     system = [Path("/", name) for name in SYSTEM]
     roots = [Path("/usr"), *(path for path in system if not path.is_symlink()), *map(Path, FROM_ETC)]
     yield from (str(path) for path in _without(roots, private))

@@ -1,10 +1,10 @@
-"""One stage as the operating system runs it: started, signalled with all it started, reaped.
+"""One stage as a process: spawn it, signal it with its descendants, reap it.
 
-A stage in a sandbox is started by a launcher, which reports over a pipe whether the program ran: a sandbox
-that could not be made ends with a code that the program might have given.
+A sandboxed stage is spawned by a launcher, which reports over a pipe whether the program ran: its exit code
+cannot tell, since a program may exit with the same code.
 
-A stage leads a session and process group of its own. It is reaped last, so that until then its pid, and
-with it the group's, cannot have become somebody else's.
+A stage leads its own session and process group. It is reaped last: until then the kernel cannot reuse its
+pid, which is also the id of the group.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from fdstore_workers.pipeline.launch import NOT_MADE, STATUS, has_run
 from fdstore_workers.pipeline.process_tree import ProcessSnapshot
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
-"""What a shell gives as the code of a program that it cannot start."""
+"""Exit codes of a shell for a program that it cannot start."""
 
 SANDBOX_END_S = 2.0
-"""How long a sandbox takes to notice that all in it were killed, at the very most."""
+"""How long to wait for a sandbox to exit after all its processes were killed."""
 
 
 class NotStarted(FDStoreError):
-    """The system would not run the program. `code` is the exit code that a shell would give."""
+    """The program cannot be started. `code` is the exit code that a shell would use."""
 
     type = "unknown_program"
 
@@ -41,7 +41,7 @@ class NotStarted(FDStoreError):
 
 
 class Stage:
-    """One running program; `pidfd` becomes readable when it ends. With `reports`, `argv` starts a launcher
+    """One running program. `pidfd` becomes readable when it ends. With `reports`, `argv` is a launcher's
     (`fdstore_workers.pipeline.launch`)."""
 
     def __init__(
@@ -56,11 +56,11 @@ class Stage:
         reports: bool = False,
     ) -> None:
         self._reports: int | None = None
-        status: tuple[int, ...] = ()
+        pass_fds: tuple[int, ...] = ()
         if reports:
-            self._reports, told = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-            status = (told,)
-            environment = {**environment, STATUS: str(told)}
+            self._reports, status_fd = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+            pass_fds = (status_fd,)
+            environment = {**environment, STATUS: str(status_fd)}
         try:
             self._process = subprocess.Popen(
                 argv,
@@ -71,17 +71,17 @@ class Stage:
                 cwd=cwd,
                 start_new_session=True,
                 close_fds=True,
-                pass_fds=status,
-                restore_signals=True,  # SIGPIPE: Python ignores it, and that would be inherited
+                pass_fds=pass_fds,
+                restore_signals=True,  # Python ignores SIGPIPE, and the program would inherit that
             )
         except OSError as error:
             self._close_reports()
-            if error.filename != argv[0]:  # no process, no memory, no such directory
+            if error.filename != argv[0]:  # not the program's fault: no pid, no memory, no such cwd
                 raise
             code = NOT_FOUND if error.errno == errno.ENOENT else NOT_RUNNABLE
             raise NotStarted(argv[0], os.strerror(error.errno or 0), code) from error
         finally:
-            for fd in status:
+            for fd in pass_fds:
                 os.close(fd)
         try:
             self.pidfd = os.pidfd_open(self._process.pid)
@@ -92,40 +92,43 @@ class Stage:
             raise
         self.running = True
         self.has_no_sandbox = False
-        """Whether it ended because its sandbox could not be made, or failed: its program did not end."""
+        """Whether the stage ended because its sandbox failed, before the program ended."""
 
     def ended(self) -> None:
-        """Its first process has ended, and so shall its group."""
+        """Handle the end of the first process: read the launcher's report and kill the rest of the group."""
         self.running = False
         if self._reports is not None:
-            # a launcher that was killed could not report
+            # a killed launcher cannot report
             end = os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOWAIT)
-            by_itself = end is not None and end.si_code == os.CLD_EXITED
-            self.has_no_sandbox = by_itself and not has_run(_read_all(self._reports))
+            exited = end is not None and end.si_code == os.CLD_EXITED
+            self.has_no_sandbox = exited and not has_run(_read_all(self._reports))
         self._signal_group(signal.SIGKILL)
 
-    def send(self, number: signal.Signals, family: ProcessSnapshot) -> None:
-        """Signals all of it. Of a sandbox only the inside is signalled: what made it ends by itself when
-        that has ended. If it were to end first, it would take the programs along without a word."""
-        below = family.below(self._process.pid)
-        inside = [relative for relative in below if relative.inside]
-        programs = [relative for relative in inside if not relative.init]
+    def send(self, number: signal.Signals, snapshot: ProcessSnapshot) -> None:
+        """Signal the stage and its descendants.
+
+        In a sandbox only the programs are signalled; the sandbox exits after them. If it got the signal
+        first, it would kill the programs before they could handle theirs.
+        """
+        below = snapshot.below(self._process.pid)
+        inside = [process for process in below if process.inside]
+        programs = [process for process in inside if not process.init]
         if not inside:
-            below = [relative for relative in below if not self._in_group(relative.pid)]
+            below = [process for process in below if not self._in_group(process.pid)]
             self._signal_group(number)
-            for relative in below:
-                relative.send(number)
+            for process in below:
+                process.send(number)
         elif programs and number != signal.SIGKILL:
-            for relative in programs:
-                relative.send(number)
+            for process in programs:
+                process.send(number)
         else:
-            # all of a sandbox dies with its init; one that is still being made has nobody else to ask
-            for relative in inside:
-                if relative.init:
-                    relative.send(signal.SIGKILL)
+            # a sandbox dies with its init, which is alone while the sandbox is being set up
+            for process in inside:
+                if process.init:
+                    process.send(signal.SIGKILL)
 
     def reap(self) -> int:
-        """Waits for its end; the exit code, 128+n for signal n, `NOT_MADE` for a sandbox that failed."""
+        """Wait for the end. Return the exit code, 128+n for signal n, `NOT_MADE` for a failed sandbox."""
         try:
             code = self._process.wait(SANDBOX_END_S)
         except subprocess.TimeoutExpired:
@@ -152,9 +155,9 @@ class Stage:
 
 
 def _read_all(fd: int) -> bytes:
-    """What is in a pipe now."""
+    """Return the available data of a non-blocking pipe."""
     found = b""
     with suppress(BlockingIOError):
-        while piece := os.read(fd, 4096):
-            found += piece
+        while chunk := os.read(fd, 4096):
+            found += chunk
     return found

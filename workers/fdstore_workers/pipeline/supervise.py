@@ -1,9 +1,9 @@
-"""One command under sandlock, whose supervisor is a thread of this process; it ends as the program does.
+"""Run one command under sandlock, whose supervisor is a thread of this process.
 
-    in namespaces   launcher -> its child, the first process of a namespace of pids -> the program
-    alone           launcher -> the program; the launcher kills what the program left behind
+    in namespaces   launcher -> its child, pid 1 of a PID namespace -> the program
+    alone           launcher -> the program; the launcher kills the program's orphans
 
-The exit code is the program's, 128+n for signal n.
+The exit code is the program's, or 128+n for signal n.
 """
 
 from __future__ import annotations
@@ -19,69 +19,69 @@ from fdstore_workers.pipeline import kernel, namespaces, syscall_filter
 from fdstore_workers.pipeline.launch import NOT_MADE, STARTED, Settings, end_with, report, scratch
 
 WORKER_ENDED = signal.SIGHUP
-"""What the system is asked to send when the worker ends and this process has to end its command first."""
+"""The signal for the end of the worker, if this process must first kill the command."""
 
 
 def run(settings: Settings, program: list[str]) -> int:
     """Run the program to its end and return its exit code."""
-    apart = settings["apart"] == ["1"]
-    # sandlock does not load without a home; it may lie where only root reads, so it is loaded first
-    os.environ["HOME"] = "/work" if apart else "/nonexistent"
+    own_namespaces = settings["own_namespaces"] == ["1"]
+    # sandlock needs HOME to load; its files may be readable by root only, so import it before dropping root
+    os.environ["HOME"] = "/work" if own_namespaces else "/nonexistent"
     import sandlock
 
-    if not apart:
+    if not own_namespaces:
         namespaces.become_nobody()
         return _supervise(sandlock, settings, program)
     namespaces.enter_all(*scratch(settings), settings.get("private", []))
     end_with(settings, signal.SIGKILL)
-    alive, held = os.pipe()
-    first = os.fork()
-    if first:
-        os.close(alive)
-        _, status = os.waitpid(first, 0)
+    read_end, write_end = os.pipe()  # the parent holds the write end: EOF means that it has ended
+    child = os.fork()
+    if child:
+        os.close(read_end)
+        _, status = os.waitpid(child, 0)
         return _shell_code(os.waitstatus_to_exitcode(status))
-    os.close(held)
+    os.close(write_end)
     kernel.die_with_parent(signal.SIGKILL)
-    if select.select([alive], [], [], 0)[0]:
-        os._exit(NOT_MADE)  # the parent ended before it could be asked for
+    if select.select([read_end], [], [], 0)[0]:
+        os._exit(NOT_MADE)  # the parent ended before die_with_parent
     namespaces.enter_root()
     return _supervise(sandlock, settings, program)
 
 
 def _supervise(sandlock: Any, settings: Settings, program: list[str]) -> int:
-    """Run the program below this process; how it ended."""
-    apart = settings["apart"] == ["1"]
-    hear, tell = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+    """Run the program as a child and return its exit code."""
+    own_namespaces = settings["own_namespaces"] == ["1"]
+    wakeups, wakeup_fd = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    signal.set_wakeup_fd(wakeup_fd, warn_on_full_buffer=False)
     for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, WORKER_ENDED):
         # a handler and not SIG_IGN, which the program would inherit
         signal.signal(number, lambda *_: None)
-    if not apart:
+    if not own_namespaces:
         kernel.adopt_orphans()
         end_with(settings, WORKER_ENDED)
     box = sandlock.Sandbox(**_policy(sandlock, settings))
     kernel.drop_capabilities()
-    code = syscall_filter.make(sockets=False, attributes=apart, supervised=True)
+    code = syscall_filter.make(sockets=False, attributes=own_namespaces, supervised=True)
     if code is not None:
         kernel.filter_system_calls(code)
     if not os.access(program[0], os.X_OK):
-        # sandlock would give the code of a shell, as the program might
+        # sandlock would exit with a shell's code, which a program may use too
         raise FileNotFoundError(errno.ENOENT, "it cannot be started", program[0])
     errors = os.dup(2)
     notes = os.memfd_create("notes")
-    os.dup2(notes, 2)  # sandlock tells its own troubles there, which are none of the program's
+    os.dup2(notes, 2)  # for sandlock's own messages, kept apart from the program's stderr
     try:
-        # through a pipe, since what is inherited would be `notes`
+        # through a pipe: the program would inherit `notes` as its stderr
         process = box.popen(program, stderr=sandlock.StdioMode.PIPED)
     except RuntimeError as error:
         os.dup2(errors, 2)
-        said = os.pread(notes, 4096, 0).decode("utf-8", "replace").strip()
-        raise OSError(said or str(error)) from error
+        messages = os.pread(notes, 4096, 0).decode("utf-8", "replace").strip()
+        raise OSError(messages or str(error)) from error
     report(settings["status"][0], STARTED)
     try:
-        _wait(process.pid, hear, process.stderr.fileno(), errors)
+        _wait(process.pid, wakeups, process.stderr.fileno(), errors)
     finally:
-        if not apart:  # else they end with the namespace, whose first process this is
+        if not own_namespaces:  # else orphans die with the namespace, whose pid 1 this process is
             _end_orphans()
     _pass_on(process.stderr.fileno(), errors)
     result = process.wait()
@@ -95,8 +95,8 @@ def _supervise(sandlock: Any, settings: Settings, program: list[str]) -> int:
 
 def _policy(sandlock: Any, settings: Settings) -> dict[str, Any]:
     devices = [f"/dev/{device}" for device in namespaces.DEVICES]
-    if settings["apart"] == ["1"]:
-        # the namespaces do what Landlock of an older system does not
+    if settings["own_namespaces"] == ["1"]:
+        # the namespaces make up for protections that an older Landlock lacks
         return {
             "fs_readable": ["/"],
             "fs_writable": ["/work", "/tmp", *devices],
@@ -112,23 +112,23 @@ def _policy(sandlock: Any, settings: Settings) -> dict[str, Any]:
     }
 
 
-def _wait(pid: int, hear: int, errors: int, out: int) -> None:
-    """Return when the process has ended. Pass on its errors and reap what it left behind meanwhile."""
+def _wait(pid: int, wakeups: int, errors: int, out: int) -> None:
+    """Wait for the process to end; meanwhile copy its stderr to `out` and reap adopted orphans."""
     os.set_blocking(errors, False)
     try:
         pin = os.pidfd_open(pid)
     except ProcessLookupError:
         return
     poll = select.poll()
-    for fd in (pin, hear, errors):
+    for fd in (pin, wakeups, errors):
         poll.register(fd, select.POLLIN)
     while pin not in (ready := [fd for fd, _ in poll.poll()]):
         if errors in ready and not _pass_on(errors, out):
             poll.unregister(errors)
-        if hear in ready and WORKER_ENDED in os.read(hear, 4096):
+        if wakeups in ready and WORKER_ENDED in os.read(wakeups, 4096):
             signal.pidfd_send_signal(pin, signal.SIGKILL)
         with suppress(ChildProcessError):
-            # WNOWAIT: the end of the process itself is for sandlock to fetch
+            # WNOWAIT: sandlock itself must reap the process
             flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
             while (ended := os.waitid(os.P_ALL, 0, flags)) and ended.si_pid != pid:
                 os.waitpid(ended.si_pid, 0)
@@ -136,17 +136,17 @@ def _wait(pid: int, hear: int, errors: int, out: int) -> None:
 
 
 def _pass_on(source: int, target: int) -> bool:
-    """Write what there is to be read; False at the end."""
+    """Copy the available data. False at EOF."""
     with suppress(BlockingIOError):
-        while piece := os.read(source, 65536):
-            while piece:
-                piece = piece[os.write(target, piece) :]
+        while chunk := os.read(source, 65536):
+            while chunk:
+                chunk = chunk[os.write(target, chunk) :]
         return False
     return True
 
 
 def _end_orphans() -> None:
-    """Kill every descendant: each becomes a child of this process when its parent ends."""
+    """Kill all descendants: each becomes a child of this process when its parent ends."""
     own = os.getpid()
     while children := [pid for pid, parent in _processes() if parent == own]:
         for pid in children:
@@ -155,7 +155,7 @@ def _end_orphans() -> None:
 
 
 def _processes() -> list[tuple[int, int]]:
-    """Each process that is no zombie, and its parent."""
+    """Return the pid and the parent pid of each process, without zombies."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         with suppress(OSError), open(f"/proc/{name}/stat", "rb") as stat:

@@ -1,14 +1,14 @@
-"""The system call filter of commands: a classic BPF program for seccomp, the same for both sandboxes.
+"""The seccomp filter of commands: one classic BPF program for both sandbox engines.
 
     other architecture -> killed
-    number in a table  -> refused, always or by what one argument is
+    number in a table  -> refused, always or depending on one argument
     anything else      -> allowed
 
-It refuses what no filter of text needs and what walls of namespaces or Landlock leave open: the kernel's
-keyrings, io_uring, bpf, perf, userfaultfd, the kernel's log, new namespaces, sockets of families that no
-network namespace bounds (vsock), and changes to other processes of the same user (prlimit and the like).
+It refuses calls that no text filter needs and that namespaces or Landlock leave open: the kernel's
+keyrings, io_uring, bpf, perf, userfaultfd, the kernel's log, new namespaces, socket families that a network
+namespace does not isolate (vsock), and changes to other processes of the same user (prlimit and the like).
 
-Imported by the launcher, which has the standard library alone and starts for every command.
+The launcher imports this module for every command, so it uses the standard library only.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ import struct
 EPERM, EACCES, ENOSYS = errno.EPERM, errno.EACCES, errno.ENOSYS
 
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-"""AUDIT_ARCH_... by what uname calls the machine."""
+"""AUDIT_ARCH_* by the machine name of uname."""
 
 _X32 = 0x40000000
-"""What numbers of the x32 interface have set: the same calls by other numbers."""
+"""The bit that marks x32 system call numbers, aliases of the same calls."""
 
 _ALWAYS = {
-    # name: (x86_64, aarch64); calls from 424 on have one number everywhere
+    # name: (x86_64, aarch64); from 424 on, numbers are the same on all architectures
     "ptrace": (101, 117),
     "syslog": (103, 116),
     "personality": (135, 92),
@@ -81,10 +81,10 @@ _OF_OTHERS = {
     "kcmp": (312, 272),
     "pidfd_getfd": (438, 438),
 }
-"""Refused by the filter too where no supervisor, which has the same filter, needs them."""
+"""Refused unless `supervised`: a supervisor runs under the same filter and needs them."""
 
 _ATTRIBUTES = {
-    # only x86_64 has the calls without a directory
+    # only x86_64 has the variants without a directory argument
     "chmod": (90, None),
     "fchmod": (91, 52),
     "chown": (92, None),
@@ -107,7 +107,7 @@ _ATTRIBUTES = {
     "removexattrat": (466, 466),
     "file_setattr": (469, 469),
 }
-"""Landlock guards the contents of files and not these; a read-only mount guards both."""
+"""Landlock protects contents of files but not their attributes; a read-only mount protects both."""
 
 _OWN_ONLY = {
     # name: (x86_64, aarch64, argument that must be 0: this process)
@@ -125,7 +125,7 @@ _NAMESPACES = 0x7E020000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET."""
 
 FAMILIES = (1, 2, 10, 16)
-"""Sockets that a network namespace bounds: AF_UNIX, AF_INET, AF_INET6, AF_NETLINK."""
+"""Socket families that a network namespace isolates: AF_UNIX, AF_INET, AF_INET6, AF_NETLINK."""
 
 _SOCK_STREAM, _SOCK_SEQPACKET, _SOCK_TYPE = 1, 5, 0xF
 
@@ -135,15 +135,16 @@ _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 
 
 def known(machine: str | None = None) -> bool:
-    """Whether there is a filter for this architecture."""
+    """Return whether there is a filter for this architecture."""
     return (machine or os.uname().machine) in _ARCHITECTURES
 
 
 def make(*, sockets: bool, attributes: bool, supervised: bool, machine: str | None = None) -> bytes | None:
-    """Return the program as seccomp takes it; None for an architecture that is not in the tables.
+    """Return the BPF program for seccomp; None for an architecture that is not in the tables.
 
-    `sockets` allows those of `FAMILIES`, else only pairs that lead nowhere else. `attributes` allows chmod,
-    chown, times and extended attributes. `supervised` is for a filter that a supervisor has as well.
+    `sockets` allows the socket families `FAMILIES`; without it only connected socket pairs are allowed.
+    `attributes` allows chmod, chown, utime and extended attributes. `supervised` is for a filter that also
+    applies to a supervisor.
 
     >>> len(make(sockets=True, attributes=True, supervised=False, machine="x86_64")) % 8
     0
@@ -164,7 +165,7 @@ def make(*, sockets: bool, attributes: bool, supervised: bool, machine: str | No
         number = numbers[column]
         if number is not None:
             code += [_op(_EQUALS, number, 0, 1), _op(_RETURN, _ERRNO | EPERM)]
-    # its flags lie in memory, where no filter can look; C libraries fall back to clone
+    # clone3 passes its flags in memory, out of a filter's reach; on ENOSYS C libraries fall back to clone
     code += [_op(_EQUALS, _CLONE3[column], 0, 1), _op(_RETURN, _ERRNO | ENOSYS)]
     spaces = [*_argument(0), _op(_ANY_BIT, _NAMESPACES, 0, 1), _op(_RETURN, _ERRNO | EPERM)]
     code += _when(_CLONE[column], spaces)
@@ -172,7 +173,7 @@ def make(*, sockets: bool, attributes: bool, supervised: bool, machine: str | No
         zero = [*_argument(argument), _op(_EQUALS, 0, 1, 0), _op(_RETURN, _ERRNO | EPERM)]
         code += _when((on_x86_64, on_aarch64)[column], zero)
     code += _when(_SOCKET[column], _one_of(0, 0xFFFFFFFF, FAMILIES if sockets else ()))
-    # a datagram socket can send to any name, one of a pair as well
+    # a datagram socket, even one of a pair, can send to any address
     pairs = [*_one_of(1, _SOCK_TYPE, (_SOCK_STREAM, _SOCK_SEQPACKET))]
     code += [] if sockets else _when(_SOCKETPAIR[column], pairs)
     code.append(_op(_RETURN, _ALLOW))
@@ -184,16 +185,16 @@ def _op(code: int, value: int, true: int = 0, false: int = 0) -> bytes:
 
 
 def _argument(number: int) -> list[bytes]:
-    """Load the lower half of an argument: what is compared here is an int to the kernel too."""
+    """Load the lower half of an argument: the kernel too reads the compared arguments as int."""
     return [_op(_LOAD, _ARGUMENTS + 8 * number)]
 
 
 def _when(number: int, block: list[bytes]) -> list[bytes]:
-    """Do `block`, which may change the loaded word, if the call has this number."""
+    """Run `block` if the call has this number. `block` may change the loaded word."""
     return [_op(_EQUALS, number, 0, len(block) + 1), *block, _op(_LOAD, _NUMBER)]
 
 
 def _one_of(argument: int, mask: int, values: tuple[int, ...]) -> list[bytes]:
-    """Refuse an argument that is none of `values`."""
+    """Refuse the call unless the argument is one of `values`."""
     tests = [_op(_EQUALS, value, len(values) - index, 0) for index, value in enumerate(values)]
     return [*_argument(argument), _op(_AND, mask), *tests, _op(_RETURN, _ERRNO | EACCES)]

@@ -1,4 +1,4 @@
-"""Commands without a sandbox, because the operator said so; and no commands at all."""
+"""The engines without a sandbox: plain commands, if the operator allows them, and no commands."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fdstore_workers.pipeline.command_limits import PATH, CommandLimits, Command
 
 
 class Unsandboxed:
-    """Commands run as the worker's user, because the operator said so."""
+    """The engine that runs commands as the worker's user, on explicit permission of the operator."""
 
     reports = False
 
@@ -19,26 +19,26 @@ class Unsandboxed:
         self._why = why
         self._limits = limits
         self._limited = prlimit is not None
-        # a worker that is killed takes its commands along, though not what they started
+        # commands die with a killed worker; their own children do not
         self._prefix = [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
-        # not the number of processes: without a namespace that counts all of this user's
+        # no limit of processes: without a user namespace it counts all of this user's
         self._prefix += limits.prlimit(prlimit) if prlimit else []
         self.environment: Mapping[str, str] = {"PATH": PATH, "LANG": "C.UTF-8", "HOME": "/nonexistent"}
 
     def wrap(self, argv: list[str]) -> list[str]:
-        """What to start for `argv`."""
+        """Return the command to spawn for `argv`."""
         return [*self._prefix, *argv]
 
     def describe(self) -> str:
         limits = str(self._limits) if self._limited else "no limits, because prlimit (util-linux) is missing"
         return (
-            f"commands run WITHOUT a sandbox, as user {os.geteuid()}: they may read, write and reach what "
-            f"the worker may; {limits}. No sandbox because {self._why}"
+            f"commands run WITHOUT a sandbox, as user {os.geteuid()}: they can read, write and reach "
+            f"everything that the worker can; {limits}. No sandbox because {self._why}"
         )
 
 
 class Refused:
-    """Commands are off; every use says why."""
+    """The engine of a worker without commands. Every use raises `CommandsOff` with the reason."""
 
     reports = False
     environment: Mapping[str, str] = {}
@@ -47,7 +47,7 @@ class Refused:
         self.why = why
 
     def wrap(self, argv: list[str]) -> list[str]:
-        """Raises `CommandsOff`."""
+        """Raise `CommandsOff`."""
         raise CommandsOff(self.why)
 
     def describe(self) -> str:
