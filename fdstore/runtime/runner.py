@@ -192,16 +192,18 @@ def run_process(
                 bundle = own or Bundle.from_json(claim.bundle)
                 program = bundle.programs[claim.program]
             check_tools(process, program)
-            past = store.run(read_history(keys, claim.journal))
-            if past.unknown:
-                log.warning("%s: journal records of newer kinds are passed over: %s", process, past.unknown)
+            history = store.run(read_history(keys, claim.journal))
+            if history.unknown:
+                log.warning(
+                    "%s: journal records of newer kinds are passed over: %s", process, history.unknown
+                )
             toolbox = toolbox_for(
                 handle,
                 store.prefix,
                 bundle,
                 own.to_json() if own else claim.bundle,
                 program,
-                past.birth,
+                history.birth,
                 wake=wake,
                 permissions=permissions,
             )
@@ -211,10 +213,10 @@ def run_process(
                 program,
                 toolbox,
                 model(),
-                past=past,
+                history=history,
                 age_s=claim.age_s,
                 pause=lease.pause,
-                voice=store.run(open_answer_stream(handle, claim.outputs, past.last_answer)),
+                answers=store.run(open_answer_stream(handle, claim.outputs, history.last_answer)),
             )
             while True:
                 told.turns = len(agent.conversation.own_turns)
