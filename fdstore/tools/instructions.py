@@ -1,7 +1,7 @@
-"""The part of the system prompt about descriptors: just the tools and switches that are on.
+"""The section of the system prompt about descriptors, for the enabled tools and options only.
 
-It is code: the tests take its examples out of the text and call them. A sentence belongs here when it
-keeps a model from a mistake that its tools' schemas do not prevent.
+The tests extract its examples and call them. A sentence belongs here if it keeps a model from a mistake that
+the tools' schemas do not prevent.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from fdstore.tools.tool import Context
 
 
 def instructions(context: Context, python: tuple[str, ...] = ()) -> str:
-    """The section for a context whose `enabled` tools are those that are offered, and for the user's
-    own tools by name; empty when there is nothing to say."""
+    """Return the section for the enabled tools of a context and for the user's own tools (`python`, by name);
+    "" if there is nothing to explain."""
     parts: list[str] = []
     if context.fds_on:
         parts += [_descriptors(context), _uses(context)]
@@ -26,7 +26,7 @@ def instructions(context: Context, python: tuple[str, ...] = ()) -> str:
     if "pipe" in context.enabled:
         parts.append(_pipelines(context))
     elif context.enabled & {"wait", "kill"}:
-        parts.append(_ends(context))
+        parts.append(_waiting(context))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -148,11 +148,11 @@ def _pipelines(context: Context) -> str:
     if "write_fd" in on:
         said.append('With in_fd="new" you write its input yourself with write_fd, and end it with eof=true.')
     if on & {"wait", "kill"}:
-        said.append(_ends(context))
+        said.append(_waiting(context))
     return " ".join(said)
 
 
-def _ends(context: Context) -> str:
+def _waiting(context: Context) -> str:
     said = []
     if "wait" in context.enabled:
         said.append(
