@@ -21,7 +21,7 @@ import msgspec
 DEFAULT_PREFIX = "fdstore"
 
 MIN_REDIS_VERSION = (6, 2)
-"""The oldest Redis that a store can be on."""
+"""The oldest supported version of Redis."""
 
 
 def queue_prefix(prefix: str) -> str:

@@ -41,8 +41,8 @@ def worker_command(*options: str, module: str = "fdstore_workers") -> list[str]:
 
 
 def worker_environment(url: str | None, prefix: str | None) -> dict[str, str]:
-    """Return this process's environment with the store that a worker serves: a command line, with a password
-    in its URL, could be read by every user."""
+    """Return this process's environment plus the worker's store. Not on the command line: every user can read
+    it, and the URL may contain a password."""
     named = {"FDSTORE_URL": url, "FDSTORE_PREFIX": prefix}
     return {**os.environ, **{name: value for name, value in named.items() if value}}
 

@@ -146,7 +146,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def direct_limit(self) -> int | None:
-        """Maximum length in characters of output that stays inline; None (no limit) if descriptors are off."""
+        """Maximum length (characters) of output that stays inline; None (no limit) if descriptors are off."""
         return self.config.max_direct_output_chars if self.fds_on else None
 
 

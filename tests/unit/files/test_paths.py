@@ -378,9 +378,9 @@ def test_a_root_below_another_is_walked_without_following_links(root: Path) -> N
 
 
 def test_only_a_root_that_says_so_is_made_and_its_parents_are_not(root: Path) -> None:
-    with pytest.raises(PathRefused, match="the export root .* cannot be used"):
+    with pytest.raises(PathRefused, match=r"the export root .* cannot be used"):
         put("out.txt", root=Root(str(root / "new")))
-    with pytest.raises(PathRefused, match="the export root .* cannot be used"):
+    with pytest.raises(PathRefused, match=r"the export root .* cannot be used"):
         put("out.txt", root=Root(str(root / "no" / "new"), make=True))
 
     put("out.txt", root=Root(str(root / "new"), ("a", "b"), make=True))
