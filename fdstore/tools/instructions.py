@@ -118,7 +118,7 @@ def _spawning(context: Context) -> str:
     if not context.enabled & {"read_fd", "wait"}:
         return said
     return (
-        f"{said} With background=true you go on at once, with the fd of its text, which grows while it "
+        f"{said} With background=true you continue immediately with the fd of its text, which grows as it "
         f"works: {example}, background=true)."
     )
 
@@ -141,7 +141,7 @@ def _pipelines(context: Context) -> str:
         "# Programs over stored texts\n"
         f"pipe runs programs ({programs}) in the background: pipe(commands=[{commands}]{given}). There is no "
         "shell: no variables, redirections or globs. You get the process, the fd of its output, and the fd "
-        "of what it says of errors" + ("; read them at once or later." if "read_fd" in on else ".")
+        "of its error output" + ("; read them now or later." if "read_fd" in on else ".")
     ]
     if context.fds_on:
         said.append("The output of one pipeline may be the in_fd of another, also while it is written.")
