@@ -97,9 +97,9 @@ def creating(make: Callable[[Process], Descriptor]) -> Callable[[Process], Lap]:
     def of(proc: Process) -> Lap:
         def run(times: int) -> float:
             start = time.perf_counter()
-            made = [make(proc) for _ in range(times)]
+            descriptors = [make(proc) for _ in range(times)]
             passed = time.perf_counter() - start
-            for descriptor in made:
+            for descriptor in descriptors:
                 proc.close(descriptor.fd)
             return passed
 
@@ -113,9 +113,9 @@ def ending(make: Callable[[Process], Process]) -> Callable[[Process], Lap]:
 
     def of(proc: Process) -> Lap:
         def run(times: int) -> float:
-            made = [make(proc) for _ in range(times)]
+            processes = [make(proc) for _ in range(times)]
             start = time.perf_counter()
-            for each in made:
+            for each in processes:
                 each.end()
             return time.perf_counter() - start
 

@@ -42,9 +42,9 @@ def born(make: Callable[[], Process]) -> Lap:
 
     def run(times: int) -> float:
         start = time.perf_counter()
-        made = [make() for _ in range(times)]
+        children = [make() for _ in range(times)]
         passed = time.perf_counter() - start
-        for child in made:
+        for child in children:
             child.end()
         return passed
 
@@ -55,9 +55,9 @@ def closing(proc: Process, text: str) -> Lap:
     """Time closing descriptors without other holders; creating them before is not timed."""
 
     def run(times: int) -> float:
-        made = [proc.create(text).fd for _ in range(times)]
+        fds = [proc.create(text).fd for _ in range(times)]
         start = time.perf_counter()
-        for fd in made:
+        for fd in fds:
             proc.close(fd)
         return time.perf_counter() - start
 

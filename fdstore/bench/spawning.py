@@ -92,8 +92,8 @@ def spawning(stage: Stage, monitor: CommandMonitor, parent: Process) -> Lap:
         passed = 0.0
         for _ in range(times):
             start = time.time()
-            made = processes.child(parent.handle, fds, state="ready", program=program, brief=brief)
-            child = stage.store.run(made)
+            operation = processes.child(parent.handle, fds, state="ready", program=program, brief=brief)
+            child = stage.store.run(operation)
             dispatcher.wake(child.id)
             # the worker's first read of its descriptor table
             passed += monitor.time_of(child.keys.fds) - start

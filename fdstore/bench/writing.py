@@ -59,9 +59,9 @@ def creating(stage: Stage, proc: Process, text: str) -> Lap:
 
     def run(times: int) -> float:
         start = time.perf_counter()
-        made = [proc.create(text) for _ in range(times)]
+        descriptors = [proc.create(text) for _ in range(times)]
         passed = time.perf_counter() - start
-        for descriptor in made:
+        for descriptor in descriptors:
             proc.close(descriptor.fd)
         stage.settle()
         return passed

@@ -81,8 +81,8 @@ def _exceeds_threshold(context: Context, text: str) -> bool:
 
 def _store(context: Context, text: str, source: str, call_id: str | None) -> Operation[Rendered]:
     page_size = context.config.default_page_size
-    made = yield from contents.create(context.handle, text, source, page_size, call_id=call_id)
-    return (yield from render_fd(context, made.fd))
+    descriptor = yield from contents.create(context.handle, text, source, page_size, call_id=call_id)
+    return (yield from render_fd(context, descriptor.fd))
 
 
 def storable(text: str) -> str:
