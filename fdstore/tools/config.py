@@ -81,7 +81,7 @@ class FDConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_direct_output_chars: Annotated[int, _size("A tool result longer than this becomes a descriptor.")] = (
         8000
     )
-    default_page_size: Annotated[int, _size("Page size of the descriptors made for the agent.")] = 4000
+    default_page_size: Annotated[int, _size("Page size of descriptors created for the agent.")] = 4000
     max_input_chars: Annotated[
         int, _size("User input longer than this becomes a descriptor, if page_user_input is true.")
     ] = 8000
@@ -92,9 +92,9 @@ class FDConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     json_pretty_print: Annotated[
         bool, _flag("Whether a long JSON result is stored indented, so that it pages by lines.")
     ] = False
-    max_read_chars: Annotated[int, _size("The most that one read shows.")] = 100_000
+    max_read_chars: Annotated[int, _size("Maximum result of one read.")] = 100_000
     max_expand_chars: Annotated[
-        int, _size("The most that {{fd:3}} in the arguments of a call may grow to.")
+        int, _size("Maximum total size of the texts that replace {{fd:3}} in one call.")
     ] = 1_000_000
 
     def __post_init__(self) -> None:
