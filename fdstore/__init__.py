@@ -1,4 +1,4 @@
-"""fdstore: file descriptors for LLM agents. Large text lives once in Redis; agents read it by reference.
+"""fdstore: file descriptors for LLM agents. Large texts are stored once in Redis and read by reference.
 
     import fdstore
 
@@ -8,7 +8,7 @@
     print(proc.read(d.fd, start=2).text)         # page 2: one round trip, whatever the size
     child = proc.child(share=[d.fd])             # another process that reads the same content
 
-The same surface, awaited, is `fdstore.aio`. Importing does nothing; names are loaded when used.
+`fdstore.aio` is the asyncio version. Importing has no side effects; names are loaded when used.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # redis and msgspec take several times as long to import as a small command takes to run
+    # importing redis and msgspec takes several times as long as running a small command
     if name in ("aio", "errors"):
         return import_module(f"fdstore.{name}")
     if name not in _HOME_OF:

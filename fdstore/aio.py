@@ -1,4 +1,4 @@
-"""The same surface as `fdstore`, awaited: every call that talks to Redis is a coroutine.
+"""The asyncio version of `fdstore`: every call that uses Redis is a coroutine.
 
     import fdstore.aio
 
@@ -8,8 +8,8 @@
     page = await proc.read(d.fd, start=2)
 
 A store belongs to the event loop it was connected in. Files are read and written in threads. Arguments,
-results and errors are those of `fdstore`. In the examples `store` is connected, `proc` is a new process of
-it, `tools` a toolset of that, and `build.log` a file of 5000 lines; type them into `python -m asyncio`.
+results and errors are those of `fdstore`. In the examples `store` is connected, `proc` is a new process in
+it, `tools` its toolset, and `build.log` a file of 5000 lines; they run in `python -m asyncio`.
 """
 
 from fdstore.client._async.process import Process

@@ -52,9 +52,9 @@ IDLE: Final = "idle"
 WALL: Final = "wall"
 BYTES: Final = "bytes"
 SANDBOX: Final = "sandbox"
-"""The sandbox of a stage could not be made (exit code 125)."""
+"""The sandbox of a stage could not be created (exit code 125)."""
 UPSTREAM_BROKEN: Final = "upstream_broken"
-"""The stream that it reads broke."""
+"""The input stream broke."""
 QUOTA_EXCEEDED: Final = "quota_exceeded"
 
 # Reasons of processes and streams.

@@ -1,8 +1,8 @@
-"""Loading packages that a program keeps until its end.
+"""Check for optional packages, and import large ones without the garbage collector.
 
-The SDK of the Messages API makes some hundred thousand objects when it is imported, and none of them
-is ever garbage. Python's collector looks through all of them again and again meanwhile, which is a
-third of the time that a worker takes to start, and once more whenever it looks at everything.
+Importing the SDK of the Messages API creates some hundred thousand objects, none of which is ever garbage.
+Scanning them repeatedly during the import takes a third of a worker's start, and every later full collection
+scans them again.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from fdstore.errors import MissingExtra
 
 QUEUE = ("celery", "kombu")
 AGENTS = ("anthropic", *QUEUE)
-"""The packages of the extra `agents`, and those of them that only sending to the workers needs."""
+"""The packages of the extra `agents`; `QUEUE` is the subset needed to send to workers."""
 
 
 def how_to_install(extra: str | None = None, *options: str) -> str:
-    """The command that installs fdstore, with the packages of an extra.
+    """Return the command that installs fdstore with the packages of an extra.
 
-    From a checkout: the name on the package index is not ours, whoever registers it could run code.
+    From a checkout: the name on the package index is not ours, so its owner could run code here.
 
     >>> how_to_install("agents")
     "pip install '.[agents]' in a checkout of fdstore"
@@ -36,7 +36,7 @@ def require(packages: Sequence[str] = AGENTS, extra: str = "agents") -> None:
     """Check that packages of an extra are installed, without importing them. Raises `MissingExtra`."""
     for package in packages:
         try:
-            # kombu puts a module without a spec in its own place
+            # kombu replaces itself in sys.modules by a module without a spec
             found = package in sys.modules or find_spec(package) is not None
         except ImportError:
             found = False
@@ -46,8 +46,8 @@ def require(packages: Sequence[str] = AGENTS, extra: str = "agents") -> None:
 
 @contextmanager
 def frozen_imports() -> Iterator[None]:
-    """What is made in this block stays: the collector rests meanwhile, and passes it by afterwards. For
-    programs of ours; what else a user's program holds is not for us to say."""
+    """Disable GC during imports, then `gc.freeze()`. Process-wide, so only for our own entry points: a user's
+    program may depend on collecting its other objects."""
     gc.disable()
     try:
         yield

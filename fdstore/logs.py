@@ -1,7 +1,7 @@
-"""Log lines that a terminal or a reader of logs can trust.
+"""A log formatter that escapes control characters.
 
-Ids, reasons and errors in them come from anywhere: models, texts, Redis. So a message is one line
-without control characters, and a traceback has none but its line breaks.
+Ids, reasons and errors in log messages come from models, texts and Redis. Escaped, a message is one line
+without control characters, and a traceback contains only its line breaks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _Failure = tuple[type[BaseException], BaseException, TracebackType | None] | tup
 
 
 class VisibleFormatter(logging.Formatter):
-    """A formatter that shows control characters escaped."""
+    """Formatter that escapes control characters."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         record.message = show_controls(record.message, keep="\t")

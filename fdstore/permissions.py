@@ -1,9 +1,8 @@
-"""What programs may do on this machine, beyond reading and writing texts.
+"""Permissions of programs on this machine, beyond reading and writing texts.
 
-A program file is code: it names Python functions, commands and directories. Programs of this user, which a
-person runs here or which lie in the embedded store, may do what they say. A worker on any other store runs
-programs that come with a process, written by whoever may write to that store: there they may do what the
-operator of the worker allows, by its options.
+A program file is code: it names Python functions, commands and directories. Programs that this user runs, or
+that are in the embedded store, have all permissions. A worker on any other store runs programs written by
+anyone with write access to that store: they may use only what the operator allows by the worker's options.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from fdstore.files.source import open_below
 
 
 class Permissions(msgspec.Struct, frozen=True, kw_only=True):
-    """What programs may do here.
+    """The permissions of programs.
 
-    all_allowed   programs may do what they name; what follows, but for the roots, does not count
-    python        patterns of functions, "pkg.tools:*"
-    commands      patterns of commands of pipelines
-    export_root   the directory that agents write below
-    preload_root  the directory that files are read below, those of programs and those that models name
+    all_allowed   everything is allowed; `python` and `commands` are ignored
+    python        patterns of allowed functions, "pkg.tools:*"
+    commands      patterns of allowed pipeline commands
+    export_root   directory below which agents write files
+    preload_root  directory below which files named by programs and models are read
     """
 
     all_allowed: bool = True
@@ -36,7 +35,7 @@ class Permissions(msgspec.Struct, frozen=True, kw_only=True):
     preload_root: str | None = None
 
     def check_python(self, functions: Iterable[str]) -> None:
-        """Raises `NotAllowed` for a function that may not be imported here."""
+        """Raise `NotAllowed` for a function that may not be imported."""
         for function in functions:
             if not self.all_allowed and not _matches(function, self.python):
                 raise NotAllowed(
@@ -44,8 +43,9 @@ class Permissions(msgspec.Struct, frozen=True, kw_only=True):
                 )
 
     def check_origin(self, modules: Mapping[str, str]) -> None:
-        """Raises `NotAllowed` for a function that its module only imported from another package, as `system`
-        of os; `modules` says where each was defined. It must be allowed there, or without a wildcard."""
+        """Raise `NotAllowed` for a function that its module only imported from another package, such as
+        `os.system`, unless it is allowed under its own module or without a wildcard. `modules` maps functions
+        to the modules that define them."""
         for function, defined in modules.items():
             module, _, name = function.partition(":")
             within = module.partition(".")[0] == str(defined).partition(".")[0]
@@ -57,14 +57,14 @@ class Permissions(msgspec.Struct, frozen=True, kw_only=True):
                 )
 
     def check_commands(self, commands: Iterable[str]) -> None:
-        """Raises `NotAllowed` for a command that may not run here."""
+        """Raise `NotAllowed` for a command that may not run."""
         for command in commands:
             if not self.all_allowed and not _matches(command, self.commands):
                 raise NotAllowed(f"the command {quoted(command)}", f"--allow-command {quoted(command)}")
 
     def export_root_of(self, named: str | None) -> Root | None:
-        """The directory that an agent writes below whose program's `[export] root` is `named`; None if no
-        person named one. Raises `PathRefused` for one that would lead out of this machine's."""
+        """Return the export root of an agent whose program's `[export] root` is `named`; None if none is
+        configured. Raises `PathRefused` if it would lead out of the worker's root."""
         if self.export_root is None:
             return Root(os.path.abspath(named), make=True) if named and self.all_allowed else None
         if named is None:
@@ -81,16 +81,16 @@ class Permissions(msgspec.Struct, frozen=True, kw_only=True):
         return Root(self.export_root, names, make=True)
 
     def preload_root_of(self, named: str | None) -> Root | None:
-        """The directory that a model may name files of, whose program's `[preload] root` is `named`, an
-        absolute path; None if it may name none here."""
+        """Return the directory below which a model may name files. `named`, an absolute path, is the
+        program's `[preload] root`. None if the model may name no files."""
         if named is None or self.all_allowed:
             return None if named is None else Root(named, kind="preload root")
         below = self._below_preload_root(named)
         return None if below is None else Root(self.preload_root or "", below, kind="preload root")
 
     def open_preload(self, path: str) -> int:
-        """A handle on a regular file that a program names, by an absolute path. Raises `NotAllowed`,
-        `TargetMissing`, `PathRefused`."""
+        """Open a regular file that a program names by an absolute path, and return its handle. Raises
+        `NotAllowed`, `TargetMissing`, `PathRefused`."""
         if self.all_allowed:
             return open_below(path, None)
         below = self._below_preload_root(path)
@@ -102,8 +102,8 @@ class Permissions(msgspec.Struct, frozen=True, kw_only=True):
         return open_below("/".join(below), Root(self.preload_root or "", kind="preload root"))
 
     def _below_preload_root(self, path: str) -> tuple[str, ...] | None:
-        """The names that lead from the preload root to `path`; None if it lies elsewhere. No link is
-        followed here, nor where the names are used."""
+        """Return the components from the preload root to `path`; None if it lies elsewhere. Links are not
+        followed, neither here nor when the components are used."""
         names = _components(path)
         if self.preload_root is None or ".." in names or not os.path.isabs(path):
             return None
@@ -112,7 +112,7 @@ class Permissions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def described(self) -> str:
-        """What a worker says of itself: which commands it allows."""
+        """The allowed commands as text, for the worker's log; "" if everything is allowed."""
         if self.all_allowed:
             return ""
         return (
@@ -128,8 +128,8 @@ def parse_permissions(
     export_root: str | None = None,
     preload_root: str | None = None,
 ) -> Permissions:
-    """The permissions that options of a command give. On the embedded store all is allowed, unless the
-    options name what is."""
+    """Build permissions from command-line options. On the embedded store everything is allowed unless
+    `python` or `commands` restrict it."""
     python, commands = tuple(python), tuple(commands)
     return Permissions(
         all_allowed=embedded and not (python or commands),

@@ -1,8 +1,8 @@
-"""Types that msgspec knows before any thread uses them.
+"""Prepare msgspec types before threads use them.
 
-msgspec 0.22 looks at a Struct when it is first decoded or converted, in Python code and without a lock:
-two threads that do so at the same time crash the interpreter. A worker whose first two agents arrive
-together would die with both. So what is decoded is prepared when its module is imported.
+msgspec 0.22 inspects a Struct when it is first decoded or converted, in Python code and without a lock: two
+threads that do so at the same time crash the interpreter. A worker whose first two agents start together
+would crash. So types that are decoded are prepared when their module is imported.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-_turn = threading.Lock()
+_lock = threading.Lock()
 
 
 def prepare(*kinds: Any) -> None:
-    """Have msgspec look at these types, and all that they are made of, now."""
-    with _turn:
+    """Make msgspec inspect these types and the types of their fields."""
+    with _lock:
         for kind in kinds:
             msgspec.json.Decoder(kind)

@@ -1,10 +1,10 @@
-"""Keep the current directory out of what is imported.
+"""Keep the current directory off `sys.path` and PATH.
 
-Anyone may have written the files of the directory in which a command is started: an agent, or the author of
-a repository that was cloned there. Python looks for modules there when it runs `python -m`, and when
-PYTHONPATH has an entry that is empty or relative; programs are looked for there when PATH has one.
+The files in the directory where a command starts may be hostile: written by an agent, or by the author of a
+repository that was cloned there. Python imports modules from it under `python -m` and with an empty or
+relative entry in PYTHONPATH; programs are run from it with such an entry in PATH.
 
-Imports nothing that is not loaded when Python starts: a file of that directory could stand in for it.
+This module imports only what Python has loaded at startup: a file in that directory could shadow the rest.
 """
 
 import os
@@ -12,7 +12,7 @@ import sys
 
 
 def drop_first_entry() -> None:
-    """Remove what Python put in front of `sys.path` for the command it runs, as `python -P` does."""
+    """Remove the entry that Python prepends to `sys.path` for the command it runs, as `python -P` does."""
     if not sys.flags.safe_path:
         del sys.path[0]
 
@@ -20,7 +20,7 @@ def drop_first_entry() -> None:
 def drop_relative_entries() -> None:
     """Remove relative and empty entries of PYTHONPATH and PATH, here and for child processes.
 
-    A directory that is named in full stays, also if it is the current one.
+    An absolute path stays, even if it is that of the current directory.
     """
     _keep_absolute("PATH")
     relative = _keep_absolute("PYTHONPATH")
@@ -30,10 +30,11 @@ def drop_relative_entries() -> None:
 
 
 def _keep_absolute(variable: str) -> set[str]:
-    """Rewrite a variable that lists directories; the directories that are no longer in it."""
-    given = os.environ.get(variable, "").split(os.pathsep)
-    kept = [entry for entry in given if os.path.isabs(entry)]
-    if len(kept) == len(given) or given == [""]:
+    """Remove relative entries from an environment variable that lists directories. Return their absolute
+    paths."""
+    entries = os.environ.get(variable, "").split(os.pathsep)
+    kept = [entry for entry in entries if os.path.isabs(entry)]
+    if len(kept) == len(entries) or entries == [""]:
         return set()
     os.environ[variable] = os.pathsep.join(kept)
-    return {os.path.abspath(entry) for entry in given}.difference(map(os.path.abspath, kept))
+    return {os.path.abspath(entry) for entry in entries}.difference(map(os.path.abspath, kept))

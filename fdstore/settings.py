@@ -1,13 +1,13 @@
-"""The only reader of the environment: where things are, when no argument says so.
+"""Read settings from the environment; no other module does.
 
 FDSTORE_URL         the store: redis://, rediss://, unix://, sentinel://, redis+cluster:// (default: the
                     embedded server)
 FDSTORE_BROKER_URL  the workers' queue (default: the same Redis; needed when that is a Cluster)
 FDSTORE_DATA_DIR    the embedded server's files (default: fdstore/ under the XDG data home)
-FDSTORE_PREFIX      what every key begins with (default: fdstore)
-XDG_RUNTIME_DIR     where a short name for the embedded server's socket goes, if the data directory's
-                    path is too long for a socket (default: the temporary directory)
-NO_COLOR            anything in it: no colours, on a terminal neither (as TERM=dumb)
+FDSTORE_PREFIX      prefix of every key (default: fdstore)
+XDG_RUNTIME_DIR     directory of a short link to the embedded server's socket, used if the data directory's
+                    path is too long for a socket address (default: the temporary directory)
+NO_COLOR            if not empty, no colours, also on a terminal (like TERM=dumb)
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ import msgspec
 DEFAULT_PREFIX = "fdstore"
 
 MIN_REDIS_VERSION = (6, 2)
-"""The oldest Redis that a store can be on."""
+"""The oldest supported version of Redis."""
 
 
 def queue_prefix(prefix: str) -> str:
-    """Return what the keys of the workers' queue begin with, for a store whose keys begin with `prefix`.
+    """Return the key prefix of the workers' queue for a store with key prefix `prefix`.
 
     >>> queue_prefix("fdstore")
     'fdq:fdstore:'
@@ -34,7 +34,7 @@ def queue_prefix(prefix: str) -> str:
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the environment says. `url` is None when the embedded server is to be used."""
+    """Settings from the environment. `url` is None for the embedded server."""
 
     url: str | None
     broker_url: str | None
@@ -45,7 +45,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(environ: Mapping[str, str] | None = None) -> Settings:
-    """The settings of `environ` (default: this process's).
+    """Read the settings from `environ` (default: `os.environ`).
 
     >>> read({"HOME": "/home/ann"}).data_dir
     PosixPath('/home/ann/.local/share/fdstore')

@@ -1,10 +1,10 @@
-"""What a program was started with that its work may depend on: environment, directory, installation.
+"""The environment, directory and installation that a program was started with.
 
-A background worker lives on after the command that started it. A later command compares what the worker has
-with what it has itself: another key, proxy or queue matters to every agent; another directory, variable or
-installation only to agents that call Python functions of the user.
+A background worker outlives the command that started it. A later command compares the worker's surroundings
+with its own: a different API key, proxy or queue matters to every agent; another directory, variable or
+installation only to agents that call the user's Python functions.
 
-Values of variables are kept as salted digests: a key must not lie on disk.
+Values of variables are stored as salted digests, so that no API key is written to disk.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from collections.abc import Mapping
 import msgspec
 
 KEYS = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"})
-"""Variables whose absence is no difference: a command without a key asks no model."""
+"""Variables whose absence is not a difference: a command without a key calls no model."""
 
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 _FOR_AGENTS = ("SSL_CERT_FILE", "SSL_CERT_DIR", "FDSTORE_BROKER_URL", *_PROXIES, *map(str.upper, _PROXIES))
-"""Variables that every agent depends on, beside those of the SDK."""
+"""Variables that affect every agent, besides those of the SDK."""
 
 _OF_TERMINALS = (
     *(
@@ -51,11 +51,11 @@ _OF_SHELLS = (
     "STY",
     "WINDOWID",
 )
-"""Beginnings of names, and names, of variables that differ between terminals and say nothing of the work."""
+"""Prefixes and names of variables that differ between terminals and do not affect the work."""
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a program was started with. `environment` maps names of variables to digests of their values."""
+    """Surroundings of a program. `environment` maps names of variables to digests of their values."""
 
     installation: str
     directory: str
@@ -64,7 +64,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def here(cls, salt: str, environ: Mapping[str, str] | None = None) -> Surroundings:
-        """Return those of this program; `environ` instead of its environment."""
+        """Return the surroundings of this program, with `environ` in place of `os.environ`."""
         chosen = os.environ if environ is None else environ
         return cls(
             installation=sys.prefix,
@@ -78,8 +78,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def misfits(self, now: Surroundings, *, for_functions: bool) -> list[str]:
-        """Return in words what a program with these has otherwise than one with `now`, of the same salt.
-        `for_functions`: including what only Python functions of the user depend on."""
+        """Return the differences from `now`, which must have the same salt, as text. `for_functions`: include
+        differences that matter only to the user's Python functions."""
         found = []
         counts = _for_functions if for_functions else _for_agents
         for name in sorted(filter(counts, self.environment.keys() | now.environment.keys())):

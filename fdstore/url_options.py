@@ -1,7 +1,5 @@
-"""A store's URL as a command takes it: everybody on a machine can read the command line of a process.
-
-So a URL with a password comes from the environment or from a file; one on the command line works, and
-is answered with a warning.
+"""Options for a store's URL. Every user of a machine can read the command line of a process, so a URL with a
+password belongs in the environment or in a file; on the command line it works, with a warning.
 """
 
 from __future__ import annotations
@@ -21,8 +19,8 @@ _COMMAND_LINE = {"url", "prefix", "FDSTORE_URL", "FDSTORE_BROKER_URL"}
 
 
 def exit_code_of(error: FDStoreError) -> int:
-    """The exit code of a command that ends with an error: as for a wrong option, if it is the URL or the
-    prefix that is wrong.
+    """Return the exit code of a command that ends with `error`: that of a usage error if the URL or the
+    prefix is wrong, else 1.
 
     >>> exit_code_of(InvalidArgument("url", "it cannot be read"))
     2
@@ -31,7 +29,7 @@ def exit_code_of(error: FDStoreError) -> int:
 
 
 def warning_of(option: str, url: str) -> str:
-    """What to say of a URL that was given as an option; "" if it holds no password."""
+    """Return a warning for a URL passed as an option; "" if it contains no password."""
     if not has_password(url):
         return ""
     return (
@@ -41,7 +39,8 @@ def warning_of(option: str, url: str) -> str:
 
 
 def read_url_file(path: str) -> tuple[str, str]:
-    """Return the URL that is the first line of a file, and a warning, or "", if others can read it too.
+    """Read the URL from the first line of a file. Return it, and a warning if others can read the file ("" if
+    not).
 
     Raises `InvalidArgument`.
     """

@@ -1,9 +1,9 @@
-"""URLs of Redis: the hosts that one names, and how it is shown.
+"""Redis URLs: parse their hosts and options, and hide their passwords.
 
     redis+cluster://ann:secret@a.example:7000,b.example,[::1]:7002/0
 
-Sentinels and the nodes of a Cluster are several hosts with commas between them; `urllib` knows one. A
-password must not be shown, also when the URL is written so badly that it is not where it belongs.
+Sentinels and the nodes of a Cluster are several hosts separated by commas; `urllib` supports one. A password
+must never be shown, not even that of a malformed URL, where it may be in the wrong place.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Address = tuple[str, int]
 
 
 def parse_addresses(parts: SplitResult, default_port: int) -> list[Address]:
-    """The hosts between the login and the path. Raises ValueError for a port that is none.
+    """Parse the hosts between the login and the path. Raises `ValueError` for an invalid port.
 
     >>> from urllib.parse import urlsplit
     >>> parse_addresses(urlsplit("sentinel://ann:secret@a:1,b,[::1]:3/main"), 26379)
@@ -26,7 +26,7 @@ def parse_addresses(parts: SplitResult, default_port: int) -> list[Address]:
 
 
 def join_addresses(address: Address) -> str:
-    """An address as it is written in a URL.
+    """Format an address for a URL.
 
     >>> join_addresses(("::1", 7000))
     '[::1]:7000'
@@ -36,7 +36,7 @@ def join_addresses(address: Address) -> str:
 
 
 UNREADABLE = "the URL given"
-"""What is shown of a URL in which a password could not be found."""
+"""Shown in place of a URL whose password cannot be located."""
 
 HOW_TO_QUOTE = (
     "it cannot be read; write it SCHEME://USER:PASSWORD@HOST:PORT, and in a password %2F for /, %3F for ?"
@@ -44,7 +44,7 @@ HOW_TO_QUOTE = (
 
 
 def shown_url(url: str) -> str:
-    """`url` without its password.
+    """Return `url` with its password replaced by `***`.
 
     >>> shown_url("redis://ann:secret@db.example/0"), shown_url("redis://:sec/ret@db.example")
     ('redis://ann:***@db.example/0', 'the URL given')
@@ -54,7 +54,7 @@ def shown_url(url: str) -> str:
     except ValueError:
         return UNREADABLE
     if parts.scheme != "unix" and "@" in parts.path + parts.query + parts.fragment:
-        return UNREADABLE  # the password holds a character that ends a host
+        return UNREADABLE  # the password contains a character that ends the host
     shown = parts._replace(query=re.sub(r"((?:^|&)(?:\w+_)?password=)[^&]*", r"\1***", parts.query))
     if parts.password is not None:
         host = parts.netloc.rpartition("@")[2]
@@ -78,11 +78,11 @@ TLS_OPTIONS = frozenset(
 )
 SENTINEL_OPTIONS = frozenset({"sentinel_username", "sentinel_password"})
 OPTIONS = frozenset({"db", "username", "password", "client_name"}) | TLS_OPTIONS | SENTINEL_OPTIONS
-"""What the query of a URL may hold."""
+"""Options that the query of a URL may contain."""
 
 
 def check_options(parts: SplitResult) -> None:
-    """Check the options in a URL's query. Raises ValueError that names the first one that is not taken.
+    """Check the options in a URL's query. Raises `ValueError` for the first one that is not supported.
 
     >>> check_options(urlsplit("redis://a?ssl_ca_certs=ca.crt"))
     Traceback (most recent call last):
@@ -91,7 +91,7 @@ def check_options(parts: SplitResult) -> None:
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name not in OPTIONS:
             known = ", ".join(sorted(OPTIONS - TLS_OPTIONS - SENTINEL_OPTIONS))
-            raise ValueError(f"the option {name!r} is not taken; taken are {known}, and ssl_... with TLS")
+            raise ValueError(f"the option {name!r} is unknown; known are {known}, and ssl_... with TLS")
         if name in TLS_OPTIONS and not parts.scheme.startswith("rediss"):
             raise ValueError(f"the option {name!r} is for TLS: begin the URL with rediss")
         if name in SENTINEL_OPTIONS and not parts.scheme.endswith("sentinel"):
@@ -101,13 +101,13 @@ def check_options(parts: SplitResult) -> None:
 
 
 def check_database(name: str) -> None:
-    """Check the number of a database, as a URL has it. Raises ValueError."""
+    """Check the database number of a URL. Raises `ValueError`."""
     if not (name.isascii() and name.isdigit()):
         raise ValueError(f"a database is a number, as in redis://HOST:PORT/0, not {name!r}")
 
 
 def has_password(url: str) -> bool:
-    """Whether there is something in `url` that must not be shown.
+    """Whether `url` contains a password, or may contain one.
 
     >>> has_password("redis://ann:secret@db.example"), has_password("redis://db.example/0")
     (True, False)
@@ -117,7 +117,7 @@ def has_password(url: str) -> bool:
 
 
 def sentinel_login(parts: SplitResult) -> tuple[dict[str, str], SplitResult]:
-    """What Sentinels want to know first, out of the query; and the URL without it.
+    """Return the login for the Sentinels themselves, from the query, and the URL without it.
 
     >>> login, rest = sentinel_login(urlsplit("sentinel://a/main?sentinel_password=x&ssl_ca_certs=ca.crt"))
     >>> login, rest.query
@@ -135,7 +135,7 @@ def _address(written: str, default_port: int) -> Address:
     if not colon or "]" in port:
         host, port = written, str(default_port)
     host = host.removeprefix("[").removesuffix("]")
-    host.encode("idna")  # what the resolver would fail at
+    host.encode("idna")  # raises for names that the resolver would reject
     if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-        raise ValueError(f"{written!r} is no host with a port")
+        raise ValueError(f"{written!r} is not a host with a port")
     return host, int(port)

@@ -1,1 +1,1 @@
-"""Agents: programs, the loop (query, act, observe), the conversation, the model."""
+"""Agents: program files, the conversation, the model and the loop that joins them."""

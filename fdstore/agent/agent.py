@@ -1,11 +1,11 @@
-"""The agent loop: act on what the model asked, then ask again.
+"""The agent loop: run the tool calls of the model's last answer, then ask the model again.
 
-`step` does one of the two and writes it to the journal before anything else happens, so an attempt
-that dies at any point is followed by one that goes on from the last record: finished tool calls are
-not run again, and what a call makes is keyed by the call's id.
+`step` does one of the two and writes it to the journal before anything else happens. If an attempt dies at
+any point, the next one continues from the last record: finished tool calls are not run again, and effects of
+a call are keyed by the call's id.
 
-A step never waits for other processes. When all that is left of a turn is children that still run,
-it answers `Waiting`; who runs the agent decides whether to wait for them or to give the worker back.
+A step never waits for other processes. When a turn only waits for children, `step` returns `Waiting`; the
+caller decides whether to wait for them or to release the worker.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from fdstore.wire.operation import Operation
 log = logging.getLogger("fdstore.agent")
 
 FINAL = {"end_turn": 0, "stop_sequence": 0}
-"""Stop reasons that are a good end; any other that ends the conversation is exit code 1."""
+"""Exit codes of stop reasons that are a normal end; any other that ends the conversation is exit code 1."""
 
 RunOperation = Callable[[Operation[Any]], Any]
 
 
 class Finished(msgspec.Struct, frozen=True):
-    """The conversation is over: how, and the agent's last words."""
+    """End of the conversation: the final state of the process and the agent's last message."""
 
     state: Literal["exited", "failed"]
     exit_code: int | None
@@ -55,7 +55,7 @@ class Finished(msgspec.Struct, frozen=True):
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """Nothing to do before these processes have ended, or `left_s` seconds are over."""
+    """Nothing to do until these processes have ended or `left_s` seconds have passed."""
 
     children: tuple[str, ...]
     left_s: float | None = None
@@ -75,10 +75,10 @@ class Agent:
         toolbox: Toolbox,
         model: Model,
         *,
-        past: History,
+        history: History,
         age_s: float,
         pause: Callable[[float], None],
-        voice: AnswerStream | None = None,
+        answers: AnswerStream | None = None,
     ) -> None:
         self._run = run
         self._handle = handle
@@ -87,31 +87,31 @@ class Agent:
         self._definitions = toolbox.definitions
         self._model = model
         self._pause = pause
-        self._voice = voice
+        self._answers = answers
         self._until_s = time.monotonic() + program.limits.wall_seconds - age_s
-        self._written = len(past.own)
-        self._trouble = ""
-        self._tree: journal.Appended | None = None
-        """What the last write said of the tree's daily limits; None before the first of this attempt."""
-        self.birth = past.birth
-        self.conversation = past.conversation()
-        if past.own and isinstance(past.own[-1], Assistant):
-            # the attempt before may have ended between writing the answer and this
+        self._written = len(history.own)
+        self._problem = ""
+        self._daily: journal.Appended | None = None
+        """Daily limits of the tree as of the last journal write; None before the first of this attempt."""
+        self.birth = history.birth
+        self.conversation = history.conversation()
+        if history.own and isinstance(history.own[-1], Assistant):
+            # the previous attempt may have ended between writing the answer and storing its references
             self._take_references()
 
     @property
     def written(self) -> int:
-        """How many records the journal has."""
+        """The number of records in the journal."""
         return self._written
 
     def step(self) -> Outcome:
-        """Does the next thing. Raises `Fenced` when another attempt runs the process."""
+        """Run the next step. Raises `Fenced` when another attempt runs the process."""
         if self.conversation.start is None and isinstance(self.birth, SpawnTask):
             self._write(self._run(first_messages(self._toolbox, self._program, self.birth)))
             return None
         calls = self.conversation.open_calls()
         if calls:
-            return self._act(calls)
+            return self._run_calls(calls)
         answer = self.conversation.answer
         if answer and answer[-1].is_last:
             return self._end(answer[-1])
@@ -128,37 +128,37 @@ class Agent:
                 parameters=self._program.parameters,
                 until_s=self._until_s,
                 pause=self._pause,
-                listener=None if self._voice is None else StreamListener(self._run, self._voice),
+                listener=None if self._answers is None else StreamListener(self._run, self._answers),
                 give_up_s=self._program.give_up_seconds,
                 report=self._note_retry,
             )
         except ModelFailed as error:
             return Finished("failed", None, str(error), "")
-        self._note_trouble("")
-        if self._voice is None:
+        self._record_problem("")
+        if self._answers is None:
             self._write(answer)
         else:
-            self._write(msgspec.structs.replace(answer, said=self._voice.chars))
-            self._run(self._voice.complete(is_paused=answer.is_paused))
+            self._write(msgspec.structs.replace(answer, said=self._answers.chars))
+            self._run(self._answers.complete(is_paused=answer.is_paused))
         self._take_references()
         return None
 
     def _note_retry(self, retry: Retry) -> None:
         log.info("%s: %s", self._handle.id, retry)
-        self._note_trouble(str(retry))
+        self._record_problem(str(retry))
 
-    def _note_trouble(self, trouble: str) -> None:
-        """Say in the record what holds this agent up, for those who watch it."""
-        if trouble == self._trouble:
+    def _record_problem(self, trouble: str) -> None:
+        """Write what delays this agent to its process record, for status displays."""
+        if trouble == self._problem:
             return
-        with suppress(*STORE_FAILURES):  # watchers see that for themselves
+        with suppress(*STORE_FAILURES):  # then nothing can be displayed either
             self._run(leases.renew(self._handle, trouble))
-            self._trouble = trouble
+            self._problem = trouble
 
     def _take_references(self) -> None:
-        """Store the passages of the last answer, before the tools of that turn run, so that they can
-        use them. The answer is in the journal first: another attempt might get another answer. A note
-        to the model names those that exceed the quota."""
+        """Store the reference passages of the last answer before the tools of that turn run, so that they can
+        use them. The answer must be in the journal first: another attempt might get another answer. A note to
+        the model names the passages that exceed the quota."""
         context, slot = self._toolbox.context, f"turn{len(self.conversation.turns)}"
         *paused, last = self.conversation.answer
         before = "".join(turn.text for turn in paused)
@@ -170,14 +170,14 @@ class Agent:
             try:
                 self._run(store_passage(context, name, passage, slot))
             except NotFound:
-                continue  # it was stored, and a tool of this turn dropped it, before the attempt ended
+                continue  # an earlier attempt stored it, and a tool of this turn dropped it
             except QuotaExceeded as error:
                 refused.append(f"ref:{name} was not stored.\n{fd_error(error, f'ref:{name}')}")
                 log.warning("%s: ref:%s was not stored: %s", self._handle.id, name, error)
         if refused:
             self._write(Note(text="\n".join(refused)))
 
-    def _act(self, calls: list[ToolCall]) -> Outcome:
+    def _run_calls(self, calls: list[ToolCall]) -> Outcome:
         started: list[tuple[ToolCall, Started]] = []
         for call in calls:
             if call.malformed:
@@ -208,8 +208,8 @@ class Agent:
 
     def _over_limit(self) -> Finished | None:
         limits, conversation = self._program.limits, self.conversation
-        if self._tree is None:
-            self._tree = self._run(journal.append(self._handle, self._written, []))
+        if self._daily is None:
+            self._daily = self._run(journal.append(self._handle, self._written, []))
         last = conversation.text
         if len(conversation.own_turns) >= limits.max_turns:
             return Finished(
@@ -223,8 +223,8 @@ class Agent:
             return Finished(
                 "failed", None, f"{lifecycle.TOKEN_BUDGET}: {limits.token_budget} tokens are used", last
             )
-        if self._tree.reached:
-            name, top = self._tree.reached
+        if self._daily.reached:
+            name, top = self._daily.reached
             reason = f"{name}: this tree has used the {top} of today (UTC); `fdstore limits` shows ceilings"
             return Finished("failed", None, reason, last)
         return None
@@ -243,19 +243,22 @@ class Agent:
         added = journal.append(
             self._handle, self._written, [encode_entry(entry)], answers=answers, tokens=tokens
         )
-        self._tree = self._run(added)
-        self._written = self._tree.length
+        self._daily = self._run(added)
+        self._written = self._daily.length
         self.conversation.add(entry)
 
     def hand_over(self, end: Finished, *, is_root: bool) -> tuple[str, ...]:
-        """End the process. Return the ids of the ancestors that need a wake-up. A long answer becomes
-        a descriptor that the parent gets, unless it is all that its stream holds; a process that did
-        well, and is not a root, drops its own descriptors. An answer beyond the quota is cut."""
+        """End the process. Return the ids of the ancestors to wake.
+
+        A long answer is passed to the parent as a descriptor: the answer stream if it holds exactly the
+        answer, else a new one; if the quota refuses it, the answer is truncated. A process that is not a
+        root and exits with 0 releases its own descriptors.
+        """
         fd = ""
         limit = self.birth.answer_limit
         answer = storable(end.answer)
-        if limit is not None and len(answer) > limit and self._voice and self._voice.chars == len(answer):
-            fd = self._voice.fd
+        if limit is not None and len(answer) > limit and self._answers and self._answers.chars == len(answer):
+            fd = self._answers.fd
         elif limit is not None and len(answer) > limit:
             size = self._program.file_descriptor.default_page_size
             source = f"answer of {self._handle.id}"
@@ -281,17 +284,17 @@ class Agent:
 
 
 class StreamListener:
-    """Hears the model for a voice, whose operations it runs."""
+    """Adapter that runs an answer stream's operations as the model's text arrives."""
 
-    def __init__(self, run: RunOperation, voice: AnswerStream) -> None:
+    def __init__(self, run: RunOperation, answers: AnswerStream) -> None:
         self._run = run
-        self._voice = voice
+        self._answers = answers
 
     def hear(self, text: str) -> None:
-        self._run(self._voice.hear(text))
+        self._run(self._answers.hear(text))
 
     def break_off(self) -> None:
-        self._voice.break_off()
+        self._answers.break_off()
 
 
 def _result(call: ToolCall, outcome: ToolResult) -> Result:

@@ -1,8 +1,8 @@
-"""An answer of the Messages API, put together from the events of its stream.
+"""Build an answer of the Messages API from the events of its stream.
 
-The SDK can do this too, but it parses the arguments of a tool call again for each piece, accepts truncated
-arguments as complete, and fails on a call that is not JSON. Here such a call is kept: the API requires every
-call of an answer in the next request, and the model gets an error as the call's result.
+The SDK can do this too, but it reparses the arguments of a tool call for each delta, accepts truncated
+arguments as complete, and fails on arguments that are not JSON. Such a call is kept here: the API requires
+every call of an answer in the next request, and the model gets an error as the call's result.
 Pure: events in, an `Assistant` out.
 """
 
@@ -18,19 +18,19 @@ from fdstore.text.surrogates import join_surrogates
 from fdstore.tools.wrapping import storable
 
 INVALID_JSON = "INVALID_JSON"
-"""The one argument of a call whose arguments are not JSON, as the API's documentation advises."""
+"""Name of the argument that holds arguments which are not JSON, as the API's documentation recommends."""
 
 MAX_SHOWN_CHARS = 2000
-"""How much of malformed arguments the model is shown again."""
+"""How many characters of malformed arguments are sent back to the model."""
 
 MAX_NESTING = 200
-"""Levels of lists and objects in the arguments of a call; a journal record must stay readable."""
+"""Maximum nesting of lists and objects in a call's arguments: a journal record must stay decodable."""
 
 _CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 
 
 class AnswerBuilder:
-    """Takes events in the order of the stream. Blocks of unknown types are kept as they begin."""
+    """Accumulator of stream events, in order. Blocks of unknown types are kept as they started."""
 
     def __init__(self) -> None:
         self.is_whole = False
@@ -40,12 +40,12 @@ class AnswerBuilder:
         self._usage: dict[str, int] = {}
 
     def add(self, event: dict[str, Any]) -> str:
-        """Take the next event. Return the text that it adds to the answer, "" for most. Raises `ValueError`
-        for an event that lacks what it must have, or does not fit those before it."""
+        """Add the next event. Return the text that it adds to the answer, "" for most events. Raises
+        `ValueError` for an event that lacks a required field or does not fit the events before it."""
         try:
             return self._add(event)
         except (AttributeError, KeyError, TypeError) as error:
-            raise ValueError(f"an event lacks what it must have: {error}") from error
+            raise ValueError(f"an event lacks a required field: {error}") from error
 
     def _add(self, event: dict[str, Any]) -> str:
         match event.get("type"):
@@ -65,7 +65,7 @@ class AnswerBuilder:
     def _extend(self, index: int, delta: dict[str, Any]) -> str:
         block = self._blocks.get(index)
         if block is None:
-            raise ValueError("a piece came of a block that was not begun")
+            raise ValueError("a delta for a block that has not started")
         match delta.get("type"):
             case "text_delta":
                 block["text"] = block.get("text", "") + delta["text"]
@@ -81,7 +81,7 @@ class AnswerBuilder:
         return ""
 
     def _count(self, usage: dict[str, Any] | None) -> None:
-        # counts in later events are totals, and those that are left out stay
+        # counts in later events are cumulative; a missing count keeps its value
         self._usage.update({name: n for name, n in (usage or {}).items() if isinstance(n, int)})
 
     def finish(self) -> Assistant:
@@ -102,12 +102,12 @@ class AnswerBuilder:
         answer = Assistant(
             content=content,
             stop_reason=self._stop_reason,
-            # what the API read from its cache, or wrote there, is not in input_tokens
+            # input_tokens excludes cache reads and cache writes
             input_tokens=usage("input_tokens", 0)
             + usage("cache_creation_input_tokens", 0)
             + usage("cache_read_input_tokens", 0),
             output_tokens=usage("output_tokens", 0),
-            # an answer that was cut off ends in the middle of a call, which is not run
+            # with any other stop reason the calls are not run
             malformed=malformed if self._stop_reason == "tool_use" else {},
         )
         answer.check()
@@ -115,18 +115,18 @@ class AnswerBuilder:
 
 
 def _arguments(block: dict[str, Any], written: str) -> dict[str, Any]:
-    """Return the arguments of a call, as a journal record will hold them. Raises `ValueError`."""
+    """Return the arguments of a call as a journal record will store them. Raises `ValueError`."""
     try:
         value = json.loads(joined(written), parse_constant=_refuse) if written else block.get("input")
         if not isinstance(value, dict):
             raise ValueError(f"they are a JSON {type(value).__name__}")
         _check_nesting(value)
-        made: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(_storable(value)))
+        arguments: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(_storable(value)))
     except RecursionError as error:
         raise ValueError("they are nested too deep") from error
     except OverflowError as error:
         raise ValueError("a number is too large") from error
-    return made
+    return arguments
 
 
 def _refuse(constant: str) -> Any:
@@ -142,7 +142,7 @@ def _check_nesting(value: Any, depth: int = 0) -> None:
 
 
 def _storable(value: Any) -> Any:
-    """Return a JSON value of the API in texts that UTF-8 can hold."""
+    """Return a JSON value with every string made encodable in UTF-8."""
     match value:
         case str():
             return joined(value)
@@ -154,6 +154,6 @@ def _storable(value: Any) -> Any:
 
 
 def joined(text: str) -> str:
-    """Return a text that UTF-8 can hold. Escaped in JSON, a character beyond 16 bits is two halves. Those
-    that came in two events are put together; a half that is alone is made visible."""
+    """Return `text` made encodable in UTF-8. JSON escapes a character beyond 16 bits as a surrogate pair:
+    join the halves that arrived in two events, and show a lone half as an escape."""
     return storable(join_surrogates(text))

@@ -1,17 +1,15 @@
-"""An agent's text, as others read it while it is written.
+"""The stream that a background child's answers are written to while the model generates them.
 
-A child that was spawned in the background says what its model says into a stream that its parent
-holds: the texts of its answers, with an empty line between them, bit by bit as they come. The stream
-ends with the process.
+The stream holds the texts of the child's answers, separated by an empty line, and ends with the process.
+Its parent holds it and may follow it.
 
-What was said cannot be taken back, and an answer may break off: its connection is lost, its worker is
-killed. The next try gives another answer, so the stream then says that it is given anew. Each answer
-in the journal remembers how long the stream is with it (`said`). From that a later attempt sees what
-the stream lacks of the last answer, or that it holds a part of one that never came to its end:
+Text in a stream cannot be withdrawn, and an answer may break off: the connection is lost, or the worker is
+killed. The retry produces another answer, so the stream then contains a marker. Each answer in the journal
+records the length of the stream after it (`said`). A later attempt compares the two:
 
-    stream shorter than `said`     the end of the last answer is added
-    as long                        all is there
-    longer                         what is more broke off
+    stream shorter than `said`     append the missing end of the last answer
+    equal                          the stream is complete
+    longer                         the surplus is a part of an answer that broke off
 """
 
 from __future__ import annotations
@@ -28,108 +26,112 @@ from fdstore.tools.wrapping import storable
 from fdstore.wire.operation import Operation
 
 BETWEEN = "\n\n"
-BROKE_OFF = f"\n\n[the answer broke off here and is given anew]{BETWEEN}"
+BROKE_OFF = f"\n\n[the answer broke off here and starts again]{BETWEEN}"
 
-PAUSE_S = 0.2
-"""How long after one bit the next is stored. Each rewrites a page: stored by the word, some hundred
-agents would fill Redis's log with pages, and people read no faster."""
+FLUSH_EVERY_S = 0.2
+"""Minimum interval between flushes. Each flush rewrites a page: if a few hundred agents flushed every word,
+the pages would fill Redis's append-only file, and people read no faster."""
 
 
 class AnswerStream:
-    """Says the answers of one process. Its operations raise `Fenced`, `NotFound`. It falls silent when nobody
-    holds the stream any more, and when the quota refuses more of it: the stream is then broken, with that as
-    its reason, and the agent goes on."""
+    """Writer of one process's answers to its stream. Its operations raise `Fenced`, `NotFound`.
+
+    When the stream has no holder left it stops writing. When the quota refuses more text, the stream is
+    broken with that reason. In both cases the agent continues.
+    """
 
     def __init__(self, appender: StreamAppender) -> None:
         self.fd = appender.fd
-        self._pen: StreamAppender | None = appender
-        self._lead = ""
-        self._blank = ""
+        self._appender: StreamAppender | None = appender
+        self._separator = ""
+        self._blanks = ""
         self._halves = SurrogateText()
-        self._has_begun = False
+        self._has_text = False
         self._is_stored = True
         self._store_at = 0.0
 
     @property
     def chars(self) -> int:
-        """How long the stream is with all that was said; 0 when it is not heard."""
-        return 0 if self._pen is None else self._pen.chars + len(self._spoken(self._halves.rest))
+        """The length of the stream with all buffered text; 0 after writing has stopped."""
+        return 0 if self._appender is None else self._appender.chars + len(self._addition(self._halves.rest))
 
     def resume(self, last: Assistant | None) -> Operation[None]:
-        """Goes on after the last answer in the journal."""
-        if self._pen is None:
+        """Continue after `last`, the last answer in the journal."""
+        if self._appender is None:
             return
         said = 0 if last is None else last.said
-        lacking = said - self._pen.chars
+        lacking = said - self._appender.chars
         if last is not None and lacking > 0:
-            # an answer and what stands before it are stored in this order; both leads end alike
-            self._pen.put((BROKE_OFF + storable(last.text))[-lacking:])
+            # the separator is stored before the answer, and both separators end in BETWEEN
+            self._appender.put((BROKE_OFF + storable(last.text))[-lacking:])
             self._is_stored = False
         between = "" if last is not None and last.is_paused else BETWEEN
-        self._lead = BROKE_OFF if lacking < 0 else between if said else ""
-        yield from self._settle()
+        self._separator = BROKE_OFF if lacking < 0 else between if said else ""
+        yield from self._flush()
 
     def hear(self, text: str) -> Operation[None]:
-        """Takes the next bit of an answer, perhaps empty, and stores what there is, now and then."""
-        if self._pen is None:
+        """Buffer the next delta of an answer, which may be empty. Flush at most every `FLUSH_EVERY_S`."""
+        if self._appender is None:
             return
-        # a character may come in two halves, each in a bit of its own
-        self._say(self._halves.feed(text))
+        # a character may arrive as two surrogates in two deltas
+        self._append(self._halves.feed(text))
         if not self._is_stored and time.monotonic() >= self._store_at:
-            yield from self._settle()
-            self._store_at = time.monotonic() + PAUSE_S
+            yield from self._flush()
+            self._store_at = time.monotonic() + FLUSH_EVERY_S
 
     def break_off(self) -> None:
-        """The answer in hand is given anew."""
-        if self._has_begun:
-            self._lead = BROKE_OFF
+        """Note that the current answer broke off and the model is asked again."""
+        if self._has_text:
+            self._separator = BROKE_OFF
         self._halves.end()
-        self._has_begun, self._blank = False, ""
+        self._has_text, self._blanks = False, ""
 
     def complete(self, *, is_paused: bool = False) -> Operation[None]:
-        """The answer in hand is whole, and in the journal; the next one goes on with it if it `is_paused`."""
+        """Flush the current answer, which is complete and in the journal. If it `is_paused`, the next
+        answer continues it without a separator."""
         if not is_paused:
-            self._say(self._halves.end())
-        if self._has_begun:
-            self._lead = "" if is_paused else BETWEEN
-        self._has_begun, self._blank = False, ""
-        yield from self._settle()
+            self._append(self._halves.end())
+        if self._has_text:
+            self._separator = "" if is_paused else BETWEEN
+        self._has_text, self._blanks = False, ""
+        yield from self._flush()
         self._store_at = 0.0
 
-    def _say(self, text: str) -> None:
-        spoken = self._spoken(text)
-        if self._pen is not None and spoken:
-            self._pen.put(spoken)
-            self._has_begun, self._blank, self._is_stored = True, "", False
-        elif not self._has_begun:
-            self._blank += text  # an answer of blanks is none
+    def _append(self, text: str) -> None:
+        spoken = self._addition(text)
+        if self._appender is not None and spoken:
+            self._appender.put(spoken)
+            self._has_text, self._blanks, self._is_stored = True, "", False
+        elif not self._has_text:
+            self._blanks += text  # an answer of whitespace alone is not written
 
-    def _spoken(self, text: str) -> str:
-        """What a bit of an answer adds to the stream."""
-        if self._has_begun:
+    def _addition(self, text: str) -> str:
+        """Return the text that a delta adds to the stream."""
+        if self._has_text:
             return storable(text)
-        return self._lead + self._blank + storable(text) if text.strip() else ""
+        return self._separator + self._blanks + storable(text) if text.strip() else ""
 
-    def _settle(self) -> Operation[None]:
-        """Stores what was said."""
-        if self._pen is None or self._is_stored:
+    def _flush(self) -> Operation[None]:
+        """Store the buffered text."""
+        if self._appender is None or self._is_stored:
             return
         try:
-            yield from self._pen.store()
+            yield from self._appender.store()
             self._is_stored = True
         except (StreamClosed, QuotaExceeded):
-            self._pen = None
+            self._appender = None
 
 
 def open_answer_stream(
     handle: ProcessHandle, outputs: tuple[str, ...], last: Assistant | None
 ) -> Operation[AnswerStream | None]:
-    """The voice of an agent that was made with a stream; None for any other."""
+    """Return the answer stream of a process created with an output stream, positioned after `last`; None
+    for any other process."""
     if not outputs:
         return None
     appender = yield from streams.resume_output(handle, outputs[0])
     if appender is None:
         return None
-    voice = AnswerStream(appender)
-    yield from voice.resume(last)
-    return voice
+    answers = AnswerStream(appender)
+    yield from answers.resume(last)
+    return answers

@@ -1,10 +1,10 @@
-"""The log lines of one attempt at a process: which program, how long, how many turns, and how it ended.
+"""Log lines of one attempt at a process: its program, duration, number of turns and end.
 
     triage.1 exited: program expert, exit code 0, 12.3 s, 4 turns
     triage.2 failed: program expert, 0.4 s, 1 turn: the model answered 401 authentication_error: ...
     triage.3 waits for triage.3.1: program boss, 2.0 s, 1 turn
 
-Seconds count from the birth of the process, so an end says how long the whole of it took.
+The duration counts from the creation of the process, over all its attempts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ log = logging.getLogger("fdstore.agent")
 
 
 class AttemptLog:
-    """Logs what becomes of one attempt. `age_s` is the age of the process at the claim."""
+    """Logger of one attempt. `age_s` is the age of the process at the claim."""
 
     def __init__(self, process: str, program: str, age_s: float) -> None:
         self._process = process
@@ -29,15 +29,15 @@ class AttemptLog:
     def ended(self, state: Literal["exited", "failed"], exit_code: int | None, reason: str) -> None:
         """Log the end of the process."""
         code = "" if exit_code is None else f"exit code {exit_code}"
-        self._say(state, code, reason)
+        self._log(state, code, reason)
 
     def left(self, how: str) -> None:
-        """Log that this attempt is over and the process is not."""
-        self._say(how)
+        """Log that this attempt ends and the process continues elsewhere or later."""
+        self._log(how)
 
-    def _say(self, how: str, code: str = "", reason: str = "") -> None:
+    def _log(self, how: str, code: str = "", reason: str = "") -> None:
         facts = [f"program {self._program}", code, f"{time.monotonic() - self._born:.1f} s"]
         if self.turns is not None:
             facts.append("1 turn" if self.turns == 1 else f"{self.turns} turns")
-        said = ", ".join(filter(None, facts))
-        log.info("%s %s: %s%s", self._process, how, said, f": {reason}" if reason else "")
+        details = ", ".join(filter(None, facts))
+        log.info("%s %s: %s%s", self._process, how, details, f": {reason}" if reason else "")

@@ -1,18 +1,18 @@
-"""The conversation of an agent, as its journal holds it, and as the Messages API wants it.
+"""The conversation of an agent: journal records in, messages for the Messages API out.
 
-    brief       what the process was told when it was born (or `fork`: whose copy it is, see `past`;
-                or `pipe`: its commands, and then nothing follows)
-    start       the system prompt and the user's message as they were shown
+    brief       the task of the process (or `fork`: which process it copies, see `history`;
+                or `pipe`: its commands, and no further records)
+    start       the system prompt and the first user message, as sent
     assistant   one answer of the model, block by block
-    result      what one tool call came to
+    result      the result of one tool call
     note        a message to the model, sent with the results of a turn
-    ...         any other kind is a newer fdstore's, and is passed over
+    ...         any other kind belongs to a newer fdstore and is skipped
 
-The journal is append-only and is the truth: a new attempt builds the conversation from it and goes
-on where the last record leaves off. Pure: records in, messages out.
+The journal is append-only and authoritative: a new attempt rebuilds the conversation from it and continues
+after the last record. Pure: no I/O.
 
-What belongs to an answer is what stands between it and the next one: the ids of calls need not be unique
-beyond one answer, and some providers number them from the start in each.
+Results and notes belong to the answer that they follow: call ids need not be unique beyond one answer, and
+some providers number the calls of each answer from the start.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ _BLOCKS: dict[str, dict[str, type]] = {
     "text": {"text": str},
     "tool_use": {"id": str, "name": str, "input": object},
 }
-"""What blocks of an answer must have."""
+"""Required fields of the blocks of an answer, by block type."""
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start", tag_field="kind"):
-    """What the model was shown first."""
+    """The first prompt."""
 
     system: str
     content: str | list[Any]
 
 
 class Assistant(msgspec.Struct, frozen=True, kw_only=True, tag="assistant", tag_field="kind"):
-    """One answer of the model: its content blocks as JSON, why it stopped, what it cost in tokens, and,
-    where others read the agent's text as a stream, how many characters that has with it. `malformed` says
-    what is wrong with the arguments of calls that are not JSON, by the calls' ids."""
+    """One answer of the model: its content blocks as JSON, its stop reason and its tokens. `said` is the
+    length of the answer stream after it, in characters (0 without a stream); `malformed` maps the ids of
+    calls whose arguments are not JSON to the problem."""
 
     content: list[dict[str, Any]]
     stop_reason: str | None
@@ -52,12 +52,12 @@ class Assistant(msgspec.Struct, frozen=True, kw_only=True, tag="assistant", tag_
     malformed: dict[str, str] = {}
 
     def check(self) -> None:
-        """Check what the loop takes for granted of its blocks. Raises `ValueError`."""
+        """Check that its blocks have the fields which the loop relies on. Raises `ValueError`."""
         for block in self.content:
             kind = block.get("type")
-            wanted = _BLOCKS.get(kind, {}) if isinstance(kind, str) else {}
-            if not all(name in block and isinstance(block[name], type_) for name, type_ in wanted.items()):
-                raise ValueError("a block of an answer lacks what it must have")
+            required = _BLOCKS.get(kind, {}) if isinstance(kind, str) else {}
+            if not all(name in block and isinstance(block[name], type_) for name, type_ in required.items()):
+                raise ValueError("a block of an answer lacks a required field")
 
     @property
     def text(self) -> str:
@@ -66,13 +66,13 @@ class Assistant(msgspec.Struct, frozen=True, kw_only=True, tag="assistant", tag_
 
     @property
     def tokens(self) -> int:
-        """What it cost, in and out."""
+        """Its input and output tokens together."""
         return self.input_tokens + self.output_tokens
 
     @property
     def is_last(self) -> bool:
-        """Whether the conversation is over with it, for better or worse: any stop reason that does
-        not say how to go on is an end, also one that nobody knows yet."""
+        """Whether the conversation ends with it. Every stop reason other than `tool_use` and `pause_turn`
+        is final, unknown ones included."""
         match self.stop_reason:
             case "tool_use":
                 return not self.calls
@@ -82,7 +82,7 @@ class Assistant(msgspec.Struct, frozen=True, kw_only=True, tag="assistant", tag_
 
     @property
     def is_paused(self) -> bool:
-        """Whether the next answer goes on with it, in the same message."""
+        """Whether the next answer continues it in the same message."""
         return self.stop_reason == "pause_turn"
 
     @property
@@ -92,7 +92,7 @@ class Assistant(msgspec.Struct, frozen=True, kw_only=True, tag="assistant", tag_
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, tag="result", tag_field="kind"):
-    """What the tool call with this id came to, as the model is shown it."""
+    """The result of the tool call with this id, as sent to the model."""
 
     call: str
     content: str
@@ -100,14 +100,14 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, tag="result", tag_field=
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True, tag="note", tag_field="kind"):
-    """What the model is told after the results of its calls."""
+    """A message sent to the model after the results of its calls."""
 
     text: str
 
 
 class ToolCall(msgspec.Struct, frozen=True):
-    """One call of the model. `key` identifies it in its conversation, `id` in its answer, `sent_id` in the
-    messages that are sent back; `malformed` says what is wrong with arguments that are not JSON."""
+    """One tool call. `key` identifies it in its conversation, `id` in its answer, `sent_id` in the messages
+    sent to the API; `malformed` says what is wrong with arguments that are not JSON."""
 
     key: str
     id: str
@@ -118,8 +118,8 @@ class ToolCall(msgspec.Struct, frozen=True):
 
 
 class Unknown(msgspec.Struct, frozen=True):
-    """A record of a kind that a newer fdstore writes. It is passed over: whatever older ones must not pass
-    over makes the format of the tree a newer one (see `store.decoding.FORMAT`)."""
+    """A record of a kind that a newer fdstore writes. It is skipped: a kind that older versions must not skip
+    raises the format version of the tree (see `store.decoding.FORMAT`)."""
 
     kind: str
 
@@ -132,8 +132,8 @@ KINDS = frozenset({"brief", "fork", "pipe", "start", "assistant", "result", "not
 
 
 def decode_entry(record: bytes) -> Entry:
-    """A journal record. Fields that are not known here are ignored. Raises `ValueError` for what is no
-    record, `RecursionError` for what is nested too deep."""
+    """Decode a journal record. Unknown fields are ignored. Raises `ValueError` for anything that is not a
+    record, `RecursionError` for excessive nesting."""
     try:
         entry: Entry = _decoder.decode(record)
     except msgspec.ValidationError:
@@ -147,13 +147,13 @@ def decode_entry(record: bytes) -> Entry:
 
 
 def encode_entry(entry: Entry) -> str:
-    """A journal record, as JSON."""
+    """Encode a journal record as JSON."""
     return msgspec.json.encode(entry).decode("utf-8")
 
 
-class _Round:
-    """One answer, the results of its calls, and the notes that follow them. `taken` are the ids of earlier
-    calls, to which it adds its own: the API wants them unique, also of a provider that repeats them."""
+class _Turn:
+    """One answer, the results of its calls, and the notes after them. `taken` holds the ids sent for earlier
+    calls; the constructor adds its own. The API requires unique ids, and some providers repeat them."""
 
     def __init__(self, number: int, answer: Assistant, taken: set[str]) -> None:
         self.answer = answer
@@ -174,26 +174,26 @@ class _Round:
             self.calls.append(ToolCall(key, id_, block["name"], block["input"], malformed, sent_id))
 
     def answered(self) -> list[tuple[ToolCall, Result | None]]:
-        """The calls, each with its result if there is one yet."""
+        """Return the calls, each with its result, or None while it has none."""
         results: defaultdict[str, deque[Result]] = defaultdict(deque)
         for result in self.results:
             results[result.call].append(result)
         return [(call, results[call.id].popleft() if results[call.id] else None) for call in self.calls]
 
     def content(self) -> list[dict[str, Any]]:
-        """The blocks of the answer as they are sent back."""
+        """Return the blocks of the answer as they are sent to the API."""
         ids = iter(self.calls)
         blocks = (
             {**block, "id": next(ids).sent_id} if block.get("type") == "tool_use" else block
             for block in self.answer.content
         )
-        # a blank text is something that models say and the API refuses to be told
+        # models write blank text blocks, and the API refuses them
         return [block for block in blocks if not _is_blank(block)]
 
 
 class Conversation:
-    """The entries so far, and what they mean for the next step. Of a copy, the first `inherited` are
-    another process's: they are what it knows, and do not count as its own turns and tokens."""
+    """The records so far, and what follows from them for the next step. The first `inherited` records of a
+    fork come from another process: they are sent to the model, but do not count as own turns and tokens."""
 
     def __init__(self, entries: Iterable[Entry] = (), inherited: int = 0) -> None:
         self.entries: list[Entry] = list(entries)
@@ -213,13 +213,13 @@ class Conversation:
 
     @property
     def own_turns(self) -> list[Assistant]:
-        """The answers that this process asked for."""
+        """The answers that this process itself requested."""
         return [entry for entry in self.entries[self._inherited :] if isinstance(entry, Assistant)]
 
     @property
     def answer(self) -> list[Assistant]:
-        """The last answer that this process asked for: the turns that were paused, and the one that goes on
-        with them. Empty before the first."""
+        """The last answer that this process requested: its paused turns and the one that continues them.
+        Empty before the first."""
         turns = self.own_turns
         first = len(turns) - 1
         while first > 0 and turns[first - 1].is_paused:
@@ -228,28 +228,28 @@ class Conversation:
 
     @property
     def text(self) -> str:
-        """The text of the last answer, all of it."""
+        """The whole text of the last answer, paused turns included."""
         return "".join(turn.text for turn in self.answer)
 
     @property
     def tokens(self) -> int:
-        """What its own answers cost, in tokens."""
+        """The tokens of its own answers."""
         return sum(turn.tokens for turn in self.own_turns)
 
     def open_calls(self) -> list[ToolCall]:
-        """The tool calls of the last answer that have no result yet, in order."""
-        rounds = self._rounds()
+        """Return the tool calls of the last answer that have no result yet, in order."""
+        rounds = self._all_turns()
         if not rounds or rounds[-1].answer.stop_reason != "tool_use":
             return []
         return [call for call, result in rounds[-1].answered() if result is None]
 
-    def _rounds(self) -> list[_Round]:
-        rounds: list[_Round] = []
+    def _all_turns(self) -> list[_Turn]:
+        rounds: list[_Turn] = []
         taken: set[str] = set()
         for entry in self.entries:
             match entry:
                 case Assistant():
-                    rounds.append(_Round(len(rounds) + 1, entry, taken))
+                    rounds.append(_Turn(len(rounds) + 1, entry, taken))
                 case Result() if rounds:
                     rounds[-1].results.append(entry)
                 case Note() if rounds:
@@ -257,24 +257,24 @@ class Conversation:
         return rounds
 
     def messages(self) -> list[dict[str, Any]]:
-        """The messages for the next request. The last call's results must all be there."""
+        """Return the messages for the next request. Every call must have its result."""
         start = self.start
-        made: list[dict[str, Any]] = [{"role": "user", "content": start.content}] if start else []
+        messages: list[dict[str, Any]] = [{"role": "user", "content": start.content}] if start else []
         notes: list[dict[str, Any]] = []
-        for round_ in self._rounds():
-            content = round_.content()
-            if made and made[-1]["role"] == "assistant":
-                # the turn before was paused and sent back as it was; this one goes on from there
-                made[-1] = {"role": "assistant", "content": made[-1]["content"] + content}
+        for turn in self._all_turns():
+            content = turn.content()
+            if messages and messages[-1]["role"] == "assistant":
+                # the previous turn was paused and resent unchanged; this one continues it
+                messages[-1] = {"role": "assistant", "content": messages[-1]["content"] + content}
             elif content:
-                made.append({"role": "assistant", "content": content})
-            notes += [{"type": "text", "text": note.text} for note in round_.notes]
-            results = [_block(call, result) for call, result in round_.answered() if result is not None]
+                messages.append({"role": "assistant", "content": content})
+            notes += [{"type": "text", "text": note.text} for note in turn.notes]
+            results = [_block(call, result) for call, result in turn.answered() if result is not None]
             if results:
-                # a note on a turn without calls, as one that was paused, waits for the next results
-                made.append({"role": "user", "content": results + notes})
+                # a note on a turn without calls, such as a paused one, waits for the next results
+                messages.append({"role": "user", "content": results + notes})
                 notes = []
-        return made
+        return messages
 
 
 def _is_blank(block: dict[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""What an agent is shown first: its system prompt with the preloaded texts, and the user's message."""
+"""Build an agent's first prompt: the system prompt with the preloaded texts, and the user's message."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from fdstore.wire.operation import Operation
 
 
 def first_messages(toolbox: Toolbox, program: Program, birth: SpawnTask) -> Operation[Start]:
-    """The first record of the conversation. The same for every attempt: what it makes is keyed."""
+    """Return the first record of the conversation. Every attempt gets the same one: descriptors created
+    here are keyed."""
     parts = [program.system, toolbox.instructions]
     if birth.preload:
         preloaded = []
@@ -27,8 +28,8 @@ def first_messages(toolbox: Toolbox, program: Program, birth: SpawnTask) -> Oper
 
 
 def _preloaded(toolbox: Toolbox, fd: str) -> Operation[str]:
-    """A small text whole, a large one by its first page and its end; all of it for an agent that
-    could not read on."""
+    """Render a preloaded text: whole if it is small or the agent has no descriptors, else its first page
+    and its end."""
     context = toolbox.context
     if not context.fds_on:
         return fd_inline((yield from reading.read_all(context.handle, fd)).text)

@@ -1,12 +1,12 @@
-"""What a process knows when it begins: its own journal, or first the past of what it is a copy of.
+"""Read the conversation of a process from its journal, and from those of the processes it is a copy of.
 
     triage      brief  start  assistant(fork)  result ...
                 |<------ records ------>|
     triage.2    fork: of triage, records, call, prompt
-                then, for each call of that turn without a result, one made up here; then its own
+                then a synthetic result for each open call of that turn; then its own records
 
-A copy's journal holds no copy of the other's records, only where they are; the other's journal is
-append-only, so its beginning never changes. A copy of a copy goes on through the chain.
+The journal of a copy refers to the other's records instead of repeating them: journals are append-only, so
+the first records never change. For a copy of a copy the chain is followed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LEFT_TO_THE_OTHER = "This call belongs to the process that you are a copy of; it
 
 
 class History(msgspec.Struct, frozen=True):
-    """How the process was born, the records it took over, and those of its own journal."""
+    """The task of a process, the records it inherited, and those of its own journal."""
 
     birth: Task
     inherited: list[Entry]
@@ -37,36 +37,36 @@ class History(msgspec.Struct, frozen=True):
 
     @property
     def unknown(self) -> str:
-        """The kinds of records that are passed over, for people; "" for none."""
+        """The kinds of records that are skipped, as text for a log line; "" if none."""
         kinds = {entry.kind for entry in (*self.inherited, *self.own) if isinstance(entry, Unknown)}
         return ", ".join(sorted(map(show_bytes, kinds)))
 
     @property
     def last_answer(self) -> Assistant | None:
-        """The last answer of its own."""
+        """The last answer in the process's own journal."""
         return next((entry for entry in reversed(self.own) if isinstance(entry, Assistant)), None)
 
 
 def read_history(keys: ProcessKeys, records: list[bytes]) -> Operation[History]:
-    """The past of the process with this journal. One round trip for each process it is a copy of. Raises
-    `DamagedRecord`, `NewerFormat` (how it was born is not known here)."""
+    """Return the history of the process with this journal, in one round trip per process in its chain of
+    forks. Raises `DamagedRecord`, and `NewerFormat` if its first record is of an unknown kind."""
     own = _entries(keys.process, records)
     birth = own[0] if own and isinstance(own[0], (SpawnTask, ForkTask)) else SpawnTask(query="")
     inherited = yield from _inherited(keys, birth, frozenset({keys.process}))
     with decoding(f"the journal of process {keys.process}"):
-        return History(birth, inherited + _told(birth, inherited), own)
+        return History(birth, inherited + _results_at_fork(birth, inherited), own)
 
 
 def _entries(process: str, records: list[bytes]) -> list[Entry]:
     with decoding(f"the journal of process {process}"):
         entries = [decode_entry(record) for record in records]
     if entries and isinstance(entries[0], Unknown):
-        raise NewerFormat(f"process {process}", f"it was born as a {show_bytes(entries[0].kind)}")
+        raise NewerFormat(f"process {process}", f"its first record is a {show_bytes(entries[0].kind)}")
     return entries
 
 
 def _inherited(keys: ProcessKeys, birth: Task, seen: frozenset[str]) -> Operation[list[Entry]]:
-    """The records that a copy took over, through the chain of copies; `seen` are those it came by."""
+    """Return the records that a copy inherits, following the chain of forks; `seen` detects a cycle."""
     if isinstance(birth, SpawnTask):
         return []
     other = member_of(keys.tree, birth.of.encode())
@@ -80,17 +80,16 @@ def _inherited(keys: ProcessKeys, birth: Task, seen: frozenset[str]) -> Operatio
     if isinstance(first, ForkTask):
         before = yield from _inherited(other, first, seen | {other.process})
         with decoding(f"the journal of process {other.process}"):
-            entries = before + _told(first, before) + entries
+            entries = before + _results_at_fork(first, before) + entries
     return entries
 
 
-def _told(birth: Task, entries: list[Entry]) -> list[Entry]:
+def _results_at_fork(birth: Task, entries: list[Entry]) -> list[Entry]:
     return open_call_results(birth, entries) if isinstance(birth, ForkTask) else []
 
 
 def open_call_results(birth: ForkTask, entries: list[Entry]) -> list[Entry]:
-    """The results that a copy sees for the calls that were still open when it was made: of the call
-    that made it, its task."""
+    """Return a result for each call that was open at the fork: for the fork call itself, the copy's task."""
     return [
         Result(call=call.id, content=task(birth) if birth.call in (call.key, call.id) else LEFT_TO_THE_OTHER)
         for call in Conversation(entries).open_calls()
@@ -98,7 +97,7 @@ def open_call_results(birth: ForkTask, entries: list[Entry]) -> list[Entry]:
 
 
 def task(birth: ForkTask) -> str:
-    """What a copy is told.
+    """Return the text that gives a copy its task.
 
     >>> brief = ForkTask(of="triage", records=3, call="c", prompt="Look at page 2.", copy=2, copies=3)
     >>> task(brief).partition(".")[0], task(brief).rpartition("\\n")[2]

@@ -1,4 +1,4 @@
-"""Launching a root agent: its process, its preloaded files, its query; then anybody may run it."""
+"""Launch a root agent: create its process, store its preload files and query, and make it ready to run."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from fdstore.tools.task import SpawnTask, encode_task
 def launch_root(
     store: Store, bundle: Bundle, query: str | Sequence[Any] | None, name: str | None = None
 ) -> Process:
-    """A new root process of the bundle's root program, ready to be run.
+    """Create a root process of the bundle's root program, ready to run.
 
-    The program's preload files are read here and travel as descriptors. `query` defaults to the
-    program's own prompt. Raises `InvalidArgument` (no query, a bad or taken name), `TargetMissing`,
-    `PathRefused` (a preload that is no regular file).
+    The program's preload files are read here and passed as descriptors. `query` defaults to the program's
+    own prompt. Raises `InvalidArgument` (no query, or an invalid or existing name), `TargetMissing`,
+    `PathRefused` (a preload is not a regular file).
     """
     program = bundle.programs[bundle.root]
-    asked = query if query else program.user
-    if not asked:
+    prompt = query if query else program.user
+    if not prompt:
         raise InvalidArgument("query", "say what the agent is to do: -p TEXT, -f FILE, or [prompt] user")
-    held = processes.Program(bundle.root, bundle.digest(), bundle.to_json())
+    stored_program = processes.Program(bundle.root, bundle.digest(), bundle.to_json())
     handle = store.run(
         processes.open_root(
             store.prefix,
@@ -35,7 +35,7 @@ def launch_root(
             program.tree_limits,
             fresh=True,
             exact=name is not None,
-            program=held,
+            program=stored_program,
         )
     )
     root = Process(store, handle)
@@ -44,6 +44,6 @@ def launch_root(
     for path in program.preload:
         with os.fdopen(open_below(path, None), "rb") as file:
             preload.append(root.ingest(file, source_name(path), page_size, "backslashreplace").fd)
-    brief = SpawnTask(query=asked if isinstance(asked, str) else list(asked), preload=preload)
-    store.run(processes.launch(handle, encode_task(brief)))
+    task = SpawnTask(query=prompt if isinstance(prompt, str) else list(prompt), preload=preload)
+    store.run(processes.launch(handle, encode_task(task)))
     return root

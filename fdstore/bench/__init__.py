@@ -1,13 +1,12 @@
-"""`fdstore bench`: what fdstore costs beside the plain Redis commands that move the same bytes.
+"""`fdstore bench`: the cost of fdstore relative to plain Redis commands that move the same bytes.
 
-Nothing here is an absolute time: each measurement is held against redis-py on the same private server
-in the same seconds, so the ratios mean the same on every machine. Each ratio has a bar, the promise
-that a change must not break.
+Each measurement is a ratio to redis-py, measured in alternation on the same private server, so the results
+are comparable between machines. Each ratio has a bar: the limit that a change must not exceed.
 
-    measuring   taking turns, medians, spread; rows and their bars
-    texts       the texts that are stored
-    stage       the servers and clients that the measurements share
-    crew        real workers, for those that run agents
+    measuring   alternating laps, medians, spread; rows and their bars
+    texts       the stored texts
+    stage       the servers and clients of the measurements
+    crew        real workers, for measurements with agents
     reading, writing, streams, memory, sharing, growth, spawning, agents, crowd, starting    the measurements
-    suite       which of them there are
+    suite       the table of measurements
 """

@@ -1,9 +1,9 @@
-"""Many agents at once: 200 on one worker, with a model that takes two seconds for an answer.
+"""Concurrency: 200 agents on one worker, with a model that takes two seconds per answer.
 
-An agent waits nearly all its time, so the ideal is as if nothing but the model took any: its turns one
-after the other, for as many rounds as there are agents to a place. What keeps a worker from that is its
-processor, since its threads share one interpreter; so that is measured too, with the memory that an
-agent takes while it runs, while it waits for a child, and afterwards.
+An agent mostly waits, so the ideal time is that of the model alone: the turns of one agent, times the number
+of agents per worker slot. The limit in practice is the CPU, since a worker's threads share one interpreter.
+CPU time is measured too, and the memory of an agent while it runs, while it waits for a child, and
+afterwards.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def rows(stage: Stage) -> Iterator[Row]:
 
 
 def running(stage: Stage, agents: int, answer_s: float) -> Iterator[Row]:
-    """All at once: each reads a page between two answers."""
+    """Run all agents concurrently; each reads a page between two answers."""
     pause_s = 0.0
 
     def reply(request: Request) -> Reply:
@@ -61,7 +61,7 @@ def running(stage: Stage, agents: int, answer_s: float) -> Iterator[Row]:
 
     with ScriptedModel(reply) as model, worker(stage, model, PLACES) as pid:
         query = texts.of_kind(texts.LOGS, 10 * KB)  # long enough to be stored
-        # the first few have the worker load what it needs
+        # warm up: the first agents make the worker import its modules
         finish(stage, begin(stage, READERS, query, FEW_PLACES))
         pause_s = answer_s
         memory, spent_s = resident_bytes(pid), processor_s(pid)
@@ -86,8 +86,8 @@ def running(stage: Stage, agents: int, answer_s: float) -> Iterator[Row]:
 
 
 def waiting(stage: Stage, agents: int) -> Iterator[Row]:
-    """Parents whose children hold all places, or wait for one. No parent begins before all are queued, so
-    that no child comes before a parent."""
+    """Measure parents whose children hold all slots, or wait for one. No parent starts before all are queued,
+    so that no child is queued before a parent."""
     begin_now, go_on = threading.Event(), threading.Event()
     begin_now.set()
     go_on.set()
@@ -119,7 +119,7 @@ def waiting(stage: Stage, agents: int) -> Iterator[Row]:
 
 
 def begin(stage: Stage, bundle: Bundle, query: str, count: int) -> list[Process]:
-    """New agents, handed to the worker."""
+    """Launch `count` agents and wake the worker for them."""
     dispatcher = Dispatcher(stage.url, prefix=stage.store.prefix)
     roots = [launch_root(stage.store, bundle, query) for _ in range(count)]
     dispatcher.wake(*(root.id for root in roots))
@@ -128,7 +128,7 @@ def begin(stage: Stage, bundle: Bundle, query: str, count: int) -> list[Process]
 
 
 def finish(stage: Stage, roots: list[Process]) -> None:
-    """Waits until all have come to a good end."""
+    """Wait until all have ended, and check that they succeeded."""
     for root in roots:
         stage.store.run(inspection.wait_ended(stage.store.prefix, [root.id], PATIENCE_S))
         record = stage.store.run(inspection.record(stage.store.prefix, root.id))
@@ -143,12 +143,12 @@ def until(is_so: Callable[[], bool]) -> None:
     give_up_at = time.monotonic() + PATIENCE_S
     while not is_so():
         if time.monotonic() > give_up_at:
-            raise TimedOut("what all agents were to do", PATIENCE_S)
+            raise TimedOut("the expected state of all agents", PATIENCE_S)
         time.sleep(0.05)
 
 
 def beside_texts(stage: Stage, root: Process) -> int:
-    """Bytes that a tree takes in Redis for good, beside stored texts and conversations."""
+    """Return the bytes of a tree's keys without TTL in Redis, excluding stored texts and conversations."""
     keys = list(stage.plain.scan_iter(f"{stage.store.prefix}:{{{root.id}}}*", count=10_000))
     own = [key for key in keys if not key.endswith((b":journal", b":pages")) and stage.plain.ttl(key) == -1]
     return sum(stage.plain.memory_usage(key, samples=0) or 0 for key in own)
@@ -160,6 +160,6 @@ def resident_bytes(pid: int) -> int:
 
 
 def processor_s(pid: int) -> float:
-    """Processor time of a process so far."""
+    """Return the CPU time of a process so far, in seconds."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -1,8 +1,8 @@
-"""An `fdstore worker` that also does something bare: for an id `bare-N` it only notes that it ran.
+"""An `fdstore worker` with an extra no-op task: for an id `bare-N` it only records that it ran.
 
     python -m fdstore.bench.bare_task --url URL ...      as `python -P -m fdstore_workers` would be called
 
-The worker is the one that people run: same pool, same queue, same transport, same checks of a message.
+Otherwise it is the normal worker: same pool, queue, transport and message validation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import redis
 
 BARE = "bare-"
-"""What the ids of bare messages begin with; no process has such an id."""
+"""Prefix of the ids of no-op messages; no process has such an id."""
 
 
 @cache
@@ -26,10 +26,10 @@ def _client(pid: int) -> redis.Redis:
 
 
 def also_bare(runner_of: Callable[..., Callable[[str], None]]) -> Callable[..., Callable[[str], None]]:
-    """Return `runner_of` whose runners only write the key that a bare id names: whoever watches the
-    server sees when."""
+    """Wrap `runner_of` so that for a no-op id the runner only sets the key of that name, which a MONITOR of
+    the server records with its time."""
 
-    def made(*arguments: Any, **options: Any) -> Callable[[str], None]:
+    def make_runner(*arguments: Any, **options: Any) -> Callable[[str], None]:
         run = runner_of(*arguments, **options)
 
         def run_or_note(process: str) -> None:
@@ -40,7 +40,7 @@ def also_bare(runner_of: Callable[..., Callable[[str], None]]) -> Callable[..., 
 
         return run_or_note
 
-    return made
+    return make_runner
 
 
 if __name__ == "__main__":

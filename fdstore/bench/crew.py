@@ -1,4 +1,4 @@
-"""A real worker for the measurements that need agents to run: another process, as people start it."""
+"""Start a real worker process for measurements that run agents."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ STOP_S = 40.0
 def worker(
     stage: Stage, model: ScriptedModel, concurrency: int, module: str = "fdstore_workers"
 ) -> Iterator[int]:
-    """A worker whose agents talk to `model`, ready to take processes; its process id."""
-    asked = worker_command("--url", stage.url, "-c", str(concurrency), "--allow-python", "*", module=module)
+    """Start a worker whose agents use `model`, wait until it is ready, and yield its process id."""
+    command = worker_command("--url", stage.url, "-c", str(concurrency), "--allow-python", "*", module=module)
     environ = {**os.environ, **model.environ, "FDSTORE_BENCH_URL": stage.url}
     environ.pop("FDSTORE_BROKER_URL", None)
     process = subprocess.Popen(
-        asked, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environ
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environ
     )
-    said: deque[str] = deque(maxlen=20)
+    lines: deque[str] = deque(maxlen=20)
     ready = threading.Event()
 
-    def hear() -> None:
+    def read_output() -> None:
         assert process.stderr is not None
         for line in process.stderr:
-            said.append(line)
+            lines.append(line)
             if " ready: " in line:
                 ready.set()
         ready.set()
 
-    hearing = threading.Thread(target=hear, daemon=True)
-    hearing.start()
+    reader = threading.Thread(target=read_output, daemon=True)
+    reader.start()
     try:
         ready.wait()
         if process.poll() is not None:
-            raise StoreUnavailable(stage.url, "the worker ended: " + "".join(said))
+            raise StoreUnavailable(stage.url, "the worker ended: " + "".join(lines))
         yield process.pid
     finally:
         process.terminate()
@@ -53,4 +53,4 @@ def worker(
         finally:
             process.kill()
             process.wait()
-            hearing.join()
+            reader.join()

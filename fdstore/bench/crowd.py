@@ -1,8 +1,8 @@
-"""Eight processes that read pages at once, against the same HGETs by others.
+"""Eight processes that read pages concurrently, compared with the same HGETs by other clients.
 
-The fastest eight clients there are are redis-benchmark, written in C, one process with eight connections;
-where it is not installed that row is missing. Eight processes with redis-py are what Python programs had
-before. All share the machine with the server, so the ratios fall with the number of its processors.
+The fastest client is redis-benchmark, written in C: one process with eight connections; its row is omitted
+where it is not installed. The other reference is eight processes with redis-py. All share the machine with
+the server, so the ratios fall with the number of its CPUs.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ def rows(stage: Stage) -> Iterator[Row]:
 
 
 def share_of_rate(case: str, bar: Bar, ours: list[float], theirs: list[float]) -> Row:
-    """How many times as many pages a second, where each round is held against itself."""
+    """Return the ratio of the rates, as the median of the rounds' ratios."""
     taken = Rounds([ours, theirs])
     mine, other = (f"{median:.0f}/s" for median in taken.medians)
     return row(case, bar, taken.value(lambda a, b: a / b), mine, other)
 
 
 def pages_per_s(stage: Stage, proc: Process, client: str, seconds: float) -> float:
-    """Pages that all readers together read in a second. They begin when all are connected."""
-    asked = [sys.executable, "-m", "fdstore.bench.crowd_reader", client, stage.url, proc.id, str(seconds)]
+    """Return the pages per second of all readers together. They start when all are connected."""
+    command = [sys.executable, "-m", "fdstore.bench.crowd_reader", client, stage.url, proc.id, str(seconds)]
     readers = [
-        subprocess.Popen(asked, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for _ in range(READERS)
     ]
     try:
@@ -73,12 +73,12 @@ def pages_per_s(stage: Stage, proc: Process, client: str, seconds: float) -> flo
 
 
 def best_per_s(stage: Stage, proc: Process, program: str, seconds: float) -> float:
-    """HGETs of one page in a second by redis-benchmark."""
+    """Return the HGETs of one page per second by redis-benchmark."""
     socket = stage.url.removeprefix("unix://")
     count = str(int(60_000 * seconds))
-    asked = [program, "-s", socket, "-c", str(READERS), "-n", count, "--csv"]
-    told = subprocess.run(
-        [*asked, "HGET", keys_of(proc, 1).pages, str(PAGE)], check=True, capture_output=True, text=True
+    command = [program, "-s", socket, "-c", str(READERS), "-n", count, "--csv"]
+    output = subprocess.run(
+        [*command, "HGET", keys_of(proc, 1).pages, str(PAGE)], check=True, capture_output=True, text=True
     ).stdout
-    # the last line is "HGET ...","requests per second",...; the command itself may hold commas
-    return float(told.splitlines()[-1].rpartition("}")[2].split('","')[1])
+    # the last line is "HGET ...","requests per second",...; the command itself may contain commas
+    return float(output.splitlines()[-1].rpartition("}")[2].split('","')[1])

@@ -1,4 +1,4 @@
-"""A process that reads pages for some seconds, when told to, and prints how many it got in a second.
+"""Read pages for some seconds, after a line on stdin, and print the number of pages per second.
 
 python -m fdstore.bench.crowd_reader fdstore|redis-py URL PROCESS SECONDS
 """
@@ -40,7 +40,7 @@ def main(client: str, url: str, process: str, seconds: float) -> None:
 
 
 def per_second(read_all: Callable[[], None], seconds: float) -> float:
-    """How many pages are read in a second."""
+    """Return the number of pages read per second."""
     count = 0
     start = time.perf_counter()
     while (passed := time.perf_counter() - start) < seconds:

@@ -1,10 +1,10 @@
-"""A process that follows streams to their ends, one after the other.
+"""Follow streams to their ends, one after the other.
 
     python -m fdstore.bench.following URL PROCESS
 
-It reads the descriptors from its input, a line each. It prints a line when it has the text that is there,
-and at the end of the stream the digest of all it got. A process of its own, because readers of a stream
-are elsewhere, and because two threads of one Python would wait for each other.
+Reads descriptors from stdin, one per line. Prints a line when it has received the existing text, and at the
+end of the stream the digest of all text. A separate process, because in practice readers are, and because two
+threads of one interpreter would compete for its lock.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fdstore.client import connect
 
 
 def digest(pieces: list[str]) -> str:
-    """What tells a text from any other, however it was cut."""
+    """Return the SHA-256 of the joined text."""
     return hashlib.sha256("".join(pieces).encode()).hexdigest()
 
 

@@ -1,8 +1,8 @@
-"""Growth: what a call costs beside ten thousand descriptors, in a gigabyte, or among a thousand trees.
+"""Scaling: the cost of a call beside ten thousand descriptors, in a gigabyte, or among a thousand trees.
 
-Each row holds the same call on something large against something smaller, in turn. Most are to cost the
-same; those that touch every descriptor by their nature may take as many times as long as there are more
-of them, and half as much again: a larger table lies in slower memory.
+Each row compares the same call on a large and a smaller object, in alternation. Most calls must cost the
+same. Calls that touch every descriptor may grow in proportion to their number, plus one half: a larger table
+lies in slower memory.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ def rows(stage: Stage) -> Iterator[Row]:
 
 
 def tables(stage: Stage) -> Iterator[Row]:
-    """Processes that hold few descriptors and many."""
+    """Compare processes with few and with many descriptors."""
     counts = [10, 1000] if stage.quick else [10, 1000, 10_000]
     same: dict[str, Callable[[Process], Lap]] = {
-        "create": making(lambda proc: proc.create("a descriptor")),
+        "create": creating(lambda proc: proc.create("a descriptor")),
         "close": lambda proc: closing(proc, "a descriptor"),
-        "stat": lambda proc: lap(lambda: stat_afresh(proc)),
+        "stat": lambda proc: lap(lambda: stat_cold(proc)),
         "child that shares one": lambda proc: born(lambda: proc.child(share=["fd:1"])),
         "end of such a child": ending(lambda proc: proc.child(share=["fd:1"])),
     }
     growing: dict[str, Callable[[Process], Lap]] = {
-        # an error names those that there are, up to a thousand
+        # the error lists the existing ids, up to a thousand
         "read of what is not there": lambda proc: lap(lambda: missing(proc)),
         f"list, {SHOWN} of all": lambda proc: lap(
             lambda: proc.store.run(contents.page_of_list(proc.handle, 1, SHOWN))
@@ -67,15 +67,15 @@ def tables(stage: Stage) -> Iterator[Row]:
 
 
 def sizes(stage: Stage) -> Iterator[Row]:
-    """A content of 1 MB and larger ones."""
+    """Compare a content of 1 MB with larger ones."""
     larger = [10 * MB] if stage.quick else [10 * MB, 100 * MB, GB]
     same: dict[str, Callable[[Process], Lap]] = {
-        "page, cold": lambda proc: lap(lambda: page_afresh(proc)),
-        "stat, cold": lambda proc: lap(lambda: stat_afresh(proc)),
+        "page, cold": lambda proc: lap(lambda: read_page_cold(proc)),
+        "stat, cold": lambda proc: lap(lambda: stat_cold(proc)),
         "20 lines": lambda proc: lap(lambda: proc.read("fd:1", mode="line", start=5000, count=20)),
         "search in one page": lambda proc: lap(lambda: proc.search(f"fd:1#P{PAGE}", "ERROR", max_matches=1)),
         "child that shares it": lambda proc: lap(lambda: proc.child(share=["fd:1"]).end()),
-        "extract one page": making(lambda proc: proc.extract(f"fd:1#P{PAGE}")),
+        "extract one page": creating(lambda proc: proc.extract(f"fd:1#P{PAGE}")),
     }
     with ExitStack() as stack:
         held = [stack.enter_context(stage.process()) for _ in (MB, *larger)]
@@ -91,15 +91,15 @@ def sizes(stage: Stage) -> Iterator[Row]:
         yield slower(f"close, {shown(size)} against {shown(MB)}", at_most(3), closes)
 
 
-def making(make: Callable[[Process], Descriptor]) -> Callable[[Process], Lap]:
-    """Making descriptors; they are closed after each lap, on nobody's time."""
+def creating(make: Callable[[Process], Descriptor]) -> Callable[[Process], Lap]:
+    """Time creating descriptors; closing them afterwards is not timed."""
 
     def of(proc: Process) -> Lap:
         def run(times: int) -> float:
             start = time.perf_counter()
-            made = [make(proc) for _ in range(times)]
+            descriptors = [make(proc) for _ in range(times)]
             passed = time.perf_counter() - start
-            for descriptor in made:
+            for descriptor in descriptors:
                 proc.close(descriptor.fd)
             return passed
 
@@ -109,13 +109,13 @@ def making(make: Callable[[Process], Descriptor]) -> Callable[[Process], Lap]:
 
 
 def ending(make: Callable[[Process], Process]) -> Callable[[Process], Lap]:
-    """Ending processes, made before each lap, on nobody's time."""
+    """Time ending processes; creating them before is not timed."""
 
     def of(proc: Process) -> Lap:
         def run(times: int) -> float:
-            made = [make(proc) for _ in range(times)]
+            processes = [make(proc) for _ in range(times)]
             start = time.perf_counter()
-            for each in made:
+            for each in processes:
                 each.end()
             return time.perf_counter() - start
 
@@ -124,12 +124,12 @@ def ending(make: Callable[[Process], Process]) -> Callable[[Process], Lap]:
     return of
 
 
-def stat_afresh(proc: Process) -> object:
+def stat_cold(proc: Process) -> object:
     proc.handle.forget("fd:1")
     return proc.stat("fd:1")
 
 
-def page_afresh(proc: Process) -> object:
+def read_page_cold(proc: Process) -> object:
     proc.handle.forget("fd:1")
     return proc.read("fd:1", start=PAGE)
 
@@ -142,11 +142,11 @@ def missing(proc: Process) -> None:
 
 
 def closed(stage: Stage, size: int) -> Lap:
-    """The last close of a content, which is made before, on nobody's time.
+    """Time the last close of a content; creating it before is not timed.
 
-    Redis takes the same time for any size, and then frees the pages in a thread of its own: where that
-    has no processor but the client's or the server's, an answer comes late by as much as the system
-    lets it run. So the server has a processor to itself in this area, as in most.
+    Redis takes the same time for any size, and then frees the pages in a background thread. If that thread
+    shares a CPU with the client or the server, replies are delayed while it runs. So the server has a CPU of
+    its own in this area, as in most.
     """
 
     def run(times: int) -> float:

@@ -1,8 +1,8 @@
-"""A process that ingests a file and prints by how many bytes its peak memory grew meanwhile.
+"""Ingest a file and print by how many bytes the peak memory grew.
 
     python -m fdstore.bench.ingesting URL PROCESS SIZE_BYTES
 
-A process of its own, because a peak never comes down again, and others have theirs.
+A separate process, because a peak never falls again.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from fdstore.client import connect
 
 
 def peak_bytes() -> int:
-    """The most memory that this process had so far."""
+    """Return the peak resident memory of this process, in bytes."""
     status = Path("/proc/self/status")
     if status.exists():
-        # ru_maxrss of Linux begins with the peak of the parent
+        # on Linux ru_maxrss starts with the peak of the parent
         [line] = [line for line in status.read_text().splitlines() if line.startswith("VmHWM:")]
         return int(line.split()[1]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

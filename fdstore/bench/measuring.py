@@ -1,8 +1,8 @@
-"""Taking turns, medians and bars: how a ratio is measured so that it can be believed.
+"""Measure reliable ratios: alternating laps, medians and bars.
 
-What is compared takes turns in short laps, in changing order, so that whatever else the machine does
-meets all of it. The ratio is the median of those of the rounds; the spread is where the middle half of
-them lies. A wide spread says that the machine was busy, and that the ratio says little.
+The compared things run in short alternating laps, in changing order, so that other load on the machine
+affects all of them. The result is the median of the rounds' ratios; the spread is their interquartile range.
+A wide spread means that the machine was busy and the ratio is unreliable.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Literal
 from fdstore.records import Record
 
 Lap = Callable[[int], float]
-"""Does its work so many times, and says how many seconds of that count."""
+"""Do the work so many times, and return the seconds that count."""
 
 Unit = Literal["x", "%", "B", "MB", "MB/s", "ms", "trips"]
 
 LAP_S = 0.004
-"""About how long one lap takes, where one piece of work is shorter."""
+"""Target duration of a lap, if one repetition is shorter."""
 
 MIN_ROUNDS = 7
 MAX_ROUNDS = 400
 
 
 class Bar(Record, frozen=True, kw_only=True):
-    """What a measured value must not pass."""
+    """Limit for a measured value."""
 
     limit: float
     unit: Unit
@@ -46,8 +46,8 @@ def at_least(limit: float, unit: Unit = "x") -> Bar:
 
 
 class Row(Record, frozen=True, kw_only=True):
-    """One measurement: `value` against its bar, between `low` and `high` in the middle half of the
-    rounds. `ours` and `theirs` are what it was made of, for people."""
+    """One measurement: the median `value` with its quartiles `low` and `high`, and its bar. `ours` and
+    `theirs` are the compared values, as text."""
 
     case: str
     value: float
@@ -60,19 +60,18 @@ class Row(Record, frozen=True, kw_only=True):
 
 
 class Rounds:
-    """The times of things that took turns: `seconds[i][k]` for one piece of work of the i-th thing in
-    round k."""
+    """Times of alternating laps: `seconds[i][k]` for one repetition of the i-th thing in round k."""
 
     def __init__(self, seconds: list[list[float]]) -> None:
         self.seconds = seconds
         self.medians = [statistics.median(times) for times in seconds]
 
     def of(self, *which: int) -> Rounds:
-        """Those of these things alone."""
+        """Return the rounds of these things only."""
         return Rounds([self.seconds[i] for i in which])
 
     def value(self, of: Callable[..., float]) -> tuple[float, float, float]:
-        """What `of` gives for the times of one round: its median and its quartiles."""
+        """Apply `of` to the times of each round. Return the median and the quartiles."""
         low, middle, high = statistics.quantiles(
             [of(*times) for times in zip(*self.seconds, strict=True)], n=4
         )
@@ -80,7 +79,7 @@ class Rounds:
 
 
 def lap(work: Callable[[], object]) -> Lap:
-    """A lap of work that needs nothing before and leaves nothing behind."""
+    """Return a lap of work that needs no setup and no cleanup."""
 
     def run(times: int) -> float:
         start = time.perf_counter()
@@ -92,7 +91,7 @@ def lap(work: Callable[[], object]) -> Lap:
 
 
 def take_turns(laps: Sequence[Lap], budget_s: float, *, at_once: int | None = None) -> Rounds:
-    """Runs the laps in turn for about `budget_s`, of at most `at_once` pieces of work each."""
+    """Run the laps alternately for about `budget_s`, each of at most `at_once` repetitions."""
     warm = max(run(1) for run in laps)
     each = max(1, min(at_once or 10_000, int(LAP_S / max(warm, 1e-6))))
     seconds: list[list[float]] = [[] for _ in laps]
@@ -114,7 +113,7 @@ def row(
     ours: str = "",
     theirs: str = "",
 ) -> Row:
-    """A measurement, judged. A single value has no spread."""
+    """Return a row, with its value compared to the bar. A single value has no spread."""
     middle, low, high = value if isinstance(value, tuple) else (value, value, value)
     return Row(
         case=case, value=middle, low=low, high=high, bar=bar, ok=bar.holds(middle), ours=ours, theirs=theirs
@@ -122,19 +121,19 @@ def row(
 
 
 def slower(case: str, bar: Bar, rounds: Rounds) -> Row:
-    """How many times as long the first thing takes as the second."""
+    """Return the time of the first thing divided by that of the second."""
     ours, theirs = rounds.medians
     return row(case, bar, rounds.value(lambda a, b: a / b), duration(ours), duration(theirs))
 
 
 def share_of_speed(case: str, bar: Bar, rounds: Rounds, size_bytes: int) -> Row:
-    """The MB/s of the first thing in percent of those of the second."""
+    """Return the throughput of the first thing in percent of that of the second."""
     ours, theirs = (f"{size_bytes / median / 1e6:.0f} MB/s" for median in rounds.medians)
     return row(case, bar, rounds.value(lambda a, b: 100 * b / a), ours, theirs)
 
 
 def duration(seconds: float) -> str:
-    """A time, readable.
+    """Format a time for people.
 
     >>> duration(0.0000612), duration(0.0123), duration(2.5)
     ('61.2 us', '12.3 ms', '2.50 s')

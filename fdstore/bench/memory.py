@@ -1,4 +1,4 @@
-"""Memory in Redis: what a content's keys take beyond its text, as MEMORY USAGE says."""
+"""Memory in Redis: the overhead of a content's keys over its text, by MEMORY USAGE."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ def rows(stage: Stage) -> Iterator[Row]:
 
 
 def used(stage: Stage, *keys: str) -> int:
-    """Bytes that these keys take, every field counted."""
+    """Return the bytes of these keys, with every field counted."""
     return sum(stage.plain.memory_usage(key, samples=0) or 0 for key in keys)

@@ -1,8 +1,7 @@
 """Reading: a page, lines, everything.
 
-A page is held against redis-py's HGET of the same field, so of the same bytes; lines against GETRANGE of
-the same bytes of one string; everything against the fields of 1 MB that the text would be if nobody had to
-page through it.
+A page is compared with redis-py's HGET of the same field, and so of the same bytes; lines with GETRANGE of
+the same bytes of one string; everything with HGETs of 1 MB fields, the layout without paging.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from fdstore.bench.stage import GB, MB, Stage, keys_of, shown
 from fdstore.client import Process
 
 PLACES = 97
-"""So many pages or lines are read in turn, all over the content."""
+"""Number of different positions, spread over the content, that are read in turn."""
 
 
 def rows(stage: Stage) -> Iterator[Row]:
@@ -27,7 +26,7 @@ def rows(stage: Stage) -> Iterator[Row]:
 
 
 def pages(stage: Stage) -> Iterator[Row]:
-    """Pages of every size and kind, of a descriptor that the client knows and of one it does not."""
+    """Measure pages of contents of every size and kind, with a warm and a cold client cache."""
     for kind in (texts.SOURCE, texts.JSON, texts.CJK):
         with stage.process() as proc:
             proc.create(texts.of_kind(kind, MB))
@@ -41,7 +40,7 @@ def pages(stage: Stage) -> Iterator[Row]:
 
 
 def page(stage: Stage, proc: Process, content: str) -> Iterator[Row]:
-    """One content: warm and cold reads, and the round trips they take."""
+    """Measure one content: warm and cold reads, and their round trips."""
     places = spread(proc.stat("fd:1").pages)
     key = keys_of(proc, 1).pages
     ours, colder, theirs = cycle(places), cycle(places), cycle(places)
@@ -50,7 +49,7 @@ def page(stage: Stage, proc: Process, content: str) -> Iterator[Row]:
         proc.handle.forget("fd:1")
         return proc.read("fd:1", start=next(colder))
 
-    for number in places:  # the index is known from here on
+    for number in places:  # cache the index
         proc.read("fd:1", start=number)
     hget = lap(lambda: stage.plain.hget(key, str(next(theirs))))
     warm = take_turns([lap(lambda: proc.read("fd:1", start=next(ours))), hget], stage.budget_s)
@@ -62,7 +61,7 @@ def page(stage: Stage, proc: Process, content: str) -> Iterator[Row]:
 
 
 def largest_against_small(stage: Stage) -> Row:
-    """The same page read in 1 GB and in 1 MB."""
+    """Compare a page read in 1 GB with one in 1 MB."""
     with stage.process() as small, stage.process() as large:
         readers = []
         for proc, size in ((large, GB), (small, MB)):
@@ -79,7 +78,7 @@ def reader(proc: Process, numbers: Iterator[int]) -> Lap:
 
 
 def lines(stage: Stage) -> Iterator[Row]:
-    """Lines somewhere in 10 MB of logs, whose index the client knows."""
+    """Measure reads of lines all over 10 MB of logs, with a warm index."""
     text = texts.of_kind(texts.LOGS, 10 * MB)
     starts = [0, *(i + 1 for i, char in enumerate(text) if char == "\n")]
     stage.plain.set("whole", text)
@@ -104,7 +103,7 @@ def lines(stage: Stage) -> Iterator[Row]:
 
 
 def everything(stage: Stage) -> Iterator[Row]:
-    """A whole content as one text."""
+    """Measure reading a whole content as one text."""
     for size, bar in ((10 * MB, 2.1), (100 * MB, 2.5)):
         if stage.quick and size > 10 * MB:
             continue
@@ -127,7 +126,7 @@ def everything(stage: Stage) -> Iterator[Row]:
 
 
 def spread(total: int) -> list[int]:
-    """Numbers from 1 to `total`, not in order, from all over it.
+    """Return numbers spread over 1 to `total`, not in order.
 
     >>> spread(3), len(spread(10**6))
     ([1, 2, 3], 97)

@@ -1,4 +1,4 @@
-"""Processes and descriptors: what a child, a shared descriptor and a close cost beside a PING."""
+"""Processes and descriptors: the cost of a child, a shared descriptor and a close, compared with a PING."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def rows(stage: Stage) -> Iterator[Row]:
 
 
 def born(make: Callable[[], Process]) -> Lap:
-    """Making processes; they end after each lap, on nobody's time."""
+    """Time creating processes; ending them afterwards is not timed."""
 
     def run(times: int) -> float:
         start = time.perf_counter()
-        made = [make() for _ in range(times)]
+        children = [make() for _ in range(times)]
         passed = time.perf_counter() - start
-        for child in made:
+        for child in children:
             child.end()
         return passed
 
@@ -52,12 +52,12 @@ def born(make: Callable[[], Process]) -> Lap:
 
 
 def closing(proc: Process, text: str) -> Lap:
-    """Closing descriptors that nobody else holds; made before each lap, on nobody's time."""
+    """Time closing descriptors without other holders; creating them before is not timed."""
 
     def run(times: int) -> float:
-        made = [proc.create(text).fd for _ in range(times)]
+        fds = [proc.create(text).fd for _ in range(times)]
         start = time.perf_counter()
-        for fd in made:
+        for fd in fds:
             proc.close(fd)
         return time.perf_counter() - start
 

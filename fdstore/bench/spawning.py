@@ -1,10 +1,9 @@
-"""Spawning: from a parent's wish to the child's first read, beside a bare Celery task.
+"""Spawning: the time from a parent's call to the child's first read, compared with a no-op Celery task.
 
-Both take the same way (broker, worker, a thread of its pool), in turn, in one run. What is left is
-what a child costs: it is made with its ten descriptors, claimed, told what it is, and reads a page.
+Both take the same path (broker, worker, a thread of its pool), alternately, in one run. The difference is the
+cost of a child: it is created with its ten descriptors, claimed, and reads its program and a page.
 
-When things happened is seen from outside, by the server's MONITOR: nothing in the worker knows that
-it is measured.
+Times are taken from outside, by the server's MONITOR, without instrumenting the worker.
 """
 
 from __future__ import annotations
@@ -42,24 +41,24 @@ def rows(stage: Stage) -> Iterator[Row]:
         ScriptedModel(lambda _: say("It was read.")) as model,
         worker(stage, model, PLACES, "fdstore.bench.bare_task"),
         stage.process() as parent,
-        watching(stage) as watch,
+        monitoring(stage) as monitor,
     ):
         rounds = take_turns(
-            [spawning(stage, watch, parent), bare(stage, watch)], 2 * stage.budget_s, at_once=1
+            [spawning(stage, monitor, parent), bare(stage, monitor)], 2 * stage.budget_s, at_once=1
         )
     value = rounds.value(lambda child, task: (child - task) * 1000)
     case = f"spawn with {SHARED} descriptors to its first read, over a bare task"
     yield row(case, at_most(5, "ms"), value, *map(duration, rounds.medians))
 
 
-class Watch:
-    """Sees every command that the server gets, and when."""
+class CommandMonitor:
+    """Observer of the server's commands and their times."""
 
     def __init__(self, monitor: Any) -> None:
         self._monitor = monitor
 
     def time_of(self, word: str) -> float:
-        """When the next command came, by its client and not from a script, that has this word."""
+        """Return the time of the next command with this word that a client sent (not a script)."""
         until = time.monotonic() + PATIENCE_S
         while time.monotonic() < until:
             seen = self._monitor.next_command()
@@ -70,16 +69,16 @@ class Watch:
 
 
 @contextmanager
-def watching(stage: Stage) -> Iterator[Watch]:
+def monitoring(stage: Stage) -> Iterator[CommandMonitor]:
     with (
         redis.Redis.from_url(stage.url, socket_timeout=PATIENCE_S) as client,
         client.monitor() as monitor,
     ):
-        yield Watch(monitor)
+        yield CommandMonitor(monitor)
 
 
-def spawning(stage: Stage, watch: Watch, parent: Process) -> Lap:
-    """Children, as the tool `spawn` makes them. One at a time, and each is let to its end."""
+def spawning(stage: Stage, monitor: CommandMonitor, parent: Process) -> Lap:
+    """Time spawning children as the tool `spawn` does, one at a time; each runs to its end."""
     text = texts.of_kind(texts.LOGS, 4 * KB)
     fds = [parent.create(text).fd for _ in range(SHARED)]
     bundle = Bundle(
@@ -93,19 +92,19 @@ def spawning(stage: Stage, watch: Watch, parent: Process) -> Lap:
         passed = 0.0
         for _ in range(times):
             start = time.time()
-            made = processes.child(parent.handle, fds, state="ready", program=program, brief=brief)
-            child = stage.store.run(made)
+            operation = processes.child(parent.handle, fds, state="ready", program=program, brief=brief)
+            child = stage.store.run(operation)
             dispatcher.wake(child.id)
-            # what its worker first asks of its table
-            passed += watch.time_of(child.keys.fds) - start
+            # the worker's first read of its descriptor table
+            passed += monitor.time_of(child.keys.fds) - start
             stage.store.run(inspection.wait_ended(stage.store.prefix, [child.id], PATIENCE_S))
         return passed
 
     return run
 
 
-def bare(stage: Stage, watch: Watch) -> Lap:
-    """Messages whose task does nothing, sent in the same way."""
+def bare(stage: Stage, monitor: CommandMonitor) -> Lap:
+    """Time messages whose task does nothing, sent in the same way."""
     dispatcher = Dispatcher(stage.url, prefix=stage.store.prefix)
     numbers = count(1)
 
@@ -115,7 +114,7 @@ def bare(stage: Stage, watch: Watch) -> Lap:
             key = f"{BARE}{next(numbers)}"
             start = time.time()
             dispatcher.wake(key)
-            passed += watch.time_of(key) - start
+            passed += monitor.time_of(key) - start
         return passed
 
     return run

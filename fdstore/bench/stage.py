@@ -1,7 +1,7 @@
-"""What the measurements share: a private server, fdstore on it, and redis-py beside it.
+"""The environment of the measurements: a private server with an fdstore and a redis-py client.
 
-The reference is redis-py as anybody uses it, `Redis.from_url(url)`. Round trips are counted by the
-server: it reads a client's socket once for each small request or pipeline.
+The reference is redis-py with its defaults, `Redis.from_url(url)`. Round trips are counted by the server: it
+reads a client's socket once for each small request or pipeline.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ UNBOUNDED = TreeLimits(
 SETTLE_S = 20.0
 
 PROCESSORS = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set[int]()
-"""Where this program may run. A stage within a stage asks here: it was left some of them only."""
+"""The CPUs of this program at import; a nested stage runs on some of them only."""
 
 
 class Stage:
-    """One server with both clients. `quick` says to leave out what is large."""
+    """A server with both clients. `quick` skips large measurements."""
 
     def __init__(self, url: str, store: Store, plain: redis.Redis, *, quick: bool) -> None:
         self.url = url
@@ -46,7 +46,7 @@ class Stage:
 
     @contextmanager
     def process(self) -> Iterator[Process]:
-        """A fresh process; its contents go at the end."""
+        """Create a process, and end it with its contents after the block."""
         proc = self.store.process(limits=UNBOUNDED)
         try:
             yield proc
@@ -55,17 +55,17 @@ class Stage:
             self.settle()
 
     def settle(self) -> None:
-        """Waits until the server has freed in the background what was dropped."""
+        """Wait until the server has freed dropped keys in the background."""
         until = time.monotonic() + SETTLE_S
         while self.plain.info("memory").get("lazyfree_pending_objects", 0) and time.monotonic() < until:
             time.sleep(0.005)
 
     def trips(self, work: Callable[[], object]) -> int:
-        """How many round trips `work` makes, once connected."""
+        """Return the number of round trips of `work`, once connected."""
         work()
         before = self._requests_read()
         work()
-        # the second INFO is counted by itself
+        # the second INFO counts itself
         return self._requests_read() - before - 1
 
     def _requests_read(self) -> int:
@@ -76,8 +76,7 @@ class Stage:
 def stage(
     *, quick: bool, own_processor: bool = True, options: Mapping[str, str | int] | None = None
 ) -> Iterator[Stage]:
-    """A private server and its clients, for as long as the block runs. `own_processor`: what the server
-    runs on, nobody else does."""
+    """Start a private server and its clients for the block. `own_processor`: reserve a CPU for the server."""
     with (
         PrivateServer(options) as server,
         apart(server.pid if own_processor else None),
@@ -89,10 +88,10 @@ def stage(
 
 @contextmanager
 def apart(server: int | None) -> Iterator[None]:
-    """Keeps the server on one processor and this process, with those it starts, on the others.
+    """Pin the server to one CPU, and this process and its children to the others.
 
-    A client and a server that share a processor wake each other in a third of the usual time. Whether
-    they do is the kernel's mood, changes within a run, and is not how a server is used in earnest.
+    A client and a server on the same CPU wake each other in a third of the usual time. Whether they share one
+    is up to the scheduler, changes within a run, and is not typical of production.
     """
     if server is None or len(PROCESSORS) < 2:
         yield
@@ -108,12 +107,12 @@ def apart(server: int | None) -> Iterator[None]:
 
 
 def keys_of(proc: Process, number: int) -> ContentKeys:
-    """The keys of a content that this process made."""
+    """Return the keys of a content that this process created."""
     return content_keys(proc.handle.keys.tree, f"{proc.id}/{number}")
 
 
 def shown(size_bytes: int) -> str:
-    """A size, readable.
+    """Format a size for people.
 
     >>> shown(2000), shown(100_000_000), shown(1_000_000_000)
     ('2 KB', '100 MB', '1 GB')

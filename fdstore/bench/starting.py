@@ -1,4 +1,4 @@
-"""Starting: what `import fdstore` and the shortest command take beyond Python itself."""
+"""Startup: the time of `import fdstore` and of the shortest command, minus that of Python itself."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from fdstore.bench.stage import Stage
 
 def rows(stage: Stage) -> Iterator[Row]:
     python = [sys.executable, "-c", "pass"]
-    for case, asked, bar in (
+    for case, command, bar in (
         ("import fdstore, over python", [sys.executable, "-c", "import fdstore"], 60),
         ("fdstore --help, over python", [sys.executable, "-m", "fdstore", "--help"], 120),
     ):
-        rounds = take_turns([lap(partial(ran, asked)), lap(partial(ran, python))], stage.budget_s)
+        rounds = take_turns([lap(partial(run, command)), lap(partial(run, python))], stage.budget_s)
         value = rounds.value(lambda ours, bare: (ours - bare) * 1000)
         yield row(case, at_most(bar, "ms"), value, *map(duration, rounds.medians))
 
 
-def ran(asked: list[str]) -> None:
-    subprocess.run(asked, check=True, stdout=subprocess.DEVNULL)
+def run(command: list[str]) -> None:
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

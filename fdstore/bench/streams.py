@@ -1,9 +1,9 @@
-"""Streams: appends that somebody follows, many small writes, and how long a line is on its way.
+"""Streams: appends with a follower, many small writes, and the latency of a line.
 
-Appends are held against redis-py's APPEND of the same bytes to one string, which is the least that storing
-them can cost: no pages, no index, no reader. The follower is a process of its own, and what it got is
-compared with what was written. Small writes are held against what grouping them promises: a speed, and
-how much of Redis's log a byte of them takes. All is measured with that log on, as streams are used.
+Appends are compared with redis-py's APPEND of the same bytes to one string, the minimum for storing them: no
+pages, no index, no reader. The follower is a separate process, and its text is compared with what was
+written. Small writes are measured against fixed bars: a speed, and the bytes of append-only file per byte of
+text. All is measured with the append-only file on.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from fdstore.store.staging import DEFAULT_PAGE_SIZE
 
 BLOCK_BYTES = 65_536
 BLOCKS = 100
-"""How many blocks are appended in a lap."""
+"""Blocks appended in a lap."""
 
 SMALL_BYTES = 100
 SMALL_TOTAL = 2 * MB
 SMALL_REFERENCE = 1000
-"""How many small texts the reference appends in a lap: each costs it a round trip."""
+"""Small texts that the reference appends in a lap, each in a round trip."""
 
 BEGIN = "begin\n"
 PATIENCE_S = 30.0
@@ -52,17 +52,17 @@ OPTIONS: dict[str, str | int] = {
     "appendfsync": "everysec",
     "auto-aof-rewrite-percentage": 0,
 }
-"""Of the server. A log that is written anew meanwhile would tell nothing of its growth."""
+"""Server options. A rewrite of the append-only file would hide its growth."""
 
 
 def rows(stage: Stage) -> Iterator[Row]:
     yield followed(stage)
     yield from small_writes(stage)
-    yield on_its_way(stage)
+    yield latency(stage)
 
 
 def followed(stage: Stage) -> Row:
-    """Appends of 64 KB with a live tail."""
+    """Measure appends of 64 KB with a live follower."""
     text = texts.of_kind(texts.LOGS, BLOCK_BYTES)
     with stage.process() as proc, follower(stage, proc) as reader:
         laps = [appending(stage, proc, reader, text), appending_bare(stage, text, BLOCKS)]
@@ -71,7 +71,7 @@ def followed(stage: Stage) -> Row:
 
 
 def appending(stage: Stage, proc: Process, reader: Follower, text: str) -> Lap:
-    """Writing the text `BLOCKS` times while it is followed, until all of it is stored."""
+    """Time writing the text `BLOCKS` times to a followed stream until all is stored."""
     whole = digest([BEGIN, text * BLOCKS])
 
     def run(times: int) -> float:
@@ -96,7 +96,7 @@ def appending(stage: Stage, proc: Process, reader: Follower, text: str) -> Lap:
 
 
 def appending_bare(stage: Stage, text: str, count: int) -> Lap:
-    """Appending the text to a string with redis-py."""
+    """Time appending the text to a string with redis-py."""
 
     def run(times: int) -> float:
         passed = 0.0
@@ -121,20 +121,20 @@ class Follower:
         self._told, self._tells = process.stdin, process.stdout
 
     def begin(self, fd: str) -> None:
-        """When this returns, it follows the stream and has the text that is there."""
+        """Follow the stream, and return when the follower has received its existing text."""
         self._told.write(f"{fd}\n")
         self._told.flush()
         self._tells.readline()
 
     def got(self) -> str:
-        """The digest of all it got, once the stream has ended."""
+        """Return the digest of all received text, once the stream has ended."""
         return self._tells.readline().strip()
 
 
 @contextmanager
 def follower(stage: Stage, proc: Process) -> Iterator[Follower]:
-    asked = [sys.executable, "-m", "fdstore.bench.following", stage.url, proc.id]
-    with subprocess.Popen(asked, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    command = [sys.executable, "-m", "fdstore.bench.following", stage.url, proc.id]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield Follower(process)
         finally:
@@ -142,7 +142,7 @@ def follower(stage: Stage, proc: Process) -> Iterator[Follower]:
 
 
 def small_writes(stage: Stage) -> Iterator[Row]:
-    """Writes of 100 bytes: how many bytes a second, and how many bytes of the log for each."""
+    """Measure writes of 100 bytes: bytes per second, and bytes of the append-only file per byte."""
     text = "x" * (SMALL_BYTES - 1) + "\n"
     log_ratios: list[float] = []
     with stage.process() as proc:
@@ -170,39 +170,39 @@ def small_writes(stage: Stage) -> Iterator[Row]:
 
 
 def log_bytes(stage: Stage) -> int:
-    """How long the append-only file is. Redis writes it before it answers the next request."""
+    """Return the length of the append-only file. Redis writes it before it answers the next request."""
     stage.plain.ping()
     return int(stage.plain.info("persistence")["aof_current_size"])
 
 
-def on_its_way(stage: Stage) -> Row:
-    """From the call that appends a line to the line in the hands of a reader that waits for it."""
+def latency(stage: Stage) -> Row:
+    """Measure the time from the call that appends a line until a waiting reader has it."""
     arrivals: SimpleQueue[float] = SimpleQueue()
     with stage.process() as proc:
         page = lap(partial(stage.plain.hget, keys_of(proc, 1).pages, "1"))
         proc.create(texts.of_kind(texts.LOGS, DEFAULT_PAGE_SIZE))
         with proc.open_stream() as out:
-            reader = threading.Thread(target=note, args=(proc, out.fd, arrivals))
+            reader = threading.Thread(target=note_arrivals, args=(proc, out.fd, arrivals))
             reader.start()
             rounds = take_turns([sending(stage, out, arrivals), page], stage.budget_s)
         reader.join()
     return slower("append to a waiting reader's hands, against HGET", at_most(10), rounds)
 
 
-def note(proc: Process, fd: str, arrivals: SimpleQueue[float]) -> None:
-    """Follows a stream and notes when each piece of it is there."""
+def note_arrivals(proc: Process, fd: str, arrivals: SimpleQueue[float]) -> None:
+    """Follow a stream, and record the time at which each piece arrives."""
     for _ in proc.follow(fd):
         arrivals.put(time.perf_counter())
 
 
 def sending(stage: Stage, out: StreamWriter, arrivals: SimpleQueue[float]) -> Lap:
-    """Appending a line, until it has arrived."""
+    """Time appending a line until it has arrived."""
 
     def run(times: int) -> float:
         passed = 0.0
         for _ in range(times):
             while not stage.plain.info("clients")["blocked_clients"]:
-                pass  # the reader does not wait yet
+                pass  # until the reader blocks
             start = time.perf_counter()
             out.write("a line\n")
             out.flush()

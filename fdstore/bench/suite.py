@@ -1,4 +1,4 @@
-"""Which measurements there are, and running them."""
+"""The table of measurements, and the function that runs them."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ AREAS: dict[str, Callable[[Stage], Iterator[Row]]] = {
 """Area -> its measurements."""
 
 OPTIONS = {"streams": streams.OPTIONS}
-"""Area -> what its server is to be like, where that matters."""
+"""Area -> options of its server."""
 
 CROWDED = frozenset({"spawning", "agents", "crowd"})
-"""Areas with several processes of ours, which want every processor there is."""
+"""Areas with several client processes, which need all CPUs."""
 
 LONG = frozenset({"agents", "growth"})
-"""Areas that take long in any case: `quick` leaves them out unless they are named."""
+"""Areas that always take long: `quick` skips them unless they are named."""
 
 
 def measure(areas: Collection[str] = (), *, quick: bool = False) -> Iterator[Row]:
-    """Runs the measurements of these areas, of all when none is named, each as soon as the last one is
-    taken. `quick` leaves out what is larger than 10 MB and takes less time for each.
+    """Run the measurements of these areas (default: all), one per iteration. `quick` skips contents larger
+    than 10 MB and spends less time on each.
 
         for row in measure(["memory"], quick=True):
             print(row.case)

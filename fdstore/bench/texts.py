@@ -1,12 +1,12 @@
-"""The texts of the measurements: what agents store, in four kinds, of any size.
+"""Texts for the measurements: four kinds that agents store, in any size.
 
     logs      lines of about 75 characters, ASCII
-    source    the source of Python's standard library
+    source    source code of Python's standard library
     json      one line of JSON without any LF
     cjk       Chinese, Japanese and emoji, in lines of a few hundred bytes
 
-They are the same in every run. A large one repeats a block of about 2 MB, which makes no difference to
-Redis: it compresses nothing.
+They are the same in every run. A large one repeats a block of about 2 MB; Redis does not compress, so that
+makes no difference.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PHRASES = (
 
 
 def of_kind(kind: str, size_bytes: int) -> str:
-    """A text of this kind, of `size_bytes` of UTF-8; up to 3 less, where a character would be cut."""
+    """Return a text of this kind, of `size_bytes` in UTF-8, or up to 3 less to end at a whole character."""
     block = _block(kind)
     text = block * (size_bytes // len(block) + 1)
     if text.isascii():
@@ -55,7 +55,7 @@ def of_kind(kind: str, size_bytes: int) -> str:
 
 
 def log_file(size_bytes: int) -> BinaryIO:
-    """A binary file of logs, made while it is read, so that it takes no disk and no memory."""
+    """Return a binary file of logs that is generated while it is read, and so uses no disk and no memory."""
     return io.BufferedReader(_Logs(size_bytes))
 
 
@@ -95,8 +95,8 @@ def _logs() -> str:
 
     def line() -> str:
         n, m = chance.randrange(10**6), chance.randrange(1000)
-        said = chance.choice(_MESSAGES).format(n=n, m=m)
-        return f"2031-05-01T12:{n % 60:02d}:{m % 60:02d} {chance.choice(_LEVELS)} {said}\n"
+        text = chance.choice(_MESSAGES).format(n=n, m=m)
+        return f"2031-05-01T12:{n % 60:02d}:{m % 60:02d} {chance.choice(_LEVELS)} {text}\n"
 
     return _until_full(line)
 

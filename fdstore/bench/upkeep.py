@@ -1,8 +1,8 @@
-"""What looking after trees costs for each of them, when there are few and many.
+"""The cost of the sweep and of gc per tree, with few and with many trees.
 
-A pass of the sweep asks about all trees together, and gc collects those that are due among all; neither
-may cost more for a tree because there are others. The sweep itself lives with the workers: here are the
-questions that it asks when nothing has happened, which is nearly always.
+A pass of the sweep queries all trees in one batch, and gc collects those that are due; the cost per tree must
+not grow with their number. The sweep itself is part of the workers: measured here are its queries when
+nothing is due, the usual case.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from fdstore.store.clock import redis_now
 from fdstore.store.keys import TreeKeys
 
 DESCRIPTORS = 3
-"""What the process of each tree holds."""
+"""Descriptors of each tree's process."""
 
 DUE = 10
-"""Trees that are collected at a time, beside those that stay."""
+"""Trees that are collected per repetition, besides those that stay."""
 
 
 def rows(stage: Stage) -> Iterator[Row]:
     counts = [10, 100] if stage.quick else [10, 100, 1000]
     with ExitStack() as stack:
-        # each number of trees is a store of its own, by another prefix
+        # one store per number of trees, by prefix
         stores = [stack.enter_context(connect(stage.url, f"trees{count}")) for count in counts]
         for store, count in zip(stores, counts, strict=True):
             plant(store, count, "tree")
@@ -42,7 +42,7 @@ def rows(stage: Stage) -> Iterator[Row]:
 
 
 def plant(store: Store, count: int, kind: str) -> list[TreeKeys]:
-    """Makes so many trees, of one process each."""
+    """Create `count` trees of one process each."""
     trees = [TreeKeys(store.prefix, f"{kind}-{number}") for number in range(count)]
     for tree in trees:
         proc = store.process(tree.tree)
@@ -52,7 +52,7 @@ def plant(store: Store, count: int, kind: str) -> list[TreeKeys]:
 
 
 def sweeping(store: Store, count: int) -> Lap:
-    """A pass in which nothing is due, for each tree."""
+    """Time a pass in which nothing is due, per tree."""
 
     def run(times: int) -> float:
         start = time.perf_counter()
@@ -68,7 +68,7 @@ def sweeping(store: Store, count: int) -> Lap:
 
 
 def collecting(stage: Stage, store: Store) -> Lap:
-    """Collecting some trees, for each of them; they are made and aged before, on nobody's time."""
+    """Time collecting trees, per tree; creating and aging them before is not timed."""
 
     def run(times: int) -> float:
         passed = 0.0

@@ -1,8 +1,7 @@
-"""Writing: a text in memory, and a file that is larger than memory should be.
+"""Writing: a text in memory, and a file that must not be loaded into memory.
 
-A text is held against redis-py writing its pages, cut beforehand, in HSETs of 1 MB one after the other:
-the least that storing them in that form can cost. The difference is cutting, counting, the index and the
-step that makes a descriptor visible.
+A text is compared with redis-py writing its pages, cut in advance, in consecutive HSETs of 1 MB: the minimum
+for this layout. The difference is cutting, counting, the index and the commit of the descriptor.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from fdstore.text.paging import cut
 LARGE_AT_ONCE = 1
 
 Fields = list[bytes | str]
-"""Numbers and texts of pages, in turn, as HSET takes them."""
+"""Alternating numbers and texts of pages, for HSET."""
 
 
 def rows(stage: Stage) -> Iterator[Row]:
-    # up to about 10 MB the reference never leaves the processor's caches
+    # up to about 10 MB the reference stays in the CPU caches
     large, bar = (10 * MB, 50) if stage.quick else (100 * MB, 65)
     yield compared(stage, texts.LOGS, large, at_least(bar, "%"))
     with new_stage(quick=stage.quick, options={"appendonly": "yes", "appendfsync": "everysec"}) as logged:
@@ -46,7 +45,7 @@ def rows(stage: Stage) -> Iterator[Row]:
 
 
 def compared(stage: Stage, kind: str, size: int, bar: Bar, also: str = "") -> Row:
-    """Storing a text against writing its pages."""
+    """Compare storing a text with writing its pages."""
     text = texts.of_kind(kind, size)
     with stage.process() as proc:
         rounds = take_turns(
@@ -56,13 +55,13 @@ def compared(stage: Stage, kind: str, size: int, bar: Bar, also: str = "") -> Ro
 
 
 def creating(stage: Stage, proc: Process, text: str) -> Lap:
-    """Creating contents; they are dropped after each lap, on nobody's time."""
+    """Time creating contents; closing them afterwards is not timed."""
 
     def run(times: int) -> float:
         start = time.perf_counter()
-        made = [proc.create(text) for _ in range(times)]
+        descriptors = [proc.create(text) for _ in range(times)]
         passed = time.perf_counter() - start
-        for descriptor in made:
+        for descriptor in descriptors:
             proc.close(descriptor.fd)
         stage.settle()
         return passed
@@ -71,7 +70,7 @@ def creating(stage: Stage, proc: Process, text: str) -> Lap:
 
 
 def setting(stage: Stage, text: str) -> Lap:
-    """Writing the same pages with redis-py, dropped after each lap in the same way."""
+    """Time writing the same pages with redis-py; dropping them afterwards is not timed."""
     requests = list(cut_requests(text))
 
     def run(times: int) -> float:
@@ -88,7 +87,7 @@ def setting(stage: Stage, text: str) -> Lap:
 
 
 def cut_requests(text: str) -> Iterator[Fields]:
-    """The pages of a text, as the fields of HSETs of about 1 MB."""
+    """Yield the pages of a text as the fields of HSETs of about 1 MB."""
     fields: Fields = []
     size = number = 0
     for pages in cut(text, DEFAULT_PAGE_SIZE):
@@ -104,8 +103,8 @@ def cut_requests(text: str) -> Iterator[Fields]:
 
 
 def ingest_memory(stage: Stage, size: int) -> Row:
-    """How far the peak memory of a process rises while it ingests so many bytes."""
+    """Measure the growth of a process's peak memory while it ingests `size` bytes."""
     with stage.process() as proc:
-        asked = [sys.executable, "-m", "fdstore.bench.ingesting", stage.url, proc.id, str(size)]
-        told = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
-    return row(f"ingest, {shown(size)} logs: growth of memory", at_most(32, "MB"), int(told) / MB)
+        command = [sys.executable, "-m", "fdstore.bench.ingesting", stage.url, proc.id, str(size)]
+        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return row(f"ingest, {shown(size)} logs: growth of memory", at_most(32, "MB"), int(output) / MB)

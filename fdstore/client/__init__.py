@@ -1,7 +1,7 @@
 """The client library: a store, its processes, their descriptors and streams.
 
-`_async` is the source; `_sync` is generated from it (`make generate`). Both share `write_buffer`. The names
-here block; `fdstore.aio` has the awaiting ones.
+`_async` is the source; `_sync` is generated from it (`make generate`). Both share `write_buffer`. This
+package exports the blocking client; `fdstore.aio` exports the asyncio client.
 """
 
 from fdstore.client._sync.process import Process

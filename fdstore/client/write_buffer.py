@@ -1,4 +1,4 @@
-"""What both stream writers share: the text taken and not yet stored, and their thresholds."""
+"""The buffer of both stream writers: text that is not yet stored, and the thresholds for storing it."""
 
 from __future__ import annotations
 
@@ -18,80 +18,80 @@ from fdstore.store.streams import PIECE_CHARS, StreamAppender
 from fdstore.text.paging import encode
 
 ENOUGH_CHARS = 16_000
-"""How much text is worth a round trip of its own, which then begins at once."""
+"""Buffered text of this size is stored immediately."""
 
 GROUP_CHARS = 4 * PIECE_CHARS
-"""How much text a writer takes and does not store before whoever writes must wait. Several pieces, since
-each but the first is made ready while Redis has the one before."""
+"""Maximum of buffered text; then `write` waits until it is stored. Several pieces, since each but the first
+is prepared while Redis processes the previous one."""
 
 MAX_AGE_S = 0.01
-"""How old text gets before it is stored, however little it is."""
+"""Maximum age of buffered text, however short."""
 
 RENEWALS_PER_LEASE = 3
 
 RETRY_S = 1.0
-"""How soon a writer tries again to store or to renew its lease when Redis was out of reach."""
+"""Pause before a writer retries to store or to renew its lease after Redis was unreachable."""
 
 FINAL = (StreamClosed, Fenced, QuotaExceeded, NotFound)
-"""Errors after which a stream takes nothing more. Any other one may pass: what was not stored is kept
-and sent again with the next try."""
+"""Errors after which a stream accepts no more text. Any other may be transient: text that was not stored is
+kept and sent again with the next try."""
 
 
 class WriteBuffer:
-    """What a writer has taken and not stored, and whether it may take more. Safe to share between threads."""
+    """The text that a writer has accepted and not stored, and whether it may accept more. Thread-safe."""
 
     def __init__(self, appender: StreamAppender) -> None:
         self.appender = appender
         self.ended: str | None = None
         self.error: FDStoreError | None = None
         self.chars = 0
-        self._bits: list[str] = []
-        self._taking = threading.Lock()
+        self._parts: list[str] = []
+        self._lock = threading.Lock()
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more can come of it."""
+        """Whether the stream has ended or failed permanently."""
         return self.ended is not None or self.error is not None
 
     @property
     def is_full(self) -> bool:
-        """Whether it has to be stored before more is taken."""
+        """Whether the text must be stored before more is accepted."""
         return self.chars >= GROUP_CHARS
 
     @property
     def has_enough(self) -> bool:
-        """Whether it need not wait for more before it is stored."""
+        """Whether the text is large enough to be stored immediately."""
         return self.chars >= ENOUGH_CHARS
 
     def put(self, text: object) -> None:
-        """Takes text. Raises `InvalidArgument`, `StreamClosed`, and what storing raised for good."""
+        """Append text. Raises `InvalidArgument`, `StreamClosed`, or the final error of an earlier store."""
         if not isinstance(text, str):
             raise InvalidArgument("text", f"a str is needed, not {quoted(text)}")
         self.check()
         if not text.isascii():
             encode(text)
-        with self._taking:
-            self._bits.append(text)
+        with self._lock:
+            self._parts.append(text)
             self.chars += len(text)
 
     def check(self) -> None:
-        """Raises if nothing more can be stored."""
+        """Raise if no more text can be stored."""
         if self.error is not None:
             raise type(self.error)(*self.error.args) from self.error
         if self.ended is not None:
             raise StreamClosed(self.appender.fd, self.ended)
 
     def hand_over(self) -> None:
-        """Gives the pen all that was taken."""
-        with self._taking:
-            text = "".join(self._bits)
-            self._bits.clear()
+        """Pass all buffered text to the appender."""
+        with self._lock:
+            text = "".join(self._parts)
+            self._parts.clear()
             self.chars = 0
         self.appender.put(text)
 
 
 def check_reason(reason: object) -> str:
-    """Why a stream is said to break off. Raises `InvalidArgument`."""
+    """Return `reason`. Raises `InvalidArgument` unless it is a text of 1-200 characters."""
     if not isinstance(reason, str) or not reason or len(reason) > MAX_REASON_CHARS:
         raise InvalidArgument("reason", f"a text of 1-{MAX_REASON_CHARS} characters is needed")
     encode(reason)
@@ -99,6 +99,6 @@ def check_reason(reason: object) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """Why a stream breaks off whose `with` block an error left."""
-    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return said.encode("utf-8", "replace").decode("utf-8")[:MAX_REASON_CHARS]
+    """Return the reason of a stream whose `with` block raised `error`."""
+    reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return reason.encode("utf-8", "replace").decode("utf-8")[:MAX_REASON_CHARS]

@@ -1,1 +1,1 @@
-"""The demo: a real agent tree on real text, with a model that is scripted (or, with --live, real)."""
+"""The demo: a real agent tree on real text, with a scripted model (or, with --live, a real one)."""

@@ -1,5 +1,5 @@
-"""What the scripted model of the demo says. Each answer is made from what the model was shown, so it
-goes wrong when the store does: nothing is known here that was not read through fdstore."""
+"""The script of the demo's model. Each answer depends only on text that was read through fdstore, so a defect
+of the store breaks the demo."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ PATTERN = r"\b(def|class|import|return|raise|if)\b"
 """Matches a few hundred thousand lines of any Python's standard library."""
 
 COUNTS = ["cut -d/ -f1", "sort", "uniq -c", "sort -rn", "head -n 10"]
-"""What a pipeline makes of the text: how many lines each directory has."""
+"""Pipeline that counts the lines of each directory in the text."""
 
 CUT_LINES = 1200
-"""How many lines the root hands to the quoter."""
+"""Number of lines that the root passes to the quoter."""
 
 
 def script_for(file: str | None) -> dict[str, Callable[[Request], Turn]]:
-    """The script of each program, told apart by its system prompt."""
+    """Return the script of each program, by its system prompt."""
     return {
         "You are triage.": lambda request: triage(request, file),
         "You are surveyor.": surveyor,
@@ -29,7 +29,7 @@ def script_for(file: str | None) -> dict[str, Callable[[Request], Turn]]:
 
 
 def triage(request: Request, file: str | None) -> Turn:
-    """The root: get the text, look, cut, count with programs, spawn two, report, save, end."""
+    """Play the root: load the text, read, cut, count with programs, spawn two, report, save, end."""
     shown = request.last_text()
     match request.turn_number:
         case 0:
@@ -86,7 +86,7 @@ def triage(request: Request, file: str | None) -> Turn:
 
 
 def counted(ended: str, counts: str) -> str:
-    """What the report says of the pipeline: its lines, or why there are none."""
+    """Return the report's section about the pipeline: its output, or why there is none."""
     state = attribute(ended, "process_result", "state")
     if state != "exited":
         why = attribute(ended, "process_result", "reason") if " reason=" in ended else "no reason is given"
@@ -95,7 +95,7 @@ def counted(ended: str, counts: str) -> str:
 
 
 def surveyor(request: Request) -> Turn:
-    """Reads three pages of the text it shares with its parent, and counts."""
+    """Play the surveyor: read three pages of the text shared by the parent, and count."""
     fd = first_id(request)
     if request.turn_number == 0:
         return turn(call("read_fd", fd=fd))
@@ -114,7 +114,8 @@ def surveyor(request: Request) -> Turn:
 
 
 def quoter(request: Request) -> Turn:
-    """Reads several pages at once, and answers with so much of them that the answer is stored too."""
+    """Play the quoter: read several pages in one call, and answer at such length that the answer is stored
+    too."""
     fd = first_id(request)
     if request.turn_number == 0:
         return turn(call("read_fd", fd=fd, count=8))
@@ -124,13 +125,13 @@ def quoter(request: Request) -> Turn:
 
 
 def first_id(request: Request) -> str:
-    """The descriptor that the query names."""
+    """Return the descriptor that the query names."""
     found = re.search(r"\bfd:\d+", str(request.messages[0]["content"]))
     return found[0] if found else "fd:1"
 
 
 def attribute(text: str, element: str, name: str) -> str:
-    """The value of an attribute of the first such element in what the model was shown."""
+    """Return an attribute of the first element of this name in `text`. Raises `ValueError`."""
     found = re.search(rf'<{element}\b[^>]*?\s{name}="([^"]*)"', text)
     if not found:
         raise ValueError(f"the model was shown no {element} with {name}: {text[:200]}")
@@ -138,7 +139,7 @@ def attribute(text: str, element: str, name: str) -> str:
 
 
 def body(text: str, element: str) -> str:
-    """What stands inside the first such element."""
+    """Return the body of the first element of this name in `text`. Raises `ValueError`."""
     found = re.search(rf"<{element}\b[^>]*>\n(.*?)\n</{element}>", text, re.DOTALL)
     if not found:
         raise ValueError(f"the model was shown no {element}: {text[:200]}")

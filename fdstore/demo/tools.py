@@ -1,4 +1,4 @@
-"""The demo's tool: it returns megabytes, as tools do."""
+"""The demo's tools, which return megabytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def search_source(pattern: str) -> str:
     """Search the source of Python's standard library for a regular expression; all lines that match,
     as path:line:text."""
     try:
-        wanted = re.compile(pattern)
+        compiled = re.compile(pattern)
     except re.error as error:
         raise InvalidArgument("pattern", str(error)) from error
     root = Path(sysconfig.get_path("stdlib"))
@@ -26,13 +26,13 @@ def search_source(pattern: str) -> str:
         found += [
             f"{inside}:{number}:{line}\n"
             for number, line in enumerate(text.split("\n"), 1)
-            if wanted.search(line)
+            if compiled.search(line)
         ]
     return "".join(found)
 
 
 def load_file(path: str) -> str:
-    """The whole text of a file."""
+    """Return the whole text of a file."""
     try:
         return Path(path).read_bytes().decode("utf-8", "backslashreplace")
     except OSError as error:

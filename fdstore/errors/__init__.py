@@ -1,10 +1,10 @@
-"""Every error fdstore raises: one root, one class for each thing that can be wrong.
+"""All errors that fdstore raises: one root class, and one class per kind of failure.
 
-A class has a stable `type` (what a model, a log or a `--json` reader sees) and takes facts as
-arguments. `args` always equals the constructor's arguments, so an error crosses pickling and
-process borders whole. The text says what is so and what to do; it never repeats a large argument.
+A class has a stable `type` (shown to models, in logs and in `--json` output) and takes facts as constructor
+arguments. `args` always equals these, so errors survive pickling. The text states the problem and what to do
+about it; it never repeats a large argument.
 
-Errors of libraries (redis, os) are translated once, where they enter, with `raise ... from`.
+Errors of libraries (redis, os) are translated once, at the call, with `raise ... from`.
 """
 
 from __future__ import annotations

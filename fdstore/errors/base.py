@@ -1,15 +1,15 @@
-"""The root of all errors, and the errors that every part of fdstore raises."""
+"""The root class of all errors, and the errors raised by every part of fdstore."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
 SHOWN_IDS = 40
-"""How many existing ids a `not_found` lists."""
+"""Maximum number of existing ids that a `not_found` lists."""
 
 
 def quoted(value: object, limit: int = 80) -> str:
-    """`value` as text for a message: control characters escaped, cut to `limit` characters."""
+    """Return `value` quoted for a message: control characters escaped, cut to `limit` characters."""
     text = value if isinstance(value, str) else type(value).__name__
     shown = text[:limit].encode("unicode_escape", "backslashreplace").decode("ascii")
     if text.isprintable():
@@ -18,7 +18,7 @@ def quoted(value: object, limit: int = 80) -> str:
 
 
 class FDStoreError(Exception):
-    """The root of all errors of fdstore."""
+    """Base class of all errors of fdstore."""
 
     type: ClassVar[str] = "error"
 
@@ -27,7 +27,7 @@ class FDStoreError(Exception):
 
 
 class NotFound(FDStoreError):
-    """An id that names nothing: a descriptor, a process, a tree."""
+    """The descriptor, process or tree does not exist."""
 
     type = "not_found"
 
@@ -45,7 +45,7 @@ class NotFound(FDStoreError):
 
 
 class InvalidArgument(FDStoreError):
-    """An argument of the wrong type, form or size."""
+    """An argument has the wrong type, form or size."""
 
     type = "invalid_argument"
 
@@ -58,7 +58,7 @@ class InvalidArgument(FDStoreError):
 
 
 class NotAllowed(FDStoreError):
-    """What a program names and the operator of this worker does not allow."""
+    """A program uses something that the operator of this worker does not allow."""
 
     type = "permission_error"
 
@@ -71,7 +71,7 @@ class NotAllowed(FDStoreError):
 
 
 class UnknownOutcome(FDStoreError):
-    """The store went out of reach after a write was sent: it may or may not have happened."""
+    """The store became unreachable after a write was sent, which may or may not have happened."""
 
     type = "unknown_outcome"
 
@@ -84,7 +84,7 @@ class UnknownOutcome(FDStoreError):
 
 
 class MissingExtra(FDStoreError):
-    """A Python package of an extra is not installed: what was asked for needs it, and nothing was started."""
+    """A Python package of an extra is required and not installed. Nothing was started."""
 
     type = "missing_extra"
 

@@ -1,4 +1,4 @@
-"""Errors about contents and descriptors: what does not exist, is out of range, too large, or closed."""
+"""Errors about contents and descriptors: out of range, too large, closed, broken, wrongly encoded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class PageOutOfRange(FDStoreError):
 
 
 class PositionOutOfRange(FDStoreError):
-    """The first line or character asked for is past the end of the content."""
+    """The start line or character is past the end of the content."""
 
     type = "invalid_range"
 
@@ -34,7 +34,7 @@ class PositionOutOfRange(FDStoreError):
 
 
 class NotEncoded(InvalidArgument):
-    """Bytes that are not text in the encoding that they are said to have. `position` is 1-based."""
+    """Bytes are invalid in the given encoding. `position` is 1-based."""
 
     def __init__(self, encoding: str, position: int, reason: str) -> None:
         FDStoreError.__init__(self, encoding, position, reason)
@@ -46,7 +46,7 @@ class NotEncoded(InvalidArgument):
 
 
 class TooLarge(FDStoreError):
-    """The answer would be longer than the limit; nothing was read out."""
+    """The result would exceed the limit; nothing was returned."""
 
     type = "too_large"
 
@@ -60,7 +60,7 @@ class TooLarge(FDStoreError):
 
 
 class StreamClosed(FDStoreError):
-    """A write to a content that takes no more text."""
+    """A write to a content that is sealed, broken or no longer held."""
 
     type = "stream_closed"
 
@@ -73,7 +73,7 @@ class StreamClosed(FDStoreError):
 
 
 class StreamBroken(FDStoreError):
-    """A stream whose writer failed; what it stored can still be read."""
+    """The writer of the stream failed; the text stored before can still be read."""
 
     type = "stream_broken"
 

@@ -1,4 +1,4 @@
-"""Errors about files: import, export and the paths that are allowed."""
+"""Errors about files: import, export and permitted paths."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from fdstore.errors.base import FDStoreError, NotAllowed, quoted
 
 
 class TargetExists(FDStoreError):
-    """The file is there and the caller said it must not be."""
+    """The file exists, and the caller requires that it does not."""
 
     type = "file_exists"
 
@@ -19,7 +19,7 @@ class TargetExists(FDStoreError):
 
 
 class TargetMissing(FDStoreError):
-    """The file is not there and the caller said not to create it, or it was to be read."""
+    """The file does not exist, and the caller reads it or does not allow creating it."""
 
     type = "file_not_found"
 
@@ -32,7 +32,7 @@ class TargetMissing(FDStoreError):
 
 
 class PathRefused(NotAllowed):
-    """A path that may not be used: outside the root, hidden, through a link, not a regular file."""
+    """The path may not be used: outside the root, hidden, through a link, or not a regular file."""
 
     def __init__(self, path: str, problem: str) -> None:
         FDStoreError.__init__(self, path, problem)
@@ -43,7 +43,7 @@ class PathRefused(NotAllowed):
 
 
 class WriteFailed(FDStoreError):
-    """The write did not happen; what was there before is unchanged."""
+    """The write failed; the old file is unchanged."""
 
     type = "write_error"
 

@@ -1,4 +1,4 @@
-"""Errors about processes and programs: limits, fencing, cancelling, calls whose outcome is unknown."""
+"""Errors about processes and programs: limits, fencing, cancellation, calls with an unknown outcome."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from fdstore.errors.base import FDStoreError, InvalidArgument, UnknownOutcome, q
 
 
 class InvalidProgram(InvalidArgument):
-    """A program file that cannot be used: `argument` is "file: key"."""
+    """A program file is invalid; `argument` is "file: key"."""
 
 
 class UnknownProgram(FDStoreError):
-    """A program name that is not linked, or a command that is not allowed."""
+    """The program name is not linked, or the command is not allowed."""
 
     type = "unknown_program"
 
@@ -26,7 +26,7 @@ class UnknownProgram(FDStoreError):
 
 
 class Fenced(FDStoreError):
-    """A write by somebody who no longer owns the process: it ended, or a newer attempt runs it."""
+    """A write under a lost lease: the process has ended, or a newer attempt runs it."""
 
     type = "fenced"
 
@@ -39,7 +39,7 @@ class Fenced(FDStoreError):
 
 
 class TreeInUse(FDStoreError):
-    """A tree that is not dropped while one of its agents or pipelines runs or waits; nothing was changed."""
+    """The tree was not dropped, because one of its agents or pipelines runs or waits."""
 
     type = "conflict"
 
@@ -50,12 +50,12 @@ class TreeInUse(FDStoreError):
     def __str__(self) -> str:
         return (
             f"the tree {self.tree} is in use: {self.process} is {self.state}; end it first with "
-            f"`fdstore kill {self.tree}`, or kill and drop it at once (kill=True, --kill)"
+            f"`fdstore kill {self.tree}`, or kill and drop it in one call (kill=True, --kill)"
         )
 
 
 class TimedOut(FDStoreError):
-    """The time given was over before the thing happened."""
+    """The time-out passed before the event happened."""
 
     type = "timeout"
 
@@ -68,7 +68,7 @@ class TimedOut(FDStoreError):
 
 
 class SpawnLimit(FDStoreError):
-    """The tree may not have more processes."""
+    """The tree has reached its limit of processes."""
 
     type = "spawn_limit"
 
@@ -81,7 +81,7 @@ class SpawnLimit(FDStoreError):
 
 
 class QuotaExceeded(FDStoreError):
-    """The tree, or for a `limit` that is not of a tree the whole store, may not hold or write more."""
+    """The tree, or for a `limit` without "tree_" the whole store, has reached a quota."""
 
     type = "quota_exceeded"
 
@@ -113,7 +113,7 @@ class Cancelled(FDStoreError):
 
 
 class CallInterrupted(UnknownOutcome):
-    """An earlier attempt at a tool call began what must not be done twice, and left no result."""
+    """An earlier attempt started a tool call that must not run twice, and left no result."""
 
     def __str__(self) -> str:
         return (
@@ -123,7 +123,7 @@ class CallInterrupted(UnknownOutcome):
 
 
 class NoWorker(FDStoreError):
-    """No worker lives that could run what was asked for, and the caller does not want to wait for one."""
+    """No live worker can run the process, and the caller does not wait for one."""
 
     type = "no_worker"
 

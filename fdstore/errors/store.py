@@ -6,7 +6,7 @@ from fdstore.errors.base import FDStoreError
 
 
 class StoreFull(FDStoreError):
-    """Redis is at its memory limit and refused a write."""
+    """Redis has reached its memory limit and refused a write."""
 
     type = "store_full"
 
@@ -21,7 +21,7 @@ class StoreFull(FDStoreError):
 
 
 class StoreReadOnly(FDStoreError):
-    """Redis takes no writes now: a replica, or its disk failed."""
+    """Redis accepts no writes: it is a replica, or its disk failed."""
 
     type = "store_readonly"
 
@@ -47,7 +47,7 @@ class StoreUnavailable(FDStoreError):
 
 
 class StoreRefused(FDStoreError):
-    """Redis answers, and refuses this user: no or a wrong password, a command or key that it may not use."""
+    """Redis refuses this user: a missing or wrong password, or a forbidden command or key."""
 
     type = "permission_error"
 
@@ -60,15 +60,15 @@ class StoreRefused(FDStoreError):
 
 
 class StartFailed(StoreUnavailable):
-    """The embedded server, or a worker beside it, cannot be started: no URL is wrong, and `fdstore up`
-    would meet the same."""
+    """The embedded server or its worker cannot be started. Separate from `StoreUnavailable`, whose advice
+    (check the URL, run `fdstore up`) does not help."""
 
     def __str__(self) -> str:
         return f"{self.where}: {self.problem}"
 
 
 class StoreLostData(FDStoreError):
-    """Redis no longer has what it had stored: its log lost its tail, or it was emptied."""
+    """Redis lost stored data: its log was truncated, or it was emptied."""
 
     type = "store_lost_data"
 
@@ -81,7 +81,7 @@ class StoreLostData(FDStoreError):
 
 
 class DamagedRecord(StoreLostData):
-    """A record in Redis is not what was written there: of another type, cut, or with impossible numbers.
+    """A record in Redis is damaged: of another type, truncated, or with impossible numbers.
 
     `what` names the key, or the tree that it belongs to. Other trees are not affected.
     """
@@ -91,7 +91,7 @@ class DamagedRecord(StoreLostData):
 
 
 class UnsafeStore(FDStoreError):
-    """A Redis that would lose content by design: too old, or evicting."""
+    """Redis could lose content: its version is too old, or it evicts keys."""
 
     type = "unsafe_store"
 
@@ -104,16 +104,16 @@ class UnsafeStore(FDStoreError):
 
 
 class LookingOnly(UnsafeStore):
-    """A write through a store that was connected with `looking=True`. It was not sent."""
+    """A write through a store connected with `looking=True`. It was not sent."""
 
     def __str__(self) -> str:
         return f"the Redis at {self.where} is only looked at (looking=True): {self.problem} was not sent"
 
 
 class NewerFormat(UnsafeStore):
-    """A tree or a program that a newer fdstore wrote, in a way that this one does not know.
+    """A tree or program was written by a newer fdstore, in a format that this one does not know.
 
-    `where` names it, `problem` says what is newer. A worker leaves such a process to newer workers.
+    `where` names it, `problem` the unknown part. A worker leaves such a process to newer workers.
     """
 
     def __str__(self) -> str:

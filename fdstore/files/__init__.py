@@ -1,1 +1,1 @@
-"""Files: what is read into the store, what is written out of it, and which paths are allowed."""
+"""Files: import, export, and the check of paths."""

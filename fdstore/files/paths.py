@@ -1,12 +1,12 @@
-"""Where a path leads: from text that anybody may have written to a directory handle and a bare name.
+"""Resolve a path, possibly a hostile one, to a directory handle and a bare file name.
 
-A path is text that can mean another file a moment later. So it is used once, here, and whoever
-works on the file does it through the handle, which stays on the directory it was opened for.
+A path may name another file a moment later. So it is resolved once, here, and all further work uses the
+handle, which stays on the directory that was opened.
 
-With a root the path comes from a model. It is walked name by name from the root's handle, each
-directory opened with O_NOFOLLOW relative to the one before; no comparing of strings could tell
-where a link leads. Hidden names (.git, .env, .ssh) are refused: what stands there is configuration, which
-other programs execute, or secrets. Without a root it comes from the programmer, who may name any file.
+With a root the path comes from a model. It is walked component by component from the root's handle, each
+directory opened with O_NOFOLLOW relative to its parent; a comparison of strings cannot tell where a link
+leads. Hidden names (.git, .env, .ssh) are refused: such files hold secrets, or configuration that other
+programs execute. Without a root the path comes from the programmer, who may name any file.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import msgspec
 from fdstore.errors import PathRefused, TargetMissing, quoted
 
 NAME_BYTES = 255
-"""The longest name of a file on the file systems in use."""
+"""The longest file name on common file systems."""
 
-# O_PATH needs no read permission on a directory, as passing through one needs none either.
+# O_PATH needs no read permission on the directory, like any path lookup.
 _DIRECTORY = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 
 _KINDS = {
@@ -38,13 +38,13 @@ _KINDS = {
 
 
 class Root(msgspec.Struct, frozen=True):
-    """A directory that a person named: paths that a model names lead to files below it.
+    """A directory configured by a person, which confines the paths that a model names.
 
-    directory  its path; it may itself be reached through links
-    below      names of directories under it that lead to where paths begin: walked like those of a path,
-               since someone else than the owner of `directory` named them
-    make       make `directory` and those `below` when they do not exist
-    kind       what messages call it
+    directory  its path, which may contain links
+    below      names of subdirectories that lead to the starting point; walked like a model's path, since
+               they do not come from the owner of `directory`
+    make       create `directory` and the directories `below` if they do not exist
+    kind       its name in messages
     """
 
     directory: str
@@ -54,30 +54,30 @@ class Root(msgspec.Struct, frozen=True):
 
 
 def hidden_name(names: Iterable[str]) -> str | None:
-    """The first of these components of a path that is a hidden file or directory."""
+    """Return the first path component that is hidden (starts with a dot), or None."""
     return next((name for name in names if name.startswith(".") and name not in (".", "..")), None)
 
 
 def locate(path: str, root: str | Root | None = None) -> tuple[int, str]:
-    """A handle on the directory that `path` names a file in, to be closed by the caller, and the bare name.
+    """Return a handle on the directory of `path`, to be closed by the caller, and the bare file name.
 
-    The file itself need not exist. Without a root a link at the end of the path is resolved; with one
-    it is left for `require_regular` to refuse. Raises `PathRefused`, `TargetMissing` (there is no such
-    directory) and the system's own errors.
+    The file itself need not exist. Without a root a link at the end of the path is resolved; with one it is
+    left for `require_regular` to refuse. Raises `PathRefused`, `TargetMissing` (the directory does not exist)
+    and `OSError`.
     """
-    names = _names(path)
+    names = _split(path)
     try:
         if root is not None:
             root = Root(root) if isinstance(root, str) else root
-            return _walked(path, root, names), names[-1]
-        directory, name = os.path.split(_link_target(path) if os.path.islink(path) else path)
+            return _walk(path, root, names), names[-1]
+        directory, name = os.path.split(_resolve_link(path) if os.path.islink(path) else path)
         return os.open(directory or ".", _DIRECTORY), name
     except FileNotFoundError as error:
         raise TargetMissing(path, "its directory does not exist; use one that does") from error
 
 
 def require_regular(path: str, found: os.stat_result) -> None:
-    """Refuse whatever is not a plain file, and say what it is."""
+    """Raise `PathRefused`, naming the kind of file, unless it is a regular file."""
     if not stat.S_ISREG(found.st_mode):
         raise PathRefused(path, f"it is {_kind(found)}, not a regular file")
 
@@ -86,10 +86,10 @@ def _kind(found: os.stat_result) -> str:
     return _KINDS.get(stat.S_IFMT(found.st_mode), "of an unknown kind")
 
 
-def _names(path: str) -> list[str]:
-    """The components of `path`, which must end in the name of a file."""
+def _split(path: str) -> list[str]:
+    """Return the components of `path`, which must end in a file name. Raises `PathRefused`."""
     try:
-        path.encode()  # Python would take some lone surrogates for raw bytes of a name
+        path.encode()  # os.fsencode accepts some lone surrogates as raw bytes
         os.fsencode(path)
     except UnicodeEncodeError as error:
         raise PathRefused(path, "it holds a character that no file name can have") from error
@@ -105,9 +105,8 @@ def _names(path: str) -> list[str]:
     return names
 
 
-def _walked(path: str, root: Root, names: list[str]) -> int:
-    """A handle on the directory that holds the last of `names`, reached from `root` without following a
-    link."""
+def _walk(path: str, root: Root, names: list[str]) -> int:
+    """Return a handle on the directory of the last of `names`, walked from `root` without following links."""
     if path.startswith("/"):
         raise PathRefused(path, f"it is absolute; use a path relative to the {root.kind}")
     if path.startswith("~"):
@@ -116,57 +115,57 @@ def _walked(path: str, root: Root, names: list[str]) -> int:
         raise PathRefused(path, f"it holds '..'; use a path below the {root.kind}")
     if hidden := hidden_name(names):
         raise PathRefused(path, f"{quoted(hidden)} is hidden; use names that do not begin with a dot")
-    here = _open_root(path, root)
+    directory_fd = _open_root(path, root)
     try:
         for name in names[:-1]:
             if name not in ("", "."):
-                here = _enter(path, here, name)
+                directory_fd = _enter(path, directory_fd, name)
     except BaseException:
-        os.close(here)
+        os.close(directory_fd)
         raise
-    return here
+    return directory_fd
 
 
 def _open_root(path: str, root: Root) -> int:
-    """A handle on the directory that paths below `root` begin at."""
+    """Return a handle on the directory that paths below `root` are relative to."""
     shown = quoted("/".join((root.directory, *root.below)))
     try:
         if root.make:
             with suppress(FileExistsError):
                 os.mkdir(root.directory)
-        here = os.open(root.directory, _DIRECTORY)
+        directory_fd = os.open(root.directory, _DIRECTORY)
         try:
             for name in root.below:
                 if root.make:
                     with suppress(FileExistsError):
-                        os.mkdir(name, dir_fd=here)
-                here = _enter(path, here, name)
+                        os.mkdir(name, dir_fd=directory_fd)
+                directory_fd = _enter(path, directory_fd, name)
         except BaseException:
-            os.close(here)
+            os.close(directory_fd)
             raise
     except OSError as error:
         why = (error.strerror or "it cannot be opened").lower()
-        raise PathRefused(path, f"the {root.kind} {shown} is no usable directory: {why}") from error
-    return here
+        raise PathRefused(path, f"the {root.kind} {shown} cannot be used: {why}") from error
+    return directory_fd
 
 
-def _enter(path: str, here: int, name: str) -> int:
-    """A handle on the directory `name` in `here`, which is closed then. A link is refused."""
-    # This look only words the refusal; what holds, whatever happens in between, is O_NOFOLLOW.
-    found = os.stat(name, dir_fd=here, follow_symlinks=False)
+def _enter(path: str, directory_fd: int, name: str) -> int:
+    """Return a handle on the subdirectory `name`, and close `directory_fd`. Raises for a link."""
+    # This check only words the refusal; the guarantee, against any race, is O_NOFOLLOW.
+    found = os.stat(name, dir_fd=directory_fd, follow_symlinks=False)
     if not stat.S_ISDIR(found.st_mode):
         raise PathRefused(path, f"{quoted(name)} is {_kind(found)}, not a directory")
-    inner = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=here)
-    os.close(here)
+    inner = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=directory_fd)
+    os.close(directory_fd)
     return inner
 
 
-def _link_target(path: str) -> str:
-    """The path of the file that the link at `path` leads to."""
+def _resolve_link(path: str) -> str:
+    """Return the path that the link at `path` resolves to."""
     try:
         found = os.stat(path)
     except FileNotFoundError:
-        return os.path.realpath(path)  # a link to nothing yet: what it names will be made
-    # Before the path is resolved: a link such as /dev/stdout leads to things that have no path.
+        return os.path.realpath(path)  # a dangling link: its target will be created
+    # Before resolving: a link such as /dev/stdout may lead to something without a path.
     require_regular(path, found)
     return os.path.realpath(path, strict=True)

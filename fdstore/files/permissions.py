@@ -1,4 +1,4 @@
-"""The owner, group and mode of a file that replaces another."""
+"""Preserve the owner, group and mode of a replaced file."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from contextlib import suppress
 
 
 def keep_permissions(file: int, old: os.stat_result) -> None:
-    """Give `file` the owner, group and mode of `old`, as far as the system allows.
+    """Copy the owner, group and mode of `old` to `file`, as far as the system permits.
 
-    setuid and setgid are dropped, as the kernel drops them when a file is written to.
+    setuid and setgid are dropped, as the kernel does when a file is written to.
     """
     mode = stat.S_IMODE(old.st_mode) & 0o777
     new = os.fstat(file)
@@ -21,7 +21,7 @@ def keep_permissions(file: int, old: os.stat_result) -> None:
             os.fchown(file, old.st_uid, -1)
         new = os.fstat(file)
     if new.st_gid != old.st_gid:
-        # The rights of the old group are not those of another one: it gets what everybody has.
+        # The old group's permissions must not pass to another group: it gets those of others.
         mode = mode & 0o707 | (mode & 0o007) << 3
     if stat.S_IMODE(new.st_mode) != mode:
         os.fchmod(file, mode)

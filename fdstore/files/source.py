@@ -1,4 +1,4 @@
-"""Opening what is to be stored: a path, or a file that is open already; and reading other encodings."""
+"""Open files to store (a path or an open binary file), and decode other encodings than UTF-8."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fdstore.text.paging import DecodeErrors, encode
 
 @contextmanager
 def open_source(file: str | os.PathLike[str] | BinaryIO) -> Iterator[BinaryIO]:
-    """The file, open for reading bytes; closed afterwards if it was opened here.
+    """Open a path for reading bytes, and close it afterwards; yield an open file as it is.
 
     Raises `TargetMissing`, `PathRefused` (a directory, or not allowed), `InvalidArgument`.
     """
@@ -43,15 +43,15 @@ def _open(path: str) -> BinaryIO:
 
 
 def open_below(path: str, root: str | Root | None) -> int:
-    """A handle on a regular file to read; with a root the path must stay below it, follow no link and
-    name nothing hidden. Waits for nothing: a FIFO, a device or a socket is refused.
+    """Open a regular file for reading and return its handle. With a root the path must stay below it, follow
+    no link and have no hidden component. Never blocks: a FIFO, a device or a socket is refused.
 
     Raises `TargetMissing`, `PathRefused`.
     """
     try:
         directory, name = locate(path, root)
         try:
-            # this look words the refusal, and no device is touched; O_NONBLOCK, should it be a FIFO by then
+            # checked first to word the refusal and to open no device; O_NONBLOCK in case it becomes a FIFO
             require_regular(path, os.stat(name, dir_fd=directory, follow_symlinks=False))
             flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_NOFOLLOW if root else 0)
             handle = os.open(name, flags, dir_fd=directory)
@@ -70,9 +70,9 @@ def open_below(path: str, root: str | Root | None) -> int:
 
 
 def next_block(file: BinaryIO, size: int) -> bytes:
-    """The next bytes of a file, up to `size`; none at its end.
+    """Read up to `size` bytes; b"" at the end of the file.
 
-    Raises `PathRefused` when reading fails, `InvalidArgument` when the file gives no bytes.
+    Raises `PathRefused` if reading fails, `InvalidArgument` if the file does not return bytes.
     """
     try:
         block = file.read(size)
@@ -86,10 +86,10 @@ def next_block(file: BinaryIO, size: int) -> bytes:
 
 
 class TextFile:
-    """A file of text in any encoding, read as UTF-8. `head` is how its own bytes begin.
+    """A text file in any encoding, read as UTF-8. `head` holds the first bytes of the file itself.
 
-    Without an encoding its bytes are handed on as they are; with one, `read` raises `NotEncoded` for what
-    is not in it, unless `errors` is "backslashreplace".
+    Without an encoding its bytes are passed on unchanged; with one, `read` raises `NotEncoded` for invalid
+    bytes unless `errors` is "backslashreplace".
     """
 
     def __init__(self, file: BinaryIO, encoding: str | None = None, errors: DecodeErrors = "strict") -> None:
@@ -101,12 +101,12 @@ class TextFile:
         self._bytes_read = 0
 
     def read(self, size: int) -> bytes:
-        """The next bytes, none at the end; of another encoding as many as `size` bytes give."""
+        """Read the next bytes; b"" at the end. With an encoding, `size` counts bytes of the file."""
         return self._next(lambda: next_block(self._file, size))
 
     def read_now(self, size: int) -> bytes:
-        """The next bytes as soon as there are some, from the file's handle: nothing may have been read by
-        other ways."""
+        """Read as soon as any bytes are available, directly from the file descriptor: nothing may have been
+        read through a buffer before."""
         return self._next(lambda: os.read(self._file.fileno(), size))
 
     def _next(self, read: Callable[[], bytes]) -> bytes:
@@ -134,12 +134,12 @@ class TextFile:
 
 
 def source_name(file: str | os.PathLike[str] | BinaryIO) -> str:
-    """What a descriptor says about where its text came from: the file's bare name.
+    """Return the source of a descriptor stored from a file: the file's bare name.
 
     >>> source_name("/var/log/syslog")
     'syslog'
     """
     path = file if isinstance(file, (str, os.PathLike)) else getattr(file, "name", None)
     name = Path(path).name if isinstance(path, (str, os.PathLike)) else ""
-    # a name on disk may hold bytes that are no text
+    # a file name may contain bytes that are not UTF-8
     return name.encode("utf-8", "backslashreplace").decode("utf-8")[:200] or "file"

@@ -1,16 +1,16 @@
-"""Writing a file: whole or not at all, in bounded memory, and never outside a root.
+"""Write a file atomically, in bounded memory, and never outside a root.
 
-The text goes into a temporary file next to the target. `commit` makes it durable and puts it in
-place in one step; until then, and after any failure, what was there before is untouched:
+The text is written to a temporary file next to the target. `commit` makes it durable and renames it; until
+then, and after any failure, the old file is untouched:
 
-    open the directory -> look -> temporary file -> write... -> fsync -> look again -> rename
+    open the directory -> check -> temporary file -> write... -> fsync -> check again -> rename
 
-Every step works on the handle of that directory and one bare name (see `paths`), never on the path
-again: a directory swapped for a link while the write goes on leads nowhere else.
+Every step uses the handle of that directory and one bare name (see `paths`), never the path again: replacing
+a directory by a link during the write redirects nothing.
 
-A process that is killed outright can leave one hidden `.fdstore-*.tmp` file behind, nothing else. Who
-kept its `mark` finds out what became of it, and removes that file.
-Access lists and extended attributes of a replaced file are not carried over.
+A killed process can leave one hidden `.fdstore-*.tmp` file behind and nothing else. With its `mark` a later
+process can find out whether the file was put in place, and remove the temporary one.
+Access control lists and extended attributes of a replaced file are not preserved.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from fdstore.files.paths import Root, locate, require_regular
 from fdstore.files.permissions import keep_permissions
 
 BLOCK = 1024 * 1024
-"""How many bytes of an old file are in memory at once while it is copied for an append."""
+"""Block size, in bytes, for copying the old file of an append."""
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-# O_NONBLOCK: should the file have become a FIFO since it was looked at, do not wait for its writer.
+# O_NONBLOCK: if the file has become a FIFO since the check, do not wait for its writer.
 _OLD_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR}
@@ -41,12 +41,12 @@ _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, er
 
 
 Version: TypeAlias = tuple[int, int, int, int]
-"""What differs when a file was replaced or written to: device, inode, size, time of the last write."""
+"""Device, inode, size and mtime in ns: they differ if a file was replaced or written to."""
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """What tells a target from all others, before it is in place and after: a rename keeps the inode.
-    `stood` is the file that was there when it was begun, which an append copied; None if there was none."""
+    """Identity of a target, before and after it is put in place: a rename keeps the inode. `stood` is the
+    version of the file that it replaces (which an append copied); None if there was none."""
 
     temporary: str
     device: int
@@ -56,7 +56,7 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 class Target:
-    """One file being written; nothing of it shows under its name before `commit`.
+    """A file being written; it appears under its name at `commit`.
 
         with Target("report.txt", exist_ok=False) as target:
             for block in blocks:
@@ -64,15 +64,14 @@ class Target:
             size_bytes = target.commit()
 
     mode: "write" replaces the content, "append" keeps it and adds to it.
-    create, exist_ok: what to do about a file that is not there, or is (`TargetMissing`, `TargetExists`);
-        both hold at `commit` too, whatever others did to the file meanwhile.
-    root: the path must be a relative one that stays below this directory (which may itself be reached
-        through a link); no link is followed on the way or replaced at the end, and no name in it is
-        hidden (`PathRefused`).
-        Without a root any path will do, and of a link it is the file it leads to that is replaced.
+    create, exist_ok: whether the file may be absent, or present (`TargetMissing`, `TargetExists`); checked at
+        the start and again at `commit`.
+    root: the path must be relative and stay below this directory (whose own path may contain links); no link
+        is followed on the way or replaced at the end, and no component may be hidden (`PathRefused`).
+        Without a root any path is accepted, and the target of a link is replaced, not the link.
 
-    Directories are never made, but a root that says so. A replaced file keeps its mode, and its owner and
-    group where the system allows that; a new one gets what the umask leaves of 0666.
+    Directories are never created, except a root with `make`. A replaced file keeps its mode, and its owner
+    and group where the system permits; a new one gets 0666 minus the umask.
     """
 
     path: str
@@ -83,9 +82,9 @@ class Target:
     _temporary: str
     _file: int
     _old: int | None
-    """In append mode, the file whose text was copied: kept open for `commit` to lock."""
-    _stood: os.stat_result | None
-    """The file that was there at the start; in append mode as it was copied."""
+    """In append mode, the file that was copied: kept open for `commit` to lock."""
+    _before: os.stat_result | None
+    """The existing file at the start; in append mode, when it was copied."""
     _is_durable: bool
 
     def __init__(
@@ -97,84 +96,84 @@ class Target:
         exist_ok: bool = True,
         root: str | os.PathLike[str] | Root | None = None,
     ) -> None:
-        given: object = os.fspath(path) if isinstance(path, os.PathLike) else path
-        if not isinstance(given, str):
-            raise InvalidArgument("file_path", f"must be a path as text, not {type(given).__name__}")
+        name: object = os.fspath(path) if isinstance(path, os.PathLike) else path
+        if not isinstance(name, str):
+            raise InvalidArgument("file_path", f"must be a path as text, not {type(name).__name__}")
         if mode not in ("write", "append"):
             raise InvalidArgument("mode", 'must be "write" or "append"')
-        self.path = given
+        self.path = name
         self._append = mode == "append"
         self._create, self._exist_ok = create, exist_ok
         self._root = root if root is None or isinstance(root, Root) else os.fspath(root)
         self._old = None
-        self._held: ExitStack | None = None
+        self._resources: ExitStack | None = None
 
     def __enter__(self) -> Target:
-        """Check the path and what stands there, and open the temporary file.
+        """Check the path and the existing file, and open the temporary file.
 
         Raises `PathRefused`, `TargetExists`, `TargetMissing`, `WriteFailed`.
         """
-        if self._held is not None:
+        if self._resources is not None:
             raise ValueError("this target is open already")
-        with _os_errors_of(self.path), ExitStack() as held:
+        with _translate_os_errors(self.path), ExitStack() as resources:
             self._directory, self._name = locate(self.path, self._root)
-            held.callback(_close, self._directory)
-            present = self._look()
+            resources.callback(_close, self._directory)
+            present = self._check_present()
 
-            # Entered before the file is made: an interrupt between the two must not leave it behind.
+            # Registered before the file is created: an interrupt in between must not leave it behind.
             self._temporary = f".fdstore-{secrets.token_hex(12)}.tmp"
-            held.callback(self._unlink_temporary)
-            # What is to replace a private file is private from its first byte.
+            resources.callback(self._unlink_temporary)
+            # The replacement of a private file must be private from its first byte.
             permissions = 0o666 if present is None else 0o600
             self._file = os.open(self._temporary, _NEW_FILE, permissions, dir_fd=self._directory)
-            held.callback(_close, self._file)
+            resources.callback(_close, self._file)
 
-            self._old, self._stood, self._is_durable = None, present, False
+            self._old, self._before, self._is_durable = None, present, False
             if present is not None:
                 keep_permissions(self._file, present)
                 if self._append:
                     self._old = os.open(self._name, _OLD_FILE, dir_fd=self._directory)
-                    held.callback(_close, self._old)
-                    self._stood = os.fstat(self._old)
-                    require_regular(self.path, self._stood)
+                    resources.callback(_close, self._old)
+                    self._before = os.fstat(self._old)
+                    require_regular(self.path, self._before)
                     while block := os.read(self._old, BLOCK):
                         _write_all(self._file, block)
-            self._held = held.pop_all()
+            self._resources = resources.pop_all()
         return self
 
     def __exit__(self, *error: object) -> None:
         self._release()
 
     def write(self, data: bytes) -> None:
-        """Add `data`. After a `WriteFailed` the target is closed: half a text cannot be committed."""
+        """Append `data`. A `WriteFailed` closes the target, so a partial text cannot be committed."""
         self._require_open()
         self._is_durable = False
         try:
-            with _os_errors_of(self.path):
+            with _translate_os_errors(self.path):
                 _write_all(self._file, data)
         except BaseException:
             self._release()
             raise
 
     def mark(self) -> Mark:
-        """Make what was written durable and return what this target will be known by: to be kept before the
-        commit by a caller that wants to ask, should it be lost there, what became of it. Flushing may take
-        long; between mark and commit nothing does. Raises `WriteFailed`."""
+        """Make the text durable and return the target's identity. A caller stores it before `commit`; if it
+        dies there, the next one passes it to `became`. The slow fsync is done here, so that little time
+        passes between mark and commit. Raises `WriteFailed`."""
         self._require_open()
-        with _os_errors_of(self.path):
+        with _translate_os_errors(self.path):
             self._flush()
             found = os.fstat(self._file)
-        stood = None if self._stood is None else _version(self._stood)
+        stood = None if self._before is None else _version(self._before)
         return Mark(self._temporary, found.st_dev, found.st_ino, found.st_size, stood)
 
     def became(self, earlier: Mark) -> bool | None:
-        """What became of an earlier target of this path, by its mark: True, it was put in place. False, it
-        was not and never will be. None: there is no telling, since others changed the file."""
-        with _os_errors_of(self.path), ExitStack() as held:
+        """Return whether an earlier target of this path was put in place: True, or False if it was not and
+        never will be. None: unknown, since others changed the file. Removes its temporary file."""
+        with _translate_os_errors(self.path), ExitStack() as resources:
             directory, name = locate(self.path, self._root)
-            held.callback(_close, directory)
-            # first, so that a writer that lives, and has not come to it yet, cannot put it in place later
-            stopped = _unlinked(earlier.temporary, directory)
+            resources.callback(_close, directory)
+            # first, so that a live writer which has not committed yet cannot do so later
+            stopped = _unlink(earlier.temporary, directory)
             try:
                 found = os.stat(name, dir_fd=directory, follow_symlinks=False)
             except FileNotFoundError:
@@ -184,27 +183,28 @@ class Target:
         return False if stopped or _version(found) == earlier.stood else None
 
     def commit(self) -> int:
-        """Put the file in place and return its size in bytes, all of it; afterwards the target is closed.
+        """Put the file in place, close the target, and return the size of the whole file in bytes.
 
-        Raises `TargetExists` or `TargetMissing` when the file came or went since the start, `WriteFailed`
-        when it changed under an append or the system refuses; then it is left as it is.
+        Raises `TargetExists` or `TargetMissing` if the file appeared or vanished since the start,
+        `WriteFailed` if it changed during an append or the system refuses; the old file is then unchanged.
         """
         self._require_open()
         try:
-            with _os_errors_of(self.path):
+            with _translate_os_errors(self.path):
                 self._flush()
                 size_bytes = os.fstat(self._file).st_size
                 self._put_in_place()
-                # The text is in place and whole. If the directory cannot be flushed, a power cut may bring
-                # the old file back, whole as well; to report "changed nothing" here would be wrong.
+                # The file is in place. If the directory cannot be flushed, a power cut may restore the old
+                # file; but reporting "changed nothing" would be wrong.
                 with suppress(OSError):
                     self._flush_directory()
                 return size_bytes
         finally:
             self._release()
 
-    def _look(self) -> os.stat_result | None:
-        """What stands at the name now, if the caller's `create` and `exist_ok` allow it."""
+    def _check_present(self) -> os.stat_result | None:
+        """Return the stat of the existing file or None. Raises if `create`, `exist_ok` or its type forbid
+        it."""
         try:
             found = os.stat(self._name, dir_fd=self._directory, follow_symlinks=False)
         except FileNotFoundError:
@@ -214,8 +214,8 @@ class Target:
         require_regular(self.path, found)
         if not self._exist_ok:
             raise TargetExists(self.path)
-        # A rename needs only the directory's permission: without this a file that its owner
-        # protected against writing would be replaced.
+        # A rename needs write permission on the directory only: without this check it would replace
+        # write-protected files.
         if not os.access(self._name, os.W_OK, dir_fd=self._directory):
             raise PathRefused(self.path, "it is write-protected")
         return found
@@ -223,10 +223,10 @@ class Target:
     def _put_in_place(self) -> None:
         if self._old is not None:
             self._lock(self._old)
-        present = self._look()
+        present = self._check_present()
         if self._old is not None:
-            # The temporary file holds the old text as it was: putting it over a newer one would lose that.
-            if present is None or self._stood is None or _version(present) != _version(self._stood):
+            # The temporary file starts with a copy of the old text: replacing a newer one would lose data.
+            if present is None or self._before is None or _version(present) != _version(self._before):
                 raise self._changed()
             self._rename()
         elif self._append or not self._exist_ok:
@@ -238,22 +238,22 @@ class Target:
             self._rename()
 
     def _lock(self, old: int) -> None:
-        """Keep two appenders on one machine from passing the look together, where one would undo the other.
+        """Keep two appenders on one machine from passing the check together, where one would undo the other.
 
-        Whoever holds the lock is about to replace this very file, so there is nothing to wait for.
+        The holder of the lock is about to replace this file, so waiting would be pointless.
         """
         try:
             fcntl.flock(old, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise self._changed() from error
         except OSError:
-            return  # a file system without locks: the look alone has to do
+            return  # a file system without locks: rely on the check alone
 
     def _rename(self) -> None:
         os.rename(self._temporary, self._name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
 
     def _link(self) -> None:
-        """Put the file where none is, or raise FileExistsError: a rename would replace a newcomer."""
+        """Put the file in place, or raise FileExistsError if one exists: a rename would replace it."""
         try:
             os.link(
                 self._temporary,
@@ -265,7 +265,7 @@ class Target:
         except OSError as error:
             if error.errno not in _NO_HARD_LINKS:
                 raise
-            # A file system without hard links: an empty file claims the name, as exclusively.
+            # A file system without hard links: reserve the name with an empty file, created with O_EXCL.
             os.close(os.open(self._name, _NEW_FILE, 0o600, dir_fd=self._directory))
             try:
                 self._rename()
@@ -286,25 +286,25 @@ class Target:
             os.close(readable)
 
     def _changed(self) -> WriteFailed:
-        return WriteFailed(quoted(self.path), "somebody else changed the file meanwhile; append again")
+        return WriteFailed(quoted(self.path), "the file was changed meanwhile; append again")
 
     def _require_open(self) -> None:
-        if self._held is None:
+        if self._resources is None:
             raise ValueError("this target is not open: it is used in a `with` block, up to its commit")
 
     def _release(self) -> None:
-        held, self._held = self._held, None
-        if held is not None:
-            held.close()
+        resources, self._resources = self._resources, None
+        if resources is not None:
+            resources.close()
 
     def _unlink_temporary(self) -> None:
-        # After a rename there is none; and no failure here may hide the one that led here.
+        # After a rename it does not exist; and a failure here must not mask an earlier one.
         with suppress(OSError):
             os.unlink(self._temporary, dir_fd=self._directory)
 
 
-def _unlinked(name: str, directory: int) -> bool:
-    """Whether there was such a file to remove."""
+def _unlink(name: str, directory: int) -> bool:
+    """Remove a file. Return False if it does not exist."""
     try:
         os.unlink(name, dir_fd=directory)
     except FileNotFoundError:
@@ -323,14 +323,14 @@ def _write_all(file: int, data: bytes) -> None:
 
 
 def _close(fd: int) -> None:
-    # What was written is safe by fsync or is thrown away: there is nothing left that closing could tell.
+    # The data was either fsynced or is discarded, so an error of close says nothing new.
     with suppress(OSError):
         os.close(fd)
 
 
 @contextmanager
-def _os_errors_of(path: str) -> Iterator[None]:
-    """Translate what the system says: a path that may not be used, or a write that did not happen."""
+def _translate_os_errors(path: str) -> Iterator[None]:
+    """Translate an `OSError` to `PathRefused` or `WriteFailed`."""
     try:
         yield
     except OSError as error:

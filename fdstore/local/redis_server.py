@@ -1,14 +1,13 @@
 """The redis-servers that fdstore runs itself: the user's embedded one, and private ones.
 
-`EmbeddedServer` is the default store of a user who configured nothing: found again by every
-command through its socket, started by the first that needs it, and left running for the next.
-However many commands begin at once, one starts it: the others wait at a file lock and find it.
+`EmbeddedServer` is the default store of a user who configured nothing: every command finds it through its
+socket, the first one starts it, and it is left running for the next. However many commands start at the same
+time, one starts it; the others wait for a file lock.
 
-`PrivateServer` belongs to one test or benchmark: a real server of its own, whose crash and return
-can be played, and which takes its directory along when it goes.
+`PrivateServer` belongs to one test or benchmark: a server of its own that can be killed and restarted, and
+whose directory is removed at the end.
 
-Which program that is, and its settings, are in server_program; how a process is started, known and
-ended is in server_process.
+`redis_conf` chooses the binary and the settings; `server_process` starts, identifies and stops a process.
 """
 
 from __future__ import annotations
@@ -34,11 +33,8 @@ __all__ = ["EmbeddedServer", "PrivateServer", "ServerStatus", "find_binary", "fi
 
 
 class ServerStatus(Record, frozen=True, kw_only=True):
-    """What is known of the embedded server now.
-
-    `pid` and what follows `data_dir` are None when it is not running, or runs but has not
-    finished loading.
-    """
+    """Status of the embedded server. `pid` is None when it is not running; the fields after `data_dir` also
+    while it is loading."""
 
     running: bool
     pid: int | None
@@ -52,11 +48,11 @@ class ServerStatus(Record, frozen=True, kw_only=True):
 
 
 class EmbeddedServer:
-    """The one server of a data directory.
+    """The server of a data directory.
 
-    `runtime_dir` holds a short name for its socket if the path of `data_dir` is too long for one
-    (default: $XDG_RUNTIME_DIR, else the temporary directory). `binary` is the program to run
-    (default: what `find_binary` finds when one is to be started).
+    `runtime_dir` holds a symbolic link to its socket if the path of `data_dir` is too long for a socket
+    address (default: $XDG_RUNTIME_DIR, else the temporary directory). `binary` is the server to run
+    (default: the one that `find_binary` finds).
 
     >>> server = EmbeddedServer(Path("/home/ann/.local/share/fdstore"))
     >>> server.url                                                    # after `server.ensure()`
@@ -72,19 +68,19 @@ class EmbeddedServer:
         )
 
     def ensure(self) -> str:
-        """The URL of the server, started if it is not running; it serves when this returns.
+        """Start the server if it is not running, wait until it serves, and return its URL.
 
-        A server that is loading its data is waited for: 30 s for a sign of life, 10 minutes in all.
-        Raises StartFailed with the last lines of its log.
+        Waits for a server that is loading its data: 30 s for a sign of life, 10 minutes in all. Raises
+        `StartFailed` with the last lines of its log.
         """
         if self._process.condition() == "ready":
             return self._process.url
         try:
             self._make_directory()
-            with self._alone(LOADING_DEADLINE_S + START_DEADLINE_S):
+            with self._start_lock(LOADING_DEADLINE_S + START_DEADLINE_S):
                 if self._process.condition() == "absent" or not self._process.becomes_ready():
-                    # Its socket may be gone (a cleaner of temporary files) while it lives, or whoever
-                    # started it died half-way: two servers would ruin one log.
+                    # It may run although its socket is gone (a cleaner of temporary files) or its starter
+                    # died half-way: two servers would corrupt one log.
                     self._process.stop(START_DEADLINE_S)
                     self._process.start()
         except OSError as error:
@@ -93,11 +89,11 @@ class EmbeddedServer:
 
     @property
     def url(self) -> str:
-        """Where it listens, running or not."""
+        """Its URL, whether it runs or not."""
         return self._process.url
 
     def status(self) -> ServerStatus:
-        """What is so now; starts and changes nothing."""
+        """Return its current status, without starting it."""
         import redis
 
         running = self._process.condition() != "absent"
@@ -127,23 +123,23 @@ class EmbeddedServer:
         )
 
     def stop(self, timeout_s: float = 10) -> bool:
-        """End the server, its data safe on disk. True if it ran, False if there was none.
+        """Shut the server down with its data on disk. Return False if it did not run.
 
-        Raises TimedOut if it has not ended after `timeout_s` seconds; it is never killed.
+        Raises `TimedOut` if it has not ended after `timeout_s` seconds; it is never killed.
         """
         if not self.data_dir.exists():
             return False
-        with self._alone(timeout_s):
+        with self._start_lock(timeout_s):
             return self._process.stop(timeout_s)
 
     def _make_directory(self) -> None:
         self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self.data_dir.stat().st_mode & 0o077:
-            self.data_dir.chmod(0o700)  # it was there before: what people stored is for them alone
+            self.data_dir.chmod(0o700)  # it existed with wider permissions: stored texts are private
 
     @contextlib.contextmanager
-    def _alone(self, timeout_s: float) -> Iterator[None]:
-        """Nobody else starts or stops this server meanwhile. The lock goes with a dying holder."""
+    def _start_lock(self, timeout_s: float) -> Iterator[None]:
+        """Hold the lock for starting and stopping this server. The kernel releases it if the holder dies."""
         try:
             file = (self.data_dir / "start.lock").open("ab")
         except OSError as error:
@@ -158,17 +154,16 @@ class EmbeddedServer:
                 return True
 
             if not wait_until(locked, timeout_s):
-                raise TimedOut(f"the turn to start or stop the server in {self.data_dir}", timeout_s)
+                raise TimedOut(f"the lock to start or stop the server in {self.data_dir}", timeout_s)
             yield
 
 
 class PrivateServer:
-    """A redis-server in a temporary directory, on a unix socket, gone with its files at the end.
+    """A redis-server in a temporary directory, on a unix socket, removed with its files at the end.
 
-    `options` are lines of redis.conf, in place of ours or on top of them; unlike the embedded
-    server's its data is only in memory, unless they say `{"appendonly": "yes"}`. With `port=True`
-    clients reach it by TCP on a free port of 127.0.0.1. Directory, port and URL stay the same over
-    `kill`, `stop` and `restart`.
+    `options` replace or extend the lines of redis.conf; unlike the embedded server's, its data is only in
+    memory unless they include `{"appendonly": "yes"}`. With `port=True` clients connect by TCP to a free
+    port of 127.0.0.1. Directory, port and URL survive `kill`, `stop` and `restart`.
 
     >>> with PrivateServer({"appendonly": "yes", "appendfsync": "always"}) as server:
     ...     server.kill()
@@ -182,7 +177,7 @@ class PrivateServer:
         port: bool = False,
         binary: Path | None = None,
     ) -> None:
-        # enterable and leavable many times, so the directory belongs to the object
+        # the directory belongs to the object, not to its `with` block, which may be entered repeatedly
         self._folder = tempfile.TemporaryDirectory(prefix="fdstore-", ignore_cleanup_errors=True)
         self.directory = Path(self._folder.name).resolve()
         self._reserved = _reserve_port() if port else None
@@ -194,29 +189,29 @@ class PrivateServer:
 
     @property
     def pid(self) -> int | None:
-        """Its process id; None while it does not run."""
+        """Its process id, or None while it does not run."""
         return self._process.pid()
 
     def start(self) -> None:
-        """Start it, or find it running."""
+        """Start it, unless it runs."""
         if self._process.condition() == "absent":
             self._process.start()
 
     def stop(self, timeout_s: float = 10) -> bool:
-        """End it in good order; False if it did not run. Raises TimedOut."""
+        """Shut it down. Return False if it did not run. Raises `TimedOut`."""
         return self._process.stop(timeout_s)
 
     def kill(self) -> None:
-        """End it with SIGKILL, as a crash would."""
+        """End it with SIGKILL, like a crash."""
         self._process.kill()
 
     def restart(self) -> None:
-        """End it in good order if it runs, and start it on the same directory."""
+        """Shut it down if it runs, and start it on the same directory."""
         self.stop()
         self.start()
 
     def close(self) -> None:
-        """End it and remove its directory; the object cannot be used again."""
+        """Kill it and remove its directory. The object cannot be used afterwards."""
         self._process.kill()
         if self._reserved:
             self._reserved.close()
@@ -240,15 +235,15 @@ class PrivateServer:
 
 
 def resolve_store(url: str | None, prefix: str | None) -> tuple[str, str]:
-    """The URL and the prefix of the store that is meant: as given, else as the environment says, else those
-    of the embedded server, which is started if it is not up. Raises `InvalidArgument`, `StartFailed`."""
+    """Resolve URL and prefix of a store: arguments, then environment, then the embedded server, which is
+    started if needed. Raises `InvalidArgument`, `StartFailed`."""
     found = settings.read()
     prefix = check_prefix(prefix or found.prefix)
     return url or found.url or EmbeddedServer(found.data_dir).ensure(), prefix
 
 
 def is_embedded(url: str) -> bool:
-    """Whether this is the URL of the embedded server, in a directory that only this user can enter."""
+    """Whether `url` is that of the embedded server, in a directory that only this user can enter."""
     server = EmbeddedServer(settings.read().data_dir)
     try:
         found = server.data_dir.stat()
@@ -258,10 +253,11 @@ def is_embedded(url: str) -> bool:
 
 
 def _reserve_port() -> socket.socket:
-    """A free port of 127.0.0.1, kept ours while the server is away.
+    """Reserve a free port of 127.0.0.1, also for the time while the server is down.
 
-    Bound and not listening, both with SO_REUSEADDR: the server may listen on it, and nobody else is
-    given it meanwhile, not even a reconnecting client, which could otherwise connect to itself.
+    The socket is bound and does not listen, with SO_REUSEADDR like the server's: the server can listen on the
+    port, and the kernel assigns it to no other socket, not even to a reconnecting client, which could
+    otherwise connect to itself.
     """
     reserved = socket.socket()
     reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,21 +1,21 @@
-"""One redis-server in one directory: start it, know it, end it.
+"""Start, identify and stop the redis-server of one directory.
 
-The directory holds everything, by names that do not change:
+The directory holds all its files, under fixed names:
 
-    redis.conf   written anew at every start, each line with its reason
-    redis.sock   the only way in (a private server may add a TCP port)
+    redis.conf   rewritten at every start, each line with its reason
+    redis.sock   the only way to connect (a private server may add a TCP port)
     redis.pid    written by the server itself
-    redis.log    what it says, and what its loader says if it cannot be run
+    redis.log    its log, and the loader's message if the binary cannot be run
     appendonly*  the data
 
-Two things are hard. Telling our server from a stranger that inherited its process id: the title
-of the process stays its command line, which holds the path of redis.conf, and nothing else is ever
-signalled. And a log torn by a crash: Redis mends it while loading, but leaves an open MULTI behind
-that swallows later writes, so that the start after next brings scripts back half applied.
-So a torn log is refused (`aof-load-truncated no`), mended by a server that nobody can reach
-(load what is whole, rewrite the log from memory, end), and only then served. Undamaged data pays
-nothing for this, and whoever gets an answer at redis.sock has sound data, on Redis 6.2
-(one appendonly.aof) as on 7 (appendonlydir/).
+Two things are hard. First, telling our server from a stranger that reuses its process id: the process title
+stays its command line, which contains the path of redis.conf, and nothing else is ever signalled. Second, a
+log torn by a crash: Redis truncates it while loading, but an open MULTI left in it swallows later writes, so
+the start after next brings scripts back half applied.
+So a torn log is refused (`aof-load-truncated no`), repaired by a server on a socket that clients do not know
+(load the intact part, rewrite the log from memory, shut down), and only then served. Undamaged data skips
+this. A server that answers at redis.sock always has sound data, on Redis 6.2 (one appendonly.aof) as on 7
+(appendonlydir/).
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ if TYPE_CHECKING:
     import redis
 
 START_DEADLINE_S = 30.0
-"""How long a server may say nothing, or not listen, while it starts."""
+"""How long a starting server may not listen or not answer."""
 LOADING_DEADLINE_S = 600.0
-"""How long it may load its data, saying so."""
+"""How long it may load its data while it answers with LOADING."""
 ANSWER_DEADLINE_S = 2.0
 POLL_S = 0.01
 ADDRESS_BYTES = 103
-"""The longest path a socket address takes everywhere: 107 bytes on Linux, 103 on macOS."""
+"""The longest path that fits a socket address: 103 bytes on macOS, 107 on Linux."""
 LOG_LINES_SHOWN = 6
 
 Condition = Literal["absent", "silent", "loading", "ready"]
-"""`absent`: nobody listens. `silent`: somebody does, but does not answer in time."""
+"""`absent`: nothing listens on the socket. `silent`: something listens, but does not answer in time."""
 
 
 def reachable_path(listening: Path, runtime_dir: Path | None) -> Path:
-    """The path clients use for the socket `listening`: itself, or a short name for it.
+    """Return the path by which clients reach the socket `listening`: itself, or a short link to it.
 
-    A socket address holds about 100 bytes of path. A longer one is reached through a symbolic link,
-    named by a hash of the path, in a directory of this user's alone: the socket stays with its data,
-    so a caller with another runtime directory finds the same server by another name.
+    A socket address holds about 100 bytes of path. A longer path is reached through a symbolic link, named by
+    a hash of the path, in a directory accessible to this user only. The socket stays with its data, so a
+    caller with another runtime directory reaches the same server through another link.
     """
     if len(os.fsencode(listening)) <= ADDRESS_BYTES:
         return listening
@@ -74,17 +74,17 @@ def reachable_path(listening: Path, runtime_dir: Path | None) -> Path:
             link.parent.mkdir(mode=0o700, exist_ok=True)
             owner = link.parent.lstat()
             if stat.S_ISDIR(owner.st_mode) and owner.st_uid == os.getuid() and not owner.st_mode & 0o077:
-                with contextlib.suppress(FileExistsError):  # the name says the target: it is the same
+                with contextlib.suppress(FileExistsError):  # the name determines the target
                     link.symlink_to(listening)
                 return link
-            problem = f"{link.parent} is not a directory of this user alone"
+            problem = f"{link.parent} is not a directory that only this user can enter"
         except OSError as error:
             problem = str(error)
     raise StartFailed(str(listening), f"the path is too long for a socket, and {problem}")
 
 
 def command_line(pid: int) -> str:
-    """What `pid` was started with; empty if it has ended (a zombie has), or is just becoming another."""
+    """Return the command line of `pid`; "" if it has ended, is a zombie, or is in the middle of exec."""
     if Path("/proc/self").exists():
         try:
             return os.fsdecode(Path(f"/proc/{pid}/cmdline").read_bytes()).replace("\0", " ").strip()
@@ -97,8 +97,8 @@ def command_line(pid: int) -> str:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether `pid` runs. Its command line does not tell: that is empty for a moment while a program takes
-    the place of another, as a server does of the shell that starts it."""
+    """Whether `pid` runs. Not judged by its command line, which is empty for a moment during exec, such as
+    when the server replaces the shell that starts it."""
     if not Path("/proc/self").exists():
         return bool(command_line(pid))
     try:
@@ -109,7 +109,7 @@ def is_alive(pid: int) -> bool:
 
 
 def wait_until(predicate: Callable[[], bool], timeout_s: float) -> bool:
-    """Whether `predicate` came true within `timeout_s` seconds."""
+    """Poll `predicate` until it is true or `timeout_s` pass. Return whether it became true."""
     deadline = time.monotonic() + timeout_s
     while not predicate():
         if time.monotonic() > deadline:
@@ -119,7 +119,7 @@ def wait_until(predicate: Callable[[], bool], timeout_s: float) -> bool:
 
 
 class ServerProcess:
-    """The server of one directory. It knows no lock: who starts or stops it makes sure to be alone.
+    """The server of one directory. Takes no lock: callers must serialize starting and stopping.
 
     `options` replace or extend the lines of redis.conf.
     """
@@ -146,7 +146,7 @@ class ServerProcess:
         return "unix://" + quote(os.fsencode(reachable_path(self._socket, self._runtime_dir)))
 
     def client(self, listening: Path | None = None) -> redis.Redis:
-        """A client without repetitions: what is asked here is asked once."""
+        """Return a client that does not retry."""
         import redis
         from redis.backoff import NoBackoff
         from redis.retry import Retry
@@ -159,10 +159,10 @@ class ServerProcess:
         )
 
     def condition(self, listening: Path | None = None) -> Condition:
-        """How the server answers a PING now.
+        """Return how the server answers a PING now.
 
-        Asked without redis-py, which folds "nobody listens" and "too busy to answer" into one
-        error: the difference decides whether a second server may be started on the data.
+        Does not use redis-py, which raises the same error for "nothing listens" and "too busy to answer": the
+        difference decides whether a second server may be started on the data.
         """
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(ANSWER_DEADLINE_S)
@@ -179,7 +179,7 @@ class ServerProcess:
         return "ready" if answer else "silent"
 
     def pid(self) -> int | None:
-        """The process in the pid file, if it is this server; None if not, whoever has that id now."""
+        """Return the process id from the pid file if that process is this server, else None."""
         import redis
 
         try:
@@ -188,7 +188,7 @@ class ServerProcess:
             return None
         if f" {self.config} " in f" {command_line(pid)} ":
             return pid
-        # started by hand with a relative path, say: it is ours if it says so at our socket
+        # perhaps started by hand with a relative path: it is ours if the server at our socket has this id
         try:
             with self.client() as client:
                 return pid if client.info("server")["process_id"] == pid else None
@@ -196,81 +196,84 @@ class ServerProcess:
             return None
 
     def start(self) -> None:
-        """Start the server and return when it serves. Nobody may be running here.
+        """Start the server and return when it serves. No server may be running on the directory.
 
-        Raises StartFailed with the last lines of its log.
+        Raises `StartFailed` with the last lines of its log.
         """
         binary = self._binary or find_binary(self.directory)
         if problem := blindness(binary, self.directory):
             raise StartFailed(str(self._socket), problem)
         self.config.write_bytes(render_config(self.directory, self._options))
-        if self._serves(binary, self._socket):
+        if self._launch(binary, self._socket):
             return
         problem = self.last_words()
-        if self._has_log() and self._mend_torn_log(binary) and self._serves(binary, self._socket):
+        if self._has_log() and self._repair_torn_log(binary) and self._launch(binary, self._socket):
             return
-        raise StartFailed(str(self._socket), f"{binary} ended at once, saying:\n{problem}\n({self.log})")
+        raise StartFailed(
+            str(self._socket), f"{binary} exited immediately; its log ends:\n{problem}\n({self.log})"
+        )
 
     def becomes_ready(self, listening: Path | None = None, pid: int | None = None) -> bool:
-        """Wait for a server that is starting; False if it ended (is `absent`) instead."""
-        began = heard = time.monotonic()
+        """Wait until a starting server is ready. Return False if it ended (is `absent`) instead. Raises
+        `StartFailed` after a deadline."""
+        began = last_sign = time.monotonic()
         while (condition := self.condition(listening)) != "ready":
             if not is_alive(pid) if pid else condition == "absent":
                 return False
             now = time.monotonic()
             if condition == "loading":
-                heard = now
-            if now - heard > START_DEADLINE_S or now - began > LOADING_DEADLINE_S:
+                last_sign = now
+            if now - last_sign > START_DEADLINE_S or now - began > LOADING_DEADLINE_S:
                 raise StartFailed(
                     str(self._socket),
-                    f"the server is {condition} after {now - began:.0f} s, saying:\n{self.last_words()}",
+                    f"still {condition} after {now - began:.0f} s; its log ends:\n{self.last_words()}",
                 )
             time.sleep(POLL_S)
         return True
 
     def stop(self, timeout_s: float) -> bool:
-        """End the server with its data safe on disk; False if none ran. Raises TimedOut."""
+        """Shut the server down with its data on disk. Return False if none ran. Raises `TimedOut`."""
         import redis
 
         pid = self.pid()
         if pid is None and self.condition() == "absent":
             return False
         try:
-            asked = self.condition() == "ready"
-            if asked:
+            accepted = self.condition() == "ready"
+            if accepted:
                 with self.client() as client:
                     client.shutdown()
-        except redis.RedisError:  # in a long script it refuses
-            asked = False
-        if not asked:
-            self._signal(pid, signal.SIGTERM)  # the same end, by the way it always hears
-        if not wait_until(lambda: self._gone(pid), timeout_s):
+        except redis.RedisError:  # refused during a long script
+            accepted = False
+        if not accepted:
+            self._signal(pid, signal.SIGTERM)  # same as SHUTDOWN, and always delivered
+        if not wait_until(lambda: self._has_ended(pid), timeout_s):
             raise TimedOut(f"the end of the server at {self._socket}", timeout_s)
         return True
 
     def kill(self) -> None:
-        """End the server as a crash would."""
+        """End the server with SIGKILL, like a crash."""
         pid = self.pid()
         self._signal(pid, signal.SIGKILL)
-        if not wait_until(lambda: self._gone(pid), START_DEADLINE_S):
+        if not wait_until(lambda: self._has_ended(pid), START_DEADLINE_S):
             raise TimedOut(f"the end of the server at {self._socket}", START_DEADLINE_S)
 
     def last_words(self) -> str:
-        """The last lines of its log since it was started."""
+        """Return the last lines of its log since it was started."""
         try:
             with self.log.open("rb") as log:
                 log.seek(self._log_start)
-                said = log.read()
+                output = log.read()
         except OSError:
             return "(no log)"
-        lines = said.decode("utf-8", "replace").strip().split("\n")
+        lines = output.decode("utf-8", "replace").strip().split("\n")
         return "\n".join(lines[-LOG_LINES_SHOWN:]) or "(nothing)"
 
-    def _serves(self, binary: Path, listening: Path, *overrides: str) -> bool:
-        """Launch it and wait; False if it ended."""
+    def _launch(self, binary: Path, listening: Path, *overrides: str) -> bool:
+        """Launch it and wait until it is ready. Return False if it ended."""
         self._log_start = self.log.stat().st_size if self.log.exists() else 0
-        # The shell is gone at once and the server is init's child: it outlives us, leaves us no zombie,
-        # and Ctrl-C at our terminal is not for it (its own session).
+        # The shell exits immediately, so the server is reparented to init: it outlives us and leaves us no
+        # zombie. In its own session it does not receive Ctrl-C from our terminal.
         launched = subprocess.run(
             [
                 *("/bin/sh", "-c", 'umask 077; log=$1; shift; "$@" >>"$log" 2>&1 & echo $!', "sh"),
@@ -286,32 +289,32 @@ class ServerProcess:
             raise StartFailed(str(self._socket), f"the shell could not start {binary}")
         return self.becomes_ready(listening, int(launched.stdout))
 
-    def _mend_torn_log(self, binary: Path) -> bool:
-        """Drop the torn tail of the log and write it anew; False if it cannot be loaded at all."""
+    def _repair_torn_log(self, binary: Path) -> bool:
+        """Drop the torn tail of the log and rewrite it. Return False if it cannot be loaded at all."""
         import redis
 
         listening = self.directory / "mending.sock"
         overrides = ("--unixsocket", listening.name, "--port", "0", "--aof-load-truncated", "yes")
-        if not self._serves(binary, listening, *overrides):
+        if not self._launch(binary, listening, *overrides):
             return False
         pid = self.pid()
         try:
             with self.client(listening) as client:
                 client.bgrewriteaof()
                 written = wait_until(lambda: not _rewriting(client), LOADING_DEADLINE_S)
-                mended = written and client.info("persistence")["aof_last_bgrewrite_status"] == "ok"
+                repaired = written and client.info("persistence")["aof_last_bgrewrite_status"] == "ok"
                 client.shutdown()
         except redis.RedisError as error:
-            raise StartFailed(str(self._socket), f"mending its torn log failed: {error}") from error
-        if not wait_until(lambda: self._gone(pid), START_DEADLINE_S) or not mended:
+            raise StartFailed(str(self._socket), f"repairing its torn log failed: {error}") from error
+        if not wait_until(lambda: self._has_ended(pid), START_DEADLINE_S) or not repaired:
             problem = self.last_words()
-            raise StartFailed(str(self._socket), f"mending its torn log failed:\n{problem}")
+            raise StartFailed(str(self._socket), f"repairing its torn log failed:\n{problem}")
         return True
 
     def _has_log(self) -> bool:
         return any((self.directory / name).exists() for name in ("appendonly.aof", "appendonlydir"))
 
-    def _gone(self, pid: int | None) -> bool:
+    def _has_ended(self, pid: int | None) -> bool:
         return self.condition() == "absent" and not (pid and is_alive(pid))
 
     def _signal(self, pid: int | None, number: signal.Signals) -> None:

@@ -1,14 +1,14 @@
-"""The workers that `fdstore up` and `run` leave running beside the store: one for each store and prefix.
+"""The background workers that `fdstore up` and `run` leave running, one for each store and prefix.
 
-A worker holds a lock on a file of the data directory as long as it lives: the lock says that it runs, the
-pid beside it says which process to end, and only a process that holds the lock is ever signalled.
+A worker locks a file of the data directory while it lives. The lock proves that it runs, and the pid file
+beside it names the process; only a process that holds the lock is ever signalled.
 
     worker.lock  .pid  .log  .json      of the embedded store
     worker@PREFIX.*                     of the embedded store, with another prefix for its keys
     worker-DIGEST.*                     of another store
 
-The .json says with what it was started (see `surroundings`), so that a command with another key, environment
-or directory notices.
+The .json describes the environment it was started in (see `surroundings`), so that a command with another
+API key, environment or directory detects the difference.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def worker_command(*options: str, module: str = "fdstore_workers") -> list[str]:
 
 
 def worker_environment(url: str | None, prefix: str | None) -> dict[str, str]:
-    """Return this process's environment with the store that a worker serves: a command line, with a password
-    in its URL, could be read by every user."""
+    """Return this process's environment plus the worker's store. Not on the command line: every user can read
+    it, and the URL may contain a password."""
     named = {"FDSTORE_URL": url, "FDSTORE_PREFIX": prefix}
     return {**os.environ, **{name: value for name, value in named.items() if value}}
 
 
 class BackgroundWorker:
-    """The one background worker of a store, by its URL and the prefix of its keys, running or not."""
+    """The background worker of a store (URL and key prefix), whether it runs or not."""
 
     def __init__(self, data_dir: Path, url: str, prefix: str) -> None:
         self._data_dir = data_dir
@@ -58,12 +58,12 @@ class BackgroundWorker:
         self.log = self._files.log
 
     def pid(self) -> int | None:
-        """Its process id, or None when it does not run."""
+        """Return its process id, or None if it does not run."""
         return self._files.pid()
 
     def misfits(self, *, for_functions: bool) -> list[str]:
-        """Return what the running worker has otherwise than this program, in words; empty if it does not run.
-        `for_functions`: including what only the Python functions of programs depend on."""
+        """Return the differences between the running worker's environment and this program's, as text; empty
+        if it does not run. `for_functions`: include differences that matter only to Python functions."""
         if self.pid() is None:
             return []
         try:
@@ -73,8 +73,8 @@ class BackgroundWorker:
         return had.misfits(Surroundings.here(had.salt), for_functions=for_functions)
 
     def ensure(self, concurrency: int = 8) -> int:
-        """Its process id, started if it does not run. Raises `StartFailed` with the end of its
-        log when it does not come up."""
+        """Start the worker if it does not run, and return its process id. Raises `StartFailed` with the end
+        of its log if it does not become ready."""
         running = self.pid()
         if running is not None:
             return running
@@ -84,7 +84,7 @@ class BackgroundWorker:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                # somebody else starts it at this moment
+                # another process is starting it
                 wait_until(lambda: self.pid() is not None, READY_S)
                 return self.pid() or 0
             size = log.tell()
@@ -97,28 +97,28 @@ class BackgroundWorker:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                # the lock goes on with the copy of this descriptor in the worker
+                # the worker inherits this descriptor and with it the lock
                 pass_fds=[lock.fileno()],
             )
             files.pid_file.write_text(f"{process.pid}\n")
         ready = b": ready: "
         until = time.monotonic() + READY_S
-        while ready not in self._said(size):
+        while ready not in self._log_since(size):
             if process.poll() is not None or time.monotonic() > until:
-                said = self._said(size).decode("utf-8", "replace").strip().splitlines()[-3:]
+                lines = self._log_since(size).decode("utf-8", "replace").strip().splitlines()[-3:]
                 raise StartFailed(
-                    shown_url(self._url), f"the worker did not start: {' / '.join(said) or 'no word'}"
+                    shown_url(self._url), f"the worker did not start: {' / '.join(lines) or 'no output'}"
                 )
-            wait_until(lambda: ready in self._said(size) or process.poll() is not None, 1.0)
+            wait_until(lambda: ready in self._log_since(size) or process.poll() is not None, 1.0)
         return process.pid
 
-    def _said(self, start: int) -> bytes:
+    def _log_since(self, start: int) -> bytes:
         with self.log.open("rb") as log:
             log.seek(start)
             return log.read()
 
     def stop(self) -> bool:
-        """Ends it in good order; whether it ran. Raises `TimedOut` when it does not end."""
+        """Shut it down. Return whether it ran. Raises `TimedOut` if it does not end."""
         return self._files.stop()
 
 
@@ -131,7 +131,7 @@ class WorkerFiles:
         )
 
     def pid(self) -> int | None:
-        """The process id of the worker, or None when it does not run."""
+        """Return the process id of the worker, or None if it does not run."""
         try:
             with self.lock.open("rb") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -143,7 +143,7 @@ class WorkerFiles:
         return None
 
     def stop(self) -> bool:
-        """End the worker in good order; whether it ran. Raises `TimedOut`."""
+        """Shut the worker down. Return whether it ran. Raises `TimedOut`."""
         pid = self.pid()
         if pid is None:
             return False
@@ -154,8 +154,8 @@ class WorkerFiles:
 
 
 def stop_embedded_workers(data_dir: Path) -> bool:
-    """End the background workers of the embedded store, whatever their prefix; whether any ran. Raises
-    `TimedOut`."""
+    """Shut down the background workers of the embedded store, for all prefixes. Return whether any ran.
+    Raises `TimedOut`."""
     stems = ["worker", *(lock.name.removesuffix(".lock") for lock in sorted(data_dir.glob("worker@*.lock")))]
     ended = [WorkerFiles(data_dir, stem).stop() for stem in stems]
     return any(ended)

@@ -1,1 +1,1 @@
-"""Running processes: leases, attempts, and the queue that wakes workers."""
+"""Run processes: leases, attempts, and the queue that wakes workers."""

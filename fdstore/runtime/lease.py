@@ -1,8 +1,8 @@
-"""The hold that a worker has on the process it runs: taken, kept, and given back.
+"""Claim a process for a worker, renew its lease, and return it to the queue.
 
-Other workers take a process whose lease runs out, and count a loss. So the lease is kept by a thread that
-the work cannot hold up, and a worker that has to stop gives its processes back in good order. What may
-have been written and got no answer is asked again: a lease that nobody knows of would run out too.
+When a lease expires, other workers claim the process and a loss is counted. So a thread of its own renews
+the lease, which the agent's work cannot delay, and a worker that stops returns its processes to the queue. A
+claim whose reply was lost is repeated: a claimed process that its worker does not know of would expire too.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from fdstore.store.keys import ProcessKeys
 log = logging.getLogger("fdstore.agent")
 
 LOOK_UP_EVERY_S = 0.5
-"""How often who waits looks whether the worker stops."""
+"""How often waiting code checks whether the worker stops."""
 
 STOP_GRACE_S = 20.0
-"""How long a step may go on when the worker stops. A model's answer or a user's tool may take minutes,
-and cannot be ended from outside; what it comes to is then not written by this attempt."""
+"""How long the current step may continue after the worker was asked to stop. A model's answer or a user's
+tool may take minutes and cannot be cancelled; after this time its result is discarded."""
 
 
 class Flag(Protocol):
-    """What says that the worker stops: a `threading.Event`, or something that crosses a fork."""
+    """Shutdown flag of a worker: a `threading.Event`, or an object that works across a fork."""
 
     def is_set(self) -> bool: ...
 
 
 class Stopped(Exception):
-    """The worker stops: the process is to go back."""
+    """The worker stops; its process must be returned to the queue."""
 
 
 def hold_lease(
@@ -57,22 +57,23 @@ def hold_lease(
     with_others: bool,
     again_until: Flag | None,
 ) -> leases.Claim | leases.LeftAlone | None:
-    """Take the process. A worker whose claim got no answer asks until it has one, or stops."""
+    """Claim the process. If the claim's reply is lost, repeat it until a reply arrives or `again_until` is
+    set; without `again_until` raise `UnknownOutcome`."""
     while True:
         try:
             return store.run(leases.claim(keys, worker, claim_id, only=only, with_others=with_others))
         except UnknownOutcome as error:
             if again_until is None or again_until.is_set():
                 raise
-            log.warning("%s may have been taken: %s", keys.process, error)
+            log.warning("%s may have been claimed: %s", keys.process, error)
             time.sleep(LOOK_UP_EVERY_S)
 
 
 class Lease:
-    """Keeps the lease of a process from a thread that the work cannot hold up.
+    """The lease of one process, renewed by a background thread.
 
-    When the worker stops and the step in hand takes too long, it gives the process back from there:
-    another worker goes on with it, and this attempt writes nothing more.
+    If the worker stops and the current step outlasts `STOP_GRACE_S`, the thread returns the process to the
+    queue: another worker continues it, and this attempt writes nothing more.
     """
 
     def __init__(self, store: Store, handle: ProcessHandle, stop: Flag, wake: Callable[[str], None]) -> None:
@@ -81,37 +82,37 @@ class Lease:
         self._stop = stop
         self._wake = wake
         self._renew_at = time.monotonic() + leases.RENEW_EVERY_S
-        self._leave_at: float | None = None
+        self._give_back_at: float | None = None
         self.lost = threading.Event()
 
     def kept(self) -> AbstractContextManager[None]:
-        """The lease is kept while the block runs."""
+        """Return a context manager that renews the lease while its block runs."""
         every_s = min(LOOK_UP_EVERY_S, leases.RENEW_EVERY_S)
-        return run_periodically(every_s, self._keep, f"lease {self._handle.id}")
+        return run_periodically(every_s, self._renew, f"lease {self._handle.id}")
 
     def check(self) -> None:
-        """Raises `Fenced` when the lease is lost, `Stopped` when the worker stops."""
+        """Raise `Fenced` if the lease is lost, `Stopped` if the worker stops."""
         if self.lost.is_set():
             raise Fenced(self._handle.id, "its lease was lost")
         if self._stop.is_set():
             raise Stopped
 
     def pause(self, seconds: float) -> None:
-        """Waits. Raises as `check`, as soon as there is reason."""
+        """Sleep for `seconds`. Raises as `check` does, within `LOOK_UP_EVERY_S` of the cause."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             self.lost.wait(min(left, LOOK_UP_EVERY_S))
             self.check()
 
     def give_back(self, *, has_begun: bool = True) -> None:
-        """Another worker is to go on with the process, now."""
+        """Return the process to the queue and wake another worker."""
         self._store.run(leases.give_back(self._handle, has_begun=has_begun))
         self._wake(self._handle.id)
 
     def give_back_later(self, in_vain: int | None = None) -> None:
-        """Gives the process back once the store takes it, so that its trouble does not count as a loss.
-        No wake-up: a moment later, when the sweep sends one, there is more hope. `in_vain` as for
-        `leases.give_back`. Raises as `check`."""
+        """Return the process to the queue, retrying until the store accepts, so that an outage does not count
+        as a loss. Send no wake-up: the sweeper sends one later, when the store is more likely to have
+        recovered. `in_vain` as for `leases.give_back`. Raises as `check` does."""
         while True:
             self.check()
             try:
@@ -120,12 +121,12 @@ class Lease:
             except STORE_FAILURES:
                 self.lost.wait(LOOK_UP_EVERY_S)
 
-    def _keep(self) -> bool:
+    def _renew(self) -> bool:
         now = time.monotonic()
-        if self._leave_at is None and self._stop.is_set():
-            self._leave_at = now + STOP_GRACE_S
+        if self._give_back_at is None and self._stop.is_set():
+            self._give_back_at = now + STOP_GRACE_S
         try:
-            if self._leave_at is not None and now >= self._leave_at:
+            if self._give_back_at is not None and now >= self._give_back_at:
                 self._store.run(leases.give_back(self._handle))
                 self.lost.set()
                 self._wake(self._handle.id)
@@ -135,6 +136,6 @@ class Lease:
         except (Fenced, NotFound):
             self.lost.set()
         except FDStoreError as error:
-            # the store may come back before the lease runs out; if not, the next try is fenced
+            # the store may recover before the lease expires; if not, the next try is fenced
             log.warning("the lease of %s could not be renewed: %s", self._handle.id, error)
         return not self.lost.is_set()

@@ -1,7 +1,7 @@
-"""Something that is looked at beside the work, every so often, from a thread of its own.
+"""Call a function periodically on a background thread for the duration of a block.
 
-A lease must be kept while a model thinks, a pipeline be stopped when nobody reads it any more, and a tree
-be watched while it runs: whatever the work is held up by, the look goes on, and it ends with the work.
+For work that must not be delayed by the main thread: renewing a lease while a model answers, stopping a
+pipeline without readers, displaying a running tree.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from contextlib import contextmanager
 
 @contextmanager
 def run_periodically(every_s: float, look: Callable[[], bool], name: str) -> Iterator[None]:
-    """Calls `look` in pauses of `every_s` seconds, until it answers False or the block is left. A look
-    under way is waited for, so none comes after the block."""
-    left = threading.Event()
+    """Call `look` every `every_s` seconds until it returns False or the block exits. Join the thread on exit,
+    so no call outlasts the block."""
+    exited = threading.Event()
 
-    def keep() -> None:
-        while not left.wait(every_s) and look():
+    def call_periodically() -> None:
+        while not exited.wait(every_s) and look():
             pass
 
-    # a program that ends in the middle does not wait for what it looked at
-    thread = threading.Thread(target=keep, name=name, daemon=True)
+    # daemon: an interpreter that exits inside the block does not wait for a call
+    thread = threading.Thread(target=call_periodically, name=name, daemon=True)
     thread.start()
     try:
         yield
     finally:
-        left.set()
+        exited.set()
         thread.join()

@@ -1,25 +1,25 @@
-"""Wakes the workers: puts the id of a process that is ready into their queue, and nothing else.
+"""Wake the workers: put the id of a ready process into their queue, and nothing else.
 
-The process's record in the store is the truth. A message here only says "look at this process", so
-it may be lost (the sweeper sends it again), doubled or late (the claim of the process decides), and
-it stays at a kilobyte whatever the agent works on.
+The process record in the store is authoritative. A message only says "look at this process", so it may be
+lost (the sweeper sends it again), duplicated or late (the claim decides), and it stays at about a kilobyte
+whatever the agent works on.
 
-The queue lives in a Redis (by default the store's own) as Celery and kombu keep it. All its keys begin
-with `fdq:` and the prefix of the store's keys, so stores with different prefixes share a Redis, each with
-a user that reaches `fdq:PREFIX:*` alone:
+The queue lives in a Redis (by default the store's own) in the layout of Celery and kombu. All its keys start
+with `fdq:` and the store's key prefix, so stores with different prefixes can share a Redis, each with a user
+restricted to `fdq:PREFIX:*`:
 
-    fdq:fdstore:queue           list   wake-ups that no worker has taken yet
+    fdq:fdstore:queue           list   wake-ups that no worker has received yet
     fdq:fdstore:unacked         hash   wake-ups whose task is running, by delivery tag
-    fdq:fdstore:unacked_index   zset   when each of those was taken
-    fdq:fdstore:unacked_mutex   str    a lock, held while old entries of those two are put back
+    fdq:fdstore:unacked_index   zset   when each of those was received
+    fdq:fdstore:unacked_mutex   str    lock, held while expired entries of those two are requeued
 
-All are deleted by Redis when they are empty. An entry of a killed worker goes back into the queue
-after the visibility timeout and then finds its process done. Messages go through the anonymous
-exchange and have one priority, so no binding tables and no lists per priority are made. Nothing here
-has a TTL or may be evicted: a Redis with `noeviction` is what it wants.
+Redis deletes the list, hash and zset when they become empty. An entry of a killed worker is requeued after
+the visibility timeout, and then finds its process done. Messages use the anonymous exchange and one
+priority, so there are no binding tables and no lists per priority. Except for the lock nothing has a TTL or
+may be evicted: the Redis needs `noeviction`.
 
 Workers build their application on the same `celery_app` (fdstore_workers/app.py). Celery takes longer to
-import than all of fdstore; it is imported when the first wake-up is sent, never with this module.
+import than all of fdstore, so it is imported when the first wake-up is sent, not with this module.
 """
 
 from __future__ import annotations
@@ -52,30 +52,30 @@ from fdstore.urls import (
 )
 
 TASK = "fdstore.run"
-"""The one task there is; its one argument is a process id."""
+"""Name of the only Celery task; its argument is a process id."""
 
 QUEUE = "queue"
-"""The one queue of a store, behind `queue_prefix`."""
+"""Name of a store's queue, after `queue_prefix`."""
 
 VISIBILITY_TIMEOUT_S = 12 * 3600
-"""When kombu gives the message of a task that still runs to another worker too. Far above any
-agent's time limit; a lost worker is noticed much earlier, by its lease."""
+"""After this time kombu redelivers the message of a task that still runs. Far above any agent's time limit;
+the lease detects a lost worker much earlier."""
 
 SEND_TIMEOUT_S = 0.8
-"""For connecting and for each reply. Two tries of one are what a caller waits for at most."""
+"""Time-out for connecting and for each reply. A caller waits for two tries at most."""
 
 SENTINEL_TIMEOUT_S = 2.0
-"""For connecting to a Sentinel and for its reply: the next one is asked then."""
+"""Time-out for connecting to a Sentinel and for its reply, before the next one is tried."""
 
 REFUSED = re.compile(
     "NOAUTH|WRONGPASS|NOPERM|Authentication required|invalid username-password|AUTH <password>|no permissions"
 )
-"""How a Redis says that it refuses this user. redis-py takes the code off some of them."""
+"""Redis's error texts for a refused user. redis-py strips the error code from some of them."""
 
 
 class Broker(msgspec.Struct, frozen=True):
-    """Where the queue is: the URL in kombu's form, the transport options that a URL cannot say, and
-    the place without secrets, for messages. `tls` are its options where they are not in the URL."""
+    """Address of the queue: the URL in kombu's form, the transport options that a URL cannot express, and
+    `shown`, the address without secrets for error messages. `tls`: TLS options that are not in the URL."""
 
     url: str
     shown: str
@@ -84,13 +84,13 @@ class Broker(msgspec.Struct, frozen=True):
 
 
 def find_broker(store_url: str, broker_url: str | None = None) -> Broker:
-    """The broker at `broker_url`, or in the store's Redis.
+    """Return the broker at `broker_url`, else in the store's Redis.
 
-    Takes `redis://` and `rediss://` `[USER:PASSWORD@]HOST[:PORT][/DB]`, `unix:///PATH[?db=DB]` and
-    `sentinel://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...]/MASTER[/DB]`, which is
-    `rediss+sentinel://` with TLS. Of the query `db`, `ssl_*`, `sentinel_username` and
-    `sentinel_password` count; certificates are checked unless `ssl_cert_reqs` says otherwise. Raises
-    InvalidArgument for any other URL; a Redis Cluster cannot hold the queue.
+    Accepts `redis://` and `rediss://` `[USER:PASSWORD@]HOST[:PORT][/DB]`, `unix:///PATH[?db=DB]` and
+    `sentinel://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...]/MASTER[/DB]`, or
+    `rediss+sentinel://` for TLS. The query may set `db`, `ssl_*`, `sentinel_username` and
+    `sentinel_password`; certificates are verified unless `ssl_cert_reqs` says otherwise. Raises
+    `InvalidArgument` for any other URL; a Redis Cluster cannot hold the queue.
 
     >>> find_broker("unix:///run/redis.sock?db=2").url
     'redis+socket:///run/redis.sock?virtual_host=2'
@@ -119,12 +119,12 @@ def find_broker(store_url: str, broker_url: str | None = None) -> Broker:
 
 
 def broker_url(store_url: str, broker_url: str | None = None) -> str:
-    """The URL of `find_broker`, as kombu takes it. It may hold a password."""
+    """Return the URL of `find_broker` in kombu's form. It may contain a password."""
     return find_broker(store_url, broker_url).url
 
 
 def celery_config(broker: Broker, prefix: str = DEFAULT_PREFIX) -> dict[str, Any]:
-    """Return the settings that senders and workers of the store with this key prefix share."""
+    """Return the Celery settings that senders and workers of the store with this key prefix share."""
     return {
         "broker_url": broker.url,
         "broker_use_ssl": broker.tls or None,
@@ -132,33 +132,33 @@ def celery_config(broker: Broker, prefix: str = DEFAULT_PREFIX) -> dict[str, Any
             "global_keyprefix": queue_prefix(prefix),
             "visibility_timeout": VISIBILITY_TIMEOUT_S,
             "priority_steps": [0],
-            # as text, so that `redis-cli LRANGE fdq:fdstore:queue 0 -1` shows which processes wait
+            # not base64, so that `redis-cli LRANGE fdq:fdstore:queue 0 -1` shows the process ids
             "body_encoding": "utf-8",
             **broker.options,
         },
         "task_default_queue": QUEUE,
-        # declaring would only write binding tables, which the anonymous exchange does not look at
+        # declaring would only write binding tables, which the anonymous exchange does not use
         "task_queues": {QUEUE: {"routing_key": QUEUE, "no_declare": True}},
         "task_create_missing_queues": False,
-        # JSON alone: whoever can write to the queue must not be able to run code by it.
+        # JSON only: write access to the queue must not allow code execution
         "accept_content": ["json"],
         "task_serializer": "json",
-        # What became of a process stands in its record; a second place could only disagree.
+        # the process record holds the result; a second copy could only disagree
         "task_ignore_result": True,
         "task_store_errors_even_if_ignored": False,
         "result_backend": None,
-        # A worker that stops in good order hands its messages on. A killed one's are not put back at
-        # once: a process that kills its worker would do so for ever. Leases and losses see to both.
+        # A worker that shuts down requeues its messages. Those of a killed worker are not requeued
+        # immediately: a process that kills its worker would do so forever. Leases and losses handle it.
         "task_acks_late": True,
         "task_reject_on_worker_lost": False,
         "worker_prefetch_multiplier": 1,
-        # A broker that goes away for a moment is no reason to end an agent: three times, and it would
-        # be taken for one that kills its workers.
+        # A short broker outage must not end an agent: after three it would count as one that kills its
+        # workers.
         "worker_cancel_long_running_tasks_on_connection_loss": False,
         "broker_connection_retry_on_startup": True,
         "broker_connection_max_retries": None,
-        # Remote control and events would add pub/sub channels, keys of their own and a message a
-        # second; `fdstore ps` and `kill` read and write the processes' records instead.
+        # Remote control and events would add pub/sub channels, keys and a message per second; `fdstore ps`
+        # and `kill` use the process records instead.
         "worker_enable_remote_control": False,
         "worker_send_task_events": False,
         "worker_hijack_root_logger": False,
@@ -167,12 +167,12 @@ def celery_config(broker: Broker, prefix: str = DEFAULT_PREFIX) -> dict[str, Any
 
 
 def celery_app(broker: Broker, prefix: str = DEFAULT_PREFIX) -> Any:
-    """A Celery application that uses `broker` and keeps away from any other in this program."""
+    """Return a Celery application for `broker`, isolated from any other application in this program."""
     from celery import Celery
     from celery.loaders.app import AppLoader
 
-    # A loader that is given by name is imported with the current directory first on the path, and the fixup
-    # for Django puts that there too, for good.
+    # A loader passed by name is imported with the current directory first on sys.path, and the fixup for
+    # Django puts it there permanently.
     app = Celery("fdstore", loader=AppLoader, fixups=(), set_as_current=False)
     app.conf.update(celery_config(broker, prefix))
     app.backend_cls = "disabled://"
@@ -182,14 +182,14 @@ def celery_app(broker: Broker, prefix: str = DEFAULT_PREFIX) -> Any:
     def connect(url: str | None = None, **options: Any) -> Any:
         return connection_to(broker.url, **options)
 
-    # Celery prefers $CELERY_BROKER_URL and $CELERY_RESULT_BACKEND to what the program says. They
-    # are there for some other application of this machine and must not lead our messages to it.
+    # Celery prefers $CELERY_BROKER_URL and $CELERY_RESULT_BACKEND to the configuration. They belong to
+    # some other application of this machine and must not redirect our messages.
     app.connection_for_read = app.connection_for_write = connect
     return app
 
 
 class Dispatcher:
-    """Sends wake-ups. Any thread may use it; it keeps one connection. Make it after a fork.
+    """Sender of wake-ups. Thread-safe; keeps one connection. Create it after a fork.
 
     dispatcher = Dispatcher("redis://localhost:6379/0")
     dispatcher.wake("triage.1", "triage.2")
@@ -200,34 +200,34 @@ class Dispatcher:
     ) -> None:
         self._broker = find_broker(store_url, broker_url)
         self._prefix = prefix
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._app: Any = None
         self._producer: Any = None
 
     def wake(self, *process_ids: str) -> None:
-        """Ask the workers to look at these processes.
+        """Send a wake-up for each of these processes.
 
-        Raises StoreUnavailable within about 2 s when the broker is out of reach, StoreFull or
-        StoreReadOnly when it refuses. Some may have been sent then; sending all again does no harm.
+        Raises `StoreUnavailable` within about 2 s when the broker is unreachable, `StoreFull` or
+        `StoreReadOnly` when it refuses. Some may have been sent by then; sending all again is harmless.
         """
-        # The lock is held for as long as an unreachable broker takes; nobody waits for it for longer,
-        # or a hundred threads of a worker would wait one after the other.
-        if not self._turn.acquire(timeout=2 * SEND_TIMEOUT_S):
+        # An unreachable broker holds the lock for up to two time-outs. Wait no longer for it, or a hundred
+        # threads of a worker would time out one after the other.
+        if not self._lock.acquire(timeout=2 * SEND_TIMEOUT_S):
             raise StoreUnavailable(self._broker.shown, "other wake-ups are still waiting for it")
         try:
             self._send(process_ids)
         finally:
-            self._turn.release()
+            self._lock.release()
 
     def close(self) -> None:
-        """Close the connection. The next `wake` opens one again."""
-        with self._turn:
+        """Close the connection. The next `wake` reconnects."""
+        with self._lock:
             self._disconnect()
 
     def _send(self, process_ids: tuple[str, ...]) -> None:
         from kombu.exceptions import OperationalError
 
-        # The second try is for the connection that a restart of Redis cut while it lay idle.
+        # The second try is for an idle connection that a restart of Redis has closed.
         for is_last in (False, True):
             producer = self._connected()
             try:
@@ -237,9 +237,9 @@ class Dispatcher:
                         args=[process_id],
                         queue=QUEUE,
                         producer=producer,
-                        argsrepr="...",  # or it would hold the id a second time
+                        argsrepr="...",  # otherwise the message contains the id twice
                         retry=False,
-                        # a task of Celery that sends another remembers it as long as it runs
+                        # a running Celery task keeps a list of the tasks it sent
                         add_to_parent=False,
                     )
                 return
@@ -252,14 +252,14 @@ class Dispatcher:
                     raise _translate(error, self._broker.shown) from error
 
     def _connected(self) -> Any:
-        """The producer of the one connection, which is opened by the first message."""
+        """Return the producer, connecting first if necessary."""
         if self._app is None:
             self._app = celery_app(self._broker, self._prefix)
             self._app.conf.broker_connection_timeout = SEND_TIMEOUT_S
             self._app.conf.broker_transport_options |= {
                 "socket_timeout": SEND_TIMEOUT_S,
                 "socket_connect_timeout": SEND_TIMEOUT_S,
-                # kombu would go on connecting by itself, for ever and with pauses
+                # otherwise kombu retries the connection forever, with pauses
                 "max_retries": 1,
                 "interval_start": 0,
                 "interval_step": 0,
@@ -284,7 +284,7 @@ def _on_tcp(parts: SplitResult, query: dict[str, str]) -> Broker:
 
 
 def _on_socket(parts: SplitResult, query: dict[str, str]) -> Broker:
-    # kombu splits a URL at ";", so the path is quoted anew
+    # kombu splits a URL at ";", so requote the path
     path = quote(unquote(parts.path))
     database = query.get("db") or query.get("virtual_host") or "0"
     return Broker(
@@ -299,12 +299,12 @@ def _behind_sentinels(parts: SplitResult, query: dict[str, str]) -> Broker:
     sentinels = [join_addresses(address) for address in parse_addresses(parts, 26379)]
     login, _ = sentinel_login(parts)
     tls = _tls_options(query) if parts.scheme == "rediss+sentinel" else {}
-    asking = {**login, **({"ssl": True, **tls} if tls else {})}
+    sentinel_options = {**login, **({"ssl": True, **tls} if tls else {})}
     timeouts = dict.fromkeys(("socket_timeout", "socket_connect_timeout"), SENTINEL_TIMEOUT_S)
     return Broker(
         ";".join(f"sentinel://{_login(parts)}{sentinel}/{database}" for sentinel in sentinels),
         f"{parts.scheme}://{','.join(sentinels)}/{master}/{database}",
-        {"master_name": unquote(master), "sentinel_kwargs": {**timeouts, **asking}},
+        {"master_name": unquote(master), "sentinel_kwargs": {**timeouts, **sentinel_options}},
         tls,
     )
 
@@ -322,9 +322,9 @@ def _check_query(parts: SplitResult, argument: str) -> None:
 
 
 def _tls_options(query: dict[str, str]) -> dict[str, str]:
-    # without any ssl option kombu checks no certificate
-    given = {name: value for name, value in query.items() if name.startswith("ssl_")}
-    return {"ssl_cert_reqs": "required", **given}
+    # without any ssl option kombu verifies no certificate
+    options = {name: value for name, value in query.items() if name.startswith("ssl_")}
+    return {"ssl_cert_reqs": "required", **options}
 
 
 def _host(parts: SplitResult) -> str:
@@ -340,7 +340,7 @@ def _login(parts: SplitResult) -> str:
 
 
 def _translate(error: BaseException, where: str) -> FDStoreError:
-    # redis-py takes the error codes OOM and READONLY off the text
+    # redis-py strips the error codes OOM and READONLY from the text
     message = str(error)
     if "'maxmemory'" in message:
         return StoreFull("maxmemory is reached")

@@ -1,7 +1,7 @@
-"""Running one process: take it, step its agent, hand over its end.
+"""Run one process: claim it, step its agent, and write its end.
 
-Used in two places: by a worker, which gives its slot back while children run, and by a program that
-runs a root itself, which waits for them.
+Used by a worker, which releases its slot while children run, and by a program that runs a root process
+itself, which waits for them.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ from fdstore.wire.operation import new_op
 log = logging.getLogger("fdstore.agent")
 
 Ending = Literal["not ready", "pipeline", "agent", "alone", "ended", "waiting", "given back", "lost"]
-"""What `run_process` came to: somebody else has it, it is left to who runs pipelines or agents, it must
-have an operating-system process of its own, it ended, its slot is free, it goes back in good order, or
-another attempt took it."""
+"""Result of `run_process`. `not ready`: another attempt runs it, or it has ended. `pipeline`, `agent`: left
+to a worker that runs this kind. `alone`: it must run in an operating-system process of its own. `ended`: this
+attempt ended it. `waiting`: parked until children end. `given back`: returned to the queue. `lost`: another
+attempt has it."""
 
 _ONLY: dict[tuple[bool, bool], leases.Kind | None] = {
     (True, True): None,
@@ -49,18 +50,19 @@ _ONLY: dict[tuple[bool, bool], leases.Kind | None] = {
     (False, True): "pipelines",
     (False, False): "neither",
 }
-"""What to claim where there is a model, and something that runs pipelines."""
+"""The kinds of processes to claim, by whether there is a model and a runner of pipelines."""
 
 Company = Literal["others", "none", "none for long"]
-"""What runs beside a process in the same operating-system process: others; nothing; or nothing, but only
-until the process is past the point where it was lost."""
+"""Which processes share the operating-system process: others; none; or none until the process is past the
+point at which it was lost."""
 
 RunPipeline = Callable[[Store, ProcessHandle, PipeTask, threading.Event, Flag], Finished]
-"""Runs the commands of a pipeline and writes what they give; is told of a lost lease and of a stop."""
+"""Run the commands of a pipeline and store their output. The event is set when the lease is lost, the flag
+when the worker stops."""
 
 
 def linked_programs_of(bundle: Bundle, text: str, program: Program) -> dict[str, Linked]:
-    """The programs that `program` may spawn, for the tool."""
+    """Return the programs that `program` may spawn, by alias."""
     digest = bundle.digest()
     return {
         alias: Linked(
@@ -85,13 +87,12 @@ def toolbox_for(
     wake: Callable[[str], None],
     permissions: Permissions,
 ) -> Toolbox:
-    """The tools that a program has, on the descriptors of its process, as far as it may have them here; a
-    copy of another starts no processes, unless it was born with the right to. Raises `NotAllowed`,
-    `PathRefused`, `InvalidArgument`."""
+    """Return the tools of a program for its process, limited by `permissions`. A fork has no `fork` and no
+    `spawn` unless its task allows them. Raises `NotAllowed`, `PathRefused`, `InvalidArgument`."""
     permissions.check_python(program.python)
     export_root = permissions.export_root_of(program.export_root)
     if "fd_to_file" in program.tools and export_root is None:
-        log.warning("%s has no fd_to_file: no directory is named to write below (--export-root)", handle.id)
+        log.warning("%s has no fd_to_file: this worker has no export root (--export-root)", handle.id)
     tools = frozenset(program.tools)
     if isinstance(birth, ForkTask) and not birth.may_spawn:
         tools -= {"fork", "spawn"}
@@ -106,7 +107,7 @@ def toolbox_for(
         permissions=permissions,
         linked=linked_programs_of(bundle, bundle_text, program),
         wake=wake,
-        # the tree has the bundle already, so its text is not sent again for each copy
+        # the tree already has the bundle, so its text is not sent again for each fork
         itself=processes.Program(program.name, bundle.digest(), ""),
         forks_may_spawn=program.limits.forks_may_spawn,
         commands=program.commands,
@@ -136,25 +137,27 @@ def run_process(
     company: Company = "none",
     claim_id: str | None = None,
 ) -> Ending:
-    """Runs a process until it ends, waits, or is somebody else's.
+    """Run a process until it ends, waits, or is run elsewhere.
 
-    `model` makes the client of the model, `wake` sends wake-ups. `permissions` say what its program may do
-    here; `own` is the bundle that this program launched itself, in place of what the store says it is. With
-    `wait_here` children are waited for in this call. When `stopping` is set no process is taken, and one
-    that was goes back to be run elsewhere, at the next step. `pipeline` runs the commands of a process that
-    is no agent; without it such a process is left alone, and without `model` an agent is. One that may be
-    what ended its worker is left alone in the `company` of others. `claim_id` says which claim this is to
-    whoever may have to give the process back.
+    model               creates the client of the model; None: claim no agents
+    wake                sends a wake-up for a process id
+    permissions         what the process's program may do here
+    own                 the bundle that this program launched itself, in place of the stored one
+    wait_here           wait in this call for children instead of parking the process
+    leave_on_interrupt  on Ctrl-C return the process to the workers instead of cancelling its tree
+    stopping            when set, no process is claimed, and a claimed one is returned at the next step
+    pipeline            runs the commands of a pipeline; None: claim no pipelines
+    company             a process that may have killed its worker is not claimed in the company of others
+    claim_id            identifies this claim, for a supervisor that may have to return the process
 
-    When the store has trouble that lasts, a worker gives the process back as soon as it can. Who waits
-    here for children is told: `StoreUnavailable` and the like are raised, and another attempt goes on
-    with the process once its lease is over. Ctrl-C cancels it, with all below it, or leaves it to the
-    workers (`leave_on_interrupt`).
+    During a lasting store outage a worker returns the process as soon as it can. With `wait_here`,
+    `StoreUnavailable` and the like are raised instead, and another attempt continues once the lease expires.
+    Raises `KeyboardInterrupt` on Ctrl-C.
     """
     keys = process_keys(store.prefix, process)
     stop: Flag = stopping or threading.Event()
     if stop.is_set():
-        # the message that brought it here is spent; this worker takes no more of them
+        # its queue message is consumed, so send another
         wake(process)
         return "given back"
     claim = hold_lease(
@@ -173,35 +176,35 @@ def run_process(
     alone_until = claim.alone_until if company == "none for long" else None
     handle = ProcessHandle(keys, claim.limits, claim.attempt)
     lease = Lease(store, handle, stop, wake)
-    told = AttemptLog(process, claim.program or "pipeline", claim.age_s)
+    attempt_log = AttemptLog(process, claim.program or "pipeline", claim.age_s)
     with lease.kept():
         try:
             if pipeline is not None and claim.is_pipeline:
                 if stop.is_set():
                     lease.give_back(has_begun=False)
-                    told.left("is given back")
+                    attempt_log.left("is given back")
                     return "given back"
                 with decoding(f"the journal of process {process}"):
-                    brief = msgspec.json.decode(claim.journal[0], type=PipeTask)
-                end = pipeline(store, handle, brief, lease.lost, stop)
+                    task = msgspec.json.decode(claim.journal[0], type=PipeTask)
+                end = pipeline(store, handle, task, lease.lost, stop)
                 ending = _end_pipeline(store, handle, end, wake)
-                told.ended(end.state, end.exit_code, end.reason)
+                attempt_log.ended(end.state, end.exit_code, end.reason)
                 return ending
             assert model is not None, "an agent was claimed where none is run"
             with decoding(f"the program of process {process}"):
                 bundle = own or Bundle.from_json(claim.bundle)
                 program = bundle.programs[claim.program]
             check_tools(process, program)
-            past = store.run(read_history(keys, claim.journal))
-            if past.unknown:
-                log.warning("%s: journal records of newer kinds are passed over: %s", process, past.unknown)
+            history = store.run(read_history(keys, claim.journal))
+            if history.unknown:
+                log.warning("%s: journal records of newer kinds are skipped: %s", process, history.unknown)
             toolbox = toolbox_for(
                 handle,
                 store.prefix,
                 bundle,
                 own.to_json() if own else claim.bundle,
                 program,
-                past.birth,
+                history.birth,
                 wake=wake,
                 permissions=permissions,
             )
@@ -211,13 +214,13 @@ def run_process(
                 program,
                 toolbox,
                 model(),
-                past=past,
+                history=history,
                 age_s=claim.age_s,
                 pause=lease.pause,
-                voice=store.run(open_answer_stream(handle, claim.outputs, past.last_answer)),
+                answers=store.run(open_answer_stream(handle, claim.outputs, history.last_answer)),
             )
             while True:
-                told.turns = len(agent.conversation.own_turns)
+                attempt_log.turns = len(agent.conversation.own_turns)
                 lease.check()
                 outcome = agent.step()
                 if isinstance(outcome, Waiting):
@@ -225,20 +228,20 @@ def run_process(
                     if wait_here:
                         _wait(store, children, outcome.left_s, lease)
                     elif store.run(leases.park(handle, children, outcome.left_s)):
-                        told.left(f"waits for {', '.join(children)}")
+                        attempt_log.left(f"waits for {', '.join(children)}")
                         return "waiting"
                 elif isinstance(outcome, Finished):
                     woken = agent.hand_over(outcome, is_root=not claim.parent)
-                    told.ended(outcome.state, outcome.exit_code, outcome.reason)
+                    attempt_log.ended(outcome.state, outcome.exit_code, outcome.reason)
                     return _ended(woken, wake)
                 elif alone_until is not None and agent.written > alone_until:
-                    raise Stopped  # it is past the point: it goes on among the others
+                    raise Stopped  # past the point of the loss: continue it among the others
         except Stopped:
             lease.give_back()
-            told.left("is given back")
+            attempt_log.left("is given back")
             return "given back"
         except Fenced:
-            told.left("is run here no more (cancelled, or taken over)")
+            attempt_log.left("is no longer run here (cancelled, or claimed by another worker)")
             return "lost"
         except KeyboardInterrupt:
             with suppress(FDStoreError):
@@ -249,7 +252,7 @@ def run_process(
             raise
         except NewerFormat as error:
             log.warning("%s is left to newer workers: %s", process, error)
-            ending = _leave(lease, told, claim.wakes)
+            ending = _give_back(lease, attempt_log, claim.wakes)
             if wait_here:
                 raise
             return ending
@@ -257,15 +260,15 @@ def run_process(
             if wait_here:
                 raise
             log.warning("%s cannot go on now: %s", process, error)
-            return _leave(lease, told)
+            return _give_back(lease, attempt_log)
         except NotAllowed as error:
-            return _fail(store, handle, f"{error.type}: {error}", wake, told)
+            return _fail(store, handle, f"{error.type}: {error}", wake, attempt_log)
         except (FDStoreError, ModelFailed) as error:
-            return _fail(store, handle, str(error), wake, told)
+            return _fail(store, handle, str(error), wake, attempt_log)
         except Exception as error:
-            # a defect of ours or of a user's module must not leave a process that nobody ends
+            # a bug here or in a user's module must not leave a process that never ends
             log.exception("process %s failed", process)
-            return _fail(store, handle, f"{type(error).__name__}: {error}"[:500], wake, told)
+            return _fail(store, handle, f"{type(error).__name__}: {error}"[:500], wake, attempt_log)
 
 
 def _wait(store: Store, children: list[str], left_s: float | None, lease: Lease) -> None:
@@ -298,17 +301,17 @@ def check_tools(process: str, program: Program) -> None:
         raise NewerFormat(f"the program of process {process}", f"it has tools not known here: {names}")
 
 
-def _leave(lease: Lease, told: AttemptLog, in_vain: int | None = None) -> Ending:
+def _give_back(lease: Lease, attempt_log: AttemptLog, in_vain: int | None = None) -> Ending:
     try:
         lease.give_back_later(in_vain)
     except (Fenced, Stopped):
         return "lost"
-    told.left("is given back")
+    attempt_log.left("is given back")
     return "given back"
 
 
 def _fail(
-    store: Store, handle: ProcessHandle, reason: str, wake: Callable[[str], None], told: AttemptLog
+    store: Store, handle: ProcessHandle, reason: str, wake: Callable[[str], None], attempt_log: AttemptLog
 ) -> Ending:
     try:
         woken = store.run(
@@ -316,5 +319,5 @@ def _fail(
         )
     except (Fenced, NotFound):
         return "lost"
-    told.ended("failed", None, reason)
+    attempt_log.ended("failed", None, reason)
     return _ended(woken, wake)

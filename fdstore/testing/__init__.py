@@ -1,11 +1,11 @@
-"""Run real agents without a model: a scripted Messages API on loopback.
+"""Test agents without a model: a scripted Messages API on loopback.
 
-An agent is tested best whole: its loop, its tools, its retries and the SDK that it talks through,
-everything but the model. `ScriptedModel` takes the model's place behind `base_url`, says what the
-test tells it to say, and keeps what it was asked. It refuses what the real API refuses, so a loop
-that forgets a tool result fails here and not in production.
+An agent is best tested as a whole: its loop, its tools, its retries and the SDK, everything but the model.
+`ScriptedModel` replaces the model behind `base_url`: it returns the answers of a script and records the
+requests. It refuses what the real API refuses, so a loop that omits a tool result fails here and not in
+production.
 
-A whole test of an agent of yours:
+A complete test of an agent:
 
     import anthropic
     from fdstore.testing import ScriptedModel, call, say
@@ -31,9 +31,9 @@ A whole test of an agent of yours:
         assert answer.content[0].text == "Take an umbrella."
         assert model.requests[1].tool_results()[0].text == "Rain in Oslo."
 
-What the model can say is in `replies`, what a request tells a script is `Request`, what is refused
-is in `rules`. Agents in other processes find the model by `model.environ`. Needs nothing but the
-standard library and msgspec; the SDK is the agent's.
+`replies` has the answers, `Request` what a script can read of a request, `rules` what is refused. Agents in
+other processes find the model through `model.environ`. Requires only the standard library and msgspec; the
+SDK belongs to the agent.
 """
 
 from fdstore.testing.replies import (

@@ -1,8 +1,8 @@
-"""The HTTP side of the scripted model: a loopback listener that sends `Answer`s.
+"""The HTTP server of the scripted model: a loopback listener that sends `Answer`s.
 
-HTTP/1.1 with keep-alive; streams are chunked, one event a chunk. A thread accepts and one more
-serves each connection. What is hard is the end: an idle keep-alive connection sits in a read, so
-closing means shutting every open socket down and waiting until its thread has left.
+HTTP/1.1 with keep-alive; streams are chunked, one event per chunk. One thread accepts, and one serves each
+connection. Closing is the hard part: an idle keep-alive connection blocks in a read, so `close` shuts every
+open socket down and waits for its thread.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ import msgspec
 from fdstore.testing.wire import Answer
 
 BACKLOG = 1024
-"""Connections that may wait to be accepted: several hundred agents start at the same moment."""
+"""Listen backlog: several hundred agents connect at the same moment."""
 POLL_SECONDS = 0.05
 CLOSE_SECONDS = 5.0
-"""How long close() waits for connection threads; a script function that never returns is left behind."""
+"""How long close() waits for connection threads; a script function that never returns is abandoned."""
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,11 +38,11 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Respond = Callable[[Call], Answer | None]
-"""Decides the answer; None drops the connection without one."""
+"""Return the answer to a request; None drops the connection."""
 
 
 class Listener(socketserver.ThreadingTCPServer):
-    """Listens on a free port of 127.0.0.1 from construction until `close`."""
+    """A server on a free port of 127.0.0.1, from construction until `close`."""
 
     daemon_threads = True
     request_queue_size = BACKLOG
@@ -69,13 +69,13 @@ class Listener(socketserver.ThreadingTCPServer):
         self.server_close()
         with self._left:
             for connection in self._open:
-                # one whose peer has gone already cannot be shut down again
+                # shutdown fails if the peer has disconnected
                 with contextlib.suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
             self._left.wait_for(lambda: not self._open, CLOSE_SECONDS)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        # Entered by the accepting thread, so that no connection is unknown once that one has ended.
+        # Added by the accepting thread, so that all connections are known once it has ended.
         with self._left:
             self._open.add(request)
         super().process_request(request, client_address)
@@ -88,13 +88,13 @@ class Listener(socketserver.ThreadingTCPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         error = sys.exception()
-        # A client that went away is its own affair; anything else is a bug that must be seen.
+        # Ignore clients that disconnected; anything else is a bug and must be reported.
         if error is not None and not isinstance(error, ConnectionError):
             self.errors.append(error)
 
 
 class Connection(BaseHTTPRequestHandler):
-    """Serves the requests of one connection."""
+    """Handler of the requests of one connection."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -137,4 +137,4 @@ class Connection(BaseHTTPRequestHandler):
             self.wfile.write(b"0\r\n\r\n")
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Tests print what they want themselves."""
+        """Suppress request logging."""

@@ -1,4 +1,4 @@
-"""What a scripted model says: frozen records and the small constructors that scripts are written in.
+"""Replies of a scripted model: frozen records, and the functions that create them.
 
     say("Done.")                                   one text, end_turn
     call("read_fd", fd="fd:1")                     one tool call, tool_use
@@ -9,8 +9,8 @@
     cut(say("Never whole."), after_events=4)       a connection that drops in mid-answer
     slow(say("Late."), 0.5)                        any of them, later
 
-Everything here is a value: ids, clocks and the wire belong to the server, so one script can be
-played any number of times. A `Turn` is both a whole reply and a piece of a larger one.
+Everything here is a value without ids or times, which the server adds, so a script can be used any number of
+times. A `Turn` is both a whole reply and a part of a larger one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ERROR_TYPES = {
     504: "timeout_error",
     529: "overloaded_error",
 }
-"""The API's `error.type` for each HTTP status it answers with."""
+"""The API's `error.type` by HTTP status."""
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -46,8 +46,8 @@ class Text(msgspec.Struct, frozen=True):
 
 
 class ToolUse(msgspec.Struct, frozen=True):
-    """A tool call. `id` None: the server gives it one of its own. An `input` that is a text is sent as it is,
-    for a model whose arguments are not JSON."""
+    """A tool call. `id` None: the server generates one. A string as `input` is sent unchanged, to simulate
+    arguments that are not JSON."""
 
     name: str
     input: Json | str
@@ -55,14 +55,14 @@ class ToolUse(msgspec.Struct, frozen=True):
 
 
 class Thinking(msgspec.Struct, frozen=True):
-    """A thinking block; the API wants it back with the same text and signature."""
+    """A thinking block; the API requires it back with the same text and signature."""
 
     thinking: str
     signature: str
 
 
 class RawBlock(msgspec.Struct, frozen=True):
-    """A block of any other type, sent as it is (a server tool's, or one the agent cannot know)."""
+    """A block of any other type, sent unchanged (a server tool's, or one unknown to the agent)."""
 
     block: Json
 
@@ -71,7 +71,7 @@ Block = Text | ToolUse | Thinking | RawBlock
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens to report. None is an estimate of four characters a token."""
+    """Tokens to report. None: an estimate of four characters per token."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -88,13 +88,13 @@ class Turn(msgspec.Struct, frozen=True):
     usage: Usage = Usage()
 
     def __post_init__(self) -> None:
-        # Raises here, in the script, for arguments that JSON cannot carry.
+        # Raises here, in the script, for arguments that JSON cannot represent.
         msgspec.json.encode(self.blocks)
 
 
 class Fail(msgspec.Struct, frozen=True, kw_only=True):
-    """An HTTP error in the API's shape. `retry_after` is in seconds; `should_retry` is what the API
-    may say of it to the SDK, which decides by the status otherwise."""
+    """An HTTP error in the API's format. `retry_after` is in seconds; `should_retry` overrides the SDK's
+    decision, which otherwise depends on the status."""
 
     status: int
     type: str
@@ -104,8 +104,8 @@ class Fail(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cut(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer that breaks off after so many SSE events: the connection drops, or, with `error`,
-    the API says in an `error` event that it cannot go on."""
+    """An answer that breaks off after `after_events` SSE events: the connection drops, or the API sends
+    `error` as an event."""
 
     reply: Turn
     after_events: int
@@ -113,14 +113,14 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Slow(msgspec.Struct, frozen=True, kw_only=True):
-    """A reply that begins `seconds` late."""
+    """A reply that starts after `seconds`."""
 
     reply: Turn | Fail | Cut
     seconds: float
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):
-    """A streamed answer that stands still after so many SSE events until `until` is set."""
+    """A streamed answer that pauses after `after_events` SSE events until `until` is set."""
 
     reply: Turn | Cut
     after_events: int
@@ -131,12 +131,12 @@ Reply = Turn | Fail | Cut | Slow | Held
 
 
 def signature_of(thinking: str) -> str:
-    """The signature that `think` gives to a text; one that does not fit means it was altered."""
+    """Return the signature that `think` computes for a text; a mismatch means that the text was altered."""
     return "scripted-" + hashlib.sha256(thinking.encode("utf-8")).hexdigest()[:32]
 
 
 def say(text: str) -> Turn:
-    """The model answers `text` and ends its turn.
+    """Answer `text` and end the turn.
 
     >>> say("Done.").blocks
     (Text(text='Done.'),)
@@ -147,7 +147,7 @@ def say(text: str) -> Turn:
 def call(
     name: str, arguments: Mapping[str, object] | None = None, /, *, id: str | None = None, **more: object
 ) -> Turn:
-    """The model calls one tool. Arguments are keywords, or a mapping for names that are not free.
+    """Call one tool. Arguments are keywords, or a mapping for names that cannot be keywords here.
 
     >>> call("read_fd", fd="fd:1", start=2).blocks[0].input
     {'fd': 'fd:1', 'start': 2}
@@ -158,8 +158,8 @@ def call(
 
 
 def garbled(name: str, arguments: str, *, id: str | None = None) -> Turn:
-    """The model calls one tool with arguments that are not JSON, as models do now and then. Only a streamed
-    answer can carry them.
+    """Call one tool with arguments that are not JSON, as models do occasionally. Only streamed answers
+    support this.
 
     >>> garbled("read_fd", '{"fd": ').blocks[0].input
     '{"fd": '
@@ -168,7 +168,7 @@ def garbled(name: str, arguments: str, *, id: str | None = None) -> Turn:
 
 
 def think(thinking: str, signature: str | None = None) -> Turn:
-    """A thinking block, to put before others: `turn(think("It is short."), say("Yes."))`."""
+    """Return a thinking block, to put before others: `turn(think("It is short."), say("Yes."))`."""
     return Turn((Thinking(thinking, signature_of(thinking) if signature is None else signature),))
 
 
@@ -178,10 +178,10 @@ def turn(
     stop_sequence: str | None = None,
     usage: Usage | None = None,
 ) -> Turn:
-    """One assistant message of several parts: texts, parallel calls, thinking, or a raw block as a dict.
+    """Combine parts to one assistant message: texts, parallel calls, thinking, or a raw block as a dict.
 
-    Only the blocks of the parts count. `stop_reason` may be any string, also one that no agent
-    knows yet; `turn()` without parts is the empty answer that the real API gives at times.
+    Only the blocks of the parts are used. `stop_reason` may be any string, unknown ones included; `turn()`
+    without parts is the empty answer that the real API returns at times.
 
     >>> turn(say("Two at once."), call("a"), call("b"), stop_reason="max_tokens").stop_reason
     'max_tokens'
@@ -204,7 +204,7 @@ def fail(
     retry_after: float | None = None,
     should_retry: bool | None = None,
 ) -> Fail:
-    """The API answers with an HTTP error; `type` follows from `status` unless given.
+    """Answer with an HTTP error; `type` defaults to the one for `status`.
 
     `retry_after` (seconds) is sent as `retry-after` in whole seconds, rounded up, and as
     `retry-after-ms`, so that a test need not wait for a whole second; `should_retry` as
@@ -224,11 +224,11 @@ def fail(
 
 
 def cut(reply: Turn, after_events: int, error: Fail | None = None) -> Cut:
-    """A streamed reply that ends after `after_events` SSE events (0: right after the headers).
+    """Break a streamed reply off after `after_events` SSE events (0: right after the headers).
 
-    The connection drops without the end of the chunked body; with `error` the stream ends with
-    that error as an event, the way an overload shows in mid-answer. An answer that is not streamed
-    breaks off in the middle of its JSON.
+    The connection drops before the end of the chunked body; with `error` the stream ends with that error as
+    an event, like an overload in mid-answer. An answer that is not streamed breaks off in the middle of its
+    JSON.
     """
     if after_events < 0:
         raise ValueError(f"after_events is {after_events}; it counts events from 0")
@@ -236,14 +236,14 @@ def cut(reply: Turn, after_events: int, error: Fail | None = None) -> Cut:
 
 
 def slow(reply: Turn | Fail | Cut, seconds: float) -> Slow:
-    """`reply`, begun `seconds` later. Closing the model ends the wait at once."""
+    """Start `reply` after `seconds`. Closing the model ends the wait immediately."""
     return Slow(reply=reply, seconds=seconds)
 
 
 def held(reply: Turn | Cut, after_events: int, until: threading.Event) -> Held:
-    """`reply`, streamed, which stands still after `after_events` SSE events until the event is set: the
-    time to look at what an agent does with half an answer. A text comes in up to three deltas, the first
-    of which is the fourth event. Closing the model ends the wait at once."""
+    """Pause a streamed `reply` after `after_events` SSE events until the event is set, to inspect what an
+    agent does with half an answer. A text is sent in up to three deltas, the first of which is the fourth
+    event. Closing the model ends the wait immediately."""
     if after_events < 0:
         raise ValueError(f"after_events is {after_events}; it counts events from 0")
     return Held(reply=reply, after_events=after_events, until=until)

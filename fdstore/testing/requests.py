@@ -1,7 +1,7 @@
-"""What an agent asked: one request to the Messages API, parsed for scripts and assertions.
+"""Requests to the Messages API, parsed for scripts and assertions.
 
-A `Request` is kept even when the API rules refuse it, so that a test can look at what was wrong;
-reading one therefore takes any JSON object and finds nothing where a part is misshapen.
+A `Request` is recorded even if the API rules refuse it, so that a test can inspect it. So parsing accepts any
+JSON object, and treats malformed parts as empty.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import msgspec
 from fdstore.testing.replies import Json
 
 SHOWN_CHARS = 60
-"""How much text the `repr` of a request shows."""
+"""Maximum text in the `repr` of a request."""
 
 
 class ToolResult(NamedTuple):
-    """One tool result: the call it answers, its text, and whether the tool failed."""
+    """A tool result: the id of its call, its text, and whether the tool failed."""
 
     tool_use_id: str
     text: str
@@ -29,7 +29,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One `POST /v1/messages`.
 
     `system` is the system prompt as one text (its blocks joined by LF), `messages` the conversation
-    as sent, `tools` the names on offer, `raw` the whole body, `headers` by lower-case name.
+    as sent, `tools` the names of the tools, `raw` the whole body, `headers` by lower-case name.
 
         def script(request):
             if request.turn_number == 0:
@@ -45,18 +45,18 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def turn_number(self) -> int:
-        """How many assistant messages the conversation has: 0 in the first request of an agent."""
+        """The number of assistant messages in the conversation: 0 in the first request of an agent."""
         return sum(message.get("role") == "assistant" for message in self.messages)
 
     def last_text(self) -> str:
-        """The text of the last user message, tool results included, blocks joined by LF."""
+        """Return the text of the last user message, including tool results, blocks joined by LF."""
         for message in reversed(self.messages):
             if message.get("role") == "user":
                 return text_of(message.get("content"))
         return ""
 
     def tool_results(self) -> list[ToolResult]:
-        """All tool results of the conversation, oldest first; the latest is `tool_results()[-1]`."""
+        """Return all tool results of the conversation, oldest first."""
         return [
             ToolResult(
                 str(block.get("tool_use_id")), text_of(block.get("content")), bool(block.get("is_error"))
@@ -73,7 +73,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_request(raw: Json, headers: Mapping[str, str]) -> Request:
-    """The request with this JSON body and these HTTP headers."""
+    """Build a request from its JSON body and HTTP headers."""
     return Request(
         system=text_of(raw.get("system")),
         messages=tuple(blocks_of(raw.get("messages"))),
@@ -84,12 +84,12 @@ def read_request(raw: Json, headers: Mapping[str, str]) -> Request:
 
 
 def blocks_of(content: object) -> list[Json]:
-    """The objects in a JSON array; none if it is something else."""
+    """Return the objects in a JSON array; [] for anything else."""
     return [item for item in content if isinstance(item, dict)] if isinstance(content, list) else []
 
 
 def text_of(content: object) -> str:
-    """The text in a message's, a tool result's or a system prompt's content."""
+    """Return the text in the content of a message, a tool result or a system prompt."""
     if isinstance(content, str):
         return content
     return "\n".join(text for block in blocks_of(content) if (text := _block_text(block)))

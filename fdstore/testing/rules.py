@@ -1,10 +1,9 @@
-"""What the Messages API refuses: the rules that an agent loop breaks when it has a bug.
+"""The request validation of the Messages API, which catches bugs in agent loops.
 
-A model that answers anything would hide exactly the mistakes that tests are for: a tool call left
-without its result, an empty text block, a fifth cache breakpoint. So a request is held to the rules
-that the real API is known to enforce on conversations. Shapes are msgspec types; what relates one
-part to another is code below. Rules about models, prices or beta features are left out: they
-change, and no loop depends on them.
+A model that accepts anything would hide the mistakes that tests are for: a tool call without a result, an
+empty text block, a fifth cache breakpoint. So requests are checked against the rules that the real API
+enforces on conversations. Shapes are msgspec types; rules between parts are code below. Rules about models,
+prices or beta features are left out: they change, and no loop depends on them.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ SHAPES: dict[str, Any] = {
     "tool_result": _ToolResult,
     "thinking": _Thinking,
 }
-"""The block types that are checked inside; images, documents and server tools pass as they are."""
+"""The block types whose fields are validated; images, documents and server tools are accepted unchecked."""
 
 
 class _Message(msgspec.Struct):
@@ -97,7 +96,7 @@ class _Creation(_Conversation, kw_only=True):
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """A block with its place in the request, as the API writes places: `messages.2.content.0`."""
+    """A block with its position in the API's notation: `messages.2.content.0`."""
 
     where: str
     block: Json
@@ -108,12 +107,12 @@ class _Part(msgspec.Struct, frozen=True):
 
 
 def check_creation(raw: Json) -> None:
-    """Raise `Refused` if this body is not one that `POST /v1/messages` would take."""
+    """Raise `Refused` if `POST /v1/messages` would not accept this body."""
     _check(raw, _shaped(raw, _Creation))
 
 
 def check_count(raw: Json) -> None:
-    """The same for `POST /v1/messages/count_tokens`, which has no `max_tokens`."""
+    """Raise `Refused` if `POST /v1/messages/count_tokens` would not accept this body."""
     _check(raw, _shaped(raw, _Conversation))
 
 
@@ -141,8 +140,8 @@ def _shaped(value: object, shape: type[T], where: str = "") -> T:
 
 
 def _turns(messages: list[_Message]) -> list[tuple[str, list[_Part]]]:
-    """The messages as the API takes them: neighbours of one role are one turn. Instructions in
-    between (`system`) belong to no turn."""
+    """Group the messages into turns as the API does: consecutive messages of one role are one turn; `system`
+    messages in between belong to none."""
     turns: list[tuple[str, list[_Part]]] = []
     for number, message in enumerate(messages):
         where = f"messages.{number}"
@@ -207,7 +206,7 @@ def _check_calls_are_answered(turns: list[tuple[str, list[_Part]]]) -> None:
 
 
 def _check_answers(calls: dict[str, str], parts: list[_Part]) -> None:
-    """Hold the blocks of a user turn against the calls of the assistant turn before it."""
+    """Check the blocks of a user turn against the calls of the previous assistant turn."""
     answered: set[str] = set()
     before_results = None
     for part in parts:

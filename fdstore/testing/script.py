@@ -1,9 +1,9 @@
-"""Which reply answers which request.
+"""Select the reply to a request.
 
-A script is a sequence of replies, a function of the request, or a mapping from words of the system
-prompt to either, one for each program. Requests take their places in a sequence in the order in
-which they arrive (`place`, called under the server's lock); a function is asked outside the lock,
-since it may wait for another agent's request.
+A script is a sequence of replies, a function of the request, or a mapping from text in the system prompt to
+either, for several programs. Requests are assigned to the replies of a sequence in order of arrival (`place`,
+called under the server's lock); a function is called outside the lock, since it may wait for another agent's
+request.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ Script = Replies | Mapping[str, Replies]
 
 
 class Line(msgspec.Struct, frozen=True):
-    """The place of one request in a script."""
+    """The position of a request in a script."""
 
     replies: Replies
     number: int
     where: str
 
     def reply(self, request: Request) -> Reply:
-        """What the script says here. Raises `Refused` when it is over, and what its function raises."""
+        """Return the reply at this position. Raises `Refused` after the last one, and anything that the
+        script's function raises."""
         if callable(self.replies):
             return _checked(self.replies(request), f"the function{self.where}")
         if self.number > len(self.replies):
@@ -43,7 +44,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Cast:
-    """A script with the places already taken in it; not thread-safe by itself."""
+    """A script with its current positions. Not thread-safe."""
 
     def __init__(self, script: Script) -> None:
         parts = dict(script) if isinstance(script, Mapping) else {None: script}
@@ -53,7 +54,7 @@ class Cast:
         self._taken = dict.fromkeys(self._parts, 0)
 
     def place(self, request: Request) -> Line:
-        """The next place for this request; of several keys that fit, the first in the mapping."""
+        """Return the next position for this request; if several keys match, the first one's."""
         for key, replies in self._parts.items():
             if key is None or key in request.system:
                 self._taken[key] += 1

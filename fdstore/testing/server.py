@@ -1,11 +1,11 @@
-"""The scripted model: a Messages API on loopback that plays a script to real agents.
+"""The scripted model: a Messages API on loopback that answers real agents from a script.
 
-A request passes its key, its JSON, the API's rules and the script, and comes out as an answer.
-Connections are served by threads rather than an event loop because scripts are plain functions,
-and one may wait for another agent's request before it decides.
+A request is checked for its key, its JSON and the API's rules, and then answered from the script. Connections
+are served by threads rather than an event loop because scripts are plain functions, and one may wait for
+another agent's request before it returns.
 
-What the script's own function raises is a mistake in the test, not in the agent: the agent gets
-HTTP 500 at once, and the exception is raised again when the model is closed.
+An exception of the script's own function is a bug in the test, not in the agent: the agent gets HTTP 500
+immediately, and the exception is raised again when the model is closed.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ MAX_REQUEST_BYTES = 32 << 20
 
 
 class ScriptedModel:
-    """A Messages API that says what a script says, listening from construction until `close`.
+    """A Messages API that answers from a script, listening from construction until `close`.
 
-    `script` is a sequence of replies, a function `(Request) -> Reply`, or a mapping from a text
-    that the system prompt contains to either of them; the first key that fits is taken. A function
-    may be called from several threads at once.
+    `script` is a sequence of replies, a function `(Request) -> Reply`, or a mapping from a text in the system
+    prompt to either of them; the first key that matches is used. A function may be called from several
+    threads concurrently.
 
         with ScriptedModel([call("add", a=1, b=2), say("It is 3.")]) as model:
             client = anthropic.Anthropic(base_url=model.base_url, api_key=model.api_key)
             ...
         assert model.requests[1].tool_results()[0].text == "3"
 
-    A script that is over, a request that breaks a rule of the API and a system prompt without a
-    script are HTTP 400 to the agent and stay in `requests`. Conversations held by the server (the
-    beta `thread` field) are declined in the API's own way, on which the SDK's tool runner sends the
-    whole conversation; those requests are not kept, nor are token counts.
+    The agent gets HTTP 400 after the last reply of a script, for a request that breaks a rule of the API, and
+    for a system prompt without a script; these requests are recorded in `requests`. Conversations stored by
+    the server (the beta `thread` field) are refused as the API does, and the SDK's tool runner then sends the
+    whole conversation; such requests are not recorded, nor are token counts.
     """
 
     def __init__(self, script: Script) -> None:
@@ -58,7 +58,7 @@ class ScriptedModel:
         # `map` over `count` advances atomically, which a generator shared by threads does not
         self._request_ids = map("req_{:04d}".format, itertools.count(1))
         self._message_ids = map("msg_{:04d}".format, itertools.count(1))
-        # no two models of any test give out the same one, as the real API does not
+        # unique across all models and test runs, as in the real API
         run = secrets.token_hex(4)
         self._call_ids = map(f"toolu_{run}_{{:04d}}".format, itertools.count(1))
         self._listener = Listener(self._respond)
@@ -70,26 +70,27 @@ class ScriptedModel:
 
     @property
     def environ(self) -> dict[str, str]:
-        """The environment that sends the SDK of another process here."""
+        """Environment variables that direct the SDK of another process to this model."""
         return {"ANTHROPIC_BASE_URL": self.base_url, "ANTHROPIC_API_KEY": self.api_key}
 
     @property
     def requests(self) -> tuple[Request, ...]:
-        """Every request so far, in the order of arrival."""
+        """All requests so far, in order of arrival."""
         with self._arrived:
             return tuple(self._requests)
 
     @property
     def errors(self) -> tuple[BaseException, ...]:
-        """What the script's functions raised so far; `close` raises the first."""
+        """Exceptions raised by the script's functions so far; `close` raises the first."""
         with self._arrived:
             return (*self._errors, *self._listener.errors)
 
     def wait_for(self, count: int, seconds: float = 30.0) -> tuple[Request, ...]:
-        """The requests, once there are at least `count`; `TimeoutError` after `seconds`.
+        """Wait until there are at least `count` requests, and return all. Raises `TimeoutError` after
+        `seconds`.
 
-        After `model.wait_for(2)` the agent has sent its first tool result: the moment to kill a
-        worker, or to look at what it stored.
+        After `model.wait_for(2)` the agent has sent its first tool result: the moment to kill a worker, or to
+        inspect what it stored.
         """
         with self._arrived:
             if not self._arrived.wait_for(lambda: len(self._requests) >= count, seconds):
@@ -98,9 +99,9 @@ class ScriptedModel:
             return tuple(self._requests)
 
     def close(self) -> None:
-        """Stop listening, drop open connections, and raise what a script function raised, if any.
+        """Stop listening, drop open connections, and raise the first exception of a script function, if any.
 
-        A second call does nothing.
+        Further calls do nothing.
         """
         if self._stop() and self.errors:
             first, *others = self.errors
@@ -117,12 +118,12 @@ class ScriptedModel:
         if isinstance(error, KeyboardInterrupt | SystemExit):
             self._stop()
         else:
-            # A script's error comes before that of the block: what an agent makes of its HTTP 500
-            # is a consequence, and stays visible as the context.
+            # A script's error takes precedence over that of the block, which is often a consequence of its
+            # HTTP 500 and stays visible as the context.
             self.close()
 
     def _stop(self) -> bool:
-        """Whether the model was open until now."""
+        """Stop the listener. Return False if it was stopped before."""
         if self._closing.is_set():
             return False
         self._closing.set()
@@ -142,7 +143,7 @@ class ScriptedModel:
     def _answer(self, call: Call, request_id: str) -> Answer | None:
         if call.method != "POST" or call.path not in ("/v1/messages", "/v1/messages/count_tokens"):
             return wire.error(404, f"the scripted model has no {call.method} {call.path[:200]}", request_id)
-        # As `curl` gives the key, or as the SDK does.
+        # x-api-key is sent by curl and the SDK, a bearer token by other clients.
         if self.api_key != call.headers.get("x-api-key") and (
             f"Bearer {self.api_key}" != call.headers.get("authorization")
         ):
@@ -151,7 +152,7 @@ class ScriptedModel:
             return wire.error(413, f"the request exceeds {MAX_REQUEST_BYTES} bytes", request_id)
         if "anthropic-version" not in call.headers:
             raise Refused("anthropic-version: the header is required")
-        raw = _decoded(call.body)
+        raw = _decode(call.body)
         if call.path != "/v1/messages":
             check_count(raw)
             return wire.document({"input_tokens": wire.tokens(len(call.body))})
@@ -162,7 +163,7 @@ class ScriptedModel:
             )
         request = read_request(raw, call.headers)
         reply = self._reply(request)
-        return self._performed(reply, request, wire.tokens(len(call.body)), request_id)
+        return self._make_answer(reply, request, wire.tokens(len(call.body)), request_id)
 
     def _reply(self, request: Request) -> Reply:
         fault = _fault(request.raw)
@@ -173,10 +174,10 @@ class ScriptedModel:
             if fault is not None:
                 raise fault
             line = self._cast.place(request)
-        return self._spoken(line, request)
+        return self._run_script(line, request)
 
-    def _spoken(self, line: Line, request: Request) -> Reply:
-        failed = _Failed()
+    def _run_script(self, line: Line, request: Request) -> Reply:
+        failed = _CatchAll()
         with failed:
             return line.reply(request)
         error = failed.error
@@ -188,13 +189,15 @@ class ScriptedModel:
         message = f"the script raised {type(error).__name__}: {error}"
         return Fail(status=500, type="api_error", message=message, should_retry=False)
 
-    def _performed(self, reply: Reply, request: Request, input_tokens: int, request_id: str) -> Answer | None:
+    def _make_answer(
+        self, reply: Reply, request: Request, input_tokens: int, request_id: str
+    ) -> Answer | None:
         if isinstance(reply, Slow):
             if self._closing.wait(reply.seconds):
                 return None
             reply = reply.reply
         if isinstance(reply, Held):
-            answer = self._performed(reply.reply, request, input_tokens, request_id)
+            answer = self._make_answer(reply.reply, request, input_tokens, request_id)
             until = reply.until
             return answer and msgspec.structs.replace(
                 answer, hold_at=reply.after_events, hold=lambda: self._is_set(until)
@@ -214,16 +217,16 @@ class ScriptedModel:
         return wire.broken(finished, reply, request_id, streamed=streamed)
 
     def _is_set(self, until: threading.Event) -> bool:
-        """Waits until the event is set; False when the model closes before."""
+        """Wait until the event is set. Return False if the model closes first."""
         while not self._closing.is_set():
             if until.wait(POLL_SECONDS):
                 return True
         return False
 
 
-class _Failed:
-    """A block that ends with its error noted. A script function may raise anything, also the
-    outcomes of pytest, which are no `Exception`s, and must not take the connection with it."""
+class _CatchAll:
+    """Context manager that catches and stores any exception. A script function may raise anything, including
+    pytest's outcomes, which are not `Exception`s, and must not break the connection."""
 
     error: BaseException | None = None
 
@@ -237,7 +240,7 @@ class _Failed:
         return True
 
 
-def _decoded(body: bytes) -> Json:
+def _decode(body: bytes) -> Json:
     try:
         raw: Any = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError) as error:

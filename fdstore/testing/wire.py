@@ -1,13 +1,12 @@
-"""How the Messages API writes its answers: JSON documents, server-sent events, errors.
+"""Encode answers as the Messages API does: JSON documents, server-sent events, errors.
 
     message_start
       content_block_start  (ping)  content_block_delta ...  content_block_stop     for each block
     message_delta          the stop reason and the tokens
     message_stop
 
-An `Answer` is what goes over the connection, decided as a value; only server.py touches sockets.
-Deltas cut texts and JSON arguments at arbitrary characters, as the API does, so that an agent
-that parses too early is found out.
+An `Answer` is a value that holds the bytes of a response; only connection.py uses sockets. Deltas split texts
+and JSON arguments at arbitrary characters, as the API does, to catch agents that parse too early.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ from fdstore.testing.replies import (
 
 CHARS_PER_TOKEN = 4
 PIECES = 3
-"""Into how many deltas a text or the arguments of a call are cut, if they are long enough."""
+"""Number of deltas for a text or the arguments of a call, if they are long enough."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """A response: one JSON body, or the events of a stream. With `dropped` the connection ends
-    after what is here, short of what was promised. `hold` is called before the piece number
-    `hold_at` (from 0), and says whether to go on."""
+    """A response: one JSON body, or the events of a stream. With `dropped` the connection closes after the
+    pieces, before the announced end. `hold` is called before piece `hold_at` (from 0) and returns whether to
+    continue."""
 
     status: int
     pieces: tuple[bytes, ...]
@@ -51,17 +50,17 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def tokens(size: int) -> int:
-    """An estimate of the tokens in `size` characters."""
+    """Estimate the tokens in `size` characters."""
     return max(1, math.ceil(size / CHARS_PER_TOKEN))
 
 
 def document(value: Json, status: int = 200, headers: dict[str, str] | None = None) -> Answer:
-    """A JSON answer."""
+    """Return a JSON answer."""
     return Answer(status=status, pieces=(msgspec.json.encode(value),), headers=headers or {})
 
 
 def failure(fail: Fail, request_id: str, details: Json | None = None) -> Answer:
-    """An error in the API's shape."""
+    """Return an error in the API's format."""
     headers: dict[str, str] = {}
     if fail.retry_after is not None:
         headers["retry-after"] = str(math.ceil(fail.retry_after))
@@ -75,7 +74,7 @@ def failure(fail: Fail, request_id: str, details: Json | None = None) -> Answer:
 
 
 def error(status: int, message: str, request_id: str, details: Json | None = None) -> Answer:
-    """An error whose type follows from its status."""
+    """Return an error whose type follows from its status."""
     return failure(Fail(status=status, type=ERROR_TYPES[status], message=message), request_id, details)
 
 
@@ -84,7 +83,7 @@ def error_body(type: str, message: str, request_id: str) -> Json:
 
 
 def message(turn: Turn, *, id: str, model: str, call_ids: Iterator[str], input_tokens: int) -> Json:
-    """The finished message. Calls without an id take the next of `call_ids`."""
+    """Return the complete message. Calls without an id get the next of `call_ids`."""
     content = [_block(block, call_ids) for block in turn.blocks]
     has_call = any(isinstance(block, ToolUse) for block in turn.blocks)
     usage = turn.usage
@@ -107,14 +106,14 @@ def message(turn: Turn, *, id: str, model: str, call_ids: Iterator[str], input_t
 
 
 def whole(finished: Json, *, streamed: bool) -> Answer:
-    """The answer that carries a message to its end."""
+    """Return an answer with the complete message."""
     if not streamed:
         return document(finished)
     return Answer(status=200, pieces=tuple(map(_encoded, events(finished))), streamed=True)
 
 
 def broken(finished: Json, cut: Cut, request_id: str, *, streamed: bool) -> Answer:
-    """The answer that breaks off where the script says."""
+    """Return an answer that breaks off as `cut` specifies."""
     if not streamed:
         body = msgspec.json.encode(finished)
         return Answer(status=200, pieces=(body[: len(body) // 2],), dropped=True, length=len(body))
@@ -125,7 +124,7 @@ def broken(finished: Json, cut: Cut, request_id: str, *, streamed: bool) -> Answ
 
 
 def events(finished: Json) -> Iterator[Json]:
-    """The stream of a message, event by event."""
+    """Yield the events of a streamed message."""
     usage = finished["usage"]
     start: Json = {
         "content": [],
@@ -135,7 +134,7 @@ def events(finished: Json) -> Iterator[Json]:
     }
     yield {"type": "message_start", "message": {**finished, **start}}
     for index, block in enumerate(finished["content"]):
-        opening, deltas = _opened(block)
+        opening, deltas = _start_and_deltas(block)
         yield {"type": "content_block_start", "index": index, "content_block": opening}
         if index == 0:
             yield {"type": "ping"}
@@ -148,7 +147,7 @@ def events(finished: Json) -> Iterator[Json]:
 
 
 def pieces(text: str) -> list[str]:
-    """`text` in up to `PIECES` parts, none of them empty."""
+    """Split `text` into up to `PIECES` non-empty parts."""
     size = max(1, math.ceil(len(text) / PIECES))
     return [text[start : start + size] for start in range(0, len(text), size)]
 
@@ -165,16 +164,16 @@ def _block(block: Block, call_ids: Iterator[str]) -> Json:
             return raw
 
 
-def _opened(block: Json) -> tuple[Json, list[Json]]:
-    """A block as its `content_block_start` shows it, and the deltas that complete it."""
+def _start_and_deltas(block: Json) -> tuple[Json, list[Json]]:
+    """Return a block as sent in `content_block_start`, and the deltas that complete it."""
     match block["type"]:
         case "text":
             deltas = [{"type": "text_delta", "text": piece} for piece in pieces(block["text"])]
             return {**block, "text": ""}, deltas
         case "tool_use":
-            # The API's first fragment is empty; a parser that needs JSON from the start shows here.
-            given = block["input"]
-            arguments = given if isinstance(given, str) else msgspec.json.encode(given).decode("utf-8")
+            # The API's first fragment is empty, which catches parsers that expect JSON immediately.
+            value = block["input"]
+            arguments = value if isinstance(value, str) else msgspec.json.encode(value).decode("utf-8")
             fragments = ["", *pieces(arguments)]
             return {**block, "input": {}}, [
                 {"type": "input_json_delta", "partial_json": fragment} for fragment in fragments

@@ -1,1 +1,1 @@
-"""What a model may call: one tool, one file. `toolbox` puts them together."""
+"""The tools a model may call, one per file; `toolbox` combines them."""

@@ -1,4 +1,4 @@
-"""`close_fd`: drop a descriptor; the content lives while anybody holds it."""
+"""`close_fd`: close a descriptor. The content lives while any process holds a descriptor of it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""The switches and sizes of an agent's descriptors: `[file_descriptor]` of a program file.
+"""Configuration of an agent's descriptors: `[file_descriptor]` of a program file.
 
-One frozen record serves three borders: the program file, `Toolset(config=...)` and the program
-stored with a process. It checks itself when it is made, so no reader of it ever has to. The
-names of the built-in tools live here too, because which of them are enabled decides whether
-descriptors are on at all.
+One frozen Struct serves the program file, `Toolset(config=...)` and the program stored with a process. It
+validates itself on construction. The names of the built-in tools are here too, because they decide whether
+descriptors are on.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ FD_TOOLS: frozenset[str] = frozenset(
 """Tools on descriptors; enabling any of them turns descriptors on."""
 
 PROCESS_TOOLS: frozenset[str] = frozenset({"spawn", "fork", "pipe", "wait", "kill"})
-"""Tools on processes; they work with descriptors off too."""
+"""Tools on processes; they also work with descriptors off."""
 
 ToolName = Literal[
     "read_fd",
@@ -36,8 +35,7 @@ ToolName = Literal[
     "wait",
     "kill",
 ]
-"""The built-in tools of a loop of your own. `fork` is not among them: it copies a conversation, which is the
-loop's."""
+"""The built-in tools for a user's own loop. Not `fork`: it copies a conversation, which that loop keeps."""
 
 SIZES = (
     "max_direct_output_chars",
@@ -55,7 +53,7 @@ def has_descriptors(config: FDConfig, tools: Collection[str]) -> bool:
 
 
 def _size(description: str) -> msgspec.Meta:
-    bounds = {"minimum": 1, "maximum": MAX_INTEGER}  # for the schema: `FDConfig` checks them itself
+    bounds = {"minimum": 1, "maximum": MAX_INTEGER}  # for the schema only: `FDConfig` checks them
     return msgspec.Meta(description=description, extra_json_schema=bounds)
 
 
@@ -66,8 +64,8 @@ def _flag(description: str) -> msgspec.Meta:
 class FDConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Sizes and switches of an agent's descriptors. Sizes are in characters.
 
-    Raises `InvalidArgument` with the name of the field for a flag that is not a bool and a size
-    that is not an integer from 1 to 2**53.
+    Raises `InvalidArgument` with the field's name for a flag that is not a bool or a size that is not an
+    integer from 1 to 2**53.
 
     >>> FDConfig(default_page_size=2000).max_read_chars
     100000
@@ -83,7 +81,7 @@ class FDConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_direct_output_chars: Annotated[int, _size("A tool result longer than this becomes a descriptor.")] = (
         8000
     )
-    default_page_size: Annotated[int, _size("Page size of the descriptors made for the agent.")] = 4000
+    default_page_size: Annotated[int, _size("Page size of descriptors created for the agent.")] = 4000
     max_input_chars: Annotated[
         int, _size("User input longer than this becomes a descriptor, if page_user_input is true.")
     ] = 8000
@@ -94,9 +92,9 @@ class FDConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     json_pretty_print: Annotated[
         bool, _flag("Whether a long JSON result is stored indented, so that it pages by lines.")
     ] = False
-    max_read_chars: Annotated[int, _size("The most that one read shows.")] = 100_000
+    max_read_chars: Annotated[int, _size("Maximum result of one read.")] = 100_000
     max_expand_chars: Annotated[
-        int, _size("The most that {{fd:3}} in the arguments of a call may grow to.")
+        int, _size("Maximum total size of the texts that replace {{fd:3}} in one call.")
     ] = 1_000_000
 
     def __post_init__(self) -> None:
@@ -107,6 +105,6 @@ class FDConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 raise InvalidArgument(name, "must be true or false")
         for name in SIZES:
             size = getattr(self, name)
-            # `type(...) is int`: True is an int to isinstance, and would be a size of 1
+            # not isinstance: True is an int
             if type(size) is not int or not 1 <= size <= MAX_INTEGER:
                 raise InvalidArgument(name, f"must be an integer from 1 to {MAX_INTEGER}")

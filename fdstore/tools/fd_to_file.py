@@ -1,10 +1,10 @@
-"""`fd_to_file`: the exact text to a file below the export root, without passing through the model.
+"""`fd_to_file`: write a text exactly to a file below the export root, without passing it to the model.
 
-An attempt may be lost when the file is in place and nothing says so yet. The next one must not append
-again, nor find a file that "exists" because the call made it, nor write over what others wrote since. And an
-attempt that only stalled must not put its file over a newer one when it wakes. So an attempt first notes what
-its file is known by, which fails for one that was replaced; the next one looks, and first removes what is
-not in place yet.
+An attempt may die after its file is in place and before the call's result is stored. The next attempt must
+not append again, fail because the file created by this call "exists", or overwrite what others wrote since.
+And an attempt that only stalled must not overwrite a newer file when it resumes. So an attempt first stores a
+plan that identifies its file, which fails if a later attempt has stored one; the next attempt checks whether
+the planned file is in place, and otherwise removes its temporary file first.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class FDToFile(Arguments, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What is about to be put in place, and what will be said of it."""
+    """The file about to be put in place, and the result to return for it."""
 
     mark: Mark
     done: Export
@@ -55,7 +55,7 @@ def run(context: Context, arguments: FDToFile, call_id: str | None) -> Operation
     handle, mode = context.handle, arguments.mode
     allowance = Allowance(handle, call_id)
     if call_id is None:
-        # not made again
+        # a call without an id is never repeated
         done = yield from contents.export(handle, chosen.fd, chosen.part, target, mode, allowance=allowance)
         return fd_file_result(done, arguments.create, arguments.exist_ok)
 
@@ -63,15 +63,15 @@ def run(context: Context, arguments: FDToFile, call_id: str | None) -> Operation
     before = yield from tool_calls.read_plan(handle, call_id)
     if before is not None:
         earlier = msgspec.json.decode(before, type=Plan)
-        became = yield Disk(lambda: target.became(earlier.mark))
-        if became is None:
+        is_in_place = yield Disk(lambda: target.became(earlier.mark))
+        if is_in_place is None:
             raise interrupted
-        if became:
+        if is_in_place:
             return fd_file_result(earlier.done, arguments.create, arguments.exist_ok)
 
     def plan(mark: Mark, done: Export) -> Operation[None]:
-        noted = msgspec.json.encode(Plan(mark, done)).decode("utf-8")
-        if not (yield from tool_calls.plan(handle, call_id, before, noted)):
+        encoded = msgspec.json.encode(Plan(mark, done)).decode("utf-8")
+        if not (yield from tool_calls.plan(handle, call_id, before, encoded)):
             raise interrupted
 
     done = yield from contents.export(handle, chosen.fd, chosen.part, target, mode, None, plan, allowance)

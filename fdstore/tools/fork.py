@@ -1,8 +1,8 @@
-"""`fork`: copies of this agent, each with its whole conversation and table, and a task of its own.
+"""`fork`: run copies of this agent, each with its whole conversation and table, and a task of its own.
 
-A copy is a child process whose conversation is the beginning of this one's journal, by reference, and
-whose table holds the same contents under the same ids: nothing is copied but numbers. What it is told
-is its own result of the very call that made it.
+A copy is a child process whose conversation starts with this process's journal, by reference, and whose table
+holds the same contents under the same ids: only numbers are copied. Its task is its own result of the fork
+call.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ def run(context: Context, arguments: Fork, call_id: str | None) -> Operation[Out
     for number, prompt in enumerate(prompts):
         check_message(f"prompts[{number}]", prompt)
     if call_id is None:
-        raise InvalidArgument("call_id", "fork needs the id of the call that it answers")
+        raise InvalidArgument("call_id", "fork needs the id of its call")
     handle = context.handle
     records = yield from journal.length(handle)
     if not context.itself.name or not records:
         raise InvalidArgument("", NO_CONVERSATION)
     limit = context.direct_limit
-    briefs = [
+    tasks = [
         encode_task(
             ForkTask(
                 of=handle.id,
@@ -64,10 +64,10 @@ def run(context: Context, arguments: Fork, call_id: str | None) -> Operation[Out
         )
         for number, prompt in enumerate(prompts, 1)
     ]
-    made = yield from forks.make_copies(handle, briefs, context.itself, call_id)
-    for copy in made:
+    copies = yield from forks.make_copies(handle, tasks, context.itself, call_id)
+    for copy in copies:
         yield Disk(partial(context.wake, copy.id))
-    return Started(tuple(copy.id for copy in made))
+    return Started(tuple(copy.id for copy in copies))
 
 
 def describe(context: Context) -> str:

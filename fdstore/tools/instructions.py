@@ -1,7 +1,7 @@
-"""The part of the system prompt about descriptors: just the tools and switches that are on.
+"""The section of the system prompt about descriptors, for the enabled tools and options only.
 
-It is code: the tests take its examples out of the text and call them. A sentence belongs here when it
-keeps a model from a mistake that its tools' schemas do not prevent.
+The tests extract its examples and call them. A sentence belongs here if it keeps a model from a mistake that
+the tools' schemas do not prevent.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from fdstore.tools.tool import Context
 
 
 def instructions(context: Context, python: tuple[str, ...] = ()) -> str:
-    """The section for a context whose `enabled` tools are those that are offered, and for the user's
-    own tools by name; empty when there is nothing to say."""
+    """Return the section for the enabled tools of a context and for the user's own tools (`python`, by name);
+    "" if there is nothing to explain."""
     parts: list[str] = []
     if context.fds_on:
         parts += [_descriptors(context), _uses(context)]
@@ -26,13 +26,13 @@ def instructions(context: Context, python: tuple[str, ...] = ()) -> str:
     if "pipe" in context.enabled:
         parts.append(_pipelines(context))
     elif context.enabled & {"wait", "kill"}:
-        parts.append(_ends(context))
+        parts.append(_waiting(context))
     return "\n\n".join(part for part in parts if part)
 
 
 def _descriptors(context: Context) -> str:
     config = context.config
-    said = [
+    parts = [
         "# Large texts\n"
         f"A tool result longer than {config.max_direct_output_chars} characters is stored, and you see an "
         "<fd_result>: its id (fd:1, fd:2, ...), its first page and its end. Pages have at most "
@@ -40,14 +40,14 @@ def _descriptors(context: Context) -> str:
         "characters count from 1."
     ]
     if config.page_user_input:
-        said.append(f"Input from the user longer than {config.max_input_chars} characters is shown so too.")
+        parts.append(f"Input from the user longer than {config.max_input_chars} characters is shown so too.")
     if config.json_pretty_print:
-        said.append("A stored JSON result is indented, one value a line.")
-    said.append(
+        parts.append("A stored JSON result is indented, one value a line.")
+    parts.append(
         'Where a text holds tags like these, their "<" is shown as "&lt;" and the element says '
         'escaped="true", for a short text that is not stored an <fd_inline>; what is stored is exact.'
     )
-    return " ".join(said)
+    return " ".join(parts)
 
 
 def _uses(context: Context) -> str:
@@ -103,22 +103,22 @@ def _arguments(python: tuple[str, ...]) -> str:
 def _spawning(context: Context) -> str:
     programs = ", ".join(context.linked)
     example = f'spawn(program_name="{next(iter(context.linked))}", query="..."'
-    said = (
+    text = (
         "# Other agents\n"
         f"spawn starts one of these programs: {programs}. The new agent knows only your query and what you "
         "preload, and its last message is your result. Spawn several in one turn to run them at once."
     )
     if not context.fds_on:
-        return f"{said} Example: {example})"
-    said = (
-        f"{said} Hand texts on by id, whole or in part, instead of repeating them; they are read under "
+        return f"{text} Example: {example})"
+    text = (
+        f"{text} Hand texts on by id, whole or in part, instead of repeating them; they are read under "
         f'the same ids: {example}, additional_preload_fds=["fd:1", "fd:1#L120-139"]). A part gets an id '
         "of its own."
     )
     if not context.enabled & {"read_fd", "wait"}:
-        return said
+        return text
     return (
-        f"{said} With background=true you go on at once, with the fd of its text, which grows while it "
+        f"{text} With background=true you continue immediately with the fd of its text, which grows as it "
         f"works: {example}, background=true)."
     )
 
@@ -136,29 +136,29 @@ def _pipelines(context: Context) -> str:
     on = context.enabled
     programs = ", ".join(context.commands)
     commands = ", ".join(f'"{each}"' for each in dict.fromkeys((context.commands[0], context.commands[-1])))
-    given = ', in_fd="fd:1"' if context.fds_on else ""
-    said = [
+    in_fd = ', in_fd="fd:1"' if context.fds_on else ""
+    parts = [
         "# Programs over stored texts\n"
-        f"pipe runs programs ({programs}) in the background: pipe(commands=[{commands}]{given}). There is no "
+        f"pipe runs programs ({programs}) in the background: pipe(commands=[{commands}]{in_fd}). There is no "
         "shell: no variables, redirections or globs. You get the process, the fd of its output, and the fd "
-        "of what it says of errors" + ("; read them at once or later." if "read_fd" in on else ".")
+        "of its error output" + ("; read them now or later." if "read_fd" in on else ".")
     ]
     if context.fds_on:
-        said.append("The output of one pipeline may be the in_fd of another, also while it is written.")
+        parts.append("The output of one pipeline may be the in_fd of another, also while it is written.")
     if "write_fd" in on:
-        said.append('With in_fd="new" you write its input yourself with write_fd, and end it with eof=true.')
+        parts.append('With in_fd="new" you write its input yourself with write_fd, and end it with eof=true.')
     if on & {"wait", "kill"}:
-        said.append(_ends(context))
-    return " ".join(said)
+        parts.append(_waiting(context))
+    return " ".join(parts)
 
 
-def _ends(context: Context) -> str:
-    said = []
+def _waiting(context: Context) -> str:
+    parts = []
     if "wait" in context.enabled:
-        said.append(
+        parts.append(
             "wait returns when a process has ended, or when the time is over, with its state; name the "
             "process or the fd that it writes."
         )
     if "kill" in context.enabled:
-        said.append("kill ends a process and all that it started; what it has written stays.")
-    return " ".join(said)
+        parts.append("kill ends a process and all that it started; what it has written stays.")
+    return " ".join(parts)

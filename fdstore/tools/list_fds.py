@@ -1,4 +1,4 @@
-"""`list_fds`: what this process holds."""
+"""`list_fds`: list the descriptors of this process."""
 
 from __future__ import annotations
 

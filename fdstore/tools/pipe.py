@@ -1,4 +1,4 @@
-"""`pipe`: programs over stored texts, in the background, on a worker; nothing passes through the model."""
+"""`pipe`: run programs over stored texts in the background on a worker, without passing text to the model."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Pipe(Arguments, frozen=True, kw_only=True):
 def run(context: Context, arguments: Pipe, call_id: str | None) -> Operation[Outcome]:
     commands = parse(arguments.commands, context.commands)
     tees = check_tees(arguments.tee, len(commands))
-    brief = PipeTask(
+    task = PipeTask(
         commands=[list(command.argv) for command in commands],
         page_size=context.config.default_page_size,
         tee=list(tees),
@@ -49,29 +49,29 @@ def run(context: Context, arguments: Pipe, call_id: str | None) -> Operation[Out
         stream_idle_seconds=context.stream_idle_seconds,
         wall_seconds=context.wall_seconds,
     )
-    made = yield from pipelines.start(
+    pipeline = yield from pipelines.start(
         context.handle,
-        encode_task(brief),
+        encode_task(task),
         title=" | ".join(arguments.commands)[:MAX_SHOWN],
         in_fd=_input(arguments.in_fd),
         tees=tees,
         page_size=context.config.default_page_size,
         call_id=call_id,
     )
-    yield Disk(lambda: context.wake(made.process))
-    record = yield from inspection.record(context.prefix, made.process)
-    return process_result(record, in_fd=made.in_fd if arguments.in_fd == "new" else None)
+    yield Disk(lambda: context.wake(pipeline.process))
+    record = yield from inspection.record(context.prefix, pipeline.process)
+    return process_result(record, in_fd=pipeline.in_fd if arguments.in_fd == "new" else None)
 
 
-def _input(given: str | int | None) -> str | Literal["new"] | None:
-    return given if given is None or given == "new" else fd_id(given)
+def _input(in_fd: str | int | None) -> str | Literal["new"] | None:
+    return in_fd if in_fd is None or in_fd == "new" else fd_id(in_fd)
 
 
 def describe(context: Context) -> str:
     programs = ", ".join(context.commands)
     return (
         "Run programs over a stored text in the background: the output of each stage is the input of the "
-        "next. Returns at once with the descriptors it writes; read them while it runs, or wait for it. "
+        "next. Returns immediately with the descriptors it writes; read them while it runs, or wait for it. "
         f"Programs: {programs}."
     )
 

@@ -1,7 +1,7 @@
-"""A user's Python function as a tool: schema from its signature, description from its docstring.
+"""Use a Python function as a tool: its schema from the signature, its description from the docstring.
 
-The store cannot see what a function does in the world. When a worker dies while one runs, the next
-attempt runs it again, unless the function says that it must not be (`tool`).
+The store does not know a function's side effects. If a worker dies while one runs, the next attempt runs it
+again, unless it is marked `@tool(repeatable=False)`.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _REPEATABLE = "__fdstore_repeatable__"
 F = TypeVar("F", bound=Callable[..., Any])
 
 _tools_paths: list[str] = []
-"""Directories of programs from which functions were imported, each put at the end of `sys.path` once."""
+"""Directories from which functions were imported, each appended to `sys.path` once."""
 
 MAX_NESTING = 100
-"""Levels of arguments in which texts are looked for."""
+"""Maximum nesting of arguments that are searched for `{{...}}` placeholders."""
 
 
 class PythonTool(msgspec.Struct, frozen=True):
-    """One function: what the model is told, and how its arguments are checked."""
+    """A function with its description for the model and the type that its arguments are validated against."""
 
     name: str
     description: str
@@ -56,7 +56,7 @@ class PythonTool(msgspec.Struct, frozen=True):
     repeatable: bool = True
 
     def definition(self) -> dict[str, Any]:
-        """The Messages-API tool dict."""
+        """Return the Messages API tool dict."""
         return {
             "name": self.name,
             "description": self.description,
@@ -65,12 +65,12 @@ class PythonTool(msgspec.Struct, frozen=True):
 
 
 def tool(*, repeatable: bool = True) -> Callable[[F], F]:
-    """Says of a function how it is to be run as a tool.
+    """Set how a function runs as a tool.
 
-    repeatable   False: one call of the model runs it once at most. If the worker dies meanwhile, the
-                 next attempt does not run it again: the model is told `unknown_outcome`, and to look
-                 whether it took effect. A call without an id (`Toolset.call` without `call_id`) cannot
-                 be told from another and runs each time.
+    repeatable   False: one call of the model runs it at most once. If the worker dies meanwhile, the next
+                 attempt does not run it again: the model gets `unknown_outcome`, and the advice to check
+                 whether it took effect. A call without an id (`Toolset.call` without `call_id`) cannot be
+                 told from another and runs each time.
 
     >>> @fdstore.tool(repeatable=False)
     ... def send_mail(to: str, text: str) -> str:
@@ -89,9 +89,9 @@ def tool(*, repeatable: bool = True) -> Callable[[F], F]:
 
 
 def python_tool(function: Callable[..., Any]) -> PythonTool:
-    """The tool that a function is. Its parameters need types that JSON has (or msgspec Structs).
+    """Return the tool for a function. Its parameters need JSON types or msgspec Structs.
 
-    Raises `InvalidArgument` for a function that cannot be one.
+    Raises `InvalidArgument` if the function cannot be a tool.
     """
     name = getattr(function, "__name__", "")
     if not callable(function) or not _NAME.fullmatch(name):
@@ -119,8 +119,8 @@ def _default(value: Any) -> Any:
 
 
 def import_tool(path: str, tools_path: str | None = None) -> Callable[..., Any]:
-    """The function at "package.module:function", also from the directory `tools_path`. That comes last: a
-    file there never stands in for a package that is installed. Raises `InvalidArgument`."""
+    """Import the function "package.module:function", also from the directory `tools_path`. That directory is
+    last on `sys.path`: a file there never shadows an installed package. Raises `InvalidArgument`."""
     module, _, name = path.partition(":")
     if tools_path is not None and tools_path not in _tools_paths:
         _tools_paths.append(tools_path)
@@ -132,10 +132,10 @@ def import_tool(path: str, tools_path: str | None = None) -> Callable[..., Any]:
         raise InvalidArgument("tools.python", f"{quoted(path)} cannot be imported here: {error}") from error
     except KeyboardInterrupt:
         raise
-    # a module may call sys.exit, or load an extension that panics: its agent fails, its worker goes on
+    # a module may call sys.exit or load an extension that panics: fail the agent, not the worker
     except BaseException as error:
         log.error("%s cannot be imported", path, exc_info=True)
-        problem = f"{quoted(path)} cannot be imported here: {_in_words(error)[:300]}"
+        problem = f"{quoted(path)} cannot be imported here: {_describe_error(error)[:300]}"
         raise InvalidArgument("tools.python", problem) from error
     if tools_path is not None:
         _check_home(module, getattr(home, "__file__", None) or "", tools_path)
@@ -153,60 +153,60 @@ def _check_home(module: str, file: str, tools_path: str) -> None:
 
 
 def call_function(tool: PythonTool, values: dict[str, Any]) -> tuple[str | FDStoreError, bool]:
-    """What the function returned, as text, or how it failed, and whether it did: that is the model's
-    to read, so a text begins with what went wrong."""
+    """Call a function. Return its result as text, or its error, and whether it failed. An error is for the
+    model to read, so its text starts with the exception."""
     try:
         result = tool.function(**values)
         if inspect.iscoroutine(result):
-            result = _awaited(result)
+            result = _run_coroutine(result)
         return to_text(result), False
     except FDStoreError as error:
         return error, True
     except KeyboardInterrupt:
         raise
-    # sys.exit, a panic of an extension in Rust, a CancelledError of the function's own event loop: none of
-    # them may end the agent. A cancellation of the task that awaits the call is not raised here.
+    # sys.exit, a panic of a Rust extension or a CancelledError of the function's own event loop must not
+    # end the agent. A cancellation of the task that awaits the call is not raised here.
     except BaseException as error:
         log.error("the tool %s failed", tool.name, exc_info=True)
-        return _in_words(error), True
+        return _describe_error(error), True
 
 
-def _in_words(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     """Return the type and text of an exception, whose `__str__` may fail too."""
-    name, said = type(error).__name__, ""
+    name, message = type(error).__name__, ""
     with suppress(Exception):
-        said = str(error)
-    return f"{name}: {said}" if said else name
+        message = str(error)
+    return f"{name}: {message}" if message else name
 
 
-def _awaited(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """What the coroutine returns. It runs on a thread of its own, since the caller's may have a running
-    event loop, as in a notebook."""
+def _run_coroutine(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Run a coroutine and return its result. Uses a new thread, since the caller's may have a running event
+    loop, as in a notebook."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, coroutine).result()
 
 
 def expand_placeholders(handle: ProcessHandle, arguments: Any, limit: int) -> Operation[Any]:
-    """Arguments with every `{{fd:3#L10-20}}` in them replaced by the text it stands for.
+    """Replace every `{{fd:3#L10-20}}` in the arguments by the text it names.
 
-    Raises `TooLarge` when these texts together have more than `limit` characters; not much more than
-    that is read.
+    Raises `TooLarge` if these texts together have more than `limit` characters; little more than that is
+    read.
     """
-    asked = Counter(found.selector for text in texts_in(arguments) for found in placeholders(text))
+    counts = Counter(found.selector for text in texts_in(arguments) for found in placeholders(text))
     texts: dict[str, str] = {}
     total = 0
-    for written, times in asked.items():
-        chosen = selector(written)
+    for name, times in counts.items():
+        chosen = selector(name)
         part = yield from reading.read(handle, chosen.fd, chosen.part, limit)
-        texts[written] = part.text
+        texts[name] = part.text
         total += times * len(part.text)
         if total > limit:
             raise TooLarge("the text that {{...}} stands for", total, limit, "pass a smaller part")
-    return _replaced(arguments, texts) if texts else arguments
+    return _replace_placeholders(arguments, texts) if texts else arguments
 
 
 def texts_in(value: Any, depth: int = 0) -> Iterator[str]:
-    """All texts in arguments. Raises `InvalidArgument` where they are nested too deep to look for some."""
+    """Yield all strings in the arguments. Raises `InvalidArgument` if they are nested too deep."""
     if depth > MAX_NESTING:
         raise InvalidArgument("", f"the arguments are nested deeper than {MAX_NESTING} levels")
     if isinstance(value, str):
@@ -216,15 +216,15 @@ def texts_in(value: Any, depth: int = 0) -> Iterator[str]:
             yield from texts_in(each, depth + 1)
 
 
-def _replaced(value: Any, texts: dict[str, str]) -> Any:
+def _replace_placeholders(value: Any, texts: dict[str, str]) -> Any:
     if isinstance(value, str):
-        made, end = [], 0
+        parts, end = [], 0
         for found in placeholders(value):
-            made += [value[end : found.start], texts[found.selector]]
+            parts += [value[end : found.start], texts[found.selector]]
             end = found.end
-        return "".join([*made, value[end:]])
+        return "".join([*parts, value[end:]])
     if isinstance(value, dict):
-        return {key: _replaced(each, texts) for key, each in value.items()}
+        return {key: _replace_placeholders(each, texts) for key, each in value.items()}
     if isinstance(value, list):
-        return [_replaced(each, texts) for each in value]
+        return [_replace_placeholders(each, texts) for each in value]
     return value

@@ -1,4 +1,4 @@
-"""`read_fd`: a part of a descriptor, shown or made a descriptor of its own."""
+"""`read_fd`: read a part of a text, or extract it as a new descriptor."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from fdstore.tools.tool import (
 from fdstore.wire.operation import Operation
 
 MAX_WAIT_S = 60.0
-"""The longest that one call waits: it holds a worker's slot meanwhile. A model that wants more asks again."""
+"""Maximum wait of one call, which occupies a worker slot meanwhile. To wait longer a model calls again."""
 
 MAX_WAIT_WRITTEN_S = 86_400
-"""The longest that a model may write. More is a mistake, and it should hear of it."""
+"""Largest `wait_seconds` accepted; more is taken for a mistake and refused."""
 
 
 class ReadFD(Arguments, frozen=True, kw_only=True):
@@ -45,8 +45,8 @@ class ReadFD(Arguments, frozen=True, kw_only=True):
         msgspec.Meta(
             ge=0,
             le=MAX_WAIT_WRITTEN_S,
-            description="Of what is still being written: wait up to so long (at most 60) until this part is "
-            "complete, then read what is there.",
+            description="For a text still being written: wait up to this long (at most 60) until this part "
+            "is complete, then read what is there.",
         ),
     ] = 0
     page: Start = UNSET
@@ -55,12 +55,13 @@ class ReadFD(Arguments, frozen=True, kw_only=True):
 
     @staticmethod
     def hidden(_: Context | None) -> frozenset[str]:
-        # taken because models write them, not shown because one way is enough to learn
+        # accepted because models write them; hidden because one way is enough to learn
         return frozenset({"page", "start_line", "end_line"})
 
 
 def asked(arguments: ReadFD) -> Selector:
-    """What is to be read; aliases are `page=N` for `start=N`, and `start_line`/`end_line`."""
+    """Return the selector of a call. `page=N` is an alias of `start=N`; `start_line` and `end_line` of
+    `mode="line"`. Raises `InvalidArgument` for contradicting arguments."""
     mode, start, count = (
         none_if_unset(arguments.mode),
         none_if_unset(arguments.start),
@@ -94,11 +95,11 @@ def run(context: Context, arguments: ReadFD, call_id: str | None) -> Operation[O
         limit = context.config.max_read_chars
         found = yield from reading.read(context.handle, chosen.fd, chosen.part, limit)
         return fd_content(found)
-    made = yield from contents.extract(context.handle, chosen.fd, chosen.part, call_id=call_id)
+    extraction = yield from contents.extract(context.handle, chosen.fd, chosen.part, call_id=call_id)
     if chosen.part is None:
-        return fd_extraction(chosen.fd, made, "page", position="all", tools=context.enabled)
+        return fd_extraction(chosen.fd, extraction, "page", position="all", tools=context.enabled)
     part = yield from spans.clamp_span(context.handle, chosen.fd, chosen.part)
-    return fd_extraction(chosen.fd, made, part.mode, part.start, part.count, tools=context.enabled)
+    return fd_extraction(chosen.fd, extraction, part.mode, part.start, part.count, tools=context.enabled)
 
 
 def describe(context: Context) -> str:

@@ -1,4 +1,4 @@
-"""`search_fd`: the lines that match, as `grep -n` prints them, without reading the rest."""
+"""`search_fd`: find matching lines and show them as `grep -n` does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fdstore.tools.tool import Arguments, Context, Fd, Outcome, Tool
 from fdstore.wire.operation import Operation
 
 MARGIN_CHARS = 60
-"""What a printed line has beside its text: its number, marks for what is left out."""
+"""Allowance per printed line for its number and the marks where it is cut."""
 
 
 class SearchFD(Arguments, frozen=True, kw_only=True):
@@ -40,10 +40,10 @@ class SearchFD(Arguments, frozen=True, kw_only=True):
 def run(context: Context, arguments: SearchFD, call_id: str | None) -> Operation[Outcome]:
     handle = context.handle
     chosen = parse_request(arguments.fd)
-    question = (handle, chosen.fd, chosen.part, arguments.pattern)
+    query = (handle, chosen.fd, chosen.part, arguments.pattern)
     if arguments.extract_to_new_fd:
-        result, made = yield from searching.search_extract(
-            *question,
+        result, extraction = yield from searching.search_extract(
+            *query,
             context=arguments.context,
             max_matches=1,
             ignore_case=arguments.ignore_case,
@@ -51,12 +51,12 @@ def run(context: Context, arguments: SearchFD, call_id: str | None) -> Operation
         )
         if chosen.part is None:
             return fd_extraction(
-                chosen.fd, made, "search", position="all", matches=result.matches, tools=context.enabled
+                chosen.fd, extraction, "search", position="all", matches=result.matches, tools=context.enabled
             )
         first = yield from _first_line(handle, chosen)
         return fd_extraction(
             chosen.fd,
-            made,
+            extraction,
             "search",
             first,
             result.lines_searched,
@@ -64,7 +64,7 @@ def run(context: Context, arguments: SearchFD, call_id: str | None) -> Operation
             tools=context.enabled,
         )
     result = yield from searching.search(
-        *question,
+        *query,
         context=arguments.context,
         max_matches=arguments.max_matches,
         ignore_case=arguments.ignore_case,
@@ -72,11 +72,11 @@ def run(context: Context, arguments: SearchFD, call_id: str | None) -> Operation
     result = fitting(result, context.config.max_read_chars)
     if result.shown == result.matches:
         return fd_search(result)
-    return fd_search(result, more=(yield from _rest(handle, chosen, result)))
+    return fd_search(result, more=(yield from _remaining_selector(handle, chosen, result)))
 
 
 def fitting(result: SearchResult, limit: int) -> SearchResult:
-    """The first hits that are shown in about `limit` characters; one at least."""
+    """Keep the first hits that fit in about `limit` characters, at least one."""
     left = limit
     for shown, hit in enumerate(result.hits):
         left -= _printed_chars(hit)
@@ -90,8 +90,9 @@ def _printed_chars(hit: Hit) -> int:
     return sum(min(len(line), LINE_CHARS) + MARGIN_CHARS for line in lines)
 
 
-def _rest(handle: ProcessHandle, chosen: Selector, result: SearchResult) -> Operation[str]:
-    """What was searched after the last hit that is shown: lines, or characters if it ends inside a line."""
+def _remaining_selector(handle: ProcessHandle, chosen: Selector, result: SearchResult) -> Operation[str]:
+    """Return the selector of the searched text after the last hit shown: lines, or characters if it ends
+    inside a line."""
     hit, part = result.hits[-1], chosen.part
     if part is not None and part.mode != "line":
         whole = yield from spans.clamp_span(handle, chosen.fd, part)
@@ -104,7 +105,7 @@ def _rest(handle: ProcessHandle, chosen: Selector, result: SearchResult) -> Oper
 
 
 def _first_line(handle: ProcessHandle, chosen: Selector) -> Operation[int]:
-    """The number of the first line of what was searched."""
+    """Return the number of the first line that was searched."""
     part = chosen.part
     if part is None:
         return 1

@@ -1,4 +1,4 @@
-"""`spawn`: another agent, on a worker, that reads this one's texts by reference."""
+"""`spawn`: start another agent on a worker. Texts are passed to it by reference."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_PRELOADS = 100
 
 
 class File(NamedTuple):
-    """A file to preload, and how it is opened where it may be."""
+    """A file to preload, and the function that opens it within its permitted root."""
 
     path: str
     open: Callable[[], int]
@@ -31,7 +31,7 @@ class File(NamedTuple):
 
 class Spawn(Arguments, frozen=True, kw_only=True):
     program_name: str
-    query: Annotated[str, msgspec.Meta(description="All that the new agent is told.")]
+    query: Annotated[str, msgspec.Meta(description="Its task; it knows only this and its preloads.")]
     additional_preload_files: Annotated[
         list[str], msgspec.Meta(description="Paths of files that it reads as stored texts.")
     ] = msgspec.field(default_factory=list)
@@ -42,7 +42,7 @@ class Spawn(Arguments, frozen=True, kw_only=True):
     background: Annotated[
         bool,
         msgspec.Meta(
-            description="Do not wait for its answer: the result is at once the fd of its text, which grows "
+            description="Do not wait for its answer: return immediately the fd of its text, which grows "
             "while it works."
         ),
     ] = False
@@ -61,10 +61,10 @@ class Spawn(Arguments, frozen=True, kw_only=True):
 
 def run(context: Context, arguments: Spawn, call_id: str | None) -> Operation[Outcome]:
     if call_id is not None:
-        # a repeated call, as after waiting for the child, has nothing left to prepare
+        # a repeated call, such as after waiting for the child, has nothing left to prepare
         before = yield from processes.child_of_call(context.handle, call_id)
         if before is not None:
-            return (yield from _answer(context, before, arguments))
+            return (yield from _result(context, before, arguments))
     linked = context.linked.get(arguments.program_name)
     if linked is None:
         raise UnknownProgram(arguments.program_name, tuple(context.linked))
@@ -80,15 +80,15 @@ def run(context: Context, arguments: Spawn, call_id: str | None) -> Operation[Ou
         )
     if len(arguments.additional_preload_fds) + len(arguments.additional_preload_files) > MAX_PRELOADS:
         raise InvalidArgument("additional_preload_fds", f"at most {MAX_PRELOADS} preloads are taken")
-    # those that the child's program names, and those that the model names, below the preload root
+    # files named by the child's program, then those named by the model, below the preload root
     files = [File(path, partial(context.permissions.open_preload, path)) for path in linked.preload]
     files += [
         File(path, partial(open_below, path, context.preload_root))
         for path in arguments.additional_preload_files
     ]
     yield from _check(context, arguments.additional_preload_fds, files)
-    preload = yield from _shared(context, arguments.additional_preload_fds, call_id)
-    preload += yield from _stored_files(context, files, call_id)
+    preload = yield from _shared_ids(context, arguments.additional_preload_fds, call_id)
+    preload += yield from _ingest_files(context, files, call_id)
     limit = context.direct_limit
     child = yield from processes.child(
         context.handle,
@@ -96,32 +96,32 @@ def run(context: Context, arguments: Spawn, call_id: str | None) -> Operation[Ou
         state="ready",
         program=processes.Program(linked.key, linked.digest, linked.bundle),
         brief=encode_task(SpawnTask(query=query, preload=preload, answer_limit=limit)),
-        output=_text_of(context, arguments) if arguments.background else None,
+        output=_answer_stream(context, arguments) if arguments.background else None,
         call_id=call_id,
     )
     yield Disk(lambda: context.wake(child.id))
-    return (yield from _answer(context, child.id, arguments))
+    return (yield from _result(context, child.id, arguments))
 
 
-def _answer(context: Context, child: str, arguments: Spawn) -> Operation[Outcome]:
+def _result(context: Context, child: str, arguments: Spawn) -> Operation[Outcome]:
     if arguments.background:
         return process_result((yield from inspection.record(context.prefix, child)))
     return Started((child,))
 
 
 def _can_be_followed(context: Context) -> bool:
-    """Whether there is a use for a child that goes on by itself."""
+    """Whether the agent has a tool to read or await a background child."""
     return bool(context.enabled & {"read_fd", "wait"})
 
 
-def _text_of(context: Context, arguments: Spawn) -> processes.Output | None:
+def _answer_stream(context: Context, arguments: Spawn) -> processes.Output | None:
     if not context.fds_on:
         return None
     return processes.Output(f"text of {arguments.program_name}", context.config.default_page_size)
 
 
 def _check(context: Context, fds: list[object], files: Sequence[File]) -> Operation[None]:
-    """Looks at all that is to be preloaded, so that a call that is refused has made nothing of some of it."""
+    """Check that all preloads exist before anything is created, so a refused call leaves nothing behind."""
     for each in fds:
         chosen = selector(each)
         yield from contents.part_of(context.handle, chosen.fd, chosen.part)
@@ -130,11 +130,11 @@ def _check(context: Context, fds: list[object], files: Sequence[File]) -> Operat
             yield Disk(partial(_open, file, held), must_end=True)
 
 
-def _shared(context: Context, given: list[object], call_id: str | None) -> Operation[list[str]]:
-    """The ids to share. A part is extracted first and travels under the extraction's id, so that the
+def _shared_ids(context: Context, fds: list[object], call_id: str | None) -> Operation[list[str]]:
+    """Return the ids to share. A part is extracted first and shared under the extraction's id, so that the
     child holds nothing else of the content."""
     ids: list[str] = []
-    for number, each in enumerate(given):
+    for number, each in enumerate(fds):
         chosen = selector(each)
         fd = chosen.fd
         if chosen.part is not None:
@@ -146,17 +146,17 @@ def _shared(context: Context, given: list[object], call_id: str | None) -> Opera
 
 
 def _open(file: File, held: ExitStack) -> BinaryIO:
-    """Open a file that `held` closes, even if nobody is left to take it."""
+    """Open a file. `held` closes it, even if the operation is abandoned before it receives the file."""
     return held.enter_context(os.fdopen(file.open(), "rb"))
 
 
-def _stored_files(context: Context, files: Sequence[File], call_id: str | None) -> Operation[list[str]]:
-    """Files become descriptors of this process."""
+def _ingest_files(context: Context, files: Sequence[File], call_id: str | None) -> Operation[list[str]]:
+    """Store the files as descriptors of this process. Return their ids."""
     ids = []
     for number, file in enumerate(files):
         with ExitStack() as held:
             binary = yield Disk(partial(_open, file, held), must_end=True)
-            made = yield from contents.ingest(
+            descriptor = yield from contents.ingest(
                 context.handle,
                 binary,
                 source_name(file.path),
@@ -164,7 +164,7 @@ def _stored_files(context: Context, files: Sequence[File], call_id: str | None) 
                 "backslashreplace",
                 call_id=None if call_id is None else f"{call_id}/file{number}",
             )
-        ids.append(made.fd)
+        ids.append(descriptor.fd)
     return ids
 
 

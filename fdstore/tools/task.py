@@ -1,7 +1,7 @@
-"""What a process is told when it is born: the first record of its journal.
+"""The task of a process: the first record of its journal.
 
-Everything a worker needs to begin is here and in the program: the record in Redis is the truth, and
-the message that wakes the worker carries an id.
+It holds, with the program, everything a worker needs to start: the message that wakes the worker carries only
+a process id.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from fdstore.text.commands import IDLE_SECONDS, OUTPUT_BYTES, WALL_SECONDS
 
 
 class SpawnTask(msgspec.Struct, frozen=True, kw_only=True, tag="brief", tag_field="kind"):
-    """`query` is the user's text or blocks; `preload` the ids of shared descriptors, in order; an
-    answer longer than `answer_limit` characters is handed over as a descriptor (None: never)."""
+    """Task of an agent. `query` is the user's text or blocks; `preload` the ids of shared descriptors, in
+    order; an answer longer than `answer_limit` characters is passed on as a descriptor (None: never)."""
 
     query: str | list[Any]
     preload: list[str] = []
@@ -24,9 +24,9 @@ class SpawnTask(msgspec.Struct, frozen=True, kw_only=True, tag="brief", tag_fiel
 
 
 class ForkTask(msgspec.Struct, frozen=True, kw_only=True, tag="fork", tag_field="kind"):
-    """A copy of another process: its conversation is the first `records` records of that one's
-    journal, then this copy's own answer to the call `call_id` that made it: that it is number `copy` of
-    `copies`, and its `prompt`. Unless `may_spawn` it starts no processes of its own."""
+    """Task of a fork of process `of`. Its conversation is the first `records` records of that process's
+    journal, then its own result of the fork call `call`: that it is number `copy` of `copies`, and its
+    `prompt`. Unless `may_spawn` is set it starts no processes."""
 
     of: str
     records: int
@@ -39,7 +39,8 @@ class ForkTask(msgspec.Struct, frozen=True, kw_only=True, tag="fork", tag_field=
 
 
 class PipeTask(msgspec.Struct, frozen=True, kw_only=True, tag="pipe", tag_field="kind"):
-    """A pipeline: the words of each stage, which stages are kept as well (from 1), and what it may use."""
+    """Task of a pipeline: the argv of each stage, the stages (from 1) whose output is kept too, and its
+    limits."""
 
     commands: list[list[str]]
     page_size: int
@@ -52,9 +53,9 @@ class PipeTask(msgspec.Struct, frozen=True, kw_only=True, tag="pipe", tag_field=
 Task = SpawnTask | ForkTask
 
 
-def encode_task(brief: Task | PipeTask) -> str:
-    """The brief as a journal record."""
-    return msgspec.json.encode(brief).decode("utf-8")
+def encode_task(task: Task | PipeTask) -> str:
+    """Encode a task as a journal record."""
+    return msgspec.json.encode(task).decode("utf-8")
 
 
 prepare(SpawnTask, ForkTask, PipeTask)

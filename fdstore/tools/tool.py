@@ -1,13 +1,12 @@
-"""What a tool is: a typed set of arguments, a description, and an operation.
+"""The definition of a tool: a typed set of arguments, a description, and an operation.
 
-The arguments are a msgspec Struct. The schema that the model sees is generated from it, and what
-the model sends is checked against it, so the two cannot differ. Models are loose with numbers, so
-`"3"` and `3.0` are taken for 3 here (and nowhere else); unknown fields are refused by name.
+The arguments are a msgspec Struct. The schema that the model sees is generated from it, and the model's
+arguments are validated against it, so the two cannot differ. Models are loose with numbers, so `"3"` and
+`3.0` are accepted as 3 here (and nowhere else); unknown fields are refused by name.
 
-A tool never blocks and never raises for what a model got wrong: the toolbox turns a typed error
-into an `fd_error`. A tool that starts other processes answers `Started`; whoever runs the loop
-decides how to wait. A tool that makes something says so (`makes`), and what a call of it came to is
-kept under the call's id.
+A tool never blocks and never raises for a mistake of the model: the toolbox turns a typed error into an
+`fd_error`. A tool that starts other processes returns `Started`; the agent loop decides how to wait. A tool
+with an effect declares it (`makes`), and the result of a call is stored under the call's id.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ from fdstore.tools.config import FDConfig
 from fdstore.wire.operation import Operation
 
 KNOWN_TYPES = 256
-"""Types of arguments whose schemas are remembered. Not more: a user's function gets a type of its own
-for every agent that is offered it, and a worker runs for weeks."""
+"""Size of the schema caches. Bounded, because a user's function gets a new argument type for every agent
+that is offered it, and a worker runs for weeks."""
 
 _NAMES_FD: dict[str, Any] = {"names": "a descriptor"}
-"""Marks the fields in which 3 and 3.0 mean fd:3, for the conversion."""
+"""Marker of fields in which 3 and 3.0 mean fd:3."""
 
 Fd = Annotated[
     Any,
@@ -59,12 +58,12 @@ WholeFd = Annotated[
         extra=_NAMES_FD,
     ),
 ]
-# its upper bound, MAX_INTEGER, is not shown: a schema is read by the model at every turn
+# the upper bound, MAX_INTEGER, is left out of the schema, which costs tokens at every turn
 Number = Annotated[int, msgspec.Meta(ge=1)]
 UNSET = msgspec.UNSET
 
-# A field that is left out is UNSET, which its schema does not show; the default that it then means is
-# said by hand, because `mode="page"` beside a selector is an error and a mode left out is not.
+# A missing field is UNSET and has no default in the generated schema. Its effective default is written by
+# hand, because `mode="page"` beside a selector is an error and a missing mode is not.
 Start = (
     Annotated[
         Number,
@@ -95,16 +94,16 @@ Units = (
 
 
 class Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The base of all tools' arguments."""
+    """Base class of all tools' arguments."""
 
     @staticmethod
     def hidden(context: Context | None) -> frozenset[str]:
-        """Fields that are taken, but not shown in the schema."""
+        """Return the fields that are accepted but left out of the schema."""
         return frozenset()
 
 
 class Linked(msgspec.Struct, frozen=True, kw_only=True):
-    """A program that may be spawned: what the model is told, and what the child's process needs."""
+    """A program that may be spawned: its description for the model, and what the child process needs."""
 
     key: str
     description: str
@@ -114,14 +113,17 @@ class Linked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """What tools work with: whose descriptors, which tools are on, and what a person allowed.
+    """Environment of the tools of one process: its descriptors, the enabled tools and the permissions.
 
-    Files are written below `export_root`, and those that a model names are read below `preload_root`; None
-    if no person named such a directory. `permissions` are for what programs name.
-    `itself` is the program that this process runs, so that copies of it can be made; a loop of
-    somebody's own has none. `forks_may_spawn` says whether those copies may start processes too.
-    `commands` are the programs that a pipeline may run, the limits after it what one may use.
-    Without `wait_for_workers` nothing is started that no worker could take now.
+    export_root       directory below which files are written; None: none was configured
+    preload_root      directory below which files named by a model are read; None: none was configured
+    linked            programs that may be spawned, by alias
+    wake              sends a wake-up for a process id
+    permissions       for functions, commands and paths that programs name
+    itself            the program of this process, for forks of it; a user's own loop has none
+    forks_may_spawn   whether forks may start processes too
+    commands          commands that a pipeline may run; the next three fields are its limits
+    wait_for_workers  False: start nothing that no live worker can run
     """
 
     handle: ProcessHandle
@@ -144,13 +146,13 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def direct_limit(self) -> int | None:
-        """The longest output (characters) that a model is shown itself; None if any, without descriptors."""
+        """Maximum length (characters) of output that stays inline; None (no limit) if descriptors are off."""
         return self.config.max_direct_output_chars if self.fds_on else None
 
 
 class ToolResult(msgspec.Struct, frozen=True, tag="result", tag_field="kind"):
-    """What the model is to see of a call: `content` is the text; `is_error` says that the call failed, and
-    the text why. Both go into the `tool_result` block as they are.
+    """Result of a call for the model: `content` is the text; with `is_error` the call failed and the text
+    says why. Both go into the `tool_result` block unchanged.
 
     >>> ToolResult("12 lines")
     ToolResult(content='12 lines', is_error=False)
@@ -161,8 +163,8 @@ class ToolResult(msgspec.Struct, frozen=True, tag="result", tag_field="kind"):
 
 
 class Started(msgspec.Struct, frozen=True, tag="started", tag_field="kind"):
-    """A call whose result is the end of other processes, in this order; or, once `until_s` (seconds
-    since the epoch, by the clock of Redis) has come, their state then."""
+    """A call whose result is the end of other processes, in this order, or their state at `until_s` (seconds
+    since the epoch by Redis's clock) if that is earlier."""
 
     processes: tuple[str, ...]
     until_s: float | None = None
@@ -181,11 +183,11 @@ def never(_: Any) -> bool:
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
-    """One tool: its name, what it says of itself, its arguments, what it does.
+    """One tool: its name, arguments, description and operation.
 
-    `describe` gets the context, since some descriptions name what is available. `makes` says whether
-    a call with these arguments makes something (a descriptor, a process, a file): the same call a
-    second time then gets the first one's result.
+    `describe` receives the context, since some descriptions list what is available. `makes` returns whether a
+    call with these arguments has an effect (creates a descriptor, a process, a file): a repeated call then
+    returns the first one's result.
     """
 
     name: str
@@ -198,7 +200,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         prepare(self.arguments)
 
     def definition(self, context: Context) -> dict[str, Any]:
-        """The Messages-API tool dict."""
+        """Return the Messages API tool dict."""
         return {
             "name": self.name,
             "description": self.describe(context),
@@ -207,7 +209,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def schema_of(arguments: type, context: Context | None = None) -> dict[str, Any]:
-    """The JSON schema of a Struct, flat: the root reference inlined, titles dropped."""
+    """Return the JSON schema of a Struct with the root reference inlined and titles removed."""
     schema: dict[str, Any] = msgspec.json.decode(_schema(arguments))
     definitions = schema.get("$defs", {})
     root = definitions.pop(schema["$ref"].rpartition("/")[2]) if "$ref" in schema else schema
@@ -224,7 +226,8 @@ def schema_of(arguments: type, context: Context | None = None) -> dict[str, Any]
 
 @lru_cache(KNOWN_TYPES)
 def _schema(arguments: type) -> bytes:
-    """What msgspec says of a Struct, which takes it a while. As text, so that nobody can change it."""
+    """Return msgspec's schema of a Struct, which is slow to build. Encoded, so that callers cannot modify the
+    cached value."""
     return msgspec.json.encode(msgspec.json.schema(arguments))
 
 
@@ -237,7 +240,7 @@ _WHOLE = re.compile(r"-?[0-9]{1,17}")
 
 @lru_cache(KNOWN_TYPES)
 def _fields(arguments: type) -> tuple[tuple[str, ...], frozenset[str], frozenset[str]]:
-    """The fields, those that take a whole number, and those that name a descriptor."""
+    """Return the names of all fields, of those that accept integers, and of those that name descriptors."""
     info = msgspec.inspect.type_info(arguments)
     assert isinstance(info, msgspec.inspect.StructType)
     numbers = frozenset(field.encode_name for field in info.fields if _takes_whole_number(field.type))
@@ -250,7 +253,7 @@ def _takes_whole_number(kind: msgspec.inspect.Type) -> bool:
         case msgspec.inspect.IntType() | msgspec.inspect.FloatType():
             return True
         case msgspec.inspect.UnionType(types):
-            # beside `str` a text of digits is a text, and beside `float` 3.0 is a float
+            # in a union with `str` digits stay a string, and with `float` 3.0 stays a float
             other = (msgspec.inspect.StrType, msgspec.inspect.FloatType)
             return any(map(_takes_whole_number, types)) and not any(isinstance(each, other) for each in types)
         case msgspec.inspect.Metadata(inner):
@@ -262,27 +265,27 @@ def _names_fd(kind: msgspec.inspect.Type) -> bool:
     return isinstance(kind, msgspec.inspect.Metadata) and kind.extra == _NAMES_FD
 
 
-def convert(arguments: type, none_if_unset: object) -> Any:
-    """`none_if_unset` as the arguments of a tool. Raises `InvalidArgument`, naming the field."""
-    if not isinstance(none_if_unset, dict):
+def convert(arguments: type, values: object) -> Any:
+    """Convert a model's arguments, `values`, to a tool's. Raises `InvalidArgument` with the field's name."""
+    if not isinstance(values, dict):
         raise InvalidArgument("", "the arguments must be a JSON object")
     names, numbers, fds = _fields(arguments)
-    unknown = [name for name in none_if_unset if name not in names]
+    unknown = [name for name in values if name not in names]
     if unknown:
         known = ", ".join(names) or "none"
-        raise InvalidArgument(quoted(unknown[0]), f"is no argument of this tool; it takes: {known}")
+        raise InvalidArgument(quoted(unknown[0]), f"is not an argument of this tool; it takes: {known}")
     loosened = {
         name: _number(name, value) if name in numbers else _whole(value) if name in fds else value
-        for name, value in none_if_unset.items()
+        for name, value in values.items()
     }
     try:
-        made: Any = msgspec.convert(loosened, arguments)
-        _require_finite(none_if_unset)
-        return made
+        converted: Any = msgspec.convert(loosened, arguments)
+        _require_finite(values)
+        return converted
     except msgspec.ValidationError as error:
-        said, _, path = str(error).partition(" - at `$")
+        message, _, path = str(error).partition(" - at `$")
         name = path.strip("`.")[:_PROBLEM_CHARS]
-        raise InvalidArgument(name, _problem(said, arguments, name)) from error
+        raise InvalidArgument(name, _problem(message, arguments, name)) from error
     except RecursionError as error:
         raise InvalidArgument("", "the arguments are nested too deep") from error
     except UnicodeEncodeError as error:
@@ -290,7 +293,7 @@ def convert(arguments: type, none_if_unset: object) -> Any:
 
 
 def _require_finite(value: object, name: str = "") -> None:
-    """Raise `InvalidArgument` for a NaN or an infinity: JSON has none, and Python's reader takes them."""
+    """Raise `InvalidArgument` for a NaN or an infinity, which Python's JSON parser accepts."""
     if isinstance(value, float) and not math.isfinite(value):
         raise InvalidArgument(name, "a finite number is needed")
     if isinstance(value, dict):
@@ -302,13 +305,13 @@ def _require_finite(value: object, name: str = "") -> None:
 
 
 def _number(name: str, value: object) -> object:
-    """A number for a text or a float that is one."""
+    """Convert a string of digits or an integral float to an int. Raises `InvalidArgument` above the limit."""
     if isinstance(value, str) and _WHOLE.fullmatch(value):
         value = int(value)
     value = _whole(value)
     if isinstance(value, int) and abs(value) > MAX_INTEGER:
-        # said here and not by msgspec: Python refuses to print integers of thousands of digits
-        raise InvalidArgument(name, f"the largest number taken is {MAX_INTEGER}")
+        # checked here, not by msgspec: Python refuses to format integers of thousands of digits
+        raise InvalidArgument(name, f"the largest number accepted is {MAX_INTEGER}")
     return value
 
 
@@ -321,16 +324,16 @@ def _whole(value: object) -> object:
 _PROBLEM_CHARS = 300
 
 
-def _problem(said: str, arguments: type, name: str) -> str:
-    """msgspec's words; where it would repeat what was given, however long, the choices instead."""
-    if said.startswith("Invalid "):
+def _problem(message: str, arguments: type, name: str) -> str:
+    """Return msgspec's message; if it would repeat the value, which may be long, the choices instead."""
+    if message.startswith("Invalid "):
         choices = schema_of(arguments)["properties"].get(name, {}).get("enum")
         return f"must be one of: {', '.join(map(str, choices))}" if choices else "is not a value it takes"
-    return show_controls(said.removeprefix("Object ")[:_PROBLEM_CHARS], keep="")
+    return show_controls(message.removeprefix("Object ")[:_PROBLEM_CHARS], keep="")
 
 
 def check_message(name: str, text: str) -> str:
-    """A text that is said to another process. Raises `InvalidArgument` if it is blank, or cannot be
+    """Return `text`, a message to another process. Raises `InvalidArgument` if it is blank or cannot be
     stored."""
     if not text.strip():
         raise InvalidArgument(name, "must say what is to be done")
@@ -338,7 +341,7 @@ def check_message(name: str, text: str) -> str:
 
 
 def check_storable(name: str, text: str) -> str:
-    """A text that can be stored. Raises `InvalidArgument` for a lone surrogate."""
+    """Return `text`. Raises `InvalidArgument` if it contains a lone surrogate, which cannot be stored."""
     try:
         encode(text)
     except InvalidArgument as error:
@@ -347,7 +350,7 @@ def check_storable(name: str, text: str) -> str:
 
 
 def none_if_unset(value: Any) -> Any:
-    """None for an argument that was left out."""
+    """Return `value`, or None for a missing argument."""
     return None if value is UNSET else value
 
 

@@ -1,11 +1,11 @@
-"""The tools of one agent: what it is offered, and what becomes of its calls.
+"""The tools of one agent: their definitions, and the execution of its calls.
 
-Everything is an operation, so the blocking and the awaiting `Toolset`, and the agent loop, share
-it. A call ends in one of two ways: a `ToolResult`, or `Started` with the processes whose end is the
-result; `finished` makes the result when they have ended.
+Everything is an operation, so the blocking and the awaiting `Toolset` and the agent loop share it. A call
+returns a `ToolResult`, or `Started` with the processes whose end is its result; `finished` builds the result
+once they have ended.
 
-A call with an id is done once: what it came to is kept under the id, if it made something. Where the
-store cannot tell whether a lost attempt did it, and it must not be done twice, the model is told so.
+A call with an id and an effect is done once: its result is stored under the id. If the store cannot tell
+whether a lost attempt ran a call that must not run twice, the model gets an error that says so.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ STOPPING = frozenset(
         "unknown_outcome",
     }
 )
-"""Errors that no model can do anything about: they end the call, not the conversation's turn."""
+"""Types of errors that a model cannot correct: `start` raises them instead of returning a result."""
 
 
 def check_enabled(enabled: Sequence[str]) -> frozenset[str]:
-    """The names of built-in tools. Raises `InvalidArgument`, naming what there is."""
+    """Return a set of built-in tool names. Raises `InvalidArgument` for an unknown one, listing them all."""
     if isinstance(enabled, str):
         raise InvalidArgument("enabled", 'a list of names is needed, as ["read_fd"]')
     for name in enabled:
@@ -86,7 +86,7 @@ def check_enabled(enabled: Sequence[str]) -> frozenset[str]:
 
 
 def usable(context: Context) -> frozenset[str]:
-    """Of the enabled tools, those that can do something here."""
+    """Return the enabled tools that can work in this context."""
     names = context.enabled & BUILT_IN.keys()
     if not context.fds_on:
         names -= FD_TOOLS
@@ -102,31 +102,31 @@ def usable(context: Context) -> frozenset[str]:
 
 
 class Toolbox:
-    """The tools that one agent has."""
+    """The tools of one agent: built-in ones that are usable in `context`, and the user's functions."""
 
     def __init__(self, context: Context, python: Sequence[Callable[..., Any]] = ()) -> None:
         self.context = msgspec.structs.replace(context, enabled=usable(context))
         self._tools = {name: tool for name, tool in BUILT_IN.items() if name in self.context.enabled}
         self._python: dict[str, PythonTool] = {}
         for function in python:
-            made = python_tool(function)
-            if made.name in FD_TOOLS | PROCESS_TOOLS or made.name in self._python:
-                raise InvalidArgument("python", f"there is a tool {made.name} already; rename the function")
-            self._python[made.name] = made
+            tool = python_tool(function)
+            if tool.name in FD_TOOLS | PROCESS_TOOLS or tool.name in self._python:
+                raise InvalidArgument("python", f"there is a tool {tool.name} already; rename the function")
+            self._python[tool.name] = tool
 
     @property
     def definitions(self) -> list[dict[str, Any]]:
-        """Messages-API tool dicts."""
+        """Messages API tool dicts."""
         built_in = [tool.definition(self.context) for tool in self._tools.values()]
         return built_in + [tool.definition() for tool in self._python.values()]
 
     @property
     def instructions(self) -> str:
-        """What the system prompt says about descriptors, for just what is on."""
+        """The section of the system prompt about descriptors and the enabled tools."""
         return instructions(self.context, tuple(self._python))
 
     def call(self, name: object, arguments: object, call_id: str | None = None) -> Operation[ToolResult]:
-        """Runs a call to its end, for who waits here for what it starts. Raises as `start`."""
+        """Run a call to its end, and wait for the processes it starts. Raises as `start` does."""
         outcome = yield from self.start(name, arguments, call_id)
         if not isinstance(outcome, Started):
             return outcome
@@ -135,7 +135,7 @@ class Toolbox:
         return (yield from self.finished(outcome))
 
     def _wait(self, started: list[str], left_s: float) -> Operation[None]:
-        """Wait for ends, for at most so long; say so when no worker takes what was started."""
+        """Wait until all processes end or `left_s` pass. Log a warning if no worker claims them."""
         prefix, first_s = self.context.prefix, min(left_s, unclaimed.PATIENCE_S)
         if (yield from inspection.wait_ended(prefix, started, first_s)) or left_s <= first_s:
             return
@@ -146,14 +146,14 @@ class Toolbox:
     def start(
         self, name: object, arguments: object, call_id: str | None = None
     ) -> Operation[ToolResult | Started]:
-        """Runs a call as far as it goes without waiting for other processes.
+        """Run a call as far as possible without waiting for other processes.
 
-        Raises the errors of `STOPPING`; any other is a result that says what is wrong.
+        Raises the errors of `STOPPING`, and `StoreRefused`; any other error is returned as a result.
         """
         try:
             if self.context.handle.must_note():
                 yield from processes.touch(self.context.handle)
-            work, makes = self._work(name, arguments, call_id)
+            work, makes = self._prepare(name, arguments, call_id)
             if call_id is None or not makes:
                 return (yield from work)
             request = tool_calls.request_of(str(name), arguments)
@@ -162,22 +162,22 @@ class Toolbox:
                 with decoding(f"the calls of process {self.context.handle.id}"):
                     return _decoder.decode(before)
             outcome = yield from work
-            made = msgspec.json.encode(outcome).decode("utf-8")
-            yield from tool_calls.store_result(self.context.handle, call_id, made)
+            result = msgspec.json.encode(outcome).decode("utf-8")
+            yield from tool_calls.store_result(self.context.handle, call_id, result)
             return outcome
         except FDStoreError as error:
             stops = error.type in STOPPING or isinstance(error, StoreRefused)
             if stops and not isinstance(error, CallInterrupted):
                 raise
-            return ToolResult(fd_error(error, _descriptor_of(error, arguments)), is_error=True)
+            return ToolResult(fd_error(error, _fd_of(error, arguments)), is_error=True)
 
     def finished(self, started: Started) -> Operation[ToolResult]:
-        """The result of a call whose processes have ended; one `process_result` each, in order."""
+        """Return the result of a call whose processes have ended: one `process_result` each, in order."""
         parts: list[Rendered] = []
         failed = 0
         for process in started.processes:
             ended = yield from inspection.answer_of(self.context.prefix, process)
-            failed += _went_wrong(ended.record)
+            failed += _has_failed(ended.record)
             if ended.record.kind == "pipeline":
                 parts.append(process_result(ended.record))
             elif ended.fd is not None:
@@ -187,10 +187,10 @@ class Toolbox:
                 parts.append(process_result(ended.record, answer=ended.text))
         return ToolResult("\n".join(parts), is_error=failed == len(started.processes))
 
-    def _work(
+    def _prepare(
         self, name: object, arguments: object, call_id: str | None
     ) -> tuple[Operation[ToolResult | Started], bool]:
-        """What a call is to do, and whether it makes something. Raises `InvalidArgument`."""
+        """Return the operation of a call, and whether it has an effect. Raises `InvalidArgument`."""
         if isinstance(name, str) and name in self._python:
             return self._run_python(self._python[name], arguments, call_id), True
         tool = self._tools.get(name) if isinstance(name, str) else None
@@ -215,25 +215,25 @@ class Toolbox:
             )
         checked = convert(tool.arguments, arguments)
         values = {name: getattr(checked, name) for name in checked.__struct_fields__}
-        # the last thing before it runs: an argument that is refused has begun nothing
+        # last before the function runs, so that refused arguments do not count as a started call
         if (
             call_id is not None
             and not tool.repeatable
             and not (yield from tool_calls.begin(context.handle, call_id))
         ):
             raise CallInterrupted(f"this call of {tool.name}")
-        said, is_error = yield Disk(lambda: call_function(tool, values))
-        render = wrap_error if isinstance(said, FDStoreError) else wrap
+        output, is_error = yield Disk(lambda: call_function(tool, values))
+        render = wrap_error if isinstance(output, FDStoreError) else wrap
         try:
-            return ToolResult((yield from render(context, said, tool.name, call_id)), is_error)
+            return ToolResult((yield from render(context, output, tool.name, call_id)), is_error)
         except (QuotaExceeded, StoreFull) as error:
-            # the model must not take it for a call that did nothing
+            # the model must not conclude that the function did not run
             unstored = f"{tool.name} has run, and its output could not be stored\n{fd_error(error)}"
             return ToolResult(unstored, is_error=True)
 
 
-def _went_wrong(record: ProcessRecord) -> bool:
-    """Whether a process ended badly. The exit code of a pipeline is the model's to judge, as grep's is."""
+def _has_failed(record: ProcessRecord) -> bool:
+    """Whether a process ended with a failure. A pipeline's exit code is for the model to judge (grep's 1)."""
     if record.state not in ENDED:
         return False
     return record.state != "exited" or (record.exit_code != 0 and record.kind != "pipeline")
@@ -242,8 +242,8 @@ def _went_wrong(record: ProcessRecord) -> bool:
 _decoder: msgspec.json.Decoder[ToolResult | Started] = msgspec.json.Decoder(ToolResult | Started)
 
 
-def _descriptor_of(error: FDStoreError, arguments: object) -> str | None:
-    """The descriptor that an error is about, in its shown form."""
+def _fd_of(error: FDStoreError, arguments: object) -> str | None:
+    """Return the id of the descriptor that an error concerns, or None."""
     match error:
         case NotFound():
             named: object = error.what

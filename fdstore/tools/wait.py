@@ -1,4 +1,4 @@
-"""`wait` and `kill`: the end of another process, awaited or brought about."""
+"""`wait` and `kill`: wait for the end of another process, or cancel it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Kill(Arguments, frozen=True, kw_only=True):
 
 
 def process_of(context: Context, target: str | int) -> Operation[str]:
-    """The process that a target names; one below this process. Raises `NotFound`, `InvalidArgument`."""
+    """Return the id of the target process, a descendant of this one. Raises `NotFound`, `InvalidArgument`."""
     try:
         fd = fd_id(target)
     except InvalidArgument:
@@ -56,14 +56,14 @@ def process_of(context: Context, target: str | int) -> Operation[str]:
 def run_wait(context: Context, arguments: Wait, call_id: str | None) -> Operation[Outcome]:
     process = yield from process_of(context, arguments.target)
     yield from inspection.record(context.prefix, process)
-    # kept for later attempts, which other machines may make
+    # Redis's clock, since a later attempt may run on another machine
     return Started((process,), (yield from redis_now()) + arguments.seconds)
 
 
 def run_kill(context: Context, arguments: Kill, call_id: str | None) -> Operation[Outcome]:
     process = yield from process_of(context, arguments.target)
-    done = yield from processes.cancel(context.prefix, process)
-    for ancestor in done.woken:
+    cancelled = yield from processes.cancel(context.prefix, process)
+    for ancestor in cancelled.woken:
         yield Disk(partial(context.wake, ancestor))
     record = yield from inspection.record(context.prefix, process)
     return process_result(record)
@@ -72,12 +72,12 @@ def run_kill(context: Context, arguments: Kill, call_id: str | None) -> Operatio
 WAIT = Tool(
     name="wait",
     arguments=Wait,
-    describe=lambda _: "Wait until a process ends, for at most so many seconds; its state then.",
+    describe=lambda _: "Wait until a process ends, or until the seconds have passed. Returns its state.",
     run=run_wait,
 )
 KILL = Tool(
     name="kill",
     arguments=Kill,
-    describe=lambda _: "Cancel a process with all below it. What it has written stays readable.",
+    describe=lambda _: "Cancel a process with all its descendants. What it has written stays readable.",
     run=run_kill,
 )

@@ -1,8 +1,7 @@
-"""Turning large text into descriptors, and showing descriptors to a model.
+"""Store large texts as descriptors, and render descriptors for a model.
 
-The policy in one place: a text of more than `max_direct_output_chars` is stored and shown as an
-`fd_result` (its first page and its end); anything shorter stays inline, in an `fd_inline` if it could be
-taken for one of our elements.
+A text longer than `max_direct_output_chars` is stored and rendered as an `fd_result` (its first page and its
+end). A shorter one stays inline, as an `fd_inline` if it could be mistaken for one of our elements.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from fdstore.wire.operation import Operation
 
 
 def render_fd(context: Context, fd: str) -> Operation[Rendered]:
-    """A descriptor as an `fd_result`: two or three round trips, whatever its size."""
+    """Render a descriptor as an `fd_result`, in two or three round trips whatever its size."""
     preview = yield from reading.read_page(context.handle, fd, 1)
     descriptor = yield from _descriptor(context, fd)
     tail = None
     if descriptor.pages > 1:
-        # one more than is shown: only then can be seen whether the tail begins with a whole line
+        # one character more than is shown, to see whether the tail starts at the start of a line
         count = min(TAIL_CHARS + 1, descriptor.chars)
         end = yield from reading.read(context.handle, fd, Part("char", descriptor.chars - count + 1, count))
         text = tail_of(end.text)
@@ -48,19 +47,19 @@ def _descriptor(context: Context, fd: str) -> Operation[Descriptor]:
 
 
 def wrap(context: Context, text: str, source: str, call_id: str | None = None) -> Operation[str]:
-    """`text` as the model is to see it: inline, or as the `fd_result` of a descriptor made of it."""
+    """Return `text` as the model sees it: inline, or stored and rendered as an `fd_result`."""
     text = storable(text)
-    if not _too_long(context, text):
+    if not _exceeds_threshold(context, text):
         return fd_inline(text)
     if context.config.json_pretty_print:
         text = reindent_json(text) or text
-    return (yield from _stored(context, text, source, None if call_id is None else f"{call_id}/wrapped"))
+    return (yield from _store(context, text, source, None if call_id is None else f"{call_id}/wrapped"))
 
 
 def wrap_once(context: Context, text: str, source: str, call_id: str | None) -> Operation[str]:
-    """The same for the output of a tool of a loop's own, with id `call_id`. Raises `InvalidArgument` when
+    """Wrap the output of a tool that the user's own loop ran under `call_id`. Raises `InvalidArgument` if
     another output was wrapped under that id."""
-    if call_id is not None and _too_long(context, text):
+    if call_id is not None and _exceeds_threshold(context, text):
         call_id = f"{call_id}/wrap"
         yield from tool_calls.identify(context.handle, call_id, tool_calls.request_of("wrap", [source, text]))
     return (yield from wrap(context, text, source, call_id))
@@ -69,25 +68,25 @@ def wrap_once(context: Context, text: str, source: str, call_id: str | None) -> 
 def wrap_error(
     context: Context, error: FDStoreError, source: str, call_id: str | None = None
 ) -> Operation[str]:
-    """The same for a typed error, whose element is ours."""
+    """Wrap a typed error. A short one stays a plain `fd_error`, without `fd_inline`."""
     rendered = storable(fd_error(error))
-    if not _too_long(context, rendered):
+    if not _exceeds_threshold(context, rendered):
         return rendered
     return (yield from wrap(context, rendered, source, call_id))
 
 
-def _too_long(context: Context, text: str) -> bool:
+def _exceeds_threshold(context: Context, text: str) -> bool:
     return context.direct_limit is not None and len(text) > context.direct_limit
 
 
-def _stored(context: Context, text: str, source: str, call_id: str | None) -> Operation[Rendered]:
+def _store(context: Context, text: str, source: str, call_id: str | None) -> Operation[Rendered]:
     page_size = context.config.default_page_size
-    made = yield from contents.create(context.handle, text, source, page_size, call_id=call_id)
-    return (yield from render_fd(context, made.fd))
+    descriptor = yield from contents.create(context.handle, text, source, page_size, call_id=call_id)
+    return (yield from render_fd(context, descriptor.fd))
 
 
 def storable(text: str) -> str:
-    """`text` with lone surrogates, which no tool should return and UTF-8 cannot hold, made visible."""
+    r"""Return `text` with lone surrogates, which UTF-8 cannot encode, shown as `\udXXX`."""
     if text.isascii():
         return text
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
@@ -96,34 +95,34 @@ def storable(text: str) -> str:
 def wrap_input(
     context: Context, given: str | Sequence[Any], call_id: str | None = None
 ) -> Operation[str | list[Any]]:
-    """User input as the model is to see it: a long text, or each long text block, as an `fd_result`, a
+    """Return user input as the model sees it: a long text, or each long text block, as an `fd_result`, a
     short one inline."""
     if isinstance(given, str):
-        return (yield from _wrapped_input(context, given, call_id))
+        return (yield from _wrap_input_text(context, given, call_id))
     blocks: list[Any] = []
     for number, block in enumerate(given):
         text = text_of(block)
         if text is None:
             blocks.append(block)
             continue
-        render_fd = yield from _wrapped_input(
+        rendered = yield from _wrap_input_text(
             context, text, None if call_id is None else f"{call_id}/{number}"
         )
-        # what else is said of the block, such as cache_control, stays
-        said = block if isinstance(block, dict) else {"type": "text"}
-        blocks.append(block if render_fd == text else {**said, "text": render_fd})
+        # other fields of the block, such as cache_control, stay
+        fields = block if isinstance(block, dict) else {"type": "text"}
+        blocks.append(block if rendered == text else {**fields, "text": rendered})
     return blocks
 
 
-def _wrapped_input(context: Context, text: str, call_id: str | None) -> Operation[str]:
+def _wrap_input_text(context: Context, text: str, call_id: str | None) -> Operation[str]:
     paged = context.fds_on and context.config.page_user_input
     if paged and len(text) > context.config.max_input_chars:
-        return (yield from _stored(context, storable(text), "user_input", call_id))
+        return (yield from _store(context, storable(text), "user_input", call_id))
     return fd_inline(text)
 
 
 def text_of(block: Any) -> str | None:
-    """The text of a text block, as a dict or as an object of the SDK; None for any other block."""
+    """Return the text of a text block (a dict or an SDK object); None for any other block."""
     if isinstance(block, str):
         return block
     if isinstance(block, dict):
@@ -134,8 +133,8 @@ def text_of(block: Any) -> str | None:
 
 
 def to_text(result: Any) -> str:
-    """What a tool returned, as text: a text, a list of blocks as MCP tools return them, or anything
-    that JSON can hold. Raises `InvalidArgument` for what cannot be shown."""
+    """Convert a tool's return value to text: a string, a list of text blocks as MCP tools return them, or
+    any JSON value. Raises `InvalidArgument` for other values."""
     if isinstance(result, str):
         return result
     if result is None:
@@ -157,11 +156,11 @@ def to_text(result: Any) -> str:
 def store_references(
     context: Context, answer: str | Sequence[Any], call_id: str | None = None
 ) -> Operation[list[str]]:
-    """Stores each `<ref id="NAME">` passage of an answer as `ref:NAME`; the ids."""
+    """Store each `<ref id="NAME">` passage of an answer as `ref:NAME`. Return the ids."""
     if isinstance(answer, str):
         text = answer
     else:
-        # a text may come in several blocks, split anywhere
+        # the text may be split into blocks at any character
         text = "".join(found for block in answer if (found := text_of(block)) is not None)
     ids = []
     for name, passage in passages(context, text).items():
@@ -170,7 +169,7 @@ def store_references(
 
 
 def passages(context: Context, text: str) -> dict[str, str]:
-    """The passages of an answer that are to be stored, by their names; none where references are off."""
+    """Return the reference passages of an answer by name; empty if references are disabled."""
     if not (context.fds_on and context.config.enable_references):
         return {}
     return last_of_each(references(text))
@@ -178,7 +177,7 @@ def passages(context: Context, text: str) -> dict[str, str]:
 
 def store_passage(context: Context, name: str, passage: str, call_id: str | None = None) -> Operation[str]:
     """Store a passage as `ref:NAME` and return its id. Raises `QuotaExceeded`."""
-    made = yield from contents.create(
+    descriptor = yield from contents.create(
         context.handle,
         storable(passage),
         "reference",
@@ -186,4 +185,4 @@ def store_passage(context: Context, name: str, passage: str, call_id: str | None
         name=f"ref:{name}",
         call_id=None if call_id is None else f"{call_id}/ref:{name}",
     )
-    return made.fd
+    return descriptor.fd

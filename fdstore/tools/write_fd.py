@@ -1,10 +1,10 @@
-"""`write_fd`: a text of the model's own becomes a descriptor, whole or bit by bit.
+"""`write_fd`: store a text of the model as a descriptor, whole or piece by piece.
 
-Without `fd` the text is a note that others shall read, finished at once; with `eof=false` it is the
-beginning of a stream that the process writes. Such a stream belongs to the process and not to the
-worker that runs it, so a later attempt of the process goes on with it.
+Without `fd` the text is a note, sealed immediately; with `eof=false` it opens a stream that the process
+writes. The stream belongs to the process and not to its worker, so a later attempt of the process continues
+it.
 
-A call that is made again changes nothing: each piece of its text, and the end, is kept under the call.
+A repeated call changes nothing: each piece of its text, and the end, is keyed by the call id.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from fdstore.wire.operation import Operation
 SOURCE = "note"
 
 TRIES = 100
-"""How often a piece is tried at the end of a stream that other calls add to at the same moment. Whoever
-is late sees that another call stored something, so no call is late more often than others have pieces."""
+"""Maximum number of tries to append a piece while other calls append to the same stream. A try fails only
+because another call has stored a piece, so a call fails at most as often as other calls have pieces."""
 
 
 class WriteFD(Arguments, frozen=True, kw_only=True):
@@ -57,25 +57,25 @@ def run(context: Context, arguments: WriteFD, call_id: str | None) -> Operation[
     elif eof is False:
         fd = (yield from streams.open_stream(handle, SOURCE, page_size, lease_s=None, call_id=call_id)).fd
     else:
-        made = yield from contents.create(handle, text, SOURCE, page_size, call_id=call_id)
-        return _written(made, text, f"The text is stored as {made.fd}.")
+        note = yield from contents.create(handle, text, SOURCE, page_size, call_id=call_id)
+        return _result(note, text, f"The text is stored as {note.fd}.")
 
     yield from _add(handle, fd, text, ends=bool(eof), call_id=call_id)
     now = (yield from resolve(handle, fd))[0].descriptor
     if now.state == "open":
-        said = f'{fd} is open: add to it with write_fd(fd="{fd}", data="..."), and end it with eof=true.'
+        message = f'{fd} is open: add to it with write_fd(fd="{fd}", data="..."), and end it with eof=true.'
     else:
-        said = f"{fd} is complete."
-    return _written(now, text, said)
+        message = f"{fd} is complete."
+    return _result(now, text, message)
 
 
-def _written(descriptor: Descriptor, text: str, said: str) -> Rendered:
-    return fd_write(descriptor.fd, len(text), descriptor.chars, descriptor.state, said)
+def _result(descriptor: Descriptor, text: str, message: str) -> Rendered:
+    return fd_write(descriptor.fd, len(text), descriptor.chars, descriptor.state, message)
 
 
 def _add(handle: ProcessHandle, fd: str, text: str, *, ends: bool, call_id: str | None) -> Operation[None]:
-    """Adds to a stream that this process writes. Raises `NotFound`, `StreamClosed`, `InvalidArgument`
-    for a stream of somebody else, `QuotaExceeded`, `Fenced`."""
+    """Append to a stream that this process writes, and seal it if `ends`. Raises `NotFound`, `StreamClosed`,
+    `InvalidArgument` (the stream has another writer), `QuotaExceeded`, `Fenced`."""
     view, _ = yield from resolve(handle, fd)
     descriptor = view.descriptor
     ended = None if call_id is None else f"{call_id}/eof"
@@ -101,7 +101,7 @@ def _add(handle: ProcessHandle, fd: str, text: str, *, ends: bool, call_id: str 
 
 
 def _add_piece(handle: ProcessHandle, fd: str, piece: str, call_id: str | None) -> Operation[None]:
-    """Adds a piece at where the stream ends now. Calls that are made at once take turns."""
+    """Append a piece at the current end of the stream, retrying when a concurrent call was first."""
     for tries_left in reversed(range(TRIES)):
         appender = yield from streams.resume(handle, fd)
         try:

@@ -21,17 +21,17 @@ class Toolset:
     enabled      names of built-in tools (default: read_fd and list_fds): read_fd search_fd list_fds
                  write_fd fd_to_file close_fd spawn pipe wait kill; a loop of your own has no fork
     config       sizes and switches (`FDConfig`)
-    python       functions of yours, offered as tools: typed parameters, a docstring. They may be coroutine
+    python       functions offered as tools, with typed parameters and a docstring. They may be coroutine
                  functions; each call runs to its end, or in a thread
     programs     {"name": "file.toml"} that `spawn` may start on the workers
     commands     programs that `pipe` may run on the workers, by their bare names
-    export_root  the directory that `fd_to_file` writes below, made if it is not there; needed for it
-    preload_root the directory that `spawn` may take files from, if any
-    wait_for_workers  without it `spawn` and `pipe` raise `NoWorker` when no worker lives that could run
-                 what they start; with it that waits for one, and a warning is logged after 3 s
+    export_root  directory below which `fd_to_file` writes (required by it); created if missing
+    preload_root directory from which `spawn` may read files, if any
+    wait_for_workers  False: `spawn` and `pipe` raise `NoWorker` if no live worker could run the new process.
+                 True: the process waits for a worker, and a warning is logged after 3 s
 
-    Raises `InvalidArgument` for a tool or function that cannot be, `InvalidProgram`, and `MissingExtra` for
-    a tool that needs workers where the packages that reach them are not installed.
+    Raises `InvalidArgument` for an invalid tool or function, `InvalidProgram`, and `MissingExtra` for a tool
+    that needs workers if the packages for sending to them are not installed.
 
     >>> tools = fdstore.Toolset(proc, enabled=["read_fd"])
     >>> d = proc.create("one\ntwo\n")
@@ -73,8 +73,8 @@ class Toolset:
 
     @property
     def definitions(self) -> list[Any]:
-        """The tools as the Messages API takes them: dicts with `name`, `description` and `input_schema`,
-        typed `Any` so that they fit the SDK's own type of a tool.
+        """The tools for the Messages API: dicts with `name`, `description` and `input_schema`, typed `Any` so
+        that they match the SDK's own type of a tool.
 
         >>> proc = store.process("triage")
         >>> tools = fdstore.Toolset(proc)
@@ -85,7 +85,7 @@ class Toolset:
 
     @property
     def instructions(self) -> str:
-        """What to put into the system prompt: just the tools and switches that are on.
+        """The section for the system prompt: only the enabled tools and options.
 
         >>> proc = store.process("triage")
         >>> tools = fdstore.Toolset(proc, enabled=["read_fd"])
@@ -95,11 +95,12 @@ class Toolset:
         return self._toolbox.instructions
 
     def call(self, name: str, arguments: dict[str, Any], call_id: str | None = None) -> ToolResult:
-        """Run a call of the model and return what it is to see. What the model got wrong is a result with
-        `is_error`. The same `call_id` twice does the work once; with another tool or other arguments it is
-        `invalid_argument`, so number the calls of a process throughout. A spawn waits for the child to end.
+        """Run a tool call and return its result for the model. A mistake of the model is a result with
+        `is_error`. A repeated `call_id` returns the first result without running the call again; with another
+        tool or other arguments it is `invalid_argument`, so use unique ids within a process. A spawn waits
+        for the child to end.
 
-        Raises `StoreUnavailable` and the like only when no result can be had at all.
+        Raises `StoreUnavailable` and the like only if no result can be obtained at all.
 
         >>> d = proc.create("one")
         >>> tools.call("read_fd", {"fd": "fd:2"})
@@ -108,13 +109,13 @@ class Toolset:
         return self._store.run(self._toolbox.call(name, arguments, call_id or None))
 
     def wrap(self, output: Any, source: str = "tool_result", call_id: str | None = None) -> str:
-        r"""Return the output of a tool of your own as the model is to see it: itself when short, else the
-        `fd_result` of a descriptor made of it. What is no text (content blocks, JSON values) becomes
-        one. For a tool that failed, begin with its exit code or error: that is what the model is
-        shown first. What `call_id` returned is finished and needs no wrapping.
+        r"""Return the output of your own tool as the model should see it: unchanged if short, else stored as
+        a descriptor and shown as its `fd_result`. Content blocks and JSON values are converted to text. For a
+        failed tool, start the output with its exit code or error, which the model then sees first. Results
+        of `call` need no wrapping.
 
-        Raises `InvalidArgument` for what cannot be text, and for a `call_id` under which another output
-        was stored; `QuotaExceeded`.
+        Raises `InvalidArgument` for output that cannot be text, and for a `call_id` under which another
+        output was stored; `QuotaExceeded`.
 
         >>> tools.wrap("short")
         'short'
@@ -126,8 +127,8 @@ class Toolset:
         return self._store.run(wrap_once(context, to_text(output), source, call_id or None))
 
     def wrap_input(self, given: str | Sequence[Any]) -> str | list[Any]:
-        """Return user input as the model is to see it: a long text, or each long text block of a list, as
-        the `fd_result` of a descriptor made of it. Raises `QuotaExceeded`.
+        """Return user input as the model should see it: a long text, or each long text block of a list, is
+        stored as a descriptor and shown as its `fd_result`. Raises `QuotaExceeded`.
 
         >>> tools.wrap_input("Why did the build fail?")
         'Why did the build fail?'
@@ -138,8 +139,8 @@ class Toolset:
         return self._store.run(wrap_input(self._toolbox.context, given))
 
     def take_references(self, answer: str | Sequence[Any]) -> list[str]:
-        """Store each `<ref id="NAME">...</ref>` passage of an answer (a text, or the blocks of a
-        message) as `ref:NAME`, and return these ids. Raises `QuotaExceeded`.
+        """Store each `<ref id="NAME">...</ref>` passage of an answer (a text, or the blocks of a message) as
+        `ref:NAME`, and return the ids. Raises `QuotaExceeded`.
 
         >>> tools.take_references('It was <ref id="cause">a full disk</ref>.')
         ['ref:cause']

@@ -1,4 +1,4 @@
-"""What the tools of a process work with: checked arguments, linked programs, a waker of workers."""
+"""Build the context of a `Toolset`'s tools: validated arguments, linked programs, the waker of workers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEFAULT_TOOLS: tuple[ToolName, ...] = ("read_fd", "list_fds")
 
 
 def linked_programs(programs: Mapping[str, str | os.PathLike[str]]) -> dict[str, Linked]:
-    """The programs that may be spawned, read from their files. Raises `InvalidProgram`."""
+    """Load the programs that may be spawned from their files. Raises `InvalidProgram`."""
     if not programs:
         return {}
     from fdstore.agent.program import load
@@ -51,7 +51,7 @@ def context_for(
     commands: Sequence[str] = (),
     wait_for_workers: bool = True,
 ) -> Context:
-    """What the tools of one agent work with. Raises `InvalidArgument`."""
+    """Build the context for a process and its enabled tools. Raises `InvalidArgument`."""
     names = check_enabled(enabled)
     if isinstance(commands, str):
         raise InvalidArgument("commands", 'a list of programs is needed, as ["grep"]')
@@ -67,7 +67,7 @@ def context_for(
         raise InvalidArgument("enabled", fork.NO_CONVERSATION)
     chosen = config or FDConfig()
     if chosen.enabled and FD_TOOLS.isdisjoint(names):
-        names |= {"read_fd"}  # descriptors that the model cannot read would be a dead end
+        names |= {"read_fd"}  # descriptors that the model cannot read would be useless
     return Context(
         handle=handle,
         prefix=prefix,
@@ -86,10 +86,10 @@ def context_for(
 
 
 def waker_for(enabled: Sequence[str], store_url: str, prefix: str) -> Callable[[str], None]:
-    """What wakes the workers for an agent with these tools; one that needs no worker needs no queue.
+    """Return the function that wakes the workers; a no-op if none of the enabled tools needs a worker.
     Raises `InvalidArgument`."""
     return no_wake if PROCESS_TOOLS.isdisjoint(check_enabled(enabled)) else waker(store_url, prefix)
 
 
 def no_wake(process: str) -> None:
-    """Do nothing: there is no worker to wake."""
+    """Do nothing."""

@@ -90,7 +90,8 @@ def test_a_worker_stopped_past_its_lease_writes_nothing_when_it_goes_on(
 
         sleeper.go_on()
         wait_until(
-            lambda: f"{root.id} is run here no more" in sleeper.log, what="the sleeper's end of that attempt"
+            lambda: f"{root.id} is no longer run here" in sleeper.log,
+            what="the sleeper's end of that attempt",
         )
 
     assert everything(execute, root.id) == before

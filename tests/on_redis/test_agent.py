@@ -71,7 +71,7 @@ def test_every_turn_and_result_is_in_the_journal(play: Play) -> None:
         ("figures", {}, '{"total":3,"parts":[1,2]}', False),
         ("later", {}, "from a coroutine", False),
         ("breaks", {"words": "no disk"}, "RuntimeError: no disk", True),
-        ("echo", {"word": "a"}, "is no argument of this tool; it takes: words", True),
+        ("echo", {"word": "a"}, "is not an argument of this tool; it takes: words", True),
         ("ecko", {"words": "a"}, "there is no tool 'ecko'; there are: read_fd, echo", True),
         ("read_fd", {"fd": "fd:7"}, 'type="not_found"', True),
         ("read_fd", {"fd": None}, 'type="invalid_argument"', True),

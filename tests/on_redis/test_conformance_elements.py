@@ -459,7 +459,7 @@ def test_fd_error_for_an_unknown_id_names_the_ids_that_exist(proc: Process, tool
             "read_fd",
             {"fd": "fd:1", "pages": 3},
             "invalid_argument",
-            "'pages': is no argument of this tool; it takes",
+            "'pages': is not an argument of this tool; it takes",
         ),
         ("read_fd", {}, "invalid_argument", "missing required field `fd`"),
         ("search_fd", {"fd": "fd:1", "pattern": "("}, "invalid_argument", "pattern: "),

@@ -201,7 +201,7 @@ def test_a_root_that_cannot_be_made_is_told(proc: Process, root: Path) -> None:
     proc.create("new")
     tools = Toolset(proc, enabled=["fd_to_file"], export_root=root / "no" / "such")
 
-    assert "is no usable directory" in write(tools, "out").message
+    assert "cannot be used" in write(tools, "out").message
     assert not (root / "no").exists()
 
 

@@ -123,7 +123,7 @@ def test_an_unknown_field_is_refused_by_name(tools: Toolset, name: str) -> None:
     error = show(tools, name, bogus=1)
 
     assert error["type"] == "invalid_argument"
-    assert error.message.startswith("'bogus': is no argument of this tool; it takes: ")
+    assert error.message.startswith("'bogus': is not an argument of this tool; it takes: ")
 
 
 def test_a_tool_that_is_not_enabled_cannot_be_called(proc: Process) -> None:

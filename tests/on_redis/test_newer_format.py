@@ -266,7 +266,7 @@ def test_a_journal_record_of_a_kind_that_is_not_known_is_passed_over_and_kept(
         assert agents.answer() == "Done."
         assert agents.journal()[2] == record.encode()
         assert len(agents.journal()) == 4
-    assert "solo: journal records of newer kinds are passed over: cleared" in caplog.text
+    assert "solo: journal records of newer kinds are skipped: cleared" in caplog.text
 
 
 def test_an_agent_born_in_a_way_that_is_not_known_is_given_back(

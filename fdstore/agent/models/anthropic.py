@@ -1,12 +1,13 @@
-"""The model: one request to the Messages API, streamed, repeated when its failure may pass.
+"""A client of the Messages API: one streamed request, retried while its failure may be transient.
 
-Always streamed, because the SDK refuses long answers otherwise. A stream that is cut raises an
-error of the HTTP library, not of the SDK, so both are caught; one that a proxy ends in good order
-raises nothing, so an answer counts only when its last event came. Overload, rate limits and lost
-connections are tried again with growing pauses (or those the server asks for) until the agent's time
-is over, or there was no answer for `[model] give_up_seconds`. An answer that cannot be read, or that calls a
-tool with what is not JSON, is asked for again a few times; then such a call is left to the agent, which
-tells its model. Anything else is the end of the agent, in words that say what to do.
+Requests are always streamed, because the SDK refuses long answers otherwise. A stream that is cut raises an
+error of the HTTP library, not of the SDK, so both are caught. One that a proxy closes cleanly raises nothing,
+so an answer is complete only when its last event arrived. Overload, rate limits and lost connections are
+retried with exponential backoff (or after the server's `retry-after`) until the agent's time limit, or until
+`[model] give_up_seconds` pass without an answer. An answer that cannot be parsed, or that calls a tool with
+arguments that are not JSON, is requested again up to `READABLE_TRIES` times in all; then a malformed call is
+returned, and the agent reports it to its model. Any other failure ends the agent, with a text that says what
+to do.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ LONGEST_PAUSE_S = 30.0
 LONGEST_SILENCE_S = 600.0
 CONNECT_TIMEOUT_S = 5.0
 READABLE_TRIES = 3
-"""How many answers are asked for while they cannot be read, or their calls are not JSON."""
+"""Maximum number of answers requested while they cannot be parsed or contain malformed calls."""
 
 RETRIED_STATUS = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 RETRIED_TYPES = frozenset({"overloaded_error", "rate_limit_error", "api_error", "timeout_error"})
@@ -41,18 +42,17 @@ ADVICE = {
 
 
 class Listener(Protocol):
-    """Who reads an answer while it is given. Both may raise, which ends the request."""
+    """A consumer of an answer while it is generated. An exception from either method ends the request."""
 
     def hear(self, text: str) -> None:
-        """Takes the next bit of its text; an empty one for everything else that comes."""
+        """Receive the next text delta; "" for every other event."""
 
     def break_off(self) -> None:
-        """The answer broke off, and is asked for again."""
+        """Note that the answer broke off and is requested again."""
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """A try that failed and is repeated: the how manyth of its request it was, after how many seconds the
-    next one comes, and why."""
+    """A failed try that is retried: its number (from 1), the pause before the next try, and why it failed."""
 
     number: int
     pause_s: float
@@ -62,24 +62,24 @@ class Retry(msgspec.Struct, frozen=True):
         return storable(f"try {self.number}: {self.reason}; asking again in {self.pause_s:.1f} s")
 
 
-class _Heard:
-    """When something was last heard of the model; at first, when it was asked."""
+class _LastEvent:
+    """Time of the last event of a request; at first, of the request itself."""
 
     def __init__(self) -> None:
         self.at = time.monotonic()
 
 
 class ModelFailed(Exception):
-    """The model cannot be had; the text says why. Not repeated."""
+    """The model cannot be reached or refuses the request; the text says why. Not retried."""
 
     def __init__(self, text: str) -> None:
         super().__init__(storable(text))
 
 
 class Model:
-    """A client of the Messages API. `$ANTHROPIC_API_KEY` and `$ANTHROPIC_BASE_URL` hold, as in the SDK.
+    """A client of the Messages API. Reads `$ANTHROPIC_API_KEY` and `$ANTHROPIC_BASE_URL`, as the SDK does.
 
-    Safe to share between threads. Raises `ModelFailed` when there is no key.
+    Safe to share between threads. Raises `ModelFailed` if no key is set.
     """
 
     def __init__(self, *, api_key: str | None = None, base_url: str | None = None) -> None:
@@ -110,78 +110,84 @@ class Model:
         give_up_s: float = 600.0,
         report: Callable[[Retry], None] | None = None,
     ) -> Assistant:
-        """One answer. Tries again until `until_s` (of `time.monotonic`), or for `give_up_s` after the first
-        failure, silence before it included; `pause` waits between tries and may raise to give up, and before
-        each pause `report` gets why. `listener` gets its text as it comes. The tokens of answers that were
-        asked for again because a call was malformed are counted with those of the one returned.
+        """Request one answer, and return it when it is complete.
+
+        Retries until `until_s` (of `time.monotonic`), or for `give_up_s` seconds counted from the last sign
+        of life before the first failure. `pause` waits between tries and may raise to give up; `report` is
+        called before each pause. `listener` receives the text as it arrives. The tokens of answers that were
+        discarded because a call was malformed are added to those of the answer returned.
 
         Raises `ModelFailed`.
         """
-        more = {name: value for name, value in parameters.items() if name != "max_tokens"}
+        extra_body = {name: value for name, value in parameters.items() if name != "max_tokens"}
         request: dict[str, Any] = {
             "model": model,
             "max_tokens": parameters.get("max_tokens", 8192),
             "messages": messages,
-            "extra_body": more,
+            "extra_body": extra_body,
         }
         if system:
             request["system"] = system
         if tools:
             request["tools"] = tools
-        wait_s = FIRST_PAUSE_S
+        backoff_s = FIRST_PAUSE_S
         unreadable = input_tokens = output_tokens = tries = 0
         failing_since: float | None = None
         while True:
             tries += 1
-            heard = _Heard()
-            give_up_at = (failing_since or heard.at) + give_up_s
-            # silence must not outlast the agent's time by much
-            silence_s = min(max(min(until_s, give_up_at) - heard.at, 1.0), LONGEST_SILENCE_S)
+            last_event = _LastEvent()
+            give_up_at = (failing_since or last_event.at) + give_up_s
+            # the read time-out must not outlast the agent's time limit by much
+            silence_s = min(max(min(until_s, give_up_at) - last_event.at, 1.0), LONGEST_SILENCE_S)
             timeout = httpx2.Timeout(silence_s, connect=min(silence_s, CONNECT_TIMEOUT_S))
-            chosen_s = wait_s * random.uniform(0.75, 1.25)
+            pause_s = backoff_s * random.uniform(0.75, 1.25)
             try:
-                answer = self._streamed(request, timeout, heard, listener)
+                answer = self._stream(request, timeout, last_event, listener)
                 input_tokens += answer.input_tokens
                 output_tokens += answer.output_tokens
                 unreadable += 1
-                is_over = unreadable >= READABLE_TRIES or time.monotonic() + chosen_s >= until_s
-                if not answer.malformed or is_over:
+                is_final = unreadable >= READABLE_TRIES or time.monotonic() + pause_s >= until_s
+                if not answer.malformed or is_final:
                     return msgspec.structs.replace(
                         answer, input_tokens=input_tokens, output_tokens=output_tokens
                     )
-                reason = "the model called a tool with what is not JSON"
+                reason = "the model called a tool with arguments that are not JSON"
             except (anthropic.AnthropicError, httpx2.HTTPError) as error:
-                if not _may_pass(error):
+                if not _is_transient(error):
                     raise ModelFailed(_reason(error)) from error
-                asked_s = _asked_pause_s(error)
-                chosen_s = asked_s if asked_s is not None else chosen_s
+                retry_after_s = _retry_after_s(error)
+                pause_s = retry_after_s if retry_after_s is not None else pause_s
                 reason = _reason(error)
-                failing_since = heard.at if failing_since is None else failing_since
-                if time.monotonic() + chosen_s >= until_s:
+                failing_since = last_event.at if failing_since is None else failing_since
+                if time.monotonic() + pause_s >= until_s:
                     raise ModelFailed(f"{reason}; the agent's time was over") from error
-                if time.monotonic() + chosen_s >= failing_since + give_up_s:
+                if time.monotonic() + pause_s >= failing_since + give_up_s:
                     limit = f"{give_up_s:g} s ([model] give_up_seconds)"
                     raise ModelFailed(f"{reason}; no answer within {limit}, tries: {tries}") from error
             except ValueError as error:
-                # an event that is not JSON, or lacks what it must have
+                # an event is not JSON or lacks a required field
                 unreadable += 1
                 reason = f"the model's answer cannot be read: {error}"[:500]
-                if unreadable >= READABLE_TRIES or time.monotonic() + chosen_s >= until_s:
+                if unreadable >= READABLE_TRIES or time.monotonic() + pause_s >= until_s:
                     raise ModelFailed(reason) from error
             if listener is not None:
                 listener.break_off()
             if report is not None:
-                report(Retry(tries, chosen_s, reason))
-            pause(chosen_s)
-            wait_s = min(wait_s * 2, LONGEST_PAUSE_S)
+                report(Retry(tries, pause_s, reason))
+            pause(pause_s)
+            backoff_s = min(backoff_s * 2, LONGEST_PAUSE_S)
 
-    def _streamed(
-        self, request: dict[str, Any], timeout: httpx2.Timeout, heard: _Heard, listener: Listener | None
+    def _stream(
+        self,
+        request: dict[str, Any],
+        timeout: httpx2.Timeout,
+        last_event: _LastEvent,
+        listener: Listener | None,
     ) -> Assistant:
         builder = AnswerBuilder()
         with self._client.messages.create(**request, stream=True, timeout=timeout) as stream:
             for event in stream:
-                heard.at = time.monotonic()
+                last_event.at = time.monotonic()
                 text = builder.add(event.to_dict(mode="json"))
                 if listener is not None:
                     listener.hear(text)
@@ -191,7 +197,7 @@ class Model:
 
 
 def missing_key() -> str:
-    """Return why no model can be asked in this environment, "" if one can, as far as is known here."""
+    """Return why this environment has no key for the model; "" if it has one."""
     try:
         Model().close()
     except ModelFailed as error:
@@ -199,29 +205,29 @@ def missing_key() -> str:
     return ""
 
 
-def _may_pass(error: Exception) -> bool:
+def _is_transient(error: Exception) -> bool:
     if isinstance(error, anthropic.APIStatusError):
-        said = error.response.headers.get("x-should-retry")
-        if said in ("true", "false"):
-            return said == "true"
-        return error.status_code in RETRIED_STATUS or _type_of(error) in RETRIED_TYPES
-    if isinstance(error, anthropic.APIError) and _type_of(error) in RETRIED_TYPES:
+        should_retry = error.response.headers.get("x-should-retry")
+        if should_retry in ("true", "false"):
+            return should_retry == "true"
+        return error.status_code in RETRIED_STATUS or _error_type(error) in RETRIED_TYPES
+    if isinstance(error, anthropic.APIError) and _error_type(error) in RETRIED_TYPES:
         return True
     return isinstance(error, (anthropic.APIConnectionError, httpx2.TransportError))
 
 
-def _said(error: anthropic.APIError) -> dict[str, Any]:
-    """`{"type": ..., "message": ...}` of the API's answer, as far as it has that form."""
+def _error_body(error: anthropic.APIError) -> dict[str, Any]:
+    """Return the API's `{"type": ..., "message": ...}`; {} if the response has another form."""
     body = error.body
     inner = body.get("error", body) if isinstance(body, dict) else None
     return inner if isinstance(inner, dict) else {}
 
 
-def _type_of(error: anthropic.APIError) -> str | None:
-    return _said(error).get("type")
+def _error_type(error: anthropic.APIError) -> str | None:
+    return _error_body(error).get("type")
 
 
-def _asked_pause_s(error: Exception) -> float | None:
+def _retry_after_s(error: Exception) -> float | None:
     headers = error.response.headers if isinstance(error, anthropic.APIStatusError) else {}
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
@@ -233,13 +239,13 @@ def _asked_pause_s(error: Exception) -> float | None:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, anthropic.APIStatusError):
-        said = _said(error)
-        # an error in mid-stream comes under the status 200
+        body = _error_body(error)
+        # an error in mid-stream has status 200
         kind = " ".join(
-            str(part) for part in (error.status_code, said.get("type")) if part not in (200, None)
+            str(part) for part in (error.status_code, body.get("type")) if part not in (200, None)
         )
         advice = ADVICE.get(error.status_code)
-        text = f"the model answered {kind}: {said.get('message', error.message)}"[:450]
+        text = f"the model answered {kind}: {body.get('message', error.message)}"[:450]
         return f"{text}; {advice}" if advice else text
     if isinstance(error, (anthropic.APIConnectionError, httpx2.TransportError)):
         return f"the model could not be reached: {error.__cause__ or error}"[:500]

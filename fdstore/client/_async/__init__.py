@@ -1,1 +1,1 @@
-"""The awaiting client."""
+"""The asyncio client, and the source of the blocking one."""

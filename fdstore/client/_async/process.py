@@ -1,7 +1,7 @@
-"""`Process`: one process and its descriptors, as one client sees them.
+"""`Process`: one process and its descriptors.
 
-Each method checks its arguments and runs one operation; what it costs is written there. In the examples
-`proc` is a new process, and `build.log` a file of 5000 lines in the current directory.
+Each method checks its arguments and runs one operation of `fdstore.store`, which states its cost. In the
+examples `proc` is a new process, and `build.log` a file of 5000 lines in the current directory.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ T = TypeVar("T")
 
 
 class Process:
-    r"""A process and its descriptors, as one client sees them; made by `Store.process`.
+    r"""A process and its descriptors; created by `Store.process`.
 
-    Descriptors are named "fd:3", "fd-3", "3", 3 or "ref:NAME". Every method that reads Redis raises
-    `StoreUnavailable` when it is out of reach; those that write raise `Fenced` when the process has
-    ended or another attempt runs it, `StoreFull` and `StoreReadOnly`, and `UnknownOutcome` when Redis
-    stays out of reach after a write was sent.
+    Descriptors are named "fd:3", "fd-3", "3", 3 or "ref:NAME". Every method that uses Redis raises
+    `StoreUnavailable` if it cannot be reached. Methods that write also raise `Fenced` if the process has
+    ended or another attempt runs it, `StoreFull`, `StoreReadOnly`, and `UnknownOutcome` if Redis becomes
+    unreachable after a write was sent.
 
     >>> d = await proc.create("one\ntwo\n")
     >>> (await proc.read(d.fd)).text
@@ -95,9 +95,9 @@ class Process:
             return await self._run(contents.ingest(self.handle, binary, name, page_size, errors, progress))
 
     async def stat(self, fd: FdLike) -> Descriptor:
-        r"""Return what a descriptor is now: its state, and its size in characters, bytes, lines and pages.
+        r"""Return the current descriptor: its state, and its size in characters, bytes, lines and pages.
 
-        Raises `NotFound`, which names what there is.
+        Raises `NotFound`, which lists the existing ids.
 
         >>> d = await proc.create("häh?\n")
         >>> found = await proc.stat(d.fd)
@@ -107,7 +107,7 @@ class Process:
         return await self._run(contents.stat(self.handle, fd_id(fd)))
 
     async def list(self) -> list[Descriptor]:
-        """Return all descriptors, in number order.
+        """Return all descriptors, ordered by number.
 
         >>> d = await proc.create("one")
         >>> d = await proc.create("two")
@@ -127,16 +127,17 @@ class Process:
         max_chars: int | None = None,
         wait: float = 0.0,
     ) -> Slice:
-        r"""Return a part of a content: `count` units of `mode` ("page", "line" or "char") from `start` on
-        (default: page 1), everything with `read_all`, or what a selector says ("fd:3#L120-180"); then
-        nothing else may be said. Positions are 1-based; a count past the end is clamped. One page of a
-        known descriptor is one round trip of that page's bytes.
+        r"""Read a part of a content: `count` units of `mode` ("page", "line" or "char") from `start` on
+        (default: page 1), everything with `read_all`, or the part that a selector names ("fd:3#L120-180";
+        not together with the other arguments). Positions are 1-based; a count past the end is clamped. One
+        page of a known descriptor costs one round trip of that page's bytes.
 
-        Of a stream this reads what is there now, or waits first, up to `wait` seconds, until the part
-        is whole: no text that comes can change it. `eof` says whether the writer ended it there.
+        An open stream is read up to its current end, or first waited for, up to `wait` seconds, until the
+        part is complete: later appends cannot change it. `eof` tells whether the part reaches the end of a
+        stream that its writer has ended.
 
-        Raises `NotFound`, `PageOutOfRange`, `PositionOutOfRange`, `InvalidArgument`, and `TooLarge`
-        for more than `max_chars`.
+        Raises `NotFound`, `PageOutOfRange`, `PositionOutOfRange`, `InvalidArgument`, and `TooLarge` for
+        more than `max_chars` characters.
 
         >>> d = await proc.ingest("build.log")
         >>> page = await proc.read(d.fd, start=2)
@@ -154,8 +155,8 @@ class Process:
                 found = reading.page_of(self.handle, fd, known, page, fields, max_chars)
                 if found is not None:
                     return found
-        asked = parse_request(fd, mode, start, count, whole=read_all, default=FIRST_PAGE)
-        return await self._run(following.read_whole(self.handle, asked.fd, asked.part, max_chars, wait))
+        request = parse_request(fd, mode, start, count, whole=read_all, default=FIRST_PAGE)
+        return await self._run(following.read_whole(self.handle, request.fd, request.part, max_chars, wait))
 
     async def open_stream(
         self,
@@ -164,10 +165,10 @@ class Process:
         *,
         lease_s: float = streams.LEASE_S,
     ) -> StreamWriter:
-        r"""Make a descriptor that is written bit by bit while others read it, and return its writer. That is
-        a context manager: it ends the stream, or breaks it off when the block raises. While it lives the
-        library keeps its lease; `lease_s` seconds after a writer that died, readers find the stream
-        `broken` (`writer_lost`). A process that ends breaks its open streams.
+        r"""Open a stream, which others can read while it is written, and return its writer: a context manager
+        that ends the stream, or breaks it if the block raises. The library renews the writer's lease while
+        it lives; `lease_s` seconds after a writer died, readers find the stream `broken` (`writer_lost`).
+        The end of the process breaks its open streams.
 
         Raises `InvalidArgument`, `QuotaExceeded`.
 
@@ -182,12 +183,12 @@ class Process:
         return StreamWriter(self.store.run, appender)
 
     def follow(self, fd: FdLike, start: int = 1) -> AsyncIterator[str]:
-        r"""Iterate over the text of a stream from its character `start` on, piece by piece as it comes, until
-        EOF; over any other content likewise. A follower that stopped goes on where it was: `start` is one
-        more than the characters it has. Waits as long as the writer lives.
+        r"""Iterate over the text of a stream from character `start` on, as it is written, until EOF; a sealed
+        content works too. To resume, pass the number of characters received plus one as `start`. Waits as
+        long as the writer lives.
 
-        Raises `StreamBroken` after the last stored character of a stream that broke, `NotFound`,
-        `InvalidArgument`, and `PositionOutOfRange` when the end comes before `start`.
+        Raises `StreamBroken` after the last stored character of a broken stream, `NotFound`,
+        `InvalidArgument`, and `PositionOutOfRange` if the text ends before `start`.
 
         >>> async with await proc.open_stream() as out:
         ...     await out.write("compiling\n")
@@ -211,8 +212,8 @@ class Process:
         count: int | None = None,
         page_size: int | None = None,
     ) -> Descriptor:
-        """Make a descriptor of a copy of a part (all of it when no part is named). Its `origin` says
-        where in the first content it was cut from. `page_size` defaults to that of the content.
+        """Copy a part of a content (the whole, if no part is named) to a new descriptor. Its `origin` gives
+        the position in the first content it was cut from. `page_size` defaults to that of the content.
         Arguments and errors as for `read`.
 
         >>> d = await proc.ingest("build.log")
@@ -220,8 +221,8 @@ class Process:
         >>> part.fd, part.lines, part.origin.fd, part.origin.lines
         ('fd:2', 20, 'fd:1', '120-139')
         """
-        asked = parse_request(fd, mode, start, count)
-        return await self._run(contents.extract(self.handle, asked.fd, asked.part, page_size=page_size))
+        request = parse_request(fd, mode, start, count)
+        return await self._run(contents.extract(self.handle, request.fd, request.part, page_size=page_size))
 
     async def search(
         self,
@@ -232,12 +233,12 @@ class Process:
         max_matches: int = searching.MAX_SHOWN,
         ignore_case: bool = False,
     ) -> SearchResult:
-        """Find the lines that match `pattern` (RE2 syntax: linear time, no look-around), in a content or the
-        part a selector names; streamed, in bounded memory. The first `max_matches` (1-10000) are
-        returned with up to `context` lines (0-100) around each, and all are counted. `^` and `$` are
-        the borders of a line, and no match crosses one.
+        """Find the lines that match `pattern` (RE2 syntax: linear time, no look-around) in a content or the
+        part a selector names, in bounded memory. The first `max_matches` (1-10000) are returned with up to
+        `context` lines (0-100) around each; all are counted. `^` and `$` match at line boundaries, and no
+        match crosses one.
 
-        Raises `InvalidArgument` (a pattern that RE2 refuses, empty, or longer than 1000 characters),
+        Raises `InvalidArgument` (the pattern is invalid in RE2, empty, or longer than 1000 characters),
         `NotFound`, `PageOutOfRange`, `PositionOutOfRange`.
 
         >>> d = await proc.ingest("build.log")
@@ -245,11 +246,11 @@ class Process:
         >>> found.matches, [hit.text for hit in found.hits]
         (110, ['line 120 of the build', 'line 121 of the build'])
         """
-        asked = parse_request(fd)
+        request = parse_request(fd)
         found = searching.search(
             self.handle,
-            asked.fd,
-            asked.part,
+            request.fd,
+            request.part,
             pattern,
             context=context,
             max_matches=max_matches,
@@ -267,23 +268,23 @@ class Process:
         exist_ok: bool = True,
         progress: Callable[[int], None] | None = None,
     ) -> Export:
-        """Write a content, or the part a selector names, exactly to a file, atomically and in
-        bounded memory. Any path you may write; the agents' tool is confined to a root. `progress` is
-        called with the bytes written so far.
+        """Write a content, or the part a selector names, exactly to a file, atomically and in bounded
+        memory. Any path that the user may write is accepted; only the agents' tool is confined to a root.
+        `progress` is called with the bytes written so far.
 
-        Raises `TargetExists`, `TargetMissing`, `PathRefused`, `WriteFailed`; the file is then as before.
+        Raises `TargetExists`, `TargetMissing`, `PathRefused`, `WriteFailed`; the file is then unchanged.
 
         >>> d = await proc.ingest("build.log")
         >>> done = await proc.export(f"{d.fd}#L1-2", "part.txt")
         >>> done.char_count, open("part.txt").readlines()[1]
         (40, 'line 2 of the build\\n')
         """
-        asked = parse_request(fd)
+        request = parse_request(fd)
         target = Target(path, mode=mode, create=create, exist_ok=exist_ok)
-        return await self._run(contents.export(self.handle, asked.fd, asked.part, target, mode, progress))
+        return await self._run(contents.export(self.handle, request.fd, request.part, target, mode, progress))
 
     async def close(self, fd: FdLike) -> None:
-        """Drop a descriptor; the content lives while any process holds it. Raises `NotFound`.
+        """Close a descriptor. The content lives while any process holds it. Raises `NotFound`.
 
         >>> d = await proc.create("one")
         >>> await proc.close(d.fd)
@@ -293,9 +294,8 @@ class Process:
         await self._run(contents.close(self.handle, fd_id(fd)))
 
     async def child(self, share: Sequence[FdLike] = ()) -> Process:
-        """Make a process of this tree that holds the shared descriptors under the same ids, by
-        reference. One round trip; no content is moved. Raises `NotFound`, `SpawnLimit`,
-        `InvalidArgument`.
+        """Create a child process that holds the shared descriptors under the same ids, by reference. One
+        round trip; no content is copied. Raises `NotFound`, `SpawnLimit`, `InvalidArgument`.
 
         >>> d = await proc.create("one")
         >>> child = await proc.child(share=[d.fd])
@@ -305,8 +305,8 @@ class Process:
         return Process(self.store, await self._run(processes.child(self.handle, fd_ids(share))))
 
     async def fork(self) -> Process:
-        """Make a process of this tree with a copy of the whole table. One round trip, no content is
-        moved. Raises `SpawnLimit`.
+        """Create a child process with a copy of the whole descriptor table. One round trip; no content is
+        copied. Raises `SpawnLimit`.
 
         >>> d = await proc.create("one")
         >>> twin = await proc.fork()
@@ -316,8 +316,8 @@ class Process:
         return Process(self.store, await self._run(processes.child(self.handle, None)))
 
     async def end(self) -> None:
-        """End the process and drop all its descriptors. Its record stays until the tree is
-        collected. Ending twice is no error.
+        """End the process and close all its descriptors. Its record stays until the tree is collected.
+        Ending it again has no effect.
 
         >>> await proc.end()
         >>> [member.state for member in (await store.tree(proc.id)).members]

@@ -1,6 +1,6 @@
-"""`connect` and `Store`: a connected Redis, and the processes and trees in it.
+"""`connect` and `Store`: a connection to Redis, and the processes and trees in it.
 
-In the examples `store` is connected, and `proc` is a new process of it.
+In the examples `store` is connected, and `proc` is a new process in it.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ T = TypeVar("T")
 
 async def connect(url: str | None = None, prefix: str | None = None, *, looking: bool = False) -> Store:
     """Connect to the Redis at `url`, else at `$FDSTORE_URL`, else to the embedded server, which is
-    started if it is not up. The URL is of one Redis (`redis://`, `rediss://`, `unix://`), of Sentinels
-    (`sentinel://HOST,HOST/MASTER`) or of a Redis Cluster (`redis+cluster://HOST,HOST`). All keys begin with
+    started if needed. The URL names a single Redis (`redis://`, `rediss://`, `unix://`), Sentinels
+    (`sentinel://HOST,HOST/MASTER`) or a Redis Cluster (`redis+cluster://HOST,HOST`). All keys start with
     `prefix` (default: `$FDSTORE_PREFIX`, else "fdstore").
 
-    With `looking` a Redis that is not safe to keep content in is not refused, and nothing is written: what
-    would write raises `UnsafeStore`, on a safe one too.
+    With `looking` the store is read-only: an unsafe Redis is accepted too, and every write raises
+    `UnsafeStore`.
 
-    Raises `StoreUnavailable` when nothing answers there, `UnsafeStore` when it is older than 6.2 or
-    evicts keys, `InvalidArgument` for a URL or prefix that cannot be.
+    Raises `StoreUnavailable` if Redis does not answer, `UnsafeStore` if it is older than 6.2 or evicts keys,
+    `InvalidArgument` for an invalid URL or prefix.
 
     >>> async with await fdstore.aio.connect() as store:
     ...     proc = await store.process("triage")
@@ -44,8 +44,8 @@ async def connect(url: str | None = None, prefix: str | None = None, *, looking:
 
 
 async def connect_unsafe(url: str | None, prefix: str | None, *, looking: bool) -> Store:
-    """Connect to any Redis that answers, also one that is not safe to keep content in: for commands that only
-    look (`looking`) or only remove."""
+    """Connect to any Redis that answers, an unsafe one too: for commands that only read (`looking`) or only
+    remove."""
     return await _connect(url, prefix, safe=False, looking=looking)
 
 
@@ -62,9 +62,8 @@ async def _connect(url: str | None, prefix: str | None, *, safe: bool, looking: 
 
 
 class Store:
-    """A connected Redis, made by `connect`. Blocking, it is safe to share between threads and makes new
-    connections after a fork; awaiting, it belongs to the event loop it was connected in. As a context manager
-    it closes itself.
+    """A connection to Redis, created by `connect`. The blocking one is thread-safe and reconnects after a
+    fork; the asyncio one belongs to the event loop it was connected in. A context manager closes it.
 
     >>> proc = await store.process("triage")
     >>> [tree.id for tree in await store.trees()]
@@ -99,8 +98,8 @@ class Store:
         return self._runner.where
 
     async def reach(self) -> None:
-        """Connect now, trying once: a wrong URL shows at once, not after the time that lost
-        connections are given. Raises `StoreUnavailable`.
+        """Connect now, without retries, so that a wrong URL fails immediately and not after the retry
+        deadline. Raises `StoreUnavailable`.
 
         >>> await store.reach()
         """
@@ -125,10 +124,10 @@ class Store:
         return await self._runner.run(operation)
 
     async def process(self, name: str | None = None, *, limits: TreeLimits | None = None) -> Process:
-        """Open the root process `name`, or make it with its tree; a child ("triage.1") must exist.
-        Without a name, make a new one. `limits` hold for a tree that is made.
+        """Open the root process `name`, or create it with its tree; a child ("triage.1") must exist. Without
+        a name, create a process with a generated one. `limits` apply to a tree created by this call.
 
-        Raises `InvalidArgument` (the name, a limit), `NotFound` (a child that is not there).
+        Raises `InvalidArgument` (the name, a limit), `NotFound` (the child does not exist).
 
         >>> proc = await store.process("triage")
         >>> proc.id
@@ -138,8 +137,8 @@ class Store:
         return Process(self, handle)
 
     async def processes(self) -> list[ProcessRecord]:
-        """Return all processes of all trees, by tree and time of birth, ended ones too. Damaged ones are left
-        out, with a warning in the log; `survey` names them.
+        """Return the processes of all trees, ended ones too, ordered by tree and creation time. Damaged ones
+        are skipped with a warning in the log; `survey` names them.
 
         >>> child = await proc.child()
         >>> [(member.id, member.state) for member in await store.processes()]
@@ -148,7 +147,7 @@ class Store:
         return [member for tree in await self.trees() for member in tree.members]
 
     async def trees(self) -> list[TreeRecord]:
-        """Return all trees, by name. Damaged ones are left out as by `processes`.
+        """Return all trees, ordered by name. Damaged ones are skipped as by `processes`.
 
         >>> other = await store.process("other")
         >>> [tree.id for tree in await store.trees()]
@@ -157,7 +156,7 @@ class Store:
         return inspection.log_unreadable(await self.survey()).trees
 
     async def survey(self) -> Survey:
-        """Return all trees, and beside them what cannot be read: damaged trees and processes, and trees of a
+        """Return all trees, and a list of what cannot be read: damaged trees and processes, and trees in a
         newer format.
 
         >>> found = await store.survey()
@@ -167,7 +166,7 @@ class Store:
         return await self.run(inspection.survey(self.prefix))
 
     async def tree(self, name: str) -> TreeRecord:
-        """Return one tree: what it uses of its limits, and its processes. Raises `NotFound`, `NewerFormat`,
+        """Return one tree: its usage, its limits and its processes. Raises `NotFound`, `NewerFormat`,
         `DamagedRecord`.
 
         >>> d = await proc.create("one")
@@ -180,11 +179,11 @@ class Store:
     async def drop_tree(
         self, name: str, kill: bool = False, *, progress: Callable[[int], None] | None = None
     ) -> DroppedTree:
-        """Remove a tree with all its processes, descriptors and journals, for good. Its memory is free again
-        soon after, also in a Redis that is full; a removal that broke off is finished by the next one.
+        """Remove a tree permanently, with all its processes, descriptors and journals. Its memory is freed
+        soon after; a full Redis does not prevent it. An interrupted removal is completed by the next call.
         `progress` is called with the number of contents removed so far.
 
-        Raises `TreeInUse` while an agent or a pipeline of it runs or waits, unless it is to `kill` them;
+        Raises `TreeInUse` while one of its agents or pipelines runs or waits, unless `kill` is set;
         `NotFound`, `NewerFormat`.
 
         >>> d = await proc.create("one")

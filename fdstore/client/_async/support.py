@@ -1,4 +1,4 @@
-"""What the awaiting client does in another way: see `_sync.support`."""
+"""The asyncio versions of primitives that differ between the two clients; see `_sync.support`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Event", "Lock", "find_store", "join", "start", "wait_within"]
 
 
 async def find_store(url: str | None, prefix: str | None) -> tuple[str, str]:
-    """Return the URL and the prefix that are meant, after starting the embedded server if it is meant."""
+    """Resolve URL and prefix of a store as `resolve_store` does, in a thread."""
     return await asyncio.to_thread(resolve_store, url, prefix)
 
 

@@ -1,11 +1,11 @@
-"""The writing end of a stream: text is added in small parts and stored in larger pieces.
+"""The writer of a stream: buffers small writes and stores them in larger pieces.
 
-Stored alone, a part of 100 bytes costs a round trip and 25 times its size in Redis's log, and even one of
-64 KB costs more than in company. So a writer buffers (see `WriteBuffer`). In the background, on a thread or
-awaiting in a task, it stores the buffer when that holds enough for a round trip or is 10 ms old; text that is
-added during a round trip goes with the next one. `write` itself stores, and so waits, when `GROUP_CHARS` have
-been added; `flush` and `end` always do. The background task also renews the lease while there is nothing to
-store: if the program dies, the lease expires, and readers learn that the stream broke off.
+Stored alone, a write of 100 bytes costs a round trip and 25 times its size in Redis's append-only file, and
+even one of 64 KB costs more than in a batch. So a writer buffers (see `WriteBuffer`). A background thread or
+task stores the buffer when it holds enough for a round trip or is 10 ms old; text added during a round trip
+goes with the next one. `write` itself stores, and so waits, when `GROUP_CHARS` are buffered; `flush` and
+`end` always do. The background task also renews the lease while there is nothing to store: if the program
+dies, the lease expires, and readers find the stream broken.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from fdstore.wire.operation import Operation
 
 
 class StreamWriter:
-    r"""Writes a stream; made by `Process.open_stream`. Blocking, it is safe to share between threads;
-    awaiting, it belongs to the event loop it was made in.
+    r"""The writer of a stream; created by `Process.open_stream`. The blocking one is thread-safe; the asyncio
+    one belongs to the event loop it was created in.
 
-    `fd` is its descriptor. As an async context manager it ends the stream with exit code 0, or breaks it off
-    when an exception leaves the block. One that is dropped without an end leaves a stream that breaks
-    (`writer_lost`) when its lease runs out.
+    `fd` is its descriptor. As an async context manager it ends the stream with exit code 0, or breaks it if
+    the block raises. A stream whose writer is dropped without `end` breaks (`writer_lost`) when the lease
+    expires.
 
     >>> async with await proc.open_stream(source="build") as out:
     ...     await out.write("compiling\n")
@@ -48,7 +48,7 @@ class StreamWriter:
     """
 
     def __init__(self, run: Callable[[Operation[None]], Awaitable[None]], appender: StreamAppender) -> None:
-        self._over = Event()
+        self._stopped = Event()
         self.fd = appender.fd
         self._run = run
         self._buffer = WriteBuffer(appender)
@@ -56,16 +56,18 @@ class StreamWriter:
         self._stored_at = time.monotonic()
         self._failing = False
         self._storing = Lock()  # held for a round trip
-        self._wake = Event()  # there is text, or it is over
-        self._enough = Event()  # there is enough of it, or it is over
-        self._task = start(f"stream {self.fd}", _attend, weakref.ref(self), self._wake, self._renew_every_s)
+        self._wake = Event()  # text is buffered, or the writer is stopped
+        self._enough = Event()  # enough text is buffered, or the writer is stopped
+        self._task = start(
+            f"stream {self.fd}", _store_periodically, weakref.ref(self), self._wake, self._renew_every_s
+        )
 
     def __repr__(self) -> str:
         return f"<fdstore.aio.StreamWriter {self.fd}>"
 
     @property
     def is_over(self) -> bool:
-        """Whether it takes nothing more: it was ended, or it was seen to be broken or closed by all.
+        """Whether it accepts no more text: it was ended, or found broken or closed by every holder.
 
         >>> out = await proc.open_stream()
         >>> await out.end()
@@ -83,23 +85,23 @@ class StreamWriter:
         if error is None:
             await self.end()
         else:
-            # the error that is on its way says more than one about telling it
+            # the error in flight is more useful than one from reporting it
             with contextlib.suppress(FDStoreError):
                 await self.fail(reason_of(error))
 
     def __del__(self, _warn: Callable[..., Any] = warnings.warn) -> None:
-        if not self._over.is_set():
+        if not self._stopped.is_set():
             self._wake.set()
             _warn(f"the stream {self.fd} was never ended", ResourceWarning, stacklevel=2)
 
     async def write(self, text: str) -> None:
-        r"""Add text. It is stored a little later (after 10 ms, or when 16 000 characters have come together;
-        the writer waits when 800 000 have), at the latest when `flush` or `end` returns, and an error
-        then shows there or in the next `write`. When Redis was out of reach, what was taken is
-        sent again with the next call, and stored once: do not write it again.
+        r"""Append text to the buffer. It is stored after 10 ms or when 16 000 characters are buffered, and at
+        the latest when `flush` or `end` returns; at 800 000 characters `write` waits until it is stored. An
+        error is raised there or by the next `write`. If Redis was unreachable, the buffered text is sent
+        again with the next call, and stored once: do not write it again.
 
-        Raises `InvalidArgument` (not a str, a lone surrogate), `StreamClosed` (it was ended, it broke, or
-        no process holds it any more), `Fenced`, `QuotaExceeded`; see also `Process`.
+        Raises `InvalidArgument` (not a str, a lone surrogate), `StreamClosed` (it was ended, it broke, or no
+        process holds it any more), `Fenced`, `QuotaExceeded`; see also `Process`.
 
         >>> out = await proc.open_stream()
         >>> await out.write("one\n")
@@ -115,7 +117,7 @@ class StreamWriter:
             self._wake.set()
 
     async def flush(self) -> None:
-        r"""Store what was written so far; readers have it when this returns. Raises as `write`.
+        r"""Store all buffered text; readers can read it when this returns. Raises as `write` does.
 
         >>> out = await proc.open_stream()
         >>> await out.write("one\n")
@@ -128,9 +130,9 @@ class StreamWriter:
             await self._store()
 
     async def end(self, exit_code: int = 0, *, chain: str = "") -> None:
-        """Store what was written and end the stream: readers get EOF and the exit code (and `chain`,
-        the exit codes of the pipelines that made it). Once ended, do nothing. Raises as `write`, and
-        `InvalidArgument`.
+        """Store the buffered text and end the stream: readers get EOF and the exit code (and `chain`, the
+        exit codes of the pipelines that produced it). After an end it does nothing. Raises as `write` does,
+        and `InvalidArgument`.
 
         >>> out = await proc.open_stream()
         >>> await out.end(exit_code=1)
@@ -152,8 +154,8 @@ class StreamWriter:
                 await self._stop()
 
     async def fail(self, reason: str) -> None:
-        """Break the stream off: readers get what was written, and then the reason (1-200
-        characters). Once ended, do nothing. Raises `InvalidArgument`, `Fenced`, `NotFound`.
+        """Break the stream: readers get the text written so far and then the reason (1-200 characters). After
+        an end it does nothing. Raises `InvalidArgument`, `Fenced`, `NotFound`.
 
         >>> out = await proc.open_stream()
         >>> await out.fail("disk full")
@@ -164,10 +166,10 @@ class StreamWriter:
         try:
             async with self._storing:
                 if self._buffer.ended is None:
-                    # what cannot be stored is part of the failure
+                    # text that cannot be stored is part of the failure
                     with contextlib.suppress(FDStoreError):
                         await self._store_all()
-                    # it may be broken already, by its quota or by a reader who saw its lease run out
+                    # it may be broken already, by its quota or by a reader after its lease expired
                     with contextlib.suppress(StreamClosed):
                         await self._run(self._buffer.appender.break_off(reason))
                     self._buffer.ended = "broken"
@@ -190,18 +192,18 @@ class StreamWriter:
         self._stored_at = time.monotonic()
 
     async def _stop(self) -> None:
-        self._over.set()
+        self._stopped.set()
         self._enough.set()
         self._wake.set()
         await join(self._task)
 
-    async def _attend_once(self) -> bool:
-        """Store what is there when it has waited long enough, or renew the lease. Return False when there is
-        nothing more to do."""
+    async def _store_or_renew(self) -> bool:
+        """Store the buffer when it is full or old enough, or renew the lease. Return False when the stream is
+        over."""
         if self._buffer.chars:
             await wait_within(self._enough, MAX_AGE_S)
         async with self._storing:
-            if self._over.is_set() or self._buffer.is_over:
+            if self._stopped.is_set() or self._buffer.is_over:
                 return False
             try:
                 if self._buffer.chars:
@@ -215,18 +217,18 @@ class StreamWriter:
                 return False
             except FDStoreError:
                 self._failing = True
-                return True  # whoever writes or flushes next meets it too, if it has not passed by then
+                return True  # the next write or flush raises it too, if it persists
         return True
 
 
-async def _attend(writer: weakref.ref[StreamWriter], wake: Event, every_s: float) -> None:
-    # holds the writer only while it works: nobody should keep the lease of one that is forgotten
+async def _store_periodically(writer: weakref.ref[StreamWriter], wake: Event, every_s: float) -> None:
+    # holds the writer only while it works: the lease of a garbage-collected writer must expire
     pause_s = every_s
     while True:
         await wait_within(wake, pause_s)
         wake.clear()
         found = writer()
-        if found is None or not await found._attend_once():
+        if found is None or not await found._store_or_renew():
             return
         pause_s = min(every_s, RETRY_S) if found._failing else every_s
         del found

@@ -1,1 +1,1 @@
-"""The blocking client, generated from the awaiting one."""
+"""The blocking client, generated from the asyncio client."""

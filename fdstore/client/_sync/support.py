@@ -1,4 +1,4 @@
-"""What the blocking client does in another way: see `_async.support`."""
+"""The blocking versions of primitives that differ between the two clients; see `_async.support`."""
 
 from __future__ import annotations
 

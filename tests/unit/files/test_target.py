@@ -207,7 +207,7 @@ def test_an_append_leaves_a_file_alone_that_changed_meanwhile(tmp_path: Path, ch
         else:
             file.write_bytes({"rewritten": b"somebody's", "grown": b"old and more"}[change])
         changed = file.read_bytes()
-        with pytest.raises(WriteFailed, match="changed the file meanwhile"):
+        with pytest.raises(WriteFailed, match="the file was changed meanwhile"):
             target.commit()
 
     assert listing(tmp_path) == {"out.txt": changed}
@@ -219,7 +219,7 @@ def test_an_append_does_not_replace_a_file_that_was_not_there_when_it_began(tmp_
     with Target(file, mode="append") as target:
         target.write(b"new")
         file.write_bytes(b"newcomer")
-        with pytest.raises(WriteFailed, match="changed the file meanwhile"):
+        with pytest.raises(WriteFailed, match="the file was changed meanwhile"):
             target.commit()
 
     assert listing(tmp_path) == {"out.txt": b"newcomer"}
@@ -241,7 +241,7 @@ def test_an_append_gives_way_to_one_that_is_just_being_put_in_place(tmp_path: Pa
     # An appender holds this lock from its last look at the file until it has replaced it.
     with (tmp_path / "log").open("rb") as other, Target(tmp_path / "log", mode="append") as target:
         fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(WriteFailed, match="changed the file meanwhile"):
+        with pytest.raises(WriteFailed, match="the file was changed meanwhile"):
             target.commit()
 
     assert listing(tmp_path) == {"log": b"old"}
