@@ -11,7 +11,7 @@ The Lua scripts of the store make the moves; a test runs every script in every s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 ContentState = Literal["sealed", "open", "broken"]
 ProcessState = Literal["open", "ready", "running", "waiting", "exited", "failed", "cancelled"]
@@ -37,6 +37,15 @@ the one that it runs."""
 
 ENDED: frozenset[ProcessState] = frozenset(state for state, moves in PROCESS_MOVES.items() if not moves)
 """The process states that are final."""
+
+
+class ProcessEnd(NamedTuple):
+    """How a process ended."""
+
+    state: Literal["exited", "failed"]
+    exit_code: int | None
+    reason: str
+
 
 # Reasons of agents. The first three are followed by the limit: "max_turns: 5 answers were given".
 MAX_TURNS: Final = "max_turns"

@@ -23,7 +23,7 @@ from fdstore.agent.answer_stream import AnswerStream
 from fdstore.agent.conversation import Assistant, Note, Result, Start, ToolCall, encode_entry
 from fdstore.agent.first_prompt import first_messages
 from fdstore.agent.history import History
-from fdstore.agent.models.anthropic import Model, ModelFailed, Retry
+from fdstore.agent.models.base import Model, ModelFailed, Retry
 from fdstore.agent.program import Program
 from fdstore.errors import STORE_FAILURES, InvalidArgument, NotFound, QuotaExceeded
 from fdstore.lifecycle import ENDED
@@ -120,7 +120,7 @@ class Agent:
     def _ask(self) -> Outcome:
         start = self.conversation.start
         try:
-            answer = self._model.ask(
+            answer = self._model.query(
                 model=self._program.model,
                 system=start.system if start else "",
                 messages=self.conversation.messages(),
@@ -290,11 +290,11 @@ class StreamListener:
         self._run = run
         self._answers = answers
 
-    def hear(self, text: str) -> None:
-        self._run(self._answers.hear(text))
+    def on_text(self, text: str) -> None:
+        self._run(self._answers.add(text))
 
-    def break_off(self) -> None:
-        self._answers.break_off()
+    def on_retry(self) -> None:
+        self._answers.restart()
 
 
 def _result(call: ToolCall, outcome: ToolResult) -> Result:

@@ -69,7 +69,7 @@ class AnswerStream:
         self._separator = BROKE_OFF if lacking < 0 else between if said else ""
         yield from self._flush()
 
-    def hear(self, text: str) -> Operation[None]:
+    def add(self, text: str) -> Operation[None]:
         """Buffer the next delta of an answer, which may be empty. Flush at most every `FLUSH_EVERY_S`."""
         if self._appender is None:
             return
@@ -79,7 +79,7 @@ class AnswerStream:
             yield from self._flush()
             self._store_at = time.monotonic() + FLUSH_EVERY_S
 
-    def break_off(self) -> None:
+    def restart(self) -> None:
         """Note that the current answer broke off and the model is asked again."""
         if self._has_text:
             self._separator = BROKE_OFF

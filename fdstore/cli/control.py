@@ -183,7 +183,6 @@ def run_here(
     worker has taken the agent over, for example because this machine slept, wait for its end.
     """
     load_runner()
-    from fdstore.agent.models.anthropic import Model
     from fdstore.runtime.runner import run_process
     from fdstore.runtime.waker import waker
     from fdstore.store import inspection, processes
@@ -195,7 +194,7 @@ def run_here(
                 store,
                 process,
                 worker=f"run:{os.getpid()}",
-                model=Model,
+                model=AnthropicModel,
                 wake=waker(store.url, store.prefix),
                 permissions=permissions,
                 own=own,

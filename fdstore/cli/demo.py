@@ -106,11 +106,11 @@ def _play(store: Store, environment: Mapping[str, str], out_dir: Path, file: str
     from fdstore.runtime.waker import waker
 
     load_runner()
-    from fdstore.agent.models.anthropic import Model
+    from fdstore.agent.models.anthropic import AnthropicModel
     from fdstore.runtime.runner import run_process
 
-    def model() -> Model:
-        return Model(
+    def model() -> AnthropicModel:
+        return AnthropicModel(
             api_key=environment.get("ANTHROPIC_API_KEY"), base_url=environment.get("ANTHROPIC_BASE_URL")
         )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from fdstore.agent.conversation import Result, decode_entry
 from fdstore.agent.launch import launch_root
-from fdstore.agent.models.anthropic import Model
+from fdstore.agent.models.anthropic import AnthropicModel
 from fdstore.agent.program import Bundle, LinkedProgram, Program
 from fdstore.client import Process, Store
 from fdstore.permissions import Permissions
@@ -72,7 +72,7 @@ def tool(name: str) -> str:
 class Agents:
     """Launches and runs agents of a scripted model in this process."""
 
-    def __init__(self, store: Store, model: ScriptedModel, client: Model, folder: Path) -> None:
+    def __init__(self, store: Store, model: ScriptedModel, client: AnthropicModel, folder: Path) -> None:
         self.store = store
         self.model = model
         self.folder = folder
@@ -148,7 +148,7 @@ def running(store: Store, script: Script, folder: Path) -> Iterator[Agents]:
     """Agents of this script; `ran` begins anew."""
     ran.clear()
     with ScriptedModel(script) as model:
-        client = Model(api_key=model.api_key, base_url=model.base_url)
+        client = AnthropicModel(api_key=model.api_key, base_url=model.base_url)
         try:
             yield Agents(store, model, client, folder)
         finally:

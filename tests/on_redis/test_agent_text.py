@@ -210,10 +210,10 @@ def test_a_later_attempt_adds_what_the_stream_lacks_of_the_last_answer(store: St
         appender.put(whole[:kept])
         store.run(appender.store())
 
-        voice = store.run(open_answer_stream(child, (fd,), last))
-        assert voice is not None
-        store.run(voice.hear("Three."))
-        store.run(voice.complete())
+        answers = store.run(open_answer_stream(child, (fd,), last))
+        assert answers is not None
+        store.run(answers.add("Three."))
+        store.run(answers.complete())
         store.run(processes.end(child))
 
         assert "".join(store.process("solo").follow(fd)) == f"{whole}\n\nThree."
@@ -229,15 +229,15 @@ def test_a_character_that_is_cut_by_two_bits_of_an_answer_is_whole_in_its_text(s
     for step in (1, 2, 3, 5, len(halves)):
         child = store.run(processes.child(parent, [], output=processes.Output("text", 10)))
         [fd] = store.run(inspection.record("fdstore", child.id)).outputs
-        voice = store.run(open_answer_stream(child, (fd,), None))
-        assert voice is not None
+        answers = store.run(open_answer_stream(child, (fd,), None))
+        assert answers is not None
         for at in range(0, len(halves), step):
-            store.run(voice.hear("".join(halves[at : at + step])))
-            store.run(voice.hear(""))  # what else comes between
-        said = voice.chars
-        store.run(voice.complete())
-        store.run(voice.hear("Two."))
-        store.run(voice.complete())
+            store.run(answers.add("".join(halves[at : at + step])))
+            store.run(answers.add(""))  # what else comes between
+        said = answers.chars
+        store.run(answers.complete())
+        store.run(answers.add("Two."))
+        store.run(answers.complete())
         store.run(processes.end(child))
 
         assert "".join(store.process("solo").follow(fd)) == f"{shown}\n\nTwo."
@@ -247,13 +247,13 @@ def test_a_character_that_is_cut_by_two_bits_of_an_answer_is_whole_in_its_text(s
 def test_half_a_character_of_an_answer_that_breaks_off_is_not_part_of_the_next(store: Store) -> None:
     child = store.run(processes.child(store.process("solo").handle, [], output=processes.Output("text", 10)))
     [fd] = store.run(inspection.record("fdstore", child.id)).outputs
-    voice = store.run(open_answer_stream(child, (fd,), None))
-    assert voice is not None
+    answers = store.run(open_answer_stream(child, (fd,), None))
+    assert answers is not None
 
-    store.run(voice.hear("One \ud83d"))
-    voice.break_off()
-    store.run(voice.hear("\ude00 Two."))
-    store.run(voice.complete())
+    store.run(answers.add("One \ud83d"))
+    answers.restart()
+    store.run(answers.add("\ude00 Two."))
+    store.run(answers.complete())
     store.run(processes.end(child))
 
     assert "".join(store.process("solo").follow(fd)) == f"One {BROKE_OFF}\\ude00 Two."

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from fdstore.agent.agent import Finished
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program import Bundle, Limits, Program
 from fdstore.client import Store
@@ -23,7 +22,7 @@ from fdstore.errors import (
     UnknownOutcome,
     UnsafeStore,
 )
-from fdstore.lifecycle import ENDED
+from fdstore.lifecycle import ENDED, ProcessEnd
 from fdstore.permissions import Permissions
 from fdstore.runtime.lease import Lease
 from fdstore.runtime.runner import Ending, run_process
@@ -64,7 +63,7 @@ def test_a_pipeline_is_left_to_who_runs_pipelines(store: Store, tmp_path: Path) 
 
 
 def test_an_agent_is_left_to_workers_that_have_a_model(store: Store, tmp_path: Path) -> None:
-    def no_commands(*_: Any) -> Finished:
+    def no_commands(*_: Any) -> ProcessEnd:
         raise AssertionError("an agent is no pipeline")
 
     with running(store, [], tmp_path) as agents:

@@ -16,7 +16,7 @@ from fdstore import FDConfig
 from fdstore.agent.program import Bundle, Limits, LinkedProgram, Program
 from fdstore.client import Process, Store
 from fdstore.permissions import Permissions
-from fdstore.runtime.runner import toolbox_for
+from fdstore.runtime.agent_attempt import toolbox_for
 from fdstore.store import journal
 from fdstore.tools.task import ForkTask, SpawnTask, Task, encode_task
 from fdstore.tools.tool import Started

@@ -19,7 +19,7 @@ import redis
 from click.testing import CliRunner
 
 import fdstore
-from fdstore.agent.models.anthropic import Model
+from fdstore.agent.models.anthropic import AnthropicModel
 from fdstore.cli import cli
 from fdstore.client import Store
 from fdstore.errors import FDStoreError
@@ -49,9 +49,9 @@ def town(redis_server: PrivateServer) -> Iterator[Town]:
 
 
 @pytest.fixture(scope="module")
-def model() -> Iterator[Model]:
+def model() -> Iterator[AnthropicModel]:
     with ScriptedModel(lambda _: say("Done.")) as scripted:
-        client = Model(api_key=scripted.api_key, base_url=scripted.base_url)
+        client = AnthropicModel(api_key=scripted.api_key, base_url=scripted.base_url)
         yield client
         client.close()
 
@@ -95,7 +95,7 @@ LOOKS = [
 ]
 
 
-def check_all(town: Town, model: Model, case: Case, caplog: pytest.LogCaptureFixture) -> None:
+def check_all(town: Town, model: AnthropicModel, case: Case, caplog: pytest.LogCaptureFixture) -> None:
     """One case: everything that is done with a store is done with the damaged one."""
     store = town.store
     town.restore()
@@ -141,7 +141,7 @@ def check_all(town: Town, model: Model, case: Case, caplog: pytest.LogCaptureFix
     assert store.run(leases.workers("fdstore")) == []
 
 
-def run_one(store: Store, model: Model, process: str) -> str:
+def run_one(store: Store, model: AnthropicModel, process: str) -> str:
     return run_process(
         store,
         process,
@@ -160,7 +160,7 @@ def sampled(town: Town) -> list[Case]:
 
 
 def test_a_sample_of_all_damaged_records_harms_no_other_tree(
-    town: Town, model: Model, caplog: pytest.LogCaptureFixture
+    town: Town, model: AnthropicModel, caplog: pytest.LogCaptureFixture
 ) -> None:
     town.restore()
     for case in sampled(town):
@@ -174,7 +174,7 @@ def test_a_sample_of_all_damaged_records_harms_no_other_tree(
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_every_damaged_record_harms_no_other_tree(
-    town: Town, model: Model, caplog: pytest.LogCaptureFixture
+    town: Town, model: AnthropicModel, caplog: pytest.LogCaptureFixture
 ) -> None:
     town.restore()
     failed = []

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from fdstore.agent.agent import Finished
 from fdstore.client import Store
+from fdstore.lifecycle import ProcessEnd
 from fdstore.store import pipelines
 from fdstore.testing import say
 from fdstore.tools.task import PipeTask, encode_task
@@ -24,9 +24,9 @@ class Pipelines:
     def __init__(self) -> None:
         self.ran: list[str] = []
 
-    def __call__(self, store: Store, handle: Any, *_: Any) -> Finished:
+    def __call__(self, store: Store, handle: Any, *_: Any) -> ProcessEnd:
         self.ran.append(handle.id)
-        return Finished("exited", 0, "", "")
+        return ProcessEnd("exited", 0, "")
 
 
 def told_to_stop() -> threading.Event:

@@ -9,7 +9,7 @@ from typing import Any
 import redis
 
 import fdstore
-from fdstore.agent.agent import Finished
+from fdstore.lifecycle import ProcessEnd
 from fdstore.local.redis_server import PrivateServer
 from fdstore.permissions import Permissions
 from fdstore.store import inspection, pipelines
@@ -22,11 +22,11 @@ from tests.waiting import wait_until
 def test_pipelines_that_wait_in_a_worker_that_stops_are_left_to_others(agents_server: PrivateServer) -> None:
     stopping, began, ran = threading.Event(), threading.Event(), []
 
-    def run_pipeline(store: Any, handle: Any, *_: Any) -> Finished:
+    def run_pipeline(store: Any, handle: Any, *_: Any) -> ProcessEnd:
         ran.append(handle.id)
         began.set()
         stopping.wait(30)
-        return Finished("exited", 0, "", "")
+        return ProcessEnd("exited", 0, "")
 
     url = agents_server.url
     place = WorkerSettings(worker="w", url=url, prefix="fdstore", broker_url=None, permissions=Permissions())

@@ -15,12 +15,12 @@ from concurrent.futures import Executor
 
 import msgspec
 
-from fdstore.agent.models.anthropic import Model
+from fdstore.agent.models.anthropic import AnthropicModel
 from fdstore.client import Store, connect
 from fdstore.errors import FDStoreError, NotFound
 from fdstore.permissions import Permissions
 from fdstore.runtime.lease import Flag
-from fdstore.runtime.runner import Company, Ending, RunPipeline, run_process
+from fdstore.runtime.runner import Company, Ending, RunCommands, run_process
 from fdstore.runtime.waker import waker
 from fdstore.wire.operation import new_op
 from fdstore_workers.left_agents import LeftAgents
@@ -50,7 +50,7 @@ class Clients:
         self._pid = 0
         self._store: Store
         self._wake: Callable[[str], None]
-        self._model: Model | None
+        self._model: AnthropicModel | None
         self._left: LeftAgents | None = None
 
     def open(self) -> tuple[Store, Callable[[str], None]]:
@@ -71,11 +71,11 @@ class Clients:
                 self._left = LeftAgents(self.open)
             return self._left
 
-    def model(self) -> Model:
+    def model(self) -> AnthropicModel:
         """Return the client of the Messages API. Raises `ModelFailed`."""
         with self._lock:
             if self._model is None:
-                self._model = Model()
+                self._model = AnthropicModel()
             return self._model
 
 
@@ -91,7 +91,7 @@ def attempt(
     reporter: Reporter,
     stopping: Flag,
     *,
-    pipeline: RunPipeline | None = None,
+    pipeline: RunCommands | None = None,
     company: Company,
 ) -> Ending | None:
     """Run a process as far as possible in this `company`. None if the attempt failed."""
@@ -126,7 +126,7 @@ def attempt(
 
 
 def runner_of(
-    clients: Clients, reporter: Reporter, stopping: Flag, pipeline: RunPipeline, apart: Executor | None
+    clients: Clients, reporter: Reporter, stopping: Flag, pipeline: RunCommands, apart: Executor | None
 ) -> Callable[[str], None]:
     """Return the body of the worker's only task.
 

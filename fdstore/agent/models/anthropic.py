@@ -15,7 +15,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import anthropic
 import httpx2
@@ -23,7 +23,7 @@ import msgspec
 
 from fdstore.agent.answer import AnswerBuilder
 from fdstore.agent.conversation import Assistant
-from fdstore.tools.wrapping import storable
+from fdstore.agent.models.base import Listener, ModelFailed, Retry
 
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
@@ -41,27 +41,6 @@ ADVICE = {
 }
 
 
-class Listener(Protocol):
-    """A consumer of an answer while it is generated. An exception from either method ends the request."""
-
-    def hear(self, text: str) -> None:
-        """Receive the next text delta; "" for every other event."""
-
-    def break_off(self) -> None:
-        """Note that the answer broke off and is requested again."""
-
-
-class Retry(msgspec.Struct, frozen=True):
-    """A failed try that is retried: its number (from 1), the pause before the next try, and why it failed."""
-
-    number: int
-    pause_s: float
-    reason: str
-
-    def __str__(self) -> str:
-        return storable(f"try {self.number}: {self.reason}; asking again in {self.pause_s:.1f} s")
-
-
 class _LastEvent:
     """Time of the last event of a request; at first, of the request itself."""
 
@@ -69,14 +48,7 @@ class _LastEvent:
         self.at = time.monotonic()
 
 
-class ModelFailed(Exception):
-    """The model cannot be reached or refuses the request; the text says why. Not retried."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(storable(text))
-
-
-class Model:
+class AnthropicModel:
     """A client of the Messages API. Reads `$ANTHROPIC_API_KEY` and `$ANTHROPIC_BASE_URL`, as the SDK does.
 
     Safe to share between threads. Raises `ModelFailed` if no key is set.
@@ -96,7 +68,7 @@ class Model:
     def close(self) -> None:
         self._client.close()
 
-    def ask(
+    def query(
         self,
         *,
         model: str,
@@ -110,15 +82,7 @@ class Model:
         give_up_s: float = 600.0,
         report: Callable[[Retry], None] | None = None,
     ) -> Assistant:
-        """Request one answer, and return it when it is complete.
-
-        Retries until `until_s` (of `time.monotonic`), or for `give_up_s` seconds counted from the last sign
-        of life before the first failure. `pause` waits between tries and may raise to give up; `report` is
-        called before each pause. `listener` receives the text as it arrives. The tokens of answers that were
-        discarded because a call was malformed are added to those of the answer returned.
-
-        Raises `ModelFailed`.
-        """
+        """Implements `Model.query`, with streamed requests."""
         extra_body = {name: value for name, value in parameters.items() if name != "max_tokens"}
         request: dict[str, Any] = {
             "model": model,
@@ -171,7 +135,7 @@ class Model:
                 if unreadable >= READABLE_TRIES or time.monotonic() + pause_s >= until_s:
                     raise ModelFailed(reason) from error
             if listener is not None:
-                listener.break_off()
+                listener.on_retry()
             if report is not None:
                 report(Retry(tries, pause_s, reason))
             pause(pause_s)
@@ -190,7 +154,7 @@ class Model:
                 last_event.at = time.monotonic()
                 text = builder.add(event.to_dict(mode="json"))
                 if listener is not None:
-                    listener.hear(text)
+                    listener.on_text(text)
         if not builder.is_whole:
             raise httpx2.RemoteProtocolError("the answer broke off")
         return builder.finish()
@@ -199,7 +163,7 @@ class Model:
 def missing_key() -> str:
     """Return why this environment has no key for the model; "" if it has one."""
     try:
-        Model().close()
+        AnthropicModel().close()
     except ModelFailed as error:
         return str(error)
     return ""

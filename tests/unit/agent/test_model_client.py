@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from fdstore.agent.conversation import Assistant, decode_entry, encode_entry
-from fdstore.agent.models.anthropic import LONGEST_PAUSE_S, READABLE_TRIES, Model, ModelFailed
+from fdstore.agent.models.anthropic import LONGEST_PAUSE_S, READABLE_TRIES, AnthropicModel
+from fdstore.agent.models.base import ModelFailed
 from fdstore.testing import ScriptedModel, Turn, Usage, call, cut, fail, garbled, say, slow, think, turn
 
 HELLO = [{"role": "user", "content": "Hello"}]
@@ -24,7 +25,7 @@ ADD = {"name": "add", "description": "Adds.", "input_schema": {"type": "object",
 class Asking:
     """A model client on a scripted model, and how long it paused between its tries."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: AnthropicModel) -> None:
         self.model = model
         self.pauses: list[float] = []
 
@@ -38,12 +39,12 @@ class Asking:
             "pause": self.pauses.append,
             **more,
         }
-        return self.model.ask(until_s=time.monotonic() + within_s, **request)
+        return self.model.query(until_s=time.monotonic() + within_s, **request)
 
 
 @contextmanager
 def asking(scripted: ScriptedModel) -> Iterator[Asking]:
-    model = Model(api_key=scripted.api_key, base_url=scripted.base_url)
+    model = AnthropicModel(api_key=scripted.api_key, base_url=scripted.base_url)
     try:
         yield Asking(model)
     finally:
@@ -58,7 +59,7 @@ def test_a_request_is_streamed_with_the_parameters_of_the_program() -> None:
     parameters = {"max_tokens": 3000, "thinking": thinking, "stop_sequences": ["STOP"]}
 
     with ScriptedModel([say("Hi.")]) as scripted, asking(scripted) as client:
-        client.ask(parameters=parameters, tools=[ADD])
+        client.query(parameters=parameters, tools=[ADD])
 
     [request] = scripted.requests
     assert request.raw["stream"] is True
@@ -69,7 +70,7 @@ def test_a_request_is_streamed_with_the_parameters_of_the_program() -> None:
 
 def test_an_empty_system_prompt_and_no_tools_are_left_out() -> None:
     with ScriptedModel([say("Hi.")]) as scripted, asking(scripted) as client:
-        client.ask(system="", tools=[])
+        client.query(system="", tools=[])
 
     assert {"system", "tools"}.isdisjoint(scripted.requests[0].raw)
 
@@ -79,7 +80,7 @@ def test_an_answer_keeps_every_block_as_the_api_wants_it_back() -> None:
     said = turn(think("Hm."), say("Two at once."), call("add", a=1.5, b=[None]), search, call("add"))
 
     with ScriptedModel([said, say("Done.")]) as scripted, asking(scripted) as client:
-        answer = client.ask(tools=[ADD])
+        answer = client.query(tools=[ADD])
         results = [
             {"type": "tool_result", "tool_use_id": block["id"], "content": "3"} for block in answer.calls
         ]
@@ -89,7 +90,7 @@ def test_an_answer_keeps_every_block_as_the_api_wants_it_back() -> None:
             {"role": "user", "content": results},
         ]
         # the scripted model refuses a thinking block that was altered, and any other that lost its shape
-        again = client.ask(messages=back, tools=[ADD])
+        again = client.query(messages=back, tools=[ADD])
 
     assert [block["type"] for block in answer.content] == [
         "thinking",
@@ -107,12 +108,12 @@ def test_any_stop_reason_comes_through(stop_reason: str) -> None:
     said = turn(say("Half a sen"), stop_reason=stop_reason)
 
     with ScriptedModel([said]) as scripted, asking(scripted) as client:
-        assert client.ask().stop_reason == stop_reason
+        assert client.query().stop_reason == stop_reason
 
 
 def test_an_empty_answer_is_an_answer() -> None:
     with ScriptedModel([turn()]) as scripted, asking(scripted) as client:
-        answer = client.ask()
+        answer = client.query()
 
     assert (answer.content, answer.stop_reason) == ([], "end_turn")
 
@@ -123,7 +124,7 @@ def test_tokens_that_went_through_the_cache_are_counted_too() -> None:
     )
 
     with ScriptedModel([turn(say("Hi."), usage=usage)]) as scripted, asking(scripted) as client:
-        answer = client.ask()
+        answer = client.query()
 
     assert (answer.input_tokens, answer.output_tokens) == (3210, 5)
 
@@ -146,7 +147,7 @@ def test_tokens_that_went_through_the_cache_are_counted_too() -> None:
 )
 def test_what_may_pass_is_tried_again(failure: Any) -> None:
     with ScriptedModel([failure, failure, say("Back again.")]) as scripted, asking(scripted) as client:
-        answer = client.ask()
+        answer = client.query()
 
     assert answer.text == "Back again."
     assert len(scripted.requests) == 3
@@ -154,7 +155,7 @@ def test_what_may_pass_is_tried_again(failure: Any) -> None:
 
 def test_pauses_grow_and_are_spread() -> None:
     with ScriptedModel([fail(529)] * 4 + [say("Hi.")]) as scripted, asking(scripted) as client:
-        client.ask()
+        client.query()
 
     for pause, expected in zip(client.pauses, [0.5, 1, 2, 4], strict=True):
         assert 0.75 * expected <= pause <= 1.25 * expected
@@ -162,7 +163,7 @@ def test_pauses_grow_and_are_spread() -> None:
 
 def test_pauses_end_growing() -> None:
     with ScriptedModel([fail(529)] * 10 + [say("Hi.")]) as scripted, asking(scripted) as client:
-        client.ask(within_s=3600)
+        client.query(within_s=3600)
 
     assert max(client.pauses) <= 1.25 * LONGEST_PAUSE_S
 
@@ -170,7 +171,7 @@ def test_pauses_end_growing() -> None:
 @pytest.mark.parametrize(("asked_s", "paused_s"), [(0.007, 0.007), (2.5, 2.5), (100_000, 300)])
 def test_the_pause_is_the_one_that_the_server_asks_for(asked_s: float, paused_s: float) -> None:
     with ScriptedModel([fail(429, retry_after=asked_s), say("Hi.")]) as scripted, asking(scripted) as client:
-        client.ask(within_s=3600)
+        client.query(within_s=3600)
 
     assert client.pauses == [pytest.approx(paused_s)]
 
@@ -183,7 +184,7 @@ def test_an_exception_of_the_pause_ends_the_tries() -> None:
         raise Stop
 
     with ScriptedModel([fail(529)]) as scripted, asking(scripted) as client, pytest.raises(Stop):
-        client.ask(pause=stop)
+        client.query(pause=stop)
 
     assert len(scripted.requests) == 1
 
@@ -220,7 +221,7 @@ def saying(stream: bytes) -> Iterator[tuple[Asking, type[Ending]]]:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
-        model = Model(api_key="any", base_url=f"http://127.0.0.1:{server.server_port}")
+        model = AnthropicModel(api_key="any", base_url=f"http://127.0.0.1:{server.server_port}")
         try:
             yield Asking(model), handler
         finally:
@@ -235,7 +236,7 @@ def test_a_stream_that_ends_in_good_order_before_the_answer_does_is_no_answer(st
         saying(stream) as (client, server),
         pytest.raises(ModelFailed, match=r"the answer broke off.*time was over"),
     ):
-        client.ask(within_s=2)
+        client.query(within_s=2)
 
     assert server.requests >= 2
 
@@ -261,7 +262,7 @@ def test_the_halves_of_a_character_are_put_together_and_one_alone_is_made_visibl
     said = streamed(TEXT, *({"type": "text_delta", "text": part} for part in ("Hi \ud83d", "\ude00 \udc80.")))
 
     with saying(said) as (client, _):
-        answer = client.ask()
+        answer = client.query()
 
     assert answer.text == "Hi \N{GRINNING FACE} \\udc80."
     assert decode_entry(encode_entry(answer).encode()) == answer
@@ -272,7 +273,7 @@ def test_half_a_character_in_the_arguments_of_a_tool_is_made_visible(arguments: 
     said = streamed(USE, {"type": "input_json_delta", "partial_json": arguments})
 
     with saying(said) as (client, _):
-        assert client.ask().content[0]["input"] == {"a": "\\ud800"}
+        assert client.query().content[0]["input"] == {"a": "\\ud800"}
 
 
 MALFORMED = [
@@ -294,7 +295,7 @@ def test_an_answer_whose_call_is_not_json_is_asked_for_again(arguments: str) -> 
     script = [garbled("add", arguments), call("add", a=1)]
 
     with ScriptedModel(script) as scripted, asking(scripted) as client:
-        answer = client.ask(tools=[ADD])
+        answer = client.query(tools=[ADD])
 
     assert (answer.calls[0]["input"], answer.malformed) == ({"a": 1}, {})
     assert len(scripted.requests) == 2
@@ -306,14 +307,14 @@ def test_a_call_that_is_never_json_is_kept_as_the_api_wants_it_back(arguments: s
     said = turn(say("I add."), garbled("add", arguments, id="toolu_1"), usage=usage)
 
     with ScriptedModel([said] * READABLE_TRIES + [say("Done.")]) as scripted, asking(scripted) as client:
-        answer = client.ask(tools=[ADD])
+        answer = client.query(tools=[ADD])
         result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "no", "is_error": True}
         back = [
             *HELLO,
             {"role": "assistant", "content": answer.content},
             {"role": "user", "content": [result]},
         ]
-        assert client.ask(messages=back, tools=[ADD]).text == "Done."
+        assert client.query(messages=back, tools=[ADD]).text == "Done."
 
     assert len(scripted.requests) == READABLE_TRIES + 1
     assert list(answer.malformed) == ["toolu_1"]
@@ -326,7 +327,7 @@ def test_a_call_that_was_cut_off_by_max_tokens_is_not_asked_for_again() -> None:
     said = turn(garbled("add", '{"a": 1, "b'), stop_reason="max_tokens")
 
     with ScriptedModel([said]) as scripted, asking(scripted) as client:
-        answer = client.ask(tools=[ADD])
+        answer = client.query(tools=[ADD])
 
     assert (answer.stop_reason, answer.malformed) == ("max_tokens", {})
 
@@ -335,7 +336,7 @@ def test_what_a_model_says_is_in_the_journal_as_the_tools_get_it() -> None:
     said = streamed(USE, {"type": "input_json_delta", "partial_json": '{"a": 1e400, "b": 1.0, "c": [1e22]}'})
 
     with saying(said) as (client, _):
-        answer = client.ask()
+        answer = client.query()
 
     assert decode_entry(encode_entry(answer).encode()) == answer
 
@@ -354,7 +355,7 @@ UNREADABLE = [
 @pytest.mark.parametrize("event", UNREADABLE)
 def test_an_answer_that_is_never_readable_is_the_end_and_is_said(event: bytes) -> None:
     with saying(BEGINNING + event) as (client, server), pytest.raises(ModelFailed, match="cannot be read"):
-        client.ask()
+        client.query()
 
     assert server.requests == READABLE_TRIES
 
@@ -378,16 +379,16 @@ def test_an_answer_that_is_never_readable_is_the_end_and_is_said(event: bytes) -
 def test_what_cannot_pass_fails_at_once_and_says_what_to_do(failure: Any, words: str) -> None:
     with ScriptedModel([failure]) as scripted, asking(scripted) as client:
         with pytest.raises(ModelFailed, match=words):
-            client.ask()
+            client.query()
 
         assert (len(scripted.requests), client.pauses) == (1, [])
 
 
 def test_a_wrong_key_fails_at_once() -> None:
     with ScriptedModel([]) as scripted:
-        model = Model(api_key="wrong", base_url=scripted.base_url)
+        model = AnthropicModel(api_key="wrong", base_url=scripted.base_url)
         with pytest.raises(ModelFailed, match="check ANTHROPIC_API_KEY"):
-            Asking(model).ask()
+            Asking(model).query()
         model.close()
 
 
@@ -397,13 +398,13 @@ def test_without_a_key_one_is_told_which(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setenv("HOME", str(tmp_path))
 
     with pytest.raises(ModelFailed, match="set ANTHROPIC_API_KEY"):
-        Model()
+        AnthropicModel()
 
 
 def test_a_message_of_any_length_is_cut() -> None:
     with ScriptedModel([fail(400, message="x" * 10_000)]) as scripted, asking(scripted) as client:
         with pytest.raises(ModelFailed) as caught:
-            client.ask()
+            client.query()
 
         assert len(str(caught.value)) < 600
 
@@ -411,7 +412,7 @@ def test_a_message_of_any_length_is_cut() -> None:
 def test_tries_end_when_the_time_of_the_agent_is_over() -> None:
     with ScriptedModel([fail(529)] * 99) as scripted, asking(scripted) as client:
         with pytest.raises(ModelFailed, match=r"529 overloaded_error.*the agent's time was over"):
-            client.ask(within_s=0.1)
+            client.query(within_s=0.1)
 
         assert client.pauses == []
 
@@ -419,7 +420,7 @@ def test_tries_end_when_the_time_of_the_agent_is_over() -> None:
 def test_a_pause_that_would_outlast_the_time_is_not_begun() -> None:
     with ScriptedModel([fail(429, retry_after=60)]) as scripted, asking(scripted) as client:
         with pytest.raises(ModelFailed, match="time was over"):
-            client.ask(within_s=30)
+            client.query(within_s=30)
 
         assert client.pauses == []
 
@@ -430,7 +431,7 @@ def test_a_model_that_says_nothing_is_not_waited_for_longer_than_the_time() -> N
     with ScriptedModel(silent) as scripted, asking(scripted) as client:
         began = time.monotonic()
         with pytest.raises(ModelFailed, match="could not be reached"):
-            client.ask(within_s=0.5)
+            client.query(within_s=0.5)
 
         assert time.monotonic() - began < 5
 
@@ -438,7 +439,7 @@ def test_a_model_that_says_nothing_is_not_waited_for_longer_than_the_time() -> N
 def test_a_model_that_fails_for_longer_than_its_program_allows_is_given_up_with_the_reason() -> None:
     with ScriptedModel([fail(529)] * 99) as scripted, asking(scripted) as client:
         with pytest.raises(ModelFailed, match=r"529 .*; no answer within 1 s .*give_up_seconds.*, tries: \d"):
-            client.ask(within_s=600, give_up_s=1, pause=time.sleep)
+            client.query(within_s=600, give_up_s=1, pause=time.sleep)
 
         assert len(scripted.requests) in (1, 2)
 
@@ -448,14 +449,14 @@ def test_a_model_that_says_nothing_is_given_up_after_what_its_program_allows() -
     why = pytest.raises(ModelFailed, match=r"could not be reached: .*; no answer within 0.5 s")
 
     with ScriptedModel(silent) as scripted, asking(scripted) as client, why:
-        client.ask(within_s=600, give_up_s=0.5)
+        client.query(within_s=600, give_up_s=0.5)
 
 
 def test_each_retry_is_reported_with_its_reason_and_pause() -> None:
     said: list[str] = []
 
     with ScriptedModel([fail(429, retry_after=2), say("Hi.")]) as scripted, asking(scripted) as client:
-        client.ask(report=lambda retry: said.append(str(retry)))
+        client.query(report=lambda retry: said.append(str(retry)))
 
     assert len(said) == 1
     assert said[0].startswith("try 1: the model answered 429 rate_limit_error: ")
@@ -465,8 +466,8 @@ def test_each_retry_is_reported_with_its_reason_and_pause() -> None:
 def test_an_address_where_nobody_listens_is_tried_until_the_time_is_over() -> None:
     with ScriptedModel([]) as scripted:
         address = scripted.base_url
-    model = Model(api_key="any", base_url=address)
+    model = AnthropicModel(api_key="any", base_url=address)
 
     with pytest.raises(ModelFailed, match="could not be reached"):
-        Asking(model).ask(within_s=0.2)
+        Asking(model).query(within_s=0.2)
     model.close()

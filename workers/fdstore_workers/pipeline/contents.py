@@ -29,7 +29,6 @@ from contextlib import suppress
 from typing import TypeVar
 
 from fdstore import lifecycle
-from fdstore.agent.agent import Finished
 from fdstore.client import Store, StreamWriter
 from fdstore.client.write_buffer import FINAL
 from fdstore.errors import (
@@ -42,6 +41,7 @@ from fdstore.errors import (
     StreamBroken,
     UnknownOutcome,
 )
+from fdstore.lifecycle import ProcessEnd
 from fdstore.permissions import Permissions
 from fdstore.runtime.lease import STOP_GRACE_S, Flag
 from fdstore.runtime.periodic import run_periodically
@@ -186,11 +186,11 @@ def run_pipeline(
     brief: PipeTask,
     lost: threading.Event,
     stop: Flag,
-) -> Finished:
+) -> ProcessEnd:
     """Run a pipeline to its end, seal or break its outputs, and return how it ended."""
     fds = store.run(pipelines.fds_of(store.prefix, handle.id))
     if fds is None:
-        return Finished("failed", None, "not a pipeline", "")
+        return ProcessEnd("failed", None, "not a pipeline")
     output_fds = [fds.fd, fds.stderr_fd, *fds.tee_fds]
     output, error, *tees = [Branch(store, handle, fd, brief.page_size, lost) for fd in output_fds]
     feed = Feed(store, handle, fds.in_fd, lost)
@@ -221,7 +221,7 @@ def run_pipeline(
             reason = str(problem)
         elif isinstance(problem, NotAllowed):
             reason = f"{problem.type}: {problem}"
-        return Finished("failed", None, reason, "")
+        return ProcessEnd("failed", None, reason)
     return _conclude(store, handle, fds, ended, feed, [output, error, *tees], lost, stopped=stop.is_set())
 
 
@@ -254,7 +254,7 @@ def _conclude(
     lost: threading.Event,
     *,
     stopped: bool,
-) -> Finished:
+) -> ProcessEnd:
     """Seal or break the outputs as the pipeline's end requires; return how the process ended."""
     output, error, *tees = branches
     try:
@@ -284,7 +284,7 @@ def _conclude(
         error.end(ended.code, chain)
         for branch in (output, *tees):
             branch.break_off(lifecycle.CLOSED)
-        return Finished("exited", ended.code, lifecycle.CLOSED, "")
+        return ProcessEnd("exited", ended.code, lifecycle.CLOSED)
     elif ended.reason == lifecycle.CANCELLED:
         failure = lifecycle.WORKER_LOST if stopped else lifecycle.CANCELLED
     elif ended.reason in (lifecycle.IDLE, lifecycle.WALL, lifecycle.BYTES):
@@ -295,11 +295,11 @@ def _conclude(
         for branch in branches:
             # readers see the same for a worker that shuts down and one that died
             branch.break_off(lifecycle.WRITER_LOST if failure == lifecycle.WORKER_LOST else failure)
-        return Finished("failed", ended.code, failure, "")
+        return ProcessEnd("failed", ended.code, failure)
     if ended.signal is not None:
         for branch in branches:
             branch.break_off(f"signal {ended.signal}")
-        return Finished("exited", ended.code, f"signal {ended.signal}", "")
+        return ProcessEnd("exited", ended.code, f"signal {ended.signal}")
     for branch in branches:
         branch.end(ended.code, chain)
-    return Finished("exited", ended.code, "", "")
+    return ProcessEnd("exited", ended.code, "")

@@ -1,0 +1,70 @@
+"""What an agent needs of a model: the protocol that each provider's client implements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+
+from fdstore.agent.conversation import Assistant
+from fdstore.tools.wrapping import storable
+
+
+class Listener(Protocol):
+    """A consumer of an answer while it is generated. An exception from either method ends the request."""
+
+    def on_text(self, text: str) -> None:
+        """Receive the next text delta; "" for every other event."""
+
+    def on_retry(self) -> None:
+        """Note that the answer broke off and is requested again."""
+
+
+class Retry(msgspec.Struct, frozen=True):
+    """A failed try that is retried: its number (from 1), the pause before the next try, and why it failed."""
+
+    number: int
+    pause_s: float
+    reason: str
+
+    def __str__(self) -> str:
+        return storable(f"try {self.number}: {self.reason}; asking again in {self.pause_s:.1f} s")
+
+
+class ModelFailed(Exception):
+    """The model cannot be reached or refuses the request; the text says why. Not retried."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(storable(text))
+
+
+class Model(Protocol):
+    """A client of a model. Safe to share between threads."""
+
+    def close(self) -> None:
+        """Close its connections."""
+
+    def query(
+        self,
+        *,
+        model: str,
+        system: str,
+        messages: list[dict[str, Any]],
+        tools: list[dict[str, Any]],
+        parameters: dict[str, Any],
+        until_s: float,
+        pause: Callable[[float], None],
+        listener: Listener | None = None,
+        give_up_s: float = 600.0,
+        report: Callable[[Retry], None] | None = None,
+    ) -> Assistant:
+        """Request one answer, and return it when it is complete.
+
+        Retries until `until_s` (of `time.monotonic`), or for `give_up_s` seconds counted from the last sign
+        of life before the first failure. `pause` waits between tries and may raise to give up; `report` is
+        called before each pause. `listener` receives the text as it arrives. The tokens of answers that were
+        discarded because a call was malformed are added to those of the answer returned.
+
+        Raises `ModelFailed`.
+        """

@@ -1,0 +1,163 @@
+"""Run an agent as one attempt at its process: restore its conversation, step it until it ends or waits."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from fdstore.agent.agent import Agent, Finished, Waiting
+from fdstore.agent.answer_stream import open_answer_stream
+from fdstore.agent.history import read_history
+from fdstore.agent.models.base import Model
+from fdstore.agent.program import Bundle, Program
+from fdstore.client import Store
+from fdstore.errors import NewerFormat, quoted
+from fdstore.lifecycle import ProcessEnd
+from fdstore.permissions import Permissions
+from fdstore.runtime.attempt import Attempt, Ending
+from fdstore.runtime.lease import Lease, Stopped
+from fdstore.store import inspection, leases, processes
+from fdstore.store.content_info import ProcessHandle
+from fdstore.store.decoding import decoding
+from fdstore.tools.python_tool import import_tool
+from fdstore.tools.task import ForkTask, Task
+from fdstore.tools.tool import Context, Linked
+from fdstore.tools.toolbox import BUILT_IN, Toolbox
+
+log = logging.getLogger("fdstore.agent")
+
+
+def run_agent(
+    attempt: Attempt,
+    model: Callable[[], Model],
+    permissions: Permissions,
+    *,
+    own: Bundle | None,
+    wait_here: bool,
+    alone_until: int | None,
+) -> Ending:
+    """Run the agent until it ends, waits, or is past the journal record `alone_until`. The other parameters
+    are those of `run_process`."""
+    store, claim, handle, process = attempt.store, attempt.claim, attempt.handle, attempt.process
+    with decoding(f"the program of process {process}"):
+        bundle = own or Bundle.from_json(claim.bundle)
+        program = bundle.programs[claim.program]
+    check_tools(process, program)
+    history = store.run(read_history(handle.keys, claim.journal))
+    if history.unknown:
+        log.warning("%s: journal records of newer kinds are skipped: %s", process, history.unknown)
+    toolbox = toolbox_for(
+        handle,
+        store.prefix,
+        bundle,
+        own.to_json() if own else claim.bundle,
+        program,
+        history.birth,
+        wake=attempt.wake,
+        permissions=permissions,
+    )
+    agent = Agent(
+        store.run,
+        handle,
+        program,
+        toolbox,
+        model(),
+        history=history,
+        age_s=claim.age_s,
+        pause=attempt.lease.pause,
+        answers=store.run(open_answer_stream(handle, claim.outputs, history.last_answer)),
+    )
+    while True:
+        attempt.log.turns = len(agent.conversation.own_turns)
+        attempt.lease.check()
+        outcome = agent.step()
+        if isinstance(outcome, Waiting):
+            children = list(outcome.children)
+            if wait_here:
+                _wait(store, children, outcome.left_s, attempt.lease)
+            elif store.run(leases.park(handle, children, outcome.left_s)):
+                attempt.log.left(f"waits for {', '.join(children)}")
+                return "waiting"
+        elif isinstance(outcome, Finished):
+            woken = agent.hand_over(outcome, is_root=not claim.parent)
+            return attempt.ended(ProcessEnd(outcome.state, outcome.exit_code, outcome.reason), woken)
+        elif alone_until is not None and agent.written > alone_until:
+            raise Stopped  # past the point of the loss: continue it among the others
+
+
+def _wait(store: Store, children: list[str], left_s: float | None, lease: Lease) -> None:
+    until = None if left_s is None else time.monotonic() + left_s
+    while True:
+        lease.check()
+        slice_s = 1.0 if until is None else min(1.0, until - time.monotonic())
+        if slice_s <= 0 or store.run(inspection.wait_ended(store.prefix, children, slice_s)):
+            return
+
+
+def linked_programs_of(bundle: Bundle, text: str, program: Program) -> dict[str, Linked]:
+    """Return the programs that `program` may spawn, by alias."""
+    digest = bundle.digest()
+    return {
+        alias: Linked(
+            key=linked.key,
+            description=linked.description,
+            digest=digest,
+            bundle=text,
+            preload=bundle.programs[linked.key].preload,
+        )
+        for alias, linked in program.linked.items()
+    }
+
+
+def toolbox_for(
+    handle: ProcessHandle,
+    prefix: str,
+    bundle: Bundle,
+    bundle_text: str,
+    program: Program,
+    birth: Task,
+    *,
+    wake: Callable[[str], None],
+    permissions: Permissions,
+) -> Toolbox:
+    """Return the tools of a program for its process, limited by `permissions`. A fork has no `fork` and no
+    `spawn` unless its task allows them. Raises `NotAllowed`, `PathRefused`, `InvalidArgument`."""
+    permissions.check_python(program.python)
+    export_root = permissions.export_root_of(program.export_root)
+    if "fd_to_file" in program.tools and export_root is None:
+        log.warning("%s has no fd_to_file: this worker has no export root (--export-root)", handle.id)
+    tools = frozenset(program.tools)
+    if isinstance(birth, ForkTask) and not birth.may_spawn:
+        tools -= {"fork", "spawn"}
+    context = Context(
+        handle=handle,
+        prefix=prefix,
+        config=program.file_descriptor,
+        enabled=tools,
+        fds_on=program.fds_on,
+        export_root=export_root,
+        preload_root=permissions.preload_root_of(program.preload_root),
+        permissions=permissions,
+        linked=linked_programs_of(bundle, bundle_text, program),
+        wake=wake,
+        # the tree already has the bundle, so its text is not sent again for each fork
+        itself=processes.Program(program.name, bundle.digest(), ""),
+        forks_may_spawn=program.limits.forks_may_spawn,
+        commands=program.commands,
+        stream_bytes=program.limits.stream_bytes,
+        stream_idle_seconds=program.limits.stream_idle_seconds,
+        wall_seconds=program.limits.wall_seconds,
+    )
+    tools_path = program.tools_path if permissions.all_allowed else None
+    functions = {path: import_tool(path, tools_path) for path in program.python}
+    permissions.check_origin({path: getattr(each, "__module__", "") for path, each in functions.items()})
+    return Toolbox(context, list(functions.values()))
+
+
+def check_tools(process: str, program: Program) -> None:
+    """Check that every built-in tool of a program exists here. Raises `NewerFormat`."""
+    unknown = set(program.tools) - BUILT_IN.keys()
+    if unknown:
+        names = ", ".join(sorted(map(quoted, unknown)))
+        raise NewerFormat(f"the program of process {process}", f"it has tools not known here: {names}")

@@ -1,0 +1,115 @@
+"""One attempt at a claimed process: its lease, its end, and what a failure of the store or the process does.
+
+What the attempt runs, an agent or a pipeline, is passed in: see `agent_attempt` and `pipeline_attempt`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Literal
+
+from fdstore import lifecycle
+from fdstore.agent.attempt_log import AttemptLog
+from fdstore.agent.models.base import ModelFailed
+from fdstore.client import Store
+from fdstore.errors import STORE_FAILURES, FDStoreError, Fenced, NewerFormat, NotAllowed, NotFound
+from fdstore.lifecycle import ProcessEnd
+from fdstore.runtime.lease import Flag, Lease, Stopped
+from fdstore.store import leases, processes
+from fdstore.store.content_info import ProcessHandle
+from fdstore.store.keys import process_keys
+
+log = logging.getLogger("fdstore.agent")
+
+Ending = Literal["not ready", "pipeline", "agent", "alone", "ended", "waiting", "given back", "lost"]
+"""Result of `run_process`. `not ready`: another attempt runs it, or it has ended. `pipeline`, `agent`: left
+to a worker that runs this kind. `alone`: it must run in an operating-system process of its own. `ended`: this
+attempt ended it. `waiting`: parked until children end. `given back`: returned to the queue. `lost`: another
+attempt has it."""
+
+
+class Attempt:
+    """A claimed process that is run here. `wake` sends a wake-up for a process id."""
+
+    def __init__(
+        self, store: Store, process: str, claim: leases.Claim, stopping: Flag, wake: Callable[[str], None]
+    ) -> None:
+        self.store = store
+        self.process = process
+        self.claim = claim
+        self.stopping = stopping
+        self.wake = wake
+        self.handle = ProcessHandle(process_keys(store.prefix, process), claim.limits, claim.attempt)
+        self.lease = Lease(store, self.handle, stopping, wake)
+        self.log = AttemptLog(process, claim.program or "pipeline", claim.age_s)
+
+    def run(self, work: Callable[[Attempt], Ending], *, wait_here: bool, leave_on_interrupt: bool) -> Ending:
+        """Run `work` under the lease, and end or return the process when it raises. Raises what
+        `run_process` raises."""
+        with self.lease.kept():
+            try:
+                return work(self)
+            except Stopped:
+                self.lease.give_back()
+                self.log.left("is given back")
+                return "given back"
+            except Fenced:
+                self.log.left("is no longer run here (cancelled, or claimed by another worker)")
+                return "lost"
+            except KeyboardInterrupt:
+                with suppress(FDStoreError):
+                    if leave_on_interrupt:
+                        self.lease.give_back()
+                    else:
+                        self.store.run(
+                            processes.cancel(self.store.prefix, self.process, lifecycle.INTERRUPTED)
+                        )
+                raise
+            except NewerFormat as error:
+                log.warning("%s is left to newer workers: %s", self.process, error)
+                ending = self._give_back(self.claim.wakes)
+                if wait_here:
+                    raise
+                return ending
+            except STORE_FAILURES as error:
+                if wait_here:
+                    raise
+                log.warning("%s cannot go on now: %s", self.process, error)
+                return self._give_back()
+            except NotAllowed as error:
+                return self._fail(f"{error.type}: {error}")
+            except (FDStoreError, ModelFailed) as error:
+                return self._fail(str(error))
+            except Exception as error:
+                # a bug here or in a user's module must not leave a process that never ends
+                log.exception("process %s failed", self.process)
+                return self._fail(f"{type(error).__name__}: {error}"[:500])
+
+    def ended(self, end: ProcessEnd, woken: tuple[str, ...]) -> Ending:
+        """Log an end that is stored, and wake the ancestors that waited for it."""
+        self.log.ended(end.state, end.exit_code, end.reason)
+        for ancestor in woken:
+            self.wake(ancestor)
+        return "ended"
+
+    def _give_back(self, in_vain: int | None = None) -> Ending:
+        try:
+            self.lease.give_back_later(in_vain)
+        except (Fenced, Stopped):
+            return "lost"
+        self.log.left("is given back")
+        return "given back"
+
+    def _fail(self, reason: str) -> Ending:
+        end = ProcessEnd("failed", None, reason)
+        try:
+            woken = self.store.run(
+                processes.end(
+                    self.handle, "failed", exit_code=None, reason=reason, release=False, broken=reason
+                )
+            )
+        except (Fenced, NotFound):
+            return "lost"
+        return self.ended(end, woken)
