@@ -1,6 +1,6 @@
-"""Whether a Redis can be trusted with content: asked when a client connects, at each round of the workers'
-sweep, and in detail by `fdstore doctor`. An eviction policy that is set later is also noticed by the
-scripts that make something (`unsafe` in lua/common.lua)."""
+"""Check that a Redis is safe for content: on connecting, in each round of the workers' sweep, and in detail
+for `fdstore doctor`. Scripts that create something also detect an eviction policy that is set later
+(`unsafe` in lua/common.lua)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from fdstore.wire.store_url import StoreUrl
 log = logging.getLogger("fdstore")
 
 NEARLY_FULL = 0.9
-"""Of maxmemory."""
+"""The part of maxmemory above which `doctor` reports a problem."""
 
 
 class Primary(msgspec.Struct, frozen=True):
-    """One server that holds content: its address, and what INFO says there or why it cannot be asked."""
+    """One server that holds content: its address, and its INFO or the error of asking for it."""
 
     address: str
     info: dict[str, str]
@@ -32,8 +32,8 @@ class Primary(msgspec.Struct, frozen=True):
 
 
 def primaries(*sections: str) -> Operation[list[Primary]]:
-    """All servers that hold content (one, unless it is a Cluster), and what INFO says in these sections.
-    One round trip for each. Raises `StoreUnavailable` when none can be asked."""
+    """Return all servers that hold content (one, except in a Cluster), with these sections of INFO. One
+    round trip for each. Raises `StoreUnavailable` if none can be reached."""
     found = yield Everywhere([("INFO", section) for section in sections])
     errors = [replies for _, replies in found if isinstance(replies, FDStoreError)]
     if len(errors) == len(found):
@@ -51,14 +51,13 @@ def _read(replies: list[bytes]) -> dict[str, str]:
 
 
 def server_info(*sections: str) -> Operation[dict[str, str]]:
-    """What INFO says in these sections, of the first server."""
+    """Return these sections of INFO of the first reachable server."""
     asked = yield from primaries(*sections)
     return next(each.info for each in asked if not each.error)
 
 
 def check_server(where: str, *, safe: bool = True) -> Operation[None]:
-    """Looks at every server that can be reached. One round trip for each. Unless it must be `safe`, any that
-    answers will do.
+    """Check every reachable server. One round trip for each. With `safe=False`, check only that one answers.
 
     Raises `UnsafeStore` when one is older than 6.2 or evicts keys at its memory limit, `InvalidArgument`
     when a URL for one Redis names a node of a Cluster.
@@ -71,7 +70,7 @@ def check_server(where: str, *, safe: bool = True) -> Operation[None]:
             if safe and not finding.ok:
                 raise UnsafeStore(where, f"{finding.said}; {finding.advice}")
         if each.info.get("redis_mode") == "cluster" and "+cluster:" not in where:
-            raise InvalidArgument("url", f"{where} is a node of a Redis Cluster; say redis+cluster:// for it")
+            raise InvalidArgument("url", f"{where} is a node of a Redis Cluster; use redis+cluster:// for it")
     if safe:
         yield from _warn_of_torn_logs(where, asked)
 
@@ -80,8 +79,8 @@ _warned: set[str] = set()
 
 
 def _warn_of_torn_logs(where: str, asked: list[Primary]) -> Operation[None]:
-    """Log a warning if a torn log is loaded as it is, once for each store in this process. One round trip
-    more, once, and only where there is a log."""
+    """Log a warning if Redis loads a torn log without repair, once for each store in this process. One more
+    round trip, once, and only if there is a log."""
     if where in _warned or not any(each.info.get("aof_enabled") == "1" for each in asked):
         return
     _warned.add(where)
@@ -94,7 +93,7 @@ def _warn_of_torn_logs(where: str, asked: list[Primary]) -> Operation[None]:
 
 
 def _settings() -> Operation[dict[str, dict[str, str]]]:
-    """What CONFIG GET says at each server, of what `safety` asks; nothing where this user may not ask."""
+    """Return the settings that `safety` needs, by server address; nothing if this user may not read them."""
     try:
         found = yield Everywhere([("CONFIG", "GET", name) for name in safety.ASKED])
     except FDStoreError:
@@ -107,7 +106,7 @@ def _settings() -> Operation[dict[str, dict[str, str]]]:
 
 
 def examine(place: StoreUrl) -> Operation[list[Finding]]:
-    """Everything that can be told of the servers, and of the way to them. Two round trips for each."""
+    """Return all findings about the servers and the connection to them. Two round trips for each."""
     asked = yield from primaries("server", "memory", "persistence", "replication")
     settings = yield from _settings()
     way = safety.way_to(place)
@@ -135,6 +134,7 @@ def _findings(server: Primary, settings: safety.Settings, way: safety.Way) -> li
 
 
 def version(info: Mapping[str, str]) -> Finding:
+    """Check the version of the server."""
     said = info.get("redis_version", "0")
     new_enough = tuple(int(part) for part in said.split(".")[:2]) >= MIN_REDIS_VERSION
     oldest = ".".join(map(str, MIN_REDIS_VERSION))
@@ -147,6 +147,7 @@ def version(info: Mapping[str, str]) -> Finding:
 
 
 def eviction(info: Mapping[str, str]) -> Finding:
+    """Check that Redis evicts no keys."""
     policy = info.get("maxmemory_policy", "noeviction")
     if policy == "noeviction":
         return Finding(subject="eviction", ok=True, said="noeviction: content is never dropped")
@@ -159,49 +160,53 @@ def eviction(info: Mapping[str, str]) -> Finding:
 
 
 def memory(info: Mapping[str, str]) -> Finding:
+    """Check how full the memory is."""
     used, limit = int(info.get("used_memory", 0)), int(info.get("maxmemory", 0))
     said = f"{used / 1e6:.1f} MB used" + (f" of {limit / 1e6:.1f} MB" if limit else ", no limit set")
     if limit and used > limit * NEARLY_FULL:
         advice = (
-            "writes fail when it is full: `fdstore du` shows what takes room; drop it, or raise maxmemory"
+            "writes fail when it is full: `fdstore du` shows the largest trees; drop some, or raise maxmemory"
         )
         return Finding(subject="memory", ok=False, said=said, advice=advice)
     return Finding(subject="memory", ok=True, said=said)
 
 
 def durability(info: Mapping[str, str]) -> Finding:
+    """Check that the append-only file is on."""
     if info.get("aof_enabled") == "1":
         return Finding(subject="durability", ok=True, said="the append-only file is on")
     return Finding(
         subject="durability",
         ok=False,
-        said="the append-only file is off: a crash loses what was written since the last snapshot",
+        said="the append-only file is off: a crash loses all writes since the last snapshot",
         advice="turn it on with: fdstore redis-cli CONFIG SET appendonly yes; and put it into redis.conf",
     )
 
 
 def disk(info: Mapping[str, str]) -> Finding:
+    """Check that the last writes of the append-only file succeeded."""
     failed = [
         what
         for what, field in (("append", "aof_last_write_status"), ("rewrite", "aof_last_bgrewrite_status"))
         if info.get(field, "ok") != "ok"
     ]
     if not failed:
-        return Finding(subject="disk", ok=True, said="its last writes to disk went well")
+        return Finding(subject="disk", ok=True, said="its last writes to disk succeeded")
     return Finding(
         subject="disk",
         ok=False,
         said=f"its last {' and '.join(failed)} of the append-only file failed",
-        advice="look at its log and at the free space of its disk",
+        advice="check its log and the free space of its disk",
     )
 
 
 def role(info: Mapping[str, str]) -> Finding:
+    """Check that the server is a primary."""
     if info.get("role", "master") == "master":
-        return Finding(subject="role", ok=True, said="a primary: it takes writes")
+        return Finding(subject="role", ok=True, said="a primary: it accepts writes")
     return Finding(
         subject="role",
         ok=False,
-        said=f"a replica of {info.get('master_host')}:{info.get('master_port')}: it takes no writes",
+        said=f"a replica of {info.get('master_host')}:{info.get('master_port')}: it accepts no writes",
         advice="point FDSTORE_URL at the primary",
     )

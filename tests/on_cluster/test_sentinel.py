@@ -137,7 +137,7 @@ def test_status_and_doctor_say_that_sentinels_name_it(watched: Watched) -> None:
 
     assert "the master that Sentinels report" in status.stdout
     assert "the Redis that Sentinels call main" in doctor.stdout
-    assert "a primary: it takes writes" in doctor.stdout
+    assert "a primary: it accepts writes" in doctor.stdout
 
 
 def test_a_name_that_the_sentinels_do_not_know_is_an_error_at_once(watched: Watched) -> None:

@@ -77,7 +77,7 @@ def test_another_text_under_a_known_number_is_never_read(
     recreated(redis_url, execute, text)
 
     for _ in range(2):
-        with pytest.raises(StoreLostData, match="fd:1: another text has its number now"):
+        with pytest.raises(StoreLostData, match="fd:1: its number now belongs to another text"):
             read(proc)
 
 
