@@ -52,8 +52,8 @@ def _read(replies: list[bytes]) -> dict[str, str]:
 
 def server_info(*sections: str) -> Operation[dict[str, str]]:
     """Return these sections of INFO of the first reachable server."""
-    asked = yield from primaries(*sections)
-    return next(each.info for each in asked if not each.error)
+    servers = yield from primaries(*sections)
+    return next(each.info for each in servers if not each.error)
 
 
 def check_server(where: str, *, safe: bool = True) -> Operation[None]:
@@ -62,8 +62,8 @@ def check_server(where: str, *, safe: bool = True) -> Operation[None]:
     Raises `UnsafeStore` when one is older than 6.2 or evicts keys at its memory limit, `InvalidArgument`
     when a URL for one Redis names a node of a Cluster.
     """
-    asked = yield from primaries("server", "memory", "persistence")
-    for each in asked:
+    servers = yield from primaries("server", "memory", "persistence")
+    for each in servers:
         if each.error:
             continue
         for finding in (version(each.info), eviction(each.info)):
@@ -72,23 +72,23 @@ def check_server(where: str, *, safe: bool = True) -> Operation[None]:
         if each.info.get("redis_mode") == "cluster" and "+cluster:" not in where:
             raise InvalidArgument("url", f"{where} is a node of a Redis Cluster; use redis+cluster:// for it")
     if safe:
-        yield from _warn_of_torn_logs(where, asked)
+        yield from _warn_of_torn_logs(where, servers)
 
 
 _warned: set[str] = set()
 
 
-def _warn_of_torn_logs(where: str, asked: list[Primary]) -> Operation[None]:
+def _warn_of_torn_logs(where: str, servers: list[Primary]) -> Operation[None]:
     """Log a warning if Redis loads a torn log without repair, once for each store in this process. One more
     round trip, once, and only if there is a log."""
-    if where in _warned or not any(each.info.get("aof_enabled") == "1" for each in asked):
+    if where in _warned or not any(each.info.get("aof_enabled") == "1" for each in servers):
         return
     _warned.add(where)
     settings = yield from _settings()
-    for each in asked:
+    for each in servers:
         found = safety.torn_log(each.info, settings.get(each.address, {}))
         if not found.ok:
-            at = f"{where} ({each.address})" if len(asked) > 1 else where
+            at = f"{where} ({each.address})" if len(servers) > 1 else where
             log.warning("%s: %s. To change it: %s", at, found.said, found.advice)
 
 
@@ -107,13 +107,13 @@ def _settings() -> Operation[dict[str, dict[str, str]]]:
 
 def examine(place: StoreUrl) -> Operation[list[Finding]]:
     """Return all findings about the servers and the connection to them. Two round trips for each."""
-    asked = yield from primaries("server", "memory", "persistence", "replication")
+    servers = yield from primaries("server", "memory", "persistence", "replication")
     settings = yield from _settings()
     way = safety.way_to(place)
     found = [safety.password(way), safety.encryption(way)]
-    for each in asked:
+    for each in servers:
         of_one = _findings(each, settings.get(each.address, {}), way)
-        if len(asked) > 1:
+        if len(servers) > 1:
             of_one = [
                 msgspec.structs.replace(finding, subject=f"{finding.subject} at {each.address}")
                 for finding in of_one
@@ -135,13 +135,15 @@ def _findings(server: Primary, settings: safety.Settings, way: safety.Way) -> li
 
 def version(info: Mapping[str, str]) -> Finding:
     """Check the version of the server."""
-    said = info.get("redis_version", "0")
-    new_enough = tuple(int(part) for part in said.split(".")[:2]) >= MIN_REDIS_VERSION
+    release = info.get("redis_version", "0")
+    new_enough = tuple(int(part) for part in release.split(".")[:2]) >= MIN_REDIS_VERSION
     oldest = ".".join(map(str, MIN_REDIS_VERSION))
     return Finding(
         subject="version",
         ok=new_enough,
-        said=f"Redis {said}" if new_enough else f"it is version {said}, and {oldest} or later is needed",
+        said=f"Redis {release}"
+        if new_enough
+        else f"it is version {release}, and {oldest} or later is needed",
         advice="" if new_enough else "upgrade it, or use another Redis",
     )
 

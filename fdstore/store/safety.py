@@ -181,18 +181,18 @@ October 2025. Later vulnerabilities are not covered."""
 def known_flaws(info: Mapping[str, str], way: Way) -> Finding:
     """Check for server versions in which a script can take over the server."""
     name = "valkey" if "valkey_version" in info else "redis"
-    said = info.get("valkey_version") or info.get("redis_version", "0")
-    if not is_flawed(name, said):
-        known = f"{name} {said} has none of the known vulnerabilities in Lua"
+    release = info.get("valkey_version") or info.get("redis_version", "0")
+    if not is_flawed(name, release):
+        known = f"{name} {release} has none of the known vulnerabilities in Lua"
         return Finding(subject="known flaws", ok=True, said=known)
-    line = said.rpartition(".")[0]
-    fixed = next((each for each in _FIXED[name] if each[:2] == _numbers(said)[:2]), None)
+    line = release.rpartition(".")[0]
+    fixed = next((each for each in _FIXED[name] if each[:2] == _numbers(release)[:2]), None)
     upgrade = ".".join(map(str, fixed or _FIXED[name][-1]))
     return Finding(
         subject="known flaws",
         ok=not way.leaves_machine,
         note=not way.leaves_machine,
-        said=f"{name} {said}: any client that may run scripts can take over the server ({FLAW})"
+        said=f"{name} {release}: any client that may run scripts can take over the server ({FLAW})"
         + ("" if fixed else f"; {line} got no fix"),
         advice=f"upgrade to {upgrade} or later, unless your distribution has backported the fix",
     )
