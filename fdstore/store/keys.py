@@ -4,7 +4,7 @@
     trees                                zset    tree -> earliest collection time     collect
     limits                               hash    ceiling -> the operator's value      the operator
     exports                              hash    bytes exported today, by tree        expires (2 days)
-    workers                              zset    worker -> when its heartbeat expires the sweep
+    workers                              zset    worker -> deadline of its heartbeat  the sweep
     workers:commands                     hash    worker -> its sandbox for commands   the sweep
     workers:agents                       hash    worker -> taken, or why it runs none the sweep
     sweeper                              string  the worker that sweeps now           expires (5 s)
