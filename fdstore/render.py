@@ -94,8 +94,7 @@ def fd_inline(text: str) -> str:
 
 
 def _without_mark(child: Rendered) -> tuple[str, bool]:
-    """Return a child without its `escaped` mark, and whether it had one: only the outermost element has
-    it."""
+    """Return a child without its `escaped` mark, which only the outermost element has; whether it had one."""
     opening, end, rest = child.partition(">")  # attributes contain no bare ">"
     bare = opening.removesuffix(_ESCAPED)
     return bare + end + rest, bare != opening
@@ -264,8 +263,7 @@ def _cut(text: str, limit: int, column: int, missing_before: int, missing_after:
 
 
 def fd_list(descriptors: Iterable[Descriptor], total: int, next: int | None = None) -> Rendered:
-    """Render one line for each descriptor; `total` is the number of all, `next` where the next page
-    starts."""
+    """Render one line for each descriptor; `total` counts all, `next` is the start of the next page."""
     lines = [
         f"{d.fd} {d.state} chars={d.chars} lines={d.lines} pages={d.pages}"
         f' source="{_attribute(d.source)}" producer="{_attribute(d.producer)}"'
