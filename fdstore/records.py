@@ -1,8 +1,8 @@
-"""What fdstore's calls answer: frozen records, no behaviour beyond reading them.
+"""The records that fdstore's calls return: frozen structs without behaviour.
 
 Units: characters are Unicode code points, bytes are UTF-8, lines end with LF, positions are
 1-based and inclusive, times are seconds since the epoch by the clock of Redis.
-Field names are those of the Redis hashes, so `redis-cli HGETALL` and Python say the same.
+Field names are those of the Redis hashes, so `redis-cli HGETALL` and Python agree.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Origin(Record, frozen=True, kw_only=True):
 class Descriptor(Record, frozen=True, kw_only=True):
     """One descriptor of a process and the content behind it.
 
-    `chars`, `bytes`, `lines` and `pages` count the whole content; an empty content has one
-    (empty) page. `producer` is the process that made it. `chain` has the exit codes of the pipelines that
-    made it, source first: pipelines separated by a blank, stages by a comma, `?` for a pipeline that was
-    still running when its reader ended, or was lost.
+    `chars`, `bytes`, `lines` and `pages` count the whole content; an empty content has one (empty) page.
+    `producer` is the process that created it. `chain` has the exit codes of the pipelines that produced it,
+    source first: pipelines separated by a blank, stages by a comma, `?` for a pipeline that was lost, or was
+    still running when its reader ended.
     """
 
     fd: str
@@ -62,12 +62,11 @@ class Descriptor(Record, frozen=True, kw_only=True):
 class Slice(Record, frozen=True):
     """A part of a content, exactly as stored.
 
-    `page` is the number when exactly one page was read, "all" for `read_all`, else None.
-    `count` is what was returned, in units of `mode`. `lines` and `chars` are the first and last
-    one touched, "a-b" ("0-0" when nothing is there). `continued`: it starts in the middle of a
-    line. `truncated`: it ends before the end of the line it ends in. `eof`: nothing comes after
-    it, now or later; a broken content has no EOF, its `state` says so and `reason` why. `chain` is set at
-    the EOF of a pipeline's output.
+    `page` is the number if exactly one page was read, "all" for `read_all`, else None. `count` is the number
+    of units of `mode` returned. `lines` and `chars` are the first and last one touched, "a-b" ("0-0" if
+    empty). `continued`: it starts in the middle of a line. `truncated`: it ends before the end of its last
+    line. `eof`: no text follows it, now or later; a broken content has no EOF, see `state` and `reason`.
+    `chain` is set at the EOF of a pipeline's output.
 
     >>> d = proc.create("one\\ntwo\\nthree")
     >>> part = proc.read(f"{d.fd}#C5-9")
@@ -96,8 +95,8 @@ class Slice(Record, frozen=True):
 
 
 class ContextLine(Record, frozen=True, kw_only=True):
-    """A line near a hit: its 1-based number and its text without LF. `left_out` is how many
-    characters at the end of a very long line are missing in `text`."""
+    """A line near a hit: its 1-based number and its text without LF. `left_out` is the number of characters
+    missing at the end of a very long line."""
 
     line: int
     text: str
@@ -105,13 +104,13 @@ class ContextLine(Record, frozen=True, kw_only=True):
 
 
 class Hit(Record, frozen=True, kw_only=True):
-    """One line that matches: its 1-based number, its text without LF, the range "a-b" of the
-    first match in characters of the content ("0-0" for an empty match), and the lines around it.
+    """One matching line: its 1-based number, its text without LF, the range "a-b" of the first match in
+    characters of the content ("0-0" for an empty match), and the lines around it.
 
-    `line_start` is the character of the content at which the line begins, or what was searched of it.
-    `column` is where the first match begins in `text`, 1-based. `text` is the whole line, but of a
-    line longer than 2000 characters only a part around the match: `left_out` is how many characters
-    of the line are missing before and after it.
+    `line_start` is the character of the content at which the line, or the searched part of it, begins.
+    `column` is where the first match begins in `text`, 1-based. `text` is the whole line; of a line longer
+    than 2000 characters, only a part around the match: `left_out` is the number of characters missing before
+    and after it.
     """
 
     line: int
@@ -125,8 +124,8 @@ class Hit(Record, frozen=True, kw_only=True):
 
 
 class SearchResult(Record, frozen=True, kw_only=True):
-    """`matches` counts lines that match, to the end of the range; `hits` holds the first
-    `shown` of them: `max_matches`, or fewer when their text passes 8 million characters."""
+    """The result of a search. `matches` counts the matching lines of the whole range; `hits` holds the first
+    `shown` of them: up to `max_matches`, or fewer if their text exceeds 8 million characters."""
 
     fd: str
     pattern: str
@@ -137,7 +136,7 @@ class SearchResult(Record, frozen=True, kw_only=True):
 
 
 class Export(Record, frozen=True, kw_only=True):
-    """A finished export: `char_count` characters were written; the file has `size_bytes` now."""
+    """A finished export: `char_count` characters were written; the file now has `size_bytes`."""
 
     fd: str
     file_path: str
@@ -147,10 +146,10 @@ class Export(Record, frozen=True, kw_only=True):
 
 
 class ProcessRecord(Record, frozen=True, kw_only=True):
-    """One process as Redis holds it. `program` is an agent's, or the commands of a pipeline. `attempt`
-    counts the claims by workers, `losses` those that were lost; `lease_until` is when the running claim
-    lapses if it is not renewed, `trouble` what it is held up by, as a model that refuses. `outputs` are
-    the descriptors, in its parent's table, of the streams that it was made to write: an agent's text; of a
+    """One process as stored in Redis. `program` is an agent's program, or the commands of a pipeline.
+    `attempt` counts the claims by workers, `losses` those that were lost; `lease_until` is when the current
+    lease expires, `trouble` what blocks the process, such as errors of the model. `outputs` are the
+    descriptors, in its parent's table, of the streams it was created to write: an agent's text; for a
     pipeline (`kind`) output, stderr, and each tee."""
 
     id: str
@@ -174,17 +173,17 @@ class ProcessRecord(Record, frozen=True, kw_only=True):
 
 
 class Unreadable(Record, frozen=True, kw_only=True):
-    """A record that was passed over because it cannot be read: what it is, and what is wrong with it."""
+    """A record that was skipped because it cannot be read: what it is, and what is wrong with it."""
 
     what: str
     problem: str
 
 
 class TreeLimits(Record, frozen=True, kw_only=True):
-    """What one tree may use; the root counts. `tree_depth` is generations, `tree_live` processes that have
-    not ended, `tree_processes` ended ones too; `tree_fds` counts contents, however many descriptors share
-    one, and `tree_bytes` their UTF-8. `retention_days` is how long the tree is kept after its last use, 0
-    for ever.
+    """The limits of one tree, including its root. `tree_depth` counts generations, `tree_live` processes that
+    have not ended, `tree_processes` ended ones too; `tree_fds` counts contents, however many descriptors
+    share one, and `tree_bytes` their UTF-8 bytes. `retention_days` is how long the tree is kept after its
+    last use, 0 for ever.
 
     >>> proc = store.process("small", limits=fdstore.TreeLimits(tree_bytes=1 << 20))
     >>> store.tree("small").limits.tree_bytes
@@ -203,11 +202,11 @@ class TreeLimits(Record, frozen=True, kw_only=True):
 
 
 class TreeRecord(Record, frozen=True, kw_only=True):
-    """One tree: what it uses of its limits, and its processes by time of birth. `fds` counts contents, as
-    the limit does, `bytes` their UTF-8, `processes` all of them and `live` those that have not ended.
-    `export_bytes` is what `fd_to_file` wrote so far; `model_calls` and `tokens` are those of the UTC day
-    `usage_day` (days since 1970) by Redis' clock, the last on which a model was asked. `unreadable` names the
-    processes that are missing in `members` because their records are damaged."""
+    """One tree: its usage and limits, and its processes by creation time. `fds` counts contents, as the limit
+    does, `bytes` their UTF-8 bytes, `processes` all processes and `live` those that have not ended.
+    `export_bytes` is the total that `fd_to_file` has written; `model_calls` and `tokens` are those of the UTC
+    day `usage_day` (days since 1970, by the Redis clock), the last day with a model call. `unreadable` lists
+    the processes missing in `members` because their records are damaged."""
 
     id: str
     created_at: float
@@ -226,7 +225,7 @@ class TreeRecord(Record, frozen=True, kw_only=True):
 
 
 class DroppedTree(Record, frozen=True, kw_only=True):
-    """A tree that was removed: how many contents went, and which processes were cancelled for it."""
+    """A tree that was dropped: the number of contents removed, and the processes cancelled for it."""
 
     tree: str
     contents: int
@@ -234,7 +233,7 @@ class DroppedTree(Record, frozen=True, kw_only=True):
 
 
 class Survey(Record, frozen=True, kw_only=True):
-    """All trees that can be read, by name, and what cannot: whole trees, and processes of others."""
+    """All readable trees, by name, and the unreadable records: whole trees, or single processes."""
 
     trees: list[TreeRecord]
     unreadable: list[Unreadable]

@@ -1,21 +1,20 @@
-r"""What a model sees: records in, text out. One builder makes every element.
+r"""Render records as the text that models see. One function, `element`, builds every element.
 
     <fd_result fd="fd:1" pages="12" ... escaped="true">     attributes: XML, control characters as \u{..}
     <message>
     The text is stored as fd:1 ...
     </message>
     <preview>
-    the text itself, raw: nothing added, nothing changed    body: between one LF and one LF
+    the text itself, raw and unchanged                      body: between one LF and one LF
     </preview>
     </fd_result>
 
-The one hard idea: bodies are raw, so that a model reads exactly what is stored, and yet no body can
-forge a frame. A `<` that could begin one of our own tags, and nothing else, is shown as `&lt;`; the
-outermost element then says `escaped="true"`. What counts as such a tag, `text.look_alikes` says. An
-attribute that is None is left out. A text that is shown without an element is put into one, `fd_inline`,
-if it holds such a `<`.
+The one hard idea: bodies are raw, so that a model reads exactly what is stored, and yet no body can forge a
+frame. Only a `<` that could begin one of our own tags is replaced, by `&lt;`; the outermost element then has
+`escaped="true"`. `text.look_alikes` defines such tags. An attribute that is None is left out. A text without
+an element is wrapped in one, `fd_inline`, if it contains such a `<`.
 
-What a `Rendered` holds is safe by construction, so it may stand inside another element as it is.
+A `Rendered` is safe by construction, so it may be nested in another element unchanged.
 """
 
 from __future__ import annotations
@@ -29,21 +28,21 @@ from fdstore.text.layout import show_controls
 from fdstore.text.look_alikes import escape_look_alikes
 
 Rendered = NewType("Rendered", str)
-"""A whole element, made by `element`."""
+"""A whole element, built by `element`."""
 
 Attribute = str | int | bool | None
 
 LINE_CHARS = 400
-"""How much of one line a search shows."""
+"""The maximum characters of one line in search results."""
 
 _ESCAPED = ' escaped="true"'
-# what a model may read as "<" too: fullwidth, small, and the tag character
+# characters that a model may also read as "<": fullwidth, small, and the tag character
 _LIKE_LESS = {char: f"&#x{ord(char):x};" for char in "\uff1c\ufe64\U000e003c"}
 _XML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"} | _LIKE_LESS)
 
 
 class Tail(Record, frozen=True, kw_only=True):
-    """The end of a content, to be shown with its first page; `lines` is the range "a-b" it touches."""
+    """The end of a content, for display with its first page; `lines` is the range "a-b" it touches."""
 
     text: str
     lines: str
@@ -55,7 +54,7 @@ def element(
     body: str | None = None,
     children: Sequence[Rendered] = (),
 ) -> Rendered:
-    r"""One element around a raw `body` or around finished `children`; with neither, an empty tag.
+    r"""Build an element around a raw `body` or around `children`; with neither, an empty tag.
 
     >>> print(element("preview", [("lines", "1-1"), ("page", None)], "a <b> and an <fd_list>"))
     <preview lines="1-1" escaped="true">
@@ -82,21 +81,21 @@ def _attribute(value: str | int | bool) -> str:
 
 
 def fd_inline(text: str) -> str:
-    """Return a text that is shown outside of any element: as it is, or escaped in an `fd_inline` if it
-    could forge one.
+    """Return a text for display outside any element: unchanged, or escaped in an `fd_inline` if it could
+    forge an element.
 
     >>> print(fd_inline("</fd_content>"))
     <fd_inline escaped="true">
     &lt;/fd_content>
     </fd_inline>
     """
-    shown = element("fd_inline", body=text)
-    return shown if shown.startswith(f"<fd_inline{_ESCAPED}>") else text
+    wrapped = element("fd_inline", body=text)
+    return wrapped if wrapped.startswith(f"<fd_inline{_ESCAPED}>") else text
 
 
 def _without_mark(child: Rendered) -> tuple[str, bool]:
-    """A child without its `escaped` mark, and whether it had one: the outermost carries it for all."""
-    opening, end, rest = child.partition(">")  # attributes hold no bare ">"
+    """Return a child without its `escaped` mark, which only the outermost element has; whether it had one."""
+    opening, end, rest = child.partition(">")  # attributes contain no bare ">"
     bare = opening.removesuffix(_ESCAPED)
     return bare + end + rest, bare != opening
 
@@ -106,10 +105,10 @@ def _message(text: str) -> Rendered:
 
 
 def fd_content(s: Slice) -> Rendered:
-    """A part of a content, as read.
+    """Render a part of a content.
 
-    `state` and `eof` are shown for what is or was a stream: it is not sealed, or its end left an exit code;
-    `reason` for one that broke.
+    `state` and `eof` are included if it is or was a stream: it is not sealed, or it has an exit code;
+    `reason` if it broke.
     """
     whole = s.page is not None
     streamed = s.state != "sealed" or s.exit_code is not None or s.chain is not None
@@ -138,7 +137,7 @@ def fd_content(s: Slice) -> Rendered:
 
 
 def stored_message(d: Descriptor, tools: frozenset[str] = frozenset()) -> str:
-    """What an `fd_result` says: what is there, and how to go on with those `tools` that are offered."""
+    """Return the message of an `fd_result`: what is stored, and how to continue with the offered `tools`."""
     size = "1 page" if d.pages == 1 else f"{d.pages} pages of at most {d.page_size} characters"
     match d.state:
         case "sealed":
@@ -163,7 +162,7 @@ def stored_message(d: Descriptor, tools: frozenset[str] = frozenset()) -> str:
 
 
 def fd_result(d: Descriptor, preview: Slice, tail: Tail | None, message: str) -> Rendered:
-    """A stored text by its first page and, when there are more, its end. `message`: `stored_message`."""
+    """Render a stored text: its first page and, if there are more, its end. `message`: `stored_message`."""
     children = [_message(message), element("preview", body=preview.text)]
     if tail is not None and d.pages > 1:
         children.append(element("tail", [("lines", tail.lines)], tail.text))
@@ -194,9 +193,9 @@ def fd_extraction(
     matches: int | None = None,
     tools: frozenset[str] = frozenset(),
 ) -> Rendered:
-    """A part that became a descriptor of its own: `start` and `count` in units of `mode`, or
-    `position="all"`. With mode "search" it holds the lines that matched, `matches` of those that were
-    searched: `start` and `count` are lines then."""
+    """Render a new descriptor of a part: `start` and `count` in units of `mode`, or `position="all"`. With
+    mode "search" it holds the matching lines, `matches` in number, and `start` and `count` are the lines
+    searched."""
     what = "a copy of all of" if position else "a part of"
     if mode == "search":
         what = "the hits of a search in" if matches is None else f"the {_matches(matches)} of a search in"
@@ -217,8 +216,8 @@ def fd_extraction(
 
 
 def fd_search(result: SearchResult, more: str | bool | None = None) -> Rendered:
-    """Hits as `grep -n` prints them, a line longer than `LINE_CHARS` cut around its first match.
-    `more` says where to go on, if hits were left out."""
+    """Render hits as `grep -n` prints them; a line longer than `LINE_CHARS` is cut around its first match.
+    `more` says where to continue if hits were left out."""
     return element(
         "fd_search",
         [
@@ -234,8 +233,8 @@ def fd_search(result: SearchResult, more: str | bool | None = None) -> Rendered:
 
 
 def grep_lines(hits: Sequence[Hit], line_chars: int) -> list[str]:
-    """Each line once, in order, a hit as a hit even where it is another one's context; like grep,
-    `--` between groups only if context was asked for. At most `line_chars` are shown of a line."""
+    """Return the lines as grep prints them: each once, in order, as a hit even if it is also context, with
+    `--` between groups only if there is context. Lines are cut to `line_chars`."""
     context = {near.line: near for hit in hits for near in (*hit.before, *hit.after)}
     matched = {hit.line: hit for hit in hits}
     printed: list[str] = []
@@ -253,8 +252,8 @@ def grep_lines(hits: Sequence[Hit], line_chars: int) -> list[str]:
 
 
 def _cut(text: str, limit: int, column: int, missing_before: int, missing_after: int) -> str:
-    """`limit` characters of a long line with a third of them before `column`, and marks for what is
-    missing, here or in `text` already."""
+    """Cut a long line to `limit` characters, a third of them before `column`, with marks for missing parts,
+    including those already missing in `text`."""
     begin = max(0, min(column - 1 - limit // 3, len(text) - limit))
     missing_before += begin
     missing_after += max(0, len(text) - begin - limit)
@@ -264,7 +263,7 @@ def _cut(text: str, limit: int, column: int, missing_before: int, missing_after:
 
 
 def fd_list(descriptors: Iterable[Descriptor], total: int, next: int | None = None) -> Rendered:
-    """One line for each descriptor; `total` is how many there are, `next` the start of the rest."""
+    """Render one line for each descriptor; `total` counts all, `next` is the start of the next page."""
     lines = [
         f"{d.fd} {d.state} chars={d.chars} lines={d.lines} pages={d.pages}"
         f' source="{_attribute(d.source)}" producer="{_attribute(d.producer)}"'
@@ -275,7 +274,7 @@ def fd_list(descriptors: Iterable[Descriptor], total: int, next: int | None = No
 
 
 def fd_file_result(export: Export, create: bool, exist_ok: bool) -> Rendered:
-    """A finished export, with the choices it was made under."""
+    """Render a finished export with its options."""
     done = "written" if export.mode == "write" else "appended"
     size = _characters(export.char_count)
     said = f"{export.fd} ({size}) was {done} to {quoted(export.file_path, 200)}."
@@ -296,13 +295,13 @@ def fd_file_result(export: Export, create: bool, exist_ok: bool) -> Rendered:
 
 
 def fd_write(fd: str, chars: int, total_chars: int, state: str, message: str) -> Rendered:
-    """`chars` were written to `fd`, which holds `total_chars` now."""
+    """Render a write of `chars` characters to `fd`, which now has `total_chars`."""
     attributes: list[tuple[str, Attribute]] = [("fd", fd), ("chars", chars), ("total_chars", total_chars)]
     return element("fd_write", [*attributes, ("state", state)], children=[_message(message)])
 
 
 def fd_close(fd: str) -> Rendered:
-    """A descriptor that was dropped."""
+    """Render the closing of a descriptor."""
     said = f"{fd} is closed and can no longer be read here."
     return element("fd_close", [("fd", fd), ("success", True)], children=[_message(said)])
 
@@ -314,11 +313,11 @@ def process_result(
     *,
     in_fd: str | None = None,
 ) -> Rendered:
-    """A process, what it writes, and what came of it: its `answer` as text, or `result`, the `fd_result`
-    of a large one; neither, as for a pipeline, gives an empty tag."""
+    """Render a process, its outputs, and its result: `answer` as text, or `result`, the `fd_result` of a
+    large answer; with neither, as for a pipeline, an empty tag."""
     if answer is not None and result is not None:
         raise TypeError("process_result takes an answer or a result, not both")
-    written = record.outputs
+    outputs = record.outputs
     return element(
         "process_result",
         [
@@ -327,9 +326,9 @@ def process_result(
             ("state", record.state),
             ("exit_code", record.exit_code),
             ("reason", record.reason),
-            ("fd", written[0] if written else None),
-            ("stderr_fd", written[1] if len(written) > 1 else None),
-            ("tee_fds", " ".join(written[2:]) or None),
+            ("fd", outputs[0] if outputs else None),
+            ("stderr_fd", outputs[1] if len(outputs) > 1 else None),
+            ("tee_fds", " ".join(outputs[2:]) or None),
             ("in_fd", in_fd),
         ],
         answer,
@@ -338,7 +337,7 @@ def process_result(
 
 
 def fd_error(error: FDStoreError, fd: str | None = None) -> Rendered:
-    """What went wrong, in the error's own words."""
+    """Render an error with its message."""
     return element("fd_error", [("type", error.type), ("fd", fd)], children=[_message(str(error))])
 
 

@@ -1,1 +1,1 @@
-"""Redis: keys, scripts, operations and the connections that run them. The only `import redis`."""
+"""The stored data: keys, Lua scripts, and the operations on them. `fdstore.wire` runs the operations."""

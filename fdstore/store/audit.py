@@ -1,10 +1,10 @@
-"""A look at everything that is stored, for `fdstore doctor --deep`: what cannot be, and what to do about it.
+"""Check everything that is stored, for `fdstore doctor --deep`: report damage, with advice.
 
-A tree is read in bounded steps, never by SCAN: its processes, their tables, its contents, and, since what is
-damaged may be missing there, every key that a number given out may have made. Nothing is changed.
+A tree is read in bounded steps, never by SCAN: its processes, their tables, its contents and, because
+damaged ones may be missing there, the keys of every number allocated so far. Nothing is changed.
 
-Others may write meanwhile, so what looks damaged is looked at again, and only what stays is said. One content
-is checked by `audit_content`.
+Clients may write during the check, so damage is reported only if it persists over several passes.
+`audit_content` checks one content.
 """
 
 from __future__ import annotations
@@ -32,22 +32,23 @@ from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Operation
 
 AT_ONCE = 500
-"""Keys that one request asks for."""
+"""Keys read by one request."""
 
 MAX_INTEGERS = 100_000
-"""Numbers of a process that are looked through; more than any limit lets it have."""
+"""How many numbers of a process are checked; above every limit."""
 
 MAX_MEMBERS = 1_000_000
-"""Members of a set or a table that are read."""
+"""How many members of a set or a table are read."""
 
 LOOKS = 3
-"""How often a tree is looked at before it is called damaged."""
+"""Passes over a tree before damage is reported."""
 
 __all__ = ["Damage", "tree_damage"]
 
 
 class Found(Record, frozen=True, kw_only=True):
-    """What a look at a tree saw of its contents: those that tables name, with their holders."""
+    """The result of one pass over a tree's processes: `holders` of each content named in a table, each
+    process's next descriptor number in `numbers`, and the processes that have `ended`."""
 
     holders: dict[str, set[str]]
     numbers: dict[str, int]
@@ -55,11 +56,11 @@ class Found(Record, frozen=True, kw_only=True):
 
 
 Tell = Callable[[int], None]
-"""Is told the bytes of text read so far."""
+"""A progress callback: called with the bytes of text read so far."""
 
 
 def tree_damage(tree: TreeKeys, tell: Tell = lambda done: None) -> Operation[list[Damage]]:
-    """What is damaged in a tree; looked at again while it seems so, since others may write it."""
+    """Return the damage in a tree that persists over `LOOKS` passes: clients may be writing to it."""
     found: list[Damage] = []
     for look in range(LOOKS):
         seen = yield from _look(tree, tell)
@@ -73,7 +74,7 @@ def _look(tree: TreeKeys, tell: Tell) -> Operation[list[Damage]]:
     found: list[Damage] = []
     there, flat = yield from replies_or_damage([("EXISTS", tree.record), ("HGETALL", tree.record)])
     if there == 0:
-        return []  # named by whoever is about to make it, or just collected
+        return []  # it is about to be created, or was just collected
     fields = _fields(tree.record, flat, found)
     if fields is None:
         return found
@@ -84,9 +85,8 @@ def _look(tree: TreeKeys, tell: Tell) -> Operation[list[Damage]]:
         }
         limits_of(tree.tree, fields.get("limits"))
     except (FDStoreError, *UNREADABLE) as error:
-        found.append(
-            Damage(key=tree.record, said=f"the tree cannot be read: {_said(error)}", advice=UNREADABLE_TREE)
-        )
+        said = f"the tree cannot be read: {_describe(error)}"
+        found.append(Damage(key=tree.record, said=said, advice=UNREADABLE_TREE))
         return found
     seen, states = yield from _processes(tree, found)
     contents = yield from _members(tree.contents, "SCARD", "SMEMBERS", found)
@@ -94,12 +94,14 @@ def _look(tree: TreeKeys, tell: Tell) -> Operation[list[Damage]]:
     for content in sorted(contents | set(seen.holders)):
         if not is_content(tree, content.encode()):
             found.append(
-                Damage(key=tree.contents, said=f"{show_bytes(content)} is no content", advice=REMOVE_MEMBER)
+                Damage(
+                    key=tree.contents, said=f"{show_bytes(content)} is not a content", advice=REMOVE_MEMBER
+                )
             )
             continue
         if content not in contents:
-            # not counted, and removed by nothing: the entry that names it shows an error to readers
-            found.append(_not_among(tree, content, seen))
+            # it is neither counted nor ever removed, and reading its descriptor is an error
+            found.append(_unlisted(tree, content, seen))
             continue
         held_by = seen.holders.get(content, set())
         damage, stored = yield from content_damage(
@@ -110,12 +112,12 @@ def _look(tree: TreeKeys, tell: Tell) -> Operation[list[Damage]]:
         count += 1
     found += yield from _strays(tree, contents, seen)
     live = sum(state not in ENDED for state in states.values())
-    right = {"bytes": size, "fds": count, "processes": len(states), "live": live}
+    actual = {"bytes": size, "fds": count, "processes": len(states), "live": live}
     [now] = yield from replies_or_damage([("HMGET", tree.record, *counted, "used_at")])
     if now == [
         fields.get(name, "").encode() for name in (*counted, "used_at")
-    ]:  # else somebody wrote meanwhile
-        found += _miscounted(tree, counted, right)
+    ]:  # else a client wrote in the meantime
+        found += _miscounted(tree, counted, actual)
     return found
 
 
@@ -123,7 +125,7 @@ def _add(tell: Tell, before: int, read: int) -> None:
     tell(before + read)
 
 
-UNREADABLE_TREE = "restore a backup, or remove what is left of the tree; other trees are not harmed"
+UNREADABLE_TREE = "restore a backup, or remove what is left of the tree; other trees are not affected"
 REMOVE_MEMBER = "remove it with redis-cli (SREM, ZREM or HDEL)"
 
 
@@ -131,19 +133,19 @@ def _miscounted(tree: TreeKeys, counted: dict[str, int], stored: dict[str, int])
     return [
         Damage(
             key=tree.record,
-            said=f"{name} is {counted[name]}, and {right} are there",
-            advice=f"fdstore redis-cli HSET '{tree.record}' {name} {right}",
+            said=f"{name} is {counted[name]}, and {actual} are there",
+            advice=f"fdstore redis-cli HSET '{tree.record}' {name} {actual}",
         )
-        for name, right in stored.items()
-        if counted[name] != right
+        for name, actual in stored.items()
+        if counted[name] != actual
     ]
 
 
-def _not_among(tree: TreeKeys, content: str, seen: Found) -> Damage:
-    who = ", ".join(sorted(seen.holders[content])[:5])
+def _unlisted(tree: TreeKeys, content: str, seen: Found) -> Damage:
+    holders = ", ".join(sorted(seen.holders[content])[:5])
     return Damage(
         key=content_keys(tree, content).record,
-        said=f"{who} has a descriptor of {content}, which is not among the tree's contents",
+        said=f"{holders} has a descriptor of {content}, which is not among the tree's contents",
         advice="close that descriptor",
     )
 
@@ -154,16 +156,16 @@ def _fields(key: str, flat: Any, found: list[Damage]) -> dict[str, str] | None:
             raise ValueError(str(flat))
         return pairs(flat)
     except UNREADABLE as error:
-        found.append(Damage(key=key, said=f"it cannot be read: {_said(error)}", advice=UNREADABLE_TREE))
+        found.append(Damage(key=key, said=f"it cannot be read: {_describe(error)}", advice=UNREADABLE_TREE))
         return None
 
 
-def _said(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     return f"no {error.args[0]!r}" if isinstance(error, KeyError) and error.args else show_bytes(str(error))
 
 
 def _members(key: str, count: str, read: str, found: list[Damage]) -> Operation[set[str]]:
-    """The members of a set or the like, as far as they can be read."""
+    """Return the members of a set or sorted set, or none if it cannot be read."""
     [size] = yield from replies_or_damage([(count, key)])
     if isinstance(size, DamagedRecord) or size > MAX_MEMBERS:
         said = str(size) if isinstance(size, DamagedRecord) else f"it has {size} members, more than can be"
@@ -175,7 +177,7 @@ def _members(key: str, count: str, read: str, found: list[Damage]) -> Operation[
 
 
 def _processes(tree: TreeKeys, found: list[Damage]) -> Operation[tuple[Found, dict[str, str]]]:
-    """What the tables of all processes name, and the states of the processes."""
+    """Read all processes and their tables. Return the contents they name, and the state of each process."""
     names = yield from _members(tree.processes, "ZCARD", "ZRANGE", found)
     states: dict[str, str] = {}
     numbers: dict[str, int] = {}
@@ -184,7 +186,8 @@ def _processes(tree: TreeKeys, found: list[Damage]) -> Operation[tuple[Found, di
     while pending:
         ours = [name for name in pending if member_of(tree, name.encode())]
         for name in set(pending) - set(ours):
-            found.append(Damage(key=tree.processes, said=f"{name} is no process of it", advice=REMOVE_MEMBER))
+            said = f"{name} is not a process of this tree"
+            found.append(Damage(key=tree.processes, said=said, advice=REMOVE_MEMBER))
         pending = []
         for some in in_pieces(ours, AT_ONCE):
             keys = [ProcessKeys(tree, name) for name in some]
@@ -193,7 +196,7 @@ def _processes(tree: TreeKeys, found: list[Damage]) -> Operation[tuple[Found, di
                 children = _process(each, flat, names, states, numbers, found)
                 below = (f"{each.process}.{number}" for number in range(1, children))
                 pending += [name for name in below if name not in met]
-            pending = yield from _made(tree, pending)
+            pending = yield from _existing(tree, pending)
             for each in keys:
                 yield from _table(each, holders, found)
         met |= set(pending)
@@ -201,13 +204,13 @@ def _processes(tree: TreeKeys, found: list[Damage]) -> Operation[tuple[Found, di
     return Found(holders=holders, numbers=numbers, ended=ended), states
 
 
-def _made(tree: TreeKeys, names: Iterable[str]) -> Operation[list[str]]:
-    """Those of these processes that are there."""
-    made: list[str] = []
+def _existing(tree: TreeKeys, names: Iterable[str]) -> Operation[list[str]]:
+    """Return those of these processes that exist."""
+    existing: list[str] = []
     for some in in_pieces(names, AT_ONCE):
-        there = yield [("EXISTS", ProcessKeys(tree, name).record) for name in some]
-        made += [name for name, is_there in zip(some, there, strict=True) if is_there]
-    return made
+        replies = yield [("EXISTS", ProcessKeys(tree, name).record) for name in some]
+        existing += [name for name, exists in zip(some, replies, strict=True) if exists]
+    return existing
 
 
 def _process(
@@ -218,12 +221,12 @@ def _process(
     numbers: dict[str, int],
     found: list[Damage],
 ) -> int:
-    """Notes a process; the number its next child would get."""
+    """Check and record one process. Return the number of its next child."""
     fields = _fields(keys.record, flat, found)
     if fields is None:
         return 1
     if not fields:
-        said = "the tree names this process, and it is not there"
+        said = "the tree lists this process, and it does not exist"
         found.append(
             Damage(
                 key=keys.record,
@@ -236,7 +239,7 @@ def _process(
         record = process_of(keys.process, fields)
     except UNREADABLE as error:
         found.append(
-            Damage(key=keys.record, said=f"it cannot be read: {_said(error)}", advice=UNREADABLE_TREE)
+            Damage(key=keys.record, said=f"it cannot be read: {_describe(error)}", advice=UNREADABLE_TREE)
         )
         return 1
     if keys.process not in names:
@@ -248,8 +251,8 @@ def _process(
     numbers[keys.process] = record.next_fd
     for name in ("next_fd", "next_child"):
         if getattr(record, name) > MAX_INTEGERS:
-            said = f"{name} is {getattr(record, name)}, further than can be looked through"
-            found.append(Damage(key=keys.record, said=said, advice="lower it to one more than is there"))
+            said = f"{name} is {getattr(record, name)}, more than can be checked"
+            found.append(Damage(key=keys.record, said=said, advice="lower it to one above the last in use"))
     return min(record.next_child, MAX_INTEGERS)
 
 
@@ -263,12 +266,12 @@ def _table(keys: ProcessKeys, holders: dict[str, set[str]], found: list[Damage])
         if is_content(keys.tree, content.encode()):
             holders.setdefault(content, set()).add(keys.process)
         else:
-            said = f"{show_bytes(fd)} names {show_bytes(content)}, which is no content"
+            said = f"{show_bytes(fd)} names {show_bytes(content)}, which is not a content"
             found.append(Damage(key=keys.fds, said=said, advice=REMOVE_MEMBER))
 
 
 def _strays(tree: TreeKeys, contents: set[str], seen: Found) -> Operation[list[Damage]]:
-    """Keys of numbers that were given out, of contents that the tree does not name."""
+    """Find keys of allocated numbers whose contents the tree does not list."""
     found: list[Damage] = []
     for some in in_pieces(_candidates(seen, contents), AT_ONCE):
         keys = [content_keys(tree, content) for content in some]
@@ -281,7 +284,7 @@ def _strays(tree: TreeKeys, contents: set[str], seen: Found) -> Operation[list[D
                 found.append(
                     Damage(
                         key=each.record,
-                        said=f"{there} keys of a content that is not in its tree: half made, or half removed",
+                        said=f"{there} keys of a content that is not in its tree: half stored or removed",
                         advice=f"they only take memory: fdstore redis-cli UNLINK {parts} '{each.events}'",
                     )
                 )
@@ -297,13 +300,13 @@ def _candidates(seen: Found, contents: set[str]) -> Iterator[str]:
 
 
 def named_trees(prefix: str) -> Operation[list[TreeKeys]]:
-    """All trees that have a name such as trees have; others are said by `ps`."""
+    """Return all trees with a valid name; `ps` reports the others."""
     [names] = yield [("ZRANGE", TreeKeys(prefix, "").trees, 0, -1)]
     return [TreeKeys(prefix, name) for name in sorted(map(show_bytes, filter(is_root, names)))]
 
 
 def size_of(tree: TreeKeys) -> Operation[int | None]:
-    """How many bytes of text a tree says it has."""
+    """Return the bytes of text in a tree, by its own counter; None if it cannot be read."""
     [stored] = yield from replies_or_damage([("HGET", tree.record, "bytes")])
     try:
         return whole_number(stored)

@@ -1,6 +1,6 @@
-"""One content against itself: its pages make the index and the totals that it says, and its holders hold it.
+"""Check one content: its index and totals must match its pages, and its holders must hold it.
 
-Everything is computed anew from the pages, which are read once, in bounded memory.
+Index and totals are recomputed from the pages, which are read once, in bounded memory.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from fdstore.wire.operation import Operation
 T = TypeVar("T")
 
 LOOKS = 5
-"""How often a stream that is written is looked at; one that moves on each time is well enough to write."""
+"""How often a stream that is being written is checked; one that changed during every check passes."""
 
-DROP = "what it lost is only in a backup; close its descriptors, and make it again"
+DROP = "only a backup has the lost part; close its descriptors, and store it again"
 
 
 class Damage(Record, frozen=True, kw_only=True):
-    """A key, what is so and cannot be, and what to do. A `harmless` one is left by a torn log, and readers
-    and writers pass it by."""
+    """A damaged key: what is wrong (`said`), and what to do. `harmless` damage was left by a torn log, and
+    readers and writers handle it."""
 
     key: str
     said: str
@@ -40,8 +40,8 @@ class Damage(Record, frozen=True, kw_only=True):
 def content_damage(
     tree: TreeKeys, content: str, holders: set[str], ended: frozenset[str], tell: Callable[[int], None]
 ) -> Operation[tuple[list[Damage], int]]:
-    """What is damaged in a content of a tree, and how many bytes it counts for. `holders` are the processes
-    whose tables name it. A stream that somebody writes meanwhile is looked at again."""
+    """Return the damage in a content of a tree, and its size in bytes. `holders` are the processes whose
+    tables name it. A stream that changes during the check is checked again."""
     keys = content_keys(tree, content)
     totals = ("HMGET", keys.record, "chars", "state")
     for _ in range(LOOKS):
@@ -69,7 +69,7 @@ def _look(
     if not flat:
         forget = f"fdstore redis-cli SREM '{tree.contents}' {content}"
         advice = f"close its descriptors; then {forget}" if holders else forget
-        return [_damage(keys, "the tree names this content, and it is not there", advice)], 0
+        return [_damage(keys, "the tree lists this content, and it does not exist", advice)], 0
     try:
         fields = pairs(flat)
         d = descriptor_of("fd:0", fields)
@@ -79,11 +79,11 @@ def _look(
     found = yield from _holding(keys, counts[2], holders)
     if d.state == "open" and d.producer in ended:
         said = f"it is open, and {d.producer}, which writes it, has ended"
-        found.append(_damage(keys, said, "read it: whoever does breaks it off", harmless=True))
+        found.append(_damage(keys, said, "read it: a read breaks it", harmless=True))
     pages, groups, _, lent = counts
     if lent:
-        advice = "read it: whoever does puts them back"
-        found.append(_damage(keys, f"its pages are not in their place but in {keys.lent}", advice))
+        advice = "read it: a read moves them back"
+        found.append(_damage(keys, f"its pages are still in {keys.lent}", advice))
         return found, d.bytes
     if pages < d.pages:
         found.append(_damage(keys, f"it has {pages} pages, and its totals say {d.pages}"))
@@ -92,8 +92,8 @@ def _look(
     found += yield from _text(keys, d, tail, more=more, tell=tell)
     least = -(-d.pages // GROUP_PAGES)
     if groups > least and not more:
-        said = f"its index has {groups} fields, and {least} are of pages that it has"
-        found.append(_damage(keys, said, "nothing reads them", harmless=True))
+        said = f"its index has {groups} fields, and its pages need {least}"
+        found.append(_damage(keys, said, "nothing reads the others", harmless=True))
     return found, d.bytes
 
 
@@ -102,7 +102,7 @@ def _damage(keys: ContentKeys, said: str, advice: str = DROP, *, harmless: bool 
 
 
 def _holding(keys: ContentKeys, count: int, holders: set[str]) -> Operation[list[Damage]]:
-    """Whether those hold it that say so."""
+    """Compare the holders with the tables that name the content."""
     members = set()
     if count <= 100_000:
         [found] = yield from replies_or_damage([("SMEMBERS", keys.holders)])
@@ -115,7 +115,7 @@ def _holding(keys: ContentKeys, count: int, holders: set[str]) -> Operation[list
     if extra := sorted(members - holders):
         said = f"{', '.join(extra[:5])} is among its holders and has no descriptor of it"
         remove = f"fdstore redis-cli SREM '{keys.holders}' {' '.join(extra[:5])}"
-        advice = f"it takes memory until its tree goes: {remove}"
+        advice = f"it takes memory until its tree is removed: {remove}"
         damage.append(Damage(key=keys.holders, said=said, advice=advice))
     return damage
 
@@ -123,7 +123,7 @@ def _holding(keys: ContentKeys, count: int, holders: set[str]) -> Operation[list
 def _text(
     keys: ContentKeys, d: Descriptor, tail: int | None, *, more: bool, tell: Callable[[int], None]
 ) -> Operation[list[Damage]]:
-    """Its pages, index and totals."""
+    """Compare the pages with the index and the totals."""
     writer = IndexWriter()
     wrong: list[Damage] = []
     last = b""
@@ -132,7 +132,7 @@ def _text(
         [found] = yield from replies_or_damage([("HMGET", keys.pages, *numbers)])
         for number, data in zip(numbers, found, strict=True):
             if data is None:
-                return [*wrong, Damage(key=keys.pages, said=f"page {number} is not there", advice=DROP)]
+                return [*wrong, Damage(key=keys.pages, said=f"page {number} is missing", advice=DROP)]
             if number == d.pages and tail is not None and (more or len(data) != tail):
                 beyond = True
                 data = yield from _before_tear(keys, number, data, tail)
@@ -158,14 +158,14 @@ def _text(
     if tail is not None and not beyond and len(last) != tail:
         wrong.append(_damage(keys, f"its last page has {len(last)} bytes, not {tail}"))
     if beyond and not wrong:
-        said = "its pages go on beyond its totals: a piece that a torn log left half stored"
-        advice = "readers see the text without it, and the next piece replaces it: nothing to do"
+        said = "its pages go beyond its totals: a torn log left a piece half stored"
+        advice = "nothing to do: readers see the text without it, and the next piece replaces it"
         wrong.append(_damage(keys, said, advice, harmless=True))
     return wrong
 
 
 def _before_tear(keys: ContentKeys, number: int, data: bytes, tail: int) -> Operation[bytes]:
-    """The text of the last page as its totals count it."""
+    """Return the last page without what a torn log added, as its totals count it."""
     [after] = yield from replies_or_damage([("HGET", keys.pages, number + 1)])
     return (data + (after if isinstance(after, bytes) else b""))[:tail]
 
@@ -177,15 +177,15 @@ def _index(keys: ContentKeys, fields: dict[str, str]) -> Operation[list[Damage]]
     wrong = []
     for (name, right), found in zip(fields.items(), stored, strict=True):
         if found is None or found != right.encode("ascii"):
-            what = "is not there" if found is None else "is not that of its pages"
-            said = f"field {name} of the index {what}: lines and characters are not found where they are"
+            what = "is missing" if found is None else "does not match its pages"
+            said = f"field {name} of the index {what}: reads by line or character go wrong"
             advice = "read it whole, or by pages, and store it again"
             wrong.append(Damage(key=keys.index, said=said, advice=advice))
     return wrong
 
 
 def in_pieces(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """The items in lists of so many.
+    """Split the items into lists of at most `size`.
 
     >>> list(in_pieces("abc", 2))
     [['a', 'b'], ['c']]

@@ -1,14 +1,14 @@
-"""Ceilings: what the operator of a store lets no tree have more of, whatever its program asks for.
+"""Ceilings: the operator's upper bounds for all trees, whatever limits their programs request.
 
     fdstore:limits      hash    tree_live -> 16     written by `fdstore limits`, read by every client
 
-A tree's hash says what it asked for (`limits_asked`) and what holds (`limits`): each limit, or its ceiling
-if that is lower. Scripts look at `limits` alone. Setting a ceiling changes the trees that exist, and a client
-that writes reads the ceilings beside its write once a minute. So a value written by hand is obeyed too, and
-reads cost nothing. In a Cluster a tree and this hash are at different nodes: no script could read both.
+A tree's hash has the requested limits (`limits_asked`) and the effective ones (`limits`): the lower of each
+limit and its ceiling. Scripts check `limits` alone. Setting a ceiling updates existing trees, and a client
+that writes reads the ceilings along with a write once a minute. So values set by hand take effect too,
+and reads cost nothing. In a Cluster a tree and this hash are on different nodes: no script could read both.
 
-A ceiling nobody set does not exist, but for one: `tree_bytes` is then half of what Redis may hold (see
-lua/common.lua), looked at when the tree is made.
+Ceilings have no defaults, except `tree_bytes`: half of maxmemory (see lua/common.lua), evaluated when the
+tree is created.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ from fdstore.wire.operation import Batch, Command, Operation
 from fdstore.wire.scripts import script, text
 
 NONE = "none"
-"""The value of a ceiling that is not there, although there is one by default."""
+"""The value that turns a ceiling off, even one with a default."""
 
 TEXT_OVERHEAD = 1.07
-"""Redis takes up to so much memory for a text of one byte."""
+"""Bytes of Redis memory per byte of stored text, at most."""
 
 AT_A_TIME = 500
-"""Trees that are looked at in one round trip."""
+"""Trees read in one round trip."""
 
 
 class Ceiling(Record, frozen=True, kw_only=True):
-    """One ceiling: in which unit it counts, the least that makes sense, and of what."""
+    """One ceiling: its unit, its minimum, and a description (`of`)."""
 
     name: str
     unit: Literal["", "bytes", "tokens"] = ""
@@ -86,16 +86,16 @@ _COUNTS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 
 
 class Ceilings(msgspec.Struct, frozen=True):
-    """The ceilings that somebody set; None is "none at all"."""
+    """The ceilings that are set; None means "none"."""
 
     values: Mapping[str, int | None]
 
     def get(self, name: str) -> int | None:
-        """The value of a ceiling, None if there is none."""
+        """Return the value of a ceiling, None if there is none."""
         return self.values.get(name)
 
-    def lower(self, asked: TreeLimits) -> TreeLimits:
-        """What a tree has that asked for these limits.
+    def lower(self, limits: TreeLimits) -> TreeLimits:
+        """Return the effective limits of a tree that requested `limits`.
 
         >>> Ceilings({"tree_live": 16, "trees": 5}).lower(TreeLimits(tree_live=64)).tree_live
         16
@@ -103,62 +103,62 @@ class Ceilings(msgspec.Struct, frozen=True):
         lower = {
             name: top
             for name, top in self.values.items()
-            if top is not None and top < getattr(asked, name, -1)
+            if top is not None and top < getattr(limits, name, -1)
         }
-        return msgspec.structs.replace(asked, **lower)
+        return msgspec.structs.replace(limits, **lower)
 
 
 def check_name(name: object) -> Ceiling:
-    """The ceiling of this name. Raises `InvalidArgument`, naming all."""
+    """Return the ceiling of this name. Raises `InvalidArgument`, which names all ceilings."""
     found = CEILINGS.get(name) if isinstance(name, str) else None
     if found is None:
         raise InvalidArgument("name", f"there is no ceiling {quoted(name)}; there are: {', '.join(CEILINGS)}")
     return found
 
 
-def parse_value(name: str, given: str) -> int | None:
-    """The value of a ceiling, None for "none". Raises `InvalidArgument`.
+def parse_value(name: str, value_text: str) -> int | None:
+    """Parse the value of a ceiling; None for "none". Raises `InvalidArgument`.
 
     >>> parse_value("tree_bytes", "1.5GiB"), parse_value("tree_fds", "20k"), parse_value("trees", "none")
     (1610612736, 20000, None)
     """
     ceiling = check_name(name)
-    if given.lower() == NONE:
+    if value_text.lower() == NONE:
         return None
     in_bytes = ceiling.unit == "bytes"
     units = _BYTES if in_bytes else _COUNTS
-    found = _VALUE.fullmatch(given)
+    found = _VALUE.fullmatch(value_text)
     factor = units.get(found[2].lower()) if found else None
-    # a part of a byte, or of a process, is a mistake
+    # refuse fractions of a byte or a process
     fits = found and factor is not None and (factor > 1 or "." not in found[1])
     value = int(Decimal(found[1]) * factor) if found and factor is not None and fits else -1
     if not ceiling.least <= value <= MAX_INTEGER:
         forms = "a number of bytes, as 4GiB or 500MB," if in_bytes else "a whole number, as 64 or 20k,"
-        raise InvalidArgument(name, f"{quoted(given)} is not {forms} {ceiling.least} or more, or {NONE}")
+        raise InvalidArgument(name, f"{quoted(value_text)} is not {forms} {ceiling.least} or more, or {NONE}")
     return value
 
 
 def parse(flat: Iterable[bytes]) -> Ceilings:
-    """The ceilings in the reply to HGETALL. Names that this version does not know are left out. Raises
-    `InvalidArgument` for a value that cannot be read: a typing error must not allow everything."""
+    """Parse the reply of HGETALL. Unknown names are ignored. Raises `InvalidArgument` for an invalid value:
+    a typing error must not lift a ceiling."""
     values: dict[str, int | None] = {}
     for name, value in _texts(flat).items():
         try:
             values[name] = parse_value(name, value)
         except InvalidArgument as error:
-            advice = f"the operator of this store mends it: fdstore limits set {name} VALUE"
+            advice = f"the operator of this store can fix it: fdstore limits set {name} VALUE"
             raise InvalidArgument(f"ceiling {name}", f"{error.problem}; {advice}") from error
     return Ceilings(values)
 
 
 def _texts(flat: Iterable[bytes]) -> dict[str, str]:
     texts = [each.decode("utf-8", "replace") for each in flat]
-    said = zip(texts[::2], texts[1::2], strict=True)
-    return {name: value for name, value in said if name in CEILINGS}
+    entries = zip(texts[::2], texts[1::2], strict=True)
+    return {name: value for name, value in entries if name in CEILINGS}
 
 
 def half_of(maxmemory_bytes: int) -> int:
-    """The text of a tree that takes half of Redis' memory; lua/common.lua says the same.
+    """Return how many bytes of text take half of Redis' memory; lua/common.lua computes the same.
 
     >>> half_of(2 << 30)
     1003497031
@@ -167,20 +167,20 @@ def half_of(maxmemory_bytes: int) -> int:
 
 
 def read(prefix: str) -> Operation[Ceilings]:
-    """The ceilings that are set. Raises `InvalidArgument`."""
+    """Return the ceilings that are set. Raises `InvalidArgument`."""
     [flat] = yield [("HGETALL", TreeKeys(prefix, "").ceilings)]
     return parse(flat)
 
 
 def written(prefix: str) -> Operation[dict[str, str]]:
-    """The ceilings that are set, as they are written in Redis."""
+    """Return the ceilings that are set, as unparsed texts."""
     [flat] = yield [("HGETALL", TreeKeys(prefix, "").ceilings)]
     return _texts(flat)
 
 
 def put(prefix: str, name: str, value: str | None) -> Operation[int]:
-    """Sets a ceiling, or with None unsets it, and has all trees obey. Returns how many trees changed.
-    Raises `InvalidArgument`."""
+    """Set a ceiling, or delete it for None, and apply it to all trees. Return how many trees changed. Raises
+    `InvalidArgument`."""
     key = TreeKeys(prefix, "").ceilings
     command: Command = ("HDEL", key, check_name(name).name)
     if value is not None:
@@ -191,11 +191,11 @@ def put(prefix: str, name: str, value: str | None) -> Operation[int]:
 
 
 def beside(handle: ProcessHandle, batch: Batch) -> Operation[list[Any]]:
-    """The replies to a batch that writes. Once a minute the ceilings are read in the same round trip, and if
-    they changed, or there is one for all trees together, the tree's limits follow afterwards.
+    """Run a batch that writes, and return its replies. Once a minute, read the ceilings in the same round
+    trip; if they changed, or one applies to the total of all trees, update the tree's limits afterwards.
 
-    A store whose ceilings cannot be read (their node of a Cluster is lost, their key is damaged) takes writes
-    as before."""
+    If the ceilings cannot be read (their Cluster node is down, their key is damaged), the writes still
+    succeed."""
     replies: list[Any]
     if time.monotonic() < handle.ceilings_due_at:
         replies = yield batch
@@ -207,21 +207,21 @@ def beside(handle: ProcessHandle, batch: Batch) -> Operation[list[Any]]:
     except (DamagedRecord, StoreUnavailable, UnknownOutcome):
         replies = yield batch
         return replies
-    # what was written is written: a tree that keeps its limits for another minute is no error of that
+    # the batch has succeeded: do not fail it because the limits stay stale for another minute
     with suppress(DamagedRecord, InvalidArgument, StoreFull, StoreReadOnly, StoreUnavailable, UnknownOutcome):
         handle.limits = (yield from _obey(tree, parse(flat), record)) or handle.limits
     return replies
 
 
 def obey(tree: TreeKeys) -> Operation[TreeLimits | None]:
-    """Has one tree obey the ceilings now; the limits that it has then, None if it is gone."""
+    """Apply the ceilings to one tree now. Return its limits, None if it is gone."""
     flat, record = yield [("HGETALL", tree.ceilings), _record_of(tree)]
     return (yield from _obey(tree, parse(flat), record))
 
 
 def _obey(tree: TreeKeys, ceilings: Ceilings, record: list[bytes | None]) -> Operation[TreeLimits | None]:
-    """The limits of a tree that obeys, None if it is gone. What all trees hold is added up once a minute for
-    each tree, however many clients write to it."""
+    """Apply the ceilings to a tree. Return its limits, None if it is gone. The bytes of all trees are summed
+    at most once a minute per tree, however many clients write to it."""
     total = None
     if ceilings.get("bytes") is not None and not _is_recent(record[-1]):
         _, total = yield from stored_bytes(tree.prefix)
@@ -232,7 +232,7 @@ def _obey(tree: TreeKeys, ceilings: Ceilings, record: list[bytes | None]) -> Ope
 
 
 def obey_everywhere(prefix: str) -> Operation[int]:
-    """Has every tree obey the ceilings now; how many trees have other limits afterwards."""
+    """Apply the ceilings to every tree now. Return how many trees changed their limits."""
     ceilings = yield from read(prefix)
     names = yield from _names(prefix)
     total = None
@@ -246,7 +246,7 @@ def obey_everywhere(prefix: str) -> Operation[int]:
         for tree, record in zip(trees, records, strict=True):
             if isinstance(record, DamagedRecord):
                 continue
-            with suppress(DamagedRecord):  # a damaged record is not worse for this
+            with suppress(DamagedRecord):  # skip damaged trees
                 command, limits = _obeying(tree, record, ceilings, total)
                 batch += [command] if command else []
                 changed += limits is not None and msgspec.json.encode(limits) != record[0]
@@ -259,7 +259,7 @@ def _record_of(tree: TreeKeys) -> Command:
 
 
 def _is_recent(room_at: bytes | None) -> bool:
-    """Whether the room of a tree was worked out within a minute, by whoever did."""
+    """Return whether any client computed the room of a tree within the last minute."""
     try:
         return room_at is not None and abs(time.time() - float(room_at)) < CEILINGS_EVERY_S
     except ValueError:
@@ -269,19 +269,19 @@ def _is_recent(room_at: bytes | None) -> bool:
 def _obeying(
     tree: TreeKeys, record: list[bytes | None], ceilings: Ceilings, total: int | None
 ) -> tuple[Command | None, TreeLimits | None]:
-    """The command that has a tree obey (None if it does), and the limits that it has then (None if the
-    tree is gone). `total` is what all trees hold, None to keep the room that it has."""
-    held, asked, size_bytes, room, room_at = record
+    """Return the command that applies the ceilings to a tree (None if nothing changes), and the tree's
+    limits (None if it is gone). `total` is the bytes of all trees, None to keep the tree's present room."""
+    held, requested, size_bytes, room, room_at = record
     if held is None:
         return None, None
-    limits = ceilings.lower(limits_of(tree.tree, asked or held))
+    limits = ceilings.lower(limits_of(tree.tree, requested or held))
     with decoding(f"the limits of tree {tree.tree}"):
-        said = msgspec.json.decode(asked or held, type=dict[str, Any])
-        # limits that only a newer version knows stay
+        fields = msgspec.json.decode(requested or held, type=dict[str, Any])
+        # preserve limits that only a newer version knows
         known = limits.__struct_fields__
-        others = {name: value for name, value in said.items() if name not in known}
-        wanted = msgspec.json.encode(msgspec.to_builtins(limits) | others)
-        is_held = msgspec.json.decode(held, type=dict[str, Any]) == msgspec.json.decode(wanted)
+        others = {name: value for name, value in fields.items() if name not in known}
+        effective = msgspec.json.encode(msgspec.to_builtins(limits) | others)
+        is_held = msgspec.json.decode(held, type=dict[str, Any]) == msgspec.json.decode(effective)
         top = ceilings.get("bytes")
         size = whole_number(size_bytes or b"0", -MAX_INTEGER)
         if top is None:
@@ -293,7 +293,7 @@ def _obeying(
     if is_held and (left, at) == (show_bytes(room or b""), show_bytes(room_at or b"")):
         return None, limits
     ceiling = "" if top is None else top
-    return script("obey")((tree.record,), held, asked or held, wanted, left, ceiling, at), limits
+    return script("obey")((tree.record,), held, requested or held, effective, left, ceiling, at), limits
 
 
 def _names(prefix: str) -> Operation[list[str]]:
@@ -312,7 +312,7 @@ def _bytes_of(prefix: str, names: list[str]) -> Operation[dict[str, int]]:
 
 
 def _size_in(reply: bytes | DamagedRecord | None) -> int:
-    """The bytes that a tree says to hold; of one that cannot be read, none."""
+    """Return the bytes of a tree by its own counter; 0 if it cannot be read."""
     if reply is None or isinstance(reply, DamagedRecord):
         return 0
     try:
@@ -322,6 +322,6 @@ def _size_in(reply: bytes | DamagedRecord | None) -> int:
 
 
 def stored_bytes(prefix: str) -> Operation[tuple[int, int]]:
-    """How many trees there are, and how many bytes of text they hold."""
+    """Return the number of trees, and the bytes of text they hold."""
     names = yield from _names(prefix)
     return len(names), sum((yield from _bytes_of(prefix, names)).values())

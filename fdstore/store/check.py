@@ -1,6 +1,6 @@
-"""Whether a Redis can be trusted with content: asked when a client connects, at each round of the workers'
-sweep, and in detail by `fdstore doctor`. An eviction policy that is set later is also noticed by the
-scripts that make something (`unsafe` in lua/common.lua)."""
+"""Check that a Redis is safe for content: on connecting, in each round of the workers' sweep, and in detail
+for `fdstore doctor`. Scripts that create something also detect an eviction policy that is set later
+(`unsafe` in lua/common.lua)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from fdstore.wire.store_url import StoreUrl
 log = logging.getLogger("fdstore")
 
 NEARLY_FULL = 0.9
-"""Of maxmemory."""
+"""The part of maxmemory above which `doctor` reports a problem."""
 
 
 class Primary(msgspec.Struct, frozen=True):
-    """One server that holds content: its address, and what INFO says there or why it cannot be asked."""
+    """One server that holds content: its address, and its INFO or the error of asking for it."""
 
     address: str
     info: dict[str, str]
@@ -32,8 +32,8 @@ class Primary(msgspec.Struct, frozen=True):
 
 
 def primaries(*sections: str) -> Operation[list[Primary]]:
-    """All servers that hold content (one, unless it is a Cluster), and what INFO says in these sections.
-    One round trip for each. Raises `StoreUnavailable` when none can be asked."""
+    """Return all servers that hold content (one, except in a Cluster), with these sections of INFO. One
+    round trip for each. Raises `StoreUnavailable` if none can be reached."""
     found = yield Everywhere([("INFO", section) for section in sections])
     errors = [replies for _, replies in found if isinstance(replies, FDStoreError)]
     if len(errors) == len(found):
@@ -51,50 +51,49 @@ def _read(replies: list[bytes]) -> dict[str, str]:
 
 
 def server_info(*sections: str) -> Operation[dict[str, str]]:
-    """What INFO says in these sections, of the first server."""
-    asked = yield from primaries(*sections)
-    return next(each.info for each in asked if not each.error)
+    """Return these sections of INFO of the first reachable server."""
+    servers = yield from primaries(*sections)
+    return next(each.info for each in servers if not each.error)
 
 
 def check_server(where: str, *, safe: bool = True) -> Operation[None]:
-    """Looks at every server that can be reached. One round trip for each. Unless it must be `safe`, any that
-    answers will do.
+    """Check every reachable server. One round trip for each. With `safe=False`, check only that one answers.
 
     Raises `UnsafeStore` when one is older than 6.2 or evicts keys at its memory limit, `InvalidArgument`
     when a URL for one Redis names a node of a Cluster.
     """
-    asked = yield from primaries("server", "memory", "persistence")
-    for each in asked:
+    servers = yield from primaries("server", "memory", "persistence")
+    for each in servers:
         if each.error:
             continue
         for finding in (version(each.info), eviction(each.info)):
             if safe and not finding.ok:
                 raise UnsafeStore(where, f"{finding.said}; {finding.advice}")
         if each.info.get("redis_mode") == "cluster" and "+cluster:" not in where:
-            raise InvalidArgument("url", f"{where} is a node of a Redis Cluster; say redis+cluster:// for it")
+            raise InvalidArgument("url", f"{where} is a node of a Redis Cluster; use redis+cluster:// for it")
     if safe:
-        yield from _warn_of_torn_logs(where, asked)
+        yield from _warn_of_torn_logs(where, servers)
 
 
 _warned: set[str] = set()
 
 
-def _warn_of_torn_logs(where: str, asked: list[Primary]) -> Operation[None]:
-    """Log a warning if a torn log is loaded as it is, once for each store in this process. One round trip
-    more, once, and only where there is a log."""
-    if where in _warned or not any(each.info.get("aof_enabled") == "1" for each in asked):
+def _warn_of_torn_logs(where: str, servers: list[Primary]) -> Operation[None]:
+    """Log a warning if Redis loads a torn log without repair, once for each store in this process. One more
+    round trip, once, and only if there is a log."""
+    if where in _warned or not any(each.info.get("aof_enabled") == "1" for each in servers):
         return
     _warned.add(where)
     settings = yield from _settings()
-    for each in asked:
+    for each in servers:
         found = safety.torn_log(each.info, settings.get(each.address, {}))
         if not found.ok:
-            at = f"{where} ({each.address})" if len(asked) > 1 else where
+            at = f"{where} ({each.address})" if len(servers) > 1 else where
             log.warning("%s: %s. To change it: %s", at, found.said, found.advice)
 
 
 def _settings() -> Operation[dict[str, dict[str, str]]]:
-    """What CONFIG GET says at each server, of what `safety` asks; nothing where this user may not ask."""
+    """Return the settings that `safety` needs, by server address; nothing if this user may not read them."""
     try:
         found = yield Everywhere([("CONFIG", "GET", name) for name in safety.ASKED])
     except FDStoreError:
@@ -107,14 +106,14 @@ def _settings() -> Operation[dict[str, dict[str, str]]]:
 
 
 def examine(place: StoreUrl) -> Operation[list[Finding]]:
-    """Everything that can be told of the servers, and of the way to them. Two round trips for each."""
-    asked = yield from primaries("server", "memory", "persistence", "replication")
+    """Return all findings about the servers and the connection to them. Two round trips for each."""
+    servers = yield from primaries("server", "memory", "persistence", "replication")
     settings = yield from _settings()
     way = safety.way_to(place)
     found = [safety.password(way), safety.encryption(way)]
-    for each in asked:
+    for each in servers:
         of_one = _findings(each, settings.get(each.address, {}), way)
-        if len(asked) > 1:
+        if len(servers) > 1:
             of_one = [
                 msgspec.structs.replace(finding, subject=f"{finding.subject} at {each.address}")
                 for finding in of_one
@@ -135,18 +134,22 @@ def _findings(server: Primary, settings: safety.Settings, way: safety.Way) -> li
 
 
 def version(info: Mapping[str, str]) -> Finding:
-    said = info.get("redis_version", "0")
-    new_enough = tuple(int(part) for part in said.split(".")[:2]) >= MIN_REDIS_VERSION
+    """Check the version of the server."""
+    release = info.get("redis_version", "0")
+    new_enough = tuple(int(part) for part in release.split(".")[:2]) >= MIN_REDIS_VERSION
     oldest = ".".join(map(str, MIN_REDIS_VERSION))
     return Finding(
         subject="version",
         ok=new_enough,
-        said=f"Redis {said}" if new_enough else f"it is version {said}, and {oldest} or later is needed",
+        said=f"Redis {release}"
+        if new_enough
+        else f"it is version {release}, and {oldest} or later is needed",
         advice="" if new_enough else "upgrade it, or use another Redis",
     )
 
 
 def eviction(info: Mapping[str, str]) -> Finding:
+    """Check that Redis evicts no keys."""
     policy = info.get("maxmemory_policy", "noeviction")
     if policy == "noeviction":
         return Finding(subject="eviction", ok=True, said="noeviction: content is never dropped")
@@ -159,49 +162,53 @@ def eviction(info: Mapping[str, str]) -> Finding:
 
 
 def memory(info: Mapping[str, str]) -> Finding:
+    """Check how full the memory is."""
     used, limit = int(info.get("used_memory", 0)), int(info.get("maxmemory", 0))
     said = f"{used / 1e6:.1f} MB used" + (f" of {limit / 1e6:.1f} MB" if limit else ", no limit set")
     if limit and used > limit * NEARLY_FULL:
         advice = (
-            "writes fail when it is full: `fdstore du` shows what takes room; drop it, or raise maxmemory"
+            "writes fail when it is full: `fdstore du` shows the largest trees; drop some, or raise maxmemory"
         )
         return Finding(subject="memory", ok=False, said=said, advice=advice)
     return Finding(subject="memory", ok=True, said=said)
 
 
 def durability(info: Mapping[str, str]) -> Finding:
+    """Check that the append-only file is on."""
     if info.get("aof_enabled") == "1":
         return Finding(subject="durability", ok=True, said="the append-only file is on")
     return Finding(
         subject="durability",
         ok=False,
-        said="the append-only file is off: a crash loses what was written since the last snapshot",
+        said="the append-only file is off: a crash loses all writes since the last snapshot",
         advice="turn it on with: fdstore redis-cli CONFIG SET appendonly yes; and put it into redis.conf",
     )
 
 
 def disk(info: Mapping[str, str]) -> Finding:
+    """Check that the last writes of the append-only file succeeded."""
     failed = [
         what
         for what, field in (("append", "aof_last_write_status"), ("rewrite", "aof_last_bgrewrite_status"))
         if info.get(field, "ok") != "ok"
     ]
     if not failed:
-        return Finding(subject="disk", ok=True, said="its last writes to disk went well")
+        return Finding(subject="disk", ok=True, said="its last writes to disk succeeded")
     return Finding(
         subject="disk",
         ok=False,
         said=f"its last {' and '.join(failed)} of the append-only file failed",
-        advice="look at its log and at the free space of its disk",
+        advice="check its log and the free space of its disk",
     )
 
 
 def role(info: Mapping[str, str]) -> Finding:
+    """Check that the server is a primary."""
     if info.get("role", "master") == "master":
-        return Finding(subject="role", ok=True, said="a primary: it takes writes")
+        return Finding(subject="role", ok=True, said="a primary: it accepts writes")
     return Finding(
         subject="role",
         ok=False,
-        said=f"a replica of {info.get('master_host')}:{info.get('master_port')}: it takes no writes",
+        said=f"a replica of {info.get('master_host')}:{info.get('master_port')}: it accepts no writes",
         advice="point FDSTORE_URL at the primary",
     )

@@ -1,7 +1,7 @@
-"""The clock of Redis: what every stamp in there is written with, and the only one to compare it with.
+"""The Redis clock: all stored timestamps are written with it and must be compared with it.
 
-The machines of workers and clients have clocks of their own, which may be hours off. How long something
-takes is measured by `time.monotonic`; when something was, or is to be, is said by Redis.
+The clocks of workers and clients may be hours off. Measure durations with `time.monotonic`; take points in
+time from Redis.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from fdstore.wire.operation import Operation
 
 
 def seconds_of(time: list[bytes]) -> float:
-    """What TIME answered, in seconds since the epoch.
+    """Return the reply of TIME in seconds since the epoch.
 
     >>> seconds_of([b"1700000000", b"250000"])
     1700000000.25
@@ -20,6 +20,6 @@ def seconds_of(time: list[bytes]) -> float:
 
 
 def redis_now() -> Operation[float]:
-    """The time now. One round trip; a batch that is sent anyway may ask for TIME itself."""
+    """Return the Redis time. One round trip; to save it, add TIME to a batch that is sent anyway."""
     [time] = yield [("TIME",)]
     return seconds_of(time)

@@ -1,8 +1,7 @@
-"""Collecting trees that nobody used for their retention.
+"""Collect trees that were not used within their retention.
 
-`trees` says when a tree may be collected at the earliest; the tree itself says when it was used
-last, and decides. Nothing is ever looked for by SCAN. A tree with a process that is ready, running or
-waiting is left alone.
+The `trees` key has the earliest collection time of each tree; the tree's own time of last use decides. SCAN
+is never used. A tree with a process that is ready, running or waiting is kept.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ from fdstore.wire.operation import Operation
 from fdstore.wire.scripts import script, text
 
 PIECE = 500
-"""Contents removed in one step, so that Redis is not held up."""
+"""Contents removed in one step, so that Redis is not blocked for long."""
 
 HELD_RETRY_S = 3600
-"""When a tree that is past its retention but in use, or damaged, is looked at again."""
+"""After this time, a tree that is past its retention but in use, or damaged, is checked again."""
 
 
 class Collected(msgspec.Struct, frozen=True):
-    """What became of one tree: `kept` until its time, `held` by a process, `due` (it would be
-    collected), or `gone`. `detail` says until when, by which process, or how much."""
+    """The result for one tree: `kept` until its time, `held` by a process, `due` (a dry run would collect
+    it), or `gone`. `detail` is the time, the process, or the size."""
 
     tree: str
     outcome: Literal["kept", "held", "due", "gone"]
@@ -37,12 +36,12 @@ class Collected(msgspec.Struct, frozen=True):
 
 
 def collect_tree(tree: TreeKeys, *, dry_run: bool = False) -> Operation[Collected]:
-    """Removes a tree if its time has come. Raises `DamagedRecord`, `NewerFormat`: what cannot be read is
-    never removed."""
+    """Remove a tree that is past its retention. Raises `DamagedRecord`, `NewerFormat`: a tree that cannot be
+    read is never removed."""
     try:
         return (yield from _collect(tree, dry_run=dry_run))
     except PASSED_OVER:
-        if not dry_run:  # or it would be the first to be looked at each time
+        if not dry_run:  # otherwise it would be the first in line each time
             yield from look_again_at(tree, f"{(yield from redis_now()) + HELD_RETRY_S:.0f}")
         raise
 
@@ -72,23 +71,24 @@ def _collect(tree: TreeKeys, *, dry_run: bool) -> Operation[Collected]:
 
 
 def look_again_at(tree: TreeKeys, score: str) -> Operation[None]:
-    """Note when a tree may be collected at the earliest, in seconds since the epoch or "+inf"."""
-    # when Redis is full the entry stays due, and the rest is collected all the same
+    """Set the earliest collection time of a tree, in seconds since the epoch or "+inf"."""
+    # if Redis is full, the entry stays due, and other trees are still collected
     with suppress(StoreFull):
         yield [("ZADD", tree.trees, "XX", score, tree.tree)]
 
 
 def drop_entry(tree: TreeKeys) -> Operation[bool]:
-    """Take a tree that is gone out of `trees`; whether it was in there."""
-    was_there, there = yield [("ZREM", tree.trees, tree.tree), ("EXISTS", tree.record)]
-    if there:
-        # made anew in between, in another slot: without an entry nobody would ever find it
+    """Remove a deleted tree from `trees`. Return whether it was listed."""
+    was_listed, exists = yield [("ZREM", tree.trees, tree.tree), ("EXISTS", tree.record)]
+    if exists:
+        # recreated in between (`trees` is in another slot): without an entry it would never be collected
         yield [("ZADD", tree.trees, "NX", 0, tree.tree)]
-    return bool(was_there)
+    return bool(was_listed)
 
 
 def due_trees(prefix: str, now_s: float | None = None, count: int = -1) -> Operation[list[TreeKeys]]:
-    """The trees that may be due at `now_s` (now), or the first `count` of them. Two round trips."""
+    """Return the trees that may be due at `now_s` (default: now), or the first `count` of them. Two round
+    trips."""
     if now_s is None:
         now_s = yield from redis_now()
     [names] = yield [("ZRANGEBYSCORE", TreeKeys(prefix, "").trees, "-inf", f"{now_s:.3f}", "LIMIT", 0, count)]

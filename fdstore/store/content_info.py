@@ -1,17 +1,17 @@
-"""What a client knows of the contents its process holds, and finding out more.
+"""Resolve descriptors to contents, and cache their metadata and index on the client.
 
 A `ProcessHandle` is one process as seen by one client: its keys, the attempt it writes under, and a
-`ContentInfo` of each content it has met. Metadata and index of a sealed content never change, so a view of
-one is kept; pages are fetched each time. An open content is looked up anew for every read.
+`ContentInfo` for each content it has read. Metadata and index of a sealed content never change, so its
+`ContentInfo` is cached; pages are fetched each time. An open content is resolved again for every read.
 
-A content is identified by its name (`triage/3`) and by when it was created, to the microsecond, by the
-clock of Redis. A Redis that lost the tail of its log, or was emptied, may give a number to another text.
-So every read asks, in the same round trip, when the content was created, and raises `StoreLostData`
-rather than return a text that is not the one this client knows. A client that has seen a number also
-never makes a new descriptor at or below it.
+A content is identified by its name (`triage/3`) and its creation time, in microseconds of the Redis
+clock. A Redis that lost the tail of its log, or was flushed, may reuse a number for another text. So every
+read fetches the creation time in the same round trip, and raises `StoreLostData` rather than return a
+text other than the one this client knows. After a client has seen a number, it never creates a descriptor
+at or below it.
 
-One script, `resolve`, resolves a descriptor, fetches the metadata and the part of the index a reader
-needs, so the first read of anything costs one round trip for a page and two for a range.
+One script (`look.lua`) resolves a descriptor and fetches the metadata and the part of the index a reader
+needs, so a first read costs one round trip for a page and two for a range.
 """
 
 from __future__ import annotations
@@ -50,23 +50,23 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 MAX_VIEWS = 1000
-"""Contents a namespace remembers."""
+"""Contents that a handle caches."""
 
 MAX_MET = 10_000
-"""Contents of which a namespace remembers when they were created."""
+"""Contents whose creation time a handle remembers."""
 
 MAX_GROUPS = 256
-"""Groups of the index (of 256 pages each) remembered for a content."""
+"""Index groups (256 pages each) cached for one content."""
 
 DAY_S = 86_400
 NOTES_PER_RETENTION = 100
-"""Reads note the use of a tree at most once in this part of its retention."""
+"""A client records the use of a tree at most this many times per retention period."""
 
 CEILINGS_EVERY_S = 60.0
-"""A client that writes reads the operator's ceilings again after this time (see `ceilings`)."""
+"""How often a client that writes reads the operator's ceilings (see `ceilings`)."""
 
 EXTRACTION = "extraction"
-"""The source of a content that was cut from another, and knows its origin."""
+"""The source of a content that was cut from another content; only these have an origin."""
 
 _RANGE = re.compile(r"[0-9]{1,16}-[0-9]{1,16}", re.ASCII)
 
@@ -74,14 +74,14 @@ Unit = Literal["newlines", "chars"]
 
 
 class ContentInfo:
-    """One content: its metadata, where it is, and the parts of its index seen so far.
+    """The metadata of one content, its keys, and the parts of its index fetched so far.
 
-    Of an open one it is a snapshot. All its pages but the last are final; that one may have been split
+    For an open content it is a snapshot. All pages but the last are final; the last may have been split
     by the time it is fetched, so its text comes with the metadata, as `last_page`. `writer_left_s` is
-    how long the writer may still be silent.
+    the time in seconds until the writer's lease expires.
 
-    `is_torn` says of a stream that its pages and index may hold more than its totals, after a crash tore the
-    log of Redis (see lua/common.lua). It then has its `last_page` also when it has ended.
+    `is_torn` is true for a stream whose pages and index may hold more than its totals, after a crash tore
+    the log of Redis (see lua/common.lua). Such a stream has a `last_page` even after it has ended.
     """
 
     __slots__ = (
@@ -102,34 +102,34 @@ class ContentInfo:
 
     @property
     def proof(self) -> Command:
-        """What to ask beside each read, after it; `check` judges the reply."""
+        """The command to send after each read, in the same batch; `check` validates its reply."""
         return ("HGET", self.keys.record, "created_at")
 
     def check(self, created: bytes | None, *, complete: bool = True) -> None:
-        """Judge the reply to `proof`; `complete` says that everything else that was asked for was there.
+        """Validate the reply to `proof`; `complete` is false if any other requested field was missing.
 
-        Raises `NotFound` (released), `StoreLostData`.
+        Raises `NotFound` (the content was released), `StoreLostData`.
         """
         fd = self.descriptor.fd
         if created is None:
             raise NotFound(fd)
         if created != self.created:
-            raise StoreLostData(fd, "another text has its number now")
+            raise StoreLostData(fd, "its number now belongs to another text")
         if not complete:
             raise StoreLostData(fd, "a part of its text or of its index is missing")
 
     def learn(self, first: int, value: bytes) -> Group:
-        """Takes a field of the index."""
+        """Decode and cache a field of the index. Return the group."""
         if self.is_torn and self.last_page is not None and first == group_of(self.descriptor.pages):
             value = ended_at(value, self.descriptor.pages, self.descriptor.bytes, self.last_page)
         return self.groups.put(first, Group(first, value))
 
     def group_at(self, unit: Unit, position: int) -> Group | None:
-        """The known group that holds this LF or character. Position 0 is in the first group, a
-        position after the last is in the last."""
+        """Return the cached group that holds this LF or character, or None if it is not cached. Position 0
+        is in the first group, a position after the end in the last."""
         known = sorted(self.groups.snapshot())
         begins_later = bisect_left(known, position, key=lambda entry: getattr(entry[1].start, unit))
-        # only the first group can hold what nothing comes before
+        # position 0 comes before every group's start; it belongs to the first group
         group = known[begins_later - 1][1] if begins_later else dict(known[:1]).get(1)
         if group is None or (position > getattr(group.end, unit) and group.last != self.descriptor.pages):
             return None
@@ -152,29 +152,31 @@ class ProcessHandle:
         self._note_every_s = limits.retention_days * DAY_S / NOTES_PER_RETENTION
         self._noted_at = time.time()
         self.ceilings_due_at = 0.0
-        """When to read the operator's ceilings, by `time.monotonic`."""
+        """When to read the operator's ceilings next, by `time.monotonic`."""
 
     def must_note(self) -> bool:
-        """Whether it is time to note that the tree is in use, by a clock that sleeping machines keep."""
+        """Return whether it is time to record the use of the tree. The wall clock is used because it
+        advances while the machine is suspended."""
         return bool(self._note_every_s) and not 0 <= time.time() - self._noted_at <= self._note_every_s
 
     def noted(self) -> None:
-        """Record that the use of the tree was noted."""
+        """Record that the use of the tree was stored just now."""
         self._noted_at = time.time()
 
     def may_be_collected(self) -> bool:
-        """Whether the tree may be gone because nobody used it for its retention."""
+        """Return whether the tree may have been collected because it was unused for its retention."""
         retention_s = self._note_every_s * NOTES_PER_RETENTION
         return bool(retention_s) and not 0 <= time.time() - self._noted_at < retention_s
 
     def meet(self, fd: str, content: str, created: bytes) -> None:
-        """Remember a content. Raises `StoreLostData` if its name belonged to another one before."""
+        """Remember a content. Raises `StoreLostData` if this client knows its name with another creation
+        time."""
         if self._met.first(content, created) != created:
-            raise StoreLostData(fd, "another text has its number now")
+            raise StoreLostData(fd, "its number now belongs to another text")
         self.see(fd)
 
     def see(self, *fds: str) -> None:
-        """Remember descriptor numbers: a new one will be higher."""
+        """Remember the highest of these descriptor numbers: new descriptors must be above it."""
         highest = max((int(fd[3:]) for fd in fds if fd.startswith("fd:")), default=0)
         with self._numbers_lock:
             self.highest = max(self.highest, highest)
@@ -184,16 +186,17 @@ class ProcessHandle:
         return self.keys.process
 
     def see_child(self, process: str) -> None:
-        """Remember the number of a child: a new one will be higher."""
+        """Remember the number of a child: new children must be above it."""
         with self._numbers_lock:
             self.highest_child = max(self.highest_child, int(process.rpartition(".")[2]))
 
     def known(self, fd: str) -> ContentInfo | None:
-        """The view of a sealed content met before."""
+        """Return the cached view of a sealed content, or None."""
         return self._views.get(fd)
 
     def remember(self, fd: str, view: ContentInfo) -> ContentInfo:
-        # a number means one content for ever; a name may be given to another one by another client
+        """Cache the view of a sealed content. Return the view."""
+        # a number always means the same content, but another client may move a name to another content
         if view.descriptor.state != "open" and not view.is_torn and not fd.startswith("ref:"):
             self._views.put(fd, view)
         return view
@@ -202,51 +205,52 @@ class ProcessHandle:
         self._views.forget(fd)
 
     def answer_slot(self, op: str, call_id: str | None) -> tuple[str, str]:
-        """Where a write leaves its answer: the key, and the field of it for a tool call."""
+        """Return where a script stores its reply, for retries: a key, and for a tool call the field."""
         return (self.keys.tree.answer(op), "") if call_id is None else (self.keys.calls, call_id)
 
 
 def pairs(flat: list[bytes]) -> dict[str, str]:
-    """The reply of HGETALL as a dict."""
+    """Return the reply of HGETALL as a dict."""
     texts = map(bytes.decode, flat)
     return dict(zip(texts, texts, strict=True))
 
 
 def descriptor_of(fd: str, fields: dict[str, str]) -> Descriptor:
-    """The descriptor that a content's metadata says, under the name this process has for it. Raises one of
-    `decoding.UNREADABLE`, also when its numbers cannot be true: readers count by them."""
-    said: dict[str, object] = {**fields, "fd": fd}
+    """Build the descriptor from a content's metadata, under the name this process has for it. Raises one of
+    `decoding.UNREADABLE`, also for impossible numbers: readers compute positions from them."""
+    values: dict[str, object] = {**fields, "fd": fd}
     if fields["state"] != "sealed":
-        said.pop("exit_code", None)  # of an end that was torn from the log, see lua/common.lua
+        values.pop("exit_code", None)  # left by an end that a torn log half restored, see lua/common.lua
     if fields["state"] != "broken":
-        said.pop("reason", None)
+        values.pop("reason", None)
     if "origin" in fields and fields["source"] != EXTRACTION:
-        del said["origin"]  # of a content that was torn and had the same number
+        del values["origin"]  # left by a torn content that had the same number
     elif "origin" in fields:
-        said["origin"] = msgspec.json.decode(fields["origin"])
-    found = msgspec.convert(said, Descriptor, strict=False)  # not strict: Redis holds numbers as text
+        values["origin"] = msgspec.json.decode(fields["origin"])
+    found = msgspec.convert(values, Descriptor, strict=False)  # not strict: Redis holds numbers as text
     timestamp(fields["created_at"])
     origin = found.origin
     if (
         not 0 <= found.bytes <= MAX_INTEGER
         or not (0 <= found.chars <= found.bytes and 0 <= found.lines <= found.bytes)
-        # no page is empty but that of an empty content
+        # only an empty content has an empty page
         or not (1 <= found.pages <= max(found.bytes, 1) and 1 <= found.page_size <= MAX_INTEGER)
         or (origin and not (_RANGE.fullmatch(origin.chars) and _RANGE.fullmatch(origin.lines)))
     ):
-        raise ValueError(f"{found.bytes} bytes in {found.pages} pages and the like cannot be")
+        raise ValueError(f"impossible totals: {found.bytes} bytes in {found.pages} pages")
     return found
 
 
 def resolve(
     handle: ProcessHandle, fd: str, *, page: int = 0, unit: Unit | None = None, first: int = 0, last: int = 0
 ) -> Operation[tuple[ContentInfo, bytes | None]]:
-    """Resolves `fd` afresh: its view, and the text of `page`. With `unit`, the view also learns the
-    groups that hold the LFs or characters `first` and `last`. One round trip; two more for whoever
-    is the first to find that a stream's writer is gone, and breaks it.
+    """Resolve `fd` in Redis, ignoring the cache. Return its view and the text of `page`. With `unit`, also
+    fetch the index groups that hold the LFs or characters `first` and `last`. One round trip; two more
+    for the reader that finds an expired writer and breaks its stream.
 
-    Most contents were made by the process that reads them. So a page is asked for there, beside the
-    script, which in that case only confirms it: texts that pass through Lua take twice the time.
+    Most contents are read by the process that created them. So the page is requested from this process's
+    own keys, in the batch of the script, which then only confirms the guess: text that passes through Lua
+    takes twice the time.
     """
     tree = handle.keys.tree
     expected = f"{handle.id}/{fd[3:]}" if page and fd.startswith("fd:") else ""
@@ -263,7 +267,7 @@ def resolve(
             page_text, value, flat = direct
             name, groups, live = expected, ([group, value] if value else []), []
             if not flat:
-                expected = ""  # closed since the script saw it
+                expected = ""  # closed after the script ran
                 continue
         else:
             if reply[0] == b"lent":
@@ -273,7 +277,7 @@ def resolve(
                 except TAKES_NO_WRITES:
                     moved = [b"ok", b"0"]
                 if outcome(moved, handle.id) == [b"0"]:
-                    raise StoreLostData(fd, f"its pages are not in their place but under {torn.lent}")
+                    raise StoreLostData(fd, f"its pages are still under {torn.lent}")
                 continue
             try:
                 content, flat, page_text, groups, *live = outcome(reply, handle.id)
@@ -304,43 +308,44 @@ def resolve(
                 yield [lost_writer(tree, name)]
                 continue
             except TAKES_NO_WRITES:
-                # broken by whoever may write; until then it is as it is stored, and looked at now and then
+                # another client will break it; until then, read what is stored and poll
                 view.writer_left_s = RENEWS_WITHIN_S
         return handle.remember(fd, view), page_text
 
 
 TAKES_NO_WRITES = (StoreFull, StoreReadOnly, StoreRefused, UnsafeStore)
-"""Why a write that only tidies is left to others: no reason not to read."""
+"""Errors of a cleanup write that a reader may ignore: reading still works."""
 
 RENEWS_WITHIN_S = 5.0
-"""How soon a writer that lives has renewed its lease when Redis was away and is back."""
+"""Within this time after Redis becomes available again, a live writer has renewed its lease."""
 
 
 def lost_writer(tree: TreeKeys, content: str) -> Command:
-    """Make the command that breaks a stream if its writer is gone, and else notes when to look again."""
+    """Return the command that breaks a stream if its writer's lease has expired, and otherwise schedules
+    the next check."""
     keys = (tree.record, tree.writers, content_keys(tree, content).record)
     return script("lost_writer")(keys, content, RENEWS_WITHIN_S)
 
 
 def _check_numbers(handle: ProcessHandle, fd: str) -> Operation[None]:
-    """Raise `StoreLostData` if a descriptor that this client has seen is missing because its number was
-    never given out, as far as Redis knows, rather than because it was closed."""
+    """Raise `StoreLostData` if a missing descriptor that this client has seen was lost, not closed: by the
+    process's counter, its number was never allocated."""
     number = int(fd[3:]) if fd.startswith("fd:") else 0
     if not 0 < number <= handle.highest:
         return
     [next_fd] = yield [("HGET", handle.keys.record, "next_fd")]
     if next_fd is None:
         if not handle.may_be_collected():
-            raise StoreLostData(f"process {handle.id}", "it is gone with all its descriptors")
+            raise StoreLostData(f"process {handle.id}", "it no longer exists, nor do its descriptors")
         return
     with decoding(f"the record of process {handle.id}"):
         lost = whole_number(next_fd) <= number
     if lost:
-        raise StoreLostData(fd, f"{handle.id} has no such number any more")
+        raise StoreLostData(fd, f"{handle.id} no longer has this number")
 
 
 def content_info(handle: ProcessHandle, fd: str) -> Operation[ContentInfo]:
-    """The view of `fd`; no round trip when it is known."""
+    """Return the view of `fd`; no round trip if it is cached."""
     view = handle.known(fd)
     if view is None:
         view, _ = yield from resolve(handle, fd)
@@ -350,8 +355,8 @@ def content_info(handle: ProcessHandle, fd: str) -> Operation[ContentInfo]:
 def reads_content(
     work: Callable[Concatenate[ProcessHandle, str, P], Operation[T]],
 ) -> Callable[Concatenate[ProcessHandle, str, P], Operation[T]]:
-    """Have an operation on the content of a descriptor raise `DamagedRecord` where its metadata, index or
-    pages are not what was stored there."""
+    """Make an operation on a descriptor raise `DamagedRecord` if the metadata, index or pages of the
+    content cannot be decoded."""
 
     @wraps(work)
     def checked(handle: ProcessHandle, fd: str, /, *more: P.args, **named: P.kwargs) -> Operation[T]:
@@ -365,13 +370,13 @@ def reads_content(
 
 
 def content_name(handle: ProcessHandle, fd: str) -> str:
-    """What people call the content behind a descriptor."""
+    """Return the name of a descriptor's content for error messages."""
     return f"{fd} of process {handle.id}"
 
 
 def retry_if_gone(handle: ProcessHandle, fd: str, attempt: Callable[[], Operation[T]]) -> Operation[T]:
-    """Return what the attempt returns. If the content that this client knows as `fd` is gone, look it up
-    again, so that the error names what there is."""
+    """Run an attempt and return its result. If the content cached as `fd` is gone, resolve it again and
+    retry once, so that the error names the descriptors that exist."""
     for _ in range(2):
         try:
             return (yield from attempt())
@@ -383,7 +388,7 @@ def retry_if_gone(handle: ProcessHandle, fd: str, attempt: Callable[[], Operatio
 
 
 def group_with(view: ContentInfo, page: int) -> Operation[Group]:
-    """The group that describes `page`; one round trip when it is not known."""
+    """Return the index group that describes `page`; one round trip if it is not cached."""
     first = group_of(page)
     group = view.groups.get(first)
     if group is None:

@@ -1,7 +1,4 @@
-"""Making, copying out and dropping contents.
-
-How a content comes to be, out of sight until it is whole, is in `staging`.
-"""
+"""Create, list, extract, export and close contents. `staging` stores new ones."""
 
 from __future__ import annotations
 
@@ -49,7 +46,7 @@ def create(
     name: str = "",
     call_id: str | None = None,
 ) -> Operation[Descriptor]:
-    """Stores a text that is in memory."""
+    """Store a text that is in memory."""
     if not isinstance(content, str):
         raise InvalidArgument(
             "text", f"a str is needed, not {quoted(content)}; use ingest for bytes and files"
@@ -57,12 +54,12 @@ def create(
     size = check_page_size(page_size)
     stage = StagedContent(handle, size, source, call_id)
 
-    def making() -> Operation[Descriptor]:
+    def store() -> Operation[Descriptor]:
         for pages in cut(content, size):
             yield from stage.add(pages)
         return (yield from stage.commit(name=name))
 
-    return (yield from stage.kept(making()))
+    return (yield from stage.unstage_on_error(store()))
 
 
 def ingest(
@@ -75,13 +72,13 @@ def ingest(
     *,
     call_id: str | None = None,
 ) -> Operation[Descriptor]:
-    """Stores what a binary file holds, in bounded memory. `progress` is told the bytes read so far."""
+    """Store the text of a binary file, in bounded memory. `progress` is called with the bytes read so far."""
     size = check_page_size(page_size)
     if errors not in ("strict", "backslashreplace"):
         raise InvalidArgument("errors", "use strict or backslashreplace")
     stage = StagedContent(handle, size, source, call_id)
 
-    def making() -> Operation[Descriptor]:
+    def store() -> Operation[Descriptor]:
         cutter = Cutter(size, errors)
         read = 0
         while block := (yield Disk(lambda: next_block(file, BLOCK_CHARS))):
@@ -92,18 +89,17 @@ def ingest(
         yield from stage.add(cutter.finish())
         return (yield from stage.commit())
 
-    return (yield from stage.kept(making()))
+    return (yield from stage.unstage_on_error(store()))
 
 
 def stat(handle: ProcessHandle, fd: str) -> Operation[Descriptor]:
-    """The descriptor as it is now."""
+    """Return the current descriptor."""
     view, _ = yield from resolve(handle, fd)
     return view.descriptor
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """Descriptors in number order, how many there are in all, and which were passed over because their
-    records are damaged."""
+    """Descriptors in number order, their total number, and the damaged ones that were skipped."""
 
     descriptors: list[Descriptor]
     total: int
@@ -111,44 +107,44 @@ class Listing(msgspec.Struct, frozen=True):
 
 
 def list_fds(handle: ProcessHandle) -> Operation[list[Descriptor]]:
-    """All descriptors of the process, in number order. Two round trips."""
+    """Return all descriptors of the process, in number order. Two round trips."""
     return (yield from listing(handle)).descriptors
 
 
 def page_of_list(
     handle: ProcessHandle, start: int, count: int | None
 ) -> Operation[tuple[list[Descriptor], int]]:
-    """Some of the descriptors of the process in number order, from the `start`-th (1 is the first) on, and
-    how many there are in all. Two round trips."""
+    """Return up to `count` descriptors of the process in number order, from the `start`-th (1-based) on, and
+    their total number. Two round trips."""
     found = yield from listing(handle, start, count)
     return found.descriptors, found.total
 
 
 def listing(handle: ProcessHandle, start: int = 1, count: int | None = None) -> Operation[Listing]:
-    """As `page_of_list`, with what was passed over. Raises `DamagedRecord` for the table itself.
+    """As `page_of_list`, with the skipped ones. Raises `DamagedRecord` for the table itself.
 
-    The first brings the whole table. It is a hash, which knows no order, and its numbers have gaps where
-    descriptors were closed or named, so which are the first fifty shows in all of them alone. A sorted
-    set beside it would tell, but would have to be kept by everything that makes, shares, forks or drops
-    one, for the sake of a call that is rarely made.
+    The first round trip fetches the whole table. It is an unordered hash, and its numbers have gaps where
+    descriptors were closed or named, so the first fifty can only be determined from all of them. A sorted
+    set beside it would help, but every script that creates, shares, forks or drops a descriptor would have
+    to maintain it, for a rare call.
     """
     [flat] = yield [("HGETALL", handle.keys.fds)]
     tree, known, damaged = handle.keys.tree, [], []
     for name, content in zip(flat[::2], flat[1::2], strict=True):
         try:
             if not (is_content(tree, content) and _ID.match(name)):
-                raise ValueError(f"{show_bytes(content)} is no content of its tree")
+                raise ValueError(f"{show_bytes(content)} is not a content of its tree")
             known.append((text(name), text(content)))
         except ValueError as error:
             damaged.append(unreadable(damage(content_name(handle, show_bytes(name)), error)))
     table = sorted(known, key=_number)
     handle.see(*(fd for fd, _ in table))
-    wanted = table[start - 1 :][:count]
+    page = table[start - 1 :][:count]
     found: list[Descriptor] = []
     replies = yield from replies_or_damage(
-        [("HGETALL", content_keys(tree, content).record) for _, content in wanted]
+        [("HGETALL", content_keys(tree, content).record) for _, content in page]
     )
-    for (fd, _), reply in zip(wanted, replies, strict=True):
+    for (fd, _), reply in zip(page, replies, strict=True):
         try:
             if isinstance(reply, DamagedRecord):
                 raise reply
@@ -164,7 +160,7 @@ _ID = re.compile(rb"fd:[1-9][0-9]{0,15}\Z|(?!fd:)[a-z]+:.")
 
 
 def _number(entry: tuple[str, str]) -> int:
-    # a named passage took a number too: that of its content
+    # a named passage has a number too: that of its content
     fd, content = entry
     return int(fd[3:] if fd.startswith("fd:") else content.rpartition("/")[2])
 
@@ -173,19 +169,19 @@ def _number(entry: tuple[str, str]) -> int:
 def extract(
     handle: ProcessHandle,
     fd: str,
-    wanted: Part | None,
+    part: Part | None,
     *,
     page_size: int | None = None,
     call_id: str | None = None,
 ) -> Operation[Descriptor]:
-    """A new content that is a part of another (all of it for None); it knows where it came from."""
-    return (yield from retry_if_gone(handle, fd, lambda: _extract(handle, fd, wanted, page_size, call_id)))
+    """Store a part of a content (all of it for None) as a new content, which records its origin."""
+    return (yield from retry_if_gone(handle, fd, lambda: _extract(handle, fd, part, page_size, call_id)))
 
 
 def _extract(
-    handle: ProcessHandle, fd: str, wanted: Part | None, page_size: int | None, call_id: str | None
+    handle: ProcessHandle, fd: str, part: Part | None, page_size: int | None, call_id: str | None
 ) -> Operation[Descriptor]:
-    view, span = yield from part_of(handle, fd, wanted)
+    view, span = yield from part_of(handle, fd, part)
     source = view.descriptor
     size = source.page_size if page_size is None else check_page_size(page_size)
     stage = StagedContent(handle, size, EXTRACTION, call_id)
@@ -195,13 +191,13 @@ def _extract(
     def take(run: list[bytes]) -> Operation[None]:
         yield from stage.add(cutter.feed(b"".join(run)))
 
-    def making() -> Operation[Descriptor]:
+    def store() -> Operation[Descriptor]:
         yield from fetch_part(view, span, take, head.append)
         yield from stage.add(cutter.finish())
         [(chars_before, newlines_before)] = head
         return (yield from stage.commit(_origin(view, chars_before, newlines_before, stage)))
 
-    return (yield from stage.kept(making()))
+    return (yield from stage.unstage_on_error(store()))
 
 
 def _origin(view: ContentInfo, chars_before: int, newlines_before: int, stage: StagedContent) -> Origin:
@@ -209,7 +205,7 @@ def _origin(view: ContentInfo, chars_before: int, newlines_before: int, stage: S
     content, fd = view.content, view.descriptor.fd
     first = view.descriptor.origin
     if first is not None:
-        # the source is itself cut from something: say where in that
+        # the source is itself an extraction: give the position in its origin
         content, fd = first.content, first.fd
         chars_before += max(int(first.chars.partition("-")[0]) - 1, 0)
         newlines_before += max(int(first.lines.partition("-")[0]) - 1, 0)
@@ -223,10 +219,10 @@ def _origin(view: ContentInfo, chars_before: int, newlines_before: int, stage: S
 
 
 @reads_content
-def part_of(handle: ProcessHandle, fd: str, wanted: Part | None) -> Operation[tuple[ContentInfo, Span]]:
-    """Where a part of a content is; None means all of it."""
-    if wanted is not None:
-        return (yield from locate(handle, fd, wanted))
+def part_of(handle: ProcessHandle, fd: str, part: Part | None) -> Operation[tuple[ContentInfo, Span]]:
+    """Locate a part of a content; None means all of it."""
+    if part is not None:
+        return (yield from locate(handle, fd, part))
     view = yield from content_info(handle, fd)
     pages = view.descriptor.pages
     everything = Part("page", 1, total_of(view.descriptor, "page"))
@@ -237,13 +233,13 @@ def part_of(handle: ProcessHandle, fd: str, wanted: Part | None) -> Operation[tu
 def write_out(
     handle: ProcessHandle,
     fd: str,
-    wanted: Part | None,
+    part: Part | None,
     write: Callable[[bytes], object],
     allowance: Allowance | None = None,
 ) -> Operation[int]:
-    """Gives a part of a content (all of it for None) to `write`, in order and in bounded memory: each
-    time some whole characters of UTF-8, once the `allowance` has room. Returns how many characters there
-    were."""
+    """Pass a part of a content (all of it for None) to `write`, in order and in bounded memory: each call
+    gets whole characters of UTF-8, after the `allowance` has reserved room for them. Return the number of
+    characters."""
     chars = 0
 
     def take(run: list[bytes]) -> Operation[None]:
@@ -255,11 +251,11 @@ def write_out(
         yield Disk(lambda: write(data), must_end=True)
 
     try:
-        view, span = yield from part_of(handle, fd, wanted)
+        view, span = yield from part_of(handle, fd, part)
         yield from fetch_part(view, span, take)
     except NotFound:
         if handle.known(fd) is not None:
-            yield from resolve(handle, fd)  # raises what names the descriptors that there are
+            yield from resolve(handle, fd)  # raises an error that names the existing descriptors
         raise
     return chars
 
@@ -268,22 +264,22 @@ def write_out(
 def export(
     handle: ProcessHandle,
     fd: str,
-    wanted: Part | None,
+    part: Part | None,
     target: Target,
     mode: Literal["write", "append"],
     progress: Callable[[int], None] | None = None,
     plan: Callable[[Mark, Export], Operation[None]] | None = None,
     allowance: Allowance | None = None,
 ) -> Operation[Export]:
-    """Writes a part of a content (all of it for None) to a file, exactly, in bounded memory.
-    `progress` is told the bytes written so far, `plan` what is about to be put in place, `allowance` what is
-    about to be written; it may refuse."""
+    """Write a part of a content (all of it for None) to a file, exactly, in bounded memory. `progress` is
+    called with the bytes written so far, `plan` before the file is renamed into place. `allowance` reserves
+    the bytes before they are written, and may refuse."""
 
     def attempt() -> Operation[Export]:
         if allowance:
-            size_bytes = None if wanted else (yield from content_info(handle, fd)).descriptor.bytes
+            size_bytes = None if part else (yield from content_info(handle, fd)).descriptor.bytes
             yield from allowance.begin(size_bytes)
-        return (yield from _export(handle, fd, wanted, target, mode, progress, plan, allowance))
+        return (yield from _export(handle, fd, part, target, mode, progress, plan, allowance))
 
     try:
         return (yield from retry_if_gone(handle, fd, attempt))
@@ -298,7 +294,7 @@ def export(
 def _export(
     handle: ProcessHandle,
     fd: str,
-    wanted: Part | None,
+    part: Part | None,
     target: Target,
     mode: Literal["write", "append"],
     progress: Callable[[int], None] | None,
@@ -315,9 +311,9 @@ def _export(
             progress(written)
 
     try:
-        # in here: what it opens is released also when the cancel comes while it is opened
+        # inside the try: if a cancellation arrives during __enter__, __exit__ still releases the file
         yield Disk(target.__enter__, must_end=True)
-        chars = yield from write_out(handle, fd, wanted, write, allowance)
+        chars = yield from write_out(handle, fd, part, write, allowance)
         if allowance:
             yield from allowance.settle()
         mark: Mark = yield Disk(target.mark, must_end=True)
@@ -331,7 +327,7 @@ def _export(
 
 
 def close(handle: ProcessHandle, fd: str, *, call_id: str | None = None) -> Operation[None]:
-    """Drops a descriptor; the content lives while anybody holds it."""
+    """Drop a descriptor; its content is deleted with the last holder."""
     answer_key, answer_field = handle.answer_slot(new_op(), call_id)
     keys = (handle.keys.tree.record, handle.keys.record, handle.keys.fds, answer_key)
     [reply] = yield [script("close")(keys, answer_field, handle.attempt, handle.id, fd)]

@@ -1,11 +1,11 @@
-"""Reading what Redis holds without trusting it: a damaged record harms its own tree alone.
+"""Decode records from Redis without trusting them: a damaged record affects only its own tree.
 
-Whatever a key holds was written by fdstore, but disks fail, people type, and versions differ. So every
-number is checked before anything counts by it, and what cannot be read becomes one typed error,
-`DamagedRecord`, that names it. Who looks at many trees passes such a record over and says so.
+All records are written by fdstore, but disks fail, people edit keys, and versions differ. So every number
+is validated before use, and a record that cannot be decoded raises `DamagedRecord`, which names it.
+Operations over many trees skip such a record and report it.
 
-A tree says in which format it was written. Fields that are not known here are ignored and left alone;
-a tree of a newer `FORMAT` is refused with `NewerFormat`.
+Each tree records its format. Unknown fields are ignored and preserved; a tree of a newer `FORMAT` is
+refused with `NewerFormat`.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from fdstore.wire.operation import Batch, Operation
 
 FORMAT = 1
 """The format of the trees that this version writes, and the newest that it reads. Raise it when an older
-version would misread a tree, or do harm in it; a field or a kind of record that older ones may pass over
-does not need that."""
+version would misread or damage a tree; a new field or kind of record that older versions may ignore does
+not need that."""
 
 UNREADABLE = (LookupError, ValueError, OverflowError, RecursionError)
-"""What decoding a damaged record raises; msgspec's errors and those of UTF-8 are among them."""
+"""Exceptions raised by decoding a damaged record; they include those of msgspec and of UTF-8."""
 
 MAX_SHOWN = 200
-"""Characters of a name or a problem that people are shown."""
+"""The maximum length of a name or a problem in a message, in characters."""
 
 MAX_MOMENT_S = 253_402_300_800
-"""The year 10000: the last moment that can be shown."""
+"""The year 10000: times from here on cannot be formatted."""
 
 
 @contextmanager
 def decoding(what: str) -> Iterator[None]:
-    """Raise what goes wrong in the block as `DamagedRecord` of `what`."""
+    """Convert decoding errors in the block to `DamagedRecord` of `what`."""
     try:
         yield
     except UNREADABLE as error:
@@ -47,15 +47,15 @@ def decoding(what: str) -> Iterator[None]:
 
 
 def damage(what: str, error: Exception) -> DamagedRecord:
-    """The typed error for a record whose decoding failed."""
+    """Return the typed error for a record whose decoding failed."""
     if isinstance(error, DamagedRecord):
         return error
-    said = f"no {error.args[0]!r}" if isinstance(error, KeyError) and error.args else str(error)
-    return DamagedRecord(what, show_bytes(said) or type(error).__name__)
+    problem = f"no {error.args[0]!r}" if isinstance(error, KeyError) and error.args else str(error)
+    return DamagedRecord(what, show_bytes(problem) or type(error).__name__)
 
 
 def unreadable(error: FDStoreError) -> Unreadable:
-    """The note of a record that is passed over."""
+    """Return the description of a record that is skipped because of this error."""
     if isinstance(error, StoreLostData):
         return Unreadable(what=error.what, problem=error.problem)
     if isinstance(error, NewerFormat):
@@ -64,11 +64,11 @@ def unreadable(error: FDStoreError) -> Unreadable:
 
 
 PASSED_OVER = (StoreLostData, NewerFormat)
-"""Errors of one tree: who looks at many goes on with the others."""
+"""Errors of one tree, after which an operation over many trees continues with the others."""
 
 
 def show_bytes(value: bytes | str) -> str:
-    """A name from Redis for people, whatever bytes it holds.
+    """Return a name from Redis as printable text, whatever bytes it holds.
 
     >>> show_bytes(b"triage"), show_bytes(b"\\xff")
     ('triage', '\\\\xff')
@@ -78,9 +78,9 @@ def show_bytes(value: bytes | str) -> str:
 
 
 def whole_number(value: str | bytes, least: int = 0, most: int = MAX_INTEGER) -> int:
-    """A whole number. Raises `ValueError`."""
+    """Parse a whole number from `least` to `most`. Raises `ValueError`."""
     text = value.decode("ascii") if isinstance(value, bytes) else value
-    # int() would take blanks, underscores, and as many digits as there are
+    # int() would accept blanks, underscores, and any number of digits
     if len(text) > 17 or not text.removeprefix("-").isdecimal() or not text.isascii():
         raise ValueError(f"{quoted(text, 40)} is not a whole number")
     number = int(text)
@@ -90,7 +90,7 @@ def whole_number(value: str | bytes, least: int = 0, most: int = MAX_INTEGER) ->
 
 
 def timestamp(value: str | bytes) -> float:
-    """A time in seconds since the epoch. Raises `ValueError`."""
+    """Parse a time in seconds since the epoch. Raises `ValueError`."""
     seconds = float(value)
     if not 0 <= seconds < MAX_MOMENT_S:
         raise ValueError(f"{quoted(str(seconds), 40)} is not a time")
@@ -98,7 +98,7 @@ def timestamp(value: str | bytes) -> float:
 
 
 def limits_of(tree: str, stored: bytes | str | None) -> TreeLimits:
-    """The limits of a tree; a ceiling of 0 makes one 0. Raises `DamagedRecord`."""
+    """Decode the limits of a tree; a ceiling may have lowered one to 0. Raises `DamagedRecord`."""
     with decoding(f"the limits of tree {tree}"):
         limits = msgspec.json.decode(stored or b"", type=TreeLimits)
         for name in limits.__struct_fields__:
@@ -108,8 +108,8 @@ def limits_of(tree: str, stored: bytes | str | None) -> TreeLimits:
 
 
 def check_format(tree: str, stored: bytes | str | None) -> None:
-    """Check that this version can read a tree; one that says no format is of the first. Raises
-    `NewerFormat`, `DamagedRecord`."""
+    """Check that this version can read a tree; None is the first format. Raises `NewerFormat`,
+    `DamagedRecord`."""
     if stored is None:
         return
     with decoding(f"the format of tree {tree}"):
@@ -119,14 +119,14 @@ def check_format(tree: str, stored: bytes | str | None) -> None:
 
 
 def newer_tree(tree: str, found: object) -> NewerFormat:
-    """The error for a tree of a newer format."""
+    """Return the error for a tree of a newer format."""
     return NewerFormat(f"tree {tree}", f"format {found}; this one knows {FORMAT}")
 
 
 def replies_or_damage(reads: Batch) -> Operation[list[Any]]:
-    """The replies to requests that stand alone, with the error in place of each that meets a damaged record.
+    """Return the replies to independent commands; the reply to one that hits a damaged record is the error.
 
-    One round trip when there is none. Otherwise the batch is halved until each of them stands alone.
+    One round trip if no record is damaged. Otherwise the batch is bisected to find the damaged ones.
     """
     if not reads:
         return []

@@ -1,9 +1,9 @@
-"""Removing a whole tree because a person says so, whatever its retention.
+"""Drop a whole tree on request, whatever its retention.
 
-One step takes the tree and its processes away, atomically (of a large tree the youngest processes go before,
-in pieces); its contents follow in pieces, so that Redis is not held up. Every step begins by removing, which
-a full Redis allows. A removal that broke off is finished by the next one, by the collector, or by whoever
-makes a tree of that name.
+One atomic step removes the tree and its processes (the youngest processes of a large tree are removed before
+it, in batches); its contents follow in batches, so that Redis is not blocked for long. Every step begins
+with a removal, which a full Redis allows. An interrupted removal is finished by the next drop, by the
+collector, or by the creation of a tree of that name.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ from fdstore.wire.operation import Operation
 from fdstore.wire.scripts import script, text
 
 REASON = "dropped"
-"""Why the processes of a tree that is dropped with `kill` are cancelled."""
+"""The reason of processes that are cancelled because their tree is dropped with `kill`."""
 
 
 def drop_tree(
     prefix: str, name: str, *, kill: bool = False, progress: Callable[[int], None] | None = None
 ) -> Operation[DroppedTree]:
-    """Remove a tree with everything in it. `progress` is called with the contents removed so far.
+    """Remove a tree with everything in it. `progress` is called with the number of contents removed so far.
 
-    Raises `TreeInUse` while one of its agents or pipelines is ready, running or waiting, unless it is to
-    `kill` them; `NotFound`, `NewerFormat`.
+    Raises `TreeInUse` while one of its agents or pipelines is ready, running or waiting, unless `kill` is
+    true; `NotFound`, `NewerFormat`.
     """
     tree = TreeKeys(prefix, check_root(name))
     cancelled: tuple[str, ...] = ()
     if kill:
         yield from _check_format(tree)
-        with suppress(NotFound):  # of a damaged tree, or one that is half gone
+        with suppress(NotFound):  # the tree may be damaged or half removed
             cancelled = (yield from cancel(prefix, name, REASON)).cancelled
     contents = 0
     what = ""
     while what != "gone":
-        # once begun it goes on, whatever is made in the tree meanwhile
+        # once begun, go on whatever is created in the tree in between
         how = "rest" if what == "rest" else "1" if kill or what else "0"
         [reply] = yield [script("drop")((tree.record,), how, PIECE, FORMAT)]
         if reply[0] == b"gone":
             break
         began, (what, removed) = not what, map(text, outcome(reply, name))
         if began and what != "gone":
-            yield from look_again_at(tree, "0")  # should this break off, the collector finishes it
+            yield from look_again_at(tree, "0")  # if this is interrupted, the collector finishes it
         contents += int(removed)
         if progress:
             progress(contents)
@@ -62,7 +62,7 @@ def drop_tree(
 
 
 def is_left(prefix: str, name: str) -> Operation[bool]:
-    """Whether anything of a tree is there: also a part that a removal left when it broke off."""
+    """Return whether any part of a tree exists, even one left by an interrupted removal."""
     tree = TreeKeys(prefix, check_root(name))
     keys, listed = yield [
         ("EXISTS", tree.record, tree.processes, tree.contents, tree.collecting),
@@ -78,7 +78,7 @@ def _check_format(tree: TreeKeys) -> Operation[None]:
 
 
 def _drop_staged(tree: TreeKeys) -> Operation[None]:
-    """Remove what was being stored. It would go by itself, but holds memory until then."""
+    """Remove the contents being stored. They would expire, but hold memory until then."""
     [ops] = yield from replies_or_damage([("HKEYS", tree.staged)])
     if not isinstance(ops, list) or not ops:
         return

@@ -1,8 +1,9 @@
-"""What agents may write to files: counted for each tool call before it is written.
+"""Quotas for the files that agents write: each tool call reserves bytes before writing them.
 
-A content's size is known, so one that is too large is refused before its first byte; of a part, room is taken
-ahead, some megabytes at a time, and the rest given back. The count is kept with the call (`calls`), so a
-call that is made again, by the next attempt, is counted once. A programmer's own export is not counted.
+The size of a whole content is known, so one that is too large is refused before its first byte. For a part,
+some megabytes are reserved at a time, and the unused remainder is returned. The count is stored with the
+tool call (see `tool_calls`), so a call repeated by the next attempt counts once. Exports by user code are
+not counted.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from fdstore.wire.operation import Operation, new_op
 from fdstore.wire.scripts import script, text
 
 AHEAD_BYTES = 8 << 20
-"""How much room is taken at a time while a part is written."""
+"""Bytes reserved at a time while a part is written."""
 
 LEFT_AS_IT_IS = (StoreUnavailable, UnknownOutcome, Fenced)
-"""Errors after which the count stays: another attempt makes the call, or the store is not there to ask."""
+"""Errors after which the count stays: another attempt repeats the call, or the store is unreachable."""
 
 
 class Allowance:
-    """What one call may write. `call_id` is its id; without one it is not made again."""
+    """The export quota of one call. A call without `call_id` is never repeated."""
 
     def __init__(self, handle: ProcessHandle, call_id: str | None) -> None:
         self._handle = handle
@@ -36,35 +37,34 @@ class Allowance:
         self._written = 0
 
     def begin(self, size_bytes: int | None) -> Operation[None]:
-        """Takes room for a content, or for the beginning of a part (None). Raises `QuotaExceeded`."""
+        """Start counting; reserve the size of a whole content (None for a part). Raises `QuotaExceeded`."""
         self._written = 0
         if size_bytes is not None:
             yield from self._count(size_bytes, size_bytes, "ahead")
 
     def add(self, size_bytes: int) -> Operation[None]:
-        """Takes room for the bytes that are about to be written, if there is none yet. Raises
-        `QuotaExceeded`."""
+        """Reserve room for the bytes about to be written, unless already reserved. Raises `QuotaExceeded`."""
         self._written += size_bytes
         if self._written > self._granted:
             yield from self._count(self._written, self._written + AHEAD_BYTES, "ahead")
 
     def settle(self) -> Operation[None]:
-        """Gives back what was not written."""
+        """Return the unused part of the reservation."""
         if self._once or self._granted != self._written:
             yield from self._count(self._written, self._written, "forget" if self._once else "exactly")
 
     def refund(self) -> Operation[None]:
-        """Nothing was put in place: the count is as before this attempt, if the store can be reached."""
+        """Restore the count from before this attempt, which wrote no file, if the store can be reached."""
         if self._at_first is not None:
             back = self._at_first
             with suppress(FDStoreError):
                 yield from self._count(back, back, "forget" if self._once else "exactly")
 
-    def _count(self, needed: int, wanted: int, how: str) -> Operation[None]:
+    def _count(self, needed: int, reserve: int, how: str) -> Operation[None]:
         keys = self._handle.keys
         tree = keys.tree
         count = script("export")(
-            (tree.record, keys.record, keys.calls), self._handle.attempt, self._field, needed, wanted, how
+            (tree.record, keys.record, keys.calls), self._handle.attempt, self._field, needed, reserve, how
         )
         flat, reply = yield [("HGETALL", tree.ceilings), count]
         granted, before, exported, created_at = outcome(reply, self._handle.id)
@@ -81,7 +81,7 @@ class Allowance:
 
 
 def read_exported_today(prefix: str) -> Operation[int | None]:
-    """What all trees exported today, as far as it was counted: None while there is no ceiling for it."""
+    """Return the bytes that all trees exported today; None if they are not counted, without a ceiling."""
     [(day, size_bytes), (seconds, _)] = yield [
         ("HMGET", TreeKeys(prefix, "").exports, "day", "bytes"),
         ("TIME",),

@@ -1,8 +1,8 @@
-"""Reading what grows: waiting for a part to be whole, and following a content to its end.
+"""Read streams: wait until a part is complete, and follow a content to its end.
 
-Readers of an open content wait on its events. A wake-up is a hint: they look at the content again, so a
-missed one costs time and never text. A reader also finds that a writer is gone, since nobody else may be
-looking; a follower's position is a number of characters, so it can go on anywhere, any time later.
+Readers of an open content block on its events. A wake-up is a hint: they read the content again, so a missed
+one costs time but never text. Readers also detect an expired writer, because no other client may be
+watching. A follower's position is a character offset, so it can resume from any client at any time.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from fdstore.text.selection import Part
 from fdstore.wire.operation import Block, Operation
 
 BLOCK_S = 5.0
-"""How long a reader waits for a wake-up before it looks by itself."""
+"""How long a reader waits for a wake-up before it polls."""
 
 
 def wait_for_more(view: ContentInfo, seconds: float) -> Operation[None]:
-    """Waits until an open content is longer than in this view, or ended, or somebody should look
-    whether its writer lives; for at most so long."""
+    """Wait until an open content has grown since this view, or ended, or its writer's lease expires; at
+    most `seconds`."""
     pause = max(0.01, min(seconds, BLOCK_S, view.writer_left_s))
     seen = f"{view.descriptor.chars}-1"
     events = view.keys.events
@@ -36,8 +36,8 @@ def wait_for_more(view: ContentInfo, seconds: float) -> Operation[None]:
 def read_whole(
     handle: ProcessHandle, fd: str, part: Part | None, limit: int | None, wait_s: float
 ) -> Operation[Slice]:
-    """As `reading.read`, after up to `wait_s` seconds for the part to be whole: no later text can
-    change it. None, for everything, waits for the end."""
+    """As `reading.read`, after waiting up to `wait_s` seconds until the part is complete: no later text can
+    change it. The whole content (None) is complete at its end."""
     if not check_wait(wait_s):
         return read(handle, fd, part, limit)
     return _read_when_whole(handle, fd, part, limit, wait_s)
@@ -52,7 +52,7 @@ def _read_when_whole(
 
 @reads_content
 def until_complete(handle: ProcessHandle, fd: str, part: Part | None, wait_s: float) -> Operation[None]:
-    """Waits for a part to be whole, for up to `wait_s` seconds. For 0 it does nothing."""
+    """Wait up to `wait_s` seconds until a part is complete. 0 does nothing."""
     if not check_wait(wait_s):
         return
     until = time.monotonic() + wait_s
@@ -65,7 +65,7 @@ def until_complete(handle: ProcessHandle, fd: str, part: Part | None, wait_s: fl
 
 
 def check_wait(wait_s: object) -> float:
-    """Seconds to wait. Raises `InvalidArgument`."""
+    """Return a valid number of seconds to wait. Raises `InvalidArgument`."""
     if type(wait_s) is float and 0 <= wait_s <= MAX_INTEGER:
         return wait_s
     if isinstance(wait_s, bool) or not isinstance(wait_s, (int, float)) or not 0 <= wait_s <= MAX_INTEGER:
@@ -88,8 +88,8 @@ def _is_whole(view: ContentInfo, part: Part | None) -> bool:
 
 
 class Position(msgspec.Struct, frozen=True):
-    """How far a follower is: `chars` characters are behind it, and `page`, which holds the next one or
-    ends before it, begins after `page_chars`. Page 0: not looked up yet."""
+    """The position of a follower: it has read `chars` characters. `page` holds the next character or ends
+    just before it, and begins after `page_chars` characters. Page 0: not located yet."""
 
     chars: int
     page: int = 0
@@ -97,7 +97,7 @@ class Position(msgspec.Struct, frozen=True):
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """What a follower gets at a time: text (none if the wait was in vain), and whether it was the last."""
+    """One piece of followed text (empty if the wait timed out), and whether it was the last."""
 
     text: str
     position: Position
@@ -105,7 +105,7 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 class Follower:
-    """Goes through a content piece by piece, from its character `start` on, until it `ended`."""
+    """Reads a content piece by piece, from character `start` on, until it has `ended`."""
 
     def __init__(self, handle: ProcessHandle, fd: str, start: int = 1) -> None:
         self._handle = handle
@@ -114,7 +114,7 @@ class Follower:
         self.ended = False
 
     def more(self, wait_s: float = BLOCK_S) -> Operation[str]:
-        """The next piece, empty if none came within `wait_s`. Raises as `follow`."""
+        """Return the next piece, empty if none arrives within `wait_s`. Raises as `follow`."""
         piece = yield from follow(self._handle, self._fd, self._position, wait_s)
         self._position, self.ended = piece.position, piece.ended
         return piece.text
@@ -122,11 +122,11 @@ class Follower:
 
 @reads_content
 def follow(handle: ProcessHandle, fd: str, position: Position, wait_s: float = BLOCK_S) -> Operation[Piece]:
-    """The text after a position: what is there (at most about `WINDOW_BYTES`), else what comes within
-    `wait_s`. Two round trips for what was just appended.
+    """Return the text after a position: stored text (at most about `WINDOW_BYTES`), or else text that
+    arrives within `wait_s`. Two round trips for text that was just appended.
 
-    Raises `StreamBroken` when nothing is left of a broken stream, `PositionOutOfRange` for a position
-    beyond the end of an ended one, `NotFound`.
+    Raises `StreamBroken` at the end of a broken stream, `PositionOutOfRange` for a position beyond the end
+    of an ended one, `NotFound`.
     """
     until = time.monotonic() + wait_s
     next_char = position.chars + 1
@@ -137,7 +137,7 @@ def follow(handle: ProcessHandle, fd: str, position: Position, wait_s: float = B
             view, _ = yield from resolve(handle, fd, unit="chars", first=next_char, last=next_char)
         d = view.descriptor
         if next_char <= d.chars:
-            return (yield from _piece(view, position if position.page else _place_of(view, next_char)))
+            return (yield from _piece(view, position if position.page else _locate(view, next_char)))
         if position.page and position.chars > d.chars:
             raise StoreLostData(fd, f"it has {d.chars} characters, fewer than were read")
         if d.state != "open" and position.chars > d.chars:
@@ -150,24 +150,24 @@ def follow(handle: ProcessHandle, fd: str, position: Position, wait_s: float = B
         yield from wait_for_more(view, left)
 
 
-def _place_of(view: ContentInfo, char: int) -> Position:
+def _locate(view: ContentInfo, char: int) -> Position:
     group = view.group_at("chars", char)
     if group is None:
         raise NotFound(view.descriptor.fd)
-    place = group.before(group.page_of_char(char))
-    return Position(char - 1, place.page, place.chars)
+    start = group.before(group.page_of_char(char))
+    return Position(char - 1, start.page, start.chars)
 
 
 def _piece(view: ContentInfo, position: Position) -> Operation[Piece]:
     d = view.descriptor
-    # two at least: of the first, all may be known
+    # at least two pages: the first may hold nothing after the position
     window = max(2, WINDOW_BYTES * d.pages // max(d.bytes, 1))
     last = min(d.pages, position.page + window - 1)
     pages = yield from collect(view, range(position.page, last + 1))
     new = b"".join(pages).decode("utf-8")[position.chars - position.page_chars :]
-    if not new:  # or a follower would ask for ever
+    if not new:  # otherwise a follower would loop for ever
         raise ValueError(f"its pages have fewer than its {d.chars} characters")
     reached = position.chars + len(new)
-    # the last page may still grow, so the next piece begins by looking at it again
-    now = Position(reached, last, reached - len(pages[-1].decode("utf-8")))
-    return Piece(new, now, d.state == "sealed" and reached >= d.chars)
+    # the last page may still grow, so the next piece starts by reading it again
+    after = Position(reached, last, reached - len(pages[-1].decode("utf-8")))
+    return Piece(new, after, d.state == "sealed" and reached >= d.chars)

@@ -1,7 +1,6 @@
-"""How processes and trees stand: their records, their answers, and waiting for their ends.
+"""Read the state of processes and trees: their records, their answers, and their ends.
 
-Nothing here writes. It is what people, tools and who waits for a child are told; what changes a process
-is in `processes` and `leases`.
+Nothing here writes; `processes` and `leases` change processes.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ BUSY = frozenset({"ready", "running", "waiting"})
 
 
 def process_of(process: str, fields: dict[str, str]) -> ProcessRecord:
-    """The record that a process's hash says. Raises one of `decoding.UNREADABLE`."""
+    """Decode the record of a process from its hash. Raises one of `decoding.UNREADABLE`."""
 
     def number(name: str, least: int = 0) -> int | None:
         return whole_number(fields[name], least) if fields.get(name) else None
@@ -77,32 +76,32 @@ def process_of(process: str, fields: dict[str, str]) -> ProcessRecord:
     )
 
 
-def _decoded(process: str, flat: list[bytes]) -> tuple[ProcessRecord, dict[str, str]]:
-    """A process and all fields of its hash. Raises `DamagedRecord`."""
+def _decode(process: str, flat: list[bytes]) -> tuple[ProcessRecord, dict[str, str]]:
+    """Decode a process. Return its record and all fields of its hash. Raises `DamagedRecord`."""
     with decoding(f"the record of process {process}"):
         fields = pairs(flat)
         return process_of(process, fields), fields
 
 
 def record(prefix: str, process: str) -> Operation[ProcessRecord]:
-    """One process as it is now. Raises `NotFound`, `DamagedRecord`."""
+    """Return the current record of a process. Raises `NotFound`, `DamagedRecord`."""
     keys = process_keys(prefix, check_process(process))
     [flat] = yield [("HGETALL", keys.record)]
     if not flat:
         raise (yield from missing(keys))
-    return _decoded(process, flat)[0]
+    return _decode(process, flat)[0]
 
 
 def missing(keys: ProcessKeys) -> Operation[NotFound]:
-    """The error for a process that is not there: it names those of its tree, or else the trees."""
+    """Return the error for a missing process: it names the processes of its tree, or else the trees."""
     tree = keys.tree
     members, trees = yield [("ZRANGE", tree.processes, 0, 50), ("ZRANGE", tree.trees, 0, 50)]
     return NotFound(f"process {keys.process}", tuple(map(show_bytes, members or trees)))
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """How a process ended: its record, and its answer in short or as a descriptor of its parent
-    (of its own, for a root)."""
+    """The result of a process: its record, and its answer as a short text or as a descriptor of its parent
+    (its own, for a root)."""
 
     record: ProcessRecord
     text: str
@@ -110,17 +109,17 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def answer_of(prefix: str, process: str) -> Operation[Answer]:
-    """The end of a process, or the record of one that has not ended."""
+    """Return the result of a process; before its end, with an empty answer."""
     keys = process_keys(prefix, process)
     [flat] = yield [("HGETALL", keys.record)]
     if not flat:
         raise (yield from missing(keys))
-    said, fields = _decoded(process, flat)
-    return Answer(said, fields.get("answer", ""), fields.get("answer_fd") or None)
+    found, fields = _decode(process, flat)
+    return Answer(found, fields.get("answer", ""), fields.get("answer_fd") or None)
 
 
 def wait_ended(prefix: str, processes: list[str], seconds: float) -> Operation[bool]:
-    """Waits until all these processes have ended, for at most so long; whether they have."""
+    """Wait until all these processes have ended or `seconds` pass. Return whether all have ended."""
     until = time.monotonic() + seconds
     keys = [process_keys(prefix, process) for process in processes]
     while True:
@@ -131,13 +130,13 @@ def wait_ended(prefix: str, processes: list[str], seconds: float) -> Operation[b
         left = until - time.monotonic()
         if not live or left <= 0:
             return not live
-        # the end of a process adds to its events; "0" also sees one that came before this request
+        # a process adds an event when it ends; "0" also returns one added before this request
         pause = min(left, 10.0)
         yield Block(("XREAD", "BLOCK", max(1, int(pause * 1000)), "STREAMS", live[0].events, "0"), pause)
 
 
 def tree_record(prefix: str, tree: str) -> Operation[TreeRecord]:
-    """One tree with its processes; those that are damaged are named in `unreadable`. Raises `NotFound`,
+    """Return a tree with its processes; `unreadable` lists the damaged ones. Raises `NotFound`,
     `NewerFormat`, and `DamagedRecord` for the record of the tree itself."""
     keys = TreeKeys(prefix, check_root(tree))
     flat, names = yield [("HGETALL", keys.record), ("ZRANGE", keys.processes, 0, -1)]
@@ -147,7 +146,7 @@ def tree_record(prefix: str, tree: str) -> Operation[TreeRecord]:
     with decoding(f"the record of tree {tree}"):
         fields = pairs(flat)
         check_format(tree, fields.get("format"))
-        said = TreeRecord(
+        found = TreeRecord(
             id=tree,
             created_at=timestamp(fields["created_at"]),
             used_at=timestamp(fields["used_at"]),
@@ -162,11 +161,11 @@ def tree_record(prefix: str, tree: str) -> Operation[TreeRecord]:
             tokens=whole_number(fields.get("tokens", "0")),
         )
     members, damaged = yield from _members(keys, names)
-    return msgspec.structs.replace(said, members=tuple(members), unreadable=tuple(damaged))
+    return msgspec.structs.replace(found, members=tuple(members), unreadable=tuple(damaged))
 
 
 def _members(keys: TreeKeys, names: list[bytes]) -> Operation[tuple[list[ProcessRecord], list[Unreadable]]]:
-    """The processes of a tree that can be read, and those that cannot."""
+    """Return the records of a tree's processes, and descriptions of the unreadable ones."""
     members: list[ProcessRecord] = []
     damaged: list[Unreadable] = []
     known: list[ProcessKeys] = []
@@ -175,27 +174,28 @@ def _members(keys: TreeKeys, names: list[bytes]) -> Operation[tuple[list[Process
         if process is not None:
             known.append(process)
         else:
-            damaged.append(Unreadable(what=keys.processes, problem=f"{show_bytes(name)} is no process of it"))
+            problem = f"{show_bytes(name)} is not a process of this tree"
+            damaged.append(Unreadable(what=keys.processes, problem=problem))
     replies = yield from replies_or_damage([("HGETALL", process.record) for process in known])
     for process, reply in zip(known, replies, strict=True):
         try:
             if isinstance(reply, DamagedRecord):
                 raise reply
             if reply:
-                members.append(_decoded(process.process, reply)[0])
+                members.append(_decode(process.process, reply)[0])
         except DamagedRecord as error:
             damaged.append(unreadable(error))
     return members, damaged
 
 
 def survey(prefix: str) -> Operation[Survey]:
-    """Looks at all trees; one that is damaged, or of a newer format, hides no other."""
+    """Return all trees; those that are damaged or of a newer format are listed as unreadable."""
     found = Survey(trees=[], unreadable=[])
     for name in (yield from tree_names(prefix, found.unreadable)):
         try:
             tree = yield from tree_record(prefix, name)
         except NotFound:
-            continue  # one that is named may be gone, or not there yet
+            continue  # a listed tree may just have been removed, or not be created yet
         except PASSED_OVER as error:
             found.unreadable.append(unreadable(error))
         else:
@@ -205,14 +205,14 @@ def survey(prefix: str) -> Operation[Survey]:
 
 
 def log_unreadable(found: Survey) -> Survey:
-    """Log what a survey could not read, for callers that return the rest alone."""
+    """Log the unreadable records of a survey, for callers that return only the trees."""
     for each in found.unreadable:
         log.warning("%s cannot be read: %s", each.what, each.problem)
     return found
 
 
 def tree_names(prefix: str, damaged: list[Unreadable] | None = None) -> Operation[list[str]]:
-    """The names of all trees; entries that name none are added to `damaged`."""
+    """Return the names of all trees; add invalid entries to `damaged`."""
     key = TreeKeys(prefix, "").trees
     [entries] = yield [("ZRANGE", key, 0, -1)]
     names = []
@@ -220,7 +220,7 @@ def tree_names(prefix: str, damaged: list[Unreadable] | None = None) -> Operatio
         if is_root(entry):
             names.append(text(entry))
         elif damaged is not None:
-            damaged.append(Unreadable(what=key, problem=f"{show_bytes(entry)} is no tree"))
+            damaged.append(Unreadable(what=key, problem=f"{show_bytes(entry)} is not a tree"))
     return sorted(names)
 
 
@@ -232,8 +232,7 @@ class FinishedTrees(msgspec.Struct, frozen=True):
 
 
 def finished_trees(prefix: str, trees: list[str]) -> Operation[FinishedTrees]:
-    """Those of these trees whose processes have all ended: nothing happens in them any more. One round
-    trip, if no tree is damaged."""
+    """Return those of these trees whose processes have all ended. One round trip, if no tree is damaged."""
     live = yield from replies_or_damage([("HGET", TreeKeys(prefix, tree).record, "live") for tree in trees])
     found = FinishedTrees([], [])
     for tree, count in zip(trees, live, strict=True):

@@ -1,7 +1,7 @@
-"""The journal of a process: one JSON record a line of its life, append-only.
+"""The journal of a process: an append-only list of JSON records.
 
-Records go to a known position, so a repeated append writes nothing twice, and an attempt that was
-replaced cannot write at all. The answers of models among them are counted for the tree in the same step.
+Records are appended at a known position, so retries are idempotent, and an attempt that was replaced is
+fenced off. The same step counts the models' answers among them for the tree's daily limits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fdstore.wire.scripts import script, text
 
 
 class Appended(msgspec.Struct, frozen=True):
-    """How long the journal is now, and the daily limit (its name and value) that the tree has reached."""
+    """The length of the journal, and the daily limit (name and value) that the tree has reached, if any."""
 
     length: int
     reached: tuple[str, int] | None = None
@@ -26,25 +26,25 @@ class Appended(msgspec.Struct, frozen=True):
 def append(
     handle: ProcessHandle, position: int, records: list[str], *, answers: int = 0, tokens: int = 0
 ) -> Operation[Appended]:
-    """Adds records after the first `position` ones: `answers` of them are a model's, which took so many
-    tokens. Without records nothing is written. Raises `Fenced`, `NotFound`."""
+    """Append records at `position`: `answers` of them are a model's, which used `tokens` tokens. Without
+    records, write nothing. Raises `Fenced`, `NotFound`."""
     keys = handle.keys
-    added = script("journal")(
+    command = script("journal")(
         (keys.record, keys.journal, keys.tree.record), handle.attempt, position, answers, tokens, *records
     )
-    [reply] = yield from beside(handle, [added])
+    [reply] = yield from beside(handle, [command])
     length, *reached = outcome(reply, handle.id)
     return Appended(int(length), (text(reached[0]), int(reached[1])) if reached else None)
 
 
 def length(handle: ProcessHandle) -> Operation[int]:
-    """How many records there are."""
+    """Return the number of records."""
     [count] = yield [("LLEN", handle.keys.journal)]
     return int(count)
 
 
 def read(prefix: str, process: str, count: int | None = None) -> Operation[list[bytes]]:
-    """The records of a process, or its first `count`."""
+    """Return the records of a process, or the first `count`."""
     if count == 0:
         return []
     keys = process_keys(prefix, process)

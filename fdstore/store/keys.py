@@ -1,42 +1,43 @@
-"""Every key fdstore makes: its pattern, what it holds, who deletes it.
+"""Every key that fdstore creates: its pattern, its content, and what deletes it.
 
     pattern (after the prefix)           type    holds                                deleted by
-    trees                                zset    tree -> when it may be collected     collect
+    trees                                zset    tree -> earliest collection time     collect
     limits                               hash    ceiling -> the operator's value      the operator
-    exports                              hash    today's exports, of each tree        expires (2 days)
-    workers                              zset    worker -> when its sign of life ends the sweep
-    workers:commands                     hash    worker -> what commands run in       the sweep
+    exports                              hash    bytes exported today, by tree        expires (2 days)
+    workers                              zset    worker -> deadline of its heartbeat  the sweep
+    workers:commands                     hash    worker -> its sandbox for commands   the sweep
     workers:agents                       hash    worker -> taken, or why it runs none the sweep
     sweeper                              string  the worker that sweeps now           expires (5 s)
     {triage}                             hash    the tree: usage, limits, format      collect
-    {triage}:processes                   zset    its processes, by time of birth      collect
+    {triage}:processes                   zset    its processes, by creation time      collect
     {triage}:contents                    set     its contents (triage/3)              last release
-    {triage}:collecting                  set     contents of a tree that is going     collect
-    {triage}:leases                      zset    process -> when the sweep must look  its end
-    {triage}:writers                     zset    open content -> when to look at it  its end
+    {triage}:collecting                  set     contents of a tree being removed     collect
+    {triage}:leases                      zset    process -> when the sweep checks it  its end
+    {triage}:writers                     zset    open content -> when to check it     its end
     {triage}:programs                    hash    digest -> a bundle of programs       collect
     {triage}:staging                     hash    OP -> what is being stored there     commit; expires (15 min)
-    {triage}:staging:OP:pages, :index    hash    a content being made                 commit; expires (15 min)
-    {triage}:op:OP                       string  what a write answered, for a repeat  expires (30 s)
+    {triage}:staging:OP:pages, :index    hash    a content being stored               commit; expires (15 min)
+    {triage}:op:OP                       string  reply of a script, for retries       expires (30 s)
     {triage}:triage.1                    hash    a process                            collect
     {triage}:triage.1:fds                hash    its table: fd:3 -> triage/3          its end
     {triage}:triage.1:writes             set     numbers of open contents it writes   their end
-    {triage}:triage.1:calls              hash    tool-call id -> what the call made   collect
+    {triage}:triage.1:calls              hash    tool-call id -> idempotency record   collect
     {triage}:triage.1:journal            list    its conversation, one JSON a record  collect
-    {triage}:triage.1:events             stream  "it ended", for who waits            expires (60 s after)
+    {triage}:triage.1:events             stream  its end, for waiting clients         expires (60 s after)
     {triage}:triage:fd:3                 hash    a content's metadata                 last release
     {triage}:triage:fd:3:pages           hash    page number -> text                  last release
     {triage}:triage:fd:3:index           hash    first page of a group -> counts      last release
     {triage}:triage:fd:3:holders         set     processes that hold it               last release
-    {triage}:triage:fd:3:lent            hash    the pages while more come (scripts.lending)  append
+    {triage}:triage:fd:3:lent            hash    pages during a large append          append
+                                                 (`scripts.hset_if_accepted`)
     {triage}:triage:fd:3:events          stream  its wake-ups              last release; 60 s after its end
 
-All keys of a tree share the tag `{tree}`, so a tree lives in one slot of a Redis Cluster and a
-script may touch everything in it. Process ids hold no braces and no colons, so keys are unambiguous.
-A content's id says where it was born: `triage/3` is number 3 of process `triage`.
+All keys of a tree share the hash tag `{tree}`, so a tree lives in one slot of a Redis Cluster and a
+script may access all of it. Process ids contain no braces and no colons, so keys are unambiguous. The id
+of a content names its creator: `triage/3` is number 3 of process `triage`.
 
 `format` of a tree (`decoding.FORMAT`) says which versions can read it. All times are by the clock of Redis.
-Nothing in here is trusted: see `decoding`.
+Nothing read from these keys is trusted: see `decoding`.
 """
 
 from __future__ import annotations
@@ -56,38 +57,38 @@ _PREFIX = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 
 def check_root(name: object) -> str:
-    """`name` if a root process may be called so. Raises `InvalidArgument`."""
+    """Return `name` if it is a valid name of a root process. Raises `InvalidArgument`."""
     if isinstance(name, str) and _ROOT_ID.fullmatch(name):
         return name
     if isinstance(name, str) and _PROCESS_ID.fullmatch(name):
         tree = name.partition(".")[0]
         raise InvalidArgument("process", f"{name} is a child; its tree has the name of its root, {tree}")
     raise InvalidArgument(
-        "process", f"{quoted(name)} is no process name; use 1-48 of a-z, 0-9, _ and -, e.g. triage"
+        "process", f"{quoted(name)} is not a process name; use 1-48 of a-z, 0-9, _ and -, e.g. triage"
     )
 
 
 def is_root(name: bytes) -> bool:
-    """Whether a tree can have this name."""
+    """Return whether `name` is a valid name of a tree."""
     return _ROOT_ID.fullmatch(name.decode("ascii", "replace")) is not None
 
 
 def check_process(name: object) -> str:
-    """`name` if it has the form of a process id, `triage` or `triage.1.2`. Raises `InvalidArgument`."""
+    """Return `name` if it is a valid process id: `triage` or `triage.1.2`. Raises `InvalidArgument`."""
     if isinstance(name, str) and _PROCESS_ID.fullmatch(name):
         return name
-    raise InvalidArgument("process", f"{quoted(name)} is no process id; ids look like triage or triage.1.2")
+    raise InvalidArgument("process", f"{quoted(name)} is not a process id, e.g. triage or triage.1.2")
 
 
 def check_prefix(prefix: object) -> str:
-    """`prefix` if keys may begin with it. Raises `InvalidArgument`."""
+    """Return `prefix` if it is a valid key prefix. Raises `InvalidArgument`."""
     if isinstance(prefix, str) and _PREFIX.fullmatch(prefix):
         return prefix
-    raise InvalidArgument("prefix", f"{quoted(prefix)} is no key prefix; use letters, digits, _ . : -")
+    raise InvalidArgument("prefix", f"{quoted(prefix)} is not a key prefix; use letters, digits, _ . : -")
 
 
 class TreeKeys(msgspec.Struct, frozen=True, dict=True):
-    """The keys that a tree has once. `tree` is the name of its root process."""
+    """The keys of a tree that are not of one process or content. `tree` is the name of its root process."""
 
     prefix: str
     tree: str
@@ -106,7 +107,7 @@ class TreeKeys(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def collecting(self) -> str:
-        """What is left of its contents while it is removed."""
+        """Its contents still to be deleted while the tree is being removed."""
         return f"{self.record}:collecting"
 
     @property
@@ -123,30 +124,30 @@ class TreeKeys(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def trees(self) -> str:
-        """All trees; outside of the tree, as are the next two."""
+        """The index of all trees; like the next two keys, it is shared by all trees."""
         return f"{self.prefix}:trees"
 
     @property
     def ceilings(self) -> str:
-        """What no tree may pass. Clients read it, only the operator writes it."""
+        """Upper bounds for all trees. Clients read it, only the operator writes it."""
         return f"{self.prefix}:limits"
 
     @property
     def exports(self) -> str:
-        """What all trees exported today; kept while there is a ceiling for it."""
+        """Bytes that all trees exported today; counted only while there is a ceiling for it."""
         return f"{self.prefix}:exports"
 
     @property
     def staged(self) -> str:
-        """What is being stored, but for what is over in one round trip."""
+        """Contents being stored, except those stored in a single round trip."""
         return f"{self.record}:staging"
 
     def staging(self, op: str) -> tuple[str, str]:
-        """Where pages and index of a content are put before it becomes visible."""
+        """Return the keys of a content's pages and index before it becomes visible."""
         return f"{self.record}:staging:{op}:pages", f"{self.record}:staging:{op}:index"
 
     def answer(self, op: str) -> str:
-        """Where a write leaves its answer, in case the reply is lost."""
+        """Return the key where a script stores its reply, in case the reply is lost."""
         return f"{self.record}:op:{op}"
 
 
@@ -178,7 +179,7 @@ class ProcessKeys(msgspec.Struct, frozen=True, dict=True):
 
 
 def process_keys(prefix: str, process: str) -> ProcessKeys:
-    """The keys of a process, by its id.
+    """Return the keys of a process, by its id.
 
     >>> process_keys("fdstore", "triage.1").fds
     'fdstore:{triage}:triage.1:fds'
@@ -187,7 +188,7 @@ def process_keys(prefix: str, process: str) -> ProcessKeys:
 
 
 def member_of(tree: TreeKeys, name: bytes) -> ProcessKeys | None:
-    """The keys of a process that a key of this tree names; None if no process of this tree can be called so.
+    """Return the keys of a process named in a key of this tree, or None if this is not a process of the tree.
 
     >>> member_of(TreeKeys("fdstore", "triage"), b"triage.1").process, member_of(TreeKeys("x", "a"), b"b.1")
     ('triage.1', None)
@@ -199,7 +200,7 @@ def member_of(tree: TreeKeys, name: bytes) -> ProcessKeys | None:
 
 
 def is_content(tree: TreeKeys, name: bytes) -> bool:
-    """Whether a content of this tree can have this id.
+    """Return whether `name` is a valid id of a content of this tree.
 
     >>> is_content(TreeKeys("fdstore", "triage"), b"triage.1/3")
     True
@@ -223,7 +224,7 @@ class ContentKeys(msgspec.Struct, frozen=True):
 
     @property
     def lent(self) -> str:
-        """Where the pages are while a piece is added to them; nobody sees them there."""
+        """Holds the pages during a large append; readers never use it."""
         return f"{self.record}:lent"
 
     @property
@@ -236,7 +237,7 @@ class ContentKeys(msgspec.Struct, frozen=True):
 
 
 def content_keys(tree: TreeKeys, content: str) -> ContentKeys:
-    """The keys of the content with this id.
+    """Return the keys of a content, by its id.
 
     >>> content_keys(TreeKeys("fdstore", "triage"), "triage.1/3").pages
     'fdstore:{triage}:triage.1:fd:3:pages'

@@ -1,10 +1,10 @@
-"""Leases: who runs a process now, and what becomes of one whose worker is gone.
+"""Leases: which worker runs a process, and recovery of processes whose worker is lost.
 
-Running a process means holding its lease. Each claim is a new attempt; every write carries its number,
-and the scripts refuse an older one, so a worker that was believed dead and comes back writes nothing.
+Running a process means holding its lease. Each claim is a new attempt; every write carries the attempt's
+number, and the scripts refuse an older one, so a worker that was presumed dead is fenced off.
 
-`leases` of a tree says for each process when somebody must look at it: when its lease runs out, or,
-for one that is ready, when its wake-up must have been lost.
+The `leases` key of a tree has for each process the time of its next check by the sweep: when its lease
+expires or, for a ready process, when its wake-up counts as lost.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ WAKE_AGAIN_S = 10.0
 MAX_LOSSES = 3
 
 Kind = Literal["agents", "pipelines", "neither"]
-"""What a worker runs that does not run everything; "neither" only asks what a process is."""
+"""The only kind of process that a worker runs; "neither" only finds out the kind of a process."""
 
 LeftAlone = Literal["pipeline", "agent", "alone"]
-"""Why a ready process was not taken."""
+"""Why a ready process was not claimed: its kind, or that it must run alone."""
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """A process taken to be run, with all that running it begins with: the attempt, its program's name
-    and the bundle (JSON) it is in, the streams it was made to write, the tree's limits, its journal.
-    `age_s` is how long ago it was started, by the clock of Redis; `wakes` how often the sweep had sent its
-    wake-up in vain. `alone_until` is the length of the journal up to which it must have an operating-system
-    process of its own, None for any."""
+    """A claimed process, with everything needed to run it: the attempt, its program's name and the bundle
+    (JSON) that contains it, the streams it was created to write, the tree's limits, its journal. `age_s` is
+    the time since it was started, by the Redis clock; `wakes` how often the sweep has sent its wake-up in
+    vain. Up to the journal length `alone_until` it must run in an operating-system process of its own;
+    None: it may share one."""
 
     attempt: int
     program: str
@@ -75,13 +75,12 @@ def claim(
     only: Kind | None = None,
     with_others: bool = False,
 ) -> Operation[Claim | LeftAlone | None]:
-    """Take a ready process. None when it is not ready, "pipeline" or "agent" for one that `only` leaves
-    out, "alone" for one that may not run `with_others` in one operating-system process. With the same `op`
-    it may be asked again: what it took is then its own. One round trip. Raises `NotFound`, `UnsafeStore`,
-    `NewerFormat` (it stays ready), `DamagedRecord`."""
+    """Claim a ready process. Return None if it is not ready, "pipeline" or "agent" if `only` excludes it,
+    "alone" if it may not run `with_others` in one operating-system process. Idempotent by `op`. One round
+    trip. Raises `NotFound`, `UnsafeStore`, `NewerFormat` (it stays ready), `DamagedRecord`."""
     flags = (only or "", FORMAT, "1" if with_others else "0")
     arguments = (keys.process, worker, LEASE_S, op or new_op(), *flags)
-    # the journal is read after the claim: whoever ran the process before can add nothing now
+    # read the journal after the claim: from then on the previous attempt is fenced and cannot append
     reply, records = yield [
         script("claim")((keys.tree.record, keys.record), *arguments),
         ("LRANGE", keys.journal, 0, -1),
@@ -114,8 +113,8 @@ def claim(
 
 
 def renew(handle: ProcessHandle, trouble: str | None = None) -> Operation[None]:
-    """Keep the lease. `trouble` says for people what the process is held up by, "" that nothing holds it up
-    any more. Raises `Fenced`, `NotFound`."""
+    """Renew the lease. `trouble` describes for people what blocks the process, "" clears it. Raises
+    `Fenced`, `NotFound`."""
     keys = handle.keys
     arguments: list[Value] = [keys.process, handle.attempt, LEASE_S]
     if trouble is not None:
@@ -125,8 +124,8 @@ def renew(handle: ProcessHandle, trouble: str | None = None) -> Operation[None]:
 
 
 def park(handle: ProcessHandle, children: list[str], seconds: float | None = None) -> Operation[bool]:
-    """Gives the worker back until these children have ended, for at most so long; False when they have
-    already. Raises `Fenced`, `NotFound`."""
+    """Park the process until these children end or `seconds` pass, which frees its worker. Return False if
+    all have ended already. Raises `Fenced`, `NotFound`."""
     keys = handle.keys
     until = "" if seconds is None else max(seconds, 0.0)
     arguments = (handle.id, handle.attempt, until, *children)
@@ -135,8 +134,8 @@ def park(handle: ProcessHandle, children: list[str], seconds: float | None = Non
 
 
 class Lapsed(msgspec.Struct, frozen=True):
-    """What a look at a process decided: `wake` it, it is `poison` under `attempt`, it is a pipeline whose
-    worker is `lost`, or nothing."""
+    """The decision about an overdue process: `wake` it, it is `poison` (too many losses, the last under
+    `attempt`), it is a pipeline whose worker is `lost`, or nothing to do."""
 
     decision: str
     attempt: int | None = None
@@ -145,23 +144,24 @@ class Lapsed(msgspec.Struct, frozen=True):
 def look_after(
     keys: ProcessKeys, max_losses: int = MAX_LOSSES, moment: float | None = None
 ) -> Operation[Lapsed]:
-    """Decides about a process that is due: its lease had run out by `moment` (by now), or its wake-up
-    may be lost. Raises `DamagedRecord`."""
+    """Decide what to do about a due process: its lease had expired by `moment` (default: now), or its
+    wake-up may be lost. Raises `DamagedRecord`."""
     return (yield from _lapse(keys, max_losses, "0", "", "" if moment is None else f"{moment:.6f}"))
 
 
 def record_loss(keys: ProcessKeys, claim_id: str, max_losses: int = MAX_LOSSES) -> Operation[Lapsed]:
-    """Count a loss of a process whose worker is known to be dead, if it still runs under that worker's
-    claim; else nothing is changed."""
+    """Count a loss of a process whose worker is known to be dead. If it no longer runs under that worker's
+    claim, nothing changes."""
     return (yield from _lapse(keys, max_losses, "2", claim_id, ""))
 
 
 def give_back(
     handle: ProcessHandle, in_vain: int | None = None, *, has_begun: bool = True
 ) -> Operation[Lapsed]:
-    """Makes a running process ready for another worker. No loss: its worker stops in good order, or is too
-    old for it; then `in_vain` says how often its wake-up had been sent in vain before this attempt, and the
-    sweep's pauses go on doubling. A pipeline that has begun stays: its commands may have done anything."""
+    """Return a running process to the queue for another worker, without counting a loss: this worker shuts
+    down, or is too old to run it. In the latter case `in_vain` is how often its wake-up had been sent in
+    vain before this attempt, so that the sweep's back-off continues. A pipeline that has begun is not
+    returned: its commands may have had side effects."""
     times = [] if in_vain is None else [in_vain]
     how = "1" if has_begun else "3"
     return (yield from _lapse(handle.keys, MAX_LOSSES, how, handle.attempt, "", *times))
@@ -179,14 +179,14 @@ def _lapse(
 
 
 class Due(msgspec.Struct, frozen=True):
-    """The processes that somebody must look at, and what could not be read: of which tree, and what."""
+    """The processes that must be checked, and the unreadable records with their trees."""
 
     processes: list[ProcessKeys]
     unreadable: list[tuple[str, Unreadable]]
 
 
 def due(prefix: str, trees: list[str], now_s: float) -> Operation[Due]:
-    """The processes of these trees that somebody must look at. One round trip, if no tree is damaged."""
+    """Return the processes of these trees that must be checked. One round trip, if no tree is damaged."""
     requests: Batch = [
         ("ZRANGEBYSCORE", TreeKeys(prefix, tree).leases, "-inf", f"{now_s:.6f}") for tree in trees
     ]
@@ -200,19 +200,21 @@ def due(prefix: str, trees: list[str], now_s: float) -> Operation[Due]:
             if member is not None:
                 found.processes.append(member)
             else:
-                where, problem = f"{TreeKeys(prefix, tree).leases}", f"{show_bytes(name)} is no process of it"
-                found.unreadable.append((tree, Unreadable(what=where, problem=problem)))
+                problem = f"{show_bytes(name)} is not a process of this tree"
+                found.unreadable.append(
+                    (tree, Unreadable(what=TreeKeys(prefix, tree).leases, problem=problem))
+                )
     return found
 
 
 class Watch:
-    """Tells when a lease that has run out is a loss: when its holder had time to renew it.
+    """Decide when an expired lease counts as lost: after its holder has had time to renew it.
 
-    Nobody can while Redis is away, stopped, or on the other side of a cut cable; and after its clock
-    was set, or this program slept, a lease looks older than it is. All of these are a gap in what a
-    watcher sees of Redis' clock. After a gap, as when it has just begun, a watcher knows nothing, so it
-    leaves holders half a lease to renew theirs: they try every `RENEW_EVERY_S` at least. A shorter gap
-    is no matter, since a lease that was kept had more than that left when it began.
+    No holder can renew while Redis is down, stopped or unreachable; and after its clock was set, or this
+    program was suspended, a lease looks older than it is. Each of these shows as a gap in the observed
+    Redis time. After a gap, and at the start, holders get half a lease more to renew; they retry at least
+    every `RENEW_EVERY_S`. Gaps of up to half a lease are harmless: a lease that is being renewed has more
+    than that left when the gap begins.
     """
 
     def __init__(self) -> None:
@@ -220,7 +222,7 @@ class Watch:
         self._since = float("-inf")
 
     def look(self, now: float) -> float:
-        """Notes that Redis said it is `now`; in how many seconds leases may be judged, 0.0 for at once."""
+        """Record the Redis time `now`. Return in how many seconds leases may be judged; 0.0 is now."""
         if not 0 <= now - self._seen <= LEASE_S / 2:
             self._since = now
         self._seen = now
@@ -228,7 +230,7 @@ class Watch:
 
 
 TAKEN = "taken"
-"""What a worker that takes agents says of them."""
+"""The value of a worker that accepts agents, in `agents_key`."""
 
 
 def workers_key(prefix: str) -> str:
@@ -251,8 +253,9 @@ def register_worker(
     commands: str = "",
     no_agents: str = "",
 ) -> Operation[None]:
-    """Says at `now_s`, by the clock of Redis, that a worker lives for so many seconds, what commands run in
-    there, and why it takes no agents ("" if it does); forgets workers that said so too long ago."""
+    """Register a worker as alive until `for_s` seconds after `now_s`, in Redis time. `commands` names its
+    sandbox for commands, `no_agents` why it accepts no agents ("" if it does). Remove workers whose
+    registration expired a minute ago."""
     [found, *_] = yield [
         ("ZRANGEBYSCORE", workers_key(prefix), "-inf", f"{now_s - 60:.3f}"),
         ("ZADD", workers_key(prefix), f"{now_s + for_s:.3f}", worker),
@@ -260,21 +263,21 @@ def register_worker(
         ("HSET", agents_key(prefix), worker, no_agents or TAKEN),
     ]
     if dead := [each for each in found if each != worker.encode()]:
-        yield _forgotten(prefix, *dead)
+        yield _removal(prefix, *dead)
 
 
 def unregister_worker(prefix: str, worker: str) -> Operation[None]:
-    """Forgets a worker that stops."""
-    yield _forgotten(prefix, worker)
+    """Remove a worker that shuts down."""
+    yield _removal(prefix, worker)
 
 
-def _forgotten(prefix: str, *workers: Value) -> Batch:
+def _removal(prefix: str, *workers: Value) -> Batch:
     hashes = (commands_key(prefix), agents_key(prefix))
     return [("ZREM", workers_key(prefix), *workers), *(("HDEL", key, *workers) for key in hashes)]
 
 
 def commands_of(prefix: str, workers: list[str]) -> Operation[list[str]]:
-    """What commands run in at each of these workers, in words for people; "" for one that did not say."""
+    """Return a description of each worker's sandbox for commands; "" if it registered none."""
     if not workers:
         return []
     [found] = yield [("HMGET", commands_key(prefix), *workers)]
@@ -282,7 +285,7 @@ def commands_of(prefix: str, workers: list[str]) -> Operation[list[str]]:
 
 
 def agents_of(prefix: str, workers: list[str]) -> Operation[list[str]]:
-    """Why each of these workers takes no agents; "" for one that does."""
+    """Return why each of these workers accepts no agents; "" for one that does."""
     if not workers:
         return []
     [found] = yield [("HMGET", agents_key(prefix), *workers)]
@@ -290,20 +293,20 @@ def agents_of(prefix: str, workers: list[str]) -> Operation[list[str]]:
 
 
 def takes_agents(prefix: str) -> Operation[bool]:
-    """Return whether a worker lives that takes agents. Three round trips."""
+    """Return whether a live worker accepts agents. Three round trips."""
     living = yield from workers(prefix)
     return "" in (yield from agents_of(prefix, living))
 
 
 def workers(prefix: str) -> Operation[list[str]]:
-    """The workers that live, by the clock of Redis. Two round trips."""
+    """Return the live workers, by the Redis clock. Two round trips."""
     now_s = yield from redis_now()
     [found] = yield [("ZRANGEBYSCORE", workers_key(prefix), f"{now_s:.3f}", "+inf")]
     return [show_bytes(worker) for worker in found]
 
 
 def take_sweep(prefix: str, worker: str, seconds: float) -> Operation[bool]:
-    """Whether this worker is the one that sweeps now: one does, for `seconds`."""
+    """Acquire or renew the right to sweep for `seconds`. Return False if another worker holds it."""
     key, ttl_ms = f"{prefix}:sweeper", int(seconds * 1000)
     taken, holder = yield [("SET", key, worker, "NX", "PX", ttl_ms), ("GET", key)]
     if taken is None and holder == worker.encode():

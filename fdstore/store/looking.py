@@ -1,4 +1,4 @@
-"""Looking at a store without changing it: a Redis in which nothing may be made can still be read."""
+"""Read-only access to a store, also on a Redis that is unsafe or full."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ T = TypeVar("T")
 
 
 def read_only(operation: Operation[T], where: str) -> Operation[T]:
-    """Run an operation that may only read. A request that holds a write is not sent: the operation gets
-    `LookingOnly` in place of the replies."""
+    """Run an operation that may only read. A request that contains a write is not sent; `LookingOnly` is
+    raised in the operation instead."""
     try:
         request = next(operation)
         while True:
@@ -34,7 +34,7 @@ def read_only(operation: Operation[T], where: str) -> Operation[T]:
 
 
 def _write_in(request: Request) -> str | None:
-    """The name of the first write in a request."""
+    """Return the name of the first write in a request, or None."""
     return next((name_of(command) for command in _commands_of(request) if not only_reads(command)), None)
 
 

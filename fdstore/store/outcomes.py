@@ -1,4 +1,4 @@
-"""What scripts answer: facts, or the type of an error and its facts."""
+"""Decode replies of scripts: `ok` with values, or the type of an error with its facts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fdstore.wire.scripts import text
 
 
 def outcome(reply: list[Any], process: str) -> list[Any]:
-    """The facts of a script's good answer; a bad one is raised as its typed error."""
+    """Return the values of a script's `ok` reply. Raises the typed error of any other reply."""
     kind, *facts = reply
     if kind == b"ok":
         return facts
@@ -35,8 +35,8 @@ def _error(kind: str, facts: list[Any], process: str) -> FDStoreError:
             name, *known = map(text, facts)
             return NotFound(name, tuple(sorted(known, key=_by_number)))
         case "lost_data":
-            found = f"of a stream it has {text(facts[1])} whole pages, and its metadata says more"
-            return StoreLostData(text(facts[0]), found)
+            problem = f"the stream has {text(facts[1])} whole pages, fewer than its metadata says"
+            return StoreLostData(text(facts[0]), problem)
         case "gone":
             return NotFound(f"process {process}")
         case "fenced":

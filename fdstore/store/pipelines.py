@@ -1,8 +1,8 @@
-"""Pipelines in the store: processes that run commands, and the contents that these write.
+"""Pipelines in the store: processes that run commands, and the streams they write.
 
-One script makes a pipeline whole: the process, its output, its stderr, its tees, and the hold on its
-input. Caller and pipeline know all of them by the same numbers, so what is said of one is true for the
-other. What runs the commands is a worker's business.
+One script creates a pipeline atomically: the process, its output, stderr and tee streams, and the hold on
+its input. Caller and pipeline know all of them by the same numbers, so a descriptor means the same to both.
+Workers run the commands.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from fdstore.wire.scripts import script, text
 INPUT_SOURCE = "pipeline input"
 
 UNKNOWN_CODES = "?"
-"""What a chain says of a pipeline that was still running when its reader ended, or was lost."""
+"""In a chain: a pipeline that was lost, or was still running when its reader ended."""
 
 
 class PipeFds(msgspec.Struct, frozen=True, kw_only=True):
-    """The descriptors of a pipeline: what it writes, and what it reads (None: nothing)."""
+    """The descriptors of a pipeline: its outputs, and its input (None if it has none)."""
 
     process: str
     fd: str
@@ -48,10 +48,10 @@ def start(
     page_size: int | None = None,
     call_id: str | None = None,
 ) -> Operation[PipeFds]:
-    """Makes a pipeline, ready to be run. `brief` is what its worker is told (JSON), `title` what people
-    read as the source of its output. One round trip.
+    """Create a pipeline that is ready to run. `brief` is the task for its worker (JSON), `title` the source
+    of its output. One round trip.
 
-    Raises `NotFound` (its input), `SpawnLimit`, `QuotaExceeded`, `Fenced`; nothing is made then.
+    Raises `NotFound` (its input), `SpawnLimit`, `QuotaExceeded`, `Fenced`; nothing is created then.
     """
     size = check_page_size(page_size)
     empty = empty_index(size)
@@ -61,48 +61,47 @@ def start(
         f"stderr of {title}"[:200],
         *(f"stage {number} of {title}"[:200] for number in tees),
     ]
-    made = script("pipe")(
+    create = script("pipe")(
         (handle.keys.tree.record, handle.keys.record, handle.keys.fds, answer_key),
         *(answer_field, handle.attempt, handle.id, brief, size, empty, in_fd or "", INPUT_SOURCE),
         handle.highest,
         handle.highest_child,
         *sources,
     )
-    [reply] = yield from beside(handle, [made])
-    process, given, *written = map(text, outcome(reply, handle.id))
-    handle.see(*written)
+    [reply] = yield from beside(handle, [create])
+    process, source_fd, *outputs = map(text, outcome(reply, handle.id))
+    handle.see(*outputs)
     handle.see_child(process)
-    return _fds(process, given, written)
+    return _fds(process, source_fd, outputs)
 
 
-def _fds(process: str, given: str, written: list[str]) -> PipeFds:
-    output, error, *tees = written
-    return PipeFds(process=process, fd=output, stderr_fd=error, tee_fds=tuple(tees), in_fd=given or None)
+def _fds(process: str, in_fd: str, outputs: list[str]) -> PipeFds:
+    output, error, *tees = outputs
+    return PipeFds(process=process, fd=output, stderr_fd=error, tee_fds=tuple(tees), in_fd=in_fd or None)
 
 
 def fds_of(prefix: str, process: str) -> Operation[PipeFds | None]:
-    """The descriptors of a pipeline; None for any other process."""
+    """Return the descriptors of a pipeline; None for any other process."""
     keys = process_keys(prefix, process)
-    [(kind, given, outputs)] = yield [("HMGET", keys.record, "kind", "input", "outputs")]
+    [(kind, in_fd, outputs)] = yield [("HMGET", keys.record, "kind", "input", "outputs")]
     if kind != b"pipeline":
         return None
     with decoding(f"the record of process {process}"):
-        return _fds(process, text(given or b""), text(outputs or b"").split())
+        return _fds(process, text(in_fd or b""), text(outputs or b"").split())
 
 
 def note_codes(handle: ProcessHandle, codes: tuple[int, ...]) -> Operation[None]:
-    """Keeps the exit codes of all stages, for people, before the process ends. Raises `Fenced`,
-    `NotFound`."""
+    """Store the exit codes of all stages before the process ends. Raises `Fenced`, `NotFound`."""
     record = handle.keys.record
     [reply] = yield [script("keep")((record, record), handle.attempt, "codes", ",".join(map(str, codes)))]
     outcome(reply, handle.id)
 
 
 def chain_of(handle: ProcessHandle, fd: str | None) -> Operation[str]:
-    """The exit codes of the pipelines behind an input, source first, "" when no pipeline wrote it.
+    """Return the exit codes of the pipelines behind an input, source first; "" if no pipeline wrote it.
 
-    An output has them at its EOF. Before that `UNKNOWN_CODES` stands for its pipeline, and what that
-    one reads is looked at in turn. Two round trips for each pipeline that has not ended.
+    An output stores them at its EOF. Before that, `UNKNOWN_CODES` stands for its pipeline, and the chain is
+    followed to that pipeline's own input. Two round trips for each pipeline that has not ended.
     """
     codes: list[str] = []
     keys = handle.keys
@@ -112,14 +111,14 @@ def chain_of(handle: ProcessHandle, fd: str | None) -> Operation[str]:
         if name is None:
             break
         if not is_content(keys.tree, name) or show_bytes(name) in seen:
-            # a chain has no circles
+            # a valid chain has no cycles
             raise DamagedRecord(
                 f"{show_bytes(fd)} of process {keys.process}", f"it cannot be {show_bytes(name)}"
             )
         content = text(name)
         seen.add(content)
         writer = ProcessKeys(keys.tree, content.partition("/")[0])
-        [chain, (kind, given, own)] = yield [
+        [chain, (kind, in_fd, own)] = yield [
             ("HGET", content_keys(keys.tree, content).record, "chain"),
             ("HMGET", writer.record, "kind", "input", "codes"),
         ]
@@ -129,5 +128,5 @@ def chain_of(handle: ProcessHandle, fd: str | None) -> Operation[str]:
             codes.append(show_bytes(chain))
             break
         codes.append(UNKNOWN_CODES if own is None else show_bytes(own))
-        keys, fd = writer, show_bytes(given or b"")
+        keys, fd = writer, show_bytes(in_fd or b"")
     return " ".join(reversed(codes))

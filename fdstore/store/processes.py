@@ -1,13 +1,13 @@
-"""Processes: opening, children, forks, ends. How they stand is read in `inspection`.
+"""Open, launch, end and cancel processes, and create children. `inspection` reads their state.
 
-Two kinds share one record. A client program's process is `open` until it ends. One that workers
-run moves through states; the moves are made by the scripts, each checking where it comes from:
+Two kinds of process share one record. A client program's process is `open` until it ends. A process that
+workers run moves through states; each transition is one script, which checks the state it starts from:
 
     ready -> running -> exited | failed | cancelled
       ^         |  ^
-      |         v  | (its last child ended, its wait is over)
+      |         v  | (its last child ended, or its wait timed out)
       +------ waiting
-      +-- running, when its lease ran out or its worker gave it back
+      +-- running, when its lease expired or its worker returned it
 """
 
 from __future__ import annotations
@@ -48,18 +48,17 @@ from fdstore.wire.scripts import script, text
 
 NAME_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 LAUNCH_GRACE_S = 5
-"""How long a launched root may wait to be claimed by the program that launched it."""
+"""How long a launched root is left for its launching program to claim before the sweep wakes a worker."""
 
 COLLECT_A_FEW = 3
-"""Trees past their retention that are looked at whenever a tree is made."""
+"""How many trees past their retention are checked whenever a tree is created."""
 
 RELEASE_PIECE = 500
-"""Descriptors that an end releases in one step, so that Redis is not held up."""
+"""Descriptors that an end releases in one step, so that Redis is not blocked for long."""
 
 
 class Program(msgspec.Struct, frozen=True):
-    """What an agent's process is to do: its program's name, and the bundle it is found in (JSON and
-    its digest)."""
+    """The program of an agent's process: its name, and the bundle that contains it (JSON and digest)."""
 
     name: str
     digest: str
@@ -70,20 +69,19 @@ NO_PROGRAM = Program("", "", "")
 
 
 class Output(msgspec.Struct, frozen=True):
-    """A stream that a child is made with, to write what it says: people read `source` as where it is
-    from. The parent holds it."""
+    """A stream created with a child, for the child's text. The parent holds it; `source` is its source."""
 
     source: str
     page_size: int
 
 
 def fresh_name(program: str) -> str:
-    """A new root name: `<program>-<6 random base32 letters>`."""
+    """Return a new root name: `<program>-<6 random base32 letters>`."""
     return f"{program[:41]}-{''.join(secrets.choice(NAME_ALPHABET) for _ in range(6))}"
 
 
 def check_limits(limits: TreeLimits) -> TreeLimits:
-    """`limits` as they are stored, if every one is a number that makes sense. Raises `InvalidArgument`."""
+    """Return `limits` as they are stored. Raises `InvalidArgument` for an invalid value."""
     for name in limits.__struct_fields__:
         value = getattr(limits, name)
         whole = isinstance(value, int) and not isinstance(value, bool)
@@ -92,18 +90,18 @@ def check_limits(limits: TreeLimits) -> TreeLimits:
                 raise InvalidArgument(name, "a number of days is needed, 0 to keep for ever")
         elif not whole or not 1 <= value <= MAX_INTEGER:
             raise InvalidArgument(name, "a whole number, 1 or more, is needed")
-    # a float, as whoever reads it back has one: equal limits are equal texts
+    # decoding yields a float: equal limits must encode to equal texts
     return msgspec.structs.replace(limits, retention_days=float(limits.retention_days))
 
 
 def due_at(limits: TreeLimits, now_s: float) -> str:
-    """When a tree used now may be collected, as a score of the `trees` key."""
+    """Return when a tree used at `now_s` may be collected, as a score of the `trees` key."""
     return f"{now_s + limits.retention_days * DAY_S:.3f}" if limits.retention_days else "+inf"
 
 
 def open_process(prefix: str, name: str | None, limits: TreeLimits) -> Operation[ProcessHandle]:
-    """What a client asks for by a name: a root, which is made if there is none; a child, which must be
-    there; without a name a new root. Raises `NotFound`."""
+    """Open a process by name: a root, which is created if missing, or an existing child. None creates a
+    root with a generated name. Raises `NotFound`."""
     if isinstance(name, str) and "." in name:
         return open_child(prefix, name)
     return open_root(prefix, fresh_name("proc") if name is None else name, limits, fresh=name is None)
@@ -118,28 +116,28 @@ def open_root(
     exact: bool = False,
     program: Program = NO_PROGRAM,
 ) -> Operation[ProcessHandle]:
-    """Opens a root process, or makes it with its tree. With `fresh` it must be a new one: if the name is
-    taken it gets other letters, or with `exact` is refused. The limits of one that is made are lowered to the
-    operator's ceilings. Raises `InvalidArgument`, `QuotaExceeded` (as many trees as there may be)."""
+    """Open a root process, or create it with its tree. With `fresh` it must be a new one: if the name is
+    taken, another suffix is generated, or with `exact` the name is refused. The limits of a new tree are
+    lowered to the operator's ceilings. Raises `InvalidArgument`, `QuotaExceeded` (too many trees)."""
     limits = check_limits(limits)
     keys = process_keys(prefix, check_root(name))
     if not fresh:
-        # an existing one is opened without a write: a Redis that is full can still be read
-        there = yield from _existing(keys)
-        if there is not None:
-            return there
+        # opening an existing process needs no write, so it works on a full Redis
+        existing = yield from _existing(keys)
+        if existing is not None:
+            return existing
     op = new_op()
     due = due_at(limits, (yield from redis_now()))
     while True:
         tree = keys.tree
         lowered = yield from _enter(tree, due, limits)
-        held, asked = msgspec.json.encode(lowered.limits), msgspec.json.encode(limits)
+        effective, requested = msgspec.json.encode(lowered.limits), msgspec.json.encode(limits)
         [reply] = yield [
             script("root")(
                 (tree.record, keys.record, tree.answer(op)),
-                *("", keys.process, "1" if fresh else "0", held),
+                *("", keys.process, "1" if fresh else "0", effective),
                 *(program.name, program.digest, program.bundle),
-                *("" if asked == held else asked, "1" if lowered.by_memory else "0", FORMAT),
+                *("" if requested == effective else requested, "1" if lowered.by_memory else "0", FORMAT),
             )
         ]
         if reply[0] == b"taken":
@@ -151,10 +149,10 @@ def open_root(
             yield from collect_tree(tree)
         else:
             break
-    how, kept = outcome(reply, keys.process)
+    how, stored = outcome(reply, keys.process)
     if how == b"created":
         yield from _collect_a_few(keys.tree, due)
-    handle = ProcessHandle(keys, limits_of(keys.tree.tree, kept))
+    handle = ProcessHandle(keys, limits_of(keys.tree.tree, stored))
     if how == b"created":
         handle.ceilings_due_at = time.monotonic() + CEILINGS_EVERY_S
         if lowered.together:
@@ -163,18 +161,18 @@ def open_root(
 
 
 class _Lowered(msgspec.Struct, frozen=True):
-    """The limits that the ceilings leave; whether those of memory count too, and whether there is a ceiling
-    for what all trees hold together."""
+    """A tree's limits after lowering to the ceilings. `by_memory`: no ceiling for `tree_bytes` is set, so
+    half of maxmemory applies. `together`: there is a ceiling for the bytes of all trees."""
 
     limits: TreeLimits
     by_memory: bool
     together: bool
 
 
-def _enter(tree: TreeKeys, due_at_s: str, asked: TreeLimits) -> Operation[_Lowered]:
-    """Enters a tree in `trees` before it is made, so that nothing is ever stored that collect cannot find;
-    what it may have of the limits asked for. Raises `QuotaExceeded`."""
-    room_made = False
+def _enter(tree: TreeKeys, due_at_s: str, limits: TreeLimits) -> Operation[_Lowered]:
+    """Add a tree to `trees` before it is created, so that collect finds everything ever stored. Return its
+    lowered limits. Raises `QuotaExceeded`."""
+    has_collected = False
     while True:
         flat, added, count = yield [
             ("HGETALL", tree.ceilings),
@@ -185,31 +183,31 @@ def _enter(tree: TreeKeys, due_at_s: str, asked: TreeLimits) -> Operation[_Lower
         most = ceilings.get("trees")
         if most is None or count <= most:
             by_memory = "tree_bytes" not in ceilings.values
-            return _Lowered(ceilings.lower(asked), by_memory, ceilings.get("bytes") is not None)
+            return _Lowered(ceilings.lower(limits), by_memory, ceilings.get("bytes") is not None)
         if added:
-            # whoever makes the same tree now enters it again when it is made
+            # a client that is creating the same tree adds it again afterwards (`_collect_a_few`)
             yield [("ZREM", tree.trees, tree.tree)]
-        if room_made:
+        if has_collected:
             raise QuotaExceeded("trees", most)
         yield from _collect_due(tree.prefix)
-        room_made = True
+        has_collected = True
 
 
-def _collect_a_few(made: TreeKeys, due_at_s: str) -> Operation[None]:
-    # once more: a collector of an earlier tree of this name may have dropped the entry in between
-    yield from _collect_due(made.prefix, ("ZADD", made.trees, "NX", due_at_s, made.tree))
+def _collect_a_few(created: TreeKeys, due_at_s: str) -> Operation[None]:
+    # add the new tree again: the collector of an earlier tree of this name may have removed the entry
+    yield from _collect_due(created.prefix, ("ZADD", created.trees, "NX", due_at_s, created.tree))
 
 
 def _collect_due(prefix: str, *first: Command) -> Operation[None]:
     *_, now = yield [*first, ("TIME",)]
     for tree in (yield from due_trees(prefix, seconds_of(now), COLLECT_A_FEW)):
-        # a damaged one is named by `fdstore gc` and the workers; it keeps nobody from making another
+        # `fdstore gc` and the workers report damaged trees; they must not prevent new ones
         with suppress(*PASSED_OVER):
             yield from collect_tree(tree)
 
 
 def open_child(prefix: str, process: str) -> Operation[ProcessHandle]:
-    """An existing process. Raises `NotFound`."""
+    """Open an existing process. Raises `NotFound`."""
     keys = process_keys(prefix, process)
     handle = yield from _existing(keys)
     if handle is None:
@@ -218,8 +216,8 @@ def open_child(prefix: str, process: str) -> Operation[ProcessHandle]:
 
 
 def _existing(keys: ProcessKeys) -> Operation[ProcessHandle | None]:
-    """The process, if it is there. Its tree is noted as used, if that was last done more than a
-    hundredth of its retention ago."""
+    """Return the process if it exists. Record the use of its tree, unless that was done within the last
+    hundredth of its retention."""
     state, (limits, used_at, form), now = yield [
         ("HGET", keys.record, "state"),
         ("HMGET", keys.tree.record, "limits", "used_at", "format"),
@@ -234,8 +232,8 @@ def _existing(keys: ProcessKeys) -> Operation[ProcessHandle | None]:
     try:
         unused_s = seconds_of(now) - timestamp(used_at or b"")
     except ValueError:
-        unused_s = inf  # the texts can be read, and noting their use mends it
-    # a program that opens, reads and ends is too short for the clock that long-lived clients keep
+        unused_s = inf  # the texts are readable, and `touch` repairs the field
+    # short programs (open, read, exit) never reach the interval at which long-lived clients touch the tree
     if retention_s and unused_s > retention_s / 100:
         yield from touch(handle)
     return handle
@@ -251,14 +249,14 @@ def child(
     output: Output | None = None,
     call_id: str | None = None,
 ) -> Operation[ProcessHandle]:
-    """A new process below this one that holds the shared descriptors (all of them for None) under
-    the same ids. One round trip, no content moved. The `output`'s descriptor is in its record.
+    """Create a child process that holds the shared descriptors (all of them for None) under the same ids.
+    One round trip, no content is copied. The descriptor of `output` is in its record.
 
     Raises `NotFound`, `SpawnLimit`, `QuotaExceeded`, `Fenced`.
     """
     tree = handle.keys.tree
     answer_key, answer_field = handle.answer_slot(new_op(), call_id)
-    made = script("child")(
+    create = script("child")(
         (tree.record, handle.keys.record, handle.keys.fds, answer_key),
         *(answer_field, handle.attempt, handle.id, state),
         *(program.name, program.digest, program.bundle, brief),
@@ -266,12 +264,12 @@ def child(
         *(handle.highest, handle.highest_child),
         *(["*"] if share is None else ["", *share]),
     )
-    [reply] = yield from beside(handle, [made])
+    [reply] = yield from beside(handle, [create])
     [child_id] = map(text, outcome(reply, handle.id))
     handle.see_child(child_id)
-    born = ProcessHandle(ProcessKeys(tree, child_id), handle.limits)
-    born.highest, born.ceilings_due_at = handle.highest, handle.ceilings_due_at
-    return born
+    new = ProcessHandle(ProcessKeys(tree, child_id), handle.limits)
+    new.highest, new.ceilings_due_at = handle.highest, handle.ceilings_due_at
+    return new
 
 
 def _empty(output: Output) -> tuple[str, int, str]:
@@ -280,15 +278,15 @@ def _empty(output: Output) -> tuple[str, int, str]:
 
 
 def child_of_call(handle: ProcessHandle, call_id: str) -> Operation[str | None]:
-    """The child that an earlier run of a tool call made, if any."""
+    """Return the child that an earlier run of a tool call created, or None."""
     [answer] = yield [("HGET", handle.keys.calls, call_id)]
     with decoding(f"the calls of process {handle.id}"):
         return None if answer is None else str(msgspec.json.decode(answer, type=list[str])[1])
 
 
 def launch(handle: ProcessHandle, brief: str) -> Operation[None]:
-    """Makes an open process ready to be run, with what it is told (JSON) as its first journal
-    record. Raises `Fenced` when it has ended or runs already."""
+    """Make an open process ready to run, with its task (JSON) as the first journal record. Raises `Fenced`
+    if it has ended or already runs."""
     keys = handle.keys
     [reply] = yield [script("launch")((keys.tree.record, keys.record), handle.id, brief, LAUNCH_GRACE_S)]
     outcome(reply, handle.id)
@@ -305,13 +303,13 @@ def end(
     answer_fd: str = "",
     broken: str = "",
 ) -> Operation[tuple[str, ...]]:
-    """End the process. Return the ids of the ancestors that are ready now and need a wake-up: those that
-    waited for nothing else.
+    """End the process. Return the ids of the ancestors that became ready and need a wake-up, because they
+    waited for this process alone.
 
-    An agent's text ends with it: EOF with the exit code when it exits. Anything else that the process
-    still writes breaks off, with the reason `broken` ("" is `cancelled` or `writer_lost`).
+    An agent's text stream is sealed with the exit code when the process exits. Every other stream the
+    process still writes breaks with the reason `broken` ("" means `cancelled` or `writer_lost`).
 
-    Ending twice is no error. Raises `Fenced` when a newer attempt runs it, `NotFound`.
+    Ending twice is allowed. Raises `Fenced` when a newer attempt runs it, `NotFound`.
     """
     finish = script("finish")(
         (handle.keys.tree.record, handle.keys.record),
@@ -327,8 +325,8 @@ def end(
 
 
 class Cancellation(msgspec.Struct, frozen=True):
-    """The result of a cancellation: the state of the process now, the ancestors that need a wake-up, the
-    processes that it ended, and what it passed over because it is damaged."""
+    """The result of a cancellation: the state of the process, the ancestors that need a wake-up, the
+    processes that were cancelled, and the damaged records that were skipped."""
 
     state: str
     woken: tuple[str, ...]
@@ -337,25 +335,25 @@ class Cancellation(msgspec.Struct, frozen=True):
 
 
 def cancel(prefix: str, process: str, reason: str = lifecycle.KILLED) -> Operation[Cancellation]:
-    """Cancels a process with all below it; one that has ended stays as it is, one that is damaged is ended
-    if its record can be written at all. Raises `NotFound`."""
+    """Cancel a process and its descendants. Ended processes stay as they are; damaged ones are ended if
+    their record can be written at all. Raises `NotFound`."""
     keys = process_keys(prefix, process)
     [reply] = yield [script("cancel")((keys.tree.record, keys.record), process, reason)]
     if reply[0] == b"gone":
         raise (yield from missing(keys))
     state, woken, count, *names = outcome(reply, process)
-    said = (show_bytes(each).partition(": ") for each in names[count:])
+    problems = (show_bytes(each).partition(": ") for each in names[count:])
     return Cancellation(
         show_bytes(state),
         tuple(text(woken).split()),
         tuple(map(show_bytes, names[:count])),
-        tuple(Unreadable(what=what, problem=problem) for what, _, problem in said),
+        tuple(Unreadable(what=what, problem=problem) for what, _, problem in problems),
     )
 
 
 def touch(handle: ProcessHandle) -> Operation[None]:
-    """Notes that the tree is in use, which puts off its collection; unless Redis takes no writes,
-    which is no reason not to read."""
+    """Record the use of the tree, which postpones its collection. Errors of a Redis that refuses writes are
+    ignored: reading still works."""
     tree = handle.keys.tree
     with suppress(*TAKES_NO_WRITES):
         [reply] = yield [script("touch")((tree.record,))]

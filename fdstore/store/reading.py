@@ -1,7 +1,7 @@
-"""Reading stored text: pages, lines, characters, all of it.
+"""Read stored text: pages, lines, characters, or all of it.
 
-One page is the case that everything is shaped for: one round trip of that page's bytes, and no work
-beside it that grows with the content. Everything else is a stretch of pages (see `stretches`).
+The layout is optimized for reading one page: one round trip of that page's bytes, and no work that grows
+with the content. Every other read is a span of pages (see `spans`).
 """
 
 from __future__ import annotations
@@ -29,44 +29,45 @@ from fdstore.text.selection import Part
 from fdstore.wire.operation import Batch, Operation
 
 
-def read(handle: ProcessHandle, fd: str, wanted: Part | None, limit: int | None = None) -> Operation[Slice]:
-    """A part of a content, all of it for None. One page is one round trip of that page's bytes.
+def read(handle: ProcessHandle, fd: str, part: Part | None, limit: int | None = None) -> Operation[Slice]:
+    """Read a part of a content, all of it for None. One page is one round trip of that page's bytes.
 
     Raises `NotFound`, `PageOutOfRange`, `PositionOutOfRange`, and `TooLarge` when the part has more
-    than `limit` characters; then at most `limit` characters and two pages were fetched.
+    than `limit` characters; then at most `limit` characters and two pages have been fetched.
     """
-    if wanted is None:
+    if part is None:
         return retry_if_gone(handle, fd, lambda: read_all(handle, fd, limit))
-    if wanted.mode == "page" and wanted.count == 1:
-        return read_page(handle, fd, wanted.start, limit)
-    return retry_if_gone(handle, fd, lambda: read_range(handle, fd, wanted, limit))
+    if part.mode == "page" and part.count == 1:
+        return read_page(handle, fd, part.start, limit)
+    return retry_if_gone(handle, fd, lambda: read_range(handle, fd, part, limit))
 
 
 @reads_content
-def read_range(handle: ProcessHandle, fd: str, wanted: Part, limit: int | None = None) -> Operation[Slice]:
-    """Several pages, lines or characters. Two round trips at least for a descriptor not met before."""
-    view, span = yield from locate(handle, fd, wanted)
+def read_range(handle: ProcessHandle, fd: str, part: Part, limit: int | None = None) -> Operation[Slice]:
+    """Read several pages, lines or characters. At least two round trips if the index is not cached."""
+    view, span = yield from locate(handle, fd, part)
     if limit is not None:
         least = span.tail.chars - (yield from group_with(view, span.head.page)).after(span.head.page).chars
         if least > limit:
             raise too_large(fd, least, limit)
     pages = yield from collect(view, span.pages)
-    made = _cut(view.descriptor, span, pages)
-    if limit is not None and len(made.text) > limit:
-        raise too_large(fd, len(made.text), limit)
-    return made
+    found = _cut(view.descriptor, span, pages)
+    if limit is not None and len(found.text) > limit:
+        raise too_large(fd, len(found.text), limit)
+    return found
 
 
 def too_large(fd: str, size: int, limit: int) -> TooLarge:
+    """Return the error for a part of more than `limit` characters."""
     return TooLarge(
         f"this part of {fd}", size, limit, "read it in pages, search it, or extract it to a new descriptor"
     )
 
 
 def known_page(handle: ProcessHandle, fd: str, number: int) -> tuple[ContentInfo, Group] | None:
-    """Find a page whose descriptor and index are known. None: there is more to do, and `read_page` has to be
-    run. Else the fields `view.pages` of that number are what is left to be read, and `page_of` makes the
-    page of them: what most reads are, by the shortest way there is."""
+    """Return the view and index group of a page if both are cached. The caller then fetches only the fields
+    `view.pages` of that number and passes them to `page_of`: the fast path of most reads. None: run
+    `read_page` instead."""
     view = handle.known(fd)
     if view is None or not 1 <= number <= view.descriptor.pages or handle.must_note():
         return None
@@ -82,8 +83,8 @@ def page_of(
     fields: list[bytes | None],
     limit: int | None,
 ) -> Slice | None:
-    """Make the page that `known_page` found, of its text and of what proves it. None: it is another content
-    by now, and `read_page` has to be run. Raises `TooLarge`, `DamagedRecord`."""
+    """Build the page that `known_page` found from its text and its proof. Return None if the content has
+    been replaced; run `read_page` then. Raises `TooLarge`, `DamagedRecord`."""
     view, group = known
     data, created = fields
     if data is None or created != view.created:
@@ -96,13 +97,13 @@ def page_of(
 
 @reads_content
 def read_page(handle: ProcessHandle, fd: str, number: int, limit: int | None = None) -> Operation[Slice]:
-    """One page. One round trip, whether the descriptor is known or not."""
+    """Read one page. One round trip, whether or not the descriptor is cached."""
     first = group_of(number)
     view = handle.known(fd)
     data = created = None
     group: Group | None = None
     if view is not None and number <= view.descriptor.pages:
-        # held from here on: other threads that read the same content may push it out of memory
+        # keep a reference: other threads that read the same content may evict the group
         group = view.groups.get(first)
         batch: Batch = [] if group else [("HGET", view.keys.index, first)]
         *value, data, created = yield [*batch, *view.pages.batch(number)]
@@ -130,18 +131,18 @@ def _page(descriptor: Descriptor, group: Group, number: int, data: bytes, limit:
 
 @reads_content
 def read_all(handle: ProcessHandle, fd: str, limit: int | None = None) -> Operation[Slice]:
-    """The whole text. Raises `TooLarge` before anything is fetched."""
+    """Read the whole text. Raises `TooLarge` before any page is fetched."""
     view = yield from content_info(handle, fd)
     descriptor = view.descriptor
     if limit is not None and descriptor.chars > limit:
         raise too_large(fd, descriptor.chars, limit)
-    # grows in place: memory that was never touched before is what a large text costs most
-    whole = StringIO(newline="\n")  # which translates nothing
+    # StringIO grows in place: first use of fresh memory dominates the cost of a large text
+    whole = StringIO(newline="\n")  # no newline translation
 
     def take(run: list[bytes]) -> Operation[None]:
         whole.write(b"".join(run).decode("utf-8"))
         return
-        yield  # a generator that needs nothing
+        yield  # makes this a generator
 
     yield from fetch(view, range(1, descriptor.pages + 1), take)
     place = (0, 0, False, descriptor.lines)
@@ -149,8 +150,8 @@ def read_all(handle: ProcessHandle, fd: str, limit: int | None = None) -> Operat
 
 
 def _cut(descriptor: Descriptor, span: Span, pages: list[bytes]) -> Slice:
-    """The slice that is a stretch of these pages. Lines are counted in the first and the last page
-    alone; the index knows the rest."""
+    """Cut a span out of these pages. Lines are counted in the first and last page alone; the index has the
+    other counts."""
     part, head, tail = span.part, span.head, span.tail
     if part.mode == "page":
         text = b"".join(pages).decode("utf-8")
@@ -187,13 +188,14 @@ def _slice(
     count: int,
     page: int | Literal["all"] | None = None,
 ) -> Slice:
-    """A text that was cut: its place (see `Group.at`), and what it is in units of `mode`."""
+    """Build the slice of a text from its `place` (see `Group.at`) and its start and count in units of
+    `mode`."""
     newlines, chars, mid_line, lines = place
     last_char = chars + len(text)
     state = descriptor.state
     at_end = last_char >= descriptor.chars
     eof = at_end and state == "sealed"
-    # by position: the same by name takes as long as all else that is done with a page
+    # positional: keyword arguments take as long as everything else done with a page
     return Slice(
         text,
         descriptor.fd,

@@ -1,7 +1,7 @@
-"""A dict of the entries used last, for what a client remembers of a store. Threads may share it.
+"""A bounded, thread-safe cache that evicts the entry set longest ago.
 
-Forgetting the oldest entry takes two steps, finding and removing it, and two threads that take them at once
-remove it twice. So whatever changes the dict holds its lock; `get` needs none.
+Eviction takes two steps, finding and removing the oldest entry, and two threads doing so concurrently would
+remove it twice. So every change of the dict holds its lock; `get` needs none.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ V = TypeVar("V")
 
 
 class Recent(OrderedDict[K, V]):
-    """A dict that holds at most `limit` entries and drops those not set for longest.
+    """A dict of at most `limit` entries that evicts those set longest ago.
 
     >>> recent = Recent(2)
     >>> for key in ("a", "b", "a", "c"):
@@ -27,30 +27,30 @@ class Recent(OrderedDict[K, V]):
     def __init__(self, limit: int) -> None:
         super().__init__()
         self._limit = limit
-        # a signal handler may use the store that it interrupts
+        # reentrant: a signal handler may use the store that it interrupts
         self._lock = threading.RLock()
 
     def put(self, key: K, value: V) -> V:
-        """Set an entry, now the newest; its value."""
+        """Set an entry and make it the newest. Return its value."""
         with self._lock:
             self[key] = value
             self._trim(key)
         return value
 
     def first(self, key: K, value: V) -> V:
-        """Set an entry if there is none; the value that it has now. It is the newest then."""
+        """Set an entry unless there is one, and make it the newest. Return the value it has now."""
         with self._lock:
             found = self.setdefault(key, value)
             self._trim(key)
         return found
 
     def forget(self, key: K) -> None:
-        """Drop an entry, if there is one."""
+        """Remove an entry, if there is one."""
         with self._lock:
             self.pop(key, None)
 
     def snapshot(self) -> list[tuple[K, V]]:
-        """All entries, the oldest first."""
+        """Return all entries, the oldest first."""
         with self._lock:
             return list(self.items())
 

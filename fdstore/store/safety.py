@@ -1,9 +1,9 @@
-"""What is not safe about how a Redis is set up and reached, for `fdstore doctor`.
+"""Check how safely a Redis is configured and reached, for `fdstore doctor`.
 
-A problem is what loses content, or lets others read it: a torn log that is loaded as it is, no log, a network
-without a password or without TLS, a flaw in the server that whoever reaches it can use. A note is what
-a person should know and may want: no memory limit, a second of writes that a power cut takes, a flaw that
-users of this machine alone can reach.
+A problem can lose content or let others read it: a torn log that is loaded without repair, no log, a network
+without password or TLS, a server vulnerability that remote clients can exploit. A note is a fact that people
+should know but may accept: no memory limit, losing up to a second of writes in a power cut, a vulnerability
+that only users of this machine can exploit.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from fdstore.wire.store_url import StoreUrl
 
 
 class Finding(Record, frozen=True, kw_only=True):
-    """One thing that was looked at: whether it is well, what is so, and what to do if it is not. A `note` is
-    well, and says what may be better."""
+    """The result of one check: whether it passed, what was found (`said`), and what to do about it. A `note`
+    passed, but may be improved."""
 
     subject: str
     ok: bool
@@ -28,7 +28,7 @@ class Finding(Record, frozen=True, kw_only=True):
 
 
 class Way(NamedTuple):
-    """How a store is reached: whether what is sent leaves this machine, and what protects it there."""
+    """The connection to a store: whether traffic leaves this machine, and how it is protected."""
 
     leaves_machine: bool
     has_password: bool
@@ -36,7 +36,7 @@ class Way(NamedTuple):
 
 
 def way_to(place: StoreUrl) -> Way:
-    """How a place is reached.
+    """Return how a store is reached.
 
     >>> from fdstore.wire.store_url import parse_store_url
     >>> way_to(parse_store_url("rediss://:secret@db.example"))
@@ -59,45 +59,45 @@ def _is_loopback(host: str) -> bool:
 
 
 def password(way: Way) -> Finding:
-    """Whether whoever reaches it gets in."""
+    """Check that a network store requires a password."""
     if way.has_password or not way.leaves_machine:
-        said = "a password is asked for" if way.has_password else "no password; it is on this machine"
+        said = "the URL has a password" if way.has_password else "no password; it is on this machine"
         return Finding(subject="password", ok=True, said=said)
     return Finding(
         subject="password",
         ok=False,
-        said="the URL has none and is not of this machine: whoever reaches the server reads and changes all",
-        advice="set `requirepass`, or an aclfile as deploy/users.acl is one, and put the password in the URL",
+        said="the URL has none and is not of this machine: anyone who reaches the server can change all data",
+        advice="set `requirepass`, or an aclfile such as deploy/users.acl, and put the password in the URL",
     )
 
 
 def encryption(way: Way) -> Finding:
-    """Whether whoever is on the way can read along."""
+    """Check that traffic over a network is encrypted."""
     if way.has_tls or not way.leaves_machine:
         said = "TLS" if way.has_tls else "no TLS; nothing leaves this machine"
         return Finding(subject="encryption", ok=True, said=said)
     return Finding(
         subject="encryption",
         ok=False,
-        said="no TLS, and it is not on this machine: texts and the password can be read on the way",
-        advice="set `tls-port` in redis.conf and begin the URL with rediss://, or go through a tunnel",
+        said="no TLS, and it is not on this machine: texts and the password can be read in transit",
+        advice="set `tls-port` in redis.conf and begin the URL with rediss://, or use a tunnel",
     )
 
 
 Settings = Mapping[str, str]
-"""What CONFIG GET says; empty where the user may not ask."""
+"""Settings from CONFIG GET; empty if the user may not read them."""
 
 ASKED = ("aof-load-truncated", "appendfsync")
-"""The settings that are asked for."""
+"""The names of the settings that the checks need."""
 
 
 def torn_log(info: Mapping[str, str], settings: Settings) -> Finding:
-    """Whether a log that a crash tore is loaded as it is."""
+    """Check that Redis does not load a torn log without repair."""
     if info.get("aof_enabled") != "1":
         return Finding(subject="torn log", ok=True, said="there is no append-only file to tear")
     match settings.get("aof-load-truncated"):
         case "no":
-            said = "aof-load-truncated no: a torn append-only file is mended before it is served"
+            said = "aof-load-truncated no: a torn append-only file is repaired before Redis serves it"
             return Finding(subject="torn log", ok=True, said=said)
         case "yes":
             return Finding(subject="torn log", ok=False, said=TORN_LOG, advice=UNTEAR)
@@ -105,51 +105,51 @@ def torn_log(info: Mapping[str, str], settings: Settings) -> Finding:
         subject="torn log",
         ok=True,
         note=True,
-        said="this user may not ask whether a torn append-only file is loaded as it is",
-        advice="look yourself: fdstore redis-cli CONFIG GET aof-load-truncated; it should be no",
+        said="this user may not read whether a torn append-only file is loaded without repair",
+        advice="check yourself: fdstore redis-cli CONFIG GET aof-load-truncated; it should be no",
     )
 
 
 TORN_LOG = (
-    "aof-load-truncated is yes: after a crash that tears the append-only file, the last writes are lost "
-    "without a word, and half of one comes back at the start after next"
+    "aof-load-truncated is yes: after a crash that tears the append-only file, the last writes are silently "
+    "lost, and half of one reappears at the second restart"
 )
 UNTEAR = (
     "fdstore redis-cli CONFIG SET aof-load-truncated no, and the same in redis.conf; "
-    "a torn log is then mended by hand, with redis-check-aof --fix"
+    "then repair a torn log by hand, with redis-check-aof --fix"
 )
 
 
 def log_writes(info: Mapping[str, str], settings: Settings) -> Finding:
-    """How much a power cut takes of what was acknowledged."""
+    """Check how many acknowledged writes a power cut can lose."""
     if info.get("aof_enabled") != "1":
         return Finding(subject="fsync", ok=True, said="there is no append-only file to write")
     match settings.get("appendfsync"):
         case "always":
-            said = "appendfsync always: a power cut takes nothing that was acknowledged"
+            said = "appendfsync always: a power cut loses no acknowledged write"
             return Finding(subject="fsync", ok=True, said=said)
         case "everysec":
             return Finding(
                 subject="fsync",
                 ok=True,
                 note=True,
-                said="appendfsync everysec: a power cut takes up to a second of writes, a crash nothing",
+                said="appendfsync everysec: a power cut loses up to a second of writes, a crash none",
                 advice="set appendfsync always if that is too much; writes then wait for the disk",
             )
         case "no":
             return Finding(
                 subject="fsync",
                 ok=False,
-                said="appendfsync no: a power cut takes what the system had not written yet, up to 30 s",
+                said="appendfsync no: a power cut loses up to 30 s of writes",
                 advice="fdstore redis-cli CONFIG SET appendfsync everysec, and the same in redis.conf",
             )
-    said = "this user may not ask how often the append-only file reaches the disk"
-    advice = "look yourself: fdstore redis-cli CONFIG GET appendfsync; everysec or always"
+    said = "this user may not read how often the append-only file is synced to disk"
+    advice = "check yourself: fdstore redis-cli CONFIG GET appendfsync; everysec or always"
     return Finding(subject="fsync", ok=True, note=True, said=said, advice=advice)
 
 
 def memory_limit(info: Mapping[str, str]) -> Finding:
-    """Whether Redis stops before the machine is full."""
+    """Check that Redis has a memory limit."""
     limit = int(info.get("maxmemory", 0))
     if limit:
         return Finding(subject="memory limit", ok=True, said=f"{limit / 1e6:.1f} MB")
@@ -157,7 +157,7 @@ def memory_limit(info: Mapping[str, str]) -> Finding:
         subject="memory limit",
         ok=True,
         note=True,
-        said="none: when the machine's memory is full, the system ends Redis, or something else",
+        said="none: when the machine's memory is full, the system kills Redis or another process",
         advice="fdstore redis-cli CONFIG SET maxmemory 2gb (half of the memory), and the same in redis.conf",
     )
 
@@ -168,38 +168,38 @@ _FIXED: dict[str, tuple[tuple[int, ...], ...]] = {
     "redis": ((6, 2, 20), (7, 2, 11), (7, 4, 6), (8, 0, 4), (8, 2, 2)),
     "valkey": ((7, 2, 11), (8, 0, 6), (8, 1, 4)),
 }
-"""The first release of each line without the flaws in Lua of October 2025: CVE-2025-49844 (a script runs
-code in the server), -46817, -46818 and -46819. Those of October 2024 (CVE-2024-31449, mended in 6.2.16, 7.2.6
-and 7.4.1) are gone there too. A line that is older than the last one here and not named (7.0) got no fix;
-newer lines began with it.
+"""The first release of each line without the Lua vulnerabilities of October 2025: CVE-2025-49844 (a script
+runs code in the server), -46817, -46818 and -46819. Those of October 2024 (CVE-2024-31449, fixed in 6.2.16,
+7.2.6 and 7.4.1) are fixed there too. A line older than the last one listed and not listed itself (7.0) got no
+fix; newer lines include it from the start.
 
-From the announcements of the releases: github.com/docker-library/official-images/pull/20011 for Redis,
+Sources: the release announcements, github.com/docker-library/official-images/pull/20011 for Redis,
 github.com/valkey-io/valkey/releases/tag/8.1.4 and those of 8.0.6 and 7.2.11 for Valkey; last compared in
-October 2025. What was found since is not in here."""
+October 2025. Later vulnerabilities are not covered."""
 
 
 def known_flaws(info: Mapping[str, str], way: Way) -> Finding:
-    """Whether the server's version is one in which a script takes over the server."""
+    """Check for server versions in which a script can take over the server."""
     name = "valkey" if "valkey_version" in info else "redis"
-    said = info.get("valkey_version") or info.get("redis_version", "0")
-    if not is_flawed(name, said):
-        known = f"{name} {said} has none of those in Lua that are known here"
+    release = info.get("valkey_version") or info.get("redis_version", "0")
+    if not is_flawed(name, release):
+        known = f"{name} {release} has none of the known vulnerabilities in Lua"
         return Finding(subject="known flaws", ok=True, said=known)
-    line = said.rpartition(".")[0]
-    fixed = next((each for each in _FIXED[name] if each[:2] == _numbers(said)[:2]), None)
+    line = release.rpartition(".")[0]
+    fixed = next((each for each in _FIXED[name] if each[:2] == _numbers(release)[:2]), None)
     upgrade = ".".join(map(str, fixed or _FIXED[name][-1]))
     return Finding(
         subject="known flaws",
         ok=not way.leaves_machine,
         note=not way.leaves_machine,
-        said=f"{name} {said}: whoever may run scripts can take over the server ({FLAW})"
+        said=f"{name} {release}: any client that may run scripts can take over the server ({FLAW})"
         + ("" if fixed else f"; {line} got no fix"),
         advice=f"upgrade to {upgrade} or later, unless your distribution has backported the fix",
     )
 
 
 def is_flawed(name: str, version: str) -> bool:
-    """Whether a version is from before the fixes.
+    """Return whether a version predates the fixes.
 
     >>> is_flawed("redis", "7.2.10"), is_flawed("redis", "7.2.11"), is_flawed("redis", "7.0.15")
     (True, False, True)

@@ -1,6 +1,6 @@
-"""Searching stored text: it streams through a scan in bounded memory and is never joined.
+"""Search stored text by streaming it through a scan, in bounded memory.
 
-The cost is that of reading the part once, and one round trip to find it when it is not known.
+The cost is one read of the part, plus one round trip to locate it if its index is not cached.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ from fdstore.text.selection import Part
 from fdstore.wire.operation import Disk, Operation
 
 MAX_SHOWN = 50
-"""Hits that are returned, unless somebody chose otherwise."""
+"""The default maximum of returned hits."""
 
 SOURCE = "search"
-"""The source of a content made of hits."""
+"""The source of a content created from hits."""
 
 
-class _Question(msgspec.Struct, frozen=True):
-    written: str
-    pattern: Matcher
+class _Query(msgspec.Struct, frozen=True):
+    text: str
+    matcher: Matcher
     context: int
     max_matches: int
 
 
-class _Copy:
-    """The hits on their way into a new content."""
+class _HitWriter:
+    """Writes hits to a new content."""
 
     def __init__(self, stage: StagedContent, page_size: int, context: int) -> None:
         self.printer = GrepPrinter(context, context)
         self.stage = stage
         self._cutter = Cutter(page_size)
 
-    def move(self) -> Operation[None]:
+    def flush(self) -> Operation[None]:
         yield from self.stage.add(self._cutter.feed(self.printer.take()))
 
     def finish(self) -> Operation[None]:
-        yield from self.move()
+        yield from self.flush()
         yield from self.stage.add(self._cutter.finish())
 
 
@@ -66,16 +66,17 @@ def search(
     ignore_case: bool = False,
     invert: bool = False,
 ) -> Operation[SearchResult]:
-    """The first `max_matches` lines of a part of a content (all of it for None) that match, with `invert`
-    those that do not, and how many there are. Of a line that is partly outside, what is inside is searched.
+    """Find matching lines in a part of a content (all of it for None), or with `invert` the others. Return
+    the first `max_matches` of them and their total number. Of a line that is partly outside, only the part
+    inside is searched.
 
     Raises `InvalidArgument`, `NotFound`, `PageOutOfRange`, `PositionOutOfRange`.
     """
-    question = _asked(pattern, context, max_matches, ignore_case, invert)
+    query = _query(pattern, context, max_matches, ignore_case, invert)
 
     def attempt() -> Operation[SearchResult]:
         view, span = yield from part_of(handle, fd, part)
-        return (yield from _answer(question, view, span))
+        return (yield from _run(query, view, span))
 
     return (yield from retry_if_gone(handle, fd, attempt))
 
@@ -92,32 +93,32 @@ def search_extract(
     ignore_case: bool = False,
     call_id: str | None = None,
 ) -> Operation[tuple[SearchResult, Descriptor]]:
-    """As `search`, and a new content of ALL lines that match, whole, as `grep -n` prints them. With
-    no match it is empty. `max_matches` bounds the result alone.
+    """As `search`, but also store ALL matching lines, whole, as `grep -n` prints them, in a new content. It
+    is empty without a match. `max_matches` bounds the search result alone.
 
-    Raises what `search` and `Stage.commit` do.
+    Raises as `search` and `StagedContent.commit`.
     """
-    question = _asked(pattern, context, max_matches, ignore_case)
+    query = _query(pattern, context, max_matches, ignore_case)
 
     def attempt() -> Operation[tuple[SearchResult, Descriptor]]:
         view, span = yield from part_of(handle, fd, part)
         page_size = view.descriptor.page_size
-        copy = _Copy(StagedContent(handle, page_size, SOURCE, call_id), page_size, question.context)
+        writer = _HitWriter(StagedContent(handle, page_size, SOURCE, call_id), page_size, query.context)
         found: list[SearchResult] = []
 
-        def making() -> Operation[Descriptor]:
-            found.append((yield from _answer(question, view, span, copy)))
-            yield from copy.finish()
-            return (yield from copy.stage.commit())
+        def store() -> Operation[Descriptor]:
+            found.append((yield from _run(query, view, span, writer)))
+            yield from writer.finish()
+            return (yield from writer.stage.commit())
 
-        made = yield from copy.stage.kept(making())
-        return found[0], made
+        descriptor = yield from writer.stage.unstage_on_error(store())
+        return found[0], descriptor
 
     return (yield from retry_if_gone(handle, fd, attempt))
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """How many lines of `fd` were searched, and how many of them match."""
+    """The number of lines searched in `fd`, and of those that match."""
 
     fd: str
     matches: int
@@ -133,9 +134,9 @@ def print_matches(
     printer: GrepPrinter | None,
     write: Callable[[bytes], object],
 ) -> Operation[Counted]:
-    """Give what `printer` prints of a part of a content (all of it for None) to `write` as it is found, a
-    block of text at a time: memory does not grow with what matches. Stop when the printer is full, and count
-    no further; without one, only count.
+    """Search a part of a content (all of it for None) and pass the output of `printer` to `write` as it is
+    produced, a block of text at a time: memory does not grow with the number of matches. Stop searching and
+    counting when the printer is full; without a printer, only count.
 
     Raises `NotFound`, `PageOutOfRange`, `PositionOutOfRange`.
     """
@@ -144,7 +145,7 @@ def print_matches(
     def begins(before: tuple[int, int]) -> None:
         scan.first_line = before[1] + 1
 
-    def move() -> Operation[None]:
+    def flush() -> Operation[None]:
         if printer is not None:
             if printed := printer.take():
                 yield Disk(partial(write, printed))
@@ -152,70 +153,68 @@ def print_matches(
                 raise _EnoughFound
 
     def take(run: list[bytes]) -> Operation[None]:
-        yield from _feed(scan, run, move)
+        yield from _feed(scan, run, flush)
 
     try:
         view, span = yield from part_of(handle, fd, part)
         yield from fetch_part(view, span, take, begins)
         yield Disk(scan.finish)
-        yield from move()
+        yield from flush()
     except _EnoughFound:
         pass
     except NotFound:
         if handle.known(fd) is not None:
-            yield from resolve(handle, fd)  # raises what names the descriptors that there are
+            yield from resolve(handle, fd)  # raises an error that names the existing descriptors
         raise
     return Counted(fd, scan.matches, scan.lines)
 
 
 class _EnoughFound(Exception):
-    """Nothing of the rest is wanted."""
+    """Stops a search whose printer is full."""
 
 
-def _feed(scan: Scan, run: list[bytes], move: Callable[[], Operation[None]]) -> Operation[None]:
+def _feed(scan: Scan, run: list[bytes], flush: Callable[[], Operation[None]]) -> Operation[None]:
     data = b"".join(run)
     for start in range(0, len(data), BLOCK_BYTES):
-        # not a disk, but a pattern may take as long as one: no event loop should wait for it
+        # matching may take as long as disk I/O: keep it off the event loop
         yield Disk(partial(scan.feed, data[start : start + BLOCK_BYTES]))
-        yield from move()
+        yield from flush()
 
 
-def _asked(
-    pattern: str, context: int, max_matches: int, ignore_case: bool, invert: bool = False
-) -> _Question:
+def _query(pattern: str, context: int, max_matches: int, ignore_case: bool, invert: bool = False) -> _Query:
     if not isinstance(ignore_case, bool):
         raise InvalidArgument("ignore_case", "true or false is needed")
     context, max_matches = search_limits(context, max_matches)
     compiled = Pattern(pattern, ignore_case=ignore_case)
-    return _Question(pattern, Inverted(compiled) if invert else compiled, context, max_matches)
+    return _Query(pattern, Inverted(compiled) if invert else compiled, context, max_matches)
 
 
-def _answer(
-    question: _Question, view: ContentInfo, span: Span, copy: _Copy | None = None
+def _run(
+    query: _Query, view: ContentInfo, span: Span, writer: _HitWriter | None = None
 ) -> Operation[SearchResult]:
-    collector = HitCollector(question.max_matches, question.context)
+    collector = HitCollector(query.max_matches, query.context)
     readers: list[LineReader] = [collector]
-    if copy is not None:
-        readers.append(copy.printer)
-    scan = Scan(question.pattern, readers)
+    if writer is not None:
+        readers.append(writer.printer)
+    scan = Scan(query.matcher, readers)
 
     def begins(before: tuple[int, int]) -> None:
         chars, newlines = before
         collector.next_char, scan.first_line = chars + 1, newlines + 1
 
-    def move() -> Operation[None]:
-        if copy is not None:
-            yield from copy.move()
+    def flush() -> Operation[None]:
+        if writer is not None:
+            yield from writer.flush()
 
     def take(run: list[bytes]) -> Operation[None]:
-        yield from _feed(scan, run, move)
+        yield from _feed(scan, run, flush)
 
     yield from fetch_part(view, span, take, begins)
     yield Disk(scan.finish)
     hits = collector.hits
     return SearchResult(
         fd=view.descriptor.fd,
-        pattern=question.written,
+        pattern=query.text,
         hits=hits,
         shown=len(hits),
         matches=scan.matches,

@@ -1,7 +1,7 @@
-"""Finding a part of a content, and fetching it.
+"""Locate a part of a content and fetch it.
 
-Every part is a `Span`: a run of whole pages, cut at its two ends. Finding it takes the index alone;
-fetching it moves those pages and nothing else, in requests that overlap when there are many.
+Every part is a `Span`: a run of whole pages, cut at both ends. Locating it needs only the index; fetching
+it transfers only those pages, in pipelined requests when there are many.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from fdstore.text.selection import Part, clamp
 from fdstore.wire.operation import Batch, Operation, Receive, Send
 
 WINDOW_BYTES = 256_000
-"""About how much one request of a long read asks for."""
+"""Approximate size of one request of a long read."""
 
 AHEAD = 3
-"""Requests on their way at once in a long read."""
+"""Requests in flight during a long read."""
 
 LOOKS = 3
-"""Times that a part is looked up before it counts as missing: other threads that read the same content may
-have pushed what was learned of it out of memory."""
+"""How often a part is looked up before it counts as missing: other threads that read the same content may
+evict its index groups from the cache in between."""
 
 Take = Callable[[list[bytes]], Operation[None]]
-"""What is done with each run of pages of a long read."""
+"""Consumes each run of pages of a long read."""
 
 
 class Span(msgspec.Struct, frozen=True):
-    """A part of a content in terms of pages: from a place in page `head.page` to a place in page
-    `tail.page`. `head` and `tail` are the states at the starts of those pages."""
+    """A part of a content, from inside page `head.page` to inside page `tail.page`. `head` and `tail` are
+    the text positions at the starts of those pages."""
 
     part: Part
     head: TextPosition
@@ -46,7 +46,7 @@ class Span(msgspec.Struct, frozen=True):
 
 
 def after_newline(text: str, number: int) -> int:
-    """The offset just after the LF with this number in `text`; its end if there are fewer.
+    """Return the offset just after the LF with this number in `text`, or its length if there are fewer.
 
     >>> after_newline("a\\nb\\nc", 2), after_newline("a\\nb\\nc", 0), after_newline("a", 1)
     (4, 0, 1)
@@ -58,7 +58,7 @@ def after_newline(text: str, number: int) -> int:
 
 
 def cut_head(span: Span, text: str) -> int:
-    """The offset in the text of the first page where the stretch begins."""
+    """Return the offset in the text of the first page where the span begins."""
     if span.part.mode == "line":
         return after_newline(text, span.part.start - 1 - span.head.newlines)
     if span.part.mode == "char":
@@ -67,7 +67,7 @@ def cut_head(span: Span, text: str) -> int:
 
 
 def cut_tail(span: Span, text: str) -> int:
-    """The offset in the text of the last page where the stretch ends."""
+    """Return the offset in the text of the last page where the span ends."""
     if span.part.mode == "line":
         return after_newline(text, span.part.last - span.tail.newlines)
     if span.part.mode == "char":
@@ -76,54 +76,54 @@ def cut_tail(span: Span, text: str) -> int:
 
 
 def total_of(descriptor: Descriptor, mode: str) -> int:
-    """How many pages, lines or characters the content has."""
+    """Return how many pages, lines or characters the content has."""
     return {"page": descriptor.pages, "line": descriptor.lines, "char": descriptor.chars}[mode]
 
 
-def locate(handle: ProcessHandle, fd: str, wanted: Part) -> Operation[tuple[ContentInfo, Span]]:
-    """Finds a part of a content: no round trip when its index is known, one when not.
+def locate(handle: ProcessHandle, fd: str, part: Part) -> Operation[tuple[ContentInfo, Span]]:
+    """Locate a part of a content: no round trip if its index is cached, one otherwise.
 
     Raises `NotFound`, `PageOutOfRange`, `PositionOutOfRange`.
     """
-    if wanted.mode == "page":
+    if part.mode == "page":
         view = yield from content_info(handle, fd)
-        part = clamp(fd, wanted, view.descriptor.pages)
-        head = (yield from group_with(view, part.start)).before(part.start)
-        tail = (yield from group_with(view, part.last)).before(part.last)
-        return view, Span(part, head, tail)
+        clamped = clamp(fd, part, view.descriptor.pages)
+        head = (yield from group_with(view, clamped.start)).before(clamped.start)
+        tail = (yield from group_with(view, clamped.last)).before(clamped.last)
+        return view, Span(clamped, head, tail)
 
-    unit: Unit = "newlines" if wanted.mode == "line" else "chars"
+    unit: Unit = "newlines" if part.mode == "line" else "chars"
     # a line begins after the LF before it, a character at itself
-    first = wanted.start - 1 if wanted.mode == "line" else wanted.start
+    first = part.start - 1 if part.mode == "line" else part.start
     known = handle.known(fd)
-    found = _groups(known, unit, first, wanted) if known else None
+    found = _groups(known, unit, first, part) if known else None
     for _ in range(LOOKS):
         if known is None or found is None:
-            known, _ = yield from resolve(handle, fd, unit=unit, first=first, last=wanted.last)
-            found = _groups(known, unit, first, wanted)
+            known, _ = yield from resolve(handle, fd, unit=unit, first=first, last=part.last)
+            found = _groups(known, unit, first, part)
     assert known is not None
-    part = clamp(fd, wanted, total_of(known.descriptor, wanted.mode))
+    clamped = clamp(fd, part, total_of(known.descriptor, part.mode))
     if found is None:
         raise NotFound(fd)
     head_group, tail_group = found
-    if wanted.mode == "line":
-        return known, Span(part, _line_start(head_group, first), _line_end(tail_group, part.last))
-    head = head_group.before(head_group.page_of_char(part.start))
-    tail = tail_group.before(tail_group.page_of_char(part.last))
-    return known, Span(part, head, tail)
+    if part.mode == "line":
+        return known, Span(clamped, _line_start(head_group, first), _line_end(tail_group, clamped.last))
+    head = head_group.before(head_group.page_of_char(clamped.start))
+    tail = tail_group.before(tail_group.page_of_char(clamped.last))
+    return known, Span(clamped, head, tail)
 
 
-def clamp_span(handle: ProcessHandle, fd: str, wanted: Part) -> Operation[Part]:
-    """`wanted`, cut at the end of the content."""
+def clamp_span(handle: ProcessHandle, fd: str, part: Part) -> Operation[Part]:
+    """Return the part, cut at the end of the content."""
     view = yield from content_info(handle, fd)
-    return clamp(fd, wanted, total_of(view.descriptor, wanted.mode))
+    return clamp(fd, part, total_of(view.descriptor, part.mode))
 
 
-def _groups(view: ContentInfo, unit: Unit, first: int, wanted: Part) -> tuple[Group, Group] | None:
+def _groups(view: ContentInfo, unit: Unit, first: int, part: Part) -> tuple[Group, Group] | None:
     head = view.group_at(unit, first)
     if head is None:
         return None
-    tail = head if wanted.last <= getattr(head.end, unit) else view.group_at(unit, wanted.last)
+    tail = head if part.last <= getattr(head.end, unit) else view.group_at(unit, part.last)
     return (head, tail) if tail else None
 
 
@@ -132,7 +132,7 @@ def _line_start(group: Group, newlines_before: int) -> TextPosition:
         return group.start
     page = group.page_of_newline(newlines_before)
     after = group.after(page)
-    # when the LF is the last character of its page, the line begins on the next one
+    # if the LF is the last character of its page, the line begins on the next page
     return after if after.newlines == newlines_before and not after.mid_line else group.before(page)
 
 
@@ -141,28 +141,29 @@ def _line_end(group: Group, newlines: int) -> TextPosition:
 
 
 def window_of(descriptor: Descriptor) -> int:
-    """How many pages one request of a long read asks for."""
+    """Return how many pages one request of a long read fetches."""
     each = max(1, descriptor.bytes // max(descriptor.pages, 1))
     return max(1, min(1000, WINDOW_BYTES // each))
 
 
 def request(view: ContentInfo, run: range) -> Batch:
+    """Return the batch that fetches these pages; `require_pages` validates its replies."""
     return [("HMGET", view.keys.pages, *run), view.proof]
 
 
 def require_pages(view: ContentInfo, replies: list[Any]) -> list[bytes]:
-    """The pages in the replies to a `request`. Raises `NotFound` when the content has gone meanwhile,
-    `StoreLostData` when it is another one or not whole."""
+    """Return the pages in the replies to a `request`. Raises `NotFound` if the content is gone,
+    `StoreLostData` if it was replaced or pages are missing."""
     found, created = replies
     view.check(created, complete=None not in found)
     return cast("list[bytes]", found)
 
 
 def fetch(view: ContentInfo, pages: range, take: Take) -> Operation[None]:
-    """Hands the pages over in order, in runs of about `WINDOW_BYTES`, several requests at once. The
-    last page of an open content comes from the view.
+    """Pass the pages to `take` in order, in runs of about `WINDOW_BYTES`, with several requests in flight.
+    The last page of an open content is taken from the view.
 
-    Raises `NotFound` when the content has gone meanwhile.
+    Raises `NotFound` if the content is gone.
     """
     if view.last_page is not None and pages[-1] == view.descriptor.pages:
         if len(pages) > 1:
@@ -173,7 +174,7 @@ def fetch(view: ContentInfo, pages: range, take: Take) -> Operation[None]:
     if len(pages) <= window:
         yield from take(require_pages(view, (yield request(view, pages))))
         return
-    # never a list of all: how many pages there are is what a record says
+    # no list of all pages: their number comes from a record, which is not trusted
     starts = range(0, len(pages), window)
     for i in starts[:AHEAD]:
         yield Send(request(view, pages[i : i + window]), "read")
@@ -186,7 +187,7 @@ def fetch(view: ContentInfo, pages: range, take: Take) -> Operation[None]:
 
 
 def collect(view: ContentInfo, pages: range) -> Operation[list[bytes]]:
-    """The pages, in memory."""
+    """Fetch the pages into a list."""
     if view.last_page is None and len(pages) <= window_of(view.descriptor):
         return require_pages(view, (yield request(view, pages)))
     parts: list[bytes] = []
@@ -194,7 +195,7 @@ def collect(view: ContentInfo, pages: range) -> Operation[list[bytes]]:
     def take(run: list[bytes]) -> Operation[None]:
         parts.extend(run)
         return
-        yield  # a generator that needs nothing
+        yield  # makes this a generator
 
     yield from fetch(view, pages, take)
     return parts
@@ -203,8 +204,8 @@ def collect(view: ContentInfo, pages: range) -> Operation[list[bytes]]:
 def fetch_part(
     view: ContentInfo, span: Span, take: Take, begins: Callable[[tuple[int, int]], None] | None = None
 ) -> Operation[None]:
-    """Hands over the text of a stretch as UTF-8, in order, cut at both ends. `begins` is told how
-    many characters and LFs come before it."""
+    """Pass the text of a span to `take` as UTF-8, in order, cut at both ends. `begins` is called first,
+    with the number of characters and LFs before the span."""
     left = len(span.pages)
     first = True
 
@@ -216,7 +217,7 @@ def fetch_part(
             run[-1] = text[: cut_tail(span, text)].encode("utf-8")
         if first:
             first = False
-            # the cut at the end comes first: on a single page it keeps offsets at the start right
+            # cut the end before the start: on a single page, offsets from the start stay valid
             text = run[0].decode("utf-8")
             skipped = cut_head(span, text)
             run[0] = text[skipped:].encode("utf-8")

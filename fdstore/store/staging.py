@@ -1,15 +1,15 @@
-"""A content being made: staged out of sight, then made visible by one script.
+"""Store a content: stage its pages under temporary keys, then make it visible with one script.
 
-Its pages and index go under keys that expire by themselves; then `commit` moves them to their place,
-numbers the descriptor and writes metadata, table and holder. So a descriptor appears whole or not at
-all, and a writer that dies leaves nothing that does not go by itself.
+Pages and index are written under keys that expire; then `commit` renames them, allocates the number and
+writes metadata, table and holder. So a descriptor appears whole or not at all, and a writer that dies
+leaves only keys that expire.
 
     MULTI HSET staging:OP:pages 1 ... EXPIRE ... HSET staging:OP:index ... EXPIRE ... EXEC
-    ...                                 (several requests on their way at once)
+    ...                                 (several requests in flight)
     EVALSHA commit                      RENAME, PERSIST, number, index's last part, metadata, table, holders
 
-MULTI, so that no key is ever without its time to live: a writer may die between two commands. A small
-content is all of that in one pipeline: one round trip.
+MULTI, so that no key is ever without a TTL: a writer may die between two commands. A small content is
+stored by one pipeline of all of these: one round trip.
 """
 
 from __future__ import annotations
@@ -41,21 +41,22 @@ from fdstore.wire.operation import Abandon, Batch, Operation, Receive, Send, Val
 from fdstore.wire.scripts import script, text
 
 DEFAULT_PAGE_SIZE = 4000
-"""Characters of a page, unless somebody chose otherwise."""
+"""The default page size in characters."""
 
 STAGING_TTL_S = 900
-"""How long a source may pause while it is ingested, and what a writer that died leaves lies about."""
+"""TTL of staged keys: how long a source may pause during ingestion, and how long the keys of a dead writer
+remain."""
 SEND_BYTES = 250_000
-"""About how many bytes of pages one request carries."""
+"""Approximate bytes of pages in one request."""
 
 AHEAD = 3
-"""Requests on their way at once while a content is staged."""
+"""Requests in flight while a content is staged."""
 
 MAX_SOURCE_CHARS = 200
 
 
 class Staged(Record, frozen=True, kw_only=True):
-    """A content that is being stored: for which process, from where, and how many bytes so far."""
+    """A content that is being stored: its process, its source, and its bytes so far."""
 
     process: str
     source: str
@@ -63,7 +64,7 @@ class Staged(Record, frozen=True, kw_only=True):
 
 
 class StagedContent:
-    """A content being made: takes pages, sends them ahead, and is committed once."""
+    """A content being stored: accepts pages, sends them in the background, and is committed once."""
 
     def __init__(self, handle: ProcessHandle, page_size: int, source: str, call_id: str | None) -> None:
         self._handle = handle
@@ -75,16 +76,16 @@ class StagedContent:
         self._index = IndexWriter()
         self._fields: list[Value] = []
         self._waiting_bytes = 0
-        self._on_their_way = 0
+        self._in_flight = 0
         self._is_staged = self._is_listed = False
 
     @property
     def size(self) -> tuple[int, int]:
-        """Characters and lines taken so far."""
+        """The characters and lines added so far."""
         return self._index.chars, self._index.lines
 
     def add(self, pages: Iterable[Page]) -> Operation[None]:
-        """Takes the next pages; sends them when enough have come together."""
+        """Buffer the next pages; send them when the buffer is large enough."""
         pages = list(pages)
         first = self._index.pages + 1
         self._index.add(pages)
@@ -98,14 +99,14 @@ class StagedContent:
         limit = self._handle.limits.tree_bytes
         if self._index.bytes > limit:
             raise QuotaExceeded("tree_bytes", limit)
-        if self._on_their_way == AHEAD:
-            yield from self._arrived()
+        if self._in_flight == AHEAD:
+            yield from self._receive()
         yield Send(self._requests(self._index.full_groups(), self._listing()), "stage")
-        self._on_their_way += 1
+        self._in_flight += 1
 
     def _listing(self) -> Batch:
-        """Say what is staged, so that people find what takes memory, and it goes with a tree that is dropped.
-        A content that is sent whole with its commit is not worth that."""
+        """Return commands that list this content as being staged, so that `fdstore du` shows it and dropping
+        the tree deletes it. A content sent whole with its commit is not listed."""
         self._is_listed = True
         staged = Staged(process=self._handle.id, source=self._source, bytes=self._index.bytes)
         key = self._handle.keys.tree.staged
@@ -122,46 +123,46 @@ class StagedContent:
         self._is_staged = True
         return [("MULTI",), *batch, *(listing or []), ("EXEC",)]
 
-    def _arrived(self) -> Operation[None]:
-        self._on_their_way -= 1
+    def _receive(self) -> Operation[None]:
+        self._in_flight -= 1
         yield Receive("stage")
 
-    def kept(self, making: Operation[Descriptor]) -> Operation[Descriptor]:
-        """What `making` makes of this stage. If it fails, what was staged goes at once: it may be what
-        makes a full Redis full."""
+    def unstage_on_error(self, work: Operation[Descriptor]) -> Operation[Descriptor]:
+        """Run `work`, which stages and commits this content. If it fails, delete the staged keys
+        immediately: they may be what fills a full Redis."""
         try:
-            return (yield from making)
+            return (yield from work)
         except (StoreUnavailable, StoreRefused, StoreReadOnly, UnknownOutcome):
-            raise  # then it goes by itself
+            raise  # the keys cannot be deleted now; they expire
         except FDStoreError:
             if self._is_staged:
                 yield from self._drop()
             raise
         except KeyboardInterrupt:
             if self._is_staged:
-                yield Abandon("stage")  # it may have lost a reply
-                self._on_their_way = 0
+                yield Abandon("stage")  # a reply may have been lost
+                self._in_flight = 0
                 with suppress(FDStoreError):
                     yield from self._drop()
             raise
 
     def _drop(self) -> Operation[None]:
-        while self._on_their_way:
+        while self._in_flight:
             with suppress(StoreFull):
-                yield from self._arrived()
+                yield from self._receive()
         yield [("UNLINK", self._pages_key, self._index_key), *self._unlisting()]
 
     def _unlisting(self) -> Batch:
         return [("HDEL", self._handle.keys.tree.staged, self._op)] if self._is_listed else []
 
     def commit(self, origin: Origin | None = None, name: str = "") -> Operation[Descriptor]:
-        """Makes the content visible, under the next number or under `ref:NAME`.
+        """Make the content visible, under the next number or under `ref:NAME`.
 
         Raises `Fenced`, `QuotaExceeded`, `NotFound` (the process is gone).
         """
         handle, index = self._handle, self._index
-        while self._on_their_way:
-            yield from self._arrived()
+        while self._in_flight:
+            yield from self._receive()
         answer_key, answer_field = handle.answer_slot(self._op, self._call_id)
         keys = (handle.keys.tree.record, handle.keys.record, handle.keys.fds)
         batch = self._requests(index.full_groups())
@@ -194,7 +195,7 @@ class StagedContent:
             origin=origin,
         )
         if self._call_id is not None:
-            # the call may have been answered before, with another content than the one staged now
+            # an earlier run of the call may have committed another content than the one staged now
             view, _ = yield from resolve(handle, fd)
             return view.descriptor
         handle.remember(
@@ -208,11 +209,11 @@ def _flat(groups: dict[str, str]) -> list[Value]:
 
 
 MAX_REASON_CHARS = 200
-"""The longest reason that a stream breaks off with."""
+"""The maximum length of the reason of a broken stream."""
 
 
 def check_source(source: object) -> str:
-    """What a content may say of where it comes from. Raises `InvalidArgument`."""
+    """Return a valid source of a content. Raises `InvalidArgument`."""
     if not isinstance(source, str) or not source or len(source) > MAX_SOURCE_CHARS:
         raise InvalidArgument("source", f"a text of 1-{MAX_SOURCE_CHARS} characters is needed")
     encode(source)
@@ -220,7 +221,7 @@ def check_source(source: object) -> str:
 
 
 def check_page_size(page_size: object) -> int:
-    """A page size that can be used; `None` means the default. Raises `InvalidArgument`."""
+    """Return a valid page size; `None` means the default. Raises `InvalidArgument`."""
     if page_size is None:
         return DEFAULT_PAGE_SIZE
     if isinstance(page_size, bool) or not isinstance(page_size, int) or not 1 <= page_size <= MAX_INTEGER:

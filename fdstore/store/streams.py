@@ -1,20 +1,20 @@
-"""Streams: contents in state `open`, which one writer appends to and many readers follow.
+"""Streams: contents in state `open`, with one writer that appends and many readers that follow.
 
-    open        an empty content, its writer, and how long that may be silent (a lease)
-    append      last page rewritten, new pages, index, totals, lease, wake-up: one step, one round trip
-    seal        EOF with its exit code, or broken with its reason
-    lost_writer broken, by whoever finds that the lease ran out
+    open        create an empty content, with its writer and the writer's lease
+    append      rewrite the last page; add pages, index, totals; renew the lease; wake readers (atomic)
+    seal        end it: sealed with an exit code, or broken with a reason
+    lost_writer break it, run by any client that finds the lease expired
 
-A process that ends, however it does, breaks the streams that it still writes in the same step.
+A process that ends breaks its open streams in the same step, whatever the reason for its end.
 
-At any moment a stream has the pages, index and totals that its text would have if it were stored at
-once (see `text.growth`), so reading one needs nothing special. The writer remembers the end of its
-text; the script checks that the text still ends there, so a piece sent twice is stored once and a
-writer that was replaced stores nothing. A little text goes as arguments of the script. More of it goes
-beside the script, in one transaction with it, and is stored if the script accepts it (`hset_if_accepted`):
-Lua makes a hash of every byte that it is given, and takes longer than all the rest together.
+At any moment a stream has the pages, index and totals that its text would have if stored in one piece
+(see `text.growth`), so readers need no special case. The writer remembers the length of its text and the
+script checks it, so a piece sent twice is stored once, and a writer that was replaced stores nothing.
+Short pieces are arguments of the script. Longer ones are sent beside the script, in one transaction, and
+stored only if the script accepts them (`hset_if_accepted`): Lua hashes every byte of its arguments, which
+takes longer than everything else together.
 
-The writer does not know its readers; they are in `following`.
+Writers do not know their readers; reading is in `following`.
 """
 
 from __future__ import annotations
@@ -48,26 +48,27 @@ from fdstore.wire.operation import Batch, Operation, Receive, Send, Value, new_o
 from fdstore.wire.scripts import decision_in, hset_if_accepted, script, text
 
 LEASE_S = 30.0
-"""How long the writer of a client may be silent before its stream counts as broken."""
+"""Default lease of a client's stream: without renewal, the stream breaks after this time."""
 
 UNLEASED_S = 9.0
-"""What counts as the lease of a stream that has none, because its process has: three times in it a silent
-writer looks whether anybody still holds the stream."""
+"""Takes the place of the lease for a stream without one, whose process has the lease. An idle writer
+checks three times within it whether any process still holds the stream."""
 
 PIECE_CHARS = 200_000
-"""The longest piece that one append stores; more is split. Redis does nothing else meanwhile, for about
-a quarter of a millisecond."""
+"""The longest piece that one append stores; longer text is split. One append blocks Redis for about a
+quarter of a millisecond."""
 
 ARGUMENT_BYTES = 4000
-"""How much text goes as arguments of the script. For so little, a transaction takes longer, and more log."""
+"""Pieces of up to this many bytes are arguments of the script; a transaction would take longer and write
+more log."""
 
 
 class StreamAppender:
-    """The writing end of a stream: text that is still to be stored, and where it goes.
+    """The writing end of a stream, with the text still to be stored.
 
-    `store` may be cut off at any moment (a lost connection, a cancelled task) and called again: what
-    was sent last is then sent once more, and the script knows it. So a piece is not sent before the one in
-    front of it is stored; but it is made ready while that one is on its way.
+    `store` may be interrupted at any moment (a lost connection, a cancelled task) and called again: it
+    resends the last piece, which the script recognizes. So a piece is sent only after the previous one is
+    stored; but its request is built while the previous one is in flight.
     """
 
     def __init__(
@@ -87,55 +88,55 @@ class StreamAppender:
         self._writer = writer
         self.lease_s = UNLEASED_S if lease_s is None else lease_s
         self._lease: str | float = "" if lease_s is None else lease_s
-        self._end_op = new_op()  # asked twice how it is to end, the stream keeps the first answer
+        self._end_op = new_op()  # makes ending idempotent: the first end stays
         self._waiting: deque[str] = deque()
         self._ready: deque[Batch] = deque()  # the first may have been sent
 
     @property
     def chars(self) -> int:
-        """How many characters the stream has with all that was taken."""
+        """The length of the stream in characters, with the text still to be stored."""
         return self._growth.chars + sum(map(len, self._waiting))
 
-    def put(self, given: str) -> None:
-        """Takes text that the next `store` stores. It holds no lone surrogate."""
-        self._waiting.extend(given[i : i + PIECE_CHARS] for i in range(0, len(given), PIECE_CHARS))
+    def put(self, piece: str) -> None:
+        """Queue text for the next `store`. It must hold no lone surrogate."""
+        self._waiting.extend(piece[i : i + PIECE_CHARS] for i in range(0, len(piece), PIECE_CHARS))
 
     def store(self) -> Operation[None]:
-        """Stores what was taken: one round trip for each piece.
+        """Store the queued text: one round trip for each piece.
 
-        Raises `StreamClosed` (it ended, broke, or nobody holds it any more), `Fenced`, `QuotaExceeded`
+        Raises `StreamClosed` (it ended or broke, or no process holds it), `Fenced`, `QuotaExceeded`
         (the stream is then broken), `NotFound` (the process is gone).
         """
         while self._ready or self._waiting:
             if not self._ready:
-                self._make_ready()
+                self._prepare_next()
             if self._waiting and len(self._ready) == 1:
                 yield Send(self._ready[0], "append")
-                self._make_ready()
+                self._prepare_next()
                 replies = yield Receive("append")
             else:
                 replies = yield self._ready[0]
-            self._take(replies)
+            self._check(replies)
             self._ready.popleft()
 
-    def store_once(self, given: str, call_id: str | None) -> Operation[None]:
-        """Stores the text of one tool call as one piece, once for that call. Raises as `store`."""
-        self._take((yield self._request(self._growth.add(given), call_id)))
+    def store_once(self, piece: str, call_id: str | None) -> Operation[None]:
+        """Store the text of one tool call as one piece; idempotent by `call_id`. Raises as `store`."""
+        self._check((yield self._request(self._growth.add(piece), call_id)))
 
     def renew(self) -> Operation[None]:
-        """Shows that the writer lives. Raises as `store`."""
+        """Renew the lease. Raises as `store`."""
         if self._ready:
             yield from self.store()
         else:
-            self._take((yield self._request(None)))
+            self._check((yield self._request(None)))
 
     def seal(self, exit_code: int, chain: str = "", call_id: str | None = None) -> Operation[None]:
-        """EOF, after what is stored, once for a tool call; `chain` says the exit codes of a chain of
-        pipelines. Raises as `store`."""
+        """End the stream with EOF after the stored text; idempotent by `call_id`. `chain` has the exit
+        codes of a chain of pipelines. Raises as `store`."""
         yield from self._end("sealed", str(exit_code), "", chain, call_id)
 
     def break_off(self, reason: str) -> Operation[None]:
-        """Failure, after what is stored. Raises as `store`."""
+        """End the stream as broken after the stored text. Raises as `store`."""
         yield from self._end("broken", "", reason)
 
     def _request(self, change: Change | None, call_id: str | None = None) -> Batch:
@@ -145,7 +146,7 @@ class StreamAppender:
         arguments += (self._writer, self._lease)
         append = partial(script("append"), (*keys, process.calls, here.lent))
         if change is None:
-            # nothing after what is there: all that is left of an append is its lease
+            # an append of no text only renews the lease
             return [append(*arguments, self._growth.chars, self._growth.chars, 0, 0, 0, 0, 13)]
         arguments += (change.before, change.chars, change.bytes, change.lines, change.page_count)
         arguments.append(len(change.pages[-1]))
@@ -158,10 +159,10 @@ class StreamAppender:
             return [append(*arguments, *pages)]
         return hset_if_accepted(decide, append(*arguments), here.pages, here.lent, pages)
 
-    def _make_ready(self) -> None:
+    def _prepare_next(self) -> None:
         self._ready.append(self._request(self._growth.add(self._waiting.popleft())))
 
-    def _take(self, replies: list[Any]) -> None:
+    def _check(self, replies: list[Any]) -> None:
         outcome(decision_in(replies[-1]), self._handle.id)
 
     def _end(
@@ -196,7 +197,7 @@ def open_stream(
     lease_s: float | None = LEASE_S,
     call_id: str | None = None,
 ) -> Operation[StreamAppender]:
-    """Makes an empty stream. Without a lease it is the process's own: any attempt of it may write
+    """Create an empty stream. Without a lease it belongs to the process: any attempt may write it
     (`resume`), and it breaks when the process ends. One round trip.
 
     Raises `InvalidArgument`, `QuotaExceeded`, `Fenced`, `NotFound`.
@@ -207,11 +208,11 @@ def open_stream(
     answer_key, answer_field = handle.answer_slot(new_op(), call_id)
     keys = (handle.keys.tree.record, handle.keys.record, handle.keys.fds, answer_key)
     lease = "" if lease_s is None else check_lease(lease_s)
-    made = script("open")(
+    create = script("open")(
         *(keys, answer_field, handle.attempt, handle.id, size, source, writer, lease, empty_index(size)),
         handle.highest,
     )
-    [reply] = yield from beside(handle, [made])
+    [reply] = yield from beside(handle, [create])
     fd, content = map(text, outcome(reply, handle.id))
     handle.see(fd)
     return StreamAppender(handle, fd, content, GrowingText(size), writer, lease_s)
@@ -219,8 +220,8 @@ def open_stream(
 
 @reads_content
 def resume(handle: ProcessHandle, fd: str) -> Operation[StreamAppender]:
-    """The writing end of a stream that the process itself writes, where its text ends now. Two round
-    trips. Raises `NotFound`, `StreamClosed`; whether the process may write it shows when it does."""
+    """Return an appender for a stream that the process itself writes, positioned at its end. Two round
+    trips. Raises `NotFound`, `StreamClosed`; the first append checks that the process may write it."""
     view, _ = yield from resolve(handle, fd)
     d = view.descriptor
     if view.last_page is None or d.state != "open":
@@ -234,8 +235,8 @@ def resume(handle: ProcessHandle, fd: str) -> Operation[StreamAppender]:
 
 @reads_content
 def resume_output(handle: ProcessHandle, fd: str) -> Operation[StreamAppender | None]:
-    """The writing end of a stream that this process was made to write, where its text ends now; None
-    if it has ended, or nobody holds it any more. Two round trips."""
+    """Return an appender for a stream that this process was created to write, positioned at its end; None
+    if it has ended or no process holds it. Two round trips."""
     content = _output(handle, fd)
     keys = content_keys(handle.keys.tree, content)
     [(state, page_size, pages, size_bytes, tail)] = yield [
@@ -243,8 +244,8 @@ def resume_output(handle: ProcessHandle, fd: str) -> Operation[StreamAppender | 
     ]
     if state != b"open":
         return None
-    # nobody else writes it, so it is still as it was a moment ago, or gone
-    size, count, written = (
+    # this process is the only writer, so the stream is unchanged since the last reply, or gone
+    size, count, stored_bytes = (
         whole_number(page_size or b"", 1),
         whole_number(pages or b"", 1),
         whole_number(size_bytes or b""),
@@ -256,45 +257,46 @@ def resume_output(handle: ProcessHandle, fd: str) -> Operation[StreamAppender | 
     if last is None or group is None:
         return None
     if tail:
-        # what comes after was left by a torn log, see lua/common.lua
+        # bytes after it were left by a torn log, see lua/common.lua
         last = (last + (beyond or b""))[: whole_number(tail)]
-    growth = GrowingText.resumed(size, count, last, written, group)
+    growth = GrowingText.resumed(size, count, last, stored_bytes, group)
     return StreamAppender(handle, fd, content, growth, secrets.token_hex(8), None)
 
 
 def own_appender(handle: ProcessHandle, fd: str, page_size: int) -> StreamAppender:
-    """The writing end of a stream that this process was made with, and has not written yet."""
+    """Return an appender for a still empty stream that this process was created to write."""
     return StreamAppender(handle, fd, _output(handle, fd), GrowingText(page_size), secrets.token_hex(8), None)
 
 
 def _output(handle: ProcessHandle, fd: str) -> str:
-    """The content that a process writes and does not hold; its parent has it under the same number."""
+    """Return the id of a content that the process writes but does not hold; its parent holds it under the
+    same number."""
     return f"{handle.id}/{fd.removeprefix('fd:')}"
 
 
 def check_lease(lease_s: object) -> float:
-    """A lease in seconds that can be kept. Raises `InvalidArgument`."""
+    """Return a valid lease in seconds. Raises `InvalidArgument`."""
     if isinstance(lease_s, bool) or not isinstance(lease_s, (int, float)) or not 0.1 <= lease_s <= 86_400:
         raise InvalidArgument("lease_s", "a number of seconds from 0.1 to 86400 is needed")
     return float(lease_s)
 
 
 def check_exit_code(exit_code: object) -> int:
-    """An exit code. Raises `InvalidArgument`."""
+    """Return a valid exit code. Raises `InvalidArgument`."""
     if isinstance(exit_code, bool) or not isinstance(exit_code, int) or abs(exit_code) > MAX_INTEGER:
         raise InvalidArgument("exit_code", f"a whole number is needed, not {quoted(exit_code)}")
     return exit_code
 
 
 class Due(msgspec.Struct, frozen=True):
-    """The streams whose writer somebody must look for, and what could not be read: the tree, and what."""
+    """The streams whose writers must be checked, and the unreadable records with their trees."""
 
     streams: list[tuple[TreeKeys, str]]
     unreadable: list[tuple[str, Unreadable]]
 
 
 def due(prefix: str, trees: list[str], now_s: float) -> Operation[Due]:
-    """The streams of these trees whose writer somebody must look for. One round trip, if no tree is
+    """Return the streams of these trees whose writers must be checked. One round trip, if no tree is
     damaged."""
     keys = [TreeKeys(prefix, tree) for tree in trees]
     requests: Batch = [("ZRANGEBYSCORE", each.writers, "-inf", f"{now_s:.3f}") for each in keys]
@@ -307,11 +309,11 @@ def due(prefix: str, trees: list[str], now_s: float) -> Operation[Due]:
             if is_content(each, content):
                 found.streams.append((each, text(content)))
             else:
-                problem = f"{show_bytes(content)} is no content of it"
+                problem = f"{show_bytes(content)} is not a content of this tree"
                 found.unreadable.append((each.tree, Unreadable(what=each.writers, problem=problem)))
     return found
 
 
 def look_after(tree: TreeKeys, content: str) -> Operation[None]:
-    """Breaks a stream if its writer is gone; else notes when to look again."""
+    """Break a stream if its writer's lease has expired; otherwise schedule the next check."""
     yield [lost_writer(tree, content)]

@@ -1,19 +1,20 @@
-"""What the tool calls of a process came to, so that a call that is made again is not done again.
+"""Idempotency records, one set of fields per tool call: a repeated call returns its first result.
 
-    fdstore:{triage}:triage:calls   hash   toolu_1          what the script that made something answered
+    fdstore:{triage}:triage:calls   hash   toolu_1          reply of the script that created something
                                            toolu_1/request  the tool, and a digest of the arguments
-                                           toolu_1/outcome  what the whole call came to (JSON)
+                                           toolu_1/outcome  result of the whole call (JSON)
                                            toolu_1/begun    the run of a tool that must not run twice
-                                           toolu_1/plan     the file that is about to be put in place (JSON)
-                                           toolu_1/exported how many bytes it wrote to a file (see `exports`)
+                                           toolu_1/plan     the file about to be renamed into place (JSON)
+                                           toolu_1/exported bytes written to a file (see `exports`)
 
-An id belongs to one request for ever: with another one it is refused, and never gets that one's answer.
+A call id belongs to one request for ever: with another request it is refused, and never returns the first
+one's result.
 
-The first kind is written in one step with what was made, so nothing is made twice even when a worker
-dies in between. The second saves the way there: a repeat does not read files, copy texts or run
-somebody's function again, and finds its answer when what it was made of is closed by now. The third is
-for what the store cannot see the end of: it is written before a function runs, by one attempt alone.
-The fourth is for what can be looked at afterwards: with it the next attempt knows what to look for.
+The script's reply is stored atomically with the object it created, so nothing is created twice even if
+the worker dies in between. `outcome` saves work: a repeat does not read files, copy texts or run a
+user's function again, and returns its result even if the inputs have been closed since. `begun` is for
+side effects that the store cannot observe: one attempt alone writes it, before the function runs. `plan`
+is for effects that can be checked afterwards: it tells the next attempt what to check.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from fdstore.wire.scripts import script, text
 
 
 def identify(handle: ProcessHandle, call_id: str, request: str) -> Operation[str | None]:
-    """Note what a call asks for (`request_of`) and return what it came to before, or None. One round trip.
+    """Record the request of a call (`request_of`). Return its stored outcome, or None. One round trip.
 
     Raises `InvalidArgument` when the id belongs to another request, `Fenced`, `NotFound`.
     """
@@ -40,21 +41,21 @@ def identify(handle: ProcessHandle, call_id: str, request: str) -> Operation[str
     note = script("keep")((keys.record, keys.calls), handle.attempt, fields[0], request)
     reply = None
     try:
-        (asked, made), reply = yield [before, note]
+        (stored_request, result), reply = yield [before, note]
     except (StoreFull, StoreReadOnly):
-        # what follows may need no room, or make some
-        [(asked, made)] = yield [before]
-    if asked is None and made is None and reply is not None:
-        [asked] = outcome(reply, handle.id)
-    if asked is not None and _said_in(handle, asked) != request:
-        problem = "was given to another call before; give each call an id of its own"
+        # go on: the call may need no memory, or free some
+        [(stored_request, result)] = yield [before]
+    if stored_request is None and result is None and reply is not None:
+        [stored_request] = outcome(reply, handle.id)
+    if stored_request is not None and _decode(handle, stored_request) != request:
+        problem = "was used for another call; give each call an id of its own"
         raise InvalidArgument("call_id", f"{quoted(call_id)} {problem}")
-    return None if made is None else _said_in(handle, made)
+    return None if result is None else _decode(handle, result)
 
 
 def request_of(tool: str, arguments: object) -> str:
-    """Return a text that tells the calls of a tool apart by their arguments, in any order of the names.
-    Raises `InvalidArgument` for arguments that JSON cannot hold.
+    """Return a text that identifies a tool and its arguments, whatever the order of their names. Raises
+    `InvalidArgument` for arguments that cannot be encoded as JSON.
 
     >>> request_of("read_fd", {"fd": 1, "start": 2}) == request_of("read_fd", {"start": 2, "fd": 1})
     True
@@ -66,44 +67,44 @@ def request_of(tool: str, arguments: object) -> str:
     return f"{tool} {hashlib.sha256(written.encode()).hexdigest()[:32]}"
 
 
-def store_result(handle: ProcessHandle, call_id: str, made: str) -> Operation[None]:
-    """Keeps what a call came to, unless Redis is full; what was kept first stays. Raises `Fenced`,
+def store_result(handle: ProcessHandle, call_id: str, result: str) -> Operation[None]:
+    """Store the result of a call, unless one is stored already or Redis is full. Raises `Fenced`,
     `NotFound`."""
-    with suppress(StoreFull):  # the call has done its work, and its caller must not take it for undone
-        yield from _say(handle, f"{call_id}/outcome", made)
+    with suppress(StoreFull):  # the call has succeeded; an error here would report it as failed
+        yield from _put_once(handle, f"{call_id}/outcome", result)
 
 
 def begin(handle: ProcessHandle, call_id: str) -> Operation[bool]:
-    """Whether this run of a call is the first to begin. Of any number that ask, one is told so, however
-    often its request is sent. Raises `Fenced`, `NotFound`."""
+    """Return whether this run of a call is the first to begin. Exactly one run gets True, even if its
+    request is retried. Raises `Fenced`, `NotFound`."""
     run = new_op()
-    return (yield from _say(handle, f"{call_id}/begun", run)) == run
+    return (yield from _put_once(handle, f"{call_id}/begun", run)) == run
 
 
 def read_plan(handle: ProcessHandle, call_id: str) -> Operation[str | None]:
-    """What the last attempt at this call was about to do."""
+    """Return what the last attempt at this call was about to do, or None."""
     [found] = yield [("HGET", handle.keys.calls, f"{call_id}/plan")]
-    return None if found is None else _said_in(handle, found)
+    return None if found is None else _decode(handle, found)
 
 
 def plan(handle: ProcessHandle, call_id: str, before: str | None, what: str) -> Operation[bool]:
-    """Notes what this attempt is about to do, in place of the plan `before`. False when another attempt
-    has noted its own in between. Raises `Fenced`, `NotFound`."""
+    """Record what this attempt is about to do, replacing the plan `before`. Return False if another attempt
+    has recorded its plan in between. Raises `Fenced`, `NotFound`."""
     keys = handle.keys
     [reply] = yield [
         script("plan")((keys.record, keys.calls), handle.attempt, f"{call_id}/plan", before or "", what)
     ]
-    [stands] = outcome(reply, handle.id)
-    return text(stands) == what
+    [stored] = outcome(reply, handle.id)
+    return text(stored) == what
 
 
-def _said_in(handle: ProcessHandle, found: bytes) -> str:
+def _decode(handle: ProcessHandle, found: bytes) -> str:
     with decoding(f"the calls of process {handle.id}"):
         return text(found)
 
 
-def _say(handle: ProcessHandle, field: str, said: str) -> Operation[str]:
-    """Writes a field, unless it is there; what it holds then."""
-    [reply] = yield [script("keep")((handle.keys.record, handle.keys.calls), handle.attempt, field, said)]
-    [stays] = outcome(reply, handle.id)
-    return _said_in(handle, stays)
+def _put_once(handle: ProcessHandle, field: str, value: str) -> Operation[str]:
+    """Set a field unless it exists. Return its value."""
+    [reply] = yield [script("keep")((handle.keys.record, handle.keys.calls), handle.attempt, field, value)]
+    [stored] = outcome(reply, handle.id)
+    return _decode(handle, stored)

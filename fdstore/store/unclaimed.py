@@ -1,7 +1,7 @@
-"""Processes that are ready and that no worker takes: why, in words for people.
+"""Explain to people why ready processes have not been claimed by a worker.
 
-Without workers a spawned agent or a pipeline waits for as long as its caller does. That is not an error,
-unless the caller does not want to wait.
+Without workers, a spawned agent or a pipeline stays ready until its caller stops waiting. That is an error
+only for callers that require a worker.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from fdstore.store import inspection, leases
 from fdstore.wire.operation import Operation
 
 PATIENCE_S = 3.0
-"""How long a caller waits without a word."""
+"""How long a caller waits before it explains the delay."""
 
 
 def no_worker(prefix: str, *, for_agents: bool) -> Operation[str]:
-    """Return why no worker can take an agent (or a pipeline) now; "" if one can. Two or three round trips."""
+    """Return why no worker can claim an agent (or a pipeline) now; "" if one can. Two or three round
+    trips."""
     living = yield from leases.workers(prefix)
     if not living:
         return "no worker takes processes of this store; start one with: fdstore worker, or fdstore up"
@@ -26,14 +27,14 @@ def no_worker(prefix: str, *, for_agents: bool) -> Operation[str]:
 
 
 def require_worker(prefix: str, *, for_agents: bool) -> Operation[None]:
-    """Check that a worker lives that can take an agent (or a pipeline). Raises `NoWorker`."""
+    """Check that a live worker can claim an agent (or a pipeline). Raises `NoWorker`."""
     problem = yield from no_worker(prefix, for_agents=for_agents)
     if problem:
         raise NoWorker(problem)
 
 
 def why_unclaimed(prefix: str, processes: list[str]) -> Operation[str]:
-    """Return why those of these processes wait that no worker has taken; "" if all are taken."""
+    """Return why some of these processes are still unclaimed; "" if no process waits for a worker."""
     waiting = []
     for process in processes:
         try:
@@ -46,4 +47,4 @@ def why_unclaimed(prefix: str, processes: list[str]) -> Operation[str]:
         return ""
     names = ", ".join(record.id for record in waiting)
     problem = yield from no_worker(prefix, for_agents=any(record.kind is None for record in waiting))
-    return f"{names} waits for a worker: {problem or 'those that live are busy'}"
+    return f"{names} waits for a worker: {problem or 'all live workers are busy'}"

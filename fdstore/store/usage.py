@@ -1,7 +1,7 @@
-"""What takes room: bytes of text by tree, process and descriptor, what is being stored, and who holds what.
+"""Measure usage: bytes of text by tree, process and descriptor, contents being stored, and holders.
 
-Nothing here writes or runs a script, so it works in a Redis that is full, takes no writes, or lets this
-user only read. Everything is asked for in bounded pieces. What is damaged is left out, and named in
+Nothing here writes or runs a script, so it works on a Redis that is full or read-only, or for a user with
+read access alone. All reads are in bounded batches. Damaged records are left out and listed in
 `unreadable`.
 """
 
@@ -36,11 +36,11 @@ from fdstore.wire.operation import Batch, Operation
 T = TypeVar("T")
 
 AT_ONCE = 500
-"""Keys that one request asks for."""
+"""Keys read by one request."""
 
 
 class TreeUsage(Record, frozen=True, kw_only=True):
-    """What a tree holds: `bytes` of text in its `contents`, and the bytes `staged` that are being stored."""
+    """The usage of a tree: `bytes` of text in its `contents`; `staged` bytes are still being stored."""
 
     tree: str
     bytes: int
@@ -52,8 +52,8 @@ class TreeUsage(Record, frozen=True, kw_only=True):
 
 
 class ProcessUsage(Record, frozen=True, kw_only=True):
-    """What a process holds: `bytes` of text behind its `descriptors`. `freed` of them go if it drops them
-    all: nobody else holds those."""
+    """The usage of a process: `bytes` of text behind its `descriptors`. Dropping all of them would free
+    `freed` bytes: those that no other process holds."""
 
     process: str
     state: str
@@ -63,7 +63,7 @@ class ProcessUsage(Record, frozen=True, kw_only=True):
 
 
 class DescriptorUsage(Record, frozen=True, kw_only=True):
-    """One descriptor: the bytes of its content, by how many processes that is held, and what it is."""
+    """One descriptor, with its content's bytes, number of holders, state and source."""
 
     process: str
     fd: str
@@ -74,7 +74,7 @@ class DescriptorUsage(Record, frozen=True, kw_only=True):
 
 
 class Usage(msgspec.Struct, kw_only=True):
-    """What was found, each list with the largest first."""
+    """The usage found; each list has the largest first."""
 
     trees: list[TreeUsage] = []
     processes: list[ProcessUsage] = []
@@ -84,7 +84,7 @@ class Usage(msgspec.Struct, kw_only=True):
 
 
 class Holder(Record, frozen=True, kw_only=True):
-    """A process that holds a content, and the name it has for it (None if its table names none)."""
+    """A process that holds a content, and its descriptor for it (None if its table has none)."""
 
     process: str
     state: str
@@ -92,11 +92,12 @@ class Holder(Record, frozen=True, kw_only=True):
 
 
 Tell = Callable[[int], None]
-"""Is told how many contents were looked at so far."""
+"""A progress callback: called with the number of contents read so far."""
 
 
 def usage_of_trees(prefix: str) -> Operation[Usage]:
-    """What every tree holds. Two round trips for 500 trees, and one more if something is being stored."""
+    """Return the usage of every tree. Two round trips for 500 trees, and one more if contents are being
+    stored."""
     found = Usage()
     names = yield from tree_names(prefix, found.unreadable)
     for piece in _pieces(names):
@@ -134,7 +135,8 @@ def _tree_usage(tree: TreeKeys, reply: list[bytes | None]) -> TreeUsage:
 
 
 def _staged(trees: list[TreeKeys]) -> Operation[list[Staged]]:
-    """What is being stored in these trees; a client that was killed leaves an entry that is not."""
+    """Return the contents being stored in these trees. Entries without staged keys, left by killed clients,
+    are skipped."""
     replies = yield from replies_or_damage([("HGETALL", tree.staged) for tree in trees])
     entries = [
         (tree.staging(show_bytes(op))[0], value)
@@ -150,13 +152,13 @@ def _staged(trees: list[TreeKeys]) -> Operation[list[Staged]]:
                 if exists:
                     found.append(msgspec.json.decode(value, type=Staged))
             except UNREADABLE:
-                continue  # it goes by itself
+                continue  # it expires
     return found
 
 
 def usage_of_tree(prefix: str, name: str, tell: Tell = lambda done: None) -> Operation[Usage]:
-    """What a tree holds, its processes, and the descriptors of its root. Raises `NotFound`, `NewerFormat`,
-    `DamagedRecord`."""
+    """Return the usage of a tree, its processes, and the descriptors of its root. Raises `NotFound`,
+    `NewerFormat`, `DamagedRecord`."""
     record = yield from tree_record(prefix, name)
     tree = TreeKeys(prefix, name)
     found = Usage(unreadable=list(record.unreadable), staged=(yield from _staged([tree])))
@@ -194,7 +196,7 @@ def _summary(record: TreeRecord) -> TreeUsage:
 
 
 def usage_of_process(keys: ProcessKeys, tell: Tell = lambda done: None) -> Operation[Usage]:
-    """What the descriptors of a process hold. Raises `NotFound`, `NewerFormat`."""
+    """Return the usage of a process's descriptors. Raises `NotFound`, `NewerFormat`."""
     state, form = yield [("HGET", keys.record, "state"), ("HGET", keys.tree.record, "format")]
     if state is None:
         raise (yield from missing(keys))
@@ -230,7 +232,7 @@ def _contents(tree: TreeKeys, names: set[str], found: Usage, tell: Tell) -> Oper
     contents: dict[str, _Content] = {}
     known = sorted(name for name in names if is_content(tree, name.encode()))
     found.unreadable += [
-        Unreadable(what=f"a table of tree {tree.tree}", problem=f"{show_bytes(name)} is no content")
+        Unreadable(what=f"a table of tree {tree.tree}", problem=f"{show_bytes(name)} is not a content")
         for name in sorted(names - set(known))
     ]
     for done, piece in enumerate(_pieces(known), 1):
@@ -291,16 +293,16 @@ def _pieces(items: list[T]) -> Iterable[list[T]]:
 
 
 def holders(handle: ProcessHandle, fd: str) -> Operation[list[Holder]]:
-    """The processes that hold the content behind a descriptor: it lives until the last of them drops it.
-    Raises `NotFound`."""
+    """Return the processes that hold the content of a descriptor; it is deleted when the last of them drops
+    it. Raises `NotFound`."""
     [content] = yield [("HGET", handle.keys.fds, fd)]
     if content is None:
-        yield from resolve(handle, fd)  # raises what names the descriptors that there are
+        yield from resolve(handle, fd)  # raises an error that names the existing descriptors
         raise NotFound(fd)
     tree = handle.keys.tree
     with decoding(f"{fd} of process {handle.id}"):
         if not is_content(tree, content):
-            raise ValueError(f"{show_bytes(content)} is no content")
+            raise ValueError(f"{show_bytes(content)} is not a content")
         keys = content_keys(tree, content.decode())
     [members] = yield [("SMEMBERS", keys.holders)]
     ids = sorted(map(show_bytes, members))
@@ -309,7 +311,7 @@ def holders(handle: ProcessHandle, fd: str) -> Operation[list[Holder]]:
     found = []
     for each, state, named in zip(of, replies[::2], replies[1::2], strict=True):
         own: str | None = fd
-        if named != content:  # it got it as an answer, or under another name
+        if named != content:  # it received the content as an answer, or has another name for it
             [flat] = yield [("HGETALL", each.fds)]
             own = next(
                 (

@@ -1,4 +1,4 @@
-"""The rules of text, pure: pages, the line index, selectors, ranges, references.
+"""Pure text processing: pages, the line index, selectors, search, references.
 
-Nothing here does I/O, reads a clock or makes an id; everything can be tested without a server.
+Nothing here does I/O, reads a clock or creates an id; all of it can be tested without a server.
 """

@@ -1,12 +1,12 @@
-"""Pipelines as a model writes them: one command a line of text, no shell; and what their exit codes say.
+"""Parse pipelines as models write them, one command per text without a shell, and interpret exit codes.
 
     ["grep -n 'ERROR|WARN'", "sort", "uniq -c"]   ->   three stages, each an argv
 
-Words are split by the quoting rules of POSIX (shlex). Whatever a shell would act upon (`|`, `>`, `;`, `&`,
-`$(..)`, a second line) means nothing here: passed on, it would be an odd argument of the wrong program,
-so it is refused with the way it is done here. In quotes it is a character like any other.
+Words are split by the quoting rules of POSIX (shlex). Shell syntax (`|`, `>`, `;`, `&`, `$(..)`, a second
+line) has no meaning here and would become an argument of the wrong program, so it is refused, with advice. In
+quotes it is plain text.
 
-Codes are those of a shell: 128+n says that signal n ended the stage. Stages count from 1.
+Exit codes are those of a shell: 128+n means that signal n ended the stage. Stages count from 1.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from fdstore.records import Record
 
 MAX_STAGES = 32
 WALL_SECONDS = 3600.0
-"""How long a pipeline may take, if its program does not say."""
+"""The default time limit of a pipeline."""
 OUTPUT_BYTES = 1 << 30
-"""How much a pipeline may write, if its program does not say."""
+"""The default limit of a pipeline's output in bytes."""
 IDLE_SECONDS = 600.0
-"""How long a pipeline may be silent, if its program does not say."""
+"""The default time that a pipeline may be idle."""
 MAX_COMMAND_BYTES = 128 * 1024 - 1
-"""How long one command may be: the longest argument that Linux takes."""
+"""The maximum length of a command: the longest argument that Linux accepts."""
 
 SIGPIPE_CODE = 128 + 13
-"""The code of a stage that was ended because its reader closed."""
+"""The exit code of a stage that was ended because its reader closed."""
 
 LAST_SIGNAL = 64
 
@@ -47,7 +47,7 @@ _ADVICE = {
 
 
 class Command(Record, frozen=True, kw_only=True):
-    """One stage of a pipeline: the program and its arguments, as they are given to the system."""
+    """One stage of a pipeline: the program and its arguments, as passed to the system."""
 
     argv: tuple[str, ...]
 
@@ -57,10 +57,10 @@ class Command(Record, frozen=True, kw_only=True):
 
 
 def parse(lines: Sequence[str], allowed: Iterable[str]) -> tuple[Command, ...]:
-    """The stages of a pipeline, in order. All of it is checked before any of it is returned.
+    """Return the stages of a pipeline, in order.
 
-    Raises `InvalidArgument` that names the stage for a line that is no command, and `UnknownProgram`
-    for a program that is not among `allowed`; a path is never a program.
+    Raises `InvalidArgument`, which names the stage, for an invalid command, and `UnknownProgram` for a
+    program that is not in `allowed`; a path is never allowed.
 
     >>> [command.argv for command in parse(["grep -c 'a b'", "wc -l"], ["grep", "wc"])]
     [('grep', '-c', 'a b'), ('wc', '-l')]
@@ -76,7 +76,7 @@ def parse(lines: Sequence[str], allowed: Iterable[str]) -> tuple[Command, ...]:
 
 
 def check_tees(tees: Sequence[int], stages: int) -> tuple[int, ...]:
-    """The stages whose output is kept too, each a number from 1. Raises `InvalidArgument`."""
+    """Return the numbers (from 1) of the stages whose output is kept too. Raises `InvalidArgument`."""
     for stage in tees:
         if isinstance(stage, bool) or not 1 <= stage <= stages:
             raise InvalidArgument("tee", f"stages are numbered 1 to {stages}")
@@ -111,11 +111,11 @@ def _stage(number: int, line: str, allowed: tuple[str, ...]) -> Command:
 
 
 def _refuse_shell(stage: str, line: str) -> None:
-    """Raises `InvalidArgument` for what only a shell would understand; `line` has balanced quotes."""
+    """Raise `InvalidArgument` for shell syntax; `line` has balanced quotes."""
     bare = _SHELL.search(_QUOTED.sub("_", line))
     found = bare[0] if bare else None
     if found is None:
-        # in double quotes a shell substitutes still
+        # a shell substitutes inside double quotes, too
         texts = (hit[0] for hit in _QUOTED.finditer(line) if hit[0].startswith('"'))
         found = next((hit[1] for text in texts if (hit := _IN_DOUBLE_QUOTES.search(text))), None)
     if found is None:
@@ -133,11 +133,11 @@ def _refuse_shell(stage: str, line: str) -> None:
 
 
 def pipeline_exit_code(codes: Sequence[int], *, is_unread: bool = False) -> int:
-    """The exit code of a pipeline: that of the rightmost stage that failed, 0 if none did.
+    """Return the exit code of a pipeline: that of the rightmost stage that failed, 0 if none did.
 
-    141 says that the reader of the stage closed. That is a success if the reader succeeded, as with
-    `yes | head -n 1`. The last stage has no stage that reads it; `is_unread` says that its readers closed its
-    output.
+    141 means that the stage's reader closed. That is a success if the reader succeeded, as in
+    `yes | head -n 1`. The last stage has no stage as its reader; `is_unread` says that all readers of its
+    output closed.
 
     >>> pipeline_exit_code((141, 0)), pipeline_exit_code((1, 0)), pipeline_exit_code((0, 2, 0, 1))
     (0, 1, 1)
@@ -146,18 +146,18 @@ def pipeline_exit_code(codes: Sequence[int], *, is_unread: bool = False) -> int:
     """
     last = len(codes) - 1
     for position in range(last, -1, -1):
-        # all stages to the right have succeeded, or this would have ended there: so did the reader
+        # all stages to the right have succeeded, the reader among them
         if codes[position] and not (codes[position] == SIGPIPE_CODE and (position < last or is_unread)):
             return codes[position]
     return 0
 
 
 def fatal_signal(codes: Sequence[int], *, is_unread: bool = False) -> int | None:
-    """The signal that ended a stage before its work was done, the rightmost if several.
+    """Return the signal that killed a stage, the rightmost if several; None if there is none.
 
-    141 is none, but for the last stage unless its output `is_unread`: a reader that closed
-    wanted no more, and if it failed it says so by its own code. A program that ends with 128+n by itself
-    counts as ended by signal n, as it does for a shell.
+    141 does not count, except for the last stage unless its output `is_unread`: a reader that closed needed
+    no more, and if it failed, its own exit code says so. A program that itself exits with 128+n counts as
+    ended by signal n, as in a shell.
 
     >>> fatal_signal((137, 0)), fatal_signal((141, 0)), fatal_signal((1, 0))
     (9, None, None)

@@ -1,7 +1,7 @@
-r"""What bytes that are not UTF-8 may be, by how they begin: said to people, never decided for them.
+r"""Guess the format of bytes that are not UTF-8 from their beginning, for hints to people.
 
-A text in UTF-16 mostly begins with a byte order mark. One without it is half NULs where it is in English, and
-so it is UTF-8 as well, of a strange kind: nothing else is stored for it, but whoever stored it should know.
+A text in UTF-16 usually begins with a byte order mark. Without one, English text in UTF-16 is half NULs, and
+so it is also valid UTF-8. It is stored as it is, but the user gets a hint.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from fdstore.errors import InvalidArgument, quoted
 
 HEAD_BYTES = 4096
-"""How much of a file is looked at."""
+"""How much of a file is examined."""
 
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -26,7 +26,7 @@ _MANY, _FEW = 0.4, 0.05
 
 
 class Packed(NamedTuple):
-    """A format that holds text in another form: its name, and the command that prints the text."""
+    """A compressed format: its name, and the command that prints the text."""
 
     name: str
     command: str
@@ -42,7 +42,7 @@ _PACKED = (
 
 
 def packed_as(head: bytes) -> Packed | None:
-    r"""The format of compressed text that begins with `head`, if it is a known one.
+    r"""Return the compressed format of data that begins with `head`, or None.
 
     >>> packed_as(b"\x1f\x8b\x08\x00").name
     'gzip'
@@ -51,7 +51,7 @@ def packed_as(head: bytes) -> Packed | None:
 
 
 def wide_encoding_of(head: bytes) -> str | None:
-    r"""The encoding of a text in UTF-16 or UTF-32 that begins with `head`, None if it does not look like one.
+    r"""Return the UTF-16 or UTF-32 encoding of a text that begins with `head`; None if it looks like neither.
 
     >>> wide_encoding_of(b"\xff\xfeh\0i\0"), wide_encoding_of("hi you".encode("utf-16-be"))
     ('utf-16', 'utf-16-be')
@@ -60,7 +60,7 @@ def wide_encoding_of(head: bytes) -> str | None:
         if head.startswith(mark):
             return name
     pairs = len(head) // 2
-    if head.count(0) < 2:  # one NUL proves nothing in a text as short as that
+    if head.count(0) < 2:  # in a text this short, one NUL proves nothing
         return None
     first, second = (head[i : 2 * pairs : 2].count(0) / pairs for i in (0, 1))
     if second >= _MANY and first <= _FEW:
@@ -69,7 +69,7 @@ def wide_encoding_of(head: bytes) -> str | None:
 
 
 def make_decoder(encoding: str, errors: str) -> codecs.IncrementalDecoder:
-    """A decoder of bytes into text. Raises `InvalidArgument` for what is not the name of an encoding."""
+    """Return an incremental decoder of bytes to text. Raises `InvalidArgument` for an unknown encoding."""
     try:
         decoder = codecs.getincrementaldecoder(encoding)(errors)
         known = isinstance(decoder.decode(b""), str)

@@ -1,12 +1,12 @@
-"""Hits as `grep -n` prints them, whole, while a search goes on:
+"""Print hits as `grep -n` does, during a search:
 
     120:a line that matches
     121-a line of context
     --
     300:another group
 
-Nothing is cut here: a content made of hits holds exactly the lines that match. How a line looks is a
-`Layout`, so that a terminal can be shown colours, and a pipe the matches alone.
+Lines are never shortened: a content created from hits holds exactly the matching lines. A `Layout` formats
+each line, so that output can have colours, or the matches alone.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from fdstore.text.pattern import Data, Found
 from fdstore.text.search import near
 
 Layout: TypeAlias = Callable[[int, bytes, tuple[int, int] | None], bytes]
-"""How a line is printed, with its LF: from its number, its bytes without LF, and where in them the first
-match is (None for a line of context)."""
+"""Formats a line, with its LF, from its number, its bytes without LF, and the offsets of the first match in
+them (None for a line of context)."""
 
 SEPARATOR = b"--\n"
 
 
 def number_lines(number: int, line: bytes, match: tuple[int, int] | None) -> bytes:
-    """The line as `grep -n` prints it.
+    """Format a line as `grep -n` does.
 
     >>> number_lines(7, b"an error", (3, 8)), number_lines(8, b"later", None)
     (b'7:an error\\n', b'8-later\\n')
@@ -35,9 +35,8 @@ def number_lines(number: int, line: bytes, match: tuple[int, int] | None) -> byt
 
 
 class GrepPrinter:
-    """Prints every matching line, or the first `max_matches`, with `before` lines before it and `after`
-    lines after it. The lines before a hit are held, whole, until it is known whether there is one; what is
-    printed, until it is taken."""
+    """Prints every matching line, or the first `max_matches`, with `before` lines before and `after` lines
+    after it. Buffers the last `before` lines, and the output until `take` is called."""
 
     def __init__(
         self,
@@ -62,7 +61,7 @@ class GrepPrinter:
         return self._left == 0 and not self._owed
 
     def take(self) -> bytes:
-        """What was printed since the last call."""
+        """Return the output since the last call."""
         printed, self._printed = b"".join(self._printed), []
         return printed
 

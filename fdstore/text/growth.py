@@ -1,9 +1,9 @@
-"""The end of a text that still grows: what must be stored anew for each piece that is added.
+"""Compute what must be stored when a growing text gets another piece.
 
-Pages and index of a growing text are at any moment those of the same text stored at once. By the
-page rule only the last page can still change: it grows until more than `page_size` characters are
-there, and then ends after its last LF, or is full. So a piece changes the last page, adds pages after
-it, and rewrites the fields of the index that describe these. Everything before is final.
+Pages and index of a growing text are always those of the same text stored in one piece. By the page rule only
+the last page can still change: it grows until there are more than `page_size` characters, and then ends after
+its last LF, or is full. So a piece changes the last page, adds pages after it, and rewrites the fields of the
+index that describe these. Everything before is final.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from fdstore.text.paging import Cutter, Page
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What one piece changes. `before` is how many characters were there; `pages` are the texts of page
-    `first_page` and those after it; the totals are those of the whole text with the piece."""
+    """The changes for one piece. `before` is the number of characters before it; `pages` are the texts of
+    page `first_page` and the following ones; the totals are those of the whole text with the piece."""
 
     before: int
     first_page: int
@@ -30,7 +30,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class GrowingText:
-    """The end of a growing text.
+    """The state of a growing text at its end.
 
     >>> growth = GrowingText(4)
     >>> growth.add("ab\\n").pages, growth.add("cd").pages
@@ -44,8 +44,8 @@ class GrowingText:
 
     @classmethod
     def resumed(cls, page_size: int, page: int, last: bytes, size_bytes: int, group: bytes) -> GrowingText:
-        """The end of a text that somebody else stored: `page` is its last page, with the text `last`,
-        `size_bytes` the bytes of all pages, `group` the index field that describes `page`."""
+        """Restore the state of a stored text: `page` is its last page, with the text `last`, `size_bytes` the
+        bytes of all pages, `group` the index field that describes `page`."""
         growth = cls(page_size)
         growth._index = IndexWriter.before_last(page, size_bytes - len(last), group)
         text = last.decode("utf-8")
@@ -54,7 +54,7 @@ class GrowingText:
         return growth
 
     def add(self, text: str) -> Change:
-        """Takes the next piece. Raises `InvalidArgument` for a lone surrogate."""
+        """Append a piece. Return what must be stored. Raises `InvalidArgument` for a lone surrogate."""
         before = self.chars
         first = self._index.pages + 1
         final = self._cutter.feed_text(text)
@@ -76,13 +76,13 @@ class GrowingText:
 
 
 def empty_index(page_size: int) -> str:
-    """The one field of the index of a text that is still empty."""
+    """Return the only index field of an empty text."""
     return GrowingText(page_size).add("").index[str(group_of(1))]
 
 
 def ended_at(group: bytes, page: int, size_bytes: int, last: bytes) -> bytes:
-    """The index field of a text that ends in `page`, with the text `last`, and has `size_bytes` bytes in all:
-    `group` is that of a text which may go on beyond, or of one that has less on its last page."""
+    """Return the index field of a text of `size_bytes` bytes whose last page is `page`, with the text `last`.
+    `group` may be the field of a longer text, or of one with a shorter last page."""
     index = IndexWriter.before_last(page, size_bytes - len(last), group)
     cutter = Cutter(MAX_INTEGER)
     cutter.feed_text(last.decode("utf-8"))

@@ -1,7 +1,7 @@
-"""What is kept of a search: its first hits and the lines around them, in bounded memory.
+"""Collect the first hits of a search and the lines around them, in bounded memory.
 
-Three bounds: `max_matches` hits; `KEPT_LINE_CHARS` of a line, around the match, where `Hit.left_out`
-says what is missing; `KEPT_CHARS` of all lines together, after which no further hit is kept and
+Three bounds: `max_matches` hits; `KEPT_LINE_CHARS` of a line, around the match, with the number of missing
+characters in `Hit.left_out`; `KEPT_CHARS` of all lines together, after which no further hit is kept and
 `shown` is smaller than `max_matches`.
 """
 
@@ -15,21 +15,21 @@ from fdstore.text.pattern import Data, Found
 from fdstore.text.search import near
 
 KEPT_LINE_CHARS = 2000
-"""Characters kept of a longer line: a third before the match, the rest from it on."""
+"""Characters kept of a longer line: a third before the start of the match, two thirds after it."""
 
 KEPT_CHARS = 8_000_000
-"""Characters kept of all hits and context lines together, about."""
+"""Approximate number of characters kept of all hits and context lines together."""
 
 REACH_BYTES = 4 * KEPT_LINE_CHARS
-"""Bytes that are certain to hold as many characters."""
+"""Bytes that hold at least `KEPT_LINE_CHARS` characters."""
 
 _CONTINUATION = bytes(range(0x80, 0xC0))
 _COUNTED_BYTES = 1_000_000
 
 
 class Excerpt(NamedTuple):
-    """What is kept of a line, the 1-based column of the match in it, and how many characters of the
-    line stand before and after it."""
+    """The kept part of a line, the 1-based column of the match in it, and the number of characters left out
+    before and after it."""
 
     text: str
     column: int
@@ -39,15 +39,15 @@ class Excerpt(NamedTuple):
 class _Draft(NamedTuple):
     line: int
     line_start: int
-    shown: Excerpt
+    excerpt: Excerpt
     chars: str
     before: tuple[ContextLine, ...]
     after: list[ContextLine]
 
 
 class HitCollector:
-    """Keeps the first hits and the lines around them. `next_char` is the number of the character
-    that comes next; set it when the text that is fed does not begin with the first."""
+    """Collects the first hits and the lines around them. `next_char` is the number of the next character; set
+    it first if the scanned text does not begin at character 1."""
 
     def __init__(self, max_matches: int, context: int) -> None:
         self.next_char = 1
@@ -65,11 +65,11 @@ class HitCollector:
         return tuple(
             Hit(
                 line=draft.line,
-                text=draft.shown.text,
+                text=draft.excerpt.text,
                 chars=draft.chars,
-                column=draft.shown.column,
+                column=draft.excerpt.column,
                 line_start=draft.line_start,
-                left_out=draft.shown.left_out,
+                left_out=draft.excerpt.left_out,
                 before=draft.before,
                 after=tuple(draft.after),
             )
@@ -86,31 +86,31 @@ class HitCollector:
 
     def passed(self, data: Data, start: int, end: int, line: int) -> None:
         if self._context:
-            for place in near(data, start, end, line, lambda: bool(self._unfinished), self._context):
-                self._take_context(data, *place)
+            for found in near(data, start, end, line, lambda: bool(self._unfinished), self._context):
+                self._take_context(data, *found)
         if not self._has_all_hits:
             self.next_char += count_chars(data, start, end)
 
     def hit(self, data: Data, found: Found, line: int) -> None:
         start, end = found.line_start, found.line_end
-        wanted = not self._has_all_hits
+        is_kept = not self._has_all_hits
         before = tuple(self._before)
         if self._context:
             self._take_context(data, start, end, line)
-        if not wanted:
+        if not is_kept:
             return
-        shown = excerpt(data, found)
-        first = self.next_char + shown.left_out[0] + shown.column - 1
+        part = excerpt(data, found)
+        first = self.next_char + part.left_out[0] + part.column - 1
         last = first + count_chars(data, found.start, found.end) - 1
         chars = f"{first}-{last}" if last >= first else "0-0"
-        draft = _Draft(line, self.next_char, shown, chars, before, [])
+        draft = _Draft(line, self.next_char, part, chars, before, [])
         self._drafts.append(draft)
         if self._context:
             self._unfinished.append(draft)
         for line_before in before:
             self._keep(line_before.line, line_before.text)
-        self._keep(line, shown.text)
-        self.next_char += shown.left_out[0] + len(shown.text) + shown.left_out[1] + 1
+        self._keep(line, part.text)
+        self.next_char += part.left_out[0] + len(part.text) + part.left_out[1] + 1
 
     def _take_context(self, data: Data, start: int, end: int, number: int) -> None:
         line = context_line(data, start, end, number)
@@ -120,19 +120,19 @@ class HitCollector:
         for draft in self._unfinished:
             draft.after.append(line)
         self._keep(number, line.text)
-        # each got a line, so only the oldest can be complete
+        # each has got one more line, so only the oldest can be complete
         if len(self._unfinished[0].after) == self._context:
             del self._unfinished[0]
 
     def _keep(self, line: int, text: str) -> None:
-        # lines come in order, and one that is around several hits is kept once
+        # lines arrive in order; count a line near several hits once
         if line > self._kept_line:
             self._kept_line = line
             self._kept_chars += len(text)
 
 
 def excerpt(data: Data, found: Found) -> Excerpt:
-    """What is kept of a line that matches: all of it, or the part around the match."""
+    """Return the kept part of a matching line: all of it, or the part around the match."""
     start, end, at = found.line_start, found.line_end, found.start
     while at > start and data[at] in _CONTINUATION:
         at -= 1  # \C and \B match between the bytes of a character too
@@ -145,13 +145,13 @@ def excerpt(data: Data, found: Found) -> Excerpt:
 
 
 def context_line(data: Data, start: int, end: int, number: int) -> ContextLine:
-    """What is kept of a line near a hit: its beginning."""
+    """Return the kept part of a line near a hit: its beginning."""
     text = _decoded(data, start, min(end, start + REACH_BYTES))[:KEPT_LINE_CHARS]
     return ContextLine(line=number, text=text, left_out=count_chars(data, start, end) - len(text))
 
 
 def count_chars(data: Data, start: int, end: int) -> int:
-    """Characters of `data[start:end]`, counted by their first bytes, a block at a time."""
+    """Count the characters of `data[start:end]` by their first bytes, a block at a time."""
     chars = 0
     for a in range(start, end, _COUNTED_BYTES):
         piece = data[a : min(end, a + _COUNTED_BYTES)]
@@ -160,5 +160,5 @@ def count_chars(data: Data, start: int, end: int) -> int:
 
 
 def _decoded(data: Data, start: int, end: int) -> str:
-    # both ends may be inside a character: what is there of it is dropped
+    # both ends may be inside a character: drop partial characters
     return data[start:end].decode("utf-8", "ignore")

@@ -1,8 +1,7 @@
-"""The sparse line index: where every line and character is, for 0.3 % of the content's size.
+"""The sparse line index: locates every line and character, for 0.3 % of the content's size.
 
-One hash field for each group of 256 pages, named by the group's first page (`1`, `257`, ...), so
-its name follows from a page number and one HGET finds it. Its value is ASCII that people can read, a
-row for each 16 pages:
+There is one hash field for each group of 256 pages, named by the group's first page (`1`, `257`, ...), so its
+name follows from a page number and one HGET fetches it. Its value is readable ASCII, a row for each 16 pages:
 
     13107 1048100~;52,3987 48,3990 0,4000~ ...
     13907 1112004;51,3998 ...
@@ -12,10 +11,10 @@ row for each 16 pages:
     |     +- characters before the row ("~" after it: the page before does not end in LF)
     +- LFs before the row
 
-A line or a character is found by bisections, over groups, over rows, inside a row; the rest is
-cutting the page's text, which the reader has anyway. Whoever asks for one page reads one row: reading
-the counts of 256 pages would take longer than fetching the page. A list of all line starts would cost
-twenty times as much memory and save nothing.
+A line or a character is located by bisection over groups, over rows and inside a row, and then in the page's
+text, which the reader has anyway. A read of one page parses one row: parsing the counts of 256 pages would
+take longer than fetching the page. A list of all line starts would take twenty times as much memory and save
+nothing.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ ROW_PAGES = 16
 """Pages described by one row of a field."""
 
 MID_LINE = "~"
-"""Marks a page (or what stands before a row) that does not end in LF."""
+"""Marks a page (or the text before a row) that does not end in LF."""
 
 _MARK = MID_LINE.encode("ascii")
 
 _NUMBERS = msgspec.json.Decoder(list[int])
-"""The fastest way from text to many numbers that there is here."""
+"""The fastest parser of many numbers available here."""
 
 _COMMAS = bytes.maketrans(b" ;", b",,")
 _BLANKS = bytes.maketrans(b";", b" ")
@@ -48,7 +47,7 @@ _IN_NUMBERS = b"0123456789,"
 
 
 def group_of(page: int) -> int:
-    """The number of the first page of the group that holds `page`; also its field's name.
+    """Return the first page of the group that contains `page`; it is also the name of the group's field.
 
     >>> group_of(1), group_of(256), group_of(257)
     (1, 1, 257)
@@ -57,8 +56,8 @@ def group_of(page: int) -> int:
 
 
 class TextPosition(msgspec.Struct, frozen=True):
-    """The state of the text at the start of a page: `newlines` and `chars` come before it, and
-    `mid_line` says whether the page begins inside a line."""
+    """The position at the start of a page: the LFs and characters before it, and whether it begins in the
+    middle of a line."""
 
     page: int
     newlines: int
@@ -67,33 +66,33 @@ class TextPosition(msgspec.Struct, frozen=True):
 
 
 class Row:
-    """One row of a field, parsed: the places between its pages, each as far as it is counted."""
+    """One parsed row of a field: the positions between its pages, as running totals computed on demand."""
 
     __slots__ = ("_counts", "chars", "first", "mid_line", "newlines")
 
     def __init__(self, first: int, value: bytes) -> None:
-        # what comes before the row is written like one more page, so that sums over all are the places
+        # the text before the row has the form of one more page, so running sums over all are positions
         self._counts = _NUMBERS.decode(b"[" + value.translate(_COMMAS, _MARK) + b"]")
         self.first = first
         self.newlines: list[int] = []
         self.chars: list[int] = []
-        marks, places = value.count(_MARK), len(self._counts) // 2
-        if 0 < marks < places:
-            # without its numbers a row is its marks and what separates them, a blank in its head first
+        marks, positions = value.count(_MARK), len(self._counts) // 2
+        if 0 < marks < positions:
+            # without its numbers a row is its marks and separators; the first separator is in its head
             ends = value.translate(_BLANKS, _IN_NUMBERS)[1:].split(b" ")
             self.mid_line = [*map(bool, ends)]
         else:
-            self.mid_line = [marks > 0] * places
+            self.mid_line = [marks > 0] * positions
 
     def summed(self) -> Row:
-        """The row itself, with the sums over all of it: who reads one page needs only one of them."""
+        """Compute all running totals; a read of one page does not need them. Return the row itself."""
         if not self.newlines:
             self.chars = list(accumulate(self._counts[1::2]))
-            self.newlines = list(accumulate(self._counts[::2]))  # last: other threads look at these
+            self.newlines = list(accumulate(self._counts[::2]))  # last: other threads check this list
         return self
 
     def first_at(self, i: int) -> tuple[int, int, bool, int]:
-        """As `Group.at` for the page with this index, without those sums."""
+        """As `Group.at`, for the page with this index in the row, without computing all totals."""
         counts, mid_line = self._counts, self.mid_line
         newlines, chars = sum(counts[: 2 * i + 1 : 2]), sum(counts[1 : 2 * i + 2 : 2])
         return newlines, chars, mid_line[i], counts[2 * i + 2] + mid_line[i + 1]
@@ -104,13 +103,13 @@ class Row:
         return self.first + len(self.mid_line) - 2
 
     def before(self, page: int) -> TextPosition:
-        """The place where `page` begins: a page of this row, or the one after it."""
+        """Return the position where `page` begins: a page of this row, or the one after it."""
         i = page - self.first
         return TextPosition(page, self.newlines[i], self.chars[i], self.mid_line[i])
 
 
 class Group:
-    """One field of the index. Its rows are found and parsed when they are asked for."""
+    """One field of the index. Rows are parsed on demand."""
 
     __slots__ = ("_count", "_rows", "_value", "first")
 
@@ -126,7 +125,7 @@ class Group:
     def _parsed(self, number: int) -> Row:
         row = self._rows.get(number)
         if row is None:
-            # no further than to its end: splitting all of the value would take as long as parsing the row
+            # split up to this row only: splitting the whole value would take as long as parsing the row
             line = self._value.split(b"\n", number + 1)[number]
             row = self._rows[number] = Row(self.first + number * ROW_PAGES, line)
         return row
@@ -137,12 +136,12 @@ class Group:
 
     @property
     def start(self) -> TextPosition:
-        """The place where the group begins."""
+        """The position where the group begins."""
         return self._row(0).before(self.first)
 
     @property
     def end(self) -> TextPosition:
-        """The place where the group ends."""
+        """The position where the group ends."""
         return self.after(self.last)
 
     @property
@@ -151,32 +150,33 @@ class Group:
         return self._row(self._row_count() - 1).last
 
     def before(self, page: int) -> TextPosition:
-        """The place where `page` (of this group) begins."""
+        """Return the position where `page` (of this group) begins."""
         return self._row((page - self.first) // ROW_PAGES).before(page)
 
     def after(self, page: int) -> TextPosition:
-        """The place where `page` (of this group) ends, which is where the next one begins."""
+        """Return the position where `page` (of this group) ends and the next one begins."""
         return self._row((page - self.first) // ROW_PAGES).before(page + 1)
 
     def at(self, page: int) -> tuple[int, int, bool, int]:
-        """Where `page` (of this group) begins, as a `TextPosition`, and how many lines it touches."""
+        """Return where `page` (of this group) begins (newlines, chars, mid_line as in `TextPosition`), and
+        how many lines it touches."""
         i = page - self.first
         row = self._rows.get(i // ROW_PAGES)
         if row is None:
             return self._parsed(i // ROW_PAGES).first_at(i % ROW_PAGES)
         i %= ROW_PAGES
         newlines, mid_line = row.newlines or row.summed().newlines, row.mid_line
-        # a page that does not end in LF touches a line more than it ends
+        # a page that does not end in LF touches one line more than it has LFs
         return newlines[i], row.chars[i], mid_line[i], newlines[i + 1] - newlines[i] + mid_line[i + 1]
 
     def page_of_newline(self, number: int) -> int:
-        """The page that holds the LF with this number; the group's last page if it comes later."""
+        """Return the page that contains the LF with this number; the group's last page if it is later."""
         begins_later = bisect_left(range(self._row_count()), number, key=lambda i: self._row(i).newlines[0])
         row = self._row(max(begins_later - 1, 0))
         return min(row.first + bisect_left(row.newlines, number, lo=1) - 1, row.last)
 
     def page_of_char(self, number: int) -> int:
-        """The page that holds the character with this number; the last page if it comes later."""
+        """Return the page that contains the character with this number; the last page if it is later."""
         begins_later = bisect_left(range(self._row_count()), number, key=lambda i: self._row(i).chars[0])
         row = self._row(max(begins_later - 1, 0))
         return min(row.first + bisect_left(row.chars, number, lo=1) - 1, row.last)
@@ -204,11 +204,11 @@ class IndexWriter:
 
     @property
     def lines(self) -> int:
-        """Lines of what was added so far."""
+        """The number of lines added so far."""
         return count_lines(self.newlines, self.chars, self.ends_line)
 
     def add(self, pages: Iterable[Page]) -> None:
-        """Takes the next pages."""
+        """Add the next pages."""
         left = iter(pages)
         while taken := list(islice(left, ROW_PAGES - len(self._entries) % ROW_PAGES)):
             if len(self._entries) == ROW_PAGES:
@@ -225,8 +225,8 @@ class IndexWriter:
             self.ends_line = ends_line[-1]
 
     def with_last(self, page: Page) -> IndexWriter:
-        """The index as it is when `page` is the last one; this one is left as it was, and `page` may
-        come again, longer."""
+        """Return a copy of the index with `page` as the last page. This one is unchanged, so that `page` can
+        be added again when it is longer."""
         whole = IndexWriter()
         whole.pages, whole.newlines, whole.chars = self.pages, self.newlines, self.chars
         whole.bytes, whole.ends_line = self.bytes, self.ends_line
@@ -236,8 +236,8 @@ class IndexWriter:
 
     @classmethod
     def before_last(cls, page: int, size_bytes: int, value: bytes) -> IndexWriter:
-        """The index of all pages before `page`, the last one: they have `size_bytes` bytes, and `value`
-        is the field of the group that holds `page`."""
+        """Restore the index of all pages before the last page, `page`: they have `size_bytes` bytes, and
+        `value` is the field of the group that contains `page`."""
         writer = cls()
         start = Group(group_of(page), value).before(page)
         writer.pages, writer.newlines, writer.chars = page - 1, start.newlines, start.chars
@@ -254,7 +254,7 @@ class IndexWriter:
         if len(self._rows) == GROUP_PAGES // ROW_PAGES:
             self._full[str(group_of(self.pages))] = "\n".join(self._rows)
             self._rows = []
-        # an empty text is "at the start of a line", so only a page with text can leave one open
+        # an empty text is at the start of a line
         mark = MID_LINE if self.chars and not self.ends_line else ""
         self._head = f"{self.newlines} {self.chars}{mark}"
         self._entries = []
@@ -263,12 +263,12 @@ class IndexWriter:
         return f"{self._head};{' '.join(self._entries)}"
 
     def full_groups(self) -> dict[str, str]:
-        """The fields that will not change any more, each returned once."""
+        """Return the fields that are final, each once."""
         full, self._full = self._full, {}
         return full
 
     def fields(self) -> dict[str, str]:
-        """The fields not returned yet, with the last, unfinished group."""
+        """Return the fields not returned yet, including the last, incomplete group."""
         fields = self.full_groups()
         if self._entries:
             fields[str(group_of(self.pages))] = "\n".join([*self._rows, self._row()])

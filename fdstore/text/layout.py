@@ -1,12 +1,12 @@
-r"""How text is laid out for eyes: the end of a text, indented JSON, control characters shown.
+r"""Format text for people: the end of a text, indented JSON, visible control characters.
 
-Three small rules, each total: they answer for every text and never raise for what it holds.
+The functions accept every text and never raise because of its content.
 
 JSON is re-indented as TEXT, token by token, and never parsed into values: numbers keep their digits
-(`1E+05` stays), keys their order and their duplicates, strings their escapes. A table of legal tokens
-checks the grammar on the way, so what is accepted is exactly JSON (RFC 8259): no NaN, no trailing comma.
-There is no recursion and no regular expression that can backtrack; the time is linear in the output,
-and the output is bounded, because indentation alone can turn one megabyte into gigabytes.
+(`1E+05` stays), keys their order and their duplicates, strings their escapes. A table of legal tokens checks
+the grammar, so exactly JSON (RFC 8259) is accepted: no NaN, no trailing comma. There is no recursion and no
+regular expression that can backtrack; the time is linear in the output, and the output is bounded, because
+indentation alone can turn one megabyte into gigabytes.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from __future__ import annotations
 import re
 
 MAX_NESTING = 1000
-"""Levels of JSON beyond which a text is left as it is."""
+"""JSON nested deeper than this is not re-indented."""
 
 TAIL_CHARS = 400
 
-# C0, DEL, C1; line and paragraph separators; everything that turns the direction of writing; halves of
-# surrogate pairs; the two code points that no XML may hold.
+# C0, DEL, C1; line and paragraph separators; bidirectional controls; surrogates; the two code points that XML
+# forbids.
 _HIDDEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
 
 
 def show_controls(text: str, keep: str = "\n\t") -> str:
-    r"""`text` with every control character but those of `keep` written as `\u{..}`, in hexadecimal.
+    r"""Return `text` with every control character except those in `keep` as `\u{..}`, in hexadecimal.
 
     >>> print(show_controls("\x1b[31mred"))
     \u{1b}[31mred
@@ -35,7 +35,7 @@ def show_controls(text: str, keep: str = "\n\t") -> str:
 
 
 def show_controls_in_json(text: str) -> str:
-    r"""The same for JSON on one line, which stays the same JSON: escaped as its strings are.
+    r"""Return one line of JSON with control characters as JSON escapes, so that its value is unchanged.
 
     >>> print(show_controls_in_json('"\x9b31m"'))
     "\u009b31m"
@@ -44,10 +44,10 @@ def show_controls_in_json(text: str) -> str:
 
 
 def tail_of(text_end: str, max_chars: int = TAIL_CHARS) -> str:
-    r"""The last `max_chars` characters of `text_end`, or fewer, so that they begin with a whole line.
+    r"""Return at most the last `max_chars` characters of `text_end`, beginning with a whole line.
 
-    A text that fits is returned whole. A line that was cut in front is dropped, unless nothing would
-    be left of the tail then.
+    A text that fits is returned whole. A first line that is cut is dropped, unless the tail would then be
+    empty.
 
     >>> tail_of("first line\nsecond\nthird\n", 15)
     'second\nthird\n'
@@ -61,7 +61,7 @@ def tail_of(text_end: str, max_chars: int = TAIL_CHARS) -> str:
     return kept[kept.find("\n") + 1 :] or kept
 
 
-# Possessive quantifiers throughout: a token is taken whole or not at all, in one pass over its text.
+# Possessive quantifiers throughout: a token matches whole or not at all, in one pass over its text.
 _BLANK = r"[ \t\n\r]*+"
 _ESCAPE = r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})'
 _PLAIN = r'[^"\\\x00-\x1f]*+'
@@ -80,16 +80,15 @@ _LEGAL: dict[str, frozenset[str]] = {
     "colon": frozenset(":"),
     "comma or end": frozenset(",}]"),
 }
-"""What may come next -> the characters that its tokens begin with."""
+"""What may come next: the first characters of the tokens that are allowed in each state."""
 _ON_A_NEW_LINE = frozenset({"first item", "item", "first key", "key"})
 
 
 def reindent_json(text: str, indent: int = 2) -> str | None:
-    """`text` laid out like `json.dumps(..., indent=indent)`, if it is one JSON object or array.
+    """Return `text` formatted like `json.dumps(..., indent=indent)` if it is one JSON object or array.
 
-    Only blanks outside strings change; all else stays as it was, character for character. None if it is
-    not JSON, is a bare string, number or literal, is nested deeper than `MAX_NESTING`, or would grow
-    out of all proportion (about 32 times).
+    Only blanks outside strings change. Return None if it is not JSON, is a bare string, number or literal,
+    is nested deeper than `MAX_NESTING`, or would grow by more than about 32 times.
 
     >>> print(reindent_json('{"a": [1.0,2e3], "a": {}}'))
     {
@@ -116,7 +115,7 @@ def reindent_json(text: str, indent: int = 2) -> str | None:
         if first in "]}":
             if closers.pop() != first:
                 return None
-            broken = expected == "comma or end"  # nothing stands between the brackets of [] and {}
+            broken = expected == "comma or end"  # keep [] and {} on one line
         if broken:
             room -= len(breaks[len(closers)])
             if room < 0:

@@ -1,16 +1,16 @@
-"""Text that a model could take for one of our own tags.
+"""Escape text that a model could mistake for one of our own tags.
 
-A model may skip invisible characters, and read a fullwidth or a mathematical letter as the letter. So
-a tag counts as ours if it is one of ours once control and default-ignorable characters are dropped and
-NFKC and case are folded; blanks may follow its `<` and its slash:
+A model may skip invisible characters, and read a fullwidth or mathematical letter as the letter. So a tag
+counts as ours if it is one after removing control and default-ignorable characters and folding NFKC and case;
+blanks may follow its `<` and its slash:
 
     <fd_content    </ Preview    <f[U+200B]d_    ＜ｆｄ＿    <[tag characters that spell fd_]
 
-Only its `<` is replaced, by `&lt;`. A `<` that begins no such tag stays as it is.
+Only its `<` is replaced, by `&lt;`. A `<` that begins no such tag is unchanged.
 
-There are two patterns: a plain one for ASCII, and one whose letters are classes of all characters that
-fold to them, made when first needed. Every run of what may be skipped is taken possessively and ends
-before the next `<`, so the time is linear in the text.
+There are two patterns: a plain one for ASCII, and one whose letters are classes of all characters that fold
+to them, built on first use. Every run of skipped characters is matched possessively and ends before the next
+`<`, so the time is linear in the text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import unicodedata
 from functools import cache
 
 TAG_STARTS = ("fd_", "process_", "preview", "tail", "message")
-"""What the names of our elements begin with."""
+"""The beginnings of the names of our elements."""
 
 # DerivedCoreProperties.txt, Default_Ignorable_Code_Point, with the invisible ones of Specials
 _IGNORABLE = (
@@ -33,7 +33,7 @@ _BLANK = rf"[\s\u2800{_CONTROL}{_IGNORABLE}]*+"
 _INVISIBLE = rf"[\x00-\x08\x0e-\x1f\x7f-\x9f{_IGNORABLE}]*+"
 
 _TAG_CHARACTERS = 0xE0000
-"""Added to an ASCII character it gives an invisible one, which models are known to read."""
+"""The offset from an ASCII character to its invisible tag character, which models are known to read."""
 
 _FOLDED = (
     *((0xAA, 0xBA), (0xDF, 0xDF), (0x132, 0x149), (0x17F, 0x17F), (0x1C4, 0x1F3), (0x2B0, 0x2E4)),
@@ -43,11 +43,12 @@ _FOLDED = (
     *((0xFE4D, 0xFE4F), (0xFE64, 0xFE64), (0xFF00, 0xFF5E), (0x10780, 0x107BF), (0x1CCD6, 0x1CCF9)),
     *((0x1D400, 0x1D7FF), (0x1F110, 0x1F190)),
 )
-"""Where the characters are that fold to ASCII ones; a test looks through all of Unicode for others."""
+"""The ranges that contain all characters that fold to ASCII; a test checks this against all of Unicode."""
 
 
 def escape_look_alikes(text: str) -> tuple[str, int]:
-    """Return `text` with `&lt;` in place of each `<` that could begin one of our tags, and how many.
+    """Replace each `<` that could begin one of our tags by `&lt;`. Return the text and the number of
+    replacements.
 
     >>> escape_look_alikes("a <b> and a </fd_list>")
     ('a <b> and a &lt;/fd_list>', 1)
@@ -74,7 +75,7 @@ def _unicode() -> re.Pattern[str]:
 
 
 def _folds() -> dict[str, list[str]]:
-    """What characters fold to, several ASCII ones too -> those characters."""
+    """Map each fold, which may be several ASCII characters, to the characters that fold to it."""
     found: dict[str, list[str]] = {}
     for first, last in _FOLDED:
         for char in map(chr, range(first, last + 1)):
@@ -83,12 +84,12 @@ def _folds() -> dict[str, list[str]]:
 
 
 def fold(text: str) -> str:
-    """Return `text` as a reader sees it who knows neither case nor fonts: NFKC, and lower case."""
+    """Return `text` without differences of case and font: NFKC, case-folded."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
 def _start_pattern(start: str, folds: dict[str, list[str]]) -> str:
-    """A pattern for everything that folds to `start`, or to more: one character may fold to several."""
+    """Return a pattern for all texts whose fold begins with `start`; one character may fold to several."""
     if not start:
         return ""
     whole = [char for to, chars in folds.items() if to.startswith(start) for char in chars]

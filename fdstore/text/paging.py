@@ -1,4 +1,4 @@
-"""The page rule, and cutting a text of any size into pages while it streams by.
+"""The page rule, and cutting a stream of text of any size into pages.
 
 The rule, for a page that begins at s:
 
@@ -9,10 +9,9 @@ The rule, for a page that begins at s:
 So the join of all pages is the text, no page is longer than page_size, and pages end at lines
 wherever lines are short enough. An empty text has one empty page.
 
-`Cutter` applies it to blocks of 250 000. ASCII blocks (nearly all of what agents store) are cut
-as bytes, where a character is a byte; other blocks are decoded, one block at a time. A page can be
-cut only when more than page_size characters are known from its start, so at most that much is kept
-between blocks.
+`Cutter` applies it to blocks of 250 000. ASCII blocks (nearly all text that agents store) are cut as bytes,
+where a character is a byte; other blocks are decoded, one block at a time. A page can be cut only when more
+than page_size characters are known from its start, so at most that much is buffered between blocks.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ from fdstore.errors import InvalidArgument, NotEncoded
 DecodeErrors = Literal["strict", "backslashreplace"]
 
 BLOCK_CHARS = 250_000
-"""Texts are cut in blocks of this many characters: small enough that the store is busy early and with
-each for a moment only, and not a power of two, which costs Redis more."""
+"""Texts are cut in blocks of this many characters: small enough that Redis starts early and is blocked only
+briefly by each, and not a power of two, which takes more memory in Redis."""
 
 
 class Page(NamedTuple):
-    """One page as it is stored: UTF-8 bytes, their length in characters, what the index needs."""
+    """One page as stored: UTF-8 bytes, their length in characters, and the counts for the index."""
 
     data: bytes
     chars: int
@@ -40,7 +39,7 @@ class Page(NamedTuple):
 
 
 def page_end(text: str, start: int, size: int) -> int:
-    """Where the page that begins at `start` ends: after its last LF, else after `size` characters.
+    """Return the end of the page that begins at `start`: after its last LF, else after `size` characters.
 
     >>> page_end("ab\\ncd", 0, 4), page_end("abcdef", 0, 4), page_end("abc", 0, 4)
     (3, 4, 3)
@@ -51,7 +50,7 @@ def page_end(text: str, start: int, size: int) -> int:
 
 
 def pages_of(text: str, size: int) -> list[str]:
-    """All pages of a text that fits in memory.
+    """Return all pages of a text in memory.
 
     >>> pages_of("one\\ntwo\\nthree", 8)
     ['one\\ntwo\\n', 'three']
@@ -63,12 +62,12 @@ def pages_of(text: str, size: int) -> list[str]:
 
 
 def count_lines(newlines: int, chars: int, ends_line: bool) -> int:
-    """Lines of a text: its LFs, and one more if it is not empty and does not end in LF."""
+    """Return the number of lines of a text: its LFs, plus one if it is not empty and does not end in LF."""
     return newlines + (1 if chars and not ends_line else 0)
 
 
 def newlines_in(data: bytes) -> int:
-    """The LFs in `data`. On lines of usual length several times faster than `count`."""
+    """Count the LFs in `data`. For lines of usual length, several times faster than `bytes.count`."""
     return len(data) - len(data.replace(b"\n", b""))
 
 
@@ -94,18 +93,18 @@ class Cutter:
         self._any = False
 
     def feed(self, data: bytes) -> list[Page]:
-        """The pages that `data`, the next bytes of the text, completes."""
+        """Add the next bytes of the text. Return the pages they complete."""
         if data.isascii() and not self._undecoded:
             self._bytes_fed += len(data)
             return self._take(data)
         return self._take(self._decode(data, final=False))
 
     def feed_text(self, text: str) -> list[Page]:
-        """The pages that `text`, the next characters, completes. Not to be mixed with `feed`."""
+        """Add the next characters of the text. Return the pages they complete. Do not mix with `feed`."""
         return self._take(text.encode("ascii") if text.isascii() else text)
 
     def finish(self) -> list[Page]:
-        """The last page; for an empty text, its one empty page."""
+        """End the text. Return its last page; for an empty text, its one empty page."""
         last = self._decode(b"", final=True) if self._undecoded else ""
         pages = self._take(last) if last else []
         rest = self._joined()
@@ -115,7 +114,7 @@ class Cutter:
         return pages
 
     def rest(self) -> Page:
-        """The page that what is left would be, if the text ended here. More may be fed after it."""
+        """Return the last page as if the text ended here. More may be fed afterwards."""
         return _page(self._joined())
 
     def _decode(self, data: bytes, *, final: bool) -> str:
@@ -155,7 +154,7 @@ class Cutter:
 
 
 def cut(text: str, page_size: int) -> Iterator[list[Page]]:
-    """The pages of a text in memory, block by block, so that little is encoded at a time."""
+    """Yield the pages of a text in memory, block by block, so that little is encoded at a time."""
     cutter = Cutter(page_size)
     for start in range(0, len(text), BLOCK_CHARS):
         yield cutter.feed_text(text[start : start + BLOCK_CHARS])
@@ -163,7 +162,7 @@ def cut(text: str, page_size: int) -> Iterator[list[Page]]:
 
 
 def encode(text: str) -> bytes:
-    """UTF-8 of `text`. Raises `InvalidArgument` for a lone surrogate, which UTF-8 cannot hold."""
+    """Encode `text` in UTF-8. Raises `InvalidArgument` for a lone surrogate, which UTF-8 cannot represent."""
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:

@@ -1,22 +1,22 @@
-r"""A pattern that finds lines: RE2 syntax, and so a time linear in the text whatever the pattern.
+r"""Find matching lines with RE2, whose time is linear in the text for every pattern.
 
-A pattern is asked about lines, and yet scanning a text line by line in Python is thirty times slower
-than scanning a block of it whole. So blocks are scanned whole wherever that gives the same answer:
+Patterns apply to single lines, but scanning a text line by line in Python is thirty times slower than
+scanning it in blocks. So blocks are scanned whole wherever that gives the same result:
 
-    (?m)(?:PATTERN)                          finds the next matching line; `^` and `$` see line borders
-    (?m)(?:PATTERN).*$\C                     eats up to the line's LF: each match is a matching line
+    (?m)(?:PATTERN)                          finds the next matching line; `^` and `$` match at line ends
+    (?m)(?:PATTERN).*$\C                     consumes the line's LF too: each match is a matching line
     ...(?:^.*(?:PATTERN).*$\C)*              and the matching lines that follow it: for dense matches
 
-RE2's `never_nl` takes LF out of everything that the pattern could match, so a match stays in its
-line; `\C`, one byte of any kind, is the one way to step over the LF. A pattern that can tell a line
-from a block (`\A`, `\z`, `(?-m)`), or that cannot be put between brackets (`\Q`), goes line by line.
+RE2's `never_nl` excludes LF from everything the pattern could match, so a match stays within its line; only
+`\C`, any single byte, can match the LF. A pattern that can distinguish a line from a block (`\A`, `\z`,
+`(?-m)`), or that cannot be enclosed in a group (`\Q`), is applied line by line.
 
-RE2 sees the bytes of UTF-8, and so `\B` holds between the bytes of one character too. A match that begins
-there is empty: nothing in a pattern can step over the rest of a character. So where a pattern has a `\B`,
-a line is found by `(?:PATTERN).*$`, which must step over it, and then the match by the pattern alone.
+RE2 works on the bytes of UTF-8, so `\B` also matches between the bytes of one character. A match that begins
+there is empty: no pattern can match the remaining bytes of a character. So for a pattern with `\B`, the line
+is found by `(?:PATTERN).*$`, which must match the remaining bytes, and then the match by the pattern alone.
 
-`\d`, `\w`, `\s` and `\b` know ASCII only; `\pN`, `\pL` know Unicode, and so does `ignore_case`. `\C` is
-one byte, wherever it is.
+`\d`, `\w`, `\s` and `\b` are ASCII-only; `\pN`, `\pL` and `ignore_case` support Unicode. `\C` is always one
+byte.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from fdstore.text.paging import encode
 MAX_PATTERN_CHARS = 1000
 
 MAX_MEMORY = 4 << 20
-"""Bytes of one compiled form. A pattern that needs more is refused; its automaton starts afresh
-when it outgrows this while it runs."""
+"""Memory limit in bytes of one compiled form. A pattern that needs more is refused; an automaton that reaches
+the limit while it runs is rebuilt."""
 
 DENSE = 0.5
-"""The share of matching lines from which it pays to look for runs of them."""
+"""The share of matching lines above which searching for runs of them is faster."""
 
 Data = bytes | bytearray
 
@@ -47,7 +47,7 @@ _REASON_CHARS = 200
 
 
 class Found(NamedTuple):
-    """A matching line: offsets of its first byte, of its LF, and of the first match in it."""
+    """A matching line: the offsets of its first byte, its LF, and the start and end of the first match."""
 
     line_start: int
     line_end: int
@@ -56,7 +56,7 @@ class Found(NamedTuple):
 
 
 class Pattern:
-    """A compiled pattern. Raises `InvalidArgument` with RE2's reason for one that cannot be used.
+    """A compiled pattern. Raises `InvalidArgument` with RE2's reason for an invalid one.
 
     >>> Pattern(r"b+$").next(b"ab b\\nbbc\\nabb\\n", 5, 13)
     Found(line_start=9, line_end=12, start=10, end=12)
@@ -85,14 +85,14 @@ class Pattern:
             self._each = self._runs = _compiled(each, ignore_case)
             self._runs = _compiled(rf"{each}(?:^.*(?:{pattern}){rest})*", ignore_case)
         except InvalidArgument:
-            # it passes alone and is too large twice over: what was compiled does the work
+            # the pattern alone fits the memory limit, but a longer form does not: use those that fit
             pass
         if not ignore_case and _LITERAL.fullmatch(pattern):
-            # for a plain text the standard library has no backtracking to do and is faster still
+            # for a literal, the standard library does not backtrack and is even faster
             self._literal = re.compile(b"(" + encode(re.escape(pattern)) + rb")[^\n]*\n")
 
     def next(self, data: Data, start: int, end: int) -> Found | None:
-        """The first matching line of `data[start:end]`, which is whole lines, each with its LF."""
+        """Return the first matching line of `data[start:end]`, which must be whole lines with their LFs."""
         if self._literal is not None:
             literal = self._literal.search(data, start, end)
             if literal is None:
@@ -120,7 +120,8 @@ class Pattern:
         return None
 
     def count(self, data: Data, start: int, end: int) -> tuple[int, int]:
-        """How many lines `data[start:end]`, which is whole lines, has, and how many of them match."""
+        """Return the number of lines in `data[start:end]`, which must be whole lines, and of matching
+        ones."""
         lines = data.count(b"\n", start, end)
         if self._literal is not None:
             return lines, sum(1 for _ in self._literal.finditer(data, start, end))
@@ -130,13 +131,12 @@ class Pattern:
             found = sum(data.count(b"\n", *match.span()) for match in self._runs.finditer(data, start, end))
         else:
             found = sum(1 for _ in self._each.finditer(data, start, end))
-        # texts change slowly: what this block was like is what the next one will be like
+        # the next block is probably like this one
         self._dense = found > DENSE * lines
         return lines, found
 
     def spans(self, line: bytes) -> list[tuple[int, int]]:
-        """Where in a line, which has no LF, the pattern matches, one match after the other; none that is
-        empty.
+        """Return the offsets of all non-empty matches in a line without LF.
 
         >>> Pattern("b+").spans(b"abba b")
         [(1, 3), (5, 6)]
@@ -153,7 +153,7 @@ class Pattern:
 
 
 def check_pattern(pattern: object) -> str:
-    """A pattern of usable size. Raises `InvalidArgument`."""
+    """Return a pattern of valid size. Raises `InvalidArgument`."""
     if not isinstance(pattern, str):
         raise InvalidArgument("pattern", f"a text is needed, not {quoted(pattern)}")
     if not 1 <= len(pattern) <= MAX_PATTERN_CHARS:
@@ -167,7 +167,7 @@ def check_pattern(pattern: object) -> str:
 
 
 def _search(compiled: Any, to_end: Any, data: Data | memoryview, start: int, end: int) -> Any:
-    """The first match, one that begins where a match of `to_end` does if there is such a form."""
+    """Return the first match; with `to_end`, the first that begins where a match of `to_end` does."""
     if to_end is not None:
         match = to_end.search(data, start, end)
         if match is None:
@@ -177,7 +177,7 @@ def _search(compiled: Any, to_end: Any, data: Data | memoryview, start: int, end
 
 
 def _unquoted(pattern: str) -> str:
-    """A pattern whose last `\\Q` is closed, so that more can follow it."""
+    """Return the pattern with its last `\\Q` closed, so that more can follow it."""
     last = [found[0] for found in _QUOTES.finditer(pattern)][-1:]
     return rf"{pattern}\E" if last and last[0].startswith(r"\Q") and not last[0].endswith(r"\E") else pattern
 
@@ -194,15 +194,15 @@ def _compiled(pattern: str, ignore_case: bool) -> Any:
     try:
         uncached.Add(pattern, options)
     except re2.error:
-        # which does not say why; this does, and keeps nothing that fails
+        # Filter gives no reason; re2.compile does, and does not cache failures
         try:
             return re2.compile(pattern, options)
         except re2.error as error:
-            raise InvalidArgument("pattern", f"it is no RE2 expression: {_reason(error)}") from error
+            raise InvalidArgument("pattern", f"it is not an RE2 expression: {_reason(error)}") from error
     return uncached.re(0)
 
 
 def _reason(error: Exception) -> str:
-    said = error.args[0] if error.args else b""
-    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+    reason = error.args[0] if error.args else b""
+    text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
     return quoted(text, _REASON_CHARS)[1:-1]

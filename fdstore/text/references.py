@@ -1,17 +1,17 @@
-"""Names in a model's text: passages it keeps with `<ref id="NAME">`, and `{{fd:3}}` in its arguments.
+"""Parse a model's text: passages named with `<ref id="NAME">`, and `{{fd:3}}` in its arguments.
 
-A passage is whatever stands between `<ref id="NAME">` and its `</ref>`, character for character, inner
-tags and code fences included. The rules, all of them:
+A passage is the exact text between `<ref id="NAME">` and its `</ref>`, including inner tags and code fences.
+The complete rules:
 
-- A closing tag belongs to the innermost opening tag that is still open. Passages may nest; each is kept.
-- An opening tag that never closes is left alone, and so is a closing tag that nothing is open for.
-- A malformed opening tag (no id, a bad name, mixed quotes) names nothing but takes its closing tag, so
-  that the passage around it does not end too early. `<ref .../>` neither opens nor closes.
-- Names and the word `ref` are case-sensitive; blanks may stand after `ref`, around `=` and before `>`.
+- A closing tag belongs to the innermost open tag. Passages may nest; each is kept.
+- An opening tag without a closing tag is ignored, and so is a closing tag without an opening tag.
+- A malformed opening tag (no id, a bad name, mixed quotes) names nothing, but is paired with its closing tag,
+  so that the passage around it does not end too early. `<ref .../>` neither opens nor closes.
+- Names and the word `ref` are case-sensitive; blanks are allowed after `ref`, around `=` and before `>`.
 - Passages are kept to `MAX_NESTING` levels: each level repeats the text inside, so without a bound a
   megabyte of nested tags would become gigabytes.
 
-Both scanners look at each character a bounded number of times.
+Both scanners read each character a bounded number of times.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from collections.abc import Iterable
 from fdstore.records import Record
 
 MAX_NESTING = 16
-"""How deep passages may nest; one nested deeper is text of those around it and has no name."""
+"""The maximum nesting depth of passages; deeper ones get no name."""
 
 _NAME = r"[A-Za-z0-9_.-]{1,64}"
-# A tag ends at the first ">" and holds no "<": text after an unfinished tag is looked at afresh.
+# A tag ends at the first ">" and contains no "<": scanning resumes after an unfinished tag.
 _TAG = re.compile(r"<ref(?=[\s>])[^<>]*+>|</ref\s*+>")
 _OPENING = re.compile(rf"""<ref\s++id\s*+=\s*+(?:"(?P<double>{_NAME})"|'(?P<single>{_NAME})')\s*+>""")
 _PLACEHOLDER = re.compile(
@@ -34,7 +34,7 @@ _PLACEHOLDER = re.compile(
 
 
 class Reference(Record, frozen=True, kw_only=True):
-    """A passage that a model named: `content` is exactly what it wrote between the tags."""
+    """A passage that a model named: `content` is the exact text between the tags."""
 
     name: str
     content: str
@@ -43,8 +43,8 @@ class Reference(Record, frozen=True, kw_only=True):
 class Placeholder(Record, frozen=True, kw_only=True):
     """`text[start:end]` stands for the content of `selector`: `fd:3`, `fd:3#L10-20`, `ref:plan`.
 
-    `selector` is as written. It may still be wrong (`fd:3#L20-10`, an id that does not exist): it is
-    for the reader of selectors to say so, because dropping it in silence would pass braces to a tool.
+    `selector` is as written. It may still be invalid (`fd:3#L20-10`, an id that does not exist): the caller
+    must report that, because ignoring it would pass braces to a tool.
     """
 
     start: int
@@ -53,7 +53,7 @@ class Placeholder(Record, frozen=True, kw_only=True):
 
 
 def references(text: str) -> list[Reference]:
-    """The named passages of `text`, in the order in which they open.
+    """Return the named passages of `text`, in the order of their opening tags.
 
     >>> [r.name for r in references('<ref id="plan">1. <ref id="first">dig</ref></ref>')]
     ['plan', 'first']
@@ -83,14 +83,14 @@ def references(text: str) -> list[Reference]:
 
 
 def last_of_each(found: Iterable[Reference]) -> dict[str, str]:
-    """Name -> content, where the passage that opened last has the name."""
+    """Return a dict of name to content; of passages with the same name, the last to open wins."""
     return {reference.name: reference.content for reference in found}
 
 
 def placeholders(text: str) -> list[Placeholder]:
-    """Where `text` asks for a content to be put in: `{{fd:3}}`, `{{fd:3#L10-20}}`, `{{ ref:plan }}`.
+    """Return the placeholders in `text`: `{{fd:3}}`, `{{fd:3#L10-20}}`, `{{ ref:plan }}`.
 
-    Any other double braces are the text's own.
+    Any other double braces are plain text.
     """
     return [
         Placeholder(start=hit.start(), end=hit.end(), selector=hit["selector"])

@@ -1,14 +1,14 @@
-"""Searching a text of any size while it streams by: which lines match.
+"""Find the matching lines of a stream of text of any size.
 
     bytes -> Scan -> whole lines, in blocks -> Pattern
                |
-               +-> LineReaders, told in order of the lines passed over and of the lines hit
+               +-> LineReaders, called in order with lines that do not match and with hits
                      hits.HitCollector    the first hits, for a SearchResult: bounded
-                     grep.GrepPrinter     every hit, exactly, as `grep -n` prints it: handed on at once
+                     grep.GrepPrinter     every hit, exactly, as `grep -n` prints it: streamed
 
-`Scan` holds the line that is not complete yet and nothing else; a text that is one line of 100 MB is
-held whole, because RE2 must see a line to judge it. It counts to the end, also when no reader wants
-more: then blocks are only counted, which is several times faster.
+`Scan` buffers only the incomplete last line; a text that is one line of 100 MB is buffered whole, because
+RE2 needs a whole line. It counts to the end of the text even when all readers are full: then blocks are only
+counted, which is several times faster.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ MAX_CONTEXT = 100
 MAX_MATCHES = 10_000
 
 BLOCK_BYTES = 1_000_000
-"""How much `Scan.feed` is best given at once."""
+"""The best size of the pieces for `Scan.feed`."""
 
 
 class Matcher(Protocol):
-    """What tells matching lines from others: a `Pattern`, or its `Inverted`."""
+    """Decides which lines match: a `Pattern`, or its `Inverted`."""
 
     def next(self, data: Data, start: int, end: int) -> Found | None:
-        """The first matching line of `data[start:end]`, which is whole lines, each with its LF."""
+        """Return the first matching line of `data[start:end]`, which must be whole lines with their LFs."""
 
     def count(self, data: Data, start: int, end: int) -> tuple[int, int]:
-        """How many lines `data[start:end]` has, and how many of them match."""
+        """Return the number of lines in `data[start:end]`, and of those that match."""
 
 
 class Inverted:
@@ -47,7 +47,7 @@ class Inverted:
         self._pattern = pattern
 
     def next(self, data: Data, start: int, end: int) -> Found | None:
-        # a line at a time: the next match may be far away, and would be searched for again with each call
+        # line by line: the next match may be far away, and each call would search for it again
         while start < end:
             line_end = data.find(b"\n", start)
             if self._pattern.next(data, start, line_end + 1) is None:
@@ -61,22 +61,22 @@ class Inverted:
 
 
 class LineReader(Protocol):
-    """Who is told what a scan finds. `data` may be read during the call only."""
+    """Receives the lines of a scan. `data` is valid only during the call."""
 
     @property
     def full(self) -> bool:
-        """Whether nothing more is wanted."""
+        """Whether the reader needs no more lines."""
 
     def passed(self, data: Data, start: int, end: int, line: int) -> None:
-        """`data[start:end]` is whole lines, the first of them number `line`, and none matches."""
+        """Handle `data[start:end]`: whole lines without a match; the first has number `line`."""
 
     def hit(self, data: Data, found: Found, line: int) -> None:
-        """Line number `line` matches."""
+        """Handle a match in line number `line`."""
 
 
 class Scan:
-    """Finds the lines that match in a text that is fed to it piece by piece, in any pieces. Lines are
-    numbered from `first_line`, which may be set before the first is fed.
+    """Finds the matching lines of a text that is fed in pieces of any size. Lines are numbered from
+    `first_line`, which may be set before the first piece.
 
     >>> scan = Scan(Pattern("o"), [])
     >>> for piece in (b"one\\ntw", b"o\\nsix"):
@@ -95,7 +95,7 @@ class Scan:
         self._pending = bytearray()
 
     def feed(self, data: bytes) -> None:
-        """Takes the next bytes."""
+        """Scan the next bytes."""
         start = 0
         if self._pending:
             start = data.find(b"\n") + 1
@@ -110,7 +110,7 @@ class Scan:
         self._pending += data[max(start, end) :]
 
     def finish(self) -> None:
-        """Takes the end of the text: a last line without LF is complete now."""
+        """End the text: scan a last line without LF."""
         if self._pending:
             self._pending += b"\n"
             line, self._pending = self._pending, bytearray()
@@ -138,12 +138,12 @@ class Scan:
 
 
 def near(
-    data: Data, start: int, end: int, line: int, wanted: Callable[[], bool], context: int
+    data: Data, start: int, end: int, line: int, is_after_hit: Callable[[], bool], context: int
 ) -> Iterator[tuple[int, int, int]]:
-    """Of whole lines that hold no hit, those near one: from the first on while `wanted`, for the hit
-    before, and the last `context`, for the hit that may follow. Yields where a line begins, where
-    its LF is, and its number."""
-    while start < end and wanted():
+    """Yield those of whole lines without a hit that are near one: from the first on while `is_after_hit()`,
+    and the last `context`, for the hit that may follow. Each is the offsets of the line and of its LF, and
+    its number."""
+    while start < end and is_after_hit():
         line_end = data.find(b"\n", start)
         yield start, line_end, line
         start, line = line_end + 1, line + 1
@@ -160,7 +160,7 @@ def near(
 
 
 def search_limits(context: object, max_matches: object) -> tuple[int, int]:
-    """`context` and `max_matches`, checked. Raises `InvalidArgument`."""
+    """Return valid `context` and `max_matches`. Raises `InvalidArgument`."""
     return _between("context", context, 0, MAX_CONTEXT), _between("max_matches", max_matches, 1, MAX_MATCHES)
 
 

@@ -1,13 +1,13 @@
-"""What people and models may write for a descriptor and a part of it, and what that means.
+"""Parse descriptor ids and selectors of parts, as people and models write them.
 
-    fd:3   fd-3   3          a descriptor (shown always as fd:3)
+    fd:3   fd-3   3          a descriptor (always printed as fd:3)
     ref:plan                 a named passage
     fd:3#P2  fd:3#P2-4       pages           ref:plan#L1-5     any part of either
     fd:3#L120-180            lines
     fd:3#C100-299            characters
 
-All positions are 1-based and inclusive. A start past the end is an error, an end past it is
-clamped: what is reported is what was returned.
+All positions are 1-based and inclusive. A start past the end is an error; an end past it is clamped, and
+results report the clamped range.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fdstore.records import Mode
 from fdstore.text.numbers import MAX_INTEGER
 
 FdLike = str | int
-"""What names a descriptor: "fd:3", "fd-3", "3", 3, "ref:plan"; where noted, with "#L1-9"."""
+"""A descriptor id: "fd:3", "fd-3", "3", 3, "ref:plan"; where noted, with "#L1-9"."""
 
 _FD = re.compile(r"(?:fd[:-])?([1-9][0-9]{0,15})")
 _REF = re.compile(r"ref:[A-Za-z0-9_.-]{1,64}")
@@ -48,25 +48,25 @@ class Part(msgspec.Struct, frozen=True):
 
 
 FIRST_PAGE = Part("page", 1, 1)
-"""What is read when nothing is said."""
+"""The part that is read by default."""
 
 
 class Selector(msgspec.Struct, frozen=True):
-    """A descriptor id in its one shown form, and the part asked for, if any."""
+    """A descriptor id in its canonical form, and a part, if any."""
 
     fd: str
     part: Part | None = None
 
 
 def fd_ids(values: Iterable[object]) -> list[str]:
-    """The shown forms of several ids. Raises `InvalidArgument`, also for one text: its letters are no ids."""
+    """Return the canonical forms of several ids. Raises `InvalidArgument`, also for a single text."""
     if isinstance(values, str):
         raise InvalidArgument("share", 'a list of ids is needed, as ["fd:1"]')
     return [fd_id(value) for value in values]
 
 
 def fd_id(value: object) -> str:
-    """The shown form of a descriptor id, without a part.
+    """Return the canonical form of a descriptor id without a part.
 
     >>> fd_id("fd-3"), fd_id(3), fd_id("ref:plan")
     ('fd:3', 'fd:3', 'ref:plan')
@@ -87,34 +87,34 @@ def fd_id(value: object) -> str:
 
 
 def selector(value: object) -> Selector:
-    """A descriptor with an optional part.
+    """Parse a descriptor with an optional part.
 
     >>> selector("fd:3#L120-180")
     Selector(fd='fd:3', part=Part(mode='line', start=120, count=61))
 
     Raises `InvalidArgument`.
     """
-    # text alone is remembered: of other types, some that are equal are not the same (1 and True)
+    # cache text alone: values of other types may be equal but not the same (1 and True)
     return _selector(value) if isinstance(value, str) else Selector(fd_id(value))
 
 
 @lru_cache(maxsize=1024)
 def _selector(value: str) -> Selector:
-    name, hash_sign, written = value.partition("#")
+    name, hash_sign, range_text = value.partition("#")
     fd = fd_id(name)
     if not hash_sign:
         return Selector(fd)
-    found = _PART.fullmatch(written)
+    found = _PART.fullmatch(range_text)
     if not found:
-        raise InvalidArgument("fd", f"{quoted(written)} is no part of a content; {SELECTOR_FORMS}")
+        raise InvalidArgument("fd", f"{quoted(range_text)} is not a part of a content; {SELECTOR_FORMS}")
     start, last = int(found[2]), int(found[3] or found[2])
     if not 1 <= start <= last <= MAX_INTEGER:
-        raise InvalidArgument("fd", f"{quoted(written)}: ranges run upwards from 1; {SELECTOR_FORMS}")
+        raise InvalidArgument("fd", f"{quoted(range_text)}: ranges run upwards from 1; {SELECTOR_FORMS}")
     return Selector(fd, Part(_MODES[found[1]], start, last - start + 1))
 
 
 def number(name: str, value: object) -> int:
-    """`value` if it is a whole number from 1 to 2**53. Raises `InvalidArgument`."""
+    """Return `value` if it is a whole number from 1 to 2**53. Raises `InvalidArgument`."""
     if type(value) is not int and (isinstance(value, bool) or not isinstance(value, int)):
         raise InvalidArgument(name, f"a whole number is needed, not {quoted(value)}")
     if not 1 <= value <= MAX_INTEGER:
@@ -123,28 +123,24 @@ def number(name: str, value: object) -> int:
 
 
 def check_mode(mode: object) -> Mode:
-    """`mode` if it is one. Raises `InvalidArgument`."""
+    """Return `mode` if it is valid. Raises `InvalidArgument`."""
     for known in MODES:
         if mode == known:
             return known
     raise InvalidArgument("mode", f"{quoted(mode)} is not a mode; use page, line or char")
 
 
-def clamp(fd: str, parse_request: Part, total: int) -> Part:
-    """`parse_request`, cut at the end of a content with `total` units of its mode.
+def clamp(fd: str, part: Part, total: int) -> Part:
+    """Return `part`, cut at the end of a content with `total` units of its mode.
 
-    Reading from position 1 of nothing is nothing, not an error.
+    Position 1 of an empty content is valid, and the result is empty.
     Raises `PageOutOfRange` or `PositionOutOfRange` when the start is past the end.
     """
-    if parse_request.start > max(total, 1):
-        if parse_request.mode == "page":
-            raise PageOutOfRange(fd, parse_request.start, total)
-        raise PositionOutOfRange(
-            fd, "line" if parse_request.mode == "line" else "character", parse_request.start, total
-        )
-    return Part(
-        parse_request.mode, parse_request.start, min(parse_request.count, total - parse_request.start + 1)
-    )
+    if part.start > max(total, 1):
+        if part.mode == "page":
+            raise PageOutOfRange(fd, part.start, total)
+        raise PositionOutOfRange(fd, "line" if part.mode == "line" else "character", part.start, total)
+    return Part(part.mode, part.start, min(part.count, total - part.start + 1))
 
 
 def parse_request(
@@ -156,10 +152,10 @@ def parse_request(
     whole: bool = False,
     default: Part | None = None,
 ) -> Selector:
-    """What a call asks for, from a selector or from separate arguments; no part means everything.
+    """Parse what a call requests, from a selector or from separate arguments; no part means everything.
 
-    `whole` asks for everything, `default` is the part when nothing is said.
-    Raises `InvalidArgument`, also when two of the ways are mixed.
+    `whole` requests everything; `default` is the part if neither is given.
+    Raises `InvalidArgument`, also when the ways are mixed.
     """
     found = selector(value)
     if found.part is None and not whole:
@@ -173,13 +169,13 @@ def parse_request(
                 1 if count is None else number("count", count),
             ),
         )
-    said = [name for name, given in (("mode", mode), ("start", start), ("count", count)) if given is not None]
-    if found.part is not None and (said or whole):
-        extra = said[0] if said else "read_all"
+    names = [name for name, arg in (("mode", mode), ("start", start), ("count", count)) if arg is not None]
+    if found.part is not None and (names or whole):
+        extra = names[0] if names else "read_all"
         raise InvalidArgument(extra, f"{quoted(value)} says which part already; leave {extra} out")
     if mode is not None:
         check_mode(mode)
-    beside = [name for name in said if name != "mode"]
-    if beside:
-        raise InvalidArgument(beside[0], f"read_all reads everything; leave {beside[0]} out")
+    ranges = [name for name in names if name != "mode"]
+    if ranges:
+        raise InvalidArgument(ranges[0], f"read_all reads everything; leave {ranges[0]} out")
     return found

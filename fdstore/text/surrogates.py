@@ -1,14 +1,14 @@
-r"""Characters beyond 16 bits as JSON escapes them: two halves, a high surrogate and a low one.
+r"""Join surrogate pairs, in which JSON escapes characters beyond 16 bits: a high and a low surrogate.
 
-Where a text comes in several pieces of JSON, one half may come with each. A half that stays alone is no text:
-UTF-8 cannot hold it.
+If a text arrives in several pieces of JSON, the two may be in different pieces. A lone surrogate is not text:
+UTF-8 cannot represent it.
 """
 
 from __future__ import annotations
 
 
 def join_surrogates(text: str) -> str:
-    r"""Return `text` with each pair of halves as its character; a half that is alone stays one.
+    r"""Return `text` with each surrogate pair as its character; lone surrogates stay.
 
     >>> join_surrogates("\ud83d\ude00 \ud83d") == "\U0001f600 \ud83d"
     True
@@ -19,7 +19,7 @@ def join_surrogates(text: str) -> str:
 
 
 class SurrogateText:
-    r"""Joins the halves of one text that comes piece by piece. `rest` is a first half whose second may come.
+    r"""Joins the surrogate pairs of a text that arrives in pieces. `rest` is a pending high surrogate.
 
     >>> text = SurrogateText()
     >>> text.feed("Hi \ud83d"), text.rest == "\ud83d", text.feed("\ude00!") == "\U0001f600!", text.rest
@@ -30,12 +30,12 @@ class SurrogateText:
         self.rest = ""
 
     def feed(self, piece: str) -> str:
-        """The text that is complete with `piece`."""
+        """Add a piece. Return the text that is complete with it."""
         text = join_surrogates(self.rest + piece)
         self.rest = text[-1] if text and "\ud800" <= text[-1] <= "\udbff" else ""
         return text[: len(text) - len(self.rest)]
 
     def end(self) -> str:
-        """The rest, which is none from now on."""
+        """End the text. Return a pending high surrogate, or ""."""
         rest, self.rest = self.rest, ""
         return rest

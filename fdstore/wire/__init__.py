@@ -1,8 +1,9 @@
-"""Runs operations on Redis: sockets, time-outs, repeats, and where each request goes.
+"""Run operations on Redis: connections, time-outs, retries, and routing in a Cluster.
 
-Written once, awaiting, in `_async`; `make generate` makes `_sync` of it. Three files are written for each:
+The asynchronous runners in `_async` are the source; `make generate` generates the blocking ones in `_sync`.
+Three files exist in both by hand:
 
     link.py       one connection: a protocol of the event loop, a socket
-    support.py    sleeping, calls that may wait for a disk, where connections come from
+    support.py    sleeping, calls that do disk I/O, the connection pool
     __init__.py
 """

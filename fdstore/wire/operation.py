@@ -1,20 +1,21 @@
-"""What an operation is: a generator that says what it needs and is handed the answer.
+"""Operations: generators that yield requests and receive the replies.
 
-An operation knows nothing of sockets, threads or event loops. It yields requests; a runner (see
-`connection`) serves them, blocking or awaiting, so that every operation is written once for both:
+An operation knows nothing of sockets, threads or event loops. It yields requests; a runner (`_sync.runner`,
+`_async.runner`) serves them, so that every operation is written once for both:
 
     def read_page(keys: ContentKeys, number: int) -> Operation[bytes | None]:
         [page] = yield [("HGET", keys.pages, number)]
         return page
 
-One list yielded is one round trip, so the cost of an operation is visible in its code, and a test
-can drive it without a server and count.
+Each list yielded is one round trip, so the cost of an operation is visible in its code, and a test can
+drive it without a server and count.
 
-Every request must be safe to repeat: a read, a write of the same value to the same place, or a
-script that remembers its operation id. A runner that loses a connection sends it again.
+Every request must be idempotent: a read, a write of the same value to the same place, or a script that
+remembers its operation id. A runner that loses a connection sends it again.
 
-An operation is thrown the errors of fdstore, and where it blocks Ctrl-C, wherever that comes: it may yet ask
-for something, to put away what it began. Its lanes may have lost a reply, so it gives them up (`Abandon`).
+A runner throws errors of fdstore into the operation, and a blocking one KeyboardInterrupt too. The
+operation may then yield more requests to clean up. Its lanes may have lost a reply, so it first abandons
+them (`Abandon`).
 """
 
 from __future__ import annotations
@@ -32,44 +33,45 @@ Batch: TypeAlias = list[Command]
 
 
 class Send(msgspec.Struct, frozen=True):
-    """Send these commands and do not wait: several batches may be on their way. A lane is a
-    connection of its own, held until the operation ends. Answer: None."""
+    """Send a batch without waiting for its replies: several may be in flight. A lane is a connection of its
+    own, held until the operation ends. Result: None."""
 
     batch: Batch
     lane: str
 
 
 class Receive(msgspec.Struct, frozen=True):
-    """Wait for the replies to the lane's oldest `Send` that has none yet. Answer: those replies."""
+    """Wait for the replies to the lane's oldest unanswered `Send`. Result: those replies."""
 
     lane: str
 
 
 class Abandon(msgspec.Struct, frozen=True):
-    """Ask no more for what is on its way on a lane. Its connection is closed once the server has done what
-    was sent, if that does not take long: what is sent afterwards elsewhere comes later. Answer: None."""
+    """Discard the replies in flight on a lane. Its connection is closed after the server has executed the
+    batches, or after a short time-out, so that later requests on other connections follow them. Result:
+    None."""
 
     lane: str
 
 
 class Block(msgspec.Struct, frozen=True):
-    """One command that Redis holds back for up to `seconds`, on a connection of its own.
-    Answer: its reply."""
+    """Run one command that may block in Redis for up to `seconds`, on a connection of its own. Result: its
+    reply."""
 
     command: Command
     seconds: float
 
 
 class Everywhere(msgspec.Struct, frozen=True):
-    """The same reads at every primary of the store (there is one, unless it is a Cluster), tried once.
-    Answer: for each its address, and its replies or the error that it could not be asked for."""
+    """Run the same reads on every primary of the store (one, except in a Cluster), with one attempt each.
+    Result: for each its address, and its replies or the error."""
 
     batch: Batch
 
 
 class Disk(msgspec.Struct, frozen=True):
-    """A call that may wait for a disk. Answer: what it returns. `must_end`: it uses what the operation
-    releases at its end, so an operation that is cancelled ends after it (see `in_thread`)."""
+    """Call a function that may do disk I/O. Result: its return value. `must_end`: it uses resources that the
+    operation releases at its end, so a cancelled operation waits for it (see `in_thread`)."""
 
     call: Callable[[], Any]
     must_end: bool = False
@@ -88,8 +90,8 @@ def _packed_number(number: int) -> bytes:
 
 
 class NumberedFields:
-    """How the numbered fields of a hash are requested, each with the field of another hash that proves
-    what they belong to. The proof comes last: if it still holds then, it held when the field was read."""
+    """Requests for numbered fields of a hash, each with a `proof`: a field of another hash that identifies
+    the content. The proof is read last: if it is valid then, it was valid when the field was read."""
 
     __slots__ = ("_head", "_key", "_proof", "_tail")
 
@@ -99,10 +101,11 @@ class NumberedFields:
         self._head = self._tail = b""
 
     def batch(self, number: int) -> Batch:
+        """Return the commands for the field and its proof."""
         return [("HGET", self._key, number), self._proof]
 
     def request(self, number: int) -> bytes:
-        """The batch as it goes over the wire, in a third of the time that `wire.packed` takes."""
+        """Return the batch encoded for the wire, in a third of the time of `retry.pack`."""
         if not self._head:
             key = self._key.encode("utf-8")
             self._head = b"*3\r\n$4\r\nHGET\r\n$%d\r\n%b\r\n" % (len(key), key)
@@ -111,10 +114,10 @@ class NumberedFields:
         return self._head + _packed_number(number) + self._tail
 
     def read(self, number: int) -> Operation[list[bytes | None]]:
-        """The field and the proof, None for one that is not there."""
+        """Read the field and its proof; each is None if missing."""
         return cast("list[bytes | None]", (yield self.batch(number)))
 
 
 def new_op() -> str:
-    """A fresh operation id."""
+    """Return a new operation id."""
     return os.urandom(8).hex()

@@ -1,7 +1,6 @@
-"""What both runners share: how connections are made, when to try again, what an error means.
+"""Retry policy, error translation and connection options, shared by both runners.
 
-Everything here is plain state without I/O, so the blocking and the awaiting runner differ only in
-how they wait.
+There is no I/O here, so the blocking and the asynchronous runner differ only in how they wait.
 """
 
 from __future__ import annotations
@@ -44,49 +43,50 @@ from fdstore.wire.operation import Batch, Command
 from fdstore.wire.scripts import as_one_script, name_of, only_reads
 
 DEADLINE_S = 10.0
-"""How long after it was first sent an operation whose reply was lost is asked again, and waited for."""
+"""For how long, from its first attempt, a request whose reply was lost is retried."""
 
 SOCKET_TIMEOUT_S = 5.0
 CONNECT_TIMEOUT_S = 2.0
 READ_SIZE_BYTES = 256 * 1024
 
 MIN_WAIT_S = 0.01
-"""The shortest time-out of a try: what is left of the deadline may be nothing."""
+"""The shortest time-out of an attempt, also when the deadline is over."""
 
 PAUSES_S = (0.0, 0.05, 0.1, 0.2, 0.5)
-"""Waits before each further try; the last one is repeated."""
+"""Pauses before each retry; the last one is repeated."""
 
 NOT_ON_THIS_NODE = (AskError, TryAgainError, ClusterDownError, NoScriptError)
-"""What the node of a Cluster answers that did nothing: another one serves the key (MOVED is an AskError,
-too), or none can now, or the script must be sent with its text."""
+"""Refusals of a Cluster node that executed nothing: another node serves the key (MOVED is an AskError, too),
+or no node does now, or the script must be sent with its source."""
 
 WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
-"""What Redis says of a field for a key that is no hash."""
+"""WRONGTYPE: expected in the HSET of a refused batch (see `scripts.hset_if_accepted`)."""
 
 NO_KEY = "no such key"
-"""What Redis says when there is nothing to rename."""
+"""The error of RENAME for a missing key: also expected there."""
 
 _EXPECTED = (WRONG_TYPE, NO_KEY, f"ERR {NO_KEY}")
 
 IN_A_SCRIPT = re.compile(r"NOPERM|NOAUTH|ACL failure in script|The user executing the script can't")
-"""How a refusal of ACLs reads that a script met; versions of Redis differ."""
+"""The errors for a command in a script that the ACL forbids; versions of Redis differ."""
 
 _NO_WRITES = re.compile(r"READONLY|MISCONF|NOREPLICAS")
 
 TRANSIENT_ERRORS = (LostConnection, LostReply, BusyLoadingError, ReadOnlyError, *NOT_ON_THIS_NODE)
-"""What may be over at the next try. An authentication error is a LostConnection by class only. A server that
-takes no writes was perhaps a primary until now, and the next connection finds the new one."""
+"""Errors worth a retry. An authentication error is excluded, although it is a LostConnection by class. A
+read-only server may have been demoted; the next connection finds the new primary."""
 
 
 def refuses_service(reply: Any) -> RedisError | None:
-    """Return the error that a reply is if it says that this server serves nobody now, or no writes: then a
-    new connection is needed, which may find another server. Redis 6 wraps what a script met."""
+    """Return the reply as an error if the server refuses all service now, or all writes: a new connection is
+    needed, which may find another server. Redis 6 wraps errors raised in scripts."""
     if isinstance(reply, (LostConnection, ReadOnlyError)):
         return reply
     return ReadOnlyError(str(reply)) if isinstance(reply, RedisError) and "-READONLY " in str(reply) else None
 
 
 def connection_options() -> dict[str, Any]:
+    """Return the options of every connection: our time-outs, and none of redis-py's retries."""
     return {
         "socket_timeout": SOCKET_TIMEOUT_S,
         "socket_connect_timeout": CONNECT_TIMEOUT_S,
@@ -98,8 +98,8 @@ def connection_options() -> dict[str, Any]:
 
 
 def translate(error: Exception, where: str) -> FDStoreError:
-    """A library's error as one of ours. redis-py takes the code off a reply it has a class for, and
-    leaves it on where a script wraps it."""
+    """Translate an error of redis-py. For errors it has a class for, redis-py removes the code from the
+    message, but not if a script wraps the error."""
     message = str(error)
     if isinstance(error, TryAgainError):
         message = "the slot of this tree is on its way to another node"
@@ -115,26 +115,26 @@ def translate(error: Exception, where: str) -> FDStoreError:
 
 
 INCOMPLETE = object()
-"""What a reader of replies gives while a reply is not whole."""
+"""Returned by a reply parser that needs more bytes."""
 
 
-def make_reader(take_refusal: Callable[[str], Exception]) -> Reader:
-    """Make what parses replies: bytes as they came, an error as what `take_refusal` makes of its text."""
-    return Reader(protocolError=InvalidResponse, replyError=take_refusal, notEnoughData=INCOMPLETE)
+def make_reader(make_error: Callable[[str], Exception]) -> Reader:
+    """Return a parser of replies: strings stay bytes, an error reply becomes `make_error(text)`."""
+    return Reader(protocolError=InvalidResponse, replyError=make_error, notEnoughData=INCOMPLETE)
 
 
 class RetryState:
-    """A batch whose connection was lost: the replies so far, what to send next, and when to give up.
+    """The retries of a batch whose connection was lost: its replies so far, the next piece, the deadline.
 
-    Every request is safe to repeat, but what was answered is not asked again: a network that loses
-    every n-th reply would never let a batch of n through. The rest is sent together once more; when that
-    brings nothing, one by one. Of a transaction only the last reply says that it happened, so alone it is
-    sent as one script.
+    Every request is safe to repeat, but answered ones are not sent again: a network that loses every n-th
+    reply would never let a batch of n through. The others are resent together once; if that yields no
+    reply, one by one. Of a transaction only the last reply proves that it was executed, so in this mode it
+    is sent as one script.
 
-    `sent` says that Redis may have received what was sent in this try: only then is the outcome of a
-    write in doubt. `started` is the time (monotonic) of the first try, `block_s` for how many seconds the
-    server may hold the reply back. `fails_over` says that another server may become the primary of this
-    store any moment, so that one that takes no writes is asked until the time is over, not twice.
+    `sent`: Redis may have received this attempt's requests; only then is the outcome of a write in doubt.
+    `started` is the time (monotonic) of the first attempt, `block_s` how long the server may delay the
+    reply. `fails_over`: another server may become the primary of this store at any moment, so a read-only
+    one is retried until the deadline, not just once.
     """
 
     def __init__(
@@ -162,20 +162,20 @@ class RetryState:
         self._pauses = 0
 
     def patience_s(self) -> float:
-        """For how many seconds the next try may wait for its connection, and for a reply."""
+        """Return how many seconds the next attempt may wait for its connection, and for a reply."""
         left = self._until - time.monotonic()
         return max(min(left, self._block_s + SOCKET_TIMEOUT_S), MIN_WAIT_S)
 
     def piece(self) -> Batch:
-        """What to send next; nothing when all is answered."""
+        """Return the commands to send next; none when all are answered."""
         rest = self._batch[len(self._replies) :]
         if not (rest and self._one_by_one):
             return rest
         unit = rest[: _unit_end(rest, 0)]
         return unit if len(unit) == 1 else [as_one_script(unit[1:-1])]
 
-    def took(self, piece: Batch, replies: list[Any]) -> None:
-        """Takes the replies to a piece, or as many as came."""
+    def add_replies(self, piece: Batch, replies: list[Any]) -> None:
+        """Record the replies to a piece, possibly incomplete."""
         if piece[0] is self._batch[len(self._replies)]:
             self._replies += replies
         elif replies:
@@ -184,18 +184,19 @@ class RetryState:
             self._replies += [b"OK", *[b"QUEUED"] * queued, replies[0]]
 
     def after(self, error: Exception) -> float:
-        """Seconds to pause before trying again. Raises when it is no use, or the time is over."""
+        """Return the seconds to pause before the next attempt. Raises the translated error if a retry is
+        useless or the deadline is over."""
         now = time.monotonic()
         self._failures += 1
         if isinstance(error, AuthenticationError) or not isinstance(error, TRANSIENT_ERRORS):
             raise translate(error, self._where) from error
         read_only = isinstance(error, ReadOnlyError)
-        known, self._known = self._known, self._settle()
+        known, self._known = self._known, self._drop_partial()
         if self._known > known:
             self._pauses = 0
         elif self._failures > 1 and self.sent and not read_only:
             self._one_by_one = True
-        # a server that takes no writes did none
+        # a read-only server has executed no write
         self._in_doubt, self.sent = self._in_doubt or (self.sent and not read_only), False
         if read_only and not self._in_doubt and self._failures > 1 and not self._fails_over:
             raise translate(error, self._where) from error
@@ -204,13 +205,13 @@ class RetryState:
         if now + pause > self._until:
             writes = [name_of(command) for command in self._batch[self._known :] if not only_reads(command)]
             if writes and self._in_doubt:
-                # the name of a script says more than EXEC does
+                # prefer the name of a script (lower case) to that of a command such as EXEC
                 raise UnknownOutcome(f"{max(reversed(writes), key=str.islower)!r}") from error
             raise translate(error, self._where) from error
         return pause
 
-    def _settle(self) -> int:
-        """Drops the replies of a transaction that did not come through whole; how many are left."""
+    def _drop_partial(self) -> int:
+        """Drop the replies of an incomplete transaction. Return how many replies are left."""
         end = 0
         while end < len(self._replies):
             after = _unit_end(self._batch, end)
@@ -222,12 +223,12 @@ class RetryState:
 
 
 def _unit_end(batch: Batch, start: int) -> int:
-    """Where the commands end that stand or fall with the one at `start`: itself, or a transaction."""
+    """Return the end of the unit that begins at `start`: one command, or a transaction."""
     return batch.index(("EXEC",), start) + 1 if batch[start] == ("MULTI",) else start + 1
 
 
 class InFlight:
-    """A link with batches on their way, oldest first."""
+    """A link with batches in flight, oldest first."""
 
     def __init__(self, link: Any) -> None:
         self.link = link
@@ -235,31 +236,30 @@ class InFlight:
 
     @property
     def broken(self) -> bool:
-        """Whether older batches were on a connection that is lost: they are all sent again, in their
-        order, when the first of their replies is asked for."""
+        """Whether the connection was lost with batches in flight: they are all resent, in order, when the
+        first of their replies is requested."""
         return bool(self.batches) and not self.link.is_connected
 
 
-# its stub says a tuple of one
+# its stub declares a one-element tuple
 _pack = cast("Callable[[Command], bytes]", pack_command)
 
 
 def _pack_command(command: Command) -> bytes:
-    # hiredis crashes the interpreter when a signal handler raises while it turns a number into digits
+    # hiredis crashes the interpreter if a signal handler raises while it formats a number
     return _pack(tuple([part if isinstance(part, (str, bytes)) else str(part) for part in command]))
 
 
 def pack(batch: Batch) -> bytes:
-    """The batch as it goes over the wire. In one piece, large commands too: for each that is sent by itself
-    Redis wakes up, and so does who waits for its reply. redis-py's own packing gives the same bytes in four
-    times the time."""
+    """Encode a batch for the wire, as one byte string even for large commands: each separate write wakes
+    Redis, and its reply wakes the client. redis-py's own packing takes four times as long for the same
+    bytes."""
     return _pack_command(batch[0]) if len(batch) == 1 else b"".join(map(_pack_command, batch))
 
 
 def error_in(command: Command, reply: Any) -> RedisError | None:
-    """The error that a reply is, or that of a transaction holds: it does all its commands, whatever becomes
-    of some. Two are none: that a key of another kind takes no fields, and that nothing has to be put back
-    (see `scripts.hset_if_accepted`)."""
+    """Return the error in a reply, if any; for EXEC, the first error of its commands: a transaction runs on
+    after one. The two errors that `scripts.hset_if_accepted` expects are ignored."""
     if command == ("EXEC",) and isinstance(reply, list):
         errors = (part for part in reply if isinstance(part, RedisError))
         return next((error for error in errors if str(error) not in _EXPECTED), None)
@@ -267,7 +267,7 @@ def error_in(command: Command, reply: Any) -> RedisError | None:
 
 
 def unloaded_scripts(batch: Batch, replies: list[Any]) -> list[slice]:
-    """What of the batch is to be sent with the texts of its scripts, which the server does not know yet."""
+    """Return the slices of the batch whose scripts the server did not know, to send again with source."""
     found = []
     start = 0
     while start < len(batch):
@@ -279,7 +279,7 @@ def unloaded_scripts(batch: Batch, replies: list[Any]) -> list[slice]:
 
 
 def raise_error(batch: Batch, replies: list[Any], where: str) -> None:
-    """Raises the first error among the replies, if there is one."""
+    """Raise the first error among the replies, if there is one."""
     for i, error in enumerate(map(error_in, batch, replies)):
         if error is not None:
             raise _damage(batch, i, str(error)) or translate(error, where) from error
@@ -289,12 +289,12 @@ _DAMAGE = re.compile(
     r"WRONGTYPE|(?<!@)user_script:\d+: |not an integer|not a valid float|would overflow|would produce NaN"
     r"|Invalid stream ID|smaller than the target stream top item"
 )
-"""What Redis says of a key that holds something else than was written there; of an error in Lua, too: a
-script counts and compares what it reads."""
+"""Errors of Redis for keys whose type or value is not what fdstore wrote; also errors in Lua, because scripts
+compute with the values they read."""
 
 
 def _damage(batch: Batch, number: int, message: str) -> DamagedRecord | None:
-    """The error for a command, or a transaction, that met a damaged record; None for any other refusal."""
+    """Return the error if a command or transaction hit a damaged record; None for any other refusal."""
     if not _DAMAGE.search(message) or any(code in message for code in ("OOM ", "MISCONF", "READONLY")):
         return None
     command = batch[number]

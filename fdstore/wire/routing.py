@@ -1,20 +1,19 @@
-"""Runs operations on a Redis Cluster: finds the node for each request, and another when it was wrong.
+"""Route operations on a Redis Cluster: find the node for each request, follow redirects, and retry.
 
-`Router.routed` turns an operation for one Redis into one for a Cluster. It is a generator around a
-generator: what the inner one asks for as if there were one server, the outer one asks of single nodes,
-one try at a time. So all that is hard about a Cluster is here once, for both runners, and without a
-socket.
+`Router.routed` adapts an operation for one Redis to a Cluster. It is a generator around a generator: the
+inner one yields requests as if there were one server, the outer one yields attempts at single nodes. So the
+Cluster logic exists once, for both runners, and without I/O.
 
-    the node lost        connect again, after asking the others who serves the slot now
-    MOVED                the slot is another node's: ask there from now on
-    ASK                  the slot is moving, and the key is there or nowhere: ask there this once
-    TRYAGAIN             the slot is moving, and several keys are named (see `slots`): later
-    CLUSTERDOWN          nobody serves the slot, as until a failover: later
-    NOSCRIPT             each node learns the scripts by itself
+    connection lost      reload the slot map from the other nodes, reconnect
+    MOVED                the slot belongs to another node: send there from now on
+    ASK                  the slot is migrating and the key is not here: send to the other node this once
+    TRYAGAIN             the slot is migrating and the command names several keys (see `slots`): retry later
+    CLUSTERDOWN          no node serves the slot, as during a failover: retry later
+    NOSCRIPT             the node does not know the script: send its source
 
-All of it until `wire.DEADLINE_S` is over, as with one Redis. Units that only read go to their nodes in
-one request each; as soon as one writes, order is kept, and from the first that was refused on all are
-sent again, which is safe for every request (see `operation`).
+Retries end after `retry.DEADLINE_S`, as with one Redis. Units that only read are sent in one request per
+node; if any unit writes, the order is kept, and all units from the first refused one on are sent again, which
+is safe for every request (see `operation`).
 """
 
 from __future__ import annotations
@@ -44,15 +43,15 @@ from fdstore.wire.slots import Slots, Unit, group_by_node, units_of
 T = TypeVar("T")
 
 REDIRECTS = (AskError, NoScriptError)
-"""Refusals that say what to do, so that it is done at once."""
+"""Refusals that are retried without a pause."""
 
 MAX_HOPS = 5
-"""How often in a row that is believed: while a slot settles, two nodes may both send us to the other."""
+"""How many redirects in a row are followed: while a slot migrates, two nodes may redirect to each other."""
 
 
 class AtNode(msgspec.Struct, frozen=True):
-    """One try of a batch at one node, that waits at most `wait_s` seconds for bytes to come (None: as long as
-    is usual). Answer: its replies, errors among them, or what `AttemptFailed` it off."""
+    """Send a batch to one node, and wait at most `wait_s` seconds (None: the default time-out) for bytes.
+    Result: its replies, errors among them, or `AttemptFailed`."""
 
     address: Address
     batch: Batch
@@ -60,7 +59,7 @@ class AtNode(msgspec.Struct, frozen=True):
 
 
 class SendAt(msgspec.Struct, frozen=True):
-    """Send to one node and do not wait, over the lane's connection. Answer: None or `AttemptFailed`."""
+    """Send to one node over the lane's connection, without waiting. Result: None or `AttemptFailed`."""
 
     address: Address
     batch: Batch
@@ -68,25 +67,25 @@ class SendAt(msgspec.Struct, frozen=True):
 
 
 class ReceiveAt(msgspec.Struct, frozen=True):
-    """Wait for the replies to the lane's oldest batch. Answer: as for `AtNode`."""
+    """Wait for the replies to the lane's oldest batch. Result: as for `AtNode`."""
 
     lane: str
 
 
 class Drop(msgspec.Struct, frozen=True):
-    """Give the lane's connection up, with what is on its way."""
+    """Close the lane's connection, with its batches in flight."""
 
     lane: str
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """Wait."""
+    """Sleep."""
 
     seconds: float
 
 
 class AttemptFailed(msgspec.Struct, frozen=True):
-    """A try that did not come to all its replies. `sent`: the node may have received it."""
+    """An attempt that did not get all its replies. `sent`: the node may have received the batch."""
 
     error: RedisError
     sent: bool
@@ -94,11 +93,11 @@ class AttemptFailed(msgspec.Struct, frozen=True):
 
 
 Routed: TypeAlias = Generator[Any, Any, T]
-"""An operation for the nodes of a Cluster: yields the requests above, and what needs no Redis."""
+"""An operation for the nodes of a Cluster: yields the requests above, and those that need no Redis."""
 
 
 class Lane:
-    """Batches on their way to one node, oldest first. Once it is broken they are asked for one by one."""
+    """Batches in flight to one node, oldest first. After its connection breaks they are resent one by one."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
@@ -107,14 +106,14 @@ class Lane:
 
 
 class Router:
-    """Knows the Cluster of one client."""
+    """Routes the operations of one client on its Cluster."""
 
     def __init__(self, where: str, seeds: tuple[Address, ...]) -> None:
         self._where = where
         self.slots = Slots(seeds)
 
     def routed(self, operation: Operation[T]) -> Routed[T]:
-        """The operation, for nodes of a Cluster."""
+        """Adapt an operation to the nodes of a Cluster."""
         lanes: dict[str, Lane] = {}
         try:
             request = next(operation)
@@ -132,12 +131,12 @@ class Router:
             operation.close()
 
     def load(self) -> Routed[None]:
-        """Asks the nodes for the map until one answers. Raises `StoreUnavailable`, `InvalidArgument`."""
+        """Load the slot map from any node. Raises `StoreUnavailable`, `InvalidArgument`."""
         error = yield from self._refresh(None)
         if error is None:
             return
         if "cluster support disabled" in str(error):
-            raise InvalidArgument("url", f"{self._where} is no Redis Cluster; say redis://") from error
+            raise InvalidArgument("url", f"{self._where} is not a Redis Cluster; use redis://") from error
         raise translate(error, self._where) from error
 
     def _serve(self, request: Request, lanes: dict[str, Lane]) -> Routed[Any]:
@@ -153,7 +152,7 @@ class Router:
             case Receive(lane):
                 return (yield from self._receive(lane, lanes))
             case Everywhere(batch):
-                return (yield from self._ask_everybody(batch))
+                return (yield from self._ask_all(batch))
             case Abandon(lane):
                 lanes.pop(lane, None)
         return (yield request)
@@ -169,14 +168,14 @@ class Router:
         hops = 0
         while True:
             refused: list[Unit] = []
-            cut: AttemptFailed | None = None
+            failure: AttemptFailed | None = None
             for address, run in group_by_node(waiting, self.slots, in_order=in_order):
-                answer = yield AtNode(address, [command for unit in run for command in unit.request], wait_s)
-                if isinstance(answer, AttemptFailed):
-                    cut, lost, sent = answer, address, sent or answer.sent
-                    failed = self._take(answer.replies, address, run, replies, answer.error)
+                result = yield AtNode(address, [command for unit in run for command in unit.request], wait_s)
+                if isinstance(result, AttemptFailed):
+                    failure, lost, sent = result, address, sent or result.sent
+                    failed = self._place(result.replies, address, run, replies, result.error)
                 else:
-                    failed = self._take(answer, address, run, replies)
+                    failed = self._place(result, address, run, replies)
                 refused += failed
                 if failed and in_order:
                     break
@@ -195,29 +194,29 @@ class Router:
             if pause:
                 yield Pause(pause)
             wait_s = tries.patience_s()
-            if cut is not None:
+            if failure is not None:
                 yield from self._refresh(lost)
             elif isinstance(error, ClusterDownError):
                 yield from self._refresh(None)
 
-    def _take(
+    def _place(
         self,
-        answer: list[Any],
+        received: list[Any],
         address: Address,
         run: list[Unit],
         replies: list[Any],
-        cut: RedisError | None = None,
+        failure: RedisError | None = None,
     ) -> list[Unit]:
-        """Puts the replies in their places; the units that were refused or `cut` off, and know where to
-        go now."""
+        """Put the received replies at their units' indexes. Return the units that were refused, or got no
+        reply because of `failure`, with their redirects applied."""
         refused = []
         end = 0
         for unit in run:
             start = end + (1 if unit.ask_at else 0)
             end = start + unit.size
-            found = answer[start:end]
+            found = received[start:end]
             if len(found) < unit.size:
-                unit.refusal = cut
+                unit.refusal = failure
             else:
                 unit.refusal = _not_here(unit.commands, found)
             unit.ask_at = None
@@ -228,11 +227,11 @@ class Router:
                 refused.append(unit)
         return refused
 
-    def _redirect(self, unit: Unit, asked: Address) -> None:
+    def _redirect(self, unit: Unit, source: Address) -> None:
         match unit.refusal:
-            case AskError(host=host, port=port, slot_id=slot) as said:
-                address = (host or asked[0], port)
-                if isinstance(said, MovedError):
+            case AskError(host=host, port=port, slot_id=slot) as refusal:
+                address = (host or source[0], port)
+                if isinstance(refusal, MovedError):
                     self.slots.moved(slot, address)
                 else:
                     unit.ask_at = address
@@ -240,27 +239,27 @@ class Router:
                 unit.commands = [as_eval(command) for command in unit.commands]
 
     def _refresh(self, lost: Address | None) -> Routed[RedisError | None]:
-        """Asks for the map, of `lost` last. None if somebody answered, else why the last one did not."""
+        """Reload the slot map, trying `lost` last. Return None on success, or else the last error."""
         error: RedisError | None = None
-        for address in self.slots.everybody(lost):
-            answer = yield AtNode(address, [("CLUSTER", "SLOTS")])
-            if isinstance(answer, AttemptFailed):
-                error = answer.error
-            elif isinstance(answer[0], RedisError):
-                error = answer[0]
-            elif not answer[0]:
+        for address in self.slots.candidates(lost):
+            result = yield AtNode(address, [("CLUSTER", "SLOTS")])
+            if isinstance(result, AttemptFailed):
+                error = result.error
+            elif isinstance(result[0], RedisError):
+                error = result[0]
+            elif not result[0]:
                 error = ClusterDownError("its nodes serve no slot yet")
             else:
-                self.slots.learn(answer[0], address)
+                self.slots.learn(result[0], address)
                 return None
         return error
 
-    def _ask_everybody(self, batch: Batch) -> Routed[list[tuple[str, list[Any] | FDStoreError]]]:
+    def _ask_all(self, batch: Batch) -> Routed[list[tuple[str, list[Any] | FDStoreError]]]:
         found: list[tuple[str, list[Any] | FDStoreError]] = []
         for address in self.slots.primaries:
-            answer = yield AtNode(address, batch)
-            error = answer.error if isinstance(answer, AttemptFailed) else _first_error(answer)
-            found.append((join_addresses(address), translate(error, self._where) if error else answer))
+            result = yield AtNode(address, batch)
+            error = result.error if isinstance(result, AttemptFailed) else _first_error(result)
+            found.append((join_addresses(address), translate(error, self._where) if error else result))
         return found
 
     # --- lanes
@@ -273,25 +272,25 @@ class Router:
         lane.batches.append(batch)
         if not lane.broken:
             commands = [command for unit in units for command in unit.commands]
-            cut = yield SendAt(lane.address, commands, name)
-            if cut is not None:
+            failure = yield SendAt(lane.address, commands, name)
+            if failure is not None:
                 yield from self._break(lane, name)
 
     def _receive(self, name: str, lanes: dict[str, Lane]) -> Routed[list[Any]]:
         lane = lanes[name]
         batch = lane.batches.popleft()
         if not lane.broken:
-            answer = yield ReceiveAt(name)
-            if isinstance(answer, list):
-                refusal = _not_here(batch, answer)
+            result = yield ReceiveAt(name)
+            if isinstance(result, list):
+                refusal = _not_here(batch, result)
                 if refusal is None:
-                    raise_error(batch, answer, self._where)
-                    found: list[Any] = answer
-                    return found
-            if not isinstance(answer, list) or isinstance(refusal, MovedError):
+                    raise_error(batch, result, self._where)
+                    replies: list[Any] = result
+                    return replies
+            if not isinstance(result, list) or isinstance(refusal, MovedError):
                 yield from self._break(lane, name)
         if not lane.batches and lane.broken:
-            del lanes[name]  # what is sent next goes to the right node
+            del lanes[name]  # the next batch opens a lane to the right node
         return (yield from self._ask(batch, sent=True))
 
     def _break(self, lane: Lane, name: str) -> Routed[None]:
@@ -305,5 +304,5 @@ def _not_here(commands: Batch, replies: list[Any]) -> RedisError | None:
     )
 
 
-def _first_error(answer: list[Any]) -> RedisError | None:
-    return next((reply for reply in answer if isinstance(reply, RedisError)), None)
+def _first_error(replies: list[Any]) -> RedisError | None:
+    return next((reply for reply in replies if isinstance(reply, RedisError)), None)

@@ -1,8 +1,8 @@
-"""The Lua scripts: one file for each atomic operation, called by their SHA, understood by one function.
+"""Load the Lua scripts, one file for each atomic operation, and build the commands that run them.
 
-Rules live in Python; Lua does what must be atomic and checks everything before its first write. A
-script answers `ok` and facts, or the type of an error and its facts; `outcome` turns the latter
-into the typed error.
+Logic lives in Python; Lua contains only what must be atomic, and checks everything before its first write.
+A script replies `ok` and values, or the type of an error and its facts; `store.outcomes` raises the typed
+error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ READS = frozenset(
         *("ZCARD", "ZRANGE", "ZRANGEBYSCORE", "ZSCORE"),
     }
 )
-"""Commands whose lost reply leaves nothing in doubt."""
+"""Commands that only read: a lost reply leaves nothing in doubt."""
 
 CONSTANTS = f"local GROUP_PAGES = {GROUP_PAGES}\n\nlocal MAX_INTEGER = {MAX_INTEGER}"
 """What the scripts share with Python, for those that use it."""
@@ -48,19 +48,19 @@ class Script(msgspec.Struct, frozen=True):
 
 @cache
 def script(name: str) -> Script:
-    """The script in `lua/<name>.lua`, with what it needs of `lua/common.lua` put before it, or where it
-    says so: Redis makes those functions anew for each call."""
+    """Return the script in `lua/<name>.lua`, with the functions it needs from `lua/common.lua` inserted at
+    its line `-- common.lua`, by default at the top: Redis creates those functions again for each call."""
     folder = resources.files("fdstore.store") / "lua"
     shared, own = ((folder / f"{file}.lua").read_text("utf-8") for file in ("common", name))
     first, _, rest = own.rpartition("-- common.lua\n")
     source = first + with_shared(f"{CONSTANTS}\n\n{shared}", rest)
-    made = Script(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
-    _by_sha[made.sha] = made
-    return made
+    loaded = Script(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
+    _by_sha[loaded.sha] = loaded
+    return loaded
 
 
 def with_shared(shared: str, own: str) -> str:
-    """A source after those paragraphs of `shared` whose names are used in it, or in one of them.
+    """Prepend to a source the paragraphs of `shared` whose names it uses, directly or indirectly.
 
     >>> with_shared("local A = 1\\n\\nlocal B = A\\n\\nlocal C = 3", "return B")
     'local A = 1\\n\\nlocal B = A\\n\\nreturn B'
@@ -74,23 +74,25 @@ def with_shared(shared: str, own: str) -> str:
 
 
 LENT_S = 1
-"""After how long a key goes that a transaction did not put away. Inside of one, time stands still."""
+"""TTL in seconds of the placeholder key, which a torn transaction may leave. No key expires inside a
+transaction."""
 
 
 def as_eval(command: Command) -> Command:
-    """The same call with the script's text, for a server that does not know its SHA yet."""
+    """Return the same call with the script's source, for a server that does not know its SHA."""
     return ("EVAL", _by_sha[command[1]].source, *command[2:]) if command[0] == "EVALSHA" else command
 
 
 def hset_if_accepted(decide: Command, tell: Command, key: str, lent: str, fields: list[Value]) -> Batch:
-    """Two calls of a script that store these fields in the hash `key` if the first one decides so. They do
-    not pass through Lua, which takes four times as long as storing them.
+    """Return a transaction that stores fields in the hash `key` if a script accepts them. The fields bypass
+    Lua, which takes four times as long as storing them.
 
-    Meanwhile the hash waits under `lent`, and under its own name there is a string, which takes no fields;
-    the first call puts it back, the second one says what it holds now. So whatever keeps the script from that
-    keeps the fields away too, also that the server does not know it, and the last RENAME puts the hash back.
-    Nobody ever sees it gone: it is back when the transaction is over. Nor does a torn log keep it away
-    (lua/common.lua says what that is): it is back before the fields come, which are most of the log.
+    RENAMENX moves the hash to `lent`, and SET puts a string under `key`, so HSET fails with WRONGTYPE
+    unless the first call of the script (`decide`) accepted the batch and renamed the hash back. So if the
+    script refuses, fails, or is unknown to the server, no field is stored, and the last RENAME moves the
+    hash back. The second call (`tell`) records the new totals. Clients never see the hash missing: it is
+    back at the end of the transaction. Nor does a torn log lose it (see lua/common.lua): it is renamed back
+    before the fields, which are most of the log.
     """
     return [
         ("MULTI",),
@@ -105,15 +107,15 @@ def hset_if_accepted(decide: Command, tell: Command, key: str, lent: str, fields
 
 
 def decision_in(reply: list[Any]) -> list[Any]:
-    """What the script answered that was lent a key: one reply of the transaction's, or the only one if it was
-    done at once."""
+    """Return the script's reply from a transaction of `hset_if_accepted`, or the reply itself if the
+    transaction was sent as one script."""
     return next((part for part in reply if isinstance(part, list)), reply)
 
 
 def as_one_script(commands: Batch) -> Command:
-    """What a transaction of these commands does as one, with one reply that can be lost in place of many.
-    They take one key each, and may come in parts; or a script is lent a key, and then takes the fields
-    itself, after its own arguments."""
+    """Return one script call equivalent to a transaction of these commands, so that a single reply can be
+    lost instead of many. The commands have one key each; or they come from `hset_if_accepted`, whose script
+    accepts the fields as additional arguments."""
     if commands[0][0] == "RENAMENX":
         *_, (_, _, *fields), tell, _ = commands
         return as_eval((*tell, *fields))
@@ -122,17 +124,17 @@ def as_one_script(commands: Batch) -> Command:
 
 
 def name_of(command: Command) -> str:
-    """What a command does, in a word."""
+    """Return the name of a command, or of the script that it runs."""
     known = _by_sha.get(command[1]) if command[0] == "EVALSHA" else None
     return known.name if known else str(command[0])
 
 
 def only_reads(command: Command) -> bool:
-    """Whether the command changes nothing."""
+    """Return whether the command changes nothing."""
     return command[0] in READS or name_of(command) in _READING_SCRIPTS
 
 
 def text(value: Any) -> str:
-    """A reply's bytes as text. Raises `UnicodeDecodeError`: what others may have damaged is decoded under
+    """Decode a reply as text. Raises `UnicodeDecodeError`; decode values that may be damaged under
     `decoding.decoding`."""
     return value.decode("utf-8") if isinstance(value, bytes) else str(value)

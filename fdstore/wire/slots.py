@@ -1,14 +1,14 @@
-"""Which node of a Redis Cluster serves a command, as far as can be told from here.
+"""The slot map of a Redis Cluster: which node serves a command, as far as the client knows.
 
-A Cluster deals its 16384 slots out to its nodes. A key's slot follows from its tag, so all of a tree is
-at one node, and its batches go there as they are. What lies outside trees (`trees`, `workers`, ...) and
-what asks about many trees at once may be anywhere: a batch is taken apart into units (a command, or
-MULTI to EXEC), each with its slot.
+A Cluster distributes 16384 slots over its nodes. A key's slot follows from its hash tag, so a whole tree is
+on one node, and its batches are sent there unchanged. Keys outside trees (`trees`, `workers`, ...) and
+batches about many trees may be on any node: a batch is split into units (a command, or MULTI to EXEC), each
+with its slot.
 
-While a slot moves, its keys are at two nodes for a time. A command on one key is served at the node that
-has it. A script is not so lucky: it makes some of its keys itself (a table's contents, say), and finding
-one gone it would stop half way. So every script is handed one key more, a `guard`, which never exists:
-for a slot that moves, Redis puts off (TRYAGAIN) all that names several keys of which one is missing.
+While a slot migrates, its keys are on two nodes. A command on one key is served by the node that has it. A
+script derives some of its keys (a table's contents, for example), and would stop half way if one of them had
+migrated. So every script gets an additional key, a `guard`, which never exists: in a migrating slot, Redis
+answers TRYAGAIN to any command that names several keys of which one is missing.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from fdstore.wire.scripts import text
 
 
 class Slots:
-    """The map of a Cluster. Threads may share it: it is corrected in place, and a wrong entry costs a
-    detour."""
+    """The slot map of a Cluster. Threads may share it: it is updated in place, and a stale entry only costs
+    a redirect."""
 
     def __init__(self, seeds: Iterable[Address]) -> None:
         self._seeds = tuple(seeds)
@@ -33,33 +33,34 @@ class Slots:
         self.primaries: tuple[Address, ...] = ()
 
     def node_of(self, slot: int | None) -> Address:
-        """Who serves the slot; for no slot, or one that nobody serves, any node: it knows better."""
+        """Return the node that serves the slot. Without a slot, or if its node is unknown, return any
+        node: it redirects."""
         return (None if slot is None else self._nodes[slot]) or self.primaries[0]
 
-    def everybody(self, last: Address | None = None) -> list[Address]:
-        """All nodes that may know the map, `last` at the end."""
+    def candidates(self, last: Address | None = None) -> list[Address]:
+        """Return all nodes that may know the map, with `last` at the end."""
         known = dict.fromkeys((*self.primaries, *self._seeds))
         return sorted(known, key=lambda address: address == last)
 
     def moved(self, slot: int, address: Address) -> None:
-        """Takes in what a node said of one slot."""
+        """Update one slot after a MOVED reply."""
         self._nodes[slot] = address
         if address not in self.primaries:
             self.primaries = (*self.primaries, address)
 
-    def learn(self, answer: list[Any], asked: Address) -> None:
-        """Takes in what CLUSTER SLOTS answered."""
+    def learn(self, reply: list[Any], source: Address) -> None:
+        """Replace the map by the reply of CLUSTER SLOTS from `source`."""
         nodes: list[Address | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
-        for first, last, (host, port, *_), *_ in answer:
-            # a node that does not know its own name leaves it out
-            address = (text(host) if host else asked[0], int(port))
+        for first, last, (host, port, *_), *_ in reply:
+            # a node that does not know its own host name omits it
+            address = (text(host) if host else source[0], int(port))
             nodes[first : last + 1] = [address] * (last + 1 - first)
         self._nodes, self.primaries = nodes, tuple(dict.fromkeys(filter(None, nodes)))
 
 
 class Unit:
-    """What one node serves as a whole: a command, or MULTI to EXEC. `start` is its place in the batch,
-    `ask_at` the node that is to have its keys, if one said so."""
+    """A part of a batch for one node: a command, or MULTI to EXEC. `start` is its index in the batch,
+    `ask_at` the node named by an ASK reply."""
 
     __slots__ = ("ask_at", "commands", "refusal", "size", "slot", "start")
 
@@ -77,7 +78,7 @@ class Unit:
 
 
 def units_of(batch: Batch) -> list[Unit]:
-    """The batch, taken apart. A command without a key goes where the first key of the batch is.
+    """Split a batch into units. A command without a key goes to the node of the batch's first key.
 
     >>> [unit.size for unit in units_of([("GET", "a"), ("MULTI",), ("SET", "b", 1), ("EXEC",)])]
     [1, 3]
@@ -97,8 +98,8 @@ def units_of(batch: Batch) -> list[Unit]:
 
 
 def group_by_node(units: list[Unit], slots: Slots, *, in_order: bool) -> list[tuple[Address, list[Unit]]]:
-    """The units by the node that is asked: each node once, or `in_order` as often as it takes to keep
-    the order."""
+    """Group the units by node: each node once, or with `in_order` one group for each run of units on the
+    same node."""
     runs: list[tuple[Address, list[Unit]]] = []
     for unit in units:
         address = unit.ask_at or slots.node_of(unit.slot)
@@ -112,7 +113,7 @@ def group_by_node(units: list[Unit], slots: Slots, *, in_order: bool) -> list[tu
 
 
 def key_of(command: Command) -> Value | None:
-    """The first key of a command; None if it has none."""
+    """Return the first key of a command; None if it has none."""
     match command:
         case ("EVALSHA" | "EVAL", _, count, *rest):
             return rest[0] if count else None
@@ -124,7 +125,7 @@ def key_of(command: Command) -> Value | None:
 
 
 def slot_of(command: Command) -> int | None:
-    """The slot of a command's first key.
+    """Return the slot of a command's first key; None if it has none.
 
     >>> slot_of(("HGET", "fdstore:{triage}", "used_at")) == slot_of(("GET", "triage"))
     True
@@ -134,10 +135,10 @@ def slot_of(command: Command) -> int | None:
 
 
 def guarded(command: Command) -> Command:
-    """The command, with the guard if it is a script; one outside of trees has a single key and needs none."""
+    """Add the guard key to a script; one outside of trees has a single key and needs none."""
     if command[0] != "EVALSHA" or "}" not in str(command[3]):
         return command
     name, sha, count, first, *rest = command
-    place = int(count) - 1
+    more_keys = int(count) - 1
     guard = f"{str(first).partition('}')[0]}}}:guard"
-    return (name, sha, place + 2, first, *rest[:place], guard, *rest[place:])
+    return (name, sha, more_keys + 2, first, *rest[:more_keys], guard, *rest[more_keys:])

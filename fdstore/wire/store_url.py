@@ -1,19 +1,19 @@
-"""Where a store is: what the forms of its URL mean, and how connections to it are made.
+"""Parse the URL of a store and create connections to it.
 
     redis://HOST[:PORT][/DB]                 one Redis; rediss:// with TLS
     unix:///PATH[?db=DB]                     one Redis on this machine
-    sentinel://HOST[:PORT],.../MASTER[/DB]   the Redis that Sentinels call MASTER, whichever it is now;
-                                             rediss+sentinel:// with TLS to them and to it
+    sentinel://HOST[:PORT],.../MASTER[/DB]   the current primary of MASTER, named by Sentinels;
+                                             rediss+sentinel:// with TLS to Sentinels and primary
     redis+cluster://HOST[:PORT],...          a Redis Cluster, found through any of these nodes;
                                              rediss+cluster:// with TLS
 
-Before the hosts may stand USER:PASSWORD@ of Redis, after the path the options that `urls.OPTIONS` names, as
-`?ssl_ca_certs=...` (with TLS). Sentinels with a login of their own have it there: `sentinel_username`,
-`sentinel_password`. The forms with Sentinels are those of the workers' queue (see `dispatch`). What else
-redis-py takes in a URL (time-outs, the protocol, decoding) is chosen by fdstore, and refused.
+USER:PASSWORD@ of Redis may precede the hosts; the options in `urls.OPTIONS` may follow the path, e.g.
+`?ssl_ca_certs=...` (with TLS). A separate login of the Sentinels is given there too: `sentinel_username`,
+`sentinel_password`. The queue of the workers uses the same forms for Sentinels. Other options of redis-py's
+URLs (time-outs, the protocol, decoding) are refused: fdstore sets them.
 
-Connections to a primary that Sentinels name ask them anew whenever they connect, so after a failover
-the next try goes to the new one.
+Connections through Sentinels ask them for the primary each time they connect, so after a failover the next
+attempt goes to the new one.
 """
 
 from __future__ import annotations
@@ -46,9 +46,8 @@ FORMS = "redis://, rediss://, unix://, sentinel://, rediss+sentinel://, redis+cl
 
 
 class StoreUrl(msgspec.Struct, frozen=True):
-    """One store: `shown` is its URL without the password, `url` the same for one host in redis-py's
-    form, `hosts` the Sentinels or the nodes of a Cluster that it names, `sentinel_login` what Sentinels
-    want to know first."""
+    """The parsed URL of a store: `shown` is the URL without the password, `url` redis-py's form of it for one
+    host, `hosts` the Sentinels or Cluster nodes that it names, `sentinel_login` the Sentinels' login."""
 
     kind: Literal["redis", "sentinel", "cluster"]
     shown: str
@@ -59,7 +58,7 @@ class StoreUrl(msgspec.Struct, frozen=True):
 
     @property
     def described(self) -> str:
-        """What kind of store it is, for people."""
+        """A description of the kind of store, for people."""
         match self.kind:
             case "sentinel":
                 return f"the Redis that Sentinels call {self.master}"
@@ -69,12 +68,12 @@ class StoreUrl(msgspec.Struct, frozen=True):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What every connection is made with."""
+        """The options of every connection."""
         return {**connection_options(), **parse_url(self.url)}
 
 
 def parse_store_url(url: str) -> StoreUrl:
-    """What a URL means. Raises `InvalidArgument`.
+    """Parse a URL. Raises `InvalidArgument`.
 
     >>> parse_store_url("redis+cluster://:secret@a:7000,b:7001").hosts
     (('a', 7000), ('b', 7001))
@@ -95,10 +94,10 @@ def parse_store_url(url: str) -> StoreUrl:
 
 
 def _try_options(place: StoreUrl) -> None:
-    """Make a connection object, which connects to nothing, so that every value was read by redis-py."""
+    """Construct a connection object, without connecting, so that redis-py validates every option."""
     options = parse_url(place.url)
-    made_by = options.pop("connection_class", redis.Connection)
-    made_by(**options)
+    connection_class = options.pop("connection_class", redis.Connection)
+    connection_class(**options)
 
 
 def _read(parts: SplitResult, shown: str, url: str) -> StoreUrl:
@@ -116,7 +115,7 @@ def _read(parts: SplitResult, shown: str, url: str) -> StoreUrl:
         case "sentinel" | "rediss+sentinel":
             master, _, database = parts.path.strip("/").partition("/")
             if not master:
-                raise ValueError("say which Redis the Sentinels are asked for: sentinel://HOST/MASTER")
+                raise ValueError("name the primary to ask the Sentinels for: sentinel://HOST/MASTER")
             hosts = parse_addresses(parts, 26379)
             login, rest = sentinel_login(parts)
             check_database(database or "0")
@@ -135,35 +134,36 @@ def _of_one(parts: SplitResult, host: Address, path: str) -> str:
 
 
 def make_pool(place: StoreUrl) -> redis.ConnectionPool:
-    """What makes the connections of a blocking client; of a Cluster, those to its first host."""
+    """Return the pool that creates a blocking client's connections; for a Cluster, to its first host."""
     if place.kind != "sentinel":
         return redis.ConnectionPool.from_url(place.url, **connection_options())
-    sentinels = redis.sentinel.Sentinel(place.hosts, sentinel_kwargs=_asking_options(place))
-    made_by = _TlsPrimaryConnection if _is_tls(place) else _PrimaryConnection
-    return _PrimaryPool(place.master, sentinels, **{**place.options, "connection_class": made_by})
+    sentinels = redis.sentinel.Sentinel(place.hosts, sentinel_kwargs=_sentinel_options(place))
+    connection_class = _TlsPrimaryConnection if _is_tls(place) else _PrimaryConnection
+    return _PrimaryPool(place.master, sentinels, **{**place.options, "connection_class": connection_class})
 
 
 def make_async_pool(place: StoreUrl) -> redis.asyncio.ConnectionPool:
-    """The same for an awaiting client."""
+    """Return the pool that creates an asyncio client's connections; for a Cluster, to its first host."""
     if place.kind != "sentinel":
         return redis.asyncio.ConnectionPool.from_url(place.url, **connection_options())
-    sentinels = redis.asyncio.sentinel.Sentinel(list(place.hosts), sentinel_kwargs=_asking_options(place))
-    made_by = _AsyncTlsPrimaryConnection if _is_tls(place) else _AsyncPrimaryConnection
-    return _AsyncPrimaryPool(place.master, sentinels, **{**place.options, "connection_class": made_by})
+    sentinels = redis.asyncio.sentinel.Sentinel(list(place.hosts), sentinel_kwargs=_sentinel_options(place))
+    connection_class = _AsyncTlsPrimaryConnection if _is_tls(place) else _AsyncPrimaryConnection
+    options = {**place.options, "connection_class": connection_class}
+    return _AsyncPrimaryPool(place.master, sentinels, **options)
 
 
 def _is_tls(place: StoreUrl) -> bool:
     return place.url.startswith("rediss://")
 
 
-def _asking_options(place: StoreUrl) -> dict[str, Any]:
-    # a Sentinel that is gone is no reason to wait long: the next one is asked
-    given = place.options
+def _sentinel_options(place: StoreUrl) -> dict[str, Any]:
+    # short time-outs: if one Sentinel is down, the next one is asked
+    options = place.options
     timeouts = dict.fromkeys(("socket_timeout", "socket_connect_timeout"), CONNECT_TIMEOUT_S)
-    tls = {name: value for name, value in given.items() if name.startswith("ssl_")}
+    tls = {name: value for name, value in options.items() if name.startswith("ssl_")}
     return {
-        "retry": given["retry"],
-        "protocol": given["protocol"],
+        "retry": options["retry"],
+        "protocol": options["protocol"],
         "ssl": _is_tls(place),
         **tls,
         **timeouts,
@@ -171,20 +171,22 @@ def _asking_options(place: StoreUrl) -> dict[str, Any]:
     }
 
 
-def _nobody_knows(master: str, error: Exception) -> redis.ConnectionError:
-    # redis-py's own words go on for pages, and name the class of what each Sentinel said
+def _unknown_primary(master: str, error: Exception) -> redis.ConnectionError:
+    # redis-py's message is very long; it names the error class for each Sentinel
     if "AuthenticationError" in str(error):
         login = "?sentinel_username=...&sentinel_password=..."
-        return redis.AuthenticationError(f"a Sentinel wants another login than {login} says")
-    return redis.ConnectionError(f"no Sentinel that answers knows a primary called {master!r}")
+        return redis.AuthenticationError(f"a Sentinel refused the login of {login}")
+    return redis.ConnectionError(f"no reachable Sentinel knows a primary called {master!r}")
 
 
 class _PrimaryConnection(redis.sentinel.SentinelManagedConnection):
+    """A connection to the current primary, with a short error if no Sentinel knows it."""
+
     def connect(self) -> None:
         try:
             super().connect()
         except redis.sentinel.MasterNotFoundError as error:
-            raise _nobody_knows(self.connection_pool.service_name, error) from error
+            raise _unknown_primary(self.connection_pool.service_name, error) from error
 
 
 class _TlsPrimaryConnection(_PrimaryConnection, redis.SSLConnection):
@@ -192,13 +194,13 @@ class _TlsPrimaryConnection(_PrimaryConnection, redis.SSLConnection):
 
 
 class _AsyncPrimaryConnection(redis.asyncio.sentinel.SentinelManagedConnection):
-    """redis-py asks the Sentinels in `connect` alone, and not when a connection connects as it sends."""
+    """The same for asyncio. redis-py asks the Sentinels only in `connect`, not when a send reconnects."""
 
     async def connect(self) -> None:
         try:
             await super().connect()
         except redis.asyncio.sentinel.MasterNotFoundError as error:
-            raise _nobody_knows(self.connection_pool.service_name, error) from error
+            raise _unknown_primary(self.connection_pool.service_name, error) from error
 
     async def send_packed_command(self, command: Any, check_health: bool = True) -> None:
         if not self.is_connected:
@@ -211,7 +213,7 @@ class _AsyncTlsPrimaryConnection(_AsyncPrimaryConnection, redis.asyncio.SSLConne
 
 
 class _PrimaryPool(redis.sentinel.SentinelConnectionPool):
-    """Closes the connections to the Sentinels, too."""
+    """A pool that also closes its connections to the Sentinels."""
 
     def close(self) -> None:
         super().close()
@@ -220,18 +222,20 @@ class _PrimaryPool(redis.sentinel.SentinelConnectionPool):
 
 
 class _AsyncPrimaryPool(redis.asyncio.sentinel.SentinelConnectionPool):
+    """The same for asyncio."""
+
     async def aclose(self) -> None:
         await super().aclose()
         for sentinel in self.sentinel_manager.sentinels:
             await sentinel.aclose()
 
 
-# --- for people with redis-cli
+# --- redis-cli
 
 
 def redis_cli_options(place: StoreUrl) -> tuple[list[str], str | None]:
-    """Return the options that tell redis-cli where a store is and who asks, and the password, which belongs
-    into its environment. Of Sentinels, the primary that they name now. Raises `StoreUnavailable`.
+    """Return the options with which redis-cli connects to a store, and the password, to pass in the
+    environment. With Sentinels, connect to the current primary. Raises `StoreUnavailable`.
 
     >>> redis_cli_options(parse_store_url("redis://ann:secret@db.example/2"))
     (['-h', 'db.example', '-p', '6379', '-n', '2', '--user', 'ann'], 'secret')
@@ -270,7 +274,7 @@ def _address_words(place: StoreUrl) -> list[str]:
     try:
         host, port = pool.get_master_address()
     except redis.RedisError as error:
-        raise translate(_nobody_knows(place.master, error), place.shown) from error
+        raise translate(_unknown_primary(place.master, error), place.shown) from error
     finally:
         pool.close()
     return ["-h", str(host), "-p", str(port)]

@@ -137,14 +137,14 @@ def test_status_and_doctor_say_that_sentinels_name_it(watched: Watched) -> None:
 
     assert "the master that Sentinels report" in status.stdout
     assert "the Redis that Sentinels call main" in doctor.stdout
-    assert "a primary: it takes writes" in doctor.stdout
+    assert "a primary: it accepts writes" in doctor.stdout
 
 
 def test_a_name_that_the_sentinels_do_not_know_is_an_error_at_once(watched: Watched) -> None:
-    with pytest.raises(StoreUnavailable, match="no Sentinel that answers knows a primary called 'other'"):
+    with pytest.raises(StoreUnavailable, match="no reachable Sentinel knows a primary called 'other'"):
         fdstore.connect(watched.url.replace("/main", "/other"))
 
 
 def test_sentinels_that_nobody_hears_are_an_error_at_once() -> None:
-    with pytest.raises(StoreUnavailable, match="no Sentinel that answers"):
+    with pytest.raises(StoreUnavailable, match="no reachable Sentinel"):
         fdstore.connect("sentinel://127.0.0.1:1,127.0.0.1:2/main")

@@ -96,14 +96,14 @@ DAMAGES: dict[str, tuple[list[tuple[Any, ...]], str, str]] = {
     "pages aside": (
         [("RENAME", f"{R}:t:fd:4:pages", f"{R}:t:fd:4:lent")],
         f"{R}:t:fd:4",
-        "not in their place",
+        "still in",
     ),
     "index wrong": ([("HSET", f"{R}:t:fd:1:index", 257, "0 0;1,1")], f"{R}:t:fd:1:index", "field 257"),
-    "index gone": ([("UNLINK", f"{R}:t:fd:1:index")], f"{R}:t:fd:1:index", "is not there"),
+    "index gone": ([("UNLINK", f"{R}:t:fd:1:index")], f"{R}:t:fd:1:index", "is missing"),
     "chars wrong": ([("HSET", f"{R}:t:fd:1", "chars", 7)], f"{R}:t:fd:1", "chars is 7"),
     "lines wrong": ([("HSET", f"{R}:t:fd:1", "lines", 7)], f"{R}:t:fd:1", "lines is 7"),
     "record hostile": ([("HSET", f"{R}:t:fd:1", "pages", "many")], f"{R}:t:fd:1", "metadata cannot be read"),
-    "record gone": ([("UNLINK", f"{R}:t:fd:1")], f"{R}:t:fd:1", "it is not there"),
+    "record gone": ([("UNLINK", f"{R}:t:fd:1")], f"{R}:t:fd:1", "it does not exist"),
     "holder missing": (
         [("SREM", f"{R}:t:fd:1:holders", "t")],
         f"{R}:t:fd:1:holders",
@@ -120,7 +120,7 @@ DAMAGES: dict[str, tuple[list[tuple[Any, ...]], str, str]] = {
     "processes counted wrong": ([("HINCRBY", R, "processes", 5)], R, "processes is"),
     "live counted wrong": ([("HINCRBY", R, "live", -1)], R, "live is"),
     "process not named": ([("ZREM", f"{R}:processes", "t.1")], f"{R}:t.1", "not among those of its tree"),
-    "process gone": ([("UNLINK", f"{R}:t.1")], f"{R}:t.1", "it is not there"),
+    "process gone": ([("UNLINK", f"{R}:t.1")], f"{R}:t.1", "it does not exist"),
     "process hostile": ([("HSET", f"{R}:t.1", "attempt", "x")], f"{R}:t.1", "cannot be read"),
     "child numbers hostile": ([("HSET", f"{R}:t", "next_child", 10**12)], f"{R}:t", "next_child is"),
     "tree hostile": ([("HSET", R, "bytes", "x")], R, "the tree cannot be read"),
@@ -185,7 +185,7 @@ def test_what_a_torn_log_left_and_readers_pass_by_is_only_noted(
     [found] = damage_of(store)
 
     assert found.harmless
-    assert "go on beyond its totals" in found.said
+    assert "go beyond its totals" in found.said
 
 
 def test_a_tree_that_others_write_is_not_called_damaged(redis_url: str, store: Store, proc: Process) -> None:

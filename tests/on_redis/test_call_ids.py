@@ -46,7 +46,7 @@ def test_an_id_with_another_tool_or_other_arguments_is_an_invalid_argument(
 
     assert result.is_error
     assert only(result.content)["type"] == "invalid_argument"
-    assert "'call_0' was given to another call before" in result.content
+    assert "'call_0' was used for another call" in result.content
     assert sent == ["a"]
 
 

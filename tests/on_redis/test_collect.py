@@ -178,7 +178,7 @@ def test_a_handle_to_a_collected_tree_never_reads_the_next_tree_of_that_name(sto
 
     assert 'type="store_lost_data"' in tools.call("read_fd", {"fd": "fd:1"}).content
     for selector in ("fd:1", "fd:1#L1999", "fd:1#C5", "fd:1#P1-2"):
-        with pytest.raises(StoreLostData, match="another text has its number now"):
+        with pytest.raises(StoreLostData, match="its number now belongs to another text"):
             holder.read(selector)
     assert store.process("again").read("fd:1").text == "new\n" * 1000
 

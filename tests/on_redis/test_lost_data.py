@@ -77,7 +77,7 @@ def test_another_text_under_a_known_number_is_never_read(
     recreated(redis_url, execute, text)
 
     for _ in range(2):
-        with pytest.raises(StoreLostData, match="fd:1: another text has its number now"):
+        with pytest.raises(StoreLostData, match="fd:1: its number now belongs to another text"):
             read(proc)
 
 
@@ -169,7 +169,7 @@ def test_a_number_that_a_client_has_seen_is_never_given_out_again(
     put_back()
 
     for lost in ("fd:2", "fd:3"):
-        with pytest.raises(StoreLostData, match="no such number"):
+        with pytest.raises(StoreLostData, match="no longer has this number"):
             proc.read(lost)
     assert proc.create("four").fd == "fd:4"
     assert proc.create("five").fd == "fd:5"

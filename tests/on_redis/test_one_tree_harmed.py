@@ -85,7 +85,8 @@ def test_a_byte_among_the_leases_of_a_tree_stops_no_sweep(
     client.zadd("fdstore:{hurt}:leases", {b"\xff": 0})
 
     assert swept(store) == {"alpha", "hurt", "omega"}
-    assert "fdstore:{hurt}:leases is skipped: \\xff is no process of it (tree hurt)" in caplog.text
+    problem = "\\xff is not a process of this tree (tree hurt)"
+    assert f"fdstore:{{hurt}}:leases is skipped: {problem}" in caplog.text
 
 
 def test_leases_of_another_type_leave_the_other_trees_swept(store: Store, client: redis.Redis) -> None:
@@ -101,7 +102,7 @@ def test_the_leases_of_one_tree_never_name_a_process_of_another(store: Store, cl
     found = store.run(leases.due("fdstore", ["hurt"], store.run(redis_now())))
 
     assert {keys.tree.tree for keys in found.processes} == {"hurt"}
-    assert "omega.3 is no process of it" in found.unreadable[0][1].problem
+    assert "omega.3 is not a process of this tree" in found.unreadable[0][1].problem
 
 
 @pytest.mark.parametrize("lease_until", ["nan", "inf", "1000000000000", "-1", "", "soon"])
@@ -228,7 +229,7 @@ def test_ls_shows_the_other_descriptors(command: Command, client: redis.Redis) -
     assert shown.exit_code == 0
     assert {"fd:3", "ref:plan"} <= set(shown.stdout.split())
     assert len(shown.stderr.splitlines()) == 2
-    assert "fd:2 of process hurt cannot be read: nothing is no content of its tree" in shown.stderr
+    assert "fd:2 of process hurt cannot be read: nothing is not a content of its tree" in shown.stderr
 
 
 def test_a_page_count_in_the_millions_of_millions_ends_a_cat_at_once(

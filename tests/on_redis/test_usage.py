@@ -124,7 +124,7 @@ def test_what_is_damaged_is_named_and_hides_nothing_else(store: Store, proc: Pro
 
     assert [each.fd for each in of_tree.descriptors] == ["fd:1"]
     assert {each.problem for each in of_tree.unreadable} == {
-        "nonsense is no content",
+        "nonsense is not a content",
         "'many' is not a whole number",
     }
     assert [each.tree for each in of_all.trees] == ["triage"]

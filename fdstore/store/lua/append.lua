@@ -1,14 +1,14 @@
--- Adds a piece to a stream: rewrites its last page, adds those after it, moves the totals, wakes readers.
--- Asked again it answers again: the piece is known by its writer and by where it ends. A piece without
--- text is a sign of life.
+-- Appends a piece to a stream: rewrites its last page, adds new pages, updates the totals, wakes readers.
+-- Idempotent: a repeated piece is recognized by its writer and its end. A piece without text renews the lease.
 --
--- A long piece is stored between two calls in one transaction, see `scripts.lending`: the first one, without
--- an index, decides, and puts the pages where they take it; the second one, without pages, does the rest.
+-- A long piece is stored between two calls in one transaction, see `scripts.hset_if_accepted`: the first call,
+-- without an index, accepts or refuses it, and moves pages back that a torn log left aside; the second call,
+-- without pages, does everything else.
 --
--- The totals come after all that they count, in one command. Readers trust them: what the pages hold beyond
--- (`tail` is the bytes of the last page) is of a piece that was torn, see common.lua.
+-- The totals are written after everything they count, in one command. Readers trust them: bytes of the pages
+-- beyond the totals (`tail` is the bytes of the last page) belong to a torn piece, see common.lua.
 -- KEYS  1 tree  2 process  3 content  4 its pages  5 its index
---       6 the calls of the process  7 where its pages are lent
+--       6 the calls of the process  7 the key that holds its pages during a large append
 -- ARGV  1 call or ''  2 attempt  3 content id  4 fd  5 the writer  6 seconds of its lease or ''
 --       7 characters before the piece  8 chars  9 bytes  10 lines  11 pages: the totals with it
 --       12 bytes of the last page  13 where the index ends among these
@@ -48,7 +48,7 @@ else
   end
   local stored = chars == ARGV[8] and (writer == ARGV[5] or ARGV[7] == ARGV[8])
   if not stored and chars ~= ARGV[7] then
-    return { 'fenced', ARGV[4] .. ' has ' .. chars .. ' characters, not ' .. ARGV[7] .. ': somebody else writes it' }
+    return { 'fenced', ARGV[4] .. ' has ' .. chars .. ' characters, not ' .. ARGV[7] .. ': another writer appended' }
   end
   local limits, checked_at, room, ceiling
   limits, tree_bytes, checked_at, room, ceiling =
@@ -86,7 +86,7 @@ else
   end
 end
 
-for i = first, #ARGV, 2000 do -- Lua's stack holds some thousands
+for i = first, #ARGV, 2000 do -- Lua's stack holds a few thousand values
   redis.call('HSET', KEYS[4], unpack(ARGV, i, math.min(i + 1999, #ARGV)))
 end
 redis.call('HSET', KEYS[5], unpack(ARGV, 14, first - 1))
@@ -96,7 +96,7 @@ redis.call('HSET', record, 'state', 'open', 'chars', ARGV[8], 'bytes', ARGV[9], 
   'pages', ARGV[11], 'tail', ARGV[12], 'writer', ARGV[5], unpack(lease))
 wake_readers(record, ARGV[8] .. '-1', 'chars', ARGV[8])
 for number = ARGV[11] + 1, math.min(there, ARGV[11] + 2000) do
-  redis.call('HDEL', KEYS[4], string.format('%d', number)) -- of a longer piece that was torn
+  redis.call('HDEL', KEYS[4], string.format('%d', number)) -- left by a longer, torn piece
 end
 if ARGV[1] ~= '' then
   return answer(KEYS[6], ARGV[1], { 'ok' })

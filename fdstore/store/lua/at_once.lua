@@ -1,9 +1,9 @@
--- Runs commands that take one key each, all or none. Only for a network that loses the replies to a
--- transaction again and again: texts that pass through a script take twice the time.
+-- Runs commands of one key each atomically. Used only if the replies to a transaction are lost again and again:
+-- text that passes through a script takes twice the time.
 -- KEYS  one for each command
 -- ARGV  for each command: its name, how many arguments follow, the arguments
 -- ->    ok
-local PART = 1000 -- arguments of one call; a script cannot pass on more than some thousands
+local PART = 1000 -- arguments of one call; Lua's stack holds a few thousand values
 local at = 1
 for _, key in ipairs(KEYS) do
   local last = at + 1 + ARGV[at + 1]

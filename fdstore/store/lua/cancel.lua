@@ -1,5 +1,5 @@
--- Cancels a process with all below it. Whoever runs one of them is fenced from then on. What is damaged is
--- passed over; a process whose record can be written at all is cancelled.
+-- Cancels a process and its descendants, and so fences their workers. Damaged records are skipped and reported;
+-- a process is cancelled if its record can be written at all.
 -- KEYS  1 tree  2 process
 -- ARGV  1 process id  2 reason
 -- ->    ok state ancestors-to-wake how-many cancelled... damage... | gone
@@ -13,13 +13,13 @@ local function cancel(member)
   if redis.call('EXISTS', record) == 0 or ENDED[state] then
     return
   end
-  -- it begins by removing, which a full Redis allows: a kill makes room
+  -- write_end begins with a removal, which a full Redis allows: a kill frees memory
   write_end(tree, member, 'cancelled', now, 'cancelled', '', ARGV[2], '', '')
   cancelled[#cancelled + 1] = member
   ended[member] = true
 end
 
--- by what the tree knows, and not by numbers up to `next_child`: that may be any
+-- use the tree's list of processes, not numbers up to `next_child`, which may be damaged and huge
 local members = redis.pcall('ZRANGE', tree .. ':processes', 0, -1)
 if members.err then
   damage[#damage + 1] = 'the processes of tree ' .. tree .. ': ' .. members.err
@@ -42,7 +42,7 @@ end
 if not found then
   return { 'gone' }
 end
-local wake = tell_ancestors(tree, id, ended, now)
+local wake = notify_ancestors(tree, id, ended, now)
 local state = redis.pcall('HMGET', KEYS[2], 'state')[1]
 local reply = { 'ok', state or 'unreadable', wake, #cancelled }
 for _, member in ipairs(cancelled) do

@@ -1,4 +1,4 @@
--- Makes a child process that holds descriptors of its parent under the same ids, by reference.
+-- Creates a child process that holds descriptors of its parent under the same ids, by reference.
 -- KEYS  1 tree  2 parent  3 parent's fds  4 answer of this operation
 -- ARGV  1 answer field  2 attempt of the parent  3 parent id  4 state  5 program  6 bundle digest
 --       7 bundle (JSON, '' if the tree has it)  8 first journal record ('' for none)
@@ -20,9 +20,9 @@ local full = no_room(tree, parent)
 if full then
   return full
 end
-local speaks = ARGV[9] ~= ''
+local has_output = ARGV[9] ~= ''
 local limits = limits_of(tree)
-if speaks and redis.call('HGET', tree, 'fds') + 1 > limits.tree_fds then
+if has_output and redis.call('HGET', tree, 'fds') + 1 > limits.tree_fds then
   return { 'quota_exceeded', 'tree_fds', limits.tree_fds }
 end
 local shared = {}
@@ -41,11 +41,11 @@ clear(process)
 if ARGV[14] == '*' then
   local held = redis.call('HGETALL', KEYS[3])
   for i = 2, #held, 2 do
-    if string.match(held[i], '^.+/%d+$') then -- else the entry is damaged, in the copy too
+    if string.match(held[i], '^.+/%d+$') then -- a damaged entry is copied as it is
       redis.call('SADD', content_record(tree, held[i]) .. ':holders', id)
     end
   end
-  for i = 1, #held, 2000 do -- Lua's stack holds some thousands
+  for i = 1, #held, 2000 do -- Lua's stack holds a few thousand values
     redis.call('HSET', process .. ':fds', unpack(held, i, math.min(i + 1999, #held)))
   end
 end
@@ -59,8 +59,8 @@ if ARGV[8] ~= '' then
   redis.call('RPUSH', process .. ':journal', ARGV[8])
 end
 local outputs = ''
-if speaks then
-  -- its parent alone holds what it writes: a child that reads its own words has no use for them
+if has_output then
+  -- only the parent holds the stream: the child has no use for its own text
   local number = next_number(KEYS[2], 'next_fd', ARGV[12])
   outputs = 'fd:' .. number
   hold(tree, parent, outputs, make_stream(tree, id, number, ARGV[10], ARGV[9], 'process', '', ARGV[11]))

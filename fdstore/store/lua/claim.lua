@@ -1,13 +1,13 @@
--- Takes a ready process to run it: the next attempt, under a lease.
+-- Claims a ready process: starts its next attempt, under a lease.
 -- KEYS  1 tree  2 process
 -- ARGV  1 process id  2 worker  3 lease in seconds  4 id of this claim
 --       5 what this worker runs: 'agents', 'pipelines', 'neither', or '' for both
---       6 the newest format that the worker knows: what is newer stays ready, for newer workers
+--       6 the newest format that the worker knows: a process of a newer tree stays ready, for newer workers
 --       7 '1' when other processes run beside it in the same operating-system process
 -- ->    ok attempt program bundle-json|'' parent|'' kind|'' started_at|'' outputs|'' limits now wakes alone_until|''
 --       | unsafe policy | no state | pipeline | agent | alone | gone | newer format
--- A process with a loss may be what ended its worker. After one it runs alone until its journal is longer
--- than `alone_until`, where it was lost; after two it runs alone to its end.
+-- A process with a loss may have killed its worker. After one loss it runs alone until its journal is longer
+-- than `alone_until`, its length at the loss; after two it runs alone to its end.
 local state, kind, attempt = unpack(redis.call('HMGET', KEYS[2], 'state', 'kind', 'attempt'))
 if not state then
   return { 'gone' }
@@ -39,7 +39,7 @@ if state == 'ready' then
   end
   attempt = attempt + 1
 elseif state ~= 'running' or redis.call('HGET', KEYS[2], 'claim') ~= ARGV[4] then
-  return { 'no', state } -- else the same claim is repeated, because its reply was lost
+  return { 'no', state } -- otherwise the same claim is repeated, because its reply was lost
 end
 local now = seconds_now()
 local until_ = stamp(now + ARGV[3])

@@ -1,5 +1,5 @@
--- Drops one descriptor, of a process that has ended too; the content goes with its last holder. Only an attempt is
--- fenced: it may be an older one, and another runs the process.
+-- Drops one descriptor; the process may have ended. The content is deleted with its last holder. Only callers with
+-- an attempt are fenced, because a newer attempt may run the process.
 -- KEYS  1 tree  2 process  3 its fds  4 answer of this operation
 -- ARGV  1 answer field  2 attempt  3 process id  4 fd
 -- ->    ok fd | not_found id known... | gone | fenced why

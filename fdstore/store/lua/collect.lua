@@ -1,9 +1,8 @@
--- Removes a tree that nobody used for its retention, a bounded piece at a time. The first piece
--- takes the tree and its processes away; contents follow, and no tree of that name can be made
--- before all are gone.
+-- Removes a tree that was not used within its retention, a bounded piece at a time. The first piece removes the
+-- tree and its processes; contents follow. No tree of that name can be created before all are gone.
 -- KEYS  1 tree
--- ARGV  1 '1' to only say what would happen  2 how many contents to remove at most
---       3 the newest format that is known here: what a newer tree has is not
+-- ARGV  1 '1' for a dry run  2 how many contents to remove at most
+--       3 the newest format that the client knows
 -- ->    ok 'kept' due | ok 'held' process now | ok 'due' contents bytes | ok 'more' | ok 'gone' | newer format
 --       | damaged why
 local tree = KEYS[1]
@@ -17,9 +16,9 @@ if redis.call('EXISTS', tree) == 1 then
     return { 'ok', 'kept', 'inf' }
   end
   used, days = tonumber(used), tonumber(days)
-  -- nothing is ever removed because of what cannot be read; NaN is neither more nor less than a number
+  -- never remove a tree because of unreadable fields; NaN fails every comparison
   if not (used and used >= 0 and days and days > 0) then
-    return { 'damaged', 'when it was used, or for how long it is to be kept' }
+    return { 'damaged', 'its last use or its retention is not a number' }
   end
   local due = used + days * 86400
   if due > seconds_now() then
@@ -35,7 +34,7 @@ if redis.call('EXISTS', tree) == 1 then
   if ARGV[1] == '1' then
     return { 'ok', 'due', fds, bytes }
   end
-  take_away(tree, processes)
+  detach_tree(tree, processes)
 end
 if ARGV[1] ~= '1' then
   remove_contents(tree, ARGV[2])

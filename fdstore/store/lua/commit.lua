@@ -57,7 +57,7 @@ redis.call('HSET', record, 'fd', fd, 'state', 'sealed', 'chars', ARGV[5], 'bytes
   unpack(ARGV[11] ~= '' and { 'origin', ARGV[11] } or {}))
 redis.call('SADD', tree .. ':contents', content)
 redis.call('HSET', tree, 'bytes', string.format('%.0f', bytes), 'fds', fds, 'used_at', now)
--- what `hold` does; both keys are known here
+-- as `hold`, but both keys are known here
 redis.call('SADD', record .. ':holders', id)
 redis.call('HSET', KEYS[3], fd, content)
 if replaced then

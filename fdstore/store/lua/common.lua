@@ -1,21 +1,22 @@
--- Shared by all scripts (put before each of them). Keys made here are derived from the tree's record
--- `prefix:{tree}`, so they carry its tag. An answer is {'ok', ...} or {error type, fact, ...}.
+-- Functions shared by the scripts (prepended to each as needed). Keys derived here begin with the tree's record
+-- `prefix:{tree}`, so they carry its hash tag. A reply is {'ok', ...} or {error type, fact, ...}.
 --
 -- The order of writes matters. Redis logs a script as MULTI, its writes, EXEC. If a crash tears the log inside
--- of that, a server with `aof-load-truncated yes` keeps the writes before the tear and executes them at the
--- start after next, before what was written in between by clients that knew nothing of them. Hence
---   - the write that makes something visible is one command, and comes after all that it needs
---   - what is dropped becomes invisible first
+-- these, a server with `aof-load-truncated yes` keeps the writes before the tear and executes them at the second
+-- restart, before the writes that clients made in between without knowing of them. Hence
+--   - the write that makes something visible is one command, after all writes it depends on
+--   - a removal first makes the object invisible
 --   - a record is written with all its fields, a list or table is cleared first, and counters are set, not
---     incremented: a later script of the same kind then overwrites what was left
---   - counters of a tree go up before, and down after: too high is harmless
+--     incremented: a later script of the same kind then overwrites such leftovers
+--   - counters of a tree are raised before the objects they count are written, and lowered after their removal:
+--     too high is harmless
 
 local ENDED = { exited = true, failed = true, cancelled = true }
-local ANSWER_MS = 30000 -- how long a repeated operation finds its first answer
-local LAST_EVENT_S = 60 -- how long an end is told: who waits has looked before, and looks again
-local PROCESS_WRITES_S = 30 -- when to look again at a stream that is written without a lease
-local MAX_LEASE_S = 86400 -- longer than any lease
-local CHECK_EVERY_S = 60 -- how often a tree asks whether Redis is still one that keeps what it holds
+local ANSWER_MS = 30000 -- how long a repeated operation finds its first reply
+local LAST_EVENT_S = 60 -- TTL of the last event: waiting clients also poll the record
+local PROCESS_WRITES_S = 30 -- when to check a stream without a lease again
+local MAX_LEASE_S = 86400 -- the longest lease
+local CHECK_EVERY_S = 60 -- how often the eviction policy is checked for a tree
 
 local function seconds_now()
   local t = redis.call('TIME')
@@ -26,36 +27,36 @@ local function stamp(seconds)
   return string.format('%.6f', seconds)
 end
 
--- A number from a record that something is counted by: a whole one from 0 to MAX_INTEGER, or 0 for what is none.
+-- Parses a counter: a whole number from 0 to MAX_INTEGER, or 0 for an invalid value.
 local function counted(value)
   local number = tonumber(value) or 0
   return number >= 0 and number <= MAX_INTEGER and math.floor(number) or 0
 end
 
--- When a lease ends, as its record says. What is no time, or further away than any lease, is long over.
+-- When a lease expires, by its record. An invalid time, or one further away than any lease, has expired.
 local function lease_end(value, now)
   local at = tonumber(value) or 0
   return at <= now + MAX_LEASE_S and at or 0
 end
 
--- What could not be read on the way, for people. An end goes on without it: the record of a process, or what
--- one more of them holds, may be damaged, and nothing else ends the process.
+-- The damaged records met by this call, for people. Ending a process continues despite them, because nothing else
+-- would end it.
 local damage = {}
 
--- Calls a function that a damaged record must not keep the rest from. What Redis refuses for other reasons is
--- raised, since then nothing was done.
+-- Calls a function, and records an error caused by a damaged record instead of raising it. Refusals by Redis for
+-- other reasons are raised: nothing was written then.
 local function despite_damage(what, step, ...)
   local done, why = pcall(step, ...)
   if done then
     return
   end
-  local said = type(why) == 'table' and why.err or tostring(why)
+  local message = type(why) == 'table' and why.err or tostring(why)
   for _, code in ipairs({ 'OOM ', 'MISCONF', 'READONLY', 'NOREPLICAS', 'TRYAGAIN', 'NOPERM', 'ACL' }) do
-    if string.find(said, code, 1, true) then
+    if string.find(message, code, 1, true) then
       error(why, 0)
     end
   end
-  damage[#damage + 1] = what .. ': ' .. said
+  damage[#damage + 1] = what .. ': ' .. message
 end
 
 local function process_record(tree, process)
@@ -67,8 +68,8 @@ local function content_record(tree, content)
   return tree .. ':' .. process .. ':fd:' .. number
 end
 
--- What an earlier run of the same operation answered, or false. A tool call is remembered in the
--- process's `calls` hash (field given), any other operation in a key that expires (field empty).
+-- The reply of an earlier run of the same operation, or false. The reply of a tool call is stored in the
+-- process's `calls` hash, that of any other operation (field empty) in a key that expires.
 local function answered(key, field)
   local text = field == '' and redis.call('GET', key) or field ~= '' and redis.call('HGET', key, field)
   return text and cjson.decode(text)
@@ -98,7 +99,7 @@ local function refusal(process, attempt)
   end
 end
 
--- Why this Redis keeps no content, or nil.
+-- The error if this Redis evicts keys, or nil.
 local function evicts()
   local info = redis.pcall('INFO', 'memory')
   local policy = type(info) == 'string' and string.match(info, 'maxmemory_policy:(%S+)')
@@ -107,8 +108,8 @@ local function evicts()
   end
 end
 
--- Why nothing may be made in this Redis, or nil. Every client asks when it connects; a policy that somebody
--- sets later is noticed by who makes something, here, once in a while.
+-- Why nothing may be created in this Redis, or nil. Every client checks the eviction policy when it connects; this
+-- detects one that is set later, at most once in CHECK_EVERY_S for each tree.
 local function unsafe(tree, checked_at, now)
   now = now or seconds_now()
   local age = now - (tonumber(checked_at or redis.call('HGET', tree, 'checked_at')) or 0)
@@ -122,23 +123,23 @@ local function unsafe(tree, checked_at, now)
   return refused
 end
 
--- How many bytes of text take half of what Redis may hold (a text takes up to 7 % more than its bytes), or nil
--- if it has no limit.
+-- How many bytes of text take half of maxmemory (a text takes up to 7 % more than its bytes), or nil without a
+-- limit.
 local function half_of_memory()
   local info = redis.pcall('INFO', 'memory')
   local most = tonumber(type(info) == 'string' and string.match(info, 'maxmemory:(%d+)') or 0)
   return most > 0 and math.max(math.floor(most / 2 / 1.07), 1048576) or nil
 end
 
--- Says that a table has no such name, and names that it has: of a large one some, since an error must not
--- cost more than what was asked for.
+-- The error for a missing descriptor, with the existing ones: at most 1000, since an error must not cost more
+-- than the request.
 local function not_found(fds, name)
   local all = redis.call('HLEN', fds) <= 1000
   return { 'not_found', name, unpack(all and redis.call('HKEYS', fds) or redis.call('HRANDFIELD', fds, 1000)) }
 end
 
--- Empties the table and the journal of a process that is about to be made. UNLINK alone is not in the log if it
--- finds no key, and half of another script may be there when the log is read, see above.
+-- Empties the table and the journal of a process that is about to be created. UNLINK alone is not logged if it
+-- finds no key, and half of another script may be there when the log is replayed, see above.
 local function clear(process)
   redis.call('HSET', process .. ':fds', '', '')
   redis.call('RPUSH', process .. ':journal', '')
@@ -154,8 +155,7 @@ local function hold(tree, process, fd, content)
   redis.call('HSET', process_record(tree, process) .. ':fds', fd, content)
 end
 
--- How many pages a stream has, and under which key they are: that of its pages, or the one where they wait
--- while a long piece comes.
+-- The number of pages of a stream, and the key that holds them: its pages, or `lent` during a large append.
 local function stored_pages(key, key_lent)
   local count = redis.pcall('HLEN', key)
   if type(count) == 'number' and count > 0 then
@@ -165,18 +165,18 @@ local function stored_pages(key, key_lent)
   return type(count) == 'number' and count or 0, key_lent
 end
 
--- Notes that an open content is written no more.
+-- Removes an open content from the writers that are checked.
 local function forget_writer(tree, content)
   local producer, number = string.match(content, '^(.-)/(%d+)$')
   redis.call('ZREM', tree .. ':writers', content)
   redis.call('SREM', process_record(tree, producer) .. ':writes', number)
 end
 
--- Drops what a process holds of these contents; those that nobody else holds go. A process has at most
--- one name for a content, so dropping the name drops the hold.
+-- Removes a process from the holders of these contents, and deletes those without other holders. A process has at
+-- most one name for a content, so dropping the name releases it.
 local function release(tree, process, contents)
   local gone, bytes = 0, 0
-  local function let_go(content)
+  local function release_one(content)
     local record = content_record(tree, content)
     redis.call('SREM', record .. ':holders', process)
     if redis.call('EXISTS', record .. ':holders') == 0 then
@@ -191,7 +191,7 @@ local function release(tree, process, contents)
     end
   end
   for _, content in ipairs(contents) do
-    despite_damage('content ' .. tostring(content), let_go, content)
+    despite_damage('content ' .. tostring(content), release_one, content)
   end
   if gone > 0 then
     local all_bytes, all = unpack(redis.call('HMGET', tree, 'bytes', 'fds'))
@@ -199,7 +199,7 @@ local function release(tree, process, contents)
   end
 end
 
--- Drops up to `most` names of a process, but not `kept`; whether more are left.
+-- Drops up to `most` names of a process, except `kept`. Returns whether more are left.
 local function release_piece(tree, process, most, kept)
   local fds, names = process_record(tree, process) .. ':fds', {}
   for _, name in ipairs(redis.call('HRANDFIELD', fds, most) or {}) do
@@ -226,9 +226,9 @@ local function remove_process(tree, id)
     process .. ':writes')
 end
 
--- Takes a tree away with its processes, and puts its contents aside: `remove_contents` removes them in pieces,
--- and until they are gone no tree of that name can be made.
-local function take_away(tree, processes)
+-- Removes a tree and its processes, and renames the set of its contents: `remove_contents` removes them in pieces,
+-- and until then no tree of that name can be created.
+local function detach_tree(tree, processes)
   for _, id in ipairs(processes) do
     remove_process(tree, id)
   end
@@ -238,11 +238,11 @@ local function take_away(tree, processes)
   redis.call('UNLINK', tree, tree .. ':processes', tree .. ':leases', tree .. ':writers', tree .. ':programs')
 end
 
--- Removes up to `most` contents of a tree that was taken away; how many.
+-- Removes up to `most` contents of a detached tree. Returns how many.
 local function remove_contents(tree, most)
   local contents = redis.call('SPOP', tree .. ':collecting', most)
   for _, content in ipairs(contents) do
-    if string.match(content, '^.+/%d+$') then -- else it names nothing
+    if string.match(content, '^.+/%d+$') then -- otherwise it is not a content id
       local record = content_record(tree, content)
       redis.call('UNLINK', record, record .. ':pages', record .. ':lent', record .. ':index', record .. ':holders',
         record .. ':events')
@@ -251,9 +251,9 @@ local function remove_contents(tree, most)
   return #contents
 end
 
--- How many seconds the writer of an open content may still be silent, also after its lease, while that is
--- doubted (lost_writer.lua). One without a lease is its process, which breaks it off when it ends; if it has
--- not, the log was torn.
+-- Seconds until the writer of an open content counts as lost, including the grace period after its lease
+-- (lost_writer.lua). A stream without a lease breaks when its process ends; if the process has ended and the
+-- stream is still open, the log was torn.
 local function writer_left(tree, record)
   local leased_until, doubt, producer = unpack(redis.call('HMGET', record, 'writer_until', 'doubt', 'producer'))
   if leased_until and leased_until ~= '' then
@@ -266,20 +266,20 @@ local function writer_left(tree, record)
   return state and not ENDED[state] and PROCESS_WRITES_S or 0
 end
 
--- Wakes the readers of an open content: `id` is the length it has now, then 1 for text and 2 for the end.
--- With '~' up to a hundred wake-ups stay, in the memory of one: to keep just one, Redis searches those deleted.
+-- Wakes the readers of an open content: `id` is its new length, then 1 for text and 2 for the end. '~' keeps up to
+-- a hundred wake-ups in the memory of one; to keep exactly one, Redis would search the deleted ones.
 local function wake_readers(record, id, name, value)
-  local told = redis.pcall('XADD', record .. ':events', 'MAXLEN', '~', 1, id, name, value)
-  if type(told) == 'table' then
-    -- a later one is there, of a text that was lost with the tail of the log
+  local added = redis.pcall('XADD', record .. ':events', 'MAXLEN', '~', 1, id, name, value)
+  if type(added) == 'table' then
+    -- there is a later one, for text that was lost with the tail of the log
     redis.call('UNLINK', record .. ':events')
     redis.call('XADD', record .. ':events', id, name, value)
   end
 end
 
--- Ends an open content and tells who waits for more. An event's id is the length it tells of, then 1
--- for text and 2 for the end: a reader waits for what comes after the length it has seen, so it misses
--- nothing between its look and its wait.
+-- Ends an open content and wakes its readers. The id of an event is the length it reports, then 1 for text and 2
+-- for the end: a reader waits for events after the length it has read, so it misses none between reading and
+-- waiting.
 local function end_stream(tree, content, state, exit_code, reason, chain)
   local record = content_record(tree, content)
   local ended = { 'state', state }
@@ -293,7 +293,7 @@ local function end_stream(tree, content, state, exit_code, reason, chain)
   redis.call('HDEL', record, 'writer', 'writer_until', 'lease', 'doubt')
   forget_writer(tree, content)
   wake_readers(record, redis.call('HGET', record, 'chars') .. '-2', 'state', state)
-  redis.call('EXPIRE', record .. ':events', LAST_EVENT_S) -- a stream takes 5 KB, however little is in it
+  redis.call('EXPIRE', record .. ':events', LAST_EVENT_S) -- a Redis stream takes 5 KB even if nearly empty
 end
 
 local function break_stream(tree, content, reason)
@@ -302,7 +302,7 @@ local function break_stream(tree, content, reason)
   end
 end
 
--- A process that ends writes no more: its open streams break.
+-- Breaks the open streams of a process that ends.
 local function break_streams(tree, process, reason)
   for _, number in ipairs(redis.call('SMEMBERS', process_record(tree, process) .. ':writes')) do
     local content = process .. '/' .. number
@@ -314,16 +314,16 @@ local function count_end(tree, now)
   redis.call('HSET', tree, 'live', redis.call('HGET', tree, 'live') - 1, 'used_at', now)
 end
 
--- Writes the end of a process: its state with what it leaves ('' for nothing), and drops what nobody has to know
--- any more. What it still writes breaks off, with the reason `why`.
+-- Writes the end of a process: its state and its results ('' for none), and removes obsolete fields. Its open
+-- streams break with the reason `why`.
 local function write_end(tree, id, state, now, why, exit_code, reason, answer_text, answer_fd)
   local process = process_record(tree, id)
-  -- removing first: a full Redis refuses a script that begins by adding, and an end makes room
+  -- remove first: a full Redis refuses a script that begins with an addition, and an end frees memory
   redis.call('HDEL', process, 'lease_until', 'waiting_for', 'trouble')
   redis.call('HSET', process, 'state', state, 'ended_at', now, 'exit_code', exit_code, 'reason', reason,
     'answer', answer_text, 'answer_fd', answer_fd)
   if redis.call('HGET', process, 'kind') == 'pipeline' then
-    -- all it held is its input: held on, that would keep a source running that nobody reads
+    -- release its input: holding it would keep a source running that has no other reader
     despite_damage('the table of ' .. id, release_all, tree, id)
   end
   despite_damage('the leases of ' .. tree, redis.call, 'ZREM', tree .. ':leases', id)
@@ -361,25 +361,25 @@ local function stop_waiting(tree, ancestor, ended, now)
   return true
 end
 
--- Tells the ancestors of a process that these (a set of ids: itself, and those below it) have ended: an agent
--- may wait for any process below it. Returns the ids of those that are ready now, nearest first, with blanks
--- between them.
-local function tell_ancestors(tree, id, ended, now)
+-- Removes ended processes (a set of ids: `id` and its descendants) from what the ancestors of `id` wait for: an
+-- agent may wait for any descendant. Returns the ids of ancestors that became ready, nearest first, separated by
+-- blanks.
+local function notify_ancestors(tree, id, ended, now)
   local ready = {}
-  local function tell(ancestor)
+  local function notify(ancestor)
     if stop_waiting(tree, ancestor, ended, now) then
       ready[#ready + 1] = ancestor
     end
   end
   local ancestor = string.match(id, '^(.+)%.')
   while ancestor do
-    despite_damage('process ' .. ancestor, tell, ancestor)
+    despite_damage('process ' .. ancestor, notify, ancestor)
     ancestor = string.match(ancestor, '^(.+)%.')
   end
   return table.concat(ready, ' ')
 end
 
--- Why a child may not be made below this parent now, or nil.
+-- Why this parent may not have another child now, or nil.
 local function no_room(tree, parent)
   local limits = limits_of(tree)
   local _, dots = string.gsub(parent, '%.', '')
@@ -399,7 +399,7 @@ local function today()
   return math.floor(seconds_now() / 86400)
 end
 
--- Counts answers of models and their tokens, by the UTC day. The day before is kept for people, older ones are not.
+-- Counts answers of models and their tokens by UTC day. Only the previous day is kept, for people.
 local function count_answers(tree, answers, tokens)
   local day, counted = today(), tonumber(redis.call('HGET', tree, 'usage_day') or 0)
   if counted ~= day then
@@ -412,7 +412,7 @@ local function count_answers(tree, answers, tokens)
   redis.call('HINCRBY', tree, 'tokens', tokens)
 end
 
--- The daily limit that a tree has reached, and its value; nothing if there is none.
+-- The name and value of a daily limit that a tree has reached; nothing if there is none.
 local function day_limit(tree)
   local day, calls, tokens = unpack(redis.call('HMGET', tree, 'usage_day', 'model_calls', 'tokens'))
   local is_today = tonumber(day or 0) == today()
@@ -426,7 +426,7 @@ local function day_limit(tree)
   end
 end
 
--- Notes a new process in its tree. Its record follows, and makes it visible.
+-- Adds a new process to its tree. Its record is written afterwards, and makes it visible.
 local function enter_process(tree, id, now, is_ready)
   local processes, live = unpack(redis.call('HMGET', tree, 'processes', 'live'))
   redis.call('HSET', tree, 'processes', processes + 1, 'live', live + 1, 'used_at', now)
@@ -436,8 +436,8 @@ local function enter_process(tree, id, now, is_ready)
   end
 end
 
--- Makes an empty open content that `process` writes; `lease` in seconds, or '' when it is the process's
--- own; `index` is the index of an empty text.
+-- Creates an empty stream that `process` writes. `lease` is in seconds, or '' if the process has the lease; `index`
+-- is the index of an empty text.
 local function make_stream(tree, process, number, page_size, source, writer, lease, index)
   local now = seconds_now()
   local content = process .. '/' .. number
@@ -454,8 +454,8 @@ local function make_stream(tree, process, number, page_size, source, writer, lea
   return content
 end
 
--- The next number of a counter, above `seen`: a Redis that lost the tail of its log would otherwise give
--- out numbers again that the caller knows.
+-- The next number of a counter, above `seen`: a Redis that lost the tail of its log would otherwise reuse numbers
+-- that the caller knows.
 local function next_number(process_key, counter, seen)
   local number = redis.call('HINCRBY', process_key, counter, 1) - 1
   if number <= tonumber(seen or 0) then

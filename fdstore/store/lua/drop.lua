@@ -1,10 +1,10 @@
--- Removes a tree whatever its retention says, a bounded piece at a time: the youngest processes of a large one,
--- then the tree with those that are left, then its contents, as `collect` does. What is damaged goes with the rest.
--- Asked again after it broke off, it goes on.
+-- Removes a tree whatever its retention, a bounded piece at a time: the youngest processes of a large tree, then
+-- the tree with the other processes, then its contents, as `collect` does. Damaged records are removed too. A
+-- repeated call continues an interrupted removal.
 -- KEYS  1 tree
--- ARGV  1 '1' to remove it also while its processes run or wait, 'rest' if the tree was taken away and its
+-- ARGV  1 '1' to remove it even while its processes run or wait, 'rest' if the tree is removed and only its
 --       contents are left: a tree of that name is then a new one  2 how many contents to remove at most
---       3 the newest format that is known here: what a newer tree has is not
+--       3 the newest format that the client knows
 -- ->    ok 'more'|'rest'|'gone' how-many | gone | in_use process state | newer format
 local MOST_PROCESSES = 1000 -- removed in one step
 local tree, processes = KEYS[1], KEYS[1] .. ':processes'
@@ -32,14 +32,14 @@ if redis.call('EXISTS', tree, processes, tree .. ':contents') > 0 then
     end
   end
   if #members >= 2 * MOST_PROCESSES then
-    -- the youngest first: none has children that are older
+    -- the youngest first: children are younger than their parents
     for i = #members - MOST_PROCESSES + 1, #members do
       remove_process(tree, members[i])
       redis.call('ZREM', processes, members[i])
     end
     return { 'ok', 'more', 0 }
   end
-  take_away(tree, members)
+  detach_tree(tree, members)
 end
 local removed = remove_contents(tree, ARGV[2])
 return { 'ok', redis.call('EXISTS', tree .. ':collecting') == 1 and 'rest' or 'gone', removed }

@@ -1,8 +1,8 @@
--- Counts what one tool call writes to a file, once however often the call is made: as much as it needs now,
--- and more ahead as far as there is room.
+-- Reserves the bytes that a tool call writes to a file, counted once however often the call is repeated: as many as
+-- it needs now, and more ahead if there is room.
 -- KEYS  1 tree  2 process  3 its calls
--- ARGV  1 attempt  2 field of the call  3 bytes that it needs in all  4 bytes that it wants in all
---       5 'ahead'; 'exactly' to give back the rest; 'forget' for a call that will not be made again
+-- ARGV  1 attempt  2 field of the call  3 bytes needed in all  4 bytes to reserve in all
+--       5 'ahead'; 'exactly' to return unused bytes; 'forget' for a call that is never repeated
 -- ->    ok granted before export_bytes created_at | gone | fenced why | quota_exceeded name limit
 local refused = refusal(KEYS[2], ARGV[1])
 if refused then

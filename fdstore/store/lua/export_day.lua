@@ -1,7 +1,7 @@
--- Counts what all trees export on a UTC day. What a tree has exported in its life only grows but for what was
--- given back, so a repeat counts nothing twice.
+-- Counts the bytes that all trees export on a UTC day. A tree's lifetime total only grows, except for returned
+-- reservations, so a repeated call counts nothing twice.
 -- KEYS  1 today's exports
--- ARGV  1 the tree and when it was made  2 its exports before this call  3 with it  4 the ceiling
+-- ARGV  1 the tree and its creation time  2 its exports before this call  3 with it  4 the ceiling
 -- ->    ok | quota_exceeded name limit
 local day = tostring(today())
 if redis.call('HGET', KEYS[1], 'day') ~= day then

@@ -1,11 +1,11 @@
--- Ends a process; hands its answer to its parent and makes those of its ancestors ready that waited for
--- nothing else, in one step. A large table is released a bounded piece at a time before that, so that
--- Redis is not held up: whoever dies between two pieces leaves a process that has not ended.
+-- Ends a process: passes its answer to its parent and makes ancestors ready that waited for it alone, in one step.
+-- Before that, a large table is released a bounded piece at a time, so that Redis is not blocked for long: if the
+-- caller dies between two pieces, the process has not ended.
 -- KEYS  1 tree  2 process
 -- ARGV  1 process id  2 attempt  3 final state  4 exit code or ''  5 reason or ''
 --       6 how many descriptors to release at a time, 0 to keep them  7 short answer ('' for none)
 --       8 fd that holds a long answer or ''
---       9 why what it still writes breaks off; an agent's text ends in good order when its agent exits
+--       9 the reason with which its open streams break; an agent's text is sealed if the agent exits
 -- ->    ok state ancestors-to-wake | ok 'more' | gone | fenced why
 local tree, process, id = KEYS[1], KEYS[2], ARGV[1]
 local state, attempt, parent, outputs, kind =
@@ -15,7 +15,7 @@ if not state then
 end
 if ENDED[state] then
   if ARGV[2] == '' or ARGV[2] == attempt then
-    -- a client that ends what has ended drops what was kept; who ran it decided to keep that
+    -- a client that ends an ended process releases the descriptors that its worker kept
     local more = ARGV[2] == '' and tonumber(ARGV[6]) > 0 and release_piece(tree, id, tonumber(ARGV[6]), '')
     return more and { 'ok', 'more' } or { 'ok', state, '' }
   end
@@ -35,7 +35,7 @@ end
 local now = stamp(seconds_now())
 redis.call('HDEL', process, 'lease_until', 'trouble') -- removing first, as in write_end
 local answer_fd = ''
-local function hand_over()
+local function pass_answer()
   local key = process_record(tree, parent)
   local parent_state = redis.call('HGET', key, 'state')
   if ARGV[8] ~= '' and ARGV[8] == outputs then
@@ -52,7 +52,7 @@ local function seal(written)
   end
 end
 if parent then
-  despite_damage('process ' .. parent, hand_over)
+  despite_damage('process ' .. parent, pass_answer)
 elseif content then
   answer_fd = ARGV[8]
 end
@@ -62,7 +62,7 @@ if ARGV[3] == 'exited' and outputs and kind ~= 'pipeline' then
   end
 end
 write_end(tree, id, ARGV[3], now, ARGV[9], ARGV[4], ARGV[5], ARGV[7], answer_fd)
-local wake = tell_ancestors(tree, id, { [id] = true }, now)
+local wake = notify_ancestors(tree, id, { [id] = true }, now)
 if piece > 0 then
   despite_damage('the table of ' .. id, release_all, tree, id)
 end

@@ -1,5 +1,5 @@
--- Appends records to a process's journal at a known position, so that a repeat writes nothing twice, and
--- counts the answers of models among them. Without records it only says how its tree stands.
+-- Appends records to a process's journal at a known position, so that a repeat writes nothing twice, and counts
+-- the models' answers among them. Without records it only returns the length and the limit reached.
 -- KEYS  1 process  2 its journal  3 tree
 -- ARGV  1 attempt  2 position of the first record (0-based)  3 answers of models  4 their tokens
 --       5.. records (JSON)
@@ -12,7 +12,7 @@ if refused then
 end
 local repeated = #ARGV > 4 and length == position + #ARGV - 4 and redis.call('LINDEX', KEYS[2], position) == ARGV[5]
 if not repeated and length ~= position then
-  return { 'fenced', 'its journal has ' .. length .. ' records, not ' .. position .. ': somebody else writes it' }
+  return { 'fenced', 'its journal has ' .. length .. ' records, not ' .. position .. ': another writer appended' }
 end
 if not repeated and #ARGV > 4 then
   if ARGV[3] ~= '0' then

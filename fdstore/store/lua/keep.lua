@@ -1,7 +1,7 @@
--- Keeps what is said of a tool call, for a repeat of the same call. What was said first stays.
+-- Sets a field of a tool call's record unless it exists, for repeats of the call.
 -- KEYS  1 process  2 its calls
--- ARGV  1 attempt  2 field  3 what is said
--- ->    ok what-stays | gone | fenced why
+-- ARGV  1 attempt  2 field  3 value
+-- ->    ok stored-value | gone | fenced why
 local refused = refusal(KEYS[1], ARGV[1])
 if refused then
   return refused

@@ -1,4 +1,4 @@
--- Hands an open process to whoever runs processes: writes its brief and makes it ready.
+-- Makes an open process ready for workers, with its task as the first journal record.
 -- KEYS  1 tree  2 process
 -- ARGV  1 process id  2 brief (JSON)  3 seconds until the sweep wakes it
 -- ->    ok | gone | fenced why
@@ -8,7 +8,7 @@ if refused then
 end
 local journal = KEYS[2] .. ':journal'
 if redis.call('HGET', KEYS[2], 'state') == 'open' then
-  -- twice, so that its removal is in the log, see common.lua: half of another launch may be there
+  -- push twice, so that UNLINK finds a key and is logged, see common.lua: half of another launch may be there
   redis.call('RPUSH', journal, ARGV[2])
   redis.call('UNLINK', journal)
   redis.call('RPUSH', journal, ARGV[2])

@@ -1,18 +1,18 @@
--- Finds what a descriptor means, and in the same round trip what a reader wants of it. Reads only.
--- KEYS  1 tree  2 the process's fds  3 the content's record, if it is the one expected
+-- Resolves a descriptor, and returns the metadata and index fields that a reader needs. Reads only.
+-- KEYS  1 tree  2 the process's fds  3 the record of the expected content
 -- ARGV  1 fd  2 page to return (0 for none)
---       3 content that the reader expects ('' for none): it fetches that by itself, at less cost than
---         through a script, and needs no more than the confirmation
---       4 'newlines'|'chars' (not given with a page): bisect the index for 5 first and 6 last position
+--       3 the content that the reader expects ('' for none): it fetches that directly, which is cheaper
+--         than through a script, and only needs the confirmation
+--       4 'newlines'|'chars' (absent with a page): bisect the index for 5 first and 6 last position
 --         in that unit
--- ->    nothing: it is as expected, and not open | not_found id known...
---       | ok content metadata page-text|false {group name, group value, ...}, and of an open content its last
---       page's text and the seconds its writer has left; 'torn' after these, of any stream: its pages and index
---       may hold more than its totals say, so its last page is to be taken from here
---       | lost_data fd pages | lent content: its pages are aside, `put_back` brings them back
+-- ->    nothing: it is the expected content, and not open | not_found id known...
+--       | ok content metadata page-text|false {group name, group value, ...}; for an open content also the text of
+--       its last page and the seconds until its writer's lease expires; then 'torn' for any stream whose pages and
+--       index may hold more than its totals count: use the last page returned here
+--       | lost_data fd pages | lent content: its pages are under `lent`, `put_back` moves them back
 local content = redis.call('HGET', KEYS[2], ARGV[1])
 
--- Whether the pages of a stream are those that its totals count. Only a torn log can make them differ.
+-- Whether the pages of a stream match its totals. Only a torn log can make them differ.
 local function is_whole(record, count, tail)
   local stored = redis.pcall('HLEN', record .. ':pages')
   return stored == tonumber(count) and redis.call('HSTRLEN', record .. ':pages', count) == tonumber(tail)
@@ -67,7 +67,7 @@ if (tail or '') ~= '' and not is_whole(record, count, tail) then
     return { 'lent', content }
   end
   last = there >= pages and redis.call('HGET', key, count) or ''
-  if #last < tonumber(tail) then -- it was split, and goes on on the next
+  if #last < tonumber(tail) then -- a torn append split it, and it continues on the next page
     last = last .. (redis.call('HGET', key, string.format('%d', pages + 1)) or '')
   end
   if there < pages or #last < tonumber(tail) then

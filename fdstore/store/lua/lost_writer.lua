@@ -1,8 +1,8 @@
--- Breaks a stream whose writer is gone: its lease ran out, and somebody who found that found it again later.
--- The first time it is only doubted: if Redis, or the way to it, was away for longer than the lease, the
--- writer had no time to renew it. Anybody may ask, the answer is in the keys.
+-- Breaks a stream whose writer's lease has expired, and was still expired at a second check some time later. The
+-- first check only records a doubt: if Redis was unreachable for longer than the lease, the writer had no time to
+-- renew it. Any client may check; the state is in the keys.
 -- KEYS  1 tree  2 its writers  3 content
--- ARGV  1 content id  2 seconds that a writer takes at most to renew its lease when Redis is back
+-- ARGV  1 content id  2 within this many seconds after Redis is back, a live writer has renewed its lease
 -- ->    ok
 local state, leased, lease, doubt =
   unpack(redis.call('HMGET', KEYS[3], 'state', 'writer_until', 'lease', 'doubt'))

@@ -1,4 +1,4 @@
--- Makes an empty content in state `open`: a stream.
+-- Creates a stream: an empty content in state `open`.
 -- KEYS  1 tree  2 process  3 its fds  4 answer of this operation
 -- ARGV  1 answer field  2 attempt  3 process id  4 page_size  5 source  6 the writer
 --       7 seconds of its lease, or '' when the process itself is the writer  8 the index of an empty text

@@ -1,10 +1,10 @@
--- Makes a pipeline: a child process that runs commands, and the open contents that it writes. Parent and
--- child hold them under the same numbers.
+-- Creates a pipeline: a child process that runs commands, and the streams that it writes. Their numbers mean the
+-- same in parent and child.
 -- KEYS  1 tree  2 parent  3 parent's fds  4 answer of this operation
 -- ARGV  1 answer field  2 attempt of the parent  3 parent id  4 brief (JSON)  5 page size
 --       6 index of an empty text  7 input: '' for none, 'new' for a stream that the parent writes, or an fd
 --       8 source of a new input  9 the highest descriptor and 10 child number that the client has seen
---       11.. sources of what it writes: output, stderr, then each tee
+--       11.. sources of its streams: output, stderr, then each tee
 -- ->    ok process input fd... | unsafe policy | gone | fenced why | spawn_limit name limit | quota_exceeded name limit
 --       | not_found id known...
 local done = answered(KEYS[4], ARGV[1])
@@ -43,7 +43,7 @@ for i = 11, #ARGV do
   local number = next_number(KEYS[2], 'next_fd', ARGV[9])
   local fd = 'fd:' .. number
   local content = make_stream(tree, id, number, ARGV[5], ARGV[i], 'process', '', ARGV[6])
-  -- the pipeline itself does not hold what it writes: it is to notice when all readers have closed it
+  -- the pipeline does not hold its own streams, so that it notices when all readers have closed one
   hold(tree, parent, fd, content)
   written[#written + 1] = fd
 end

@@ -1,6 +1,6 @@
--- Keeps a lease; also notes what the process is held up by.
+-- Renews a lease; optionally records what blocks the process.
 -- KEYS  1 tree  2 process
--- ARGV  1 process id  2 attempt  3 lease in seconds  4 what holds it up, '' for nothing any more; left out: as before
+-- ARGV  1 process id  2 attempt  3 lease in seconds  4 what blocks it, '' to clear; absent: unchanged
 -- ->    ok | gone | fenced why
 local refused = refusal(KEYS[2], ARGV[2])
 if refused then

@@ -1,8 +1,8 @@
 -- Opens or creates the root process of a tree.
 -- KEYS  1 tree  2 its process record  3 answer of this operation
--- ARGV  1 answer field  2 process id  3 '1' if it must not exist yet  4 the limits that hold (JSON)
+-- ARGV  1 answer field  2 process id  3 '1' if it must not exist yet  4 the effective limits (JSON)
 --       5 program  6 bundle digest  7 bundle (JSON), or three times '' for none
---       8 the limits asked for (JSON), '' if they are the same  9 '1' to keep below half of maxmemory
+--       8 the requested limits (JSON), '' if they are the same  9 '1' to keep below half of maxmemory
 --       10 the format that the tree is written in
 -- ->    ok 'created'|'found' limits | unsafe policy | taken | collecting
 local done = answered(KEYS[3], ARGV[1])
@@ -10,7 +10,7 @@ if done then
   return done
 end
 local tree, process, id = KEYS[1], KEYS[2], ARGV[2]
--- both are there if a collection was torn from the log, see common.lua
+-- both exist only after a torn log restored half a collection, see common.lua
 if redis.call('EXISTS', tree .. ':collecting') == 1 and redis.call('EXISTS', tree) == 0 then
   return { 'collecting' }
 end
@@ -25,7 +25,7 @@ local refused = evicts()
 if refused then
   return refused
 end
--- the same number in both, digit by digit: Lua would write a large one with an exponent
+-- replace the digits in both texts: Lua would format a large number with an exponent
 local limits, asked = ARGV[4], ARGV[8]
 if ARGV[9] == '1' then
   local half = half_of_memory()

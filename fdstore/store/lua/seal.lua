@@ -1,4 +1,4 @@
--- Ends a stream on its writer's word: EOF, or a failure with its reason.
+-- Ends a stream at its writer's request: EOF, or a failure with its reason.
 -- KEYS  1 tree  2 process  3 content  4 answer of this operation
 -- ARGV  1 answer field  2 attempt  3 content id  4 fd  5 the writer
 --       6 'sealed'|'broken'  7 exit code or ''  8 reason or ''  9 exit codes of a chain of pipelines or ''

@@ -1,4 +1,4 @@
--- Notes that a tree is in use.
+-- Records the use of a tree.
 -- KEYS  1 tree
 -- ->    ok now | gone
 if redis.call('EXISTS', KEYS[1]) == 0 then

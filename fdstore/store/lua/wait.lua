@@ -1,6 +1,6 @@
--- Gives the worker back while children run; the last one's end makes the process ready again.
+-- Parks a process while children run, which frees its worker; the end of the last child makes it ready again.
 -- KEYS  1 tree  2 process
--- ARGV  1 process id  2 attempt  3 for how many seconds at most, or ''  4.. children
+-- ARGV  1 process id  2 attempt  3 the maximum wait in seconds, or ''  4.. children
 -- ->    ok 'waiting'|'go' | gone | fenced why
 local refused = refusal(KEYS[2], ARGV[2])
 if refused then

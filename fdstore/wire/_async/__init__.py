@@ -1,1 +1,1 @@
-"""The awaiting runners, from which the blocking ones are generated."""
+"""The asynchronous runners, from which the blocking ones are generated."""

@@ -1,8 +1,8 @@
-"""Awaited calls in threads, and what a cancel does to them: a thread cannot be stopped.
+"""Run calls in threads, with defined behaviour on cancellation: a running thread cannot be stopped.
 
-must_end   the call uses what its caller releases when it is cancelled (files, descriptors): the cancel is
-           passed on when the call has ended; one that has not begun never begins
-else       the cancel is passed on at once, and the call goes on by itself
+must_end   the call uses resources that its caller releases when cancelled (files, descriptors): the
+           cancellation is delayed until the call has ended; a call that has not begun never begins
+otherwise  the cancellation takes effect immediately, and the call continues in its thread
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ class _Call:
     """A call that begins once or never."""
 
     def __init__(self, call: Callable[[], Any]) -> None:
-        self._call_id = call
-        self._begins = threading.Lock()
+        self._function = call
+        self._begun = threading.Lock()
 
     def __call__(self) -> Any:
-        return self._call_id() if self._begins.acquire(blocking=False) else None
+        return self._function() if self._begun.acquire(blocking=False) else None
 
-    def keep_from_beginning(self) -> bool:
-        """Return False if it has begun, else keep it from that."""
-        return self._begins.acquire(blocking=False)
+    def prevent(self) -> bool:
+        """Prevent the call from beginning. Return False if it has begun already."""
+        return self._begun.acquire(blocking=False)
 
 
 async def run_in_thread(call: Callable[[], Any], *, must_end: bool) -> Any:
-    """Return what `call` returns, run in a thread of the event loop's pool."""
+    """Run `call` in a thread of the event loop's pool and return its result."""
     if not must_end:
         return await asyncio.to_thread(call)
     once = _Call(call)
     loop = asyncio.get_running_loop()
-    # a future and no task, which the end of the event loop would cancel while the thread goes on
+    # a future instead of a task: closing the event loop would cancel a task while its thread runs on
     ended = loop.run_in_executor(None, contextvars.copy_context().run, once)
     try:
         return await asyncio.shield(ended)
     except asyncio.CancelledError:
-        if not once.keep_from_beginning():
+        if not once.prevent():
             while not ended.done():
                 with suppress(asyncio.CancelledError):
                     await asyncio.wait([ended])
-            ended.exception()  # or asyncio would log that nothing asked for it
+            ended.exception()  # otherwise asyncio logs an exception that was never retrieved
         raise

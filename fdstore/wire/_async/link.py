@@ -1,9 +1,9 @@
-"""One connection of an event loop, as `_sync.link` is one of a socket.
+"""One connection on an event loop; `_sync.link` is the blocking counterpart.
 
-redis-py connects and logs in; then a protocol of ours takes over the transport. It parses replies as bytes
-come, so that one future is awaited for all replies to a request. No task, lock or time-out of the event loop
-stands in between: a cancel that comes while a reply is awaited reaches the caller, whatever the moment, and
-is never mistaken for a time-out. When a time-out is over, the connection is closed, which wakes who awaits.
+redis-py connects and authenticates; then our protocol takes over the transport. It parses replies as bytes
+arrive, so that one future is awaited for all replies to a request. There is no task, lock or asyncio time-out
+in between, so a cancellation always reaches the caller and is never mistaken for a time-out. A time-out
+closes the connection, which wakes the waiting caller.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from fdstore.wire.retry import INCOMPLETE, make_reader, refuses_service
 
 
 class Link:
-    """A connection, made when it is first needed, and again after it was lost. Raises redis-py's errors."""
+    """A connection that is opened on first use, and again after it was lost. Raises redis-py's errors."""
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
         self.owed = 0
-        """How many replies are on their way."""
+        """The number of outstanding replies."""
         self.refused = False
-        """Whether a reply was an error, or has one in it, since a request was sent last."""
+        """Whether the last request got a reply that is or contains an error."""
         self._stream: _Stream | None = None
         self._timeouts_s = (connection.socket_connect_timeout, connection.socket_timeout)
 
@@ -36,8 +36,8 @@ class Link:
         return self._stream is not None and self._stream.error is None
 
     async def connect(self, limit_s: float | None = None) -> _Stream:
-        """Connect, trying once, for at most `limit_s` seconds each time that the socket is waited for."""
-        self.disconnect()  # what an interrupted attempt left: it may not have chosen the database yet
+        """Connect, with one attempt; each wait for the socket is at most `limit_s` seconds."""
+        self.disconnect()  # an interrupted attempt may have left a connection before SELECT
         connection = self.connection
         to_connect, to_reply = self._timeouts_s
         connection.socket_connect_timeout = min(to_connect, limit_s or to_connect)
@@ -67,17 +67,17 @@ class Link:
             await stream.closed
 
     async def finish(self) -> None:
-        """Close the connection; what was sent may still be done."""
+        """Close the connection; the server may still execute the requests sent."""
         self.disconnect()
 
     def check_clean(self) -> Link:
-        """Close the connection if there are replies on their way that nobody waits for."""
+        """Close the connection if it has outstanding replies that no caller waits for."""
         if self.owed:
             self.disconnect()
         return self
 
     async def send(self, request: bytes, count: int, wait_s: float | None = None) -> None:
-        """Send a packed request that has `count` replies, connected or not before."""
+        """Send a packed request that has `count` replies; connect first if needed."""
         stream = self._stream
         if stream is None or stream.error is not None:
             stream = await self.connect(wait_s)
@@ -90,9 +90,9 @@ class Link:
                 raise stream.error
 
     async def receive(self, replies: list[Any], count: int, wait_s: float | None = None) -> None:
-        """Add the next replies, waiting at most `wait_s` seconds for bytes to come; those that came before
-        the connection is lost, too. An error among them is redis-py's exception for it, not raised, unless
-        it says that the server serves nobody now."""
+        """Append the next replies, waiting at most `wait_s` seconds for bytes; replies that arrived before
+        the connection is lost are appended too. An error reply is appended as redis-py's exception; it is
+        raised only if the server refuses all service."""
         stream = self._stream
         if stream is None:
             raise LostConnection("it was closed")
@@ -116,19 +116,19 @@ class Link:
 
 
 class _Stream(asyncio.Protocol):
-    """One connection from the time it is made until it is lost. `error` says what it was lost of."""
+    """The protocol of one open connection. `error` is why it was lost."""
 
     def __init__(self, transport: Any, reader: Any) -> None:
         self.transport = cast("asyncio.Transport", transport)
         self.arrived: deque[Any] = deque()
         self.full = False
-        """Whether what was written last waits for room."""
+        """Whether the write buffer is above its limit."""
         self._loop = asyncio.get_running_loop()
         self.closed: asyncio.Future[None] = self._loop.create_future()
         self.error: RedisError | None = None
         self._reader = reader
         self._waiter: asyncio.Future[None] | None = None
-        self._wanted = 0
+        self._needed = 0
         self._wait_s = self._until = 0.0
         self._timer: asyncio.TimerHandle | None = None
         if transport.is_closing():
@@ -137,11 +137,11 @@ class _Stream(asyncio.Protocol):
         transport.set_protocol(self)
 
     async def wait(self, count: int, wait_s: float) -> None:
-        """Wait until `count` replies arrived and there is room to write, or the connection is lost, as it is
-        when no bytes come for `wait_s` seconds."""
+        """Wait until `count` replies have arrived and the write buffer has room, or the connection is lost;
+        it is closed if no bytes arrive for `wait_s` seconds."""
         if self.error is not None:
             return
-        self._wanted, self._wait_s = count, wait_s
+        self._needed, self._wait_s = count, wait_s
         self._until = self._loop.time() + wait_s
         if self._timer is None or self._timer.when() > self._until:
             self._set_timer()
@@ -152,7 +152,7 @@ class _Stream(asyncio.Protocol):
             self._waiter = None
 
     def lose(self, error: RedisError) -> None:
-        """Close the connection, for this reason if there was none before."""
+        """Close the connection, and record the error unless there is one."""
         self.error = self.error or error
         self.transport.abort()
         self._wake()
@@ -161,7 +161,7 @@ class _Stream(asyncio.Protocol):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    # one timer for all requests: when it rings, it is set to when the one that waits now has waited enough
+    # one timer for all requests: when it fires, it is set to the deadline of the request that waits now
 
     def _set_timer(self) -> None:
         if self._timer is not None:
@@ -177,7 +177,7 @@ class _Stream(asyncio.Protocol):
         else:
             self.lose(LostReply("no reply in time"))
 
-    # what the transport calls
+    # called by the transport
 
     def data_received(self, data: bytes) -> None:
         arrived, read = self.arrived, self._reader.gets
@@ -188,7 +188,7 @@ class _Stream(asyncio.Protocol):
         except RedisError as error:
             self.lose(error)
         if self._waiter is not None:
-            if len(arrived) >= self._wanted and not self.full:
+            if len(arrived) >= self._needed and not self.full:
                 self._wake()
             else:
                 self._until = self._loop.time() + self._wait_s
@@ -198,7 +198,7 @@ class _Stream(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self.full = False
-        if len(self.arrived) >= self._wanted:
+        if len(self.arrived) >= self._needed:
             self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -1,4 +1,4 @@
-"""What is done in another way where one awaits: see `_sync.support`."""
+"""The asynchronous variants of what the runners import; `_sync.support` has the blocking ones."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from fdstore.wire.store_url import make_async_pool as make_pool
 __all__ = ["THROWN", "make_pool", "run_call", "sleep"]
 
 THROWN = (FDStoreError,)
-"""What an operation is told of. Not of a cancel: whoever cancels does not wait for what would follow."""
+"""Exceptions thrown into an operation. A cancellation is not: the canceller does not wait for a clean-up."""
 
 
 async def run_call(disk: Disk) -> Any:
-    """Return what a call that may wait for a disk returns; it runs in a thread."""
+    """Run a call that may do disk I/O in a thread, and return its result."""
     return await run_in_thread(disk.call, must_end=disk.must_end)

@@ -1,8 +1,8 @@
 # Generated from fdstore/wire/_async/cluster.py by `make generate`: change that one.
-"""The runner for a Redis Cluster: one try at one node, over the connections that are kept for it.
+"""The runner for a Redis Cluster: sends each attempt to a node, over a connection cached for it.
 
-What is tried where, and what becomes of a try that failed, is decided in `routing`; here is what takes a
-socket. `make_runner` gives the right runner for any URL of a store.
+`routing` decides which node to try and how to retry; this module does the I/O. `make_runner` returns the
+right runner for any store URL.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ T = TypeVar("T")
 
 
 def make_runner(url: str) -> Runner:
-    """Make a runner for the store at `url`. Raises `InvalidArgument`."""
+    """Return a runner for the store at `url`. Raises `InvalidArgument`."""
     place = parse_store_url(url)
     return ClusterRunner(place) if place.kind == "cluster" else Runner(place)
 
 
 class ClusterRunner(Runner):
-    """Runs operations on a Cluster. `_idle` holds the connections of each node."""
+    """Runs operations on a Cluster. `_idle` holds the idle connections to each node."""
 
     def __init__(self, place: StoreUrl) -> None:
         super().__init__(place)
@@ -45,7 +45,7 @@ class ClusterRunner(Runner):
         return self.run(fields.read(number))
 
     def reach(self) -> None:
-        """Finds the nodes, trying each that the URL names once."""
+        """Load the slot map, trying each node in the URL once."""
         super().run(self._router.load())
 
     def close(self) -> None:
@@ -114,5 +114,5 @@ class ClusterRunner(Runner):
             return Link(self._pool.connection_class(**options))
 
     def _give(self, link: Link) -> None:
-        made = link.connection
-        self._idle[made.host, made.port].append(link.check_clean())
+        connection = link.connection
+        self._idle[connection.host, connection.port].append(link.check_clean())

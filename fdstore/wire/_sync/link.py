@@ -1,22 +1,20 @@
-"""One connection: redis-py makes it, and then nothing of redis-py stands between requests and the socket.
+"""One blocking connection: redis-py opens it, then requests bypass redis-py and use the socket directly.
 
-How to reach a server (addresses, passwords, TLS, a Sentinel that knows the name) is redis-py's to know. Its
-own sending and receiving checks, for each reply, subscriptions, health, metrics and three protocols, which
-takes longer than all that a reader of one page has to do. Here a request is one `send`, and its replies are
-what hiredis makes of the bytes that come.
+redis-py handles addresses, authentication, TLS and Sentinels. Its own send and receive check subscriptions,
+health, metrics and three protocols for each reply, which takes longer than all other work of reading a page.
+Here a request is one `send`, and hiredis parses the replies.
 
-A link counts the replies that it is owed. One that is given back while it is owed some (its user was
-interrupted, wherever that was) would hand them to the next user as if they were his, so it is never used
-again: `check_clean` closes it, and the next request makes a new connection.
+A link counts its outstanding replies. If it is returned to the pool with some outstanding (its user was
+interrupted), the next user would receive them as its own, so it is never reused: `check_clean` closes it,
+and the next request opens a new connection.
 
-Time-outs are Python's own (`settimeout`), for each time that the socket is waited for: they hold under
-signals, which interrupt the system's, and with sockets that gevent or eventlet put in place of them. A
-request is first written without asking whether there is room, which there nearly always is. A reply is
-first looked for a few times without sleeping: a server on the same machine answers before a sleeping process
-would have been woken (a page takes 40 us instead of 120). Where the server is farther away the looks find
-nothing, so after such a miss the next replies are waited for at once.
+Time-outs are Python's own (`settimeout`), one for each wait on the socket: they work when signals interrupt
+system calls, and with the sockets of gevent or eventlet. A request is first written without polling for
+room, which there nearly always is. For a reply, the reader first polls a few times without sleeping: a server
+on the same machine answers before a sleeping process would be woken (a page takes 40 us instead of 120). A
+remote server is slower than that, so after a miss the next replies are waited for without polling.
 
-The awaiting link is in `_async.link`.
+The asynchronous link is in `_async.link`.
 """
 
 from __future__ import annotations
@@ -37,20 +35,20 @@ from fdstore.wire.retry import INCOMPLETE, READ_SIZE_BYTES, make_reader, refuses
 
 FINISH_S = 1.0
 LOOKS = 32
-"""How often a reply is looked for before its reader sleeps: about 30 us."""
+"""How often a reader polls before it sleeps: about 30 us."""
 MISS_COSTS = 16
-"""How many replies are waited for without looking after looks that found nothing."""
+"""How many replies are waited for without polling after a poll in vain."""
 
 
 class Link:
-    """A connection, made when it is first needed, and again after it was lost. Raises redis-py's errors."""
+    """A connection that is opened on first use, and again after it was lost. Raises redis-py's errors."""
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
         self.owed = 0
-        """How many replies are on their way."""
+        """The number of outstanding replies."""
         self.refused = False
-        """Whether a reply was an error, or has one in it, since a request was sent last."""
+        """Whether the last request got a reply that is or contains an error."""
         self._sock: socket.socket | None = None
         self._write: Callable[[bytes], int]
         self._read: Callable[[], int]
@@ -63,8 +61,8 @@ class Link:
         return self._sock is not None
 
     def connect(self, limit_s: float | None = None) -> socket.socket:
-        """Connect, trying once, for at most `limit_s` seconds each time that the socket is waited for."""
-        self.disconnect()  # what an interrupted attempt left: it may not have chosen the database yet
+        """Connect, with one attempt; each wait for the socket is at most `limit_s` seconds."""
+        self.disconnect()  # an interrupted attempt may have left a connection before SELECT
         connection = self.connection
         to_connect, to_reply = self._timeouts_s
         connection.socket_connect_timeout = min(to_connect, limit_s or to_connect)
@@ -77,7 +75,7 @@ class Link:
             self._write, self._read = sock.send, partial(sock.recv_into, self._buffer)
         else:
             self._write = partial(os.write, sock.fileno())
-            self._read = _looking(sock, self._buffer)
+            self._read = _polling_reader(sock, self._buffer)
         self._sock = sock
         return sock
 
@@ -94,25 +92,25 @@ class Link:
     close = disconnect
 
     def finish(self, wait_s: float = FINISH_S) -> None:
-        """Close the connection once the server has done what was sent, or after `wait_s` seconds without a
-        word from it."""
+        """Close the connection after the server has executed the requests sent, or has sent nothing for
+        `wait_s` seconds."""
         sock = self._sock
         if sock is not None and self.owed:
             with suppress(OSError):
                 sock.settimeout(wait_s)
                 sock.shutdown(socket.SHUT_WR)
                 while sock.recv_into(self._buffer):
-                    pass  # replies that nobody waits for; the end comes after the last of them
+                    pass  # discard replies until the server closes the connection after the last
         self.disconnect()
 
     def check_clean(self) -> Link:
-        """Close the connection if there are replies on their way that nobody waits for."""
+        """Close the connection if it has outstanding replies that no caller waits for."""
         if self.owed:
             self.disconnect()
         return self
 
     def send(self, request: bytes, count: int, wait_s: float | None = None) -> None:
-        """Send a packed request that has `count` replies, connected or not before."""
+        """Send a packed request that has `count` replies; connect first if needed."""
         sock = self._sock or self.connect(wait_s)
         self.refused = False
         self.owed += count
@@ -129,9 +127,9 @@ class Link:
             raise _lost(error) from error
 
     def receive(self, replies: list[Any], count: int, wait_s: float | None = None) -> None:
-        """Add the next replies, waiting at most `wait_s` seconds for bytes to come; those that came before
-        the connection is lost, too. An error among them is redis-py's exception for it, not raised, unless
-        it says that the server serves nobody now."""
+        """Append the next replies, waiting at most `wait_s` seconds for bytes; replies that arrived before
+        the connection is lost are appended too. An error reply is appended as redis-py's exception; it is
+        raised only if the server refuses all service."""
         sock, reader, buffer = self._sock, self._reader, self._buffer
         if sock is None:
             raise LostConnection("it was closed")
@@ -160,7 +158,7 @@ class Link:
         self.owed = count
         try:
             if self._write(request) < len(request):
-                raise LostConnection("it took a part of a small request")
+                raise LostConnection("only a part of a small request was written")
             reader.feed(buffer, 0, read() or _closed())
             while len(replies) < count:
                 reply = reader.gets()
@@ -175,9 +173,9 @@ class Link:
         self.owed = 0
 
 
-def _looking(sock: socket.socket, buffer: bytearray) -> Callable[[], int]:
-    """Make the function that reads what has come into `buffer`, and waits for it if need be."""
-    look = partial(os.readv, sock.fileno(), [buffer])
+def _polling_reader(sock: socket.socket, buffer: bytearray) -> Callable[[], int]:
+    """Return a function that reads into `buffer`, polling a few times before it waits."""
+    poll = partial(os.readv, sock.fileno(), [buffer])
     waits_left = 0
 
     def read() -> int:
@@ -187,7 +185,7 @@ def _looking(sock: socket.socket, buffer: bytearray) -> Callable[[], int]:
         else:
             for _ in range(LOOKS):
                 try:
-                    return look()
+                    return poll()
                 except BlockingIOError:
                     pass
             waits_left = MISS_COSTS

@@ -1,15 +1,15 @@
 # Generated from fdstore/wire/_async/runner.py by `make generate`: change that one.
-"""Runs operations on Redis: sockets, time-outs, repeats, and errors translated once.
+"""Run operations on Redis: connections, time-outs, retries and error translation.
 
-A runner holds a stack of redis-py *connections* and speaks to them without redis-py's client in
-between: one round trip is "send the packed commands, read as many replies". redis-py's own defaults
-(ten blind retries, a 5 s read time-out) would turn one lost reply into a counter that moved twice.
+A runner holds a stack of redis-py *connections* and bypasses redis-py's client: one round trip is "send the
+packed commands, read as many replies". redis-py's defaults (ten blind retries, a 5 s read time-out) could
+execute a command twice after one lost reply.
 
-Here every request is safe to repeat (see `operation`), so a lost connection means: connect again, send
-again what was not answered (see `wire.RetryState`), until `wire.DEADLINE_S` is over. Only then is the
-outcome of a write unknown.
+Every request is idempotent (see `operation`), so after a lost connection the runner reconnects and resends
+the unanswered requests (see `retry.RetryState`), until `retry.DEADLINE_S` is over. Only then is the outcome
+of a write unknown.
 
-The runner for a Redis Cluster is in `cluster`; `cluster.make_runner` knows from the URL which one it takes.
+The runner for a Redis Cluster is in `cluster`; `cluster.make_runner` chooses the runner by the URL.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 class Runner:
-    """Runs operations. A blocking one is safe to share between threads, and makes new connections after a
-    fork; an awaiting one is made and used in one event loop."""
+    """Runs operations on one Redis. A blocking runner may be shared by threads, and reconnects after a fork;
+    an asynchronous one belongs to one event loop."""
 
     def __init__(self, url: str | StoreUrl) -> None:
         self.place = parse_store_url(url) if isinstance(url, str) else url
@@ -75,7 +75,7 @@ class Runner:
         _runners.add(self)
 
     def run(self, operation: Operation[T]) -> T:
-        """Serves the operation's requests until it is done; its result."""
+        """Serve the requests of an operation until it ends. Return its result."""
         flights: dict[str, InFlight] = {}
         try:
             request: Request = next(operation)
@@ -98,7 +98,7 @@ class Runner:
                 self._give(flight.link)
 
     def read_field(self, fields: NumberedFields, number: int) -> list[bytes | None]:
-        """`fields.read(number)` by the shortest way: no operation around it."""
+        """Return the result of `fields.read(number)`, without the overhead of an operation."""
         link = self._take()
         replies: list[Any] = []
         started = time.monotonic()
@@ -108,13 +108,13 @@ class Runner:
                 if not link.refused:
                     return replies
             except RedisError as error:
-                self._read_again(link, self._tries(link, fields.batch(number), replies, started), error)
+                self._retry(link, self._tries(link, fields.batch(number), replies, started), error)
         finally:
             self._free.append(link)
-        return self._see_to_refusals(fields.batch(number), replies)
+        return self._resolve_errors(fields.batch(number), replies)
 
     def reach(self) -> None:
-        """Connects, trying once. Raises `StoreUnavailable`."""
+        """Connect, with one attempt. Raises `StoreUnavailable`."""
         link = self._take()
         try:
             link.connect()
@@ -123,14 +123,14 @@ class Runner:
         self._give(link)
 
     def close(self) -> None:
-        """Closes all connections. The runner can be used again."""
+        """Close all connections. The runner can be used again."""
         free, self._free = self._free, []
         for link in free:
             link.close()
         self._pool.close()
 
     def leave_to_parent(self) -> None:
-        """Forgets all connections: those made before a fork are the parent's."""
+        """Drop all connections after a fork: they belong to the parent."""
         self._free = []
 
     def _take(self) -> Link:
@@ -151,11 +151,11 @@ class Runner:
                     flight = flights[lane] = InFlight(self._take())
                 broken = flight.broken
                 flight.batches.append(batch)
-                if not broken:  # on a new connection this batch would go ahead of those before it
-                    self._depart(flight, [batch])
+                if not broken:  # on a new connection this batch would overtake the earlier ones
+                    self._send_flight(flight, [batch])
                 return None
             case Receive(lane):
-                return self._arrive(flights[lane])
+                return self._receive_flight(flights[lane])
             case Abandon(lane):
                 if abandoned := flights.pop(lane, None):
                     abandoned.link.finish()
@@ -179,36 +179,36 @@ class Runner:
                 link.receive(replies, len(batch), block_s + SOCKET_TIMEOUT_S if block_s else None)
                 clean = not link.refused
             except RedisError as error:
-                self._read_again(link, self._tries(link, batch, replies, started, block_s), error)
+                self._retry(link, self._tries(link, batch, replies, started, block_s), error)
                 clean = False
         finally:
             self._give(link)
-        return replies if clean else self._see_to_refusals(batch, replies)
+        return replies if clean else self._resolve_errors(batch, replies)
 
-    def _depart(self, flight: InFlight, batches: Iterable[Batch]) -> None:
+    def _send_flight(self, flight: InFlight, batches: Iterable[Batch]) -> None:
         try:
             for batch in batches:
                 flight.link.send(pack(batch), len(batch))
         except TRANSIENT_ERRORS:
-            # the replies will be missed, and everything on its way sent again, when they are asked for
+            # everything in flight is resent when its replies are requested
             flight.link.disconnect()
 
-    def _arrive(self, flight: InFlight) -> list[Any]:
+    def _receive_flight(self, flight: InFlight) -> list[Any]:
         link, batch = flight.link, flight.batches[0]
         replies: list[Any] = []
         started = time.monotonic()
         try:
             if not link.is_connected:
-                self._depart(flight, flight.batches)
+                self._send_flight(flight, flight.batches)
             link.receive(replies, len(batch))
             clean = not link.refused
         except RedisError as error:
-            self._read_again(link, self._tries(link, batch, replies, started, sent=True), error)
+            self._retry(link, self._tries(link, batch, replies, started, sent=True), error)
             clean = False
-            self._depart(flight, islice(flight.batches, 1, None))
-        # all its replies were read, if some of them are errors
+            self._send_flight(flight, islice(flight.batches, 1, None))
+        # all its replies have been read, errors among them or not
         flight.batches.popleft()
-        return replies if clean else self._see_to_refusals(batch, replies)
+        return replies if clean else self._resolve_errors(batch, replies)
 
     def _tries(
         self,
@@ -230,8 +230,8 @@ class Runner:
             fails_over=self.place.kind != "redis",
         )
 
-    def _read_again(self, link: Link, tries: RetryState, error: RedisError) -> None:
-        """Asks again on new connections until all is answered, for better or worse."""
+    def _retry(self, link: Link, tries: RetryState, error: RedisError) -> None:
+        """Resend on new connections until every command has a reply, possibly an error."""
         while True:
             link.disconnect()
             sleep(tries.after(error))
@@ -243,13 +243,14 @@ class Runner:
                         link.receive(replies, len(piece), tries.patience_s())
                     finally:
                         tries.sent = tries.sent or link.owed > 0
-                        tries.took(piece, replies)
+                        tries.add_replies(piece, replies)
                 return
             except RedisError as problem:
                 error = problem
 
-    def _see_to_refusals(self, batch: Batch, replies: list[Any]) -> list[Any]:
-        """The replies, with those of scripts that the server did not know. Raises what was refused."""
+    def _resolve_errors(self, batch: Batch, replies: list[Any]) -> list[Any]:
+        """Run scripts that the server did not know again, with their sources. Return the replies. Raises the
+        first other error among them."""
         for unit in unloaded_scripts(batch, replies):
             replies[unit] = self._round_trip([as_eval(command) for command in batch[unit]])
         raise_error(batch, replies, self.where)

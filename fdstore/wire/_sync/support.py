@@ -1,4 +1,4 @@
-"""What is done in another way where one blocks: see `_async.support`."""
+"""The blocking variants of what the runners import; `_async.support` has the asynchronous ones."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from fdstore.wire.store_url import make_pool
 __all__ = ["THROWN", "make_pool", "run_call", "sleep"]
 
 THROWN = (FDStoreError, KeyboardInterrupt)
-"""What an operation is told of: at Ctrl-C it may put away what it began."""
+"""Exceptions thrown into an operation; on KeyboardInterrupt it may clean up."""
 
 
 def run_call(disk: Disk) -> Any:
-    """Return what a call that may wait for a disk returns."""
+    """Run a call that may do disk I/O, and return its result."""
     return disk.call()

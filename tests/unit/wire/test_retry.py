@@ -41,7 +41,7 @@ def retried(tries: RetryState, *replies: Any) -> None:
     """One more try, that brings so much and breaks too."""
     piece = tries.piece()
     tries.sent = True
-    tries.took(piece, list(replies))
+    tries.add_replies(piece, list(replies))
     tries.after(LOST)
 
 
@@ -50,7 +50,7 @@ def test_what_was_answered_is_not_asked_again() -> None:
     tries = lost(READS, replies)
 
     assert tries.piece() == READS[2:]
-    tries.took(READS[2:], [b"3", b"4", b"5"])
+    tries.add_replies(READS[2:], [b"3", b"4", b"5"])
 
     assert replies == [b"1", b"2", b"3", b"4", b"5"]
     assert tries.piece() == []
@@ -63,7 +63,7 @@ def test_after_a_try_in_vain_the_rest_is_asked_one_by_one() -> None:
 
     for number, command in enumerate(READS[1:], 2):
         assert tries.piece() == [command]
-        tries.took([command], [number])
+        tries.add_replies([command], [number])
 
     assert replies == [b"1", 2, 3, 4, 5]
 
@@ -92,7 +92,7 @@ def test_alone_a_transaction_is_one_command() -> None:
     retried(tries, b"OK")
 
     [script] = tries.piece()
-    tries.took([script], [[b"ok"]])
+    tries.add_replies([script], [[b"ok"]])
 
     assert script == as_one_script(STAGED[1:3])
     assert replies == [b"OK", b"QUEUED", b"QUEUED", [b"ok"]]
@@ -115,7 +115,7 @@ def test_who_gets_on_does_not_pause() -> None:
     tries = RetryState("somewhere", READS, [], sent=True, started=time.monotonic())
 
     pauses = [tries.after(LOST), tries.after(LOST)]
-    tries.took(tries.piece(), [b"1"])
+    tries.add_replies(tries.piece(), [b"1"])
 
     assert pauses == list(PAUSES_S[:2])
     assert tries.after(LOST) == 0
@@ -208,7 +208,7 @@ def test_a_content_can_be_staged_one_by_one(
         tries = lost(batch, replies)
         retried(tries)
         while piece := tries.piece():
-            tries.took(piece, serve(piece))
+            tries.add_replies(piece, serve(piece))
         return replies
 
     monkeypatch.setattr(runner, "_serve", one_by_one)

@@ -66,7 +66,7 @@ def test_what_is_shown_names_the_hosts_and_no_password(url: str) -> None:
         ("redis+cluster://a:70000", "not a host with a port"),
         ("redis+cluster://", "not a host with a port"),
         ("redis-cluster://a:1", r"begins with .*redis\+cluster://"),
-        ("sentinel://a:26379", "which Redis the Sentinels are asked for"),
+        ("sentinel://a:26379", "name the primary to ask the Sentinels for"),
         ("sentinel://a..b/main", "label"),
         ("http://a", "begins with"),
         ("a:6379", "begins with"),
