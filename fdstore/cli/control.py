@@ -183,6 +183,7 @@ def run_here(
     worker has taken the agent over, for example because this machine slept, wait for its end.
     """
     load_runner()
+    from fdstore.agent.models.anthropic import AnthropicModel
     from fdstore.runtime.runner import run_process
     from fdstore.runtime.waker import waker
     from fdstore.store import inspection, processes

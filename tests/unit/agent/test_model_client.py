@@ -29,7 +29,7 @@ class Asking:
         self.model = model
         self.pauses: list[float] = []
 
-    def ask(self, *, within_s: float = 60.0, **more: Any) -> Assistant:
+    def query(self, *, within_s: float = 60.0, **more: Any) -> Assistant:
         request = {
             "model": "any",
             "system": "Be brief.",
