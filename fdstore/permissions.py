@@ -62,7 +62,7 @@ class Permissions(msgspec.Struct, frozen=True, kw_only=True):
             if not self.all_allowed and not _matches(command, self.commands):
                 raise NotAllowed(f"the command {quoted(command)}", f"--allow-command {quoted(command)}")
 
-    def export_root_of(self, named: str | None) -> Root | None:
+    def resolve_export_root(self, named: str | None) -> Root | None:
         """Return the export root of an agent whose program's `[export] root` is `named`; None if none is
         configured. Raises `PathRefused` if it would lead out of the worker's root."""
         if self.export_root is None:
@@ -80,7 +80,7 @@ class Permissions(msgspec.Struct, frozen=True, kw_only=True):
             )
         return Root(self.export_root, names, make=True)
 
-    def preload_root_of(self, named: str | None) -> Root | None:
+    def resolve_preload_root(self, named: str | None) -> Root | None:
         """Return the directory below which a model may name files. `named`, an absolute path, is the
         program's `[preload] root`. None if the model may name no files."""
         if named is None or self.all_allowed:

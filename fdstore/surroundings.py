@@ -77,7 +77,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
             },
         )
 
-    def misfits(self, now: Surroundings, *, for_functions: bool) -> list[str]:
+    def differences(self, now: Surroundings, *, for_functions: bool) -> list[str]:
         """Return the differences from `now`, which must have the same salt, as text. `for_functions`: include
         differences that matter only to the user's Python functions."""
         found = []

@@ -28,7 +28,7 @@ def exit_code_of(error: FDStoreError) -> int:
     return USAGE if isinstance(error, InvalidArgument) and error.argument in _COMMAND_LINE else FAILED
 
 
-def warning_of(option: str, url: str) -> str:
+def password_warning(option: str, url: str) -> str:
     """Return a warning for a URL passed as an option; "" if it contains no password."""
     if not has_password(url):
         return ""

@@ -25,10 +25,10 @@ def parse_addresses(parts: SplitResult, default_port: int) -> list[Address]:
     return [_address(one, default_port) for one in parts.netloc.rpartition("@")[2].split(",")]
 
 
-def join_addresses(address: Address) -> str:
+def format_address(address: Address) -> str:
     """Format an address for a URL.
 
-    >>> join_addresses(("::1", 7000))
+    >>> format_address(("::1", 7000))
     '[::1]:7000'
     """
     host, port = address
@@ -43,10 +43,10 @@ HOW_TO_QUOTE = (
 )
 
 
-def shown_url(url: str) -> str:
+def hide_password(url: str) -> str:
     """Return `url` with its password replaced by `***`.
 
-    >>> shown_url("redis://ann:secret@db.example/0"), shown_url("redis://:sec/ret@db.example")
+    >>> hide_password("redis://ann:secret@db.example/0"), hide_password("redis://:sec/ret@db.example")
     ('redis://ann:***@db.example/0', 'the URL given')
     """
     try:
@@ -112,7 +112,7 @@ def has_password(url: str) -> bool:
     >>> has_password("redis://ann:secret@db.example"), has_password("redis://db.example/0")
     (True, False)
     """
-    shown = shown_url(url)
+    shown = hide_password(url)
     return shown != url and (shown != UNREADABLE or "@" in url)
 
 

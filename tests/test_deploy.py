@@ -664,7 +664,7 @@ def test_a_redis_that_is_full_is_freed_as_the_runbook_says(deployed: Deployed, t
         killed.create("small")
         killed.create("a line of a log\n" * 500_000)
         nightly.create("a line of a log\n" * 500_000)
-        store.run(processes.child(nightly.handle, ["fd:1"], state="ready"))
+        store.run(processes.create_child(nightly.handle, ["fd:1"], state="ready"))
         store.run(processes.cancel("fdstore", "triage"))
         admin.config_set("maxmemory", admin.info("memory")["used_memory"] + 3_000_000)
 

@@ -34,7 +34,7 @@ from fdstore.store.content_info import ProcessHandle
 from fdstore.tools.task import SpawnTask
 from fdstore.tools.tool import Started, ToolResult
 from fdstore.tools.toolbox import Toolbox
-from fdstore.tools.wrapping import passages, storable, store_passage
+from fdstore.tools.wrapping import escape_surrogates, reference_passages, store_passage
 from fdstore.wire.operation import Operation
 
 log = logging.getLogger("fdstore.agent")
@@ -162,9 +162,9 @@ class Agent:
         context, slot = self._toolbox.context, f"turn{len(self.conversation.turns)}"
         *paused, last = self.conversation.answer
         before = "".join(turn.text for turn in paused)
-        there = passages(context, before)
+        there = reference_passages(context, before)
         refused = []
-        for name, passage in passages(context, before + last.text).items():
+        for name, passage in reference_passages(context, before + last.text).items():
             if there.get(name) == passage:
                 continue
             try:
@@ -256,7 +256,7 @@ class Agent:
         """
         fd = ""
         limit = self.birth.answer_limit
-        answer = storable(end.answer)
+        answer = escape_surrogates(end.answer)
         if limit is not None and len(answer) > limit and self._answers and self._answers.chars == len(answer):
             fd = self._answers.fd
         elif limit is not None and len(answer) > limit:
@@ -298,4 +298,4 @@ class StreamListener:
 
 
 def _result(call: ToolCall, outcome: ToolResult) -> Result:
-    return Result(call=call.id, content=storable(outcome.content), is_error=outcome.is_error)
+    return Result(call=call.id, content=escape_surrogates(outcome.content), is_error=outcome.is_error)

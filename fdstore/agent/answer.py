@@ -15,7 +15,7 @@ import msgspec
 
 from fdstore.agent.conversation import Assistant
 from fdstore.text.surrogates import join_surrogates
-from fdstore.tools.wrapping import storable
+from fdstore.tools.wrapping import escape_surrogates
 
 INVALID_JSON = "INVALID_JSON"
 """Name of the argument that holds arguments which are not JSON, as the API's documentation recommends."""
@@ -93,7 +93,7 @@ class AnswerBuilder:
                 try:
                     block["input"] = _arguments(block, "".join(self._arguments.get(index, [])))
                 except ValueError as error:
-                    written = joined("".join(self._arguments.get(index, [])))
+                    written = to_utf8("".join(self._arguments.get(index, [])))
                     block["input"] = {INVALID_JSON: written[:MAX_SHOWN_CHARS]}
                     if block["type"] == "tool_use":
                         malformed[str(block.get("id"))] = f"its arguments are not a JSON object: {error}"
@@ -117,7 +117,7 @@ class AnswerBuilder:
 def _arguments(block: dict[str, Any], written: str) -> dict[str, Any]:
     """Return the arguments of a call as a journal record will store them. Raises `ValueError`."""
     try:
-        value = json.loads(joined(written), parse_constant=_refuse) if written else block.get("input")
+        value = json.loads(to_utf8(written), parse_constant=_refuse) if written else block.get("input")
         if not isinstance(value, dict):
             raise ValueError(f"they are a JSON {type(value).__name__}")
         _check_nesting(value)
@@ -145,15 +145,15 @@ def _storable(value: Any) -> Any:
     """Return a JSON value with every string made encodable in UTF-8."""
     match value:
         case str():
-            return joined(value)
+            return to_utf8(value)
         case list():
             return [_storable(each) for each in value]
         case dict():
-            return {joined(name): _storable(each) for name, each in value.items()}
+            return {to_utf8(name): _storable(each) for name, each in value.items()}
     return value
 
 
-def joined(text: str) -> str:
+def to_utf8(text: str) -> str:
     """Return `text` made encodable in UTF-8. JSON escapes a character beyond 16 bits as a surrogate pair:
     join the halves that arrived in two events, and show a lone half as an escape."""
-    return storable(join_surrogates(text))
+    return escape_surrogates(join_surrogates(text))

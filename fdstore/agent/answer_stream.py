@@ -22,11 +22,11 @@ from fdstore.store import streams
 from fdstore.store.content_info import ProcessHandle
 from fdstore.store.streams import StreamAppender
 from fdstore.text.surrogates import SurrogateText
-from fdstore.tools.wrapping import storable
+from fdstore.tools.wrapping import escape_surrogates
 from fdstore.wire.operation import Operation
 
 BETWEEN = "\n\n"
-BROKE_OFF = f"\n\n[the answer broke off here and starts again]{BETWEEN}"
+RETRY_MARKER = f"\n\n[the answer broke off here and starts again]{BETWEEN}"
 
 FLUSH_EVERY_S = 0.2
 """Minimum interval between flushes. Each flush rewrites a page: if a few hundred agents flushed every word,
@@ -63,10 +63,10 @@ class AnswerStream:
         lacking = said - self._appender.chars
         if last is not None and lacking > 0:
             # the separator is stored before the answer, and both separators end in BETWEEN
-            self._appender.put((BROKE_OFF + storable(last.text))[-lacking:])
+            self._appender.put((RETRY_MARKER + escape_surrogates(last.text))[-lacking:])
             self._is_stored = False
         between = "" if last is not None and last.is_paused else BETWEEN
-        self._separator = BROKE_OFF if lacking < 0 else between if said else ""
+        self._separator = RETRY_MARKER if lacking < 0 else between if said else ""
         yield from self._flush()
 
     def add(self, text: str) -> Operation[None]:
@@ -82,7 +82,7 @@ class AnswerStream:
     def restart(self) -> None:
         """Note that the current answer broke off and the model is asked again."""
         if self._has_text:
-            self._separator = BROKE_OFF
+            self._separator = RETRY_MARKER
         self._halves.end()
         self._has_text, self._blanks = False, ""
 
@@ -108,8 +108,8 @@ class AnswerStream:
     def _addition(self, text: str) -> str:
         """Return the text that a delta adds to the stream."""
         if self._has_text:
-            return storable(text)
-        return self._separator + self._blanks + storable(text) if text.strip() else ""
+            return escape_surrogates(text)
+        return self._separator + self._blanks + escape_surrogates(text) if text.strip() else ""
 
     def _flush(self) -> Operation[None]:
         """Store the buffered text."""

@@ -117,7 +117,7 @@ class ToolCall(msgspec.Struct, frozen=True):
     sent_id: str = ""
 
 
-class Unknown(msgspec.Struct, frozen=True):
+class UnknownEntry(msgspec.Struct, frozen=True):
     """A record of a kind that a newer fdstore writes. It is skipped: a kind that older versions must not skip
     raises the format version of the tree (see `store.decoding.FORMAT`)."""
 
@@ -125,9 +125,9 @@ class Unknown(msgspec.Struct, frozen=True):
 
 
 _Known = SpawnTask | ForkTask | PipeTask | Start | Assistant | Result | Note
-Entry = _Known | Unknown
+Entry = _Known | UnknownEntry
 _decoder = msgspec.json.Decoder(_Known)
-_unknown = msgspec.json.Decoder(Unknown)
+_unknown = msgspec.json.Decoder(UnknownEntry)
 KINDS = frozenset({"brief", "fork", "pipe", "start", "assistant", "result", "note"})
 
 

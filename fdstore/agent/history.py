@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fdstore.agent.conversation import Assistant, Conversation, Entry, Result, Unknown, decode_entry
+from fdstore.agent.conversation import Assistant, Conversation, Entry, Result, UnknownEntry, decode_entry
 from fdstore.errors import DamagedRecord, NewerFormat
 from fdstore.render import fd_inline
 from fdstore.store import journal
@@ -22,7 +22,7 @@ from fdstore.store.keys import ProcessKeys, member_of
 from fdstore.tools.task import ForkTask, SpawnTask, Task
 from fdstore.wire.operation import Operation
 
-LEFT_TO_THE_OTHER = "This call belongs to the process that you are a copy of; it is not run in this copy."
+NOT_RUN_IN_FORK = "This call belongs to the process that you are a copy of; it is not run in this copy."
 
 
 class History(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class History(msgspec.Struct, frozen=True):
     @property
     def unknown(self) -> str:
         """The kinds of records that are skipped, as text for a log line; "" if none."""
-        kinds = {entry.kind for entry in (*self.inherited, *self.own) if isinstance(entry, Unknown)}
+        kinds = {entry.kind for entry in (*self.inherited, *self.own) if isinstance(entry, UnknownEntry)}
         return ", ".join(sorted(map(show_bytes, kinds)))
 
     @property
@@ -60,7 +60,7 @@ def read_history(keys: ProcessKeys, records: list[bytes]) -> Operation[History]:
 def _entries(process: str, records: list[bytes]) -> list[Entry]:
     with decoding(f"the journal of process {process}"):
         entries = [decode_entry(record) for record in records]
-    if entries and isinstance(entries[0], Unknown):
+    if entries and isinstance(entries[0], UnknownEntry):
         raise NewerFormat(f"process {process}", f"its first record is a {show_bytes(entries[0].kind)}")
     return entries
 
@@ -91,16 +91,19 @@ def _results_at_fork(birth: Task, entries: list[Entry]) -> list[Entry]:
 def open_call_results(birth: ForkTask, entries: list[Entry]) -> list[Entry]:
     """Return a result for each call that was open at the fork: for the fork call itself, the copy's task."""
     return [
-        Result(call=call.id, content=task(birth) if birth.call in (call.key, call.id) else LEFT_TO_THE_OTHER)
+        Result(
+            call=call.id,
+            content=fork_task_text(birth) if birth.call in (call.key, call.id) else NOT_RUN_IN_FORK,
+        )
         for call in Conversation(entries).open_calls()
     ]
 
 
-def task(birth: ForkTask) -> str:
+def fork_task_text(birth: ForkTask) -> str:
     """Return the text that gives a copy its task.
 
     >>> brief = ForkTask(of="triage", records=3, call="c", prompt="Look at page 2.", copy=2, copies=3)
-    >>> task(brief).partition(".")[0], task(brief).rpartition("\\n")[2]
+    >>> fork_task_text(brief).partition(".")[0], fork_task_text(brief).rpartition("\\n")[2]
     ('You are copy 2 of 3', 'Look at page 2.')
     """
     alone = "" if birth.may_spawn else " Copies have no fork and no spawn."

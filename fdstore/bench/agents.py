@@ -17,8 +17,8 @@ from pathlib import Path
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program import Bundle, LinkedProgram, Program
 from fdstore.bench import texts
-from fdstore.bench.crew import worker
-from fdstore.bench.measuring import Row, at_least, at_most, duration, row
+from fdstore.bench.crew import run_worker
+from fdstore.bench.measuring import Row, at_least, at_most, format_duration, row
 from fdstore.bench.stage import KB, MB, Stage
 from fdstore.client import Process
 from fdstore.errors import TimedOut
@@ -59,7 +59,7 @@ def running(stage: Stage, agents: int, answer_s: float) -> Iterator[Row]:
         first = request.turn_number == 0
         return slow(call("read_fd", fd="fd:1", start=2) if first else say("It was read."), pause_s)
 
-    with ScriptedModel(reply) as model, worker(stage, model, PLACES) as pid:
+    with ScriptedModel(reply) as model, run_worker(stage, model, PLACES) as pid:
         query = texts.of_kind(texts.LOGS, 10 * KB)  # long enough to be stored
         # warm up: the first agents make the worker import its modules
         finish(stage, begin(stage, READERS, query, FEW_PLACES))
@@ -77,7 +77,10 @@ def running(stage: Stage, agents: int, answer_s: float) -> Iterator[Row]:
     ideal = TURNS * answer_s * -(-agents // PLACES)
     case = f"{agents} agents at once, {TURNS} answers of {answer_s:g} s"
     yield row(
-        f"{case}: of the ideal", at_least(80, "%"), 100 * ideal / passed, *map(duration, (passed, ideal))
+        f"{case}: of the ideal",
+        at_least(80, "%"),
+        100 * ideal / passed,
+        *map(format_duration, (passed, ideal)),
     )
     yield row("agent: the worker's processor", at_most(15, "ms"), 1000 * spent_s / agents)
     yield row("agent that runs: the worker's memory", at_most(0.5, "MB"), grown / agents / MB)
@@ -100,7 +103,7 @@ def waiting(stage: Stage, agents: int) -> Iterator[Row]:
             return call("spawn", program_name="child", query="Read.")
         return say("It was read.")
 
-    with ScriptedModel(reply) as model, worker(stage, model, FEW_PLACES) as pid:
+    with ScriptedModel(reply) as model, run_worker(stage, model, FEW_PLACES) as pid:
         finish(stage, begin(stage, PARENTS, "Have it read.", 2 * FEW_PLACES))
         memory = resident_bytes(pid)
         begin_now.clear()
@@ -130,7 +133,7 @@ def begin(stage: Stage, bundle: Bundle, query: str, count: int) -> list[Process]
 def finish(stage: Stage, roots: list[Process]) -> None:
     """Wait until all have ended, and check that they succeeded."""
     for root in roots:
-        stage.store.run(inspection.wait_ended(stage.store.prefix, [root.id], PATIENCE_S))
+        stage.store.run(inspection.wait_until_ended(stage.store.prefix, [root.id], PATIENCE_S))
         record = stage.store.run(inspection.record(stage.store.prefix, root.id))
         assert (record.state, record.exit_code, record.losses) == ("exited", 0, 0), record
 

@@ -18,7 +18,7 @@ STOP_S = 40.0
 
 
 @contextmanager
-def worker(
+def run_worker(
     stage: Stage, model: ScriptedModel, concurrency: int, module: str = "fdstore_workers"
 ) -> Iterator[int]:
     """Start a worker whose agents use `model`, wait until it is ready, and yield its process id."""

@@ -14,8 +14,8 @@ from itertools import pairwise
 
 from fdstore.bench import texts, upkeep
 from fdstore.bench.measuring import Lap, Row, at_most, lap, slower, take_turns
-from fdstore.bench.sharing import born, closing
-from fdstore.bench.stage import GB, MB, Stage, shown
+from fdstore.bench.sharing import closing, spawn_lap
+from fdstore.bench.stage import GB, MB, Stage, format_size
 from fdstore.client import Process
 from fdstore.errors import NotFound
 from fdstore.records import Descriptor
@@ -40,16 +40,16 @@ def tables(stage: Stage) -> Iterator[Row]:
         "create": creating(lambda proc: proc.create("a descriptor")),
         "close": lambda proc: closing(proc, "a descriptor"),
         "stat": lambda proc: lap(lambda: stat_cold(proc)),
-        "child that shares one": lambda proc: born(lambda: proc.child(share=["fd:1"])),
+        "child that shares one": lambda proc: spawn_lap(lambda: proc.child(share=["fd:1"])),
         "end of such a child": ending(lambda proc: proc.child(share=["fd:1"])),
     }
     growing: dict[str, Callable[[Process], Lap]] = {
         # the error lists the existing ids, up to a thousand
         "read of what is not there": lambda proc: lap(lambda: missing(proc)),
         f"list, {SHOWN} of all": lambda proc: lap(
-            lambda: proc.store.run(contents.page_of_list(proc.handle, 1, SHOWN))
+            lambda: proc.store.run(contents.list_page(proc.handle, 1, SHOWN))
         ),
-        "fork": lambda proc: born(proc.fork),
+        "fork": lambda proc: spawn_lap(proc.fork),
         "end of a fork": ending(Process.fork),
     }
     with ExitStack() as stack:
@@ -85,10 +85,10 @@ def sizes(stage: Stage) -> Iterator[Row]:
             rounds = take_turns([make(proc) for proc in held], stage.budget_s, at_once=20)
             for number, size in enumerate(larger, 1):
                 pair = rounds.of(number, 0)
-                yield slower(f"{case}, {shown(size)} against {shown(MB)}", at_most(1.5), pair)
+                yield slower(f"{case}, {format_size(size)} against {format_size(MB)}", at_most(1.5), pair)
     for size in larger:
         closes = take_turns([closed(stage, size), closed(stage, MB)], stage.budget_s, at_once=1)
-        yield slower(f"close, {shown(size)} against {shown(MB)}", at_most(3), closes)
+        yield slower(f"close, {format_size(size)} against {format_size(MB)}", at_most(3), closes)
 
 
 def creating(make: Callable[[Process], Descriptor]) -> Callable[[Process], Lap]:

@@ -123,7 +123,7 @@ def row(
 def slower(case: str, bar: Bar, rounds: Rounds) -> Row:
     """Return the time of the first thing divided by that of the second."""
     ours, theirs = rounds.medians
-    return row(case, bar, rounds.value(lambda a, b: a / b), duration(ours), duration(theirs))
+    return row(case, bar, rounds.value(lambda a, b: a / b), format_duration(ours), format_duration(theirs))
 
 
 def share_of_speed(case: str, bar: Bar, rounds: Rounds, size_bytes: int) -> Row:
@@ -132,10 +132,10 @@ def share_of_speed(case: str, bar: Bar, rounds: Rounds, size_bytes: int) -> Row:
     return row(case, bar, rounds.value(lambda a, b: 100 * b / a), ours, theirs)
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Format a time for people.
 
-    >>> duration(0.0000612), duration(0.0123), duration(2.5)
+    >>> format_duration(0.0000612), format_duration(0.0123), format_duration(2.5)
     ('61.2 us', '12.3 ms', '2.50 s')
     """
     if seconds < 0.001:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from fdstore.bench import texts
 from fdstore.bench.measuring import Row, at_most, row
-from fdstore.bench.stage import KB, MB, Stage, keys_of, shown
+from fdstore.bench.stage import KB, MB, Stage, format_size, keys_of
 
 
 def rows(stage: Stage) -> Iterator[Row]:
@@ -16,8 +16,10 @@ def rows(stage: Stage) -> Iterator[Row]:
             keys = keys_of(proc, 1)
             index = used(stage, keys.index)
             over = index + used(stage, keys.record, keys.pages, keys.holders) - stored
-            yield row(f"memory over the text, {shown(size)} logs", at_most(7, "%"), 100 * over / stored)
-            yield row(f"memory of the index, {shown(size)} logs", at_most(0.5, "%"), 100 * index / stored)
+            yield row(f"memory over the text, {format_size(size)} logs", at_most(7, "%"), 100 * over / stored)
+            yield row(
+                f"memory of the index, {format_size(size)} logs", at_most(0.5, "%"), 100 * index / stored
+            )
     with stage.process() as proc:
         stored = proc.create(texts.of_kind(texts.LOGS, 2 * KB)).bytes
         keys = keys_of(proc, 1)

@@ -11,7 +11,7 @@ from itertools import cycle
 
 from fdstore.bench import awaiting, texts
 from fdstore.bench.measuring import Lap, Row, at_most, lap, row, slower, take_turns
-from fdstore.bench.stage import GB, MB, Stage, keys_of, shown
+from fdstore.bench.stage import GB, MB, Stage, format_size, keys_of
 from fdstore.client import Process
 
 PLACES = 97
@@ -30,11 +30,11 @@ def pages(stage: Stage) -> Iterator[Row]:
     for kind in (texts.SOURCE, texts.JSON, texts.CJK):
         with stage.process() as proc:
             proc.create(texts.of_kind(kind, MB))
-            yield from page(stage, proc, f"{shown(MB)} {kind}")
+            yield from page(stage, proc, f"{format_size(MB)} {kind}")
     for size in stage.sizes:
         with stage.process() as proc:
             proc.ingest(texts.log_file(size))
-            yield from page(stage, proc, f"{shown(size)} {texts.LOGS}")
+            yield from page(stage, proc, f"{format_size(size)} {texts.LOGS}")
     if not stage.quick:
         yield largest_against_small(stage)
 
@@ -121,7 +121,7 @@ def everything(stage: Stage) -> Iterator[Row]:
                 return [stage.plain.hget("blocks", str(field)) for field in fields]
 
             rounds = take_turns([lap(mine), lap(theirs)], stage.budget_s)
-            yield slower(f"read_all, {shown(size)} logs", at_most(bar), rounds)
+            yield slower(f"read_all, {format_size(size)} logs", at_most(bar), rounds)
         stage.plain.delete("blocks")
 
 

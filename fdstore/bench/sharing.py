@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from fdstore.bench import texts
-from fdstore.bench.measuring import Lap, Row, at_most, duration, lap, row, slower, take_turns
+from fdstore.bench.measuring import Lap, Row, at_most, format_duration, lap, row, slower, take_turns
 from fdstore.bench.stage import KB, Stage
 from fdstore.client import Process
 
@@ -20,16 +20,16 @@ def rows(stage: Stage) -> Iterator[Row]:
     with stage.process() as proc:
         for _ in range(TABLE):
             proc.create("a descriptor")
-        rounds = take_turns([born(proc.fork)], stage.budget_s, at_once=5)
+        rounds = take_turns([spawn_lap(proc.fork)], stage.budget_s, at_once=5)
         value = rounds.value(lambda forked: forked * 1000)
-        yield row(f"fork, {TABLE} descriptors", at_most(5, "ms"), value, duration(rounds.medians[0]))
+        yield row(f"fork, {TABLE} descriptors", at_most(5, "ms"), value, format_duration(rounds.medians[0]))
         yield row(f"fork, {TABLE} descriptors: round trips", at_most(1, "trips"), stage.trips(proc.fork))
     with stage.process() as proc:
         proc.create(text)
-        with_one, without = born(lambda: proc.child(share=["fd:1"])), born(proc.child)
+        with_one, without = spawn_lap(lambda: proc.child(share=["fd:1"])), spawn_lap(proc.child)
         rounds = take_turns([with_one, without, ping], stage.budget_s, at_once=50)
         value = rounds.value(lambda more, less, pinged: (more - less) / pinged)
-        more, less, pinged = map(duration, rounds.medians)
+        more, less, pinged = map(format_duration, rounds.medians)
         yield row("share of a descriptor, of a PING", at_most(0.5), value, f"{more} - {less}", pinged)
     with stage.process() as proc:
         yield slower(
@@ -37,7 +37,7 @@ def rows(stage: Stage) -> Iterator[Row]:
         )
 
 
-def born(make: Callable[[], Process]) -> Lap:
+def spawn_lap(make: Callable[[], Process]) -> Lap:
     """Time creating processes; ending them afterwards is not timed."""
 
     def run(times: int) -> float:

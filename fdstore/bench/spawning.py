@@ -19,8 +19,8 @@ import redis
 from fdstore.agent.program import Bundle, Program
 from fdstore.bench import texts
 from fdstore.bench.bare_task import BARE
-from fdstore.bench.crew import worker
-from fdstore.bench.measuring import Lap, Row, at_most, duration, row, take_turns
+from fdstore.bench.crew import run_worker
+from fdstore.bench.measuring import Lap, Row, at_most, format_duration, row, take_turns
 from fdstore.bench.stage import KB, Stage
 from fdstore.client import Process
 from fdstore.errors import TimedOut
@@ -39,7 +39,7 @@ PATIENCE_S = 20.0
 def rows(stage: Stage) -> Iterator[Row]:
     with (
         ScriptedModel(lambda _: say("It was read.")) as model,
-        worker(stage, model, PLACES, "fdstore.bench.bare_task"),
+        run_worker(stage, model, PLACES, "fdstore.bench.bare_task"),
         stage.process() as parent,
         monitoring(stage) as monitor,
     ):
@@ -48,7 +48,7 @@ def rows(stage: Stage) -> Iterator[Row]:
         )
     value = rounds.value(lambda child, task: (child - task) * 1000)
     case = f"spawn with {SHARED} descriptors to its first read, over a bare task"
-    yield row(case, at_most(5, "ms"), value, *map(duration, rounds.medians))
+    yield row(case, at_most(5, "ms"), value, *map(format_duration, rounds.medians))
 
 
 class CommandMonitor:
@@ -92,12 +92,14 @@ def spawning(stage: Stage, monitor: CommandMonitor, parent: Process) -> Lap:
         passed = 0.0
         for _ in range(times):
             start = time.time()
-            operation = processes.child(parent.handle, fds, state="ready", program=program, brief=brief)
+            operation = processes.create_child(
+                parent.handle, fds, state="ready", program=program, brief=brief
+            )
             child = stage.store.run(operation)
             dispatcher.wake(child.id)
             # the worker's first read of its descriptor table
             passed += monitor.time_of(child.keys.fds) - start
-            stage.store.run(inspection.wait_ended(stage.store.prefix, [child.id], PATIENCE_S))
+            stage.store.run(inspection.wait_until_ended(stage.store.prefix, [child.id], PATIENCE_S))
         return passed
 
     return run

@@ -25,7 +25,7 @@ UNBOUNDED = TreeLimits(
 )
 SETTLE_S = 20.0
 
-PROCESSORS = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set[int]()
+CPUS = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set[int]()
 """The CPUs of this program at import; a nested stage runs on some of them only."""
 
 
@@ -79,7 +79,7 @@ def stage(
     """Start a private server and its clients for the block. `own_processor`: reserve a CPU for the server."""
     with (
         PrivateServer(options) as server,
-        apart(server.pid if own_processor else None),
+        pinned_to_own_cpu(server.pid if own_processor else None),
         connect(server.url) as store,
         redis.Redis.from_url(server.url) as plain,
     ):
@@ -87,19 +87,19 @@ def stage(
 
 
 @contextmanager
-def apart(server: int | None) -> Iterator[None]:
+def pinned_to_own_cpu(server: int | None) -> Iterator[None]:
     """Pin the server to one CPU, and this process and its children to the others.
 
     A client and a server on the same CPU wake each other in a third of the usual time. Whether they share one
     is up to the scheduler, changes within a run, and is not typical of production.
     """
-    if server is None or len(PROCESSORS) < 2:
+    if server is None or len(CPUS) < 2:
         yield
         return
     before = os.sched_getaffinity(0)
-    alone = {max(PROCESSORS)}
+    alone = {max(CPUS)}
     os.sched_setaffinity(server, alone)
-    os.sched_setaffinity(0, PROCESSORS - alone)
+    os.sched_setaffinity(0, CPUS - alone)
     try:
         yield
     finally:
@@ -111,10 +111,10 @@ def keys_of(proc: Process, number: int) -> ContentKeys:
     return content_keys(proc.handle.keys.tree, f"{proc.id}/{number}")
 
 
-def shown(size_bytes: int) -> str:
+def format_size(size_bytes: int) -> str:
     """Format a size for people.
 
-    >>> shown(2000), shown(100_000_000), shown(1_000_000_000)
+    >>> format_size(2000), format_size(100_000_000), format_size(1_000_000_000)
     ('2 KB', '100 MB', '1 GB')
     """
     for unit, name in ((GB, "GB"), (MB, "MB")):

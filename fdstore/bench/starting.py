@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 
-from fdstore.bench.measuring import Row, at_most, duration, lap, row, take_turns
+from fdstore.bench.measuring import Row, at_most, format_duration, lap, row, take_turns
 from fdstore.bench.stage import Stage
 
 
@@ -19,7 +19,7 @@ def rows(stage: Stage) -> Iterator[Row]:
     ):
         rounds = take_turns([lap(partial(run, command)), lap(partial(run, python))], stage.budget_s)
         value = rounds.value(lambda ours, bare: (ours - bare) * 1000)
-        yield row(case, at_most(bar, "ms"), value, *map(duration, rounds.medians))
+        yield row(case, at_most(bar, "ms"), value, *map(format_duration, rounds.medians))
 
 
 def run(command: list[str]) -> None:

@@ -59,8 +59,8 @@ def sweeping(store: Store, count: int) -> Lap:
         for _ in range(times):
             now = store.run(redis_now())
             trees = store.run(inspection.tree_names(store.prefix))
-            store.run(leases.due(store.prefix, trees, now))
-            store.run(streams.due(store.prefix, trees, now))
+            store.run(leases.find_due(store.prefix, trees, now))
+            store.run(streams.find_due(store.prefix, trees, now))
             store.run(inspection.finished_trees(store.prefix, trees))
         return (time.perf_counter() - start) / count
 

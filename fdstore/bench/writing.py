@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from fdstore.bench import texts
 from fdstore.bench.measuring import Bar, Lap, Row, at_least, at_most, row, share_of_speed, slower, take_turns
-from fdstore.bench.stage import GB, KB, MB, Stage, shown
+from fdstore.bench.stage import GB, KB, MB, Stage, format_size
 from fdstore.bench.stage import stage as new_stage
 from fdstore.client import Process
 from fdstore.store.staging import DEFAULT_PAGE_SIZE
@@ -51,7 +51,7 @@ def compared(stage: Stage, kind: str, size: int, bar: Bar, also: str = "") -> Ro
         rounds = take_turns(
             [creating(stage, proc, text), setting(stage, text)], stage.budget_s, at_once=LARGE_AT_ONCE
         )
-    return share_of_speed(f"create, {shown(size)} {kind}{also}", bar, rounds, len(text.encode()))
+    return share_of_speed(f"create, {format_size(size)} {kind}{also}", bar, rounds, len(text.encode()))
 
 
 def creating(stage: Stage, proc: Process, text: str) -> Lap:
@@ -107,4 +107,4 @@ def ingest_memory(stage: Stage, size: int) -> Row:
     with stage.process() as proc:
         command = [sys.executable, "-m", "fdstore.bench.ingesting", stage.url, proc.id, str(size)]
         output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return row(f"ingest, {shown(size)} logs: growth of memory", at_most(32, "MB"), int(output) / MB)
+    return row(f"ingest, {format_size(size)} logs: growth of memory", at_most(32, "MB"), int(output) / MB)

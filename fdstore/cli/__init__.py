@@ -93,7 +93,7 @@ class Verbs(click.Group):
             return name, known, rest
         if ctx.resilient_parsing:
             return name, _completing(name, known, rest), rest
-        return name, loaded(name), rest
+        return name, load_verb(name), rest
 
     def invoke(self, ctx: click.Context) -> Any:
         session = ctx.ensure_object(Session)
@@ -116,7 +116,7 @@ class Verbs(click.Group):
             raise missing_package(ctx.invoked_subcommand or "this", error) from error
 
 
-def loaded(name: str) -> click.Command:
+def load_verb(name: str) -> click.Command:
     """Return the verb of this name. Raises `ClickException` if this installation cannot load it."""
     home = next(section[name][0] for section in VERBS.values() if name in section)
     module, _, attribute = home.partition(":")
@@ -135,7 +135,7 @@ def _completing(name: str, known: click.Command, words: list[str]) -> click.Comm
     from fdstore.cli.completion import complete_names
 
     try:
-        return complete_names(loaded(name), words)
+        return complete_names(load_verb(name), words)
     except click.ClickException:
         return known
 

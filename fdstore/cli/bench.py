@@ -53,12 +53,12 @@ def bench(session: Session, areas: tuple[str, ...], quick: bool) -> None:
         else:
             output.note(f"{row.case}: {_number(row, row.value)}")
     if not session.as_json:
-        output.line(shown(rows))
+        output.line(format_rows(rows))
     if not all(row.ok for row in rows):
         click.get_current_context().exit(BAR_MISSED)
 
 
-def shown(rows: list[Row]) -> str:
+def format_rows(rows: list[Row]) -> str:
     """Format the measurements as a table."""
     header = ["MEASURED", "FDSTORE", "REFERENCE", "RATIO", "SPREAD", "BAR", ""]
     cells = [

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from fdstore import settings
 from fdstore.cli.session import Session
-from fdstore.cli.tables import size
+from fdstore.cli.tables import format_size
 from fdstore.errors import FDStoreError
 from fdstore.loading import how_to_install
 from fdstore.local.redis_conf import binary_version, find_binary
@@ -86,7 +86,7 @@ def data_directory(directory: Path) -> Finding:
             advice=f"make {existing} a directory that you can write to, or set FDSTORE_DATA_DIR",
         )
     free = shutil.disk_usage(existing).free
-    text = f"{directory}, {size(free)} free"
+    text = f"{directory}, {format_size(free)} free"
     if free < LOW_DISK_BYTES:
         advice = "free disk space, or set FDSTORE_DATA_DIR to another disk"
         return Finding(subject="data directory", ok=False, said=text, advice=advice)

@@ -8,7 +8,7 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.session import Session, verb
-from fdstore.cli.tables import ago, counted, facts, moment, size, table
+from fdstore.cli.tables import ago, facts, format_count, format_size, moment, table
 
 if TYPE_CHECKING:
     from fdstore.records import Descriptor
@@ -36,17 +36,17 @@ def ls(session: Session, process: str) -> None:
         if not damaged:
             output.note(f"{process} holds no descriptors")
     else:
-        output.painted(
+        output.print_painted(
             table(
                 ["FD", "STATE", "CHARS", "SIZE", "LINES", "PAGES", "CREATED", "PRODUCER", "SOURCE"],
                 [_row(descriptor, now) for descriptor in found],
                 right=["CHARS", "SIZE", "LINES", "PAGES"],
                 cut="SOURCE",
                 columns=output.columns(),
-                coloured=output.coloured(),
+                coloured=output.use_colours(),
             )
         )
-    output.passed_over(damaged, as_json=session.as_json)
+    output.report_unreadable(damaged, as_json=session.as_json)
 
 
 def _row(descriptor: Descriptor, now_s: float) -> list[str]:
@@ -54,7 +54,7 @@ def _row(descriptor: Descriptor, now_s: float) -> list[str]:
         descriptor.fd,
         _state(descriptor),
         str(descriptor.chars),
-        size(descriptor.bytes),
+        format_size(descriptor.bytes),
         str(descriptor.lines),
         str(descriptor.pages),
         ago(descriptor.created_at, now_s),
@@ -83,10 +83,10 @@ def _described(found: Descriptor, now_s: float) -> list[tuple[str, str]]:
     described = [
         ("fd", found.fd),
         ("state", _state(found)),
-        ("size", f"{size(found.bytes)} ({found.bytes} bytes of UTF-8)"),
+        ("size", f"{format_size(found.bytes)} ({found.bytes} bytes of UTF-8)"),
         ("chars", str(found.chars)),
         ("lines", str(found.lines)),
-        ("pages", f"{found.pages} of at most {counted(found.page_size, 'character')}"),
+        ("pages", f"{found.pages} of at most {format_count(found.page_size, 'character')}"),
         ("source", found.source),
         ("producer", found.producer),
         ("created", f"{moment(found.created_at)} ({ago(found.created_at, now_s)})"),

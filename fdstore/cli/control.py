@@ -64,7 +64,7 @@ def kill(session: Session, process: str) -> None:
         result = {"process": process, "state": done.state, "cancelled": done.cancelled}
         output.document({**result, "unreadable": done.unreadable} if done.unreadable else result)
         return
-    output.passed_over(done.unreadable, as_json=False)
+    output.report_unreadable(done.unreadable, as_json=False)
     if done.cancelled:
         output.line("\n".join(f"cancelled {each}" for each in done.cancelled))
     else:
@@ -154,7 +154,7 @@ def _take_back(store: Store, process: str) -> None:
             case _:
                 raise Fenced(process, f"it is {record.state} and cannot be resumed")
         lease = record.lease_until
-        lapsed = store.run(leases.look_after(process_keys(store.prefix, process), MAX_INTEGER))
+        lapsed = store.run(leases.check_overdue(process_keys(store.prefix, process), MAX_INTEGER))
         if lapsed.decision == "wake":
             return
         time.sleep(LOOK_EVERY_S)
@@ -225,7 +225,7 @@ def _watched(store: Store, process: str, *, quiet: bool) -> AbstractContextManag
 def _wait_for(store: Store, process: str) -> None:
     from fdstore.store import inspection
 
-    store.run(inspection.wait_ended(store.prefix, [process], math.inf))
+    store.run(inspection.wait_until_ended(store.prefix, [process], math.inf))
 
 
 def _exit_as(session: Session, store: Store, process: str) -> None:

@@ -18,7 +18,7 @@ from fdstore.cli import output
 from fdstore.cli.control import load_runner
 from fdstore.cli.interrupts import as_interrupts
 from fdstore.cli.session import Session, verb
-from fdstore.cli.tables import size
+from fdstore.cli.tables import format_size
 from fdstore.loading import require
 
 if TYPE_CHECKING:
@@ -155,9 +155,9 @@ def _account(store: Store, process: str, watch: Watch, out_dir: Path) -> None:
     held = store.process(process).list()
     largest = max(held, key=lambda each: each.bytes)
     output.line(
-        f"\nStored once in Redis   {size(tree.bytes)} in {tree.fds} contents,"
+        f"\nStored once in Redis   {format_size(tree.bytes)} in {tree.fds} contents,"
         f" read by {tree.processes} processes"
-        f"\nShown to the models    {size(watch.chars_shown)} in all"
+        f"\nShown to the models    {format_size(watch.chars_shown)} in all"
         f"\nThe report             {out_dir / 'report.txt'}"
         "\n\nInspect it yourself:"
     )
@@ -180,10 +180,10 @@ def _account(store: Store, process: str, watch: Watch, out_dir: Path) -> None:
 def cli_for(url: str) -> str:
     """Return the redis-cli command for the store at `url`."""
     from fdstore.local.redis_server import find_cli
-    from fdstore.urls import shown_url
+    from fdstore.urls import hide_password
 
     found = find_cli()
     program = str(found) if found else "redis-cli"
     if url.startswith("unix://"):
         return f"{program} -s {url.removeprefix('unix://')}"
-    return f"{program} -u {shown_url(url)}"
+    return f"{program} -u {hide_password(url)}"

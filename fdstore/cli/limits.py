@@ -8,7 +8,7 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.session import Session, verb
-from fdstore.cli.tables import DAY_S, counted, moment, size, table
+from fdstore.cli.tables import DAY_S, format_count, format_size, moment, table
 from fdstore.records import Record, TreeLimits
 
 if TYPE_CHECKING:
@@ -82,8 +82,8 @@ def limits(session: Session, action: str, words: tuple[str, ...]) -> None:
     if session.as_json:
         output.document({"ceiling": now, "trees_changed": changed})
     else:
-        trees = f"; {counted(changed, 'tree')} changed" if changed else ""
-        output.line(f"{name} is {shown(now.value, now.unit)} now{trees}")
+        trees = f"; {format_count(changed, 'tree')} changed" if changed else ""
+        output.line(f"{name} is {format_value(now.value, now.unit)} now{trees}")
 
 
 limits = LimitsCommand(
@@ -100,10 +100,10 @@ def _show(session: Session, store: Store) -> None:
     cells = [
         [
             each.name,
-            shown(each.value, each.unit),
+            format_value(each.value, each.unit),
             each.default,
-            "" if each.asked is None else shown(each.asked, each.unit),
-            "" if each.used is None else shown(each.used, each.unit),
+            "" if each.asked is None else format_value(each.asked, each.unit),
+            "" if each.used is None else format_value(each.used, each.unit),
             each.of,
         ]
         for each in rows
@@ -124,7 +124,7 @@ class LimitStatus(Record, frozen=True, kw_only=True):
     day: str | None = None
 
 
-def of_tree(tree: TreeRecord) -> list[LimitStatus]:
+def limits_of_tree(tree: TreeRecord) -> list[LimitStatus]:
     """Return every limit of a tree that has a ceiling."""
     from fdstore.store.ceilings import CEILINGS
 
@@ -153,13 +153,13 @@ def of_tree(tree: TreeRecord) -> list[LimitStatus]:
 
 
 def _show_tree(session: Session, tree: TreeRecord) -> None:
-    rows = of_tree(tree)
+    rows = limits_of_tree(tree)
     if session.as_json:
         for each in rows:
             output.document(each)
         return
     cells = [
-        [each.name, shown(each.value, each.unit), shown(each.used, each.unit), each.day or ""]
+        [each.name, format_value(each.value, each.unit), format_value(each.used, each.unit), each.day or ""]
         for each in rows
     ]
     output.line(table(["NAME", "LIMIT", "USED", "DAY"], cells, right=["LIMIT", "USED"]))
@@ -205,14 +205,14 @@ def _default(name: str) -> str:
     return HALF if _is_half(name) else "none"
 
 
-def shown(value: int | None, unit: str) -> str:
+def format_value(value: int | None, unit: str) -> str:
     if value is None:
         return "none"
-    return size(value) if unit == "bytes" else f"{value:,}".replace(",", " ")
+    return format_size(value) if unit == "bytes" else f"{value:,}".replace(",", " ")
 
 
-def said_of(name: str, value: int | None) -> str:
+def format_ceiling(name: str, value: int | None) -> str:
     """Format the name and value of one ceiling."""
     from fdstore.store.ceilings import CEILINGS
 
-    return f"{name} {shown(value, CEILINGS[name].unit)}"
+    return f"{name} {format_value(value, CEILINGS[name].unit)}"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fdstore.cli.colours import paint
-from fdstore.cli.words import said_of
+from fdstore.cli.words import error_text
 from fdstore.errors import FDStoreError, WriteFailed
 from fdstore.text.layout import show_controls, show_controls_in_json
 
@@ -32,24 +32,24 @@ class OutputFailed(WriteFailed):
         return f"{self.what} failed: {self.problem}; earlier output may have been written"
 
 
-def on_terminal() -> bool:
+def stdout_is_terminal() -> bool:
     """Return whether standard output is a terminal."""
     return sys.stdout is not None and sys.stdout.isatty()
 
 
 def columns() -> int | None:
     """Return the width of the terminal; None if standard output is not one, so that tables are not cut."""
-    return shutil.get_terminal_size().columns if on_terminal() else None
+    return shutil.get_terminal_size().columns if stdout_is_terminal() else None
 
 
-def watched() -> bool:
+def stderr_is_terminal() -> bool:
     """Return whether standard error is a terminal."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 
-def coloured(when: str = "auto") -> bool:
+def use_colours(when: str = "auto") -> bool:
     """Return whether to colour standard output. "auto": on a terminal without NO_COLOR."""
-    return when == "always" or (when == "auto" and on_terminal() and _wants_colours())
+    return when == "always" or (when == "auto" and stdout_is_terminal() and _wants_colours())
 
 
 def _wants_colours() -> bool:
@@ -60,18 +60,18 @@ def _wants_colours() -> bool:
 
 def line(text: str = "") -> None:
     """Print one or several lines, escaped on a terminal."""
-    painted(show_controls(text) if on_terminal() else text)
+    print_painted(show_controls(text) if stdout_is_terminal() else text)
 
 
-def painted(text: str) -> None:
+def print_painted(text: str) -> None:
     """Print lines that may contain colours; the caller has escaped their text."""
     _write(f"{text}\n".encode(_encoding(), "backslashreplace"))
 
 
 def marked(mark: str, style: str, text: str) -> None:
     """Print a line that begins with a mark, coloured if colours are on."""
-    if coloured():
-        painted(f"{paint(mark, style)}  {show_controls(text)}")
+    if use_colours():
+        print_painted(f"{paint(mark, style)}  {show_controls(text)}")
     else:
         line(f"{mark}  {text}")
 
@@ -81,21 +81,21 @@ def document(record: object) -> None:
     import msgspec
 
     encoded = msgspec.json.encode(record)
-    if on_terminal():
+    if stdout_is_terminal():
         encoded = show_controls_in_json(encoded.decode("utf-8")).encode("utf-8")
     _write(encoded + b"\n")
 
 
 def content(data: bytes, *, raw: bool = False) -> None:
     """Print stored text: complete UTF-8 characters."""
-    if on_terminal() and not raw:
+    if stdout_is_terminal() and not raw:
         data = show_controls(data.decode("utf-8")).encode(_encoding(), "backslashreplace")
     _write(data)
 
 
 def escaped_content(data: bytes) -> None:
     """Print stored text that is already escaped if necessary, and may contain colours."""
-    if on_terminal() and _encoding().lower() != "utf-8":
+    if stdout_is_terminal() and _encoding().lower() != "utf-8":
         data = data.decode("utf-8", "backslashreplace").encode(_encoding(), "backslashreplace")
     _write(data)
 
@@ -121,11 +121,11 @@ class Pieces:
 
     def end(self) -> None:
         """Finish: on a terminal, end an incomplete last line."""
-        if on_terminal() and not self._as_json and self._last != b"\n":
+        if stdout_is_terminal() and not self._as_json and self._last != b"\n":
             line()
 
 
-def passed_over(found: Sequence[Unreadable], *, as_json: bool) -> None:
+def report_unreadable(found: Sequence[Unreadable], *, as_json: bool) -> None:
     """Report skipped records: a line each on stderr, or one JSON document."""
     if found and as_json:
         document({"unreadable": found})
@@ -134,16 +134,16 @@ def passed_over(found: Sequence[Unreadable], *, as_json: bool) -> None:
         say(f"fdstore: {each.what} cannot be read: {each.problem}")
 
 
-def confirmed(question: str) -> bool | None:
+def confirm(question: str) -> bool | None:
     """Ask for confirmation; None if there is no terminal to ask at."""
-    if sys.stdin is None or not sys.stdin.isatty() or not watched():
+    if sys.stdin is None or not sys.stdin.isatty() or not stderr_is_terminal():
         return None
     return click.confirm(show_controls(question, keep=""), err=True)
 
 
 def note(text: str) -> None:
     """Print a message to stderr if it is a terminal."""
-    if watched():
+    if stderr_is_terminal():
         say(text)
 
 
@@ -154,7 +154,7 @@ def say(text: str) -> None:
 
 def errors(text: str, *, raw: bool = False) -> None:
     """Print the stderr of commands to ours, escaped like `content`."""
-    click.echo(show_controls(text) if watched() and not raw else text, err=True, nl=False)
+    click.echo(show_controls(text) if stderr_is_terminal() and not raw else text, err=True, nl=False)
 
 
 def show_logs() -> None:
@@ -180,11 +180,11 @@ def report(error: FDStoreError, *, as_json: bool) -> None:
     if as_json:
         import msgspec
 
-        record = {"error": {"type": error.type, "message": said_of(error)}}
+        record = {"error": {"type": error.type, "message": error_text(error)}}
         say(show_controls_in_json(msgspec.json.encode(record).decode("utf-8")))
         return
-    message = f"fdstore: {error.type}: {said_of(error)}"
-    if watched() and _wants_colours():
+    message = f"fdstore: {error.type}: {error_text(error)}"
+    if stderr_is_terminal() and _wants_colours():
         message = show_controls(message, keep="\t")
         head = f"fdstore: {error.type}:"
         click.echo(paint(head, "bad") + message.removeprefix(head), err=True, color=True)

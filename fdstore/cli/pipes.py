@@ -11,7 +11,7 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.session import Session, raw_option, verb
-from fdstore.cli.tail import print_as_it_comes
+from fdstore.cli.tail import print_following
 from fdstore.errors import FDStoreError, StreamBroken
 
 if TYPE_CHECKING:
@@ -88,11 +88,11 @@ def pipe(
         try:
             pieces = output.Pieces(made.fd, as_json=session.as_json, raw=raw)
             with _report_unclaimed(caller.store, made.process):
-                print_as_it_comes(caller, pieces, made.fd)
+                print_following(caller, pieces, made.fd)
         except StreamBroken as error:
             broken = error
         # the process ends a moment after its output, and has the exit code
-        caller.store.run(inspection.wait_ended(caller.store.prefix, [made.process], END_S))
+        caller.store.run(inspection.wait_until_ended(caller.store.prefix, [made.process], END_S))
         errors = caller.read(made.stderr_fd, read_all=True).text
         output.errors(errors, raw=raw)
         ended = caller.store.run(inspection.record(caller.store.prefix, made.process))

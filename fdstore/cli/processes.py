@@ -42,28 +42,28 @@ def ps(session: Session, tree: str | None) -> None:
         if not damaged:
             output.note("there are no processes yet; `fdstore put PROC FILE` creates the first")
     else:
-        output.painted(
+        output.print_painted(
             table(
                 ["PROCESS", "STATE", "PROGRAM", "STARTED", "ENDED", "DETAIL"],
                 [_row(branch, process, now) for branch, process in as_trees(found)],
                 cut="DETAIL",
                 columns=output.columns(),
-                coloured=output.coloured(),
+                coloured=output.use_colours(),
             )
         )
         if one is not None:
-            output.line(used_of(one))
-    output.passed_over(damaged, as_json=session.as_json)
+            output.line(format_usage(one))
+    output.report_unreadable(damaged, as_json=session.as_json)
 
 
-def used_of(tree: TreeRecord) -> str:
+def format_usage(tree: TreeRecord) -> str:
     """Format what a tree uses of its limits, in one line."""
-    from fdstore.cli.limits import of_tree, shown
+    from fdstore.cli.limits import format_value, limits_of_tree
 
-    parts = [
-        f"{each.name.removeprefix('tree_')} {shown(each.used, each.unit)} of {shown(each.value, each.unit)}"
-        for each in of_tree(tree)
-    ]
+    parts = []
+    for each in limits_of_tree(tree):
+        used, limit = (format_value(value, each.unit) for value in (each.used, each.value))
+        parts.append(f"{each.name.removeprefix('tree_')} {used} of {limit}")
     return f"uses {', '.join(parts)}"
 
 

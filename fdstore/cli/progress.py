@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from fdstore.cli import output
-from fdstore.cli.tables import counted, size
+from fdstore.cli.tables import format_count, format_size
 from fdstore.text.layout import show_controls
 
 LARGE_BYTES = 4_000_000
@@ -27,7 +27,7 @@ def progress(label: str, total: int | None, noun: str = "") -> Iterator[Callable
     Yields None if stderr is not a terminal or the transfer is small. `total` is None if unknown.
     """
     large = LARGE_COUNT if noun else LARGE_BYTES
-    if not output.watched() or (total is not None and total < large):
+    if not output.stderr_is_terminal() or (total is not None and total < large):
         yield None
         return
     began = shown = time.monotonic()
@@ -38,7 +38,7 @@ def progress(label: str, total: int | None, noun: str = "") -> Iterator[Callable
         if now - shown < PAUSE_S:
             return
         shown = now
-        _draw(f"{show_controls(label, keep='')}  {reached(done, total, now - began, noun)}")
+        _draw(f"{show_controls(label, keep='')}  {format_progress(done, total, now - began, noun)}")
 
     try:
         yield tell
@@ -46,19 +46,19 @@ def progress(label: str, total: int | None, noun: str = "") -> Iterator[Callable
         _draw("")
 
 
-def reached(done: int, total: int | None, seconds: float, noun: str = "") -> str:
+def format_progress(done: int, total: int | None, seconds: float, noun: str = "") -> str:
     """Format the progress of a transfer.
 
-    >>> reached(500_000, 1_000_000, 2.0)
+    >>> format_progress(500_000, 1_000_000, 2.0)
     '[############............]  50%  500.0 kB of 1.0 MB  250.0 kB/s'
-    >>> reached(500_000, None, 2.0)
+    >>> format_progress(500_000, None, 2.0)
     '500.0 kB  250.0 kB/s'
-    >>> reached(500, 1_000, 2.0, "content")
+    >>> format_progress(500, 1_000, 2.0, "content")
     '[############............]  50%  500 contents of 1000 contents  250 contents/s'
     """
 
     def amount(count: int) -> str:
-        return counted(count, noun) if noun else size(count)
+        return format_count(count, noun) if noun else format_size(count)
 
     speed = f"{amount(int(done / max(seconds, 0.001)))}/s"
     if not total:

@@ -15,7 +15,7 @@ from fdstore.cli import output
 from fdstore.cli.interrupts import Interrupted, as_interrupts
 from fdstore.cli.progress import progress
 from fdstore.cli.session import Session, verb
-from fdstore.cli.tables import counted, size
+from fdstore.cli.tables import format_count, format_size
 from fdstore.errors import FDStoreError, InvalidArgument, NotEncoded, PathRefused, TargetMissing
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 LIVE_BYTES = 65_536
 """The maximum size of one read from a stream."""
 
-OF_ONE_FILE = (InvalidArgument, PathRefused, TargetMissing)
+FILE_ERRORS = (InvalidArgument, PathRefused, TargetMissing)
 """Errors that concern one file and not the others."""
 
 
@@ -86,7 +86,7 @@ def put(
         for file, binary in sources:
             try:
                 _put_file(session, open_source, file, binary, encoding, errors, page_size, source)
-            except OF_ONE_FILE as error:
+            except FILE_ERRORS as error:
                 if failed is not None:
                     output.report(failed, as_json=session.as_json)
                 failed = error
@@ -167,7 +167,9 @@ def _print_made(session: Session, file: str, made: Descriptor) -> None:
         output.document(made)
         return
     output.line(made.fd)
-    sizes = f"{size(made.bytes)}, {counted(made.lines, 'line')}, {counted(made.pages, 'page')}"
+    sizes = (
+        f"{format_size(made.bytes)}, {format_count(made.lines, 'line')}, {format_count(made.pages, 'page')}"
+    )
     output.note(f"{made.source}: {sizes}")
 
 

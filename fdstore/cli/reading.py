@@ -11,7 +11,7 @@ import click
 from fdstore.cli import output
 from fdstore.cli.progress import progress
 from fdstore.cli.session import Session, raw_option, run_on, verb
-from fdstore.cli.tables import counted, size
+from fdstore.cli.tables import format_count, format_size
 from fdstore.errors import StreamBroken, TargetExists, TargetMissing
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def read(
         output.document(part)
         return
     output.content(part.text.encode("utf-8"), raw=raw)
-    if output.on_terminal():
+    if output.stdout_is_terminal():
         if part.text and not part.text.endswith("\n"):
             output.line()
         output.note(_position(part))
@@ -104,19 +104,19 @@ def cat(session: Session, process: str, selector: str, raw: bool) -> None:
     An open stream is printed as far as it is stored now. A broken stream is printed, and then the command
     fails. With --json each line is a chunk of the text.
     """
-    from fdstore.store.contents import write_out
+    from fdstore.store.contents import write_part
     from fdstore.text.selection import parse_request
 
     request = parse_request(selector)
     pieces = output.Pieces(request.fd, as_json=session.as_json, raw=raw)
     with session.process(process) as opened:
-        run_on(opened, write_out(opened.handle, request.fd, request.part, pieces.print))
+        run_on(opened, write_part(opened.handle, request.fd, request.part, pieces.print))
         state = opened.stat(request.fd)
     pieces.end()
-    tell_unfinished(state)
+    report_unfinished(state)
 
 
-def tell_unfinished(state: Descriptor) -> None:
+def report_unfinished(state: Descriptor) -> None:
     """Report after the text that its stream is still open. Raises `StreamBroken` if it is broken."""
     if state.state == "open":
         output.note(f"[{state.fd} is still being written]")
@@ -148,7 +148,7 @@ def export(
         raise click.UsageError("to print a content, use `fdstore cat`; for a file of that name, write ./-")
     with session.process(process) as opened:
         label = f"export {selector}"
-        with progress(label, _bytes_of(opened, selector) if output.watched() else None) as tell:
+        with progress(label, _bytes_of(opened, selector) if output.stderr_is_terminal() else None) as tell:
             try:
                 done = opened.export(
                     selector,
@@ -174,7 +174,9 @@ def export(
         )
     else:
         action = "appended to" if append else "written to"
-        output.line(f"{counted(done.char_count, 'character')} {action} {file} ({size(done.size_bytes)})")
+        output.line(
+            f"{format_count(done.char_count, 'character')} {action} {file} ({format_size(done.size_bytes)})"
+        )
 
 
 def _bytes_of(opened: Process, selector: str) -> int | None:

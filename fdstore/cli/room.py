@@ -10,7 +10,7 @@ import click
 from fdstore.cli import output
 from fdstore.cli.progress import progress
 from fdstore.cli.session import Session, verb
-from fdstore.cli.tables import ago, counted, size, table
+from fdstore.cli.tables import ago, format_count, format_size, table
 from fdstore.errors import FDStoreError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def du(session: Session, name: str | None) -> None:
         _print_trees(found, now, memory)
     else:
         _print_parts(name, found)
-    output.passed_over(found.unreadable, as_json=session.as_json)
+    output.report_unreadable(found.unreadable, as_json=session.as_json)
 
 
 def _usage(store: Store, name: str | None) -> Usage:
@@ -69,7 +69,7 @@ def _memory(store: Store) -> str:
 
     infos = [each.info for each in store.run(primaries("memory")) if not each.error]
     used, most = (sum(int(info.get(name, 0)) for info in infos) for name in ("used_memory", "maxmemory"))
-    return f"; Redis uses {size(used)}{f' of {size(most)}' if most else ''}"
+    return f"; Redis uses {format_size(used)}{f' of {format_size(most)}' if most else ''}"
 
 
 def _print_trees(found: Usage, now_s: float, memory: str) -> None:
@@ -77,8 +77,8 @@ def _print_trees(found: Usage, now_s: float, memory: str) -> None:
         rows = [
             [
                 each.tree,
-                size(each.bytes),
-                size(each.staged) if each.staged else "-",
+                format_size(each.bytes),
+                format_size(each.staged) if each.staged else "-",
                 str(each.contents),
                 str(each.processes),
                 str(each.live),
@@ -89,8 +89,10 @@ def _print_trees(found: Usage, now_s: float, memory: str) -> None:
         header = ["TREE", "BYTES", "STAGED", "CONTENTS", "PROCESSES", "NOT ENDED", "USED"]
         output.line(table(header, rows, right=header[1:-1]))
     total, staged = (sum(getattr(each, name) for each in found.trees) for name in ("bytes", "staged"))
-    being_stored = f", {size(staged)} more is being stored" if staged else ""
-    output.line(f"{counted(len(found.trees), 'tree')} with {size(total)} of text{being_stored}{memory}")
+    being_stored = f", {format_size(staged)} more is being stored" if staged else ""
+    output.line(
+        f"{format_count(len(found.trees), 'tree')} with {format_size(total)} of text{being_stored}{memory}"
+    )
 
 
 def _print_parts(name: str, found: Usage) -> None:
@@ -100,7 +102,7 @@ def _print_parts(name: str, found: Usage) -> None:
     if found.descriptors:
         tables.append(_descriptor_table(found.descriptors))
     if found.staged:
-        rows = [[size(each.bytes), each.process, each.source] for each in found.staged]
+        rows = [[format_size(each.bytes), each.process, each.source] for each in found.staged]
         tables.append(
             table(
                 ["STAGED", "PROCESS", "SOURCE"],
@@ -118,7 +120,7 @@ def _print_parts(name: str, found: Usage) -> None:
 
 def _process_table(processes: list[ProcessUsage]) -> str:
     rows = [
-        [each.process, each.state, str(each.descriptors), size(each.bytes), size(each.freed)]
+        [each.process, each.state, str(each.descriptors), format_size(each.bytes), format_size(each.freed)]
         for each in processes
     ]
     right = ["DESCRIPTORS", "BYTES", "FREED"]
@@ -126,7 +128,9 @@ def _process_table(processes: list[ProcessUsage]) -> str:
 
 
 def _descriptor_table(descriptors: list[DescriptorUsage]) -> str:
-    rows = [[each.fd, size(each.bytes), str(each.holders), each.state, each.source] for each in descriptors]
+    rows = [
+        [each.fd, format_size(each.bytes), str(each.holders), each.state, each.source] for each in descriptors
+    ]
     header = ["FD", "BYTES", "HOLDERS", "STATE", "SOURCE"]
     return table(header, rows, right=["BYTES", "HOLDERS"], cut="SOURCE", columns=output.columns())
 
@@ -214,11 +218,11 @@ def _remove_tree(session: Session, name: str, *, yes: bool, kill: bool) -> None:
         return
     for each in dropped.cancelled:
         output.line(f"cancelled {each}")
-    output.line(f"removed {name}: {counted(dropped.contents, 'content')}")
+    output.line(f"removed {name}: {format_count(dropped.contents, 'content')}")
 
 
 def _agreed(question: str) -> bool:
-    agreed = output.confirmed(question)
+    agreed = output.confirm(question)
     if agreed is None:
         raise click.UsageError(
             "there is no terminal to ask at, so nothing was removed; --yes removes without asking"
@@ -243,9 +247,7 @@ def _look_at_tree(store: Store, name: str, *, kill: bool) -> tuple[int | None, s
     busy = [member for member in tree.members if member.state in BUSY]
     if busy and not kill:
         raise TreeInUse(name, busy[0].id, busy[0].state)
-    processes = counted(tree.processes, "process", "processes")
+    processes = format_count(tree.processes, "process", "processes")
     running = f" ({len(busy)} running or waiting)" if busy else ""
-    return (
-        tree.fds,
-        f"{processes}{running} and {counted(tree.fds, 'content')} with {size(tree.bytes)} of text",
-    )
+    contents = f"{format_count(tree.fds, 'content')} with {format_size(tree.bytes)} of text"
+    return tree.fds, f"{processes}{running} and {contents}"

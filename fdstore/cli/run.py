@@ -66,7 +66,7 @@ def run(
         if not detach:
             load_runner()
         root = launch_root(store, bundle, query, name)
-        for warning in lowered(root_program.tree_limits, root.handle.limits):
+        for warning in lowered_limits(root_program.tree_limits, root.handle.limits):
             output.say(f"fdstore: warning: {warning}")
         if detach:
             wake(root.id)
@@ -87,15 +87,15 @@ def run(
         )
 
 
-def lowered(asked: TreeLimits, held: TreeLimits) -> list[str]:
+def lowered_limits(asked: TreeLimits, held: TreeLimits) -> list[str]:
     """Return warnings about limits that a program names and the operator's ceilings lower. Other limits are
     lowered silently."""
-    from fdstore.cli.limits import said_of, shown
+    from fdstore.cli.limits import format_ceiling, format_value
     from fdstore.store.ceilings import CEILINGS
 
     return [
-        f"[limits] {said_of(name, getattr(asked, name))} is more than this store allows: "
-        f"{shown(getattr(held, name), CEILINGS[name].unit)} holds (fdstore limits)"
+        f"[limits] {format_ceiling(name, getattr(asked, name))} is more than this store allows: "
+        f"{format_value(getattr(held, name), CEILINGS[name].unit)} holds (fdstore limits)"
         for name in CEILINGS
         if name in asked.__struct_fields__
         and getattr(held, name) < getattr(asked, name) != getattr(type(asked)(), name)
@@ -114,7 +114,7 @@ def _read(file: str) -> str:
 def _workers_for(session: Session, store: Store, bundle: Bundle) -> None:
     """Provide a worker for spawned agents: on the embedded store, start one with this command's environment;
     on another store, warn if no worker runs agents."""
-    from fdstore.cli.services import background_worker, renew_if_idle, tell_misfits
+    from fdstore.cli.services import background_worker, renew_if_idle, warn_of_misfits
     from fdstore.store import unclaimed
 
     background = background_worker(store.url, store.prefix)
@@ -126,4 +126,4 @@ def _workers_for(session: Session, store: Store, bundle: Bundle) -> None:
     if problem := store.run(unclaimed.no_worker(store.prefix, for_agents=True)):
         output.say(f"fdstore: {store.where}: {problem}. Spawned agents wait for one")
     else:
-        tell_misfits(background, for_functions=functions)
+        warn_of_misfits(background, for_functions=functions)

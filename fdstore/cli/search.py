@@ -109,8 +109,8 @@ def search(
                     numbered=line_number,
                     only_matching=only_matching,
                     inverted=invert_match,
-                    coloured=output.coloured(colour),
-                    escaped=output.on_terminal() and not raw,
+                    coloured=output.use_colours(colour),
+                    escaped=output.stdout_is_terminal() and not raw,
                 )
                 printer = GrepPrinter(
                     before, after, max_matches=max_count, layout=lines, separator=lines.separator

@@ -12,7 +12,7 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.session import Session, verb
-from fdstore.cli.tables import counted, duration, facts, size
+from fdstore.cli.tables import duration, facts, format_count, format_size
 from fdstore.loading import require
 from fdstore.records import Record, Unreadable
 
@@ -123,7 +123,7 @@ def status(session: Session) -> None:
     rows = store_facts(store) if url and store else server_facts(server)
     output.line(facts([*rows, *(held_facts(store) if store else [])]))
     if store:
-        output.passed_over(store.unreadable, as_json=False)
+        output.report_unreadable(store.unreadable, as_json=False)
 
 
 def start_server(session: Session) -> ServerStatus:
@@ -158,14 +158,14 @@ def renew_if_idle(store: Store, background: BackgroundWorker, *, for_functions: 
     background.stop()
 
 
-def tell_misfits(background: BackgroundWorker, *, for_functions: bool) -> None:
+def warn_of_misfits(background: BackgroundWorker, *, for_functions: bool) -> None:
     """Warn if the environment of a background worker differs from this command's."""
     if others := _misfits(background, for_functions):
         _say_misfits(background.pid(), others)
 
 
 def _misfits(background: BackgroundWorker, for_functions: bool) -> str:
-    found = background.misfits(for_functions=for_functions)
+    found = background.differences(for_functions=for_functions)
     more = [f"and {len(found) - MAX_MISFITS} more"] if len(found) > MAX_MISFITS else []
     return "; ".join(found[:MAX_MISFITS] + more)
 
@@ -200,8 +200,8 @@ def store_status(session: Session, url: str) -> StoreStatus:
         no_agents: list[str] = []
         try:
             workers = store.run(leases.workers(store.prefix))
-            commands = store.run(leases.commands_of(store.prefix, workers))
-            no_agents = store.run(leases.agents_of(store.prefix, workers))
+            commands = store.run(leases.sandboxes_of(store.prefix, workers))
+            no_agents = store.run(leases.agent_refusals_of(store.prefix, workers))
         except DamagedRecord as error:
             damaged.append(unreadable(error))
             commands = [""] * len(workers)
@@ -243,7 +243,7 @@ def server_facts(server: ServerStatus) -> list[tuple[str, str]]:
         ("url", server.url),
         ("program", server.program or "unknown"),
         ("data", f"{server.data_dir} ({'append-only file on' if server.aof_enabled else 'NOT ON DISK'})"),
-        ("memory", size(server.used_memory_bytes or 0)),
+        ("memory", format_size(server.used_memory_bytes or 0)),
     ]
 
 
@@ -252,11 +252,11 @@ def store_facts(store: StoreStatus) -> list[tuple[str, str]]:
     kind = {
         "redis": "one Redis",
         "sentinel": "the master that Sentinels report",
-        "cluster": f"a Redis Cluster of {counted(store.primaries, 'primary', 'primaries')}",
+        "cluster": f"a Redis Cluster of {format_count(store.primaries, 'primary', 'primaries')}",
     }[store.kind]
     if store.unreachable:
         kind += f" ({', '.join(store.unreachable)} cannot be reached)"
-    limit = f" of {size(store.maxmemory_bytes)}" if store.maxmemory_bytes else ""
+    limit = f" of {format_size(store.maxmemory_bytes)}" if store.maxmemory_bytes else ""
     return [
         ("store", f"answers, Redis {store.version}, up {duration(store.uptime_s)}"),
         ("kind", kind),
@@ -265,16 +265,16 @@ def store_facts(store: StoreStatus) -> list[tuple[str, str]]:
             "disk",
             "append-only file on" if store.aof_enabled else "append-only file OFF; see `fdstore doctor`",
         ),
-        ("memory", f"{size(store.used_memory_bytes)}{limit}"),
+        ("memory", f"{format_size(store.used_memory_bytes)}{limit}"),
     ]
 
 
 def held_facts(store: StoreStatus) -> list[tuple[str, str]]:
     """Format the data and the workers of a store."""
-    processes = f"{counted(store.processes, 'process', 'processes')} ({store.live} not ended)"
-    contents = f"{counted(store.contents, 'content')} with {size(store.bytes)} of text"
+    processes = f"{format_count(store.processes, 'process', 'processes')} ({store.live} not ended)"
+    contents = f"{format_count(store.contents, 'content')} with {format_size(store.bytes)} of text"
     workers = ", ".join(store.workers) or "none is running; start one with `fdstore up` or `fdstore worker`"
-    rows = [("holds", f"{counted(store.trees, 'tree')}, {processes}, {contents}"), ("workers", workers)]
+    rows = [("holds", f"{format_count(store.trees, 'tree')}, {processes}, {contents}"), ("workers", workers)]
     rows += [("agents", f"not run{where}: {reason}") for where, reason in _by_worker(store.no_agents)]
     for where, sentence in _by_worker(store.commands):
         rows.append(("commands", f"{where.strip()}: {sentence}" if where else sentence))

@@ -121,11 +121,11 @@ def _sets(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
 
 
 def _sets_url(context: click.Context, _: click.Parameter, url: str | None) -> None:
-    from fdstore.url_options import warning_of
+    from fdstore.url_options import password_warning
 
     if url:
         context.ensure_object(Session).url = url
-        if warning := warning_of("--url", url):
+        if warning := password_warning("--url", url):
             output.say(warning)
 
 

@@ -22,10 +22,10 @@ RELATIVE_FOR_S = 60 * DAY_S
 """Older times are shown as dates."""
 
 
-def size(count: int) -> str:
+def format_size(count: int) -> str:
     """Format a number of bytes.
 
-    >>> size(999), size(12_345_678), size(999_999)
+    >>> format_size(999), format_size(12_345_678), format_size(999_999)
     ('999 B', '12.3 MB', '1.0 MB')
     """
     if count < 1000:
@@ -37,10 +37,10 @@ def size(count: int) -> str:
     return f"{value:.1f} {units[0]}"
 
 
-def counted(count: int, noun: str, plural: str = "") -> str:
+def format_count(count: int, noun: str, plural: str = "") -> str:
     """Format a number with its noun.
 
-    >>> counted(1, "line"), counted(2, "process", "processes")
+    >>> format_count(1, "line"), format_count(2, "process", "processes")
     ('1 line', '2 processes')
     """
     return f"{count} {noun if count == 1 else plural or noun + 's'}"
@@ -98,10 +98,10 @@ def _char_width(char: str) -> int:
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
-def shortened(text: str, columns: int) -> str:
+def shorten(text: str, columns: int) -> str:
     """Shorten `text` to `columns`, with "..." at its end.
 
-    >>> shortened("abcdefgh", 6), shortened("abc", 6)
+    >>> shorten("abcdefgh", 6), shorten("abc", 6)
     ('abc...', 'abc')
     """
     if width(text) <= columns:
@@ -141,7 +141,7 @@ def table(
         if over > 0:
             widths[i] = max(MIN_CUT, width(header[i]), widths[i] - over)
             for row in cells:
-                row[i] = shortened(row[i], widths[i])
+                row[i] = shorten(row[i], widths[i])
     lines = []
     for number, row in enumerate(cells):
         aligned = []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fdstore.cli import output
-from fdstore.cli.reading import tell_unfinished
+from fdstore.cli.reading import report_unfinished
 from fdstore.cli.session import Session, raw_option, run_on, verb
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def tail(session: Session, process: str, fd: str, follow: bool, lines: Lines, ra
     fdstore tail triage fd:1 -n 20
     fdstore tail triage fd:1 -n +5 -f
     """
-    from fdstore.store.contents import write_out
+    from fdstore.store.contents import write_part
     from fdstore.text.selection import Part, fd_id
 
     pieces = output.Pieces(fd_id(fd), as_json=session.as_json, raw=raw)
@@ -67,13 +67,13 @@ def tail(session: Session, process: str, fd: str, follow: bool, lines: Lines, ra
         first = max(1, number if from_first else now.lines - number + 1)
         if follow:
             start, skipped = _position(opened, now, first, exact=from_first)
-            print_as_it_comes(opened, pieces, now.fd, start, skipped)
+            print_following(opened, pieces, now.fd, start, skipped)
             return
         if first <= now.lines:
             part = Part("line", first, now.lines - first + 1)
-            run_on(opened, write_out(opened.handle, now.fd, part, pieces.print))
+            run_on(opened, write_part(opened.handle, now.fd, part, pieces.print))
         pieces.end()
-        tell_unfinished(now)
+        report_unfinished(now)
 
 
 def _position(process: Process, now: Descriptor, first: int, *, exact: bool) -> tuple[int, int]:
@@ -88,21 +88,21 @@ def _position(process: Process, now: Descriptor, first: int, *, exact: bool) -> 
     return int(at.partition("-")[0]), first - start_line
 
 
-def print_as_it_comes(
+def print_following(
     process: Process, pieces: output.Pieces, fd: str, start: int = 1, skipped_lines: int = 0
 ) -> None:
     """Print a content from the character `start` to its end, following it. Raises `StreamBroken`."""
     try:
-        for piece in without_lines(process.follow(fd, start=start), skipped_lines):
+        for piece in skip_lines(process.follow(fd, start=start), skipped_lines):
             pieces.print(piece.encode("utf-8"))
     finally:
         pieces.end()
 
 
-def without_lines(pieces: Iterator[str], count: int) -> Iterator[str]:
+def skip_lines(pieces: Iterator[str], count: int) -> Iterator[str]:
     r"""Yield the text of `pieces` without its first `count` lines.
 
-    >>> list(without_lines(iter(["a", "b\nc\n", "d\ne"]), 2))
+    >>> list(skip_lines(iter(["a", "b\nc\n", "d\ne"]), 2))
     ['d\ne']
     """
     for piece in pieces:

@@ -27,14 +27,14 @@ def gc(session: Session, dry_run: bool) -> None:
     periodically.
     """
     from fdstore.store.collect import due_trees
-    from fdstore.store.decoding import PASSED_OVER, unreadable
+    from fdstore.store.decoding import SKIPPABLE, unreadable
 
     found, damaged = [], []
     with session.store(use="look" if dry_run else "remove") as store:
         for tree in store.run(due_trees(store.prefix)):
             try:
                 found.append(_collected(store, tree, dry_run))
-            except PASSED_OVER as error:
+            except SKIPPABLE as error:
                 damaged.append(unreadable(error))
     if session.as_json:
         for item in found:
@@ -44,7 +44,7 @@ def gc(session: Session, dry_run: bool) -> None:
     else:
         rows = [[item.tree, *_explained(item, dry_run)] for item in found]
         output.line(table(["TREE", "WHAT", "WHY"], rows, cut="WHY", columns=output.columns()))
-    output.passed_over(damaged, as_json=session.as_json)
+    output.report_unreadable(damaged, as_json=session.as_json)
 
 
 def _collected(store: Store, tree: TreeKeys, dry_run: bool) -> Collected:
@@ -114,7 +114,7 @@ def _marks(ok: bool, note: bool) -> tuple[str, str]:
 def _check_trees(session: Session) -> bool:
     """Report damage in the trees of the store; return whether there is none."""
     from fdstore.cli.progress import progress
-    from fdstore.store.audit import named_trees, size_of, tree_damage
+    from fdstore.store.audit import check_tree, named_trees, size_of
 
     if session.chosen_url is None and not session.embedded_server().status().running:
         output.line("ok       trees: the store is not running; the first command starts it")
@@ -125,7 +125,7 @@ def _check_trees(session: Session) -> bool:
         for number, tree in enumerate(trees, 1):
             label = f"{number} of {len(trees)}: {tree.tree}"
             with progress(label, store.run(size_of(tree))) as tell:
-                damaged = store.run(tree_damage(tree, tell or (lambda done: None)))
+                damaged = store.run(check_tree(tree, tell or (lambda done: None)))
             for each in damaged:
                 well = well and each.harmless
                 _show_damage(session, each)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from fdstore.agent.conversation import Assistant, Note, Result, Start, decode_entry
-from fdstore.cli.tables import size
+from fdstore.cli.tables import format_size
 from fdstore.client import Store
 from fdstore.errors import DamagedRecord, FDStoreError, NewerFormat, NotFound
 from fdstore.lifecycle import ENDED
@@ -198,7 +198,7 @@ class Watch:
                     if process in self._quiet and self._quiet[process].calls:
                         self._quiet[process].calls.pop(0)
                     how = "an error of" if failed else "a result of"
-                    self._report(process, f"  gets {how} {size(len(content))}")
+                    self._report(process, f"  gets {how} {format_size(len(content))}")
                 case Note(text=text):
                     self.chars_shown += len(text)
                     self._report(process, f"  gets the note: {text.partition('<')[0].strip()}")
@@ -226,7 +226,7 @@ class Watch:
                 own = each.producer == process
                 how = each.source if own else f"by reference, created by {each.producer}"
                 pages = "1 page" if each.pages == 1 else f"{each.pages} pages"
-                self._report(process, f"  holds {each.fd}: {size(each.bytes)}, {pages} ({how})")
+                self._report(process, f"  holds {each.fd}: {format_size(each.bytes)}, {pages} ({how})")
 
 
 def _short(value: object) -> str:

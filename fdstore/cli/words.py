@@ -19,12 +19,12 @@ OPTIONS = {
 PATH_CHARS = 300
 
 
-def said_of(error: FDStoreError) -> str:
+def error_text(error: FDStoreError) -> str:
     """Return the text of an error for the command line.
 
-    >>> said_of(InvalidArgument("page_size", "a whole number is needed"))
+    >>> error_text(InvalidArgument("page_size", "a whole number is needed"))
     '--page-size: a whole number is needed'
-    >>> said_of(TargetExists("out.txt"))
+    >>> error_text(TargetExists("out.txt"))
     "the file 'out.txt' exists"
     """
     match error:

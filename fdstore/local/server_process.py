@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote
 
 from fdstore.errors import StartFailed, TimedOut
-from fdstore.local.redis_conf import blindness, find_binary, render_config
+from fdstore.local.redis_conf import find_binary, render_config, unreadable_reason
 
 if TYPE_CHECKING:
     import redis
@@ -54,7 +54,7 @@ Condition = Literal["absent", "silent", "loading", "ready"]
 """`absent`: nothing listens on the socket. `silent`: something listens, but does not answer in time."""
 
 
-def reachable_path(listening: Path, runtime_dir: Path | None) -> Path:
+def short_socket_path(listening: Path, runtime_dir: Path | None) -> Path:
     """Return the path by which clients reach the socket `listening`: itself, or a short link to it.
 
     A socket address holds about 100 bytes of path. A longer path is reached through a symbolic link, named by
@@ -143,7 +143,7 @@ class ServerProcess:
 
     @property
     def url(self) -> str:
-        return "unix://" + quote(os.fsencode(reachable_path(self._socket, self._runtime_dir)))
+        return "unix://" + quote(os.fsencode(short_socket_path(self._socket, self._runtime_dir)))
 
     def client(self, listening: Path | None = None) -> redis.Redis:
         """Return a client that does not retry."""
@@ -152,7 +152,7 @@ class ServerProcess:
         from redis.retry import Retry
 
         return redis.Redis(
-            unix_socket_path=str(reachable_path(listening or self._socket, self._runtime_dir)),
+            unix_socket_path=str(short_socket_path(listening or self._socket, self._runtime_dir)),
             retry=Retry(NoBackoff(), 0),
             socket_timeout=ANSWER_DEADLINE_S,
             socket_connect_timeout=ANSWER_DEADLINE_S,
@@ -167,7 +167,7 @@ class ServerProcess:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(ANSWER_DEADLINE_S)
             try:
-                connection.connect(str(reachable_path(listening or self._socket, self._runtime_dir)))
+                connection.connect(str(short_socket_path(listening or self._socket, self._runtime_dir)))
                 connection.sendall(b"PING\r\n")
                 answer = connection.recv(64)
             except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError):
@@ -201,12 +201,12 @@ class ServerProcess:
         Raises `StartFailed` with the last lines of its log.
         """
         binary = self._binary or find_binary(self.directory)
-        if problem := blindness(binary, self.directory):
+        if problem := unreadable_reason(binary, self.directory):
             raise StartFailed(str(self._socket), problem)
         self.config.write_bytes(render_config(self.directory, self._options))
         if self._launch(binary, self._socket):
             return
-        problem = self.last_words()
+        problem = self.log_tail()
         if self._has_log() and self._repair_torn_log(binary) and self._launch(binary, self._socket):
             return
         raise StartFailed(
@@ -226,7 +226,7 @@ class ServerProcess:
             if now - last_sign > START_DEADLINE_S or now - began > LOADING_DEADLINE_S:
                 raise StartFailed(
                     str(self._socket),
-                    f"still {condition} after {now - began:.0f} s; its log ends:\n{self.last_words()}",
+                    f"still {condition} after {now - began:.0f} s; its log ends:\n{self.log_tail()}",
                 )
             time.sleep(POLL_S)
         return True
@@ -258,7 +258,7 @@ class ServerProcess:
         if not wait_until(lambda: self._has_ended(pid), START_DEADLINE_S):
             raise TimedOut(f"the end of the server at {self._socket}", START_DEADLINE_S)
 
-    def last_words(self) -> str:
+    def log_tail(self) -> str:
         """Return the last lines of its log since it was started."""
         try:
             with self.log.open("rb") as log:
@@ -307,7 +307,7 @@ class ServerProcess:
         except redis.RedisError as error:
             raise StartFailed(str(self._socket), f"repairing its torn log failed: {error}") from error
         if not wait_until(lambda: self._has_ended(pid), START_DEADLINE_S) or not repaired:
-            problem = self.last_words()
+            problem = self.log_tail()
             raise StartFailed(str(self._socket), f"repairing its torn log failed:\n{problem}")
         return True
 

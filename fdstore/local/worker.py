@@ -29,7 +29,7 @@ from fdstore.local.redis_server import is_embedded
 from fdstore.local.server_process import wait_until
 from fdstore.settings import DEFAULT_PREFIX
 from fdstore.surroundings import Surroundings
-from fdstore.urls import shown_url
+from fdstore.urls import hide_password
 
 READY_S = 30.0
 STOP_S = 30.0
@@ -61,7 +61,7 @@ class BackgroundWorker:
         """Return its process id, or None if it does not run."""
         return self._files.pid()
 
-    def misfits(self, *, for_functions: bool) -> list[str]:
+    def differences(self, *, for_functions: bool) -> list[str]:
         """Return the differences between the running worker's environment and this program's, as text; empty
         if it does not run. `for_functions`: include differences that matter only to Python functions."""
         if self.pid() is None:
@@ -70,7 +70,7 @@ class BackgroundWorker:
             had = msgspec.json.decode(self._files.json.read_bytes(), type=Surroundings)
         except (FileNotFoundError, msgspec.MsgspecError):
             return ["it was started by another version of fdstore"]
-        return had.misfits(Surroundings.here(had.salt), for_functions=for_functions)
+        return had.differences(Surroundings.here(had.salt), for_functions=for_functions)
 
     def ensure(self, concurrency: int = 8) -> int:
         """Start the worker if it does not run, and return its process id. Raises `StartFailed` with the end
@@ -107,7 +107,7 @@ class BackgroundWorker:
             if process.poll() is not None or time.monotonic() > until:
                 lines = self._log_since(size).decode("utf-8", "replace").strip().splitlines()[-3:]
                 raise StartFailed(
-                    shown_url(self._url), f"the worker did not start: {' / '.join(lines) or 'no output'}"
+                    hide_password(self._url), f"the worker did not start: {' / '.join(lines) or 'no output'}"
                 )
             wait_until(lambda: ready in self._log_since(size) or process.poll() is not None, 1.0)
         return process.pid

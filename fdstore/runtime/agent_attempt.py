@@ -16,7 +16,7 @@ from fdstore.errors import NewerFormat, quoted
 from fdstore.lifecycle import ProcessEnd
 from fdstore.permissions import Permissions
 from fdstore.runtime.attempt import Attempt, Ending
-from fdstore.runtime.lease import Lease, Stopped
+from fdstore.runtime.lease import Lease, WorkerStopping
 from fdstore.store import inspection, leases, processes
 from fdstore.store.content_info import ProcessHandle
 from fdstore.store.decoding import decoding
@@ -47,7 +47,7 @@ def run_agent(
     history = store.run(read_history(handle.keys, claim.journal))
     if history.unknown:
         log.warning("%s: journal records of newer kinds are skipped: %s", process, history.unknown)
-    toolbox = toolbox_for(
+    toolbox = make_toolbox(
         handle,
         store.prefix,
         bundle,
@@ -83,7 +83,7 @@ def run_agent(
             woken = agent.hand_over(outcome, is_root=not claim.parent)
             return attempt.ended(ProcessEnd(outcome.state, outcome.exit_code, outcome.reason), woken)
         elif alone_until is not None and agent.written > alone_until:
-            raise Stopped  # past the point of the loss: continue it among the others
+            raise WorkerStopping  # past the point of the loss: continue it among the others
 
 
 def _wait(store: Store, children: list[str], left_s: float | None, lease: Lease) -> None:
@@ -91,11 +91,11 @@ def _wait(store: Store, children: list[str], left_s: float | None, lease: Lease)
     while True:
         lease.check()
         slice_s = 1.0 if until is None else min(1.0, until - time.monotonic())
-        if slice_s <= 0 or store.run(inspection.wait_ended(store.prefix, children, slice_s)):
+        if slice_s <= 0 or store.run(inspection.wait_until_ended(store.prefix, children, slice_s)):
             return
 
 
-def linked_programs_of(bundle: Bundle, text: str, program: Program) -> dict[str, Linked]:
+def linked_programs(bundle: Bundle, text: str, program: Program) -> dict[str, Linked]:
     """Return the programs that `program` may spawn, by alias."""
     digest = bundle.digest()
     return {
@@ -110,7 +110,7 @@ def linked_programs_of(bundle: Bundle, text: str, program: Program) -> dict[str,
     }
 
 
-def toolbox_for(
+def make_toolbox(
     handle: ProcessHandle,
     prefix: str,
     bundle: Bundle,
@@ -124,7 +124,7 @@ def toolbox_for(
     """Return the tools of a program for its process, limited by `permissions`. A fork has no `fork` and no
     `spawn` unless its task allows them. Raises `NotAllowed`, `PathRefused`, `InvalidArgument`."""
     permissions.check_python(program.python)
-    export_root = permissions.export_root_of(program.export_root)
+    export_root = permissions.resolve_export_root(program.export_root)
     if "fd_to_file" in program.tools and export_root is None:
         log.warning("%s has no fd_to_file: this worker has no export root (--export-root)", handle.id)
     tools = frozenset(program.tools)
@@ -137,12 +137,12 @@ def toolbox_for(
         enabled=tools,
         fds_on=program.fds_on,
         export_root=export_root,
-        preload_root=permissions.preload_root_of(program.preload_root),
+        preload_root=permissions.resolve_preload_root(program.preload_root),
         permissions=permissions,
-        linked=linked_programs_of(bundle, bundle_text, program),
+        linked=linked_programs(bundle, bundle_text, program),
         wake=wake,
         # the tree already has the bundle, so its text is not sent again for each fork
-        itself=processes.Program(program.name, bundle.digest(), ""),
+        own_program=processes.Program(program.name, bundle.digest(), ""),
         forks_may_spawn=program.limits.forks_may_spawn,
         commands=program.commands,
         stream_bytes=program.limits.stream_bytes,

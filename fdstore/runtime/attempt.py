@@ -16,7 +16,7 @@ from fdstore.agent.models.base import ModelFailed
 from fdstore.client import Store
 from fdstore.errors import STORE_FAILURES, FDStoreError, Fenced, NewerFormat, NotAllowed, NotFound
 from fdstore.lifecycle import ProcessEnd
-from fdstore.runtime.lease import Flag, Lease, Stopped
+from fdstore.runtime.lease import Flag, Lease, WorkerStopping
 from fdstore.store import leases, processes
 from fdstore.store.content_info import ProcessHandle
 from fdstore.store.keys import process_keys
@@ -51,7 +51,7 @@ class Attempt:
         with self.lease.kept():
             try:
                 return work(self)
-            except Stopped:
+            except WorkerStopping:
                 self.lease.give_back()
                 self.log.left("is given back")
                 return "given back"
@@ -97,7 +97,7 @@ class Attempt:
     def _give_back(self, in_vain: int | None = None) -> Ending:
         try:
             self.lease.give_back_later(in_vain)
-        except (Fenced, Stopped):
+        except (Fenced, WorkerStopping):
             return "lost"
         self.log.left("is given back")
         return "given back"

@@ -29,7 +29,7 @@ from fdstore.store.keys import ProcessKeys
 
 log = logging.getLogger("fdstore.agent")
 
-LOOK_UP_EVERY_S = 0.5
+POLL_S = 0.5
 """How often waiting code checks whether the worker stops."""
 
 STOP_GRACE_S = 20.0
@@ -43,11 +43,11 @@ class Flag(Protocol):
     def is_set(self) -> bool: ...
 
 
-class Stopped(Exception):
+class WorkerStopping(Exception):
     """The worker stops; its process must be returned to the queue."""
 
 
-def hold_lease(
+def claim_process(
     store: Store,
     keys: ProcessKeys,
     worker: str,
@@ -56,7 +56,7 @@ def hold_lease(
     only: leases.Kind | None,
     with_others: bool,
     again_until: Flag | None,
-) -> leases.Claim | leases.LeftAlone | None:
+) -> leases.Claim | leases.ClaimRefusal | None:
     """Claim the process. If the claim's reply is lost, repeat it until a reply arrives or `again_until` is
     set; without `again_until` raise `UnknownOutcome`."""
     while True:
@@ -66,7 +66,7 @@ def hold_lease(
             if again_until is None or again_until.is_set():
                 raise
             log.warning("%s may have been claimed: %s", keys.process, error)
-            time.sleep(LOOK_UP_EVERY_S)
+            time.sleep(POLL_S)
 
 
 class Lease:
@@ -87,39 +87,39 @@ class Lease:
 
     def kept(self) -> AbstractContextManager[None]:
         """Return a context manager that renews the lease while its block runs."""
-        every_s = min(LOOK_UP_EVERY_S, leases.RENEW_EVERY_S)
+        every_s = min(POLL_S, leases.RENEW_EVERY_S)
         return run_periodically(every_s, self._renew, f"lease {self._handle.id}")
 
     def check(self) -> None:
-        """Raise `Fenced` if the lease is lost, `Stopped` if the worker stops."""
+        """Raise `Fenced` if the lease is lost, `WorkerStopping` if the worker stops."""
         if self.lost.is_set():
             raise Fenced(self._handle.id, "its lease was lost")
         if self._stop.is_set():
-            raise Stopped
+            raise WorkerStopping
 
     def pause(self, seconds: float) -> None:
-        """Sleep for `seconds`. Raises as `check` does, within `LOOK_UP_EVERY_S` of the cause."""
+        """Sleep for `seconds`. Raises as `check` does, within `POLL_S` of the cause."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
-            self.lost.wait(min(left, LOOK_UP_EVERY_S))
+            self.lost.wait(min(left, POLL_S))
             self.check()
 
     def give_back(self, *, has_begun: bool = True) -> None:
         """Return the process to the queue and wake another worker."""
-        self._store.run(leases.give_back(self._handle, has_begun=has_begun))
+        self._store.run(leases.return_to_queue(self._handle, has_begun=has_begun))
         self._wake(self._handle.id)
 
     def give_back_later(self, in_vain: int | None = None) -> None:
         """Return the process to the queue, retrying until the store accepts, so that an outage does not count
         as a loss. Send no wake-up: the sweeper sends one later, when the store is more likely to have
-        recovered. `in_vain` as for `leases.give_back`. Raises as `check` does."""
+        recovered. `in_vain` as for `leases.return_to_queue`. Raises as `check` does."""
         while True:
             self.check()
             try:
-                self._store.run(leases.give_back(self._handle, in_vain))
+                self._store.run(leases.return_to_queue(self._handle, in_vain))
                 return
             except STORE_FAILURES:
-                self.lost.wait(LOOK_UP_EVERY_S)
+                self.lost.wait(POLL_S)
 
     def _renew(self) -> bool:
         now = time.monotonic()
@@ -127,7 +127,7 @@ class Lease:
             self._give_back_at = now + STOP_GRACE_S
         try:
             if self._give_back_at is not None and now >= self._give_back_at:
-                self._store.run(leases.give_back(self._handle))
+                self._store.run(leases.return_to_queue(self._handle))
                 self.lost.set()
                 self._wake(self._handle.id)
             elif now >= self._renew_at:

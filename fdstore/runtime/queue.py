@@ -45,10 +45,10 @@ from fdstore.urls import (
     UNREADABLE,
     check_database,
     check_options,
-    join_addresses,
+    format_address,
+    hide_password,
     parse_addresses,
     sentinel_login,
-    shown_url,
 )
 
 TASK = "fdstore.run"
@@ -296,7 +296,7 @@ def _on_socket(parts: SplitResult, query: dict[str, str]) -> Broker:
 def _behind_sentinels(parts: SplitResult, query: dict[str, str]) -> Broker:
     master, _, database = parts.path.strip("/").partition("/")
     database = query.get("db") or database or "0"
-    sentinels = [join_addresses(address) for address in parse_addresses(parts, 26379)]
+    sentinels = [format_address(address) for address in parse_addresses(parts, 26379)]
     login, _ = sentinel_login(parts)
     tls = _tls_options(query) if parts.scheme == "rediss+sentinel" else {}
     sentinel_options = {**login, **({"ssl": True, **tls} if tls else {})}
@@ -316,7 +316,7 @@ def _check_query(parts: SplitResult, argument: str) -> None:
         if parts.scheme in ("redis", "rediss"):
             check_database(parts.path.removeprefix("/") or "0")
     except ValueError as error:
-        if shown_url(parts.geturl()) == UNREADABLE:
+        if hide_password(parts.geturl()) == UNREADABLE:
             raise  # the error may quote the password
         raise InvalidArgument(argument, str(error)) from None
 

@@ -16,7 +16,7 @@ from fdstore.client import Store
 from fdstore.permissions import Permissions
 from fdstore.runtime.agent_attempt import run_agent
 from fdstore.runtime.attempt import Attempt, Ending
-from fdstore.runtime.lease import Flag, hold_lease
+from fdstore.runtime.lease import Flag, claim_process
 from fdstore.runtime.pipeline_attempt import RunCommands, run_pipeline
 from fdstore.store import leases
 from fdstore.store.keys import process_keys
@@ -76,7 +76,7 @@ def run_process(
         # its queue message is consumed, so send another
         wake(process)
         return "given back"
-    claim = hold_lease(
+    claim = claim_process(
         store,
         keys,
         worker,

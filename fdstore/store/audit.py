@@ -16,7 +16,7 @@ from typing import Any
 from fdstore.errors import DamagedRecord, FDStoreError
 from fdstore.lifecycle import ENDED
 from fdstore.records import Record
-from fdstore.store.audit_content import Damage, content_damage, in_pieces
+from fdstore.store.audit_content import Damage, check_content, in_pieces
 from fdstore.store.content_info import pairs
 from fdstore.store.decoding import (
     UNREADABLE,
@@ -26,7 +26,7 @@ from fdstore.store.decoding import (
     show_bytes,
     whole_number,
 )
-from fdstore.store.inspection import process_of
+from fdstore.store.inspection import decode_process
 from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content, is_root, member_of
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Operation
@@ -43,7 +43,7 @@ MAX_MEMBERS = 1_000_000
 LOOKS = 3
 """Passes over a tree before damage is reported."""
 
-__all__ = ["Damage", "tree_damage"]
+__all__ = ["Damage", "check_tree"]
 
 
 class Found(Record, frozen=True, kw_only=True):
@@ -59,7 +59,7 @@ Tell = Callable[[int], None]
 """A progress callback: called with the bytes of text read so far."""
 
 
-def tree_damage(tree: TreeKeys, tell: Tell = lambda done: None) -> Operation[list[Damage]]:
+def check_tree(tree: TreeKeys, tell: Tell = lambda done: None) -> Operation[list[Damage]]:
     """Return the damage in a tree that persists over `LOOKS` passes: clients may be writing to it."""
     found: list[Damage] = []
     for look in range(LOOKS):
@@ -104,7 +104,7 @@ def _look(tree: TreeKeys, tell: Tell) -> Operation[list[Damage]]:
             found.append(_unlisted(tree, content, seen))
             continue
         held_by = seen.holders.get(content, set())
-        damage, stored = yield from content_damage(
+        damage, stored = yield from check_content(
             tree, content, held_by, seen.ended, partial(_add, tell, size)
         )
         found += damage
@@ -236,7 +236,7 @@ def _process(
         )
         return 1
     try:
-        record = process_of(keys.process, fields)
+        record = decode_process(keys.process, fields)
     except UNREADABLE as error:
         found.append(
             Damage(key=keys.record, said=f"it cannot be read: {_describe(error)}", advice=UNREADABLE_TREE)

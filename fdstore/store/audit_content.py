@@ -37,7 +37,7 @@ class Damage(Record, frozen=True, kw_only=True):
     harmless: bool = False
 
 
-def content_damage(
+def check_content(
     tree: TreeKeys, content: str, holders: set[str], ended: frozenset[str], tell: Callable[[int], None]
 ) -> Operation[tuple[list[Damage], int]]:
     """Return the damage in a content of a tree, and its size in bytes. `holders` are the processes whose

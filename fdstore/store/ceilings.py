@@ -187,10 +187,10 @@ def put(prefix: str, name: str, value: str | None) -> Operation[int]:
         parsed = parse_value(name, value)
         command = ("HSET", key, name, NONE if parsed is None else parsed)
     yield [command]
-    return (yield from obey_everywhere(prefix))
+    return (yield from apply_to_all(prefix))
 
 
-def beside(handle: ProcessHandle, batch: Batch) -> Operation[list[Any]]:
+def run_with_ceilings(handle: ProcessHandle, batch: Batch) -> Operation[list[Any]]:
     """Run a batch that writes, and return its replies. Once a minute, read the ceilings in the same round
     trip; if they changed, or one applies to the total of all trees, update the tree's limits afterwards.
 
@@ -213,7 +213,7 @@ def beside(handle: ProcessHandle, batch: Batch) -> Operation[list[Any]]:
     return replies
 
 
-def obey(tree: TreeKeys) -> Operation[TreeLimits | None]:
+def apply_to_tree(tree: TreeKeys) -> Operation[TreeLimits | None]:
     """Apply the ceilings to one tree now. Return its limits, None if it is gone."""
     flat, record = yield [("HGETALL", tree.ceilings), _record_of(tree)]
     return (yield from _obey(tree, parse(flat), record))
@@ -231,7 +231,7 @@ def _obey(tree: TreeKeys, ceilings: Ceilings, record: list[bytes | None]) -> Ope
     return limits
 
 
-def obey_everywhere(prefix: str) -> Operation[int]:
+def apply_to_all(prefix: str) -> Operation[int]:
     """Apply the ceilings to every tree now. Return how many trees changed their limits."""
     ceilings = yield from read(prefix)
     names = yield from _names(prefix)

@@ -13,7 +13,7 @@ import msgspec
 
 from fdstore.errors import StoreFull
 from fdstore.store.clock import redis_now
-from fdstore.store.decoding import FORMAT, PASSED_OVER, show_bytes
+from fdstore.store.decoding import FORMAT, SKIPPABLE, show_bytes
 from fdstore.store.keys import TreeKeys, is_root
 from fdstore.store.outcomes import outcome
 from fdstore.wire.operation import Operation
@@ -40,7 +40,7 @@ def collect_tree(tree: TreeKeys, *, dry_run: bool = False) -> Operation[Collecte
     read is never removed."""
     try:
         return (yield from _collect(tree, dry_run=dry_run))
-    except PASSED_OVER:
+    except SKIPPABLE:
         if not dry_run:  # otherwise it would be the first in line each time
             yield from look_again_at(tree, f"{(yield from redis_now()) + HELD_RETRY_S:.0f}")
         raise

@@ -154,7 +154,7 @@ class ProcessHandle:
         self.ceilings_due_at = 0.0
         """When to read the operator's ceilings next, by `time.monotonic`."""
 
-    def must_note(self) -> bool:
+    def must_touch(self) -> bool:
         """Return whether it is time to record the use of the tree. The wall clock is used because it
         advances while the machine is suspended."""
         return bool(self._note_every_s) and not 0 <= time.time() - self._noted_at <= self._note_every_s

@@ -10,7 +10,7 @@ import msgspec
 
 from fdstore.errors import DamagedRecord, FDStoreError, InvalidArgument, NotFound, quoted
 from fdstore.files.source import next_block
-from fdstore.files.target import Mark, Target
+from fdstore.files.target import Target, TargetIdentity
 from fdstore.records import Descriptor, Export, Origin, Unreadable
 from fdstore.store.content_info import (
     EXTRACTION,
@@ -111,7 +111,7 @@ def list_fds(handle: ProcessHandle) -> Operation[list[Descriptor]]:
     return (yield from listing(handle)).descriptors
 
 
-def page_of_list(
+def list_page(
     handle: ProcessHandle, start: int, count: int | None
 ) -> Operation[tuple[list[Descriptor], int]]:
     """Return up to `count` descriptors of the process in number order, from the `start`-th (1-based) on, and
@@ -121,7 +121,7 @@ def page_of_list(
 
 
 def listing(handle: ProcessHandle, start: int = 1, count: int | None = None) -> Operation[Listing]:
-    """As `page_of_list`, with the skipped ones. Raises `DamagedRecord` for the table itself.
+    """As `list_page`, with the skipped ones. Raises `DamagedRecord` for the table itself.
 
     The first round trip fetches the whole table. It is an unordered hash, and its numbers have gaps where
     descriptors were closed or named, so the first fifty can only be determined from all of them. A sorted
@@ -230,7 +230,7 @@ def part_of(handle: ProcessHandle, fd: str, part: Part | None) -> Operation[tupl
 
 
 @reads_content
-def write_out(
+def write_part(
     handle: ProcessHandle,
     fd: str,
     part: Part | None,
@@ -268,7 +268,7 @@ def export(
     target: Target,
     mode: Literal["write", "append"],
     progress: Callable[[int], None] | None = None,
-    plan: Callable[[Mark, Export], Operation[None]] | None = None,
+    plan: Callable[[TargetIdentity, Export], Operation[None]] | None = None,
     allowance: Allowance | None = None,
 ) -> Operation[Export]:
     """Write a part of a content (all of it for None) to a file, exactly, in bounded memory. `progress` is
@@ -298,7 +298,7 @@ def _export(
     target: Target,
     mode: Literal["write", "append"],
     progress: Callable[[int], None] | None,
-    plan: Callable[[Mark, Export], Operation[None]] | None,
+    plan: Callable[[TargetIdentity, Export], Operation[None]] | None,
     allowance: Allowance | None,
 ) -> Operation[Export]:
     written = 0
@@ -313,10 +313,10 @@ def _export(
     try:
         # inside the try: if a cancellation arrives during __enter__, __exit__ still releases the file
         yield Disk(target.__enter__, must_end=True)
-        chars = yield from write_out(handle, fd, part, write, allowance)
+        chars = yield from write_part(handle, fd, part, write, allowance)
         if allowance:
             yield from allowance.settle()
-        mark: Mark = yield Disk(target.mark, must_end=True)
+        mark: TargetIdentity = yield Disk(target.mark, must_end=True)
         done = Export(fd=fd, file_path=target.path, mode=mode, char_count=chars, size_bytes=mark.size_bytes)
         if plan:
             yield from plan(mark, done)

@@ -63,7 +63,7 @@ def unreadable(error: FDStoreError) -> Unreadable:
     return Unreadable(what="a record", problem=str(error))
 
 
-PASSED_OVER = (StoreLostData, NewerFormat)
+SKIPPABLE = (StoreLostData, NewerFormat)
 """Errors of one tree, after which an operation over many trees continues with the others."""
 
 

@@ -15,7 +15,7 @@ from fdstore.store.processes import Program
 from fdstore.wire.operation import Batch, Operation
 
 
-def make_copies(
+def create_copies(
     handle: ProcessHandle, briefs: list[str], program: Program, call_id: str
 ) -> Operation[list[ProcessHandle]]:
     """Create one copy of this process for each brief (JSON), ready to run, keyed by the tool call.
@@ -27,7 +27,9 @@ def make_copies(
     copies: list[ProcessHandle] = []
     try:
         for slot, brief in zip(slots, briefs, strict=True):
-            child = processes.child(handle, None, state="ready", program=program, brief=brief, call_id=slot)
+            child = processes.create_child(
+                handle, None, state="ready", program=program, brief=brief, call_id=slot
+            )
             copies.append((yield from child))
     except SpawnLimit:
         for copy in copies:

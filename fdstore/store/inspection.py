@@ -16,7 +16,7 @@ from fdstore.records import ProcessRecord, Survey, TreeRecord, Unreadable
 from fdstore.store.content_info import DAY_S, pairs
 from fdstore.store.decoding import (
     MAX_MOMENT_S,
-    PASSED_OVER,
+    SKIPPABLE,
     check_format,
     decoding,
     limits_of,
@@ -45,7 +45,7 @@ BUSY = frozenset({"ready", "running", "waiting"})
 """The states of an agent or a pipeline that has not ended."""
 
 
-def process_of(process: str, fields: dict[str, str]) -> ProcessRecord:
+def decode_process(process: str, fields: dict[str, str]) -> ProcessRecord:
     """Decode the record of a process from its hash. Raises one of `decoding.UNREADABLE`."""
 
     def number(name: str, least: int = 0) -> int | None:
@@ -80,7 +80,7 @@ def _decode(process: str, flat: list[bytes]) -> tuple[ProcessRecord, dict[str, s
     """Decode a process. Return its record and all fields of its hash. Raises `DamagedRecord`."""
     with decoding(f"the record of process {process}"):
         fields = pairs(flat)
-        return process_of(process, fields), fields
+        return decode_process(process, fields), fields
 
 
 def record(prefix: str, process: str) -> Operation[ProcessRecord]:
@@ -118,7 +118,7 @@ def answer_of(prefix: str, process: str) -> Operation[Answer]:
     return Answer(found, fields.get("answer", ""), fields.get("answer_fd") or None)
 
 
-def wait_ended(prefix: str, processes: list[str], seconds: float) -> Operation[bool]:
+def wait_until_ended(prefix: str, processes: list[str], seconds: float) -> Operation[bool]:
     """Wait until all these processes have ended or `seconds` pass. Return whether all have ended."""
     until = time.monotonic() + seconds
     keys = [process_keys(prefix, process) for process in processes]
@@ -196,7 +196,7 @@ def survey(prefix: str) -> Operation[Survey]:
             tree = yield from tree_record(prefix, name)
         except NotFound:
             continue  # a listed tree may just have been removed, or not be created yet
-        except PASSED_OVER as error:
+        except SKIPPABLE as error:
             found.unreadable.append(unreadable(error))
         else:
             found.trees.append(tree)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fdstore.store.ceilings import beside
+from fdstore.store.ceilings import run_with_ceilings
 from fdstore.store.content_info import ProcessHandle
 from fdstore.store.keys import process_keys
 from fdstore.store.outcomes import outcome
@@ -32,7 +32,7 @@ def append(
     command = script("journal")(
         (keys.record, keys.journal, keys.tree.record), handle.attempt, position, answers, tokens, *records
     )
-    [reply] = yield from beside(handle, [command])
+    [reply] = yield from run_with_ceilings(handle, [command])
     length, *reached = outcome(reply, handle.id)
     return Appended(int(length), (text(reached[0]), int(reached[1])) if reached else None)
 

@@ -43,7 +43,7 @@ MAX_LOSSES = 3
 Kind = Literal["agents", "pipelines", "neither"]
 """The only kind of process that a worker runs; "neither" only finds out the kind of a process."""
 
-LeftAlone = Literal["pipeline", "agent", "alone"]
+ClaimRefusal = Literal["pipeline", "agent", "alone"]
 """Why a ready process was not claimed: its kind, or that it must run alone."""
 
 
@@ -74,7 +74,7 @@ def claim(
     *,
     only: Kind | None = None,
     with_others: bool = False,
-) -> Operation[Claim | LeftAlone | None]:
+) -> Operation[Claim | ClaimRefusal | None]:
     """Claim a ready process. Return None if it is not ready, "pipeline" or "agent" if `only` excludes it,
     "alone" if it may not run `with_others` in one operating-system process. Idempotent by `op`. One round
     trip. Raises `NotFound`, `UnsafeStore`, `NewerFormat` (it stays ready), `DamagedRecord`."""
@@ -133,7 +133,7 @@ def park(handle: ProcessHandle, children: list[str], seconds: float | None = Non
     return text(outcome(reply, handle.id)[0]) == "waiting"
 
 
-class Lapsed(msgspec.Struct, frozen=True):
+class LapseDecision(msgspec.Struct, frozen=True):
     """The decision about an overdue process: `wake` it, it is `poison` (too many losses, the last under
     `attempt`), it is a pipeline whose worker is `lost`, or nothing to do."""
 
@@ -141,23 +141,23 @@ class Lapsed(msgspec.Struct, frozen=True):
     attempt: int | None = None
 
 
-def look_after(
+def check_overdue(
     keys: ProcessKeys, max_losses: int = MAX_LOSSES, moment: float | None = None
-) -> Operation[Lapsed]:
+) -> Operation[LapseDecision]:
     """Decide what to do about a due process: its lease had expired by `moment` (default: now), or its
     wake-up may be lost. Raises `DamagedRecord`."""
     return (yield from _lapse(keys, max_losses, "0", "", "" if moment is None else f"{moment:.6f}"))
 
 
-def record_loss(keys: ProcessKeys, claim_id: str, max_losses: int = MAX_LOSSES) -> Operation[Lapsed]:
+def record_loss(keys: ProcessKeys, claim_id: str, max_losses: int = MAX_LOSSES) -> Operation[LapseDecision]:
     """Count a loss of a process whose worker is known to be dead. If it no longer runs under that worker's
     claim, nothing changes."""
     return (yield from _lapse(keys, max_losses, "2", claim_id, ""))
 
 
-def give_back(
+def return_to_queue(
     handle: ProcessHandle, in_vain: int | None = None, *, has_begun: bool = True
-) -> Operation[Lapsed]:
+) -> Operation[LapseDecision]:
     """Return a running process to the queue for another worker, without counting a loss: this worker shuts
     down, or is too old to run it. In the latter case `in_vain` is how often its wake-up had been sent in
     vain before this attempt, so that the sweep's back-off continues. A pipeline that has begun is not
@@ -169,28 +169,30 @@ def give_back(
 
 def _lapse(
     keys: ProcessKeys, max_losses: int, how: str, holder: str, moment: str, *in_vain: int
-) -> Operation[Lapsed]:
+) -> Operation[LapseDecision]:
     arguments: list[Value] = [keys.process, max_losses, WAKE_AGAIN_S, how, holder, moment, *in_vain]
     [reply] = yield [script("lapse")((keys.tree.record, keys.record), *arguments)]
     decision, *of = outcome(reply, keys.process)
     with decoding(f"the record of process {keys.process}"):
         decided = text(decision)
-        return Lapsed(decided, whole_number(of[0] or b"") if of and decided in ("poison", "lost") else None)
+        return LapseDecision(
+            decided, whole_number(of[0] or b"") if of and decided in ("poison", "lost") else None
+        )
 
 
-class Due(msgspec.Struct, frozen=True):
+class DueProcesses(msgspec.Struct, frozen=True):
     """The processes that must be checked, and the unreadable records with their trees."""
 
     processes: list[ProcessKeys]
     unreadable: list[tuple[str, Unreadable]]
 
 
-def due(prefix: str, trees: list[str], now_s: float) -> Operation[Due]:
+def find_due(prefix: str, trees: list[str], now_s: float) -> Operation[DueProcesses]:
     """Return the processes of these trees that must be checked. One round trip, if no tree is damaged."""
     requests: Batch = [
         ("ZRANGEBYSCORE", TreeKeys(prefix, tree).leases, "-inf", f"{now_s:.6f}") for tree in trees
     ]
-    found = Due([], [])
+    found = DueProcesses([], [])
     for tree, reply in zip(trees, (yield from replies_or_damage(requests)), strict=True):
         if isinstance(reply, DamagedRecord):
             found.unreadable.append((tree, unreadable(reply)))
@@ -207,7 +209,7 @@ def due(prefix: str, trees: list[str], now_s: float) -> Operation[Due]:
     return found
 
 
-class Watch:
+class LossDetector:
     """Decide when an expired lease counts as lost: after its holder has had time to renew it.
 
     No holder can renew while Redis is down, stopped or unreachable; and after its clock was set, or this
@@ -229,7 +231,7 @@ class Watch:
         return max(0.0, self._since + LEASE_S / 2 - now)
 
 
-TAKEN = "taken"
+ACCEPTS_AGENTS = "taken"
 """The value of a worker that accepts agents, in `agents_key`."""
 
 
@@ -260,7 +262,7 @@ def register_worker(
         ("ZRANGEBYSCORE", workers_key(prefix), "-inf", f"{now_s - 60:.3f}"),
         ("ZADD", workers_key(prefix), f"{now_s + for_s:.3f}", worker),
         ("HSET", commands_key(prefix), worker, commands),
-        ("HSET", agents_key(prefix), worker, no_agents or TAKEN),
+        ("HSET", agents_key(prefix), worker, no_agents or ACCEPTS_AGENTS),
     ]
     if dead := [each for each in found if each != worker.encode()]:
         yield _removal(prefix, *dead)
@@ -276,7 +278,7 @@ def _removal(prefix: str, *workers: Value) -> Batch:
     return [("ZREM", workers_key(prefix), *workers), *(("HDEL", key, *workers) for key in hashes)]
 
 
-def commands_of(prefix: str, workers: list[str]) -> Operation[list[str]]:
+def sandboxes_of(prefix: str, workers: list[str]) -> Operation[list[str]]:
     """Return a description of each worker's sandbox for commands; "" if it registered none."""
     if not workers:
         return []
@@ -284,18 +286,18 @@ def commands_of(prefix: str, workers: list[str]) -> Operation[list[str]]:
     return [show_bytes(each or b"") for each in found]
 
 
-def agents_of(prefix: str, workers: list[str]) -> Operation[list[str]]:
+def agent_refusals_of(prefix: str, workers: list[str]) -> Operation[list[str]]:
     """Return why each of these workers accepts no agents; "" for one that does."""
     if not workers:
         return []
     [found] = yield [("HMGET", agents_key(prefix), *workers)]
-    return ["" if each in (None, TAKEN.encode()) else show_bytes(each) for each in found]
+    return ["" if each in (None, ACCEPTS_AGENTS.encode()) else show_bytes(each) for each in found]
 
 
-def takes_agents(prefix: str) -> Operation[bool]:
+def has_agent_worker(prefix: str) -> Operation[bool]:
     """Return whether a live worker accepts agents. Three round trips."""
     living = yield from workers(prefix)
-    return "" in (yield from agents_of(prefix, living))
+    return "" in (yield from agent_refusals_of(prefix, living))
 
 
 def workers(prefix: str) -> Operation[list[str]]:
@@ -305,7 +307,7 @@ def workers(prefix: str) -> Operation[list[str]]:
     return [show_bytes(worker) for worker in found]
 
 
-def take_sweep(prefix: str, worker: str, seconds: float) -> Operation[bool]:
+def acquire_sweep(prefix: str, worker: str, seconds: float) -> Operation[bool]:
     """Acquire or renew the right to sweep for `seconds`. Return False if another worker holds it."""
     key, ttl_ms = f"{prefix}:sweeper", int(seconds * 1000)
     taken, holder = yield [("SET", key, worker, "NX", "PX", ttl_ms), ("GET", key)]

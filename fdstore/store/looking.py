@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from fdstore.errors import FDStoreError, LookingOnly
 from fdstore.wire.operation import Abandon, Batch, Block, Disk, Everywhere, Operation, Receive, Request, Send
-from fdstore.wire.scripts import name_of, only_reads
+from fdstore.wire.scripts import is_read, name_of
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ def read_only(operation: Operation[T], where: str) -> Operation[T]:
 
 def _write_in(request: Request) -> str | None:
     """Return the name of the first write in a request, or None."""
-    return next((name_of(command) for command in _commands_of(request) if not only_reads(command)), None)
+    return next((name_of(command) for command in _commands_of(request) if not is_read(command)), None)
 
 
 def _commands_of(request: Request) -> Batch:

@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from fdstore.errors import DamagedRecord
-from fdstore.store.ceilings import beside
+from fdstore.store.ceilings import run_with_ceilings
 from fdstore.store.content_info import ProcessHandle
 from fdstore.store.decoding import decoding, show_bytes
 from fdstore.store.keys import ProcessKeys, content_keys, is_content, process_keys
@@ -68,7 +68,7 @@ def start(
         handle.highest_child,
         *sources,
     )
-    [reply] = yield from beside(handle, [create])
+    [reply] = yield from run_with_ceilings(handle, [create])
     process, source_fd, *outputs = map(text, outcome(reply, handle.id))
     handle.see(*outputs)
     handle.see_child(process)
@@ -90,7 +90,7 @@ def fds_of(prefix: str, process: str) -> Operation[PipeFds | None]:
         return _fds(process, text(in_fd or b""), text(outputs or b"").split())
 
 
-def note_codes(handle: ProcessHandle, codes: tuple[int, ...]) -> Operation[None]:
+def store_exit_codes(handle: ProcessHandle, codes: tuple[int, ...]) -> Operation[None]:
     """Store the exit codes of all stages before the process ends. Raises `Fenced`, `NotFound`."""
     record = handle.keys.record
     [reply] = yield [script("keep")((record, record), handle.attempt, "codes", ",".join(map(str, codes)))]

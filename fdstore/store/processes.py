@@ -23,14 +23,14 @@ from fdstore import lifecycle
 from fdstore.errors import InvalidArgument, QuotaExceeded
 from fdstore.lifecycle import ProcessState
 from fdstore.records import TreeLimits, Unreadable
-from fdstore.store.ceilings import beside, obey
+from fdstore.store.ceilings import apply_to_tree, run_with_ceilings
 from fdstore.store.ceilings import parse as ceilings_in
 from fdstore.store.clock import redis_now, seconds_of
 from fdstore.store.collect import collect_tree, due_trees
 from fdstore.store.content_info import CEILINGS_EVERY_S, DAY_S, TAKES_NO_WRITES, ProcessHandle
 from fdstore.store.decoding import (
     FORMAT,
-    PASSED_OVER,
+    SKIPPABLE,
     check_format,
     decoding,
     limits_of,
@@ -156,7 +156,7 @@ def open_root(
     if how == b"created":
         handle.ceilings_due_at = time.monotonic() + CEILINGS_EVERY_S
         if lowered.together:
-            yield from obey(keys.tree)
+            yield from apply_to_tree(keys.tree)
     return handle
 
 
@@ -202,7 +202,7 @@ def _collect_due(prefix: str, *first: Command) -> Operation[None]:
     *_, now = yield [*first, ("TIME",)]
     for tree in (yield from due_trees(prefix, seconds_of(now), COLLECT_A_FEW)):
         # `fdstore gc` and the workers report damaged trees; they must not prevent new ones
-        with suppress(*PASSED_OVER):
+        with suppress(*SKIPPABLE):
             yield from collect_tree(tree)
 
 
@@ -239,7 +239,7 @@ def _existing(keys: ProcessKeys) -> Operation[ProcessHandle | None]:
     return handle
 
 
-def child(
+def create_child(
     handle: ProcessHandle,
     share: list[str] | None,
     *,
@@ -264,7 +264,7 @@ def child(
         *(handle.highest, handle.highest_child),
         *(["*"] if share is None else ["", *share]),
     )
-    [reply] = yield from beside(handle, [create])
+    [reply] = yield from run_with_ceilings(handle, [create])
     [child_id] = map(text, outcome(reply, handle.id))
     handle.see_child(child_id)
     new = ProcessHandle(ProcessKeys(tree, child_id), handle.limits)

@@ -64,18 +64,18 @@ def too_large(fd: str, size: int, limit: int) -> TooLarge:
     )
 
 
-def known_page(handle: ProcessHandle, fd: str, number: int) -> tuple[ContentInfo, Group] | None:
+def find_cached_page(handle: ProcessHandle, fd: str, number: int) -> tuple[ContentInfo, Group] | None:
     """Return the view and index group of a page if both are cached. The caller then fetches only the fields
-    `view.pages` of that number and passes them to `page_of`: the fast path of most reads. None: run
+    `view.pages` of that number and passes them to `build_page`: the fast path of most reads. None: run
     `read_page` instead."""
     view = handle.known(fd)
-    if view is None or not 1 <= number <= view.descriptor.pages or handle.must_note():
+    if view is None or not 1 <= number <= view.descriptor.pages or handle.must_touch():
         return None
     group = view.groups.get(group_of(number))
     return None if group is None else (view, group)
 
 
-def page_of(
+def build_page(
     handle: ProcessHandle,
     fd: str,
     known: tuple[ContentInfo, Group],
@@ -83,8 +83,8 @@ def page_of(
     fields: list[bytes | None],
     limit: int | None,
 ) -> Slice | None:
-    """Build the page that `known_page` found from its text and its proof. Return None if the content has
-    been replaced; run `read_page` then. Raises `TooLarge`, `DamagedRecord`."""
+    """Build the page that `find_cached_page` found, from its text and its proof. Return None if the content
+    was replaced; run `read_page` then. Raises `TooLarge`, `DamagedRecord`."""
     view, group = known
     data, created = fields
     if data is None or created != view.created:

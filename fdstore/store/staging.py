@@ -30,7 +30,7 @@ from fdstore.errors import (
     UnknownOutcome,
 )
 from fdstore.records import Descriptor, Origin, Record
-from fdstore.store.ceilings import beside
+from fdstore.store.ceilings import run_with_ceilings
 from fdstore.store.content_info import ContentInfo, ProcessHandle, resolve
 from fdstore.store.keys import content_keys
 from fdstore.store.outcomes import outcome
@@ -176,7 +176,7 @@ class StagedContent:
             )
         )
         unlisting = self._unlisting()
-        replies = yield from beside(handle, [*batch, *unlisting])
+        replies = yield from run_with_ceilings(handle, [*batch, *unlisting])
         reply = replies[-1 - len(unlisting)]
         fd, content, created_at = map(text, outcome(reply, handle.id))
         created = created_at.encode()

@@ -35,7 +35,7 @@ from fdstore.errors import (
     quoted,
 )
 from fdstore.records import Unreadable
-from fdstore.store.ceilings import beside
+from fdstore.store.ceilings import run_with_ceilings
 from fdstore.store.content_info import ProcessHandle, lost_writer, reads_content, resolve
 from fdstore.store.decoding import replies_or_damage, show_bytes, unreadable, whole_number
 from fdstore.store.keys import ContentKeys, TreeKeys, content_keys, is_content
@@ -212,7 +212,7 @@ def open_stream(
         *(keys, answer_field, handle.attempt, handle.id, size, source, writer, lease, empty_index(size)),
         handle.highest,
     )
-    [reply] = yield from beside(handle, [create])
+    [reply] = yield from run_with_ceilings(handle, [create])
     fd, content = map(text, outcome(reply, handle.id))
     handle.see(fd)
     return StreamAppender(handle, fd, content, GrowingText(size), writer, lease_s)
@@ -263,7 +263,7 @@ def resume_output(handle: ProcessHandle, fd: str) -> Operation[StreamAppender | 
     return StreamAppender(handle, fd, content, growth, secrets.token_hex(8), None)
 
 
-def own_appender(handle: ProcessHandle, fd: str, page_size: int) -> StreamAppender:
+def appender_for_output(handle: ProcessHandle, fd: str, page_size: int) -> StreamAppender:
     """Return an appender for a still empty stream that this process was created to write."""
     return StreamAppender(handle, fd, _output(handle, fd), GrowingText(page_size), secrets.token_hex(8), None)
 
@@ -288,19 +288,19 @@ def check_exit_code(exit_code: object) -> int:
     return exit_code
 
 
-class Due(msgspec.Struct, frozen=True):
+class DueStreams(msgspec.Struct, frozen=True):
     """The streams whose writers must be checked, and the unreadable records with their trees."""
 
     streams: list[tuple[TreeKeys, str]]
     unreadable: list[tuple[str, Unreadable]]
 
 
-def due(prefix: str, trees: list[str], now_s: float) -> Operation[Due]:
+def find_due(prefix: str, trees: list[str], now_s: float) -> Operation[DueStreams]:
     """Return the streams of these trees whose writers must be checked. One round trip, if no tree is
     damaged."""
     keys = [TreeKeys(prefix, tree) for tree in trees]
     requests: Batch = [("ZRANGEBYSCORE", each.writers, "-inf", f"{now_s:.3f}") for each in keys]
-    found = Due([], [])
+    found = DueStreams([], [])
     for each, reply in zip(keys, (yield from replies_or_damage(requests)), strict=True):
         if isinstance(reply, DamagedRecord):
             found.unreadable.append((each.tree, unreadable(reply)))
@@ -314,6 +314,6 @@ def due(prefix: str, trees: list[str], now_s: float) -> Operation[Due]:
     return found
 
 
-def look_after(tree: TreeKeys, content: str) -> Operation[None]:
+def check_writer(tree: TreeKeys, content: str) -> Operation[None]:
     """Break a stream if its writer's lease has expired; otherwise schedule the next check."""
     yield [lost_writer(tree, content)]

@@ -22,7 +22,7 @@ def no_worker(prefix: str, *, for_agents: bool) -> Operation[str]:
         return "no worker takes processes of this store; start one with: fdstore worker, or fdstore up"
     if not for_agents:
         return ""
-    reasons = yield from leases.agents_of(prefix, living)
+    reasons = yield from leases.agent_refusals_of(prefix, living)
     return "" if "" in reasons else f"no worker of this store takes agents; {living[0]} says: {reasons[0]}"
 
 

@@ -16,7 +16,7 @@ from fdstore.errors import DamagedRecord, NotFound
 from fdstore.records import Record, TreeRecord, Unreadable
 from fdstore.store.content_info import ProcessHandle, pairs, resolve
 from fdstore.store.decoding import (
-    PASSED_OVER,
+    SKIPPABLE,
     UNREADABLE,
     check_format,
     damage,
@@ -112,7 +112,7 @@ def usage_of_trees(prefix: str) -> Operation[Usage]:
                     raise reply
                 if reply[0] is not None:  # else it was just collected
                     found.trees.append(_tree_usage(tree, reply))
-            except PASSED_OVER as error:
+            except SKIPPABLE as error:
                 found.unreadable.append(unreadable(error))
         found.staged += yield from _staged(trees)
     return _sorted(found)

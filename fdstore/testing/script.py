@@ -23,7 +23,7 @@ Script = Replies | Mapping[str, Replies]
 """A script for one agent, or one for each text that a system prompt contains."""
 
 
-class Line(msgspec.Struct, frozen=True):
+class ScriptPosition(msgspec.Struct, frozen=True):
     """The position of a request in a script."""
 
     replies: Replies
@@ -43,7 +43,7 @@ class Line(msgspec.Struct, frozen=True):
         return self.replies[self.number - 1]
 
 
-class Cast:
+class ScriptState:
     """A script with its current positions. Not thread-safe."""
 
     def __init__(self, script: Script) -> None:
@@ -53,12 +53,12 @@ class Cast:
         }
         self._taken = dict.fromkeys(self._parts, 0)
 
-    def place(self, request: Request) -> Line:
+    def place(self, request: Request) -> ScriptPosition:
         """Return the next position for this request; if several keys match, the first one's."""
         for key, replies in self._parts.items():
             if key is None or key in request.system:
                 self._taken[key] += 1
-                return Line(replies, self._taken[key], _where(key))
+                return ScriptPosition(replies, self._taken[key], _where(key))
         known = ", ".join(repr(key) for key in self._parts)
         raise Refused(
             f"no script fits this system prompt; there are scripts for prompts with: {known or 'nothing'}"

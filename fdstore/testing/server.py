@@ -23,7 +23,7 @@ from fdstore.testing.connection import POLL_SECONDS, Call, Listener
 from fdstore.testing.replies import Fail, Held, Json, Reply, Slow, Turn
 from fdstore.testing.requests import Request, read_request
 from fdstore.testing.rules import Refused, check_count, check_creation
-from fdstore.testing.script import Cast, Line, Script
+from fdstore.testing.script import Script, ScriptPosition, ScriptState
 from fdstore.testing.wire import Answer
 
 API_KEY = "scripted-model-key"
@@ -50,7 +50,7 @@ class ScriptedModel:
     """
 
     def __init__(self, script: Script) -> None:
-        self._cast = Cast(script)
+        self._cast = ScriptState(script)
         self._requests: list[Request] = []
         self._errors: list[BaseException] = []
         self._arrived = threading.Condition()
@@ -176,7 +176,7 @@ class ScriptedModel:
             line = self._cast.place(request)
         return self._run_script(line, request)
 
-    def _run_script(self, line: Line, request: Request) -> Reply:
+    def _run_script(self, line: ScriptPosition, request: Request) -> Reply:
         failed = _CatchAll()
         with failed:
             return line.reply(request)

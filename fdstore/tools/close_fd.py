@@ -5,7 +5,7 @@ from __future__ import annotations
 from fdstore.render import fd_close
 from fdstore.store import contents
 from fdstore.text.selection import fd_id
-from fdstore.tools.tool import Arguments, Context, Outcome, Tool, WholeFd
+from fdstore.tools.tool import Arguments, Context, Tool, ToolOutcome, WholeFd
 from fdstore.wire.operation import Operation
 
 
@@ -13,7 +13,7 @@ class CloseFD(Arguments, frozen=True, kw_only=True):
     fd: WholeFd
 
 
-def run(context: Context, arguments: CloseFD, call_id: str | None) -> Operation[Outcome]:
+def run(context: Context, arguments: CloseFD, call_id: str | None) -> Operation[ToolOutcome]:
     fd = fd_id(arguments.fd)
     yield from contents.close(context.handle, fd, call_id=call_id)
     return fd_close(fd)

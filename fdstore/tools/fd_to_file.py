@@ -14,14 +14,14 @@ from typing import Annotated
 import msgspec
 
 from fdstore.errors import CallInterrupted, quoted
-from fdstore.files.target import Mark, Target
+from fdstore.files.target import Target, TargetIdentity
 from fdstore.prepared import prepare
 from fdstore.records import Export
 from fdstore.render import fd_file_result
 from fdstore.store import contents, tool_calls
 from fdstore.store.exports import Allowance
 from fdstore.text.selection import parse_request
-from fdstore.tools.tool import Arguments, Context, Fd, Outcome, Tool, WriteMode
+from fdstore.tools.tool import Arguments, Context, Fd, Tool, ToolOutcome, WriteMode
 from fdstore.wire.operation import Disk, Operation
 
 
@@ -36,14 +36,14 @@ class FDToFile(Arguments, frozen=True, kw_only=True):
 class Plan(msgspec.Struct, frozen=True):
     """The file about to be put in place, and the result to return for it."""
 
-    mark: Mark
+    mark: TargetIdentity
     done: Export
 
 
 prepare(Plan)
 
 
-def run(context: Context, arguments: FDToFile, call_id: str | None) -> Operation[Outcome]:
+def run(context: Context, arguments: FDToFile, call_id: str | None) -> Operation[ToolOutcome]:
     chosen = parse_request(arguments.fd)
     target = Target(
         arguments.file_path,
@@ -63,13 +63,13 @@ def run(context: Context, arguments: FDToFile, call_id: str | None) -> Operation
     before = yield from tool_calls.read_plan(handle, call_id)
     if before is not None:
         earlier = msgspec.json.decode(before, type=Plan)
-        is_in_place = yield Disk(lambda: target.became(earlier.mark))
+        is_in_place = yield Disk(lambda: target.was_committed(earlier.mark))
         if is_in_place is None:
             raise interrupted
         if is_in_place:
             return fd_file_result(earlier.done, arguments.create, arguments.exist_ok)
 
-    def plan(mark: Mark, done: Export) -> Operation[None]:
+    def plan(mark: TargetIdentity, done: Export) -> Operation[None]:
         encoded = msgspec.json.encode(Plan(mark, done)).decode("utf-8")
         if not (yield from tool_calls.plan(handle, call_id, before, encoded)):
             raise interrupted

@@ -15,7 +15,7 @@ import msgspec
 from fdstore.errors import InvalidArgument
 from fdstore.store import forks, journal
 from fdstore.tools.task import ForkTask, encode_task
-from fdstore.tools.tool import Arguments, Context, Outcome, Started, Tool, check_message
+from fdstore.tools.tool import Arguments, Context, Started, Tool, ToolOutcome, check_message
 from fdstore.wire.operation import Disk, Operation
 
 MAX_COPIES = 10
@@ -36,7 +36,7 @@ class Fork(Arguments, frozen=True, kw_only=True):
     ]
 
 
-def run(context: Context, arguments: Fork, call_id: str | None) -> Operation[Outcome]:
+def run(context: Context, arguments: Fork, call_id: str | None) -> Operation[ToolOutcome]:
     prompts = arguments.prompts
     if not 1 <= len(prompts) <= MAX_COPIES:
         raise InvalidArgument("prompts", f"1 to {MAX_COPIES} are taken, one for each copy")
@@ -46,7 +46,7 @@ def run(context: Context, arguments: Fork, call_id: str | None) -> Operation[Out
         raise InvalidArgument("call_id", "fork needs the id of its call")
     handle = context.handle
     records = yield from journal.length(handle)
-    if not context.itself.name or not records:
+    if not context.own_program.name or not records:
         raise InvalidArgument("", NO_CONVERSATION)
     limit = context.direct_limit
     tasks = [
@@ -64,7 +64,7 @@ def run(context: Context, arguments: Fork, call_id: str | None) -> Operation[Out
         )
         for number, prompt in enumerate(prompts, 1)
     ]
-    copies = yield from forks.make_copies(handle, tasks, context.itself, call_id)
+    copies = yield from forks.create_copies(handle, tasks, context.own_program, call_id)
     for copy in copies:
         yield Disk(partial(context.wake, copy.id))
     return Started(tuple(copy.id for copy in copies))

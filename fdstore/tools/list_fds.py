@@ -9,7 +9,7 @@ import msgspec
 from fdstore.errors import PositionOutOfRange
 from fdstore.render import fd_list
 from fdstore.store import contents
-from fdstore.tools.tool import Arguments, Context, Number, Outcome, Tool, never
+from fdstore.tools.tool import Arguments, Context, Number, Tool, ToolOutcome, never
 from fdstore.wire.operation import Operation
 
 
@@ -18,8 +18,8 @@ class ListFDs(Arguments, frozen=True, kw_only=True):
     count: Annotated[Number, msgspec.Meta(description="How many entries.")] = 50
 
 
-def run(context: Context, arguments: ListFDs, call_id: str | None) -> Operation[Outcome]:
-    held, total = yield from contents.page_of_list(context.handle, arguments.start, arguments.count)
+def run(context: Context, arguments: ListFDs, call_id: str | None) -> Operation[ToolOutcome]:
+    held, total = yield from contents.list_page(context.handle, arguments.start, arguments.count)
     if arguments.start > max(total, 1):
         raise PositionOutOfRange("the list", "descriptor", arguments.start, total)
     next_start = arguments.start + arguments.count

@@ -11,7 +11,7 @@ from fdstore.store import inspection, pipelines
 from fdstore.text.commands import check_tees, parse
 from fdstore.text.selection import fd_id
 from fdstore.tools.task import PipeTask, encode_task
-from fdstore.tools.tool import Arguments, Context, Outcome, Tool
+from fdstore.tools.tool import Arguments, Context, Tool, ToolOutcome
 from fdstore.wire.operation import Disk, Operation
 
 MAX_SHOWN = 150
@@ -38,7 +38,7 @@ class Pipe(Arguments, frozen=True, kw_only=True):
     ] = msgspec.field(default_factory=list)
 
 
-def run(context: Context, arguments: Pipe, call_id: str | None) -> Operation[Outcome]:
+def run(context: Context, arguments: Pipe, call_id: str | None) -> Operation[ToolOutcome]:
     commands = parse(arguments.commands, context.commands)
     tees = check_tees(arguments.tee, len(commands))
     task = PipeTask(

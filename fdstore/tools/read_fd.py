@@ -16,11 +16,11 @@ from fdstore.tools.tool import (
     Context,
     Count,
     Fd,
-    Outcome,
     Start,
     Tool,
+    ToolOutcome,
     Units,
-    none_if_unset,
+    unset_to_none,
 )
 from fdstore.wire.operation import Operation
 
@@ -59,18 +59,18 @@ class ReadFD(Arguments, frozen=True, kw_only=True):
         return frozenset({"page", "start_line", "end_line"})
 
 
-def asked(arguments: ReadFD) -> Selector:
+def parse_selector(arguments: ReadFD) -> Selector:
     """Return the selector of a call. `page=N` is an alias of `start=N`; `start_line` and `end_line` of
     `mode="line"`. Raises `InvalidArgument` for contradicting arguments."""
     mode, start, count = (
-        none_if_unset(arguments.mode),
-        none_if_unset(arguments.start),
-        none_if_unset(arguments.count),
+        unset_to_none(arguments.mode),
+        unset_to_none(arguments.start),
+        unset_to_none(arguments.count),
     )
     page, first, last = (
-        none_if_unset(arguments.page),
-        none_if_unset(arguments.start_line),
-        none_if_unset(arguments.end_line),
+        unset_to_none(arguments.page),
+        unset_to_none(arguments.start_line),
+        unset_to_none(arguments.end_line),
     )
     if page is not None:
         if start is not None or mode not in (None, "page"):
@@ -87,8 +87,8 @@ def asked(arguments: ReadFD) -> Selector:
     return parse_request(arguments.fd, mode, start, count, whole=arguments.read_all, default=FIRST_PAGE)
 
 
-def run(context: Context, arguments: ReadFD, call_id: str | None) -> Operation[Outcome]:
-    chosen = asked(arguments)
+def run(context: Context, arguments: ReadFD, call_id: str | None) -> Operation[ToolOutcome]:
+    chosen = parse_selector(arguments)
     wait_s = min(arguments.wait_seconds, MAX_WAIT_S)
     yield from following.until_complete(context.handle, chosen.fd, chosen.part, wait_s)
     if not arguments.extract_to_new_fd:

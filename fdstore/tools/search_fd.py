@@ -12,7 +12,7 @@ from fdstore.store import reading, searching, spans
 from fdstore.store.content_info import ProcessHandle
 from fdstore.text.search import MAX_CONTEXT, MAX_MATCHES
 from fdstore.text.selection import Part, Selector, parse_request
-from fdstore.tools.tool import Arguments, Context, Fd, Outcome, Tool
+from fdstore.tools.tool import Arguments, Context, Fd, Tool, ToolOutcome
 from fdstore.wire.operation import Operation
 
 MARGIN_CHARS = 60
@@ -37,7 +37,7 @@ class SearchFD(Arguments, frozen=True, kw_only=True):
     ] = False
 
 
-def run(context: Context, arguments: SearchFD, call_id: str | None) -> Operation[Outcome]:
+def run(context: Context, arguments: SearchFD, call_id: str | None) -> Operation[ToolOutcome]:
     handle = context.handle
     chosen = parse_request(arguments.fd)
     query = (handle, chosen.fd, chosen.part, arguments.pattern)
@@ -69,13 +69,13 @@ def run(context: Context, arguments: SearchFD, call_id: str | None) -> Operation
         max_matches=arguments.max_matches,
         ignore_case=arguments.ignore_case,
     )
-    result = fitting(result, context.config.max_read_chars)
+    result = limit_hits(result, context.config.max_read_chars)
     if result.shown == result.matches:
         return fd_search(result)
     return fd_search(result, more=(yield from _remaining_selector(handle, chosen, result)))
 
 
-def fitting(result: SearchResult, limit: int) -> SearchResult:
+def limit_hits(result: SearchResult, limit: int) -> SearchResult:
     """Keep the first hits that fit in about `limit` characters, at least one."""
     left = limit
     for shown, hit in enumerate(result.hits):

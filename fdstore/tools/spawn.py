@@ -16,7 +16,7 @@ from fdstore.render import process_result
 from fdstore.store import contents, inspection, processes
 from fdstore.text.selection import selector
 from fdstore.tools.task import SpawnTask, encode_task
-from fdstore.tools.tool import Arguments, Context, Fd, Outcome, Started, Tool, check_message
+from fdstore.tools.tool import Arguments, Context, Fd, Started, Tool, ToolOutcome, check_message
 from fdstore.wire.operation import Disk, Operation
 
 MAX_PRELOADS = 100
@@ -59,7 +59,7 @@ class Spawn(Arguments, frozen=True, kw_only=True):
         return frozenset(name for name, on in usable.items() if not on)
 
 
-def run(context: Context, arguments: Spawn, call_id: str | None) -> Operation[Outcome]:
+def run(context: Context, arguments: Spawn, call_id: str | None) -> Operation[ToolOutcome]:
     if call_id is not None:
         # a repeated call, such as after waiting for the child, has nothing left to prepare
         before = yield from processes.child_of_call(context.handle, call_id)
@@ -90,7 +90,7 @@ def run(context: Context, arguments: Spawn, call_id: str | None) -> Operation[Ou
     preload = yield from _shared_ids(context, arguments.additional_preload_fds, call_id)
     preload += yield from _ingest_files(context, files, call_id)
     limit = context.direct_limit
-    child = yield from processes.child(
+    child = yield from processes.create_child(
         context.handle,
         preload,
         state="ready",
@@ -103,7 +103,7 @@ def run(context: Context, arguments: Spawn, call_id: str | None) -> Operation[Ou
     return (yield from _result(context, child.id, arguments))
 
 
-def _result(context: Context, child: str, arguments: Spawn) -> Operation[Outcome]:
+def _result(context: Context, child: str, arguments: Spawn) -> Operation[ToolOutcome]:
     if arguments.background:
         return process_result((yield from inspection.record(context.prefix, child)))
     return Started((child,))

@@ -136,7 +136,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     linked: dict[str, Linked]
     wake: Callable[[str], None]
     permissions: Permissions = Permissions()
-    itself: Program = NO_PROGRAM
+    own_program: Program = NO_PROGRAM
     forks_may_spawn: bool = False
     commands: tuple[str, ...] = ()
     stream_bytes: int = OUTPUT_BYTES
@@ -170,8 +170,8 @@ class Started(msgspec.Struct, frozen=True, tag="started", tag_field="kind"):
     until_s: float | None = None
 
 
-Outcome: TypeAlias = Rendered | Started
-Run: TypeAlias = Callable[[Context, Any, str | None], Operation[Outcome]]
+ToolOutcome: TypeAlias = Rendered | Started
+Run: TypeAlias = Callable[[Context, Any, str | None], Operation[ToolOutcome]]
 
 
 def always(_: Any) -> bool:
@@ -349,7 +349,7 @@ def check_storable(name: str, text: str) -> str:
     return text
 
 
-def none_if_unset(value: Any) -> Any:
+def unset_to_none(value: Any) -> Any:
     """Return `value`, or None for a missing argument."""
     return None if value is UNSET else value
 

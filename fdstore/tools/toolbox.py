@@ -85,7 +85,7 @@ def check_enabled(enabled: Sequence[str]) -> frozenset[str]:
     return frozenset(enabled)
 
 
-def usable(context: Context) -> frozenset[str]:
+def usable_tools(context: Context) -> frozenset[str]:
     """Return the enabled tools that can work in this context."""
     names = context.enabled & BUILT_IN.keys()
     if not context.fds_on:
@@ -94,7 +94,7 @@ def usable(context: Context) -> frozenset[str]:
         names -= {"fd_to_file"}
     if not context.linked:
         names -= {"spawn"}
-    if not context.itself.name:
+    if not context.own_program.name:
         names -= {"fork"}
     if not context.commands:
         names -= {"pipe"}
@@ -105,7 +105,7 @@ class Toolbox:
     """The tools of one agent: built-in ones that are usable in `context`, and the user's functions."""
 
     def __init__(self, context: Context, python: Sequence[Callable[..., Any]] = ()) -> None:
-        self.context = msgspec.structs.replace(context, enabled=usable(context))
+        self.context = msgspec.structs.replace(context, enabled=usable_tools(context))
         self._tools = {name: tool for name, tool in BUILT_IN.items() if name in self.context.enabled}
         self._python: dict[str, PythonTool] = {}
         for function in python:
@@ -137,11 +137,11 @@ class Toolbox:
     def _wait(self, started: list[str], left_s: float) -> Operation[None]:
         """Wait until all processes end or `left_s` pass. Log a warning if no worker claims them."""
         prefix, first_s = self.context.prefix, min(left_s, unclaimed.PATIENCE_S)
-        if (yield from inspection.wait_ended(prefix, started, first_s)) or left_s <= first_s:
+        if (yield from inspection.wait_until_ended(prefix, started, first_s)) or left_s <= first_s:
             return
         if why := (yield from unclaimed.why_unclaimed(prefix, started)):
             log.warning("%s", why)
-        yield from inspection.wait_ended(prefix, started, left_s - first_s)
+        yield from inspection.wait_until_ended(prefix, started, left_s - first_s)
 
     def start(
         self, name: object, arguments: object, call_id: str | None = None
@@ -151,7 +151,7 @@ class Toolbox:
         Raises the errors of `STOPPING`, and `StoreRefused`; any other error is returned as a result.
         """
         try:
-            if self.context.handle.must_note():
+            if self.context.handle.must_touch():
                 yield from processes.touch(self.context.handle)
             work, makes = self._prepare(name, arguments, call_id)
             if call_id is None or not makes:

@@ -14,7 +14,7 @@ from fdstore.store.clock import redis_now
 from fdstore.store.content_info import resolve
 from fdstore.store.keys import check_process
 from fdstore.text.selection import fd_id
-from fdstore.tools.tool import Arguments, Context, Outcome, Started, Tool
+from fdstore.tools.tool import Arguments, Context, Started, Tool, ToolOutcome
 from fdstore.wire.operation import Disk, Operation
 
 MAX_WAIT_S = 86_400
@@ -53,14 +53,14 @@ def process_of(context: Context, target: str | int) -> Operation[str]:
     return process
 
 
-def run_wait(context: Context, arguments: Wait, call_id: str | None) -> Operation[Outcome]:
+def run_wait(context: Context, arguments: Wait, call_id: str | None) -> Operation[ToolOutcome]:
     process = yield from process_of(context, arguments.target)
     yield from inspection.record(context.prefix, process)
     # Redis's clock, since a later attempt may run on another machine
     return Started((process,), (yield from redis_now()) + arguments.seconds)
 
 
-def run_kill(context: Context, arguments: Kill, call_id: str | None) -> Operation[Outcome]:
+def run_kill(context: Context, arguments: Kill, call_id: str | None) -> Operation[ToolOutcome]:
     process = yield from process_of(context, arguments.target)
     cancelled = yield from processes.cancel(context.prefix, process)
     for ancestor in cancelled.woken:

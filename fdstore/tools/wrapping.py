@@ -48,7 +48,7 @@ def _descriptor(context: Context, fd: str) -> Operation[Descriptor]:
 
 def wrap(context: Context, text: str, source: str, call_id: str | None = None) -> Operation[str]:
     """Return `text` as the model sees it: inline, or stored and rendered as an `fd_result`."""
-    text = storable(text)
+    text = escape_surrogates(text)
     if not _exceeds_threshold(context, text):
         return fd_inline(text)
     if context.config.json_pretty_print:
@@ -69,7 +69,7 @@ def wrap_error(
     context: Context, error: FDStoreError, source: str, call_id: str | None = None
 ) -> Operation[str]:
     """Wrap a typed error. A short one stays a plain `fd_error`, without `fd_inline`."""
-    rendered = storable(fd_error(error))
+    rendered = escape_surrogates(fd_error(error))
     if not _exceeds_threshold(context, rendered):
         return rendered
     return (yield from wrap(context, rendered, source, call_id))
@@ -85,7 +85,7 @@ def _store(context: Context, text: str, source: str, call_id: str | None) -> Ope
     return (yield from render_fd(context, descriptor.fd))
 
 
-def storable(text: str) -> str:
+def escape_surrogates(text: str) -> str:
     r"""Return `text` with lone surrogates, which UTF-8 cannot encode, shown as `\udXXX`."""
     if text.isascii():
         return text
@@ -101,7 +101,7 @@ def wrap_input(
         return (yield from _wrap_input_text(context, given, call_id))
     blocks: list[Any] = []
     for number, block in enumerate(given):
-        text = text_of(block)
+        text = block_text(block)
         if text is None:
             blocks.append(block)
             continue
@@ -117,11 +117,11 @@ def wrap_input(
 def _wrap_input_text(context: Context, text: str, call_id: str | None) -> Operation[str]:
     paged = context.fds_on and context.config.page_user_input
     if paged and len(text) > context.config.max_input_chars:
-        return (yield from _store(context, storable(text), "user_input", call_id))
+        return (yield from _store(context, escape_surrogates(text), "user_input", call_id))
     return fd_inline(text)
 
 
-def text_of(block: Any) -> str | None:
+def block_text(block: Any) -> str | None:
     """Return the text of a text block (a dict or an SDK object); None for any other block."""
     if isinstance(block, str):
         return block
@@ -142,7 +142,7 @@ def to_text(result: Any) -> str:
     if isinstance(result, (bytes, bytearray)):
         return bytes(result).decode("utf-8", "backslashreplace")
     if isinstance(result, (list, tuple)) and result:
-        texts = [text_of(block) for block in result if not isinstance(block, str)]
+        texts = [block_text(block) for block in result if not isinstance(block, str)]
         if len(texts) == len(result) and all(text is not None for text in texts):
             return "\n".join(text for text in texts if text is not None)
     try:
@@ -161,14 +161,14 @@ def store_references(
         text = answer
     else:
         # the text may be split into blocks at any character
-        text = "".join(found for block in answer if (found := text_of(block)) is not None)
+        text = "".join(found for block in answer if (found := block_text(block)) is not None)
     ids = []
-    for name, passage in passages(context, text).items():
+    for name, passage in reference_passages(context, text).items():
         ids.append((yield from store_passage(context, name, passage, call_id)))
     return ids
 
 
-def passages(context: Context, text: str) -> dict[str, str]:
+def reference_passages(context: Context, text: str) -> dict[str, str]:
     """Return the reference passages of an answer by name; empty if references are disabled."""
     if not (context.fds_on and context.config.enable_references):
         return {}
@@ -179,7 +179,7 @@ def store_passage(context: Context, name: str, passage: str, call_id: str | None
     """Store a passage as `ref:NAME` and return its id. Raises `QuotaExceeded`."""
     descriptor = yield from contents.create(
         context.handle,
-        storable(passage),
+        escape_surrogates(passage),
         "reference",
         context.config.default_page_size,
         name=f"ref:{name}",

@@ -19,7 +19,7 @@ from fdstore.render import Rendered, fd_write
 from fdstore.store import contents, streams
 from fdstore.store.content_info import ProcessHandle, resolve
 from fdstore.text.selection import fd_id
-from fdstore.tools.tool import Arguments, Context, Outcome, Tool, WholeFd, check_storable
+from fdstore.tools.tool import Arguments, Context, Tool, ToolOutcome, WholeFd, check_storable
 from fdstore.wire.operation import Operation
 
 SOURCE = "note"
@@ -47,7 +47,7 @@ class WriteFD(Arguments, frozen=True, kw_only=True):
     ] = None
 
 
-def run(context: Context, arguments: WriteFD, call_id: str | None) -> Operation[Outcome]:
+def run(context: Context, arguments: WriteFD, call_id: str | None) -> Operation[ToolOutcome]:
     text, eof = check_storable("data", arguments.data), arguments.eof
     if eof is not None and not isinstance(eof, bool):
         raise InvalidArgument("eof", "must be true or false")

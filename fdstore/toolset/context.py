@@ -88,8 +88,8 @@ def context_for(
 def waker_for(enabled: Sequence[str], store_url: str, prefix: str) -> Callable[[str], None]:
     """Return the function that wakes the workers; a no-op if none of the enabled tools needs a worker.
     Raises `InvalidArgument`."""
-    return no_wake if PROCESS_TOOLS.isdisjoint(check_enabled(enabled)) else waker(store_url, prefix)
+    return do_nothing if PROCESS_TOOLS.isdisjoint(check_enabled(enabled)) else waker(store_url, prefix)
 
 
-def no_wake(process: str) -> None:
+def do_nothing(process: str) -> None:
     """Do nothing."""

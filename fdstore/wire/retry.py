@@ -40,7 +40,7 @@ from fdstore.errors import (
     UnknownOutcome,
 )
 from fdstore.wire.operation import Batch, Command
-from fdstore.wire.scripts import as_one_script, name_of, only_reads
+from fdstore.wire.scripts import as_one_script, is_read, name_of
 
 DEADLINE_S = 10.0
 """For how long, from its first attempt, a request whose reply was lost is retried."""
@@ -203,7 +203,7 @@ class RetryState:
         pause = PAUSES_S[min(self._pauses, len(PAUSES_S) - 1)]
         self._pauses += 1
         if now + pause > self._until:
-            writes = [name_of(command) for command in self._batch[self._known :] if not only_reads(command)]
+            writes = [name_of(command) for command in self._batch[self._known :] if not is_read(command)]
             if writes and self._in_doubt:
                 # prefer the name of a script (lower case) to that of a command such as EXEC
                 raise UnknownOutcome(f"{max(reversed(writes), key=str.islower)!r}") from error

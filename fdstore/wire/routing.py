@@ -27,7 +27,7 @@ import msgspec
 from redis.exceptions import AskError, ClusterDownError, MovedError, NoScriptError, RedisError
 
 from fdstore.errors import FDStoreError, InvalidArgument
-from fdstore.urls import Address, join_addresses
+from fdstore.urls import Address, format_address
 from fdstore.wire.operation import Abandon, Batch, Block, Everywhere, Operation, Receive, Request, Send
 from fdstore.wire.retry import (
     NOT_ON_THIS_NODE,
@@ -37,7 +37,7 @@ from fdstore.wire.retry import (
     raise_error,
     translate,
 )
-from fdstore.wire.scripts import as_eval, only_reads
+from fdstore.wire.scripts import as_eval, is_read
 from fdstore.wire.slots import Slots, Unit, group_by_node, units_of
 
 T = TypeVar("T")
@@ -159,7 +159,7 @@ class Router:
 
     def _ask(self, batch: Batch, block_s: float = 0.0, *, sent: bool = False) -> Routed[list[Any]]:
         replies: list[Any] = [None] * len(batch)
-        in_order = not all(map(only_reads, batch))
+        in_order = not all(map(is_read, batch))
         waiting = units_of(batch)
         tries = RetryState(
             self._where, batch, [], sent=sent, started=time.monotonic(), block_s=block_s, fails_over=True
@@ -259,7 +259,7 @@ class Router:
         for address in self.slots.primaries:
             result = yield AtNode(address, batch)
             error = result.error if isinstance(result, AttemptFailed) else _first_error(result)
-            found.append((join_addresses(address), translate(error, self._where) if error else result))
+            found.append((format_address(address), translate(error, self._where) if error else result))
         return found
 
     # --- lanes

@@ -129,7 +129,7 @@ def name_of(command: Command) -> str:
     return known.name if known else str(command[0])
 
 
-def only_reads(command: Command) -> bool:
+def is_read(command: Command) -> bool:
     """Return whether the command changes nothing."""
     return command[0] in READS or name_of(command) in _READING_SCRIPTS
 

@@ -35,10 +35,10 @@ from fdstore.urls import (
     Address,
     check_database,
     check_options,
-    join_addresses,
+    format_address,
+    hide_password,
     parse_addresses,
     sentinel_login,
-    shown_url,
 )
 from fdstore.wire.retry import CONNECT_TIMEOUT_S, connection_options, translate
 
@@ -80,7 +80,7 @@ def parse_store_url(url: str) -> StoreUrl:
     """
     if not isinstance(url, str):
         raise InvalidArgument("url", f"a str is needed, not {quoted(url)}")
-    shown = shown_url(url)
+    shown = hide_password(url)
     try:
         parts = urlsplit(url)
         check_options(parts)
@@ -127,7 +127,7 @@ def _read(parts: SplitResult, shown: str, url: str) -> StoreUrl:
 def _of_one(parts: SplitResult, host: Address, path: str) -> str:
     login, at, _ = parts.netloc.rpartition("@")
     scheme = "rediss" if parts.scheme.startswith("rediss") else "redis"
-    return parts._replace(scheme=scheme, netloc=f"{login}{at}{join_addresses(host)}", path=path).geturl()
+    return parts._replace(scheme=scheme, netloc=f"{login}{at}{format_address(host)}", path=path).geturl()
 
 
 # --- connections

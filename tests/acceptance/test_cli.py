@@ -21,7 +21,7 @@ import redis
 from click.testing import CliRunner
 
 import fdstore
-from fdstore.cli import VERBS, cli, loaded
+from fdstore.cli import VERBS, cli, load_verb
 from fdstore.local.redis_server import PrivateServer, ServerStatus
 from fdstore.records import Descriptor, Export, ProcessRecord, Slice, TreeLimits
 from fdstore.store import processes
@@ -624,7 +624,7 @@ def test_gc_explains_what_it_removes_and_a_dry_run_removes_nothing(command, stor
 
 
 def test_a_dry_run_of_gc_says_of_each_tree_what_and_why(command, store):
-    store.run(processes.child(store.process("busy").handle, [], state="ready"))
+    store.run(processes.create_child(store.process("busy").handle, [], state="ready"))
     old = store.process("old")
     old.create("four")
     old.create("漢字")
@@ -916,7 +916,7 @@ def test_the_help_of_a_verb_names_its_options(command, name):
 
     assert ended.code == 0
     assert ended.lines[2].strip()
-    for parameter in loaded(name).params:
+    for parameter in load_verb(name).params:
         for option in parameter.opts:
             assert option.startswith("-") is False or option in ended.out
     assert {"--url", "--prefix", "--help"} <= set(ended.out.replace(",", " ").split())

@@ -17,6 +17,6 @@ leases.RENEW_EVERY_S /= FASTER
 leases.SWEEP_EVERY_S /= FASTER
 leases.WAKE_AGAIN_S /= FASTER
 lease.STOP_GRACE_S /= FASTER
-lease.LOOK_UP_EVERY_S /= FASTER
+lease.POLL_S /= FASTER
 retry.DEADLINE_S /= FASTER
 retry.PAUSES_S = tuple(pause_s / FASTER for pause_s in retry.PAUSES_S)

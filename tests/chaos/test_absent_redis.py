@@ -65,7 +65,7 @@ def sweepers(store: Store) -> Iterator[Callable[[], Sweeper]]:
 
 
 def claimed(store: Store, parent: ProcessHandle) -> ProcessHandle:
-    child = store.run(processes.child(parent, [], state="ready"))
+    child = store.run(processes.create_child(parent, [], state="ready"))
     claim = store.run(leases.claim(child.keys, "holder"))
     assert claim
     return ProcessHandle(child.keys, child.limits, claim.attempt)

@@ -117,8 +117,8 @@ def test_a_full_redis_is_tidied(
 def test_agents_keep_their_leases_and_can_be_killed_in_a_full_redis(
     proc: Process, store: Store, fill: Callable[[], None]
 ) -> None:
-    child = store.run(processes.child(proc.handle, ["fd:1"], state="ready"))
-    other = store.run(processes.child(proc.handle, [], state="ready"))
+    child = store.run(processes.create_child(proc.handle, ["fd:1"], state="ready"))
+    other = store.run(processes.create_child(proc.handle, [], state="ready"))
     claimed = store.run(leases.claim(child.keys, "w"))
     stopped = store.run(leases.claim(other.keys, "w"))
     assert claimed
@@ -127,7 +127,7 @@ def test_agents_keep_their_leases_and_can_be_killed_in_a_full_redis(
     fill()
 
     store.run(leases.renew(handle))
-    back = store.run(leases.give_back(ProcessHandle(other.keys, other.limits, stopped.attempt)))
+    back = store.run(leases.return_to_queue(ProcessHandle(other.keys, other.limits, stopped.attempt)))
     done = store.run(processes.cancel("fdstore", "t"))
 
     assert back.decision == "wake"

@@ -44,7 +44,7 @@ def append(store: Store, fd: str, text: str) -> None:
 def agent(store: Store) -> object:
     program = processes.Program("writer", "digest", '{"programs": {}}')
     output = processes.Output("agent writer", 100)
-    made = processes.child(
+    made = processes.create_child(
         store.process("t").handle,
         ["fd:1"],
         state="ready",
@@ -56,7 +56,7 @@ def agent(store: Store) -> object:
 
 
 def other_agent(store: Store) -> object:
-    made = processes.child(store.process("t").handle, ["fd:2"], state="ready", brief='{"brief": 2}')
+    made = processes.create_child(store.process("t").handle, ["fd:2"], state="ready", brief='{"brief": 2}')
     return store.run(made)
 
 

@@ -78,9 +78,9 @@ def test_the_sweep_and_the_collection_find_trees_on_every_node(
     pens = [store.process(name).open_stream() for name in NAMES]
     late = 4e9
 
-    due = store.run(streams.due(store.prefix, NAMES, late)).streams
+    due = store.run(streams.find_due(store.prefix, NAMES, late)).streams
     assert sorted(tree.tree for tree, _ in due) == sorted(NAMES)
-    assert store.run(leases.due(store.prefix, NAMES, late)).processes == []
+    assert store.run(leases.find_due(store.prefix, NAMES, late)).processes == []
     for appender in pens:
         appender.end()
     for name in NAMES:

@@ -87,7 +87,7 @@ def test_a_client_goes_on_with_the_replica_that_took_over(watched: Watched) -> N
             out.write("before\n")
             out.flush()
             reader = Reader(proc, out.fd)
-            assert reader.has("before\n")
+            reader.wait_for("before\n")
             wait_until(lambda: stored_by_replica(watched))
             watched.primary.kill()
             wait_until(lambda: watched.names(watched.replica))

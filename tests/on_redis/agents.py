@@ -110,7 +110,7 @@ class Agents:
     def lose(self, process: str) -> None:
         """What becomes of a process whose worker died: the lease runs out, the sweep finds it."""
         self.expire(process)
-        self.store.run(leases.look_after(process_keys("fdstore", process)))
+        self.store.run(leases.check_overdue(process_keys("fdstore", process)))
 
     def record(self, process: str = "solo") -> ProcessRecord:
         return self.store.run(inspection.record("fdstore", process))

@@ -108,7 +108,9 @@ class Town:
 
     def _child(self, parent: ProcessHandle, what: str, **more: Any) -> ProcessHandle:
         brief = more.pop("brief", encode_task(SpawnTask(query=what)))
-        return self.store.run(processes.child(parent, None, state="ready", program=HELD, brief=brief, **more))
+        return self.store.run(
+            processes.create_child(parent, None, state="ready", program=HELD, brief=brief, **more)
+        )
 
     def _running(self, process: str, *, again: bool = False) -> ProcessHandle:
         keys = process_keys("fdstore", process)

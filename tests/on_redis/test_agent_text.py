@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fdstore.agent.answer_stream import BROKE_OFF, open_answer_stream
+from fdstore.agent.answer_stream import RETRY_MARKER, open_answer_stream
 from fdstore.agent.conversation import Assistant
 from fdstore.agent.program import Program
 from fdstore.client import Store
@@ -173,7 +173,7 @@ def test_an_answer_that_breaks_off_is_said_to_be_given_anew(pair: Pair) -> None:
     pair.begin()
     pair.speak()
 
-    assert pair.text == f"ab{BROKE_OFF}Hello."
+    assert pair.text == f"ab{RETRY_MARKER}Hello."
 
 
 def test_a_later_attempt_goes_on_where_the_text_of_the_lost_one_breaks_off(
@@ -193,20 +193,20 @@ def test_a_later_attempt_goes_on_where_the_text_of_the_lost_one_breaks_off(
     release.set()
 
     assert attempt.result(20) == "lost"
-    assert pair.text == f"One.\n\nab{BROKE_OFF}Two."
+    assert pair.text == f"One.\n\nab{RETRY_MARKER}Two."
 
 
-@pytest.mark.parametrize("before", ["", "One.\n\n", f"On{BROKE_OFF}"])
+@pytest.mark.parametrize("before", ["", "One.\n\n", f"On{RETRY_MARKER}"])
 def test_a_later_attempt_adds_what_the_stream_lacks_of_the_last_answer(store: Store, before: str) -> None:
     whole = f"{before}Two."
     parent = store.process("solo").handle
     last = Assistant(content=[{"type": "text", "text": "Two."}], stop_reason="tool_use", said=len(whole))
-    begun = len(before.removesuffix(BROKE_OFF).removesuffix("\n\n"))
+    begun = len(before.removesuffix(RETRY_MARKER).removesuffix("\n\n"))
 
     for kept in range(begun, len(whole) + 1):
-        child = store.run(processes.child(parent, [], output=processes.Output("text", 10)))
+        child = store.run(processes.create_child(parent, [], output=processes.Output("text", 10)))
         [fd] = store.run(inspection.record("fdstore", child.id)).outputs
-        appender = streams.own_appender(child, fd, 10)
+        appender = streams.appender_for_output(child, fd, 10)
         appender.put(whole[:kept])
         store.run(appender.store())
 
@@ -227,7 +227,7 @@ def test_a_character_that_is_cut_by_two_bits_of_an_answer_is_whole_in_its_text(s
     shown = "A \U0001f600\U0001f680 \\ud83d and \\ude00\\ud83d"
 
     for step in (1, 2, 3, 5, len(halves)):
-        child = store.run(processes.child(parent, [], output=processes.Output("text", 10)))
+        child = store.run(processes.create_child(parent, [], output=processes.Output("text", 10)))
         [fd] = store.run(inspection.record("fdstore", child.id)).outputs
         answers = store.run(open_answer_stream(child, (fd,), None))
         assert answers is not None
@@ -245,7 +245,9 @@ def test_a_character_that_is_cut_by_two_bits_of_an_answer_is_whole_in_its_text(s
 
 
 def test_half_a_character_of_an_answer_that_breaks_off_is_not_part_of_the_next(store: Store) -> None:
-    child = store.run(processes.child(store.process("solo").handle, [], output=processes.Output("text", 10)))
+    child = store.run(
+        processes.create_child(store.process("solo").handle, [], output=processes.Output("text", 10))
+    )
     [fd] = store.run(inspection.record("fdstore", child.id)).outputs
     answers = store.run(open_answer_stream(child, (fd,), None))
     assert answers is not None
@@ -256,7 +258,7 @@ def test_half_a_character_of_an_answer_that_breaks_off_is_not_part_of_the_next(s
     store.run(answers.complete())
     store.run(processes.end(child))
 
-    assert "".join(store.process("solo").follow(fd)) == f"One {BROKE_OFF}\\ude00 Two."
+    assert "".join(store.process("solo").follow(fd)) == f"One {RETRY_MARKER}\\ude00 Two."
 
 
 def test_a_parent_that_closes_the_text_still_gets_the_answer(pair: Pair) -> None:

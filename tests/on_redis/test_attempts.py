@@ -90,18 +90,18 @@ def test_a_worker_says_whether_it_takes_agents(store: Store) -> None:
     now_s = store.run(redis_now())
 
     store.run(leases.register_worker("fdstore", "keyless:1", 10, now_s, no_agents="there is no key"))
-    without = store.run(leases.takes_agents("fdstore"))
+    without = store.run(leases.has_agent_worker("fdstore"))
     store.run(leases.register_worker("fdstore", "keyed:2", 10, now_s))
     said = dict(
         zip(
             living := store.run(leases.workers("fdstore")),
-            store.run(leases.agents_of("fdstore", living)),
+            store.run(leases.agent_refusals_of("fdstore", living)),
             strict=True,
         )
     )
 
     assert said == {"keyless:1": "there is no key", "keyed:2": ""}
-    assert (without, store.run(leases.takes_agents("fdstore"))) == (False, True)
+    assert (without, store.run(leases.has_agent_worker("fdstore"))) == (False, True)
 
 
 def test_the_end_of_a_process_is_one_log_line_with_program_duration_turns_and_reason(
@@ -392,9 +392,9 @@ def test_who_took_a_process_after_the_sweep_looked_is_not_lost_in_it(store: Stor
         store.run(leases.claim(keys, "a"))
         store.run(set_lease(keys, moment + 0.000001))  # it has run out, Redis having been away meanwhile
 
-        assert store.run(leases.look_after(keys, moment=moment)).decision == "nothing"
+        assert store.run(leases.check_overdue(keys, moment=moment)).decision == "nothing"
         assert agents.record().losses == 0
-        assert store.run(leases.look_after(keys)).decision == "wake"
+        assert store.run(leases.check_overdue(keys)).decision == "wake"
         assert agents.record().losses == 1
 
 
@@ -403,9 +403,9 @@ def set_lease(keys: ProcessKeys, until: float) -> Operation[None]:
 
 
 def test_one_worker_sweeps_as_long_as_it_comes_back(store: Store, execute: Execute) -> None:
-    assert [store.run(leases.take_sweep("fdstore", worker, 5)) for worker in "aab"] == [True, True, False]
+    assert [store.run(leases.acquire_sweep("fdstore", worker, 5)) for worker in "aab"] == [True, True, False]
     execute("DEL", "fdstore:sweeper")
-    assert store.run(leases.take_sweep("fdstore", "b", 5))
+    assert store.run(leases.acquire_sweep("fdstore", "b", 5))
 
 
 # crashes

@@ -18,7 +18,7 @@ from fdstore.cli import cli
 from fdstore.client import Process, Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.store import collect, leases, processes, streams
-from fdstore.store.audit import Damage, named_trees, tree_damage
+from fdstore.store.audit import Damage, check_tree, named_trees
 from fdstore.store.keys import TreeKeys
 from tests.on_redis.damage import Town, cases
 
@@ -33,7 +33,7 @@ def proc(store: Store, execute: Any) -> Iterator[Process]:
 
 
 def damage_of(store: Store, tree: str = "t") -> list[Damage]:
-    return store.run(tree_damage(TreeKeys("fdstore", tree)))
+    return store.run(check_tree(TreeKeys("fdstore", tree)))
 
 
 def busy(proc: Process) -> None:
@@ -48,7 +48,7 @@ def busy(proc: Process) -> None:
     child = proc.child(["fd:1"])
     child.create("of the child")
     proc.fork()
-    agent = processes.child(proc.handle, None, state="ready", output=processes.Output("said", 100))
+    agent = processes.create_child(proc.handle, None, state="ready", output=processes.Output("said", 100))
     proc.store.run(leases.claim(proc.store.run(agent).keys, "a worker"))
 
 
@@ -56,7 +56,7 @@ def test_what_is_well_is_called_well(store: Store, proc: Process) -> None:
     busy(proc)
     read: list[int] = []
 
-    assert store.run(tree_damage(HURT, read.append)) == []
+    assert store.run(check_tree(HURT, read.append)) == []
     assert sorted(read) == read
     assert read[-1] == store.tree("t").bytes
 
@@ -66,7 +66,7 @@ def test_a_text_of_many_pages_is_read_a_bounded_piece_at_a_time(store: Store, pr
     asked = []
 
     def noted() -> Any:
-        operation = tree_damage(HURT)
+        operation = check_tree(HURT)
         replies = None
         with suppress(StopIteration):
             while True:
@@ -227,7 +227,7 @@ def test_a_look_at_hostile_records_ends_and_leaves_other_trees_alone(
         for case in random.Random(seed).sample(list(cases(client)), 15):
             town.damage(case)
 
-            found = store.run(tree_damage(TreeKeys("fdstore", "hurt")))
+            found = store.run(check_tree(TreeKeys("fdstore", "hurt")))
 
             assert all(each.key.startswith("fdstore:{hurt}") for each in found), case.name
             assert damage_of(store, "alpha") == [], case.name

@@ -103,7 +103,7 @@ def test_retention_0_keeps_for_ever(store: Store, execute: Any) -> None:
 @pytest.mark.parametrize("state", ["ready", "running", "waiting"])
 def test_nothing_that_a_worker_needs_is_collected(store: Store, execute: Any, state: str) -> None:
     proc = filled(store, "busy")
-    child = store.run(processes.child(proc.handle, ["fd:1"], state="ready"))
+    child = store.run(processes.create_child(proc.handle, ["fd:1"], state="ready"))
     aged(execute, "busy")
     execute("HSET", child.keys.record, "state", state)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fdstore import TreeLimits
-from fdstore.agent.history import LEFT_TO_THE_OTHER
+from fdstore.agent.history import NOT_RUN_IN_FORK
 from fdstore.agent.program import Limits
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument, SpawnLimit
@@ -163,7 +163,7 @@ def test_calls_of_the_same_turn_are_answered_in_a_copy(play: Play) -> None:
         listed, spawned, forked, written = copy.tool_results()[-4:]
 
         assert only(listed.text).name == "fd_list"
-        assert (spawned.text, written.text) == (LEFT_TO_THE_OTHER, LEFT_TO_THE_OTHER)
+        assert (spawned.text, written.text) == (NOT_RUN_IN_FORK, NOT_RUN_IN_FORK)
         assert forked.text.endswith("Your task:\n\nLook.")
         done = by_copy(agents, 0)[-1].tool_results()
         assert [only(each.text).name for each in done] == [
@@ -371,7 +371,7 @@ def test_copies_are_made_all_or_none(play: Play, limits: TreeLimits, name: str) 
 
 def test_room_that_somebody_else_takes_meanwhile_cancels_what_was_made(store: Store, proc: Process) -> None:
     root = store.process("small", limits=TreeLimits(tree_live=4))
-    making = forks.make_copies(root.handle, ["{}", "{}", "{}"], Program("p", "0", "{}"), "toolu_1")
+    making = forks.create_copies(root.handle, ["{}", "{}", "{}"], Program("p", "0", "{}"), "toolu_1")
 
     looked = store.run(served(next(making)))
     root.child()
@@ -390,10 +390,10 @@ def test_room_that_somebody_else_takes_meanwhile_cancels_what_was_made(store: St
 def test_a_call_that_is_made_again_makes_no_more_copies(store: Store, proc: Process) -> None:
     program = Program("p", "0", "{}")
 
-    first = store.run(forks.make_copies(proc.handle, ["{}", "{}"], program, "toolu_1"))
+    first = store.run(forks.create_copies(proc.handle, ["{}", "{}"], program, "toolu_1"))
 
     assert [copy.id for copy in first] == ["triage.1", "triage.2"]
-    again = store.run(forks.make_copies(proc.handle, ["{}", "{}"], program, "toolu_1"))
+    again = store.run(forks.create_copies(proc.handle, ["{}", "{}"], program, "toolu_1"))
     assert [copy.id for copy in again] == ["triage.1", "triage.2"]
 
 

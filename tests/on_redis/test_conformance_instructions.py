@@ -16,7 +16,7 @@ from fdstore import FDConfig
 from fdstore.agent.program import Bundle, Limits, LinkedProgram, Program
 from fdstore.client import Process, Store
 from fdstore.permissions import Permissions
-from fdstore.runtime.agent_attempt import toolbox_for
+from fdstore.runtime.agent_attempt import make_toolbox
 from fdstore.store import journal
 from fdstore.tools.task import ForkTask, SpawnTask, Task, encode_task
 from fdstore.tools.tool import Started
@@ -59,7 +59,7 @@ def toolbox(store: Store, proc: Process, tmp_path: Path) -> MakeToolbox:
             limits=Limits(),
         )
         bundle = Bundle(root="root", programs={"root": program, "expert": expert})
-        made = toolbox_for(
+        made = make_toolbox(
             proc.handle,
             store.prefix,
             bundle,

@@ -100,7 +100,7 @@ def by_a_later_attempt(store: Store, _: Process) -> tuple[StreamAppender, type[E
     attempt = store.run(leases.claim(root.handle.keys, "worker 1")).attempt
     old = Process(store, ProcessHandle(root.handle.keys, root.handle.limits, attempt))
     appender = stream_of(store, old)
-    store.run(leases.give_back(old.handle))
+    store.run(leases.return_to_queue(old.handle))
     store.run(leases.claim(root.handle.keys, "worker 2"))
     return appender, Fenced
 

@@ -10,22 +10,22 @@ from fdstore.client import Store
 from fdstore.store import leases, pipelines
 from fdstore.store.keys import process_keys
 from fdstore.testing import call, say
-from fdstore_workers.losses import give_back
-from fdstore_workers.supervisor import Held
+from fdstore_workers.losses import release_held
+from fdstore_workers.supervisor import HeldProcess
 from tests.on_redis.agents import Agents, running, tool
 
 KEYS = process_keys("fdstore", "solo")
 
 
-def held(claim: str, process: str = "solo") -> Held:
-    return Held(1, process, claim)
+def held(claim: str, process: str = "solo") -> HeldProcess:
+    return HeldProcess(1, process, claim)
 
 
 def lose(store: Store, agents: Agents, claim: str) -> None:
     """A worker claims the process among others, or alone if it must, and dies."""
     taken = store.run(leases.claim(KEYS, "w", claim))
     assert isinstance(taken, leases.Claim)
-    assert give_back(store, agents.woken.append, [held(claim)]) == 1
+    assert release_held(store, agents.woken.append, [held(claim)]) == 1
 
 
 def test_what_a_dead_worker_held_is_ready_at_once_with_a_loss(store: Store, tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_what_went_on_elsewhere_is_not_touched(store: Store, tmp_path: Path) -> 
         store.run(leases.claim(KEYS, "another", "claim 2"))
         before = msgspec.to_builtins(agents.record())
 
-        assert give_back(store, agents.woken.append, [held("claim 1"), held("never made")]) == 0
+        assert release_held(store, agents.woken.append, [held("claim 1"), held("never made")]) == 0
 
         assert msgspec.to_builtins(agents.record()) == before
         assert agents.woken == ["solo"]
@@ -56,7 +56,7 @@ def test_what_has_ended_or_is_not_there_is_not_touched(store: Store, tmp_path: P
         agents.launch()
         agents.attempt("solo")
 
-        assert give_back(store, agents.woken.append, [held("claim 1"), held("x", "no-such-tree")]) == 0
+        assert release_held(store, agents.woken.append, [held("claim 1"), held("x", "no-such-tree")]) == 0
 
         assert agents.record().losses == 0
 
@@ -77,7 +77,7 @@ def test_a_pipeline_of_a_dead_worker_fails(store: Store, tmp_path: Path) -> None
         made = store.run(pipelines.start(store.process("solo").handle, "{}", title="true"))
         store.run(leases.claim(process_keys("fdstore", made.process), "w", "claim 1"))
 
-        assert give_back(store, agents.woken.append, [held("claim 1", made.process)]) == 1
+        assert release_held(store, agents.woken.append, [held("claim 1", made.process)]) == 1
 
         record = agents.record(made.process)
         assert (record.state, record.reason, record.losses) == ("failed", "worker_lost", 0)

@@ -99,7 +99,7 @@ def test_leases_of_another_type_leave_the_other_trees_swept(store: Store, client
 def test_the_leases_of_one_tree_never_name_a_process_of_another(store: Store, client: redis.Redis) -> None:
     client.zadd("fdstore:{hurt}:leases", {"omega.3": 0})
 
-    found = store.run(leases.due("fdstore", ["hurt"], store.run(redis_now())))
+    found = store.run(leases.find_due("fdstore", ["hurt"], store.run(redis_now())))
 
     assert {keys.tree.tree for keys in found.processes} == {"hurt"}
     assert "omega.3 is not a process of this tree" in found.unreadable[0][1].problem

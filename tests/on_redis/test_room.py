@@ -28,14 +28,14 @@ def leftovers(execute: Any, tree: str) -> list[bytes]:
 
 def agent(store: Store, proc: Process, state: str = "ready") -> ProcessHandle:
     """A child that workers run, in this state."""
-    child = store.run(processes.child(proc.handle, ["fd:1"], state="ready"))
+    child = store.run(processes.create_child(proc.handle, ["fd:1"], state="ready"))
     if state == "ready":
         return child
     claimed = store.run(leases.claim(child.keys, "w"))
     assert isinstance(claimed, leases.Claim)
     running = ProcessHandle(child.keys, child.limits, claimed.attempt)
     if state == "waiting":
-        below = store.run(processes.child(running, [], state="ready"))
+        below = store.run(processes.create_child(running, [], state="ready"))
         assert store.run(leases.park(running, [below.id]))
     return running
 

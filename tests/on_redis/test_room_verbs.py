@@ -102,7 +102,7 @@ def test_rm_leaves_a_tree_alone_in_which_an_agent_waits_unless_it_may_kill(
 ) -> None:
     proc = store.process("triage")
     proc.create("x")
-    store.run(processes.child(proc.handle, ["fd:1"], state="ready"))
+    store.run(processes.create_child(proc.handle, ["fd:1"], state="ready"))
 
     refused = command("rm", "--tree", "triage", "--yes")
     killed = command("rm", "--tree", "triage", "--yes", "--kill", "--json")

@@ -180,7 +180,7 @@ def test_an_attempt_that_was_replaced_stores_nothing(store: Store) -> None:
     out.write("by the first attempt\n")
     out.flush()
 
-    store.run(leases.give_back(old.handle))
+    store.run(leases.return_to_queue(old.handle))
     store.run(leases.claim(root.handle.keys, "worker 2"))
 
     out.write("too late")
@@ -208,7 +208,7 @@ def test_a_stream_of_the_process_itself_goes_on_with_its_next_attempt(store: Sto
                 appender = store.run(streams.resume(handle, fd))
                 store.run(appender.store_once(text[start : start + 3000], f"c{number + 1}"))
             half = root.read(fd, read_all=True).text
-            store.run(leases.give_back(handle))
+            store.run(leases.return_to_queue(handle))
 
     resumed = store.run(streams.resume(spaces[1], fd))
     # the first attempt's last call is made again, and changes nothing
@@ -374,8 +374,8 @@ def test_a_writer_that_lives_keeps_its_lease_though_it_has_nothing_to_say(
 
     def still_open() -> bool:
         assert proc.stat(out.fd).state == "open"
-        for tree, content in store.run(streams.due("fdstore", ["triage"], time.time() + 60)).streams:
-            store.run(streams.look_after(tree, content))
+        for tree, content in store.run(streams.find_due("fdstore", ["triage"], time.time() + 60)).streams:
+            store.run(streams.check_writer(tree, content))
         return time.monotonic() - start > 1.2
 
     wait_until(still_open, 5)
@@ -389,7 +389,7 @@ def test_a_sign_of_life_before_the_first_text_changes_nothing(
     fd = store.run(streams.open_stream(proc.handle, "output", lease_s=None)).fd
     used = execute("HGET", "fdstore:{triage}", "bytes")
 
-    appender = streams.own_appender(proc.handle, fd, 4000)
+    appender = streams.appender_for_output(proc.handle, fd, 4000)
     store.run(appender.renew())
 
     assert proc.stat(fd).pages == 1

@@ -115,8 +115,8 @@ def test_a_writer_goes_on_after_a_half_piece_as_if_it_had_not_been(
 
 def test_a_child_goes_on_with_what_it_was_made_to_write(store: Store, proc: Process, execute: Any) -> None:
     output = processes.Output("said", 10)
-    child = Process(store, store.run(processes.child(proc.handle, [], output=output)))
-    appender = streams.own_appender(child.handle, "fd:1", 10)
+    child = Process(store, store.run(processes.create_child(proc.handle, [], output=output)))
+    appender = streams.appender_for_output(child.handle, "fd:1", 10)
     add(store, appender, "so\nfar")
     pages = execute("DUMP", f"{key(child, 'fd:1')}:pages")
     totals = execute("DUMP", key(child, "fd:1"))
@@ -196,7 +196,7 @@ def test_a_stream_that_lost_pages_says_so_to_readers_and_writers(
 def test_a_stream_whose_process_has_ended_or_never_was_is_broken(
     store: Store, proc: Process, execute: Any
 ) -> None:
-    made = processes.child(proc.handle, [], state="ready", output=processes.Output("said", 100))
+    made = processes.create_child(proc.handle, [], state="ready", output=processes.Output("said", 100))
     child = store.run(made)
 
     execute("UNLINK", child.keys.record)
@@ -257,7 +257,7 @@ def test_a_half_made_child_lends_nothing_to_the_next_one(store: Store, proc: Pro
     execute("HSET", f"{record}:fds", "fd:1", "t/1")
     execute("RPUSH", f"{record}:journal", '{"brief": "of the half"}')
 
-    child = processes.child(proc.handle, [], state="ready", brief='{"brief": "its own"}')
+    child = processes.create_child(proc.handle, [], state="ready", brief='{"brief": "its own"}')
     handle = store.run(child)
 
     assert Process(store, handle).list() == []

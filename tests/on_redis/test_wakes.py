@@ -13,10 +13,10 @@ from fdstore.store import leases, processes
 def test_the_wake_ups_of_a_process_that_nobody_claims_become_rarer(
     store: Store, proc: Process, execute: Any
 ) -> None:
-    child = store.run(processes.child(proc.handle, [], state="ready"))
+    child = store.run(processes.create_child(proc.handle, [], state="ready"))
 
     def pause_s() -> float:
-        assert store.run(leases.look_after(child.keys)).decision == "wake"
+        assert store.run(leases.check_overdue(child.keys)).decision == "wake"
         seconds, micros = execute("TIME")
         due = float(execute("ZSCORE", "fdstore:{triage}:leases", child.id))
         return due - int(seconds) - int(micros) / 1e6

@@ -26,14 +26,14 @@ def test_programs_of_the_embedded_store_may_do_what_they_name(tmp_path: Path) ->
     here.check_commands(["grep"])
     os.close(here.open_preload(str(tmp_path / "notes.txt")))
 
-    assert here.export_root_of("/srv/out") == Root("/srv/out", make=True)
-    assert here.preload_root_of("/srv/docs") == Root("/srv/docs", kind="preload root")
+    assert here.resolve_export_root("/srv/out") == Root("/srv/out", make=True)
+    assert here.resolve_preload_root("/srv/docs") == Root("/srv/docs", kind="preload root")
 
 
 def test_without_a_named_directory_there_is_none() -> None:
-    assert parse_permissions(embedded=True).export_root_of(None) is None
-    assert parse_permissions(embedded=True).preload_root_of(None) is None
-    assert worker(preload_root="/srv").preload_root_of(None) is None
+    assert parse_permissions(embedded=True).resolve_export_root(None) is None
+    assert parse_permissions(embedded=True).resolve_preload_root(None) is None
+    assert worker(preload_root="/srv").resolve_preload_root(None) is None
 
 
 def test_options_that_name_what_is_allowed_hold_on_the_embedded_store_too() -> None:
@@ -80,12 +80,12 @@ def test_a_command_is_refused_with_the_option_that_would_allow_it() -> None:
 def test_the_export_root_of_a_program_lies_below_that_of_the_worker() -> None:
     allowed = worker(export_root="/srv/out")
 
-    assert allowed.export_root_of(None) == Root("/srv/out", make=True)
-    assert allowed.export_root_of("./a/b/") == Root("/srv/out", ("a", "b"), make=True)
+    assert allowed.resolve_export_root(None) == Root("/srv/out", make=True)
+    assert allowed.resolve_export_root("./a/b/") == Root("/srv/out", ("a", "b"), make=True)
     for outside in ("/etc", "../x", "a/../../x", ".git", "a/.ssh"):
         with pytest.raises(PathRefused, match=r"must be relative, without '\.\.' and hidden names"):
-            allowed.export_root_of(outside)
-    assert worker().export_root_of("out") is None
+            allowed.resolve_export_root(outside)
+    assert worker().resolve_export_root("out") is None
 
 
 def test_files_of_programs_are_read_below_the_preload_root_of_the_worker(tmp_path: Path) -> None:
@@ -99,8 +99,8 @@ def test_files_of_programs_are_read_below_the_preload_root_of_the_worker(tmp_pat
 
     os.close(allowed.open_preload(str(docs / "a.txt")))
 
-    assert allowed.preload_root_of(str(docs / "sub")) == Root(str(docs), ("sub",), kind="preload root")
-    assert allowed.preload_root_of(str(tmp_path)) is None
+    assert allowed.resolve_preload_root(str(docs / "sub")) == Root(str(docs), ("sub",), kind="preload root")
+    assert allowed.resolve_preload_root(str(tmp_path)) is None
     for path in (".env", "link"):
         with pytest.raises(PathRefused):
             allowed.open_preload(str(docs / path))

@@ -12,30 +12,32 @@ from fdstore.surroundings import Surroundings
 BASE = {"PATH": "/usr/bin", "ANTHROPIC_API_KEY": "secret-1", "HOUSE": "7"}
 
 
-def misfits(there: dict[str, str], here: dict[str, str], *, for_functions: bool = True) -> list[str]:
+def differences(there: dict[str, str], here: dict[str, str], *, for_functions: bool = True) -> list[str]:
     had, now = (Surroundings.here("salt", environ) for environ in (there, here))
-    return had.misfits(now, for_functions=for_functions)
+    return had.differences(now, for_functions=for_functions)
 
 
 def test_the_same_surroundings_fit() -> None:
-    assert misfits(BASE, dict(BASE)) == []
+    assert differences(BASE, dict(BASE)) == []
 
 
 def test_a_key_that_is_not_set_there_or_another_one_is_named_and_never_shown() -> None:
     keyless = {"PATH": "/usr/bin", "HOUSE": "7"}
 
-    assert misfits(keyless, BASE) == ["ANTHROPIC_API_KEY is not set there"]
-    assert misfits(BASE | {"ANTHROPIC_API_KEY": "secret-2"}, BASE) == ["ANTHROPIC_API_KEY is another there"]
+    assert differences(keyless, BASE) == ["ANTHROPIC_API_KEY is not set there"]
+    assert differences(BASE | {"ANTHROPIC_API_KEY": "secret-2"}, BASE) == [
+        "ANTHROPIC_API_KEY is another there"
+    ]
     assert "secret" not in repr(Surroundings.here("salt", BASE))
 
 
 def test_a_command_without_a_key_takes_a_worker_with_one() -> None:
-    assert misfits(BASE, {"PATH": "/usr/bin", "HOUSE": "7"}) == []
+    assert differences(BASE, {"PATH": "/usr/bin", "HOUSE": "7"}) == []
 
 
 @pytest.mark.parametrize("name", ["ANTHROPIC_BASE_URL", "HTTPS_PROXY", "FDSTORE_BROKER_URL"])
 def test_another_model_proxy_or_queue_matters_to_every_agent(name: str) -> None:
-    assert misfits(BASE | {name: "x"}, BASE, for_functions=False) == [f"{name} is set there"]
+    assert differences(BASE | {name: "x"}, BASE, for_functions=False) == [f"{name} is set there"]
 
 
 def test_variables_and_the_directory_matter_where_python_functions_are_called(
@@ -46,14 +48,14 @@ def test_variables_and_the_directory_matter_where_python_functions_are_called(
     monkeypatch.chdir(tmp_path)
     now = Surroundings.here("salt", BASE)
 
-    assert had.misfits(now, for_functions=True) == ["HOUSE is another there", "its directory is /"]
-    assert had.misfits(now, for_functions=False) == []
+    assert had.differences(now, for_functions=True) == ["HOUSE is another there", "its directory is /"]
+    assert had.differences(now, for_functions=False) == []
 
 
 def test_what_differs_between_terminals_is_no_difference() -> None:
     there = {"SHLVL": "2", "TERM": "xterm", "SSH_TTY": "/dev/pts/1", "PWD": "/", "TMUX": "x"}
 
-    assert misfits(BASE | there, BASE | {"TERM": "vt100"}) == []
+    assert differences(BASE | there, BASE | {"TERM": "vt100"}) == []
 
 
 def test_each_store_and_each_prefix_has_a_background_worker_of_its_own(tmp_path: Path) -> None:

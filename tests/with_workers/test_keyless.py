@@ -58,7 +58,7 @@ def test_a_worker_without_a_key_runs_pipelines_and_leaves_agents_to_one_with_a_k
     before = store.run(inspection.record(store.prefix, root))
     with ScriptedModel([say("Done.")]) as model:
         keyed = start_agent_worker(store.url, model)
-        ended = store.run(inspection.wait_ended(store.prefix, [root], 30))
+        ended = store.run(inspection.wait_until_ended(store.prefix, [root], 30))
         living = store.run(leases.workers(store.prefix))
 
     assert proc.read(made.attributes["fd"]).text == "yes\n"

@@ -434,7 +434,7 @@ def results_of(bench: Bench, folder: Path, concurrency: int, script: list[Any]) 
         bench.hire(concurrency)
         root = launch_root(bench.store, load(folder / "agent.toml"), "Go.").id
         waker(bench.url, "fdstore")(root)
-        assert bench.store.run(inspection.wait_ended("fdstore", [root], 30)), "it did not end"
+        assert bench.store.run(inspection.wait_until_ended("fdstore", [root], 30)), "it did not end"
         assert bench.record(root).exit_code == 0
         return [only(result.text) for result in model.requests[-1].tool_results()]
 

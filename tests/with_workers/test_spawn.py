@@ -19,7 +19,7 @@ import redis
 
 import fdstore
 import fdstore.aio
-from fdstore.agent.answer_stream import BROKE_OFF
+from fdstore.agent.answer_stream import RETRY_MARKER
 from fdstore.agent.conversation import Result, decode_entry
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program import load
@@ -102,7 +102,9 @@ class Stage:
         return root
 
     def wait(self, process: str, seconds: float = 40) -> None:
-        assert self.store.run(inspection.wait_ended("fdstore", [process], seconds)), f"{process} did not end"
+        assert self.store.run(inspection.wait_until_ended("fdstore", [process], seconds)), (
+            f"{process} did not end"
+        )
 
     def run(self, query: str = "Go.", program: str = "root") -> str:
         root = self.launch(query, program)
@@ -635,7 +637,7 @@ def test_a_killed_worker_leaves_a_text_that_goes_on_with_the_next(
     stage.lease_runs_out("own-loop.1")
     start_agent_worker(stage.url, stage.model)
 
-    assert "".join(proc.follow("fd:1")) == f"ab{BROKE_OFF}Whole."
+    assert "".join(proc.follow("fd:1")) == f"ab{RETRY_MARKER}Whole."
     assert proc.stat("fd:1").state == "sealed"
 
 

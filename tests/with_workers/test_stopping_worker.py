@@ -15,7 +15,7 @@ from fdstore.permissions import Permissions
 from fdstore.store import inspection, pipelines
 from fdstore.tools.task import PipeTask, encode_task
 from fdstore_workers.reports import Reporter
-from fdstore_workers.tasks import Clients, WorkerSettings, runner_of
+from fdstore_workers.tasks import Clients, WorkerSettings, make_task_body
 from tests.waiting import wait_until
 
 
@@ -35,7 +35,7 @@ def test_pipelines_that_wait_in_a_worker_that_stops_are_left_to_others(agents_se
         root = store.process("solo")
         made = [store.run(pipelines.start(root.handle, brief, title="true")).process for _ in range(3)]
         with ThreadPoolExecutor(1) as apart:
-            run = runner_of(Clients(place), Reporter(), stopping, run_pipeline, apart)
+            run = make_task_body(Clients(place), Reporter(), stopping, run_pipeline, apart)
             for process in made:
                 run(process)
             assert began.wait(30)

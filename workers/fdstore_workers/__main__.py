@@ -14,7 +14,7 @@ from fdstore.errors import FDStoreError
 from fdstore.loading import frozen_imports, require
 from fdstore.safe_path import drop_relative_entries
 from fdstore.text.layout import show_controls
-from fdstore.url_options import exit_code_of, read_url_file, warning_of
+from fdstore.url_options import exit_code_of, password_warning, read_url_file
 
 
 @click.command(
@@ -121,7 +121,9 @@ def worker(
         from fdstore_workers.main import Worker
         from fdstore_workers.tasks import worker_name
 
-    warnings = [warning_of(*each) for each in (("--url", url or ""), ("--broker-url", broker_url or ""))]
+    warnings = [
+        password_warning(*each) for each in (("--url", url or ""), ("--broker-url", broker_url or ""))
+    ]
     if url_file:
         url, warning = read_url_file(url_file)
         warnings.append(warning)

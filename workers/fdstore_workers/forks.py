@@ -23,7 +23,7 @@ import click
 from fdstore.errors import FDStoreError
 
 
-def die_with(parent: int) -> None:
+def die_with_parent(parent: int) -> None:
     """Have the system kill this process when its parent dies."""
     if sys.platform == "linux":
         set_death_signal = 1
@@ -40,14 +40,14 @@ def _watch_parent(parent: int) -> None:
     os._exit(1)
 
 
-def offer_to_the_kernel(more: int) -> None:
+def raise_oom_score(more: int) -> None:
     """Add `more` to the score of this process for the OOM killer."""
     score = Path("/proc/self/oom_score_adj")
     with suppress(OSError, ValueError):
         score.write_text(str(min(int(score.read_text()) + more, 1000)))
 
 
-def end_with(body: Callable[[], int]) -> None:
+def run_and_exit(body: Callable[[], int]) -> None:
     """Run `body` and exit with its status, without unwinding the supervisor's stack."""
     status = 1
     try:

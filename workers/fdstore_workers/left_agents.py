@@ -26,7 +26,7 @@ MAX_LEFT = 10_000
 """The sweep finds any others."""
 
 
-class LeftAgents:
+class DeferredAgents:
     """Wake-ups of agents, kept until another worker can run them.
 
     Thread-safe; one per operating-system process (`pid`). `clients` returns the store and the wake function.
@@ -62,7 +62,7 @@ class LeftAgents:
         while not self._stopped.wait(LOOK_EVERY_S):
             try:
                 store, _ = self._clients()
-                can_put_back = bool(self._ids) and store.run(leases.takes_agents(store.prefix))
+                can_put_back = bool(self._ids) and store.run(leases.has_agent_worker(store.prefix))
                 if can_put_back:
                     self._put_back()
             except FDStoreError as error:

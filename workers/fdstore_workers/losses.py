@@ -14,15 +14,15 @@ from fdstore.client import Store
 from fdstore.errors import STORE_FAILURES, FDStoreError
 from fdstore.store import leases
 from fdstore.store.keys import process_keys
-from fdstore_workers.supervisor import Held
+from fdstore_workers.supervisor import HeldProcess
 from fdstore_workers.sweeper import carry_out, losses_allowed
 
 log = logging.getLogger("fdstore.worker")
 
-TRY_AGAIN_S = 0.5
+RETRY_EVERY_S = 0.5
 
 
-def give_back(store: Store, wake: Callable[[str], None], held: Iterable[Held]) -> int:
+def release_held(store: Store, wake: Callable[[str], None], held: Iterable[HeldProcess]) -> int:
     """Count a loss for each process that is still held and wake other workers for it; fail pipelines.
 
     Returns the number of processes. Retries store failures until the leases have expired.
@@ -37,7 +37,7 @@ def give_back(store: Store, wake: Callable[[str], None], held: Iterable[Held]) -
                 if time.monotonic() >= until:
                     log.warning("%s is left to the sweep: %s", each.process, error)
                     return count
-                time.sleep(TRY_AGAIN_S)
+                time.sleep(RETRY_EVERY_S)
                 continue
             except FDStoreError as error:
                 log.info("%s needs no recovery: %s", each.process, error)
@@ -45,7 +45,7 @@ def give_back(store: Store, wake: Callable[[str], None], held: Iterable[Held]) -
     return count
 
 
-def _give_back_one(store: Store, wake: Callable[[str], None], held: Held) -> bool:
+def _give_back_one(store: Store, wake: Callable[[str], None], held: HeldProcess) -> bool:
     keys = process_keys(store.prefix, held.process)
     lapsed = store.run(leases.record_loss(keys, held.claim, store.run(losses_allowed(keys))))
     carry_out(store, wake, keys, lapsed)

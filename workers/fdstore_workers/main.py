@@ -34,14 +34,14 @@ from fdstore.permissions import Permissions, parse_permissions
 from fdstore.runtime import lease
 from fdstore.runtime.waker import waker
 from fdstore_workers.app import log_to_stderr, make_app, start_worker
-from fdstore_workers.forks import die_with
-from fdstore_workers.losses import give_back
+from fdstore_workers.forks import die_with_parent
+from fdstore_workers.losses import release_held
 from fdstore_workers.pipeline.contents import run_pipeline
-from fdstore_workers.pipeline.sandbox import Engine, find
+from fdstore_workers.pipeline.sandbox import Engine, find_sandbox
 from fdstore_workers.reports import Reporter
-from fdstore_workers.supervisor import Held, Roles, Supervisor
+from fdstore_workers.supervisor import HeldProcess, Roles, Supervisor
 from fdstore_workers.sweeper import Sweeper
-from fdstore_workers.tasks import Clients, WorkerSettings, attempt, runner_of
+from fdstore_workers.tasks import Clients, WorkerSettings, attempt, make_task_body
 
 log = logging.getLogger("fdstore.worker")
 
@@ -85,7 +85,7 @@ class ShutdownTimer:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            if self._over.wait(lease.LOOK_UP_EVERY_S):
+            if self._over.wait(lease.POLL_S):
                 return
         if self._over.wait(lease.STOP_GRACE_S + LEAVE_AFTER_S):
             return
@@ -129,11 +129,11 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
         roots = (os.getcwd(), permissions.export_root, permissions.preload_root)
         private = [Path(root) for root in roots if root]
         allow = self.unsandboxed_commands
-        sandbox = cache(partial(find, engine=self.engine, allow_unsandboxed=allow, private=private))
+        sandbox = cache(partial(find_sandbox, engine=self.engine, allow_unsandboxed=allow, private=private))
         # with prefork, pipelines run in the processes of the pool
         apart = ThreadPoolExecutor(PIPELINES, "pipeline") if self.pool == "threads" else None
         clients = Clients(settings)
-        run = runner_of(clients, reporter, stopping, partial(run_pipeline, sandbox, permissions), apart)
+        run = make_task_body(clients, reporter, stopping, partial(run_pipeline, sandbox, permissions), apart)
         app = make_app(store.url, self.broker_url, run=run, prefix=store.prefix)
         wake = waker(store.url, store.prefix, self.broker_url)
         commands = "; ".join(filter(None, (permissions.described, sandbox().describe())))
@@ -192,11 +192,11 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
         shutdown_timer.cancel()
         return 0
 
-    def bury(self, what: str, held: list[Held], taken: list[str]) -> int:
+    def bury(self, what: str, held: list[HeldProcess], taken: list[str]) -> int:
         """Release the processes that a dead process held, and wake those that it had not started."""
         with connect(self.url, self.prefix) as store:
             wake = waker(store.url, store.prefix, self.broker_url)
-            count = give_back(store, wake, held)
+            count = release_held(store, wake, held)
             for process in taken:
                 wake(process)
         log.warning("%s: %d of the %d processes that it held were given back", what, count, len(held))
@@ -223,4 +223,4 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _die_with(parent: int, **_: Any) -> None:
-    die_with(parent)
+    die_with_parent(parent)

@@ -30,7 +30,7 @@ from typing import Literal
 
 import msgspec
 
-from fdstore_workers.forks import die_with, end_with, offer_to_the_kernel
+from fdstore_workers.forks import die_with_parent, raise_oom_score, run_and_exit
 from fdstore_workers.reports import MAX_LINE_BYTES, Reporter, parse
 
 log = logging.getLogger("fdstore.worker")
@@ -41,20 +41,20 @@ LONGEST_PAUSE_S = 30.0
 """The limits of the pause before a new worker. It doubles after each worker that died before it was ready,
 but not after one that its work killed: agents that kill workers must not delay the others."""
 
-DIES_AT_ONCE_S = 3.0
+SHORT_LIFE_S = 3.0
 """A ready worker that dies sooner is replaced after the first pause, which bounds the cost of restarts."""
 
 MAX_WAITING = 10_000
 """The limit of queued suspects. The sweep finds any others again."""
 
-MORE_LIKELY_TO_BE_KILLED = {"worker": 100, "alone": 300, "burial": 0}
+OOM_SCORES = {"worker": 100, "alone": 300, "burial": 0}
 """Added to the score for the OOM killer: it kills a suspect before the worker, and the worker before the
 supervisor."""
 
 Role = Literal["worker", "alone", "burial"]
 
 
-class Held(msgspec.Struct, frozen=True):
+class HeldProcess(msgspec.Struct, frozen=True):
     """A process that is claimed or about to be, and the pid of the system process that claims it."""
 
     pid: int
@@ -72,7 +72,7 @@ class Roles(msgspec.Struct, frozen=True):
 
     work: Callable[[Reporter], int]
     run_alone: Callable[[Reporter, str], int]
-    bury: Callable[[str, list[Held], list[str]], int]
+    bury: Callable[[str, list[HeldProcess], list[str]], int]
 
 
 class Child:
@@ -83,7 +83,7 @@ class Child:
         self.started_at = time.monotonic()
         self.is_ready = False
         self.unread = b""
-        self.held: dict[str, Held] = {}
+        self.held: dict[str, HeldProcess] = {}
         self.taken: dict[str, None] = {}
         self.pool: dict[int, int] = {}  # the pidfds of its own children that claim processes
 
@@ -174,7 +174,7 @@ class Supervisor:
                 child.taken[report.process] = None
             case "claim":
                 child.taken.pop(report.process, None)
-                child.held[report.claim] = Held(report.pid, report.process, report.claim)
+                child.held[report.claim] = HeldProcess(report.pid, report.process, report.claim)
                 if report.pid != child.pid:
                     self._watch(child, report.pid)
             case "release":
@@ -239,7 +239,7 @@ class Supervisor:
         now = time.monotonic()
         self._start_at = now + pause_before_next(self._unready_deaths, now - child.started_at)
 
-    def _bury(self, what: str, held: list[Held], taken: list[str]) -> None:
+    def _bury(self, what: str, held: list[HeldProcess], taken: list[str]) -> None:
         self._fork("burial", lambda _: self._roles.bury(what, held, taken))
 
     def _close(self, fd: int) -> None:
@@ -262,9 +262,9 @@ class Supervisor:
             # Ctrl-C on a terminal reaches the supervisor only, which forwards it
             os.setpgid(0, 0)
             if role != "burial":
-                die_with(supervisor)
-            offer_to_the_kernel(MORE_LIKELY_TO_BE_KILLED[role])
-            end_with(lambda: body(Reporter(write_end)))
+                die_with_parent(supervisor)
+            raise_oom_score(OOM_SCORES[role])
+            run_and_exit(lambda: body(Reporter(write_end)))
         signal.pthread_sigmask(signal.SIG_UNBLOCK, handled)
         os.close(write_end)
         os.set_blocking(read_end, False)
@@ -295,7 +295,7 @@ def pause_before_next(unready_deaths: int, lived_s: float) -> float:
     """
     if unready_deaths:
         return min(FIRST_PAUSE_S * 2.0 ** min(unready_deaths - 1, 10), LONGEST_PAUSE_S)
-    return FIRST_PAUSE_S if lived_s < DIES_AT_ONCE_S else 0.0
+    return FIRST_PAUSE_S if lived_s < SHORT_LIFE_S else 0.0
 
 
 def _on_signal(number: int, frame: object) -> None:

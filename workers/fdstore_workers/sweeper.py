@@ -28,7 +28,7 @@ from fdstore.store import collect, inspection, leases, processes, streams
 from fdstore.store.check import check_server
 from fdstore.store.clock import redis_now
 from fdstore.store.content_info import ProcessHandle
-from fdstore.store.decoding import PASSED_OVER, show_bytes
+from fdstore.store.decoding import SKIPPABLE, show_bytes
 from fdstore.store.keys import ProcessKeys
 from fdstore.wire.operation import Operation
 
@@ -55,7 +55,7 @@ Report = Callable[..., None]
 """Called with the name of a skipped record, the problem, and an exception if its traceback is useful."""
 
 
-def given_up(keys: ProcessKeys, attempt: int, reason: str) -> Operation[tuple[str, ...]]:
+def fail_process(keys: ProcessKeys, attempt: int, reason: str) -> Operation[tuple[str, ...]]:
     """Fail a process and return the ancestors that need a wake-up."""
     handle = ProcessHandle(keys, TreeLimits(), attempt)
     return (yield from processes.end(handle, "failed", exit_code=None, reason=reason, release=False))
@@ -75,7 +75,7 @@ def losses_allowed(keys: ProcessKeys) -> Operation[int]:
         return leases.MAX_LOSSES  # its next attempt reports the problem
 
 
-class Reported:
+class DamageLog:
     """Log skipped records, each at most once per `REPORT_AGAIN_S`."""
 
     def __init__(self) -> None:
@@ -93,7 +93,9 @@ class Reported:
         log.warning("%s is skipped: %s", what, problem, exc_info=trace)
 
 
-def carry_out(store: Store, wake: Callable[[str], None], keys: ProcessKeys, lapsed: leases.Lapsed) -> None:
+def carry_out(
+    store: Store, wake: Callable[[str], None], keys: ProcessKeys, lapsed: leases.LapseDecision
+) -> None:
     """Carry out the decision about a lapsed process. Raises `Fenced`, `NotFound`."""
     if lapsed.decision == "wake":
         log.info("%s is queued again", keys.process)
@@ -101,7 +103,7 @@ def carry_out(store: Store, wake: Callable[[str], None], keys: ProcessKeys, laps
     elif lapsed.attempt is not None:
         reason = lifecycle.POISON if lapsed.decision == "poison" else lifecycle.WORKER_LOST
         log.warning("%s failed: %s", keys.process, reason)
-        for ancestor in store.run(given_up(keys, lapsed.attempt, reason)):
+        for ancestor in store.run(fail_process(keys, lapsed.attempt, reason)):
             wake(ancestor)
 
 
@@ -120,18 +122,18 @@ def sweep(
     if now is None:
         now = store.run(redis_now())
     over = set() if over is None else over
-    report = report or Reported()
+    report = report or DamageLog()
     damaged: list[Unreadable] = []
     trees = [tree for tree in store.run(inspection.tree_names(store.prefix, damaged)) if tree not in over]
-    found = store.run(leases.due(store.prefix, trees, now))
+    found = store.run(leases.find_due(store.prefix, trees, now))
     for keys in found.processes:
         with _one_tree(keys.tree.tree, report):
-            lapsed = store.run(leases.look_after(keys, store.run(losses_allowed(keys)), now))
+            lapsed = store.run(leases.check_overdue(keys, store.run(losses_allowed(keys)), now))
             carry_out(store, wake, keys, lapsed)
-    open_streams = store.run(streams.due(store.prefix, trees, now))
+    open_streams = store.run(streams.find_due(store.prefix, trees, now))
     for tree, content in open_streams.streams:
         with _one_tree(tree.tree, report):
-            store.run(streams.look_after(tree, content))
+            store.run(streams.check_writer(tree, content))
     ended = store.run(inspection.finished_trees(store.prefix, trees))
     over.update(ended.trees)
     for name, each in (*found.unreadable, *open_streams.unreadable, *ended.unreadable):
@@ -148,7 +150,7 @@ def _one_tree(tree: str, report: Report) -> Iterator[None]:
         yield
     except (Fenced, NotFound):
         pass  # it ended meanwhile
-    except PASSED_OVER as error:
+    except SKIPPABLE as error:
         report(f"a record of tree {tree}", str(error))
     except FDStoreError:
         raise
@@ -159,7 +161,7 @@ def _one_tree(tree: str, report: Report) -> Iterator[None]:
 def collect_due(store: Store, report: Report | None = None) -> None:
     """Collect the trees past their retention."""
     for tree in store.run(collect.due_trees(store.prefix)):
-        with _one_tree(tree.tree, report or Reported()):
+        with _one_tree(tree.tree, report or DamageLog()):
             collected = store.run(collect.collect_tree(tree))
             if collected.outcome == "gone":
                 log.info("tree %s was collected", collected.tree)
@@ -184,10 +186,10 @@ class Sweeper:
         self._commands = commands
         self._no_agents = no_agents
         self._wake = wake
-        self._watch = leases.Watch()
+        self._watch = leases.LossDetector()
         self._collect_at = self._forget_at = 0.0
         self._over: set[str] = set()
-        self._report = Reported()
+        self._report = DamageLog()
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="sweeper", daemon=True)
 
@@ -251,7 +253,7 @@ class Sweeper:
 
     def _is_active(self) -> bool:
         try:
-            return self._store.run(leases.take_sweep(self._store.prefix, self._worker, SWEEPER_S))
+            return self._store.run(leases.acquire_sweep(self._store.prefix, self._worker, SWEEPER_S))
         except DamagedRecord as error:
             self._report(error.what, error.problem)
             return True  # two active sweepers do no harm

@@ -23,7 +23,7 @@ from fdstore.runtime.lease import Flag
 from fdstore.runtime.runner import Company, Ending, RunCommands, run_process
 from fdstore.runtime.waker import waker
 from fdstore.wire.operation import new_op
-from fdstore_workers.left_agents import LeftAgents
+from fdstore_workers.left_agents import DeferredAgents
 from fdstore_workers.reports import Reporter
 
 log = logging.getLogger("fdstore.worker")
@@ -51,7 +51,7 @@ class Clients:
         self._store: Store
         self._wake: Callable[[str], None]
         self._model: AnthropicModel | None
-        self._left: LeftAgents | None = None
+        self._left: DeferredAgents | None = None
 
     def open(self) -> tuple[Store, Callable[[str], None]]:
         """Return the store and the function that wakes other workers."""
@@ -64,11 +64,11 @@ class Clients:
             return self._store, self._wake
 
     @property
-    def left(self) -> LeftAgents:
+    def left(self) -> DeferredAgents:
         """The received agents that are left to other workers."""
         with self._lock:
             if self._left is None or self._left.pid != os.getpid():
-                self._left = LeftAgents(self.open)
+                self._left = DeferredAgents(self.open)
             return self._left
 
     def model(self) -> AnthropicModel:
@@ -125,7 +125,7 @@ def attempt(
     return None
 
 
-def runner_of(
+def make_task_body(
     clients: Clients, reporter: Reporter, stopping: Flag, pipeline: RunCommands, apart: Executor | None
 ) -> Callable[[str], None]:
     """Return the body of the worker's only task.

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from fdstore.agent.conversation import Assistant
-from fdstore.tools.wrapping import storable
+from fdstore.tools.wrapping import escape_surrogates
 
 
 class Listener(Protocol):
@@ -29,14 +29,14 @@ class Retry(msgspec.Struct, frozen=True):
     reason: str
 
     def __str__(self) -> str:
-        return storable(f"try {self.number}: {self.reason}; asking again in {self.pause_s:.1f} s")
+        return escape_surrogates(f"try {self.number}: {self.reason}; asking again in {self.pause_s:.1f} s")
 
 
 class ModelFailed(Exception):
     """The model cannot be reached or refuses the request; the text says why. Not retried."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(storable(text))
+        super().__init__(escape_surrogates(text))
 
 
 class Model(Protocol):

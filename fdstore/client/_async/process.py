@@ -56,7 +56,7 @@ class Process:
         return self.handle.id
 
     async def _run(self, operation: Operation[T]) -> T:
-        if self.handle.must_note():
+        if self.handle.must_touch():
             await self.store.run(processes.touch(self.handle))
         return await self.store.run(operation)
 
@@ -149,10 +149,10 @@ class Process:
         page = 1 if start is None else start
         one_page = mode is None is count and not (read_all or wait)
         if one_page and type(fd) is str and type(page) is int and type(wait) is float:
-            known = reading.known_page(self.handle, fd, page)
+            known = reading.find_cached_page(self.handle, fd, page)
             if known is not None:
                 fields = await self.store._runner.read_field(known[0].pages, page)
-                found = reading.page_of(self.handle, fd, known, page, fields, max_chars)
+                found = reading.build_page(self.handle, fd, known, page, fields, max_chars)
                 if found is not None:
                     return found
         request = parse_request(fd, mode, start, count, whole=read_all, default=FIRST_PAGE)
@@ -302,7 +302,7 @@ class Process:
         >>> (await child.read(d.fd)).text
         'one'
         """
-        return Process(self.store, await self._run(processes.child(self.handle, fd_ids(share))))
+        return Process(self.store, await self._run(processes.create_child(self.handle, fd_ids(share))))
 
     async def fork(self) -> Process:
         """Create a child process with a copy of the whole descriptor table. One round trip; no content is
@@ -313,7 +313,7 @@ class Process:
         >>> [d.fd for d in await twin.list()]
         ['fd:1']
         """
-        return Process(self.store, await self._run(processes.child(self.handle, None)))
+        return Process(self.store, await self._run(processes.create_child(self.handle, None)))
 
     async def end(self) -> None:
         """End the process and close all its descriptors. Its record stays until the tree is collected.

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from fdstore import cli
 from fdstore.cli import colours, found_lines, progress, session, tables, tail, words
 from fdstore.cli.processes import as_trees
-from fdstore.cli.tables import ago, duration, shortened, size, table, width
+from fdstore.cli.tables import ago, duration, format_size, shorten, table, width
 from fdstore.logs import VisibleFormatter
 from fdstore.records import ProcessRecord
 from fdstore.text import grep, search
@@ -71,7 +71,7 @@ VERBS = [name for section in cli.VERBS.values() for name in section]
 
 @pytest.mark.parametrize("name", VERBS)
 def test_the_help_of_a_verb_has_what_is_its_own_first_and_in_one_style(name):
-    command = cli.loaded(name)
+    command = cli.load_verb(name)
     common = [parameter.name for parameter in session.common_options()]
     names = [parameter.name for parameter in command.params]
 
@@ -119,7 +119,7 @@ def test_the_examples_in_the_documentation_hold(module):
 
 @given(st.integers(0, 10**18))
 def test_a_size_is_short(count):
-    assert len(size(count)) <= 12 or count >= 10**15
+    assert len(format_size(count)) <= 12 or count >= 10**15
 
 
 @given(st.floats(0, 1e9), st.floats(0, 1e9))
@@ -130,7 +130,7 @@ def test_times_are_never_negative(at_s, now_s):
 
 @given(st.text(), st.integers(3, 20))
 def test_a_shortened_text_fits(text, columns):
-    assert width(shortened(text, columns)) <= columns
+    assert width(shorten(text, columns)) <= columns
 
 
 @given(st.lists(st.tuples(cells, cells, cells), max_size=5))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from fdstore.store.leases import LEASE_S, RENEW_EVERY_S, SWEEP_EVERY_S, Watch
+from fdstore.store.leases import LEASE_S, RENEW_EVERY_S, SWEEP_EVERY_S, LossDetector
 
 GRACE_S = LEASE_S / 2
 START = 1_700_000_000.0
 
 
-def watching() -> tuple[Watch, float]:
+def watching() -> tuple[LossDetector, float]:
     """One that has watched for an hour, and when it last looked."""
-    watch = Watch()
+    watch = LossDetector()
     now = START
     while now < START + 3600:
         now += SWEEP_EVERY_S
@@ -28,7 +28,7 @@ def test_who_has_watched_without_a_gap_judges_at_once() -> None:
 
 
 def test_who_has_just_begun_to_watch_gives_holders_half_a_lease() -> None:
-    watch = Watch()
+    watch = LossDetector()
 
     assert watch.look(START) == GRACE_S
     assert watch.look(START + 3) == GRACE_S - 3

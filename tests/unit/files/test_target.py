@@ -443,8 +443,8 @@ def test_a_mark_tells_a_target_that_was_put_in_place_from_one_that_never_will_be
         late.write(b"never\n")
         asking = Target(path, mode=mode)
 
-        assert asking.became(placed) is True
-        assert asking.became(late.mark()) is False
+        assert asking.was_committed(placed) is True
+        assert asking.was_committed(late.mark()) is False
 
         assert os.listdir(tmp_path) == ["out.txt"]
         with pytest.raises(WriteFailed):
@@ -461,7 +461,7 @@ def test_a_mark_finds_its_target_though_others_wrote_into_it_since(tmp_path: Pat
     with path.open("a") as other:
         other.write("more\n")
 
-    assert Target(path).became(mark) is True
+    assert Target(path).was_committed(mark) is True
 
 
 def test_a_mark_cannot_tell_what_became_of_its_target_when_others_replaced_the_file(tmp_path: Path) -> None:
@@ -475,7 +475,7 @@ def test_a_mark_cannot_tell_what_became_of_its_target_when_others_replaced_the_f
         other.write(b"more\n")
         other.commit()
 
-    assert Target(path).became(mark) is None
+    assert Target(path).was_committed(mark) is None
 
 
 def test_a_target_that_gave_up_in_good_order_left_the_file_as_it_was(tmp_path: Path) -> None:
@@ -485,7 +485,7 @@ def test_a_target_that_gave_up_in_good_order_left_the_file_as_it_was(tmp_path: P
         target.write(b"new\n")
         mark = target.mark()
 
-    assert Target(path).became(mark) is False
+    assert Target(path).was_committed(mark) is False
 
 
 def test_a_target_is_closed_by_its_commit(tmp_path: Path) -> None:

@@ -338,7 +338,7 @@ def resumed(operation: Any, reply: Any) -> Any:
 def test_a_claim_brings_all_that_running_begins_with_in_one_round_trip(
     store: Store, proc: Process, runner: Any
 ) -> None:
-    child = store.run(processes.child(proc.handle, [], state="ready", brief='{"kind": "brief"}'))
+    child = store.run(processes.create_child(proc.handle, [], state="ready", brief='{"kind": "brief"}'))
     commands(runner)
 
     claimed = store.run(leases.claim(child.keys, "worker"))
@@ -356,7 +356,7 @@ def test_a_page_of_the_list_looks_at_its_own_descriptors_alone(proc: Process, ru
         proc.create(str(n))
     commands(runner)
 
-    held, total = proc.store.run(contents.page_of_list(proc.handle, 3, 2))
+    held, total = proc.store.run(contents.list_page(proc.handle, 3, 2))
 
     assert commands(runner) == [["HGETALL"], ["HGETALL", "HGETALL"]]
     assert ([d.fd for d in held], total) == (["fd:3", "fd:4"], 9)

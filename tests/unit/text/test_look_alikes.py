@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fdstore import render
-from fdstore.agent.history import task
+from fdstore.agent.history import fork_task_text
 from fdstore.errors import InvalidArgument
 from fdstore.records import ProcessRecord
 from fdstore.tools.task import ForkTask
@@ -162,4 +162,4 @@ def test_ten_megabytes_of_what_nearly_is_a_tag_are_read_once(body: str) -> None:
 def test_the_task_of_a_copy_cannot_pass_for_a_result() -> None:
     birth = ForkTask(of="a", records=3, call="c", prompt="<process_result>", copy=1, copies=1)
 
-    assert task(birth).endswith('\n\n<fd_inline escaped="true">\n&lt;process_result>\n</fd_inline>')
+    assert fork_task_text(birth).endswith('\n\n<fd_inline escaped="true">\n&lt;process_result>\n</fd_inline>')

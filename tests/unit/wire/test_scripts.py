@@ -11,7 +11,7 @@ from fdstore import lifecycle
 from fdstore.errors import NotFound
 from fdstore.store.outcomes import outcome
 from fdstore.wire import scripts
-from fdstore.wire.scripts import as_eval, name_of, only_reads, script
+from fdstore.wire.scripts import as_eval, is_read, name_of, script
 
 FOLDER = resources.files("fdstore.store") / "lua"
 SOURCES = {
@@ -152,11 +152,11 @@ def test_a_script_is_known_by_its_sha_and_sent_in_full_when_the_server_is_not_to
 
 
 def test_writes_and_reads_are_told_apart() -> None:
-    assert only_reads(("HGET", "k", "f"))
-    assert only_reads(script("look")(("a", "b", "c"), "fd:1", 0, ""))
-    assert not only_reads(("HSET", "k", "f", "v"))
-    assert not only_reads(script("close")(("a",)))
-    assert not only_reads(("ZADD", "k", 1, "m"))
+    assert is_read(("HGET", "k", "f"))
+    assert is_read(script("look")(("a", "b", "c"), "fd:1", 0, ""))
+    assert not is_read(("HSET", "k", "f", "v"))
+    assert not is_read(script("close")(("a",)))
+    assert not is_read(("ZADD", "k", 1, "m"))
     assert not scripts.READS & WRITES
 
 

@@ -9,7 +9,7 @@ import pytest
 from fdstore.errors import InvalidArgument
 from fdstore.runtime.queue import find_broker
 from fdstore.store.keys import check_root
-from fdstore.urls import shown_url
+from fdstore.urls import hide_password
 from fdstore.wire.store_url import parse_store_url
 
 
@@ -91,7 +91,7 @@ def test_any_other_form_is_refused_and_the_error_says_why(url: str, said: str) -
     ],
 )
 def test_a_url_that_cannot_be_read_shows_nothing_of_a_password(url: str) -> None:
-    assert shown_url(url) == "the URL given"
+    assert hide_password(url) == "the URL given"
     with pytest.raises(InvalidArgument, match="%2F") as caught:
         parse_store_url(url)
     assert "sec" not in str(caught.value)
@@ -112,8 +112,8 @@ def test_the_tree_of_a_child_is_named_to_who_takes_the_child_for_one() -> None:
 
 
 def test_a_password_in_the_query_is_not_shown_either() -> None:
-    assert shown_url("redis://host/0?password=s3cret&db=1") == "redis://host/0?password=***&db=1"
-    assert shown_url("unix:///run/a@b.sock") == "unix:///run/a@b.sock"
+    assert hide_password("redis://host/0?password=s3cret&db=1") == "redis://host/0?password=***&db=1"
+    assert hide_password("unix:///run/a@b.sock") == "unix:///run/a@b.sock"
 
 
 def test_store_and_queue_read_the_url_of_sentinels_alike() -> None:

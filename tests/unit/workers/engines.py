@@ -15,7 +15,7 @@ from fdstore.records import Record
 from fdstore_workers.pipeline.bubblewrap import Bubblewrap
 from fdstore_workers.pipeline.command_limits import CommandLimits, CommandsOff
 from fdstore_workers.pipeline.runner import Ended, Pipeline, StageLimits
-from fdstore_workers.pipeline.sandbox import HIDDEN, find
+from fdstore_workers.pipeline.sandbox import HIDDEN, find_sandbox
 from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
 from fdstore_workers.pipeline.unsandboxed import Unsandboxed
 
@@ -47,10 +47,10 @@ def working() -> dict[str, Bubblewrap | Sandlock]:
     """Each engine that works here, by its name. An engine falls back to what a machine allows; under the
     name of the better one is only that."""
     found: dict[str, Bubblewrap | Sandlock] = {}
-    bubblewrap = find(engine="bubblewrap", limits=TIGHT)
+    bubblewrap = find_sandbox(engine="bubblewrap", limits=TIGHT)
     if isinstance(bubblewrap, Bubblewrap):
         found["bubblewrap"] = bubblewrap
-    sandlock = find(engine="sandlock", limits=TIGHT)
+    sandlock = find_sandbox(engine="sandlock", limits=TIGHT)
     if isinstance(sandlock, Sandlock) and sandlock.own_namespaces:
         found["sandlock"] = sandlock
     with suppress(CommandsOff):

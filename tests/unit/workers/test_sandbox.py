@@ -22,9 +22,9 @@ from fdstore_workers.pipeline.command_limits import CommandsOff
 from fdstore_workers.pipeline.launch import NOT_MADE
 from fdstore_workers.pipeline.process_tree import ProcessSnapshot
 from fdstore_workers.pipeline.runner import Ended, Pipeline, StageLimits
-from fdstore_workers.pipeline.sandbox import Sandbox, find
+from fdstore_workers.pipeline.sandbox import Sandbox, find_sandbox
 from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
-from fdstore_workers.pipeline.unsandboxed import Refused, Unsandboxed
+from fdstore_workers.pipeline.unsandboxed import CommandsDisabled, Unsandboxed
 from tests.children import Child
 from tests.unit.workers.engines import ALONE, ENGINES, TIGHT, Said, run_in, working
 from tests.waiting import wait_until
@@ -327,11 +327,11 @@ def search_in(sandbox: Bubblewrap | Sandlock) -> tuple[Ended, str]:
 
 def test_a_sandbox_that_bubblewrap_cannot_make_is_not_a_search_that_found_nothing(open_path: Path) -> None:
     if "bubblewrap" not in working():
-        assert isinstance(find(engine="bubblewrap"), Refused)
+        assert isinstance(find_sandbox(engine="bubblewrap"), CommandsDisabled)
         return
     refusing = f"[ -e {open_path}/refuse ] && echo 'bwrap: No space left on device' >&2 && exit 1"
     program(open_path, "bwrap", f'{refusing}\nexec {shutil.which("bwrap")} "$@"')
-    sandbox = find(engine="bubblewrap", limits=TIGHT, search_path=f"{open_path}:{os.environ['PATH']}")
+    sandbox = find_sandbox(engine="bubblewrap", limits=TIGHT, search_path=f"{open_path}:{os.environ['PATH']}")
     assert isinstance(sandbox, Bubblewrap)
     assert search_in(sandbox)[0] == Ended(codes=(1,))
 
@@ -419,16 +419,16 @@ def open_path() -> Iterator[Path]:
 
 
 def test_without_bubblewrap_commands_are_off_and_say_why(tmp_path: Path) -> None:
-    refused = find(engine="bubblewrap", search_path=str(tmp_path))
+    refused = find_sandbox(engine="bubblewrap", search_path=str(tmp_path))
 
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, CommandsDisabled)
     with pytest.raises(CommandsOff, match=r"bwrap \(bubblewrap\) is not installed.*--unsandboxed-commands"):
         refused.wrap(["true"])
     assert "not installed" in refused.describe()
 
 
 def test_a_refused_pipeline_starts_nothing(tmp_path: Path) -> None:
-    refused = find(engine="bubblewrap", search_path=str(tmp_path))
+    refused = find_sandbox(engine="bubblewrap", search_path=str(tmp_path))
 
     with pytest.raises(CommandsOff):
         Pipeline(
@@ -445,8 +445,8 @@ def test_a_refused_pipeline_starts_nothing(tmp_path: Path) -> None:
 def test_an_old_bubblewrap_is_refused_by_what_it_lacks(tmp_path: Path) -> None:
     program(tmp_path, "bwrap", "[ $1 = --version ] && echo bubblewrap 0.4.1; echo '--unshare-all --tmpfs'")
 
-    assert "bubblewrap 0.4.1" in find(engine="bubblewrap", search_path=str(tmp_path)).describe()
-    assert "0.8 or later" in find(engine="bubblewrap", search_path=str(tmp_path)).describe()
+    assert "bubblewrap 0.4.1" in find_sandbox(engine="bubblewrap", search_path=str(tmp_path)).describe()
+    assert "0.8 or later" in find_sandbox(engine="bubblewrap", search_path=str(tmp_path)).describe()
 
 
 def test_a_bubblewrap_that_may_not_make_namespaces_is_refused_in_its_own_words(open_path: Path) -> None:
@@ -458,7 +458,7 @@ def test_a_bubblewrap_that_may_not_make_namespaces_is_refused_in_its_own_words(o
         "*) echo 'bwrap: setting up uid map: Permission denied' >&2; exit 1;; esac",
     )
 
-    told = find(engine="bubblewrap", search_path=f"{open_path}:{os.environ['PATH']}").describe()
+    told = find_sandbox(engine="bubblewrap", search_path=f"{open_path}:{os.environ['PATH']}").describe()
 
     assert (
         "bubblewrap 0.9.0 cannot create a sandbox here (bwrap: setting up uid map: Permission denied)" in told
@@ -469,10 +469,10 @@ def test_where_only_bubblewrap_may_make_namespaces_it_is_used_and_what_lacks_is_
     real = shutil.which("bwrap") or "no-bwrap"
     program(open_path, "bwrap", f'case "$*" in *\'--bind /sys/\'*) exit 1;; esac; exec {real} "$@"')
 
-    alone = find(engine="bubblewrap", limits=TIGHT, search_path=f"{open_path}:{os.environ['PATH']}")
+    alone = find_sandbox(engine="bubblewrap", limits=TIGHT, search_path=f"{open_path}:{os.environ['PATH']}")
 
     if "bubblewrap" not in working():
-        assert isinstance(alone, Refused)
+        assert isinstance(alone, CommandsDisabled)
         return
     assert isinstance(alone, Bubblewrap)
     assert run_in(alone, "echo", "hello").output == "hello\n"
@@ -484,15 +484,16 @@ def test_where_only_bubblewrap_may_make_namespaces_it_is_used_and_what_lacks_is_
 def test_the_operator_names_the_sandbox(tmp_path: Path) -> None:
     for engine in ("bubblewrap", "sandlock"):
         if engine in working():
-            assert f"run in {engine}" in find(engine=engine).describe()
+            assert f"run in {engine}" in find_sandbox(engine=engine).describe()
 
     assert (
-        find(engine="off").describe() == "commands are off on this worker: it was started with --sandbox off"
+        find_sandbox(engine="off").describe()
+        == "commands are off on this worker: it was started with --sandbox off"
     )
 
 
 def test_without_bubblewrap_commands_run_in_sandlock(tmp_path: Path) -> None:
-    instead = find(search_path=str(tmp_path))
+    instead = find_sandbox(search_path=str(tmp_path))
 
     if {"sandlock", ALONE} & set(working()):
         assert isinstance(instead, Sandlock)
@@ -529,7 +530,7 @@ def test_where_nothing_may_make_namespaces_as_in_a_container_commands_run_in_san
 def test_without_a_sandbox_the_operator_may_allow_commands_and_is_told_what_that_means(
     tmp_path: Path,
 ) -> None:
-    allowed = find(engine="bubblewrap", search_path=str(tmp_path), allow_unsandboxed=True)
+    allowed = find_sandbox(engine="bubblewrap", search_path=str(tmp_path), allow_unsandboxed=True)
 
     assert isinstance(allowed, Unsandboxed)
     assert "WITHOUT a sandbox" in allowed.describe()
@@ -579,7 +580,7 @@ def test_commands_without_a_sandbox_have_limits_where_they_can_be_set() -> None:
 
 
 def test_an_operator_s_permission_does_not_turn_a_sandbox_off() -> None:
-    assert isinstance(find(allow_unsandboxed=True), type(find()))
+    assert isinstance(find_sandbox(allow_unsandboxed=True), type(find_sandbox()))
 
 
 @pytest.mark.parametrize("engine", working())
@@ -590,7 +591,7 @@ def test_a_private_directory_below_usr_is_hidden(engine: str) -> None:
     if engine == ALONE:
         hiding: Sandbox = find_sandlock(TIGHT, [some], namespaces=False)
     else:
-        hiding = find(engine=engine, private=[some], limits=TIGHT)
+        hiding = find_sandbox(engine=engine, private=[some], limits=TIGHT)
 
     assert isinstance(hiding, Bubblewrap | Sandlock)
     assert run_in(hiding, "ls", "-A", str(some)).output == ""

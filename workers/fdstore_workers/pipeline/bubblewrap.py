@@ -29,9 +29,9 @@ from fdstore_workers.pipeline.command_limits import (
     CommandLimits,
     CommandsOff,
     MiB,
-    ask,
     hidden_below_usr,
     require_program,
+    run_probe,
 )
 from fdstore_workers.pipeline.namespaces import FROM_ETC, NOBODY, SYSTEM
 
@@ -91,8 +91,8 @@ class Bubblewrap:
 def find_bubblewrap(limits: CommandLimits, private: list[Path], search_path: str | None) -> Bubblewrap:
     """Return a sandbox that passed a test run. Raises `CommandsOff`."""
     bwrap = require_program("bwrap", "bubblewrap", search_path)
-    version = ask([bwrap, "--version"]).stdout.strip() or "bubblewrap"
-    usage = ask([bwrap, "--help"])
+    version = run_probe([bwrap, "--version"]).stdout.strip() or "bubblewrap"
+    usage = run_probe([bwrap, "--help"])
     if missing := [option for option in NEEDED if option not in usage.stdout + usage.stderr]:
         raise CommandsOff(f"{version} lacks {missing[0]}; 0.8 or later is needed")
     prlimit = require_program("prlimit", "util-linux", search_path)
@@ -104,7 +104,7 @@ def find_bubblewrap(limits: CommandLimits, private: list[Path], search_path: str
     for own_namespaces in (True, False):
         outer = arguments if own_namespaces else [*arguments, *_scratch(limits)]
         sandbox = Bubblewrap(outer, inner, limits, version, own_namespaces=own_namespaces)
-        trial = ask(sandbox.wrap(["true"]), sandbox.environment)
+        trial = run_probe(sandbox.wrap(["true"]), sandbox.environment)
         if trial.returncode == 0:
             return sandbox
         problem = (trial.stderr.strip().splitlines() or [f"exit code {trial.returncode}"])[-1]

@@ -97,7 +97,9 @@ def hidden_below_usr(private: list[Path]) -> list[Path]:
     ]
 
 
-def ask(argv: list[str], environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def run_probe(
+    argv: list[str], environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run a program and return its result. Raises `CommandsOff` if it cannot start or times out."""
     try:
         return subprocess.run(

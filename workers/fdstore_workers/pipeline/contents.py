@@ -90,7 +90,7 @@ class Branch:
         self, store: Store, handle: ProcessHandle, fd: str, page_size: int, lost: threading.Event
     ) -> None:
         self._lost = lost
-        self._writer = StreamWriter(store.run, streams.own_appender(handle, fd, page_size))
+        self._writer = StreamWriter(store.run, streams.appender_for_output(handle, fd, page_size))
         self._decoders: dict[int, Utf8Text] = {}
         self._closed = False
         self.over_quota = False
@@ -266,7 +266,7 @@ def _conclude(
         if replaced:
             with suppress(BranchClosed):
                 error.say(f"fdstore: {replaced} bytes were not UTF-8 and are shown as \\xNN\n")
-        retrying(lambda: store.run(pipelines.note_codes(handle, ended.codes)), lost)
+        retrying(lambda: store.run(pipelines.store_exit_codes(handle, ended.codes)), lost)
         before = retrying(lambda: store.run(pipelines.chain_of(handle, fds.in_fd)), lost)
     except FDStoreError:
         for branch in branches:

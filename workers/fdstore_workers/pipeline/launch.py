@@ -106,7 +106,7 @@ def _become_bubblewrap(settings: Settings, program: list[str]) -> NoReturn:
         work, tmp = namespaces.enter_with_scratch(*scratch(settings))
         arguments += ["--bind", work, "/work", "--bind", tmp, "/tmp"]
     namespaces.become_nobody()
-    end_with(settings, _SIGKILL)
+    die_with_worker(settings, _SIGKILL)
     code = syscall_filter.make(sockets=True, attributes=True, supervised=False)
     if code is not None:
         file = os.memfd_create("filter", 0)
@@ -123,7 +123,7 @@ def scratch(settings: Settings) -> tuple[int, int]:
     return int(settings["scratch_bytes"][0]), int(settings["scratch_inodes"][0])
 
 
-def end_with(settings: Settings, signal_number: int) -> None:
+def die_with_worker(settings: Settings, signal_number: int) -> None:
     """Request a signal for the end of the worker; if it has ended already, kill this process."""
     kernel.die_with_parent(signal_number)
     if os.getppid() != int(settings["parent"][0]):

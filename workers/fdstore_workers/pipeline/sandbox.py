@@ -20,16 +20,16 @@ from typing import Literal
 from fdstore_workers.pipeline.bubblewrap import Bubblewrap, find_bubblewrap
 from fdstore_workers.pipeline.command_limits import CommandLimits, CommandsOff
 from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
-from fdstore_workers.pipeline.unsandboxed import Refused, Unsandboxed
+from fdstore_workers.pipeline.unsandboxed import CommandsDisabled, Unsandboxed
 
 Engine = Literal["auto", "bubblewrap", "sandlock", "off"]
-Sandbox = Bubblewrap | Sandlock | Unsandboxed | Refused
+Sandbox = Bubblewrap | Sandlock | Unsandboxed | CommandsDisabled
 
 HIDDEN = ("/usr/src", "/usr/local/src", "/usr/local/etc")
 """Directories below /usr that may hold private files."""
 
 
-def find(
+def find_sandbox(
     *,
     engine: Engine = "auto",
     allow_unsandboxed: bool = False,
@@ -45,9 +45,9 @@ def find(
     """
     bounds = limits or CommandLimits()
     if not hasattr(os, "pidfd_open"):
-        return Refused("they need Linux")
+        return CommandsDisabled("they need Linux")
     if engine == "off":
-        return Refused("it was started with --sandbox off")
+        return CommandsDisabled("it was started with --sandbox off")
     hidden = [*map(Path, HIDDEN), *private]
     problems = []
     searches: dict[str, Callable[[], Sandbox]] = {
@@ -64,4 +64,4 @@ def find(
     if allow_unsandboxed:
         tools = (shutil.which(name, path=search_path) for name in ("prlimit", "setpriv"))
         return Unsandboxed(why, bounds, *tools)
-    return Refused(f"{why}, and the worker was not started with --unsandboxed-commands")
+    return CommandsDisabled(f"{why}, and the worker was not started with --unsandboxed-commands")

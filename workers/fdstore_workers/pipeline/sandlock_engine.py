@@ -24,9 +24,9 @@ from fdstore_workers.pipeline.command_limits import (
     CommandLimits,
     CommandsOff,
     MiB,
-    ask,
     hidden_below_usr,
     require_program,
+    run_probe,
 )
 from fdstore_workers.pipeline.namespaces import FROM_ETC, SYSTEM
 
@@ -97,7 +97,7 @@ def find_sandlock(limits: CommandLimits, private: list[Path], *, namespaces: boo
     for own_namespaces in (True, False) if namespaces else (False,):
         inner = limits.prlimit(prlimit, processes=_threads(limits) if own_namespaces else None)
         sandbox = Sandlock(inner, limits, version, hidden, own_namespaces=own_namespaces)
-        trial = ask(sandbox.wrap(["true"]), sandbox.environment)
+        trial = run_probe(sandbox.wrap(["true"]), sandbox.environment)
         if trial.returncode == 0:
             return sandbox
         problem = (trial.stderr.strip().splitlines() or [f"exit code {trial.returncode}"])[-1]

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any
 
 from fdstore_workers.pipeline import kernel, namespaces, syscall_filter
-from fdstore_workers.pipeline.launch import NOT_MADE, STARTED, Settings, end_with, report, scratch
+from fdstore_workers.pipeline.launch import NOT_MADE, STARTED, Settings, die_with_worker, report, scratch
 
 WORKER_ENDED = signal.SIGHUP
 """The signal for the end of the worker, if this process must first kill the command."""
@@ -33,7 +33,7 @@ def run(settings: Settings, program: list[str]) -> int:
         namespaces.become_nobody()
         return _supervise(sandlock, settings, program)
     namespaces.enter_all(*scratch(settings), settings.get("private", []))
-    end_with(settings, signal.SIGKILL)
+    die_with_worker(settings, signal.SIGKILL)
     read_end, write_end = os.pipe()  # the parent holds the write end: EOF means that it has ended
     child = os.fork()
     if child:
@@ -58,7 +58,7 @@ def _supervise(sandlock: Any, settings: Settings, program: list[str]) -> int:
         signal.signal(number, lambda *_: None)
     if not own_namespaces:
         kernel.adopt_orphans()
-        end_with(settings, WORKER_ENDED)
+        die_with_worker(settings, WORKER_ENDED)
     box = sandlock.Sandbox(**_policy(sandlock, settings))
     kernel.drop_capabilities()
     code = syscall_filter.make(sockets=False, attributes=own_namespaces, supervised=True)

@@ -37,7 +37,7 @@ class Unsandboxed:
         )
 
 
-class Refused:
+class CommandsDisabled:
     """The engine of a worker without commands. Every use raises `CommandsOff` with the reason."""
 
     reports = False
