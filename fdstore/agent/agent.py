@@ -30,7 +30,7 @@ from fdstore.lifecycle import ENDED
 from fdstore.render import fd_error
 from fdstore.store import contents, inspection, journal, leases, processes
 from fdstore.store.clock import redis_now
-from fdstore.store.content_info import ProcessHandle
+from fdstore.store.process_handle import ProcessHandle
 from fdstore.tools.task import SpawnTask
 from fdstore.tools.tool import Started, ToolResult
 from fdstore.tools.toolbox import Toolbox

@@ -19,7 +19,7 @@ import time
 from fdstore.agent.conversation import Assistant
 from fdstore.errors import QuotaExceeded, StreamClosed
 from fdstore.store import streams
-from fdstore.store.content_info import ProcessHandle
+from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.streams import StreamAppender
 from fdstore.text.surrogates import SurrogateText
 from fdstore.tools.wrapping import escape_surrogates

@@ -10,7 +10,7 @@ from fdstore.agent.program import Bundle
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument
 from fdstore.files.source import open_below, source_name
-from fdstore.store import processes
+from fdstore.store import processes, tree_limits
 from fdstore.tools.task import SpawnTask, encode_task
 
 
@@ -31,7 +31,7 @@ def launch_root(
     handle = store.run(
         processes.open_root(
             store.prefix,
-            processes.fresh_name(program.name) if name is None else name,
+            tree_limits.fresh_name(program.name) if name is None else name,
             program.tree_limits,
             fresh=True,
             exact=name is not None,

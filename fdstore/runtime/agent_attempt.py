@@ -18,8 +18,8 @@ from fdstore.permissions import Permissions
 from fdstore.runtime.attempt import Attempt, Ending
 from fdstore.runtime.lease import Lease, WorkerStopping
 from fdstore.store import inspection, leases, processes
-from fdstore.store.content_info import ProcessHandle
 from fdstore.store.decoding import decoding
+from fdstore.store.process_handle import ProcessHandle
 from fdstore.tools.python_tool import import_tool
 from fdstore.tools.task import ForkTask, Task
 from fdstore.tools.tool import Context, Linked

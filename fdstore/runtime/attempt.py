@@ -18,8 +18,8 @@ from fdstore.errors import STORE_FAILURES, FDStoreError, Fenced, NewerFormat, No
 from fdstore.lifecycle import ProcessEnd
 from fdstore.runtime.lease import Flag, Lease, WorkerStopping
 from fdstore.store import leases, processes
-from fdstore.store.content_info import ProcessHandle
 from fdstore.store.keys import process_keys
+from fdstore.store.process_handle import ProcessHandle
 
 log = logging.getLogger("fdstore.agent")
 

@@ -24,8 +24,8 @@ from fdstore.errors import (
 )
 from fdstore.runtime.periodic import run_periodically
 from fdstore.store import leases
-from fdstore.store.content_info import ProcessHandle
 from fdstore.store.keys import ProcessKeys
+from fdstore.store.process_handle import ProcessHandle
 
 log = logging.getLogger("fdstore.agent")
 

@@ -12,8 +12,8 @@ from fdstore.lifecycle import ProcessEnd
 from fdstore.runtime.attempt import Attempt, Ending
 from fdstore.runtime.lease import Flag
 from fdstore.store import processes
-from fdstore.store.content_info import ProcessHandle
 from fdstore.store.decoding import decoding
+from fdstore.store.process_handle import ProcessHandle
 from fdstore.tools.task import PipeTask
 
 RunCommands = Callable[[Store, ProcessHandle, PipeTask, threading.Event, Flag], ProcessEnd]

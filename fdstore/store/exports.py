@@ -12,9 +12,9 @@ from contextlib import suppress
 
 from fdstore.errors import FDStoreError, Fenced, StoreUnavailable, UnknownOutcome
 from fdstore.store import ceilings
-from fdstore.store.content_info import ProcessHandle
 from fdstore.store.keys import TreeKeys
 from fdstore.store.outcomes import outcome
+from fdstore.store.process_handle import ProcessHandle
 from fdstore.wire.operation import Operation, new_op
 from fdstore.wire.scripts import script, text
 

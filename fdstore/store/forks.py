@@ -10,7 +10,7 @@ from __future__ import annotations
 from fdstore.errors import SpawnLimit
 from fdstore.lifecycle import SPAWN_LIMIT
 from fdstore.store import processes
-from fdstore.store.content_info import ProcessHandle
+from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import Program
 from fdstore.wire.operation import Batch, Operation
 

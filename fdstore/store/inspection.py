@@ -13,7 +13,7 @@ import msgspec
 from fdstore.errors import DamagedRecord, NotFound
 from fdstore.lifecycle import ENDED, ProcessState
 from fdstore.records import ProcessRecord, Survey, TreeRecord, Unreadable
-from fdstore.store.content_info import DAY_S, pairs
+from fdstore.store.content_info import pairs
 from fdstore.store.decoding import (
     MAX_MOMENT_S,
     SKIPPABLE,
@@ -35,6 +35,7 @@ from fdstore.store.keys import (
     member_of,
     process_keys,
 )
+from fdstore.store.process_handle import DAY_S
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Block, Operation
 from fdstore.wire.scripts import text

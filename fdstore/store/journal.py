@@ -9,9 +9,9 @@ from __future__ import annotations
 import msgspec
 
 from fdstore.store.ceilings import run_with_ceilings
-from fdstore.store.content_info import ProcessHandle
 from fdstore.store.keys import process_keys
 from fdstore.store.outcomes import outcome
+from fdstore.store.process_handle import ProcessHandle
 from fdstore.wire.operation import Operation
 from fdstore.wire.scripts import script, text
 

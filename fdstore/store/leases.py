@@ -16,7 +16,6 @@ import msgspec
 from fdstore.errors import DamagedRecord
 from fdstore.records import TreeLimits, Unreadable
 from fdstore.store.clock import redis_now
-from fdstore.store.content_info import ProcessHandle
 from fdstore.store.decoding import (
     FORMAT,
     decoding,
@@ -29,6 +28,7 @@ from fdstore.store.decoding import (
 )
 from fdstore.store.keys import ProcessKeys, TreeKeys, member_of
 from fdstore.store.outcomes import outcome
+from fdstore.store.process_handle import ProcessHandle
 from fdstore.wire.operation import Batch, Operation, Value, new_op
 from fdstore.wire.scripts import script, text
 

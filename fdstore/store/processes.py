@@ -12,7 +12,6 @@ workers run moves through states; each transition is one script, which checks th
 
 from __future__ import annotations
 
-import secrets
 import time
 from contextlib import suppress
 from math import inf
@@ -27,7 +26,6 @@ from fdstore.store.ceilings import apply_to_tree, run_with_ceilings
 from fdstore.store.ceilings import parse as ceilings_in
 from fdstore.store.clock import redis_now, seconds_of
 from fdstore.store.collect import collect_tree, due_trees
-from fdstore.store.content_info import CEILINGS_EVERY_S, DAY_S, TAKES_NO_WRITES, ProcessHandle
 from fdstore.store.decoding import (
     FORMAT,
     SKIPPABLE,
@@ -40,13 +38,14 @@ from fdstore.store.decoding import (
 from fdstore.store.inspection import missing
 from fdstore.store.keys import ProcessKeys, TreeKeys, check_root, process_keys
 from fdstore.store.outcomes import outcome
+from fdstore.store.process_handle import CEILINGS_EVERY_S, DAY_S, ProcessHandle
+from fdstore.store.resolving import TAKES_NO_WRITES
 from fdstore.store.staging import MAX_REASON_CHARS, check_page_size, check_source
+from fdstore.store.tree_limits import check_limits, due_at, fresh_name
 from fdstore.text.growth import empty_index
-from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Command, Operation, new_op
 from fdstore.wire.scripts import script, text
 
-NAME_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 LAUNCH_GRACE_S = 5
 """How long a launched root is left for its launching program to claim before the sweep wakes a worker."""
 
@@ -73,30 +72,6 @@ class Output(msgspec.Struct, frozen=True):
 
     source: str
     page_size: int
-
-
-def fresh_name(program: str) -> str:
-    """Return a new root name: `<program>-<6 random base32 letters>`."""
-    return f"{program[:41]}-{''.join(secrets.choice(NAME_ALPHABET) for _ in range(6))}"
-
-
-def check_limits(limits: TreeLimits) -> TreeLimits:
-    """Return `limits` as they are stored. Raises `InvalidArgument` for an invalid value."""
-    for name in limits.__struct_fields__:
-        value = getattr(limits, name)
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        if name == "retention_days":
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e6:
-                raise InvalidArgument(name, "a number of days is needed, 0 to keep for ever")
-        elif not whole or not 1 <= value <= MAX_INTEGER:
-            raise InvalidArgument(name, "a whole number, 1 or more, is needed")
-    # decoding yields a float: equal limits must encode to equal texts
-    return msgspec.structs.replace(limits, retention_days=float(limits.retention_days))
-
-
-def due_at(limits: TreeLimits, now_s: float) -> str:
-    """Return when a tree used at `now_s` may be collected, as a score of the `trees` key."""
-    return f"{now_s + limits.retention_days * DAY_S:.3f}" if limits.retention_days else "+inf"
 
 
 def open_process(prefix: str, name: str | None, limits: TreeLimits) -> Operation[ProcessHandle]:

@@ -11,9 +11,10 @@ from typing import Literal
 
 from fdstore.errors import PageOutOfRange, TooLarge
 from fdstore.records import Descriptor, Mode, Slice
-from fdstore.store.content_info import (
-    ContentInfo,
-    ProcessHandle,
+from fdstore.store.content_info import ContentInfo
+from fdstore.store.decoding import UNREADABLE, damage
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.resolving import (
     content_info,
     content_name,
     group_with,
@@ -21,7 +22,6 @@ from fdstore.store.content_info import (
     resolve,
     retry_if_gone,
 )
-from fdstore.store.decoding import UNREADABLE, damage
 from fdstore.store.spans import Span, collect, cut_head, cut_tail, fetch, locate
 from fdstore.text.index import Group, group_of
 from fdstore.text.paging import count_lines, newlines_in

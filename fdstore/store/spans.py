@@ -13,7 +13,9 @@ import msgspec
 
 from fdstore.errors import NotFound
 from fdstore.records import Descriptor
-from fdstore.store.content_info import ContentInfo, ProcessHandle, Unit, content_info, group_with, resolve
+from fdstore.store.content_info import ContentInfo, Unit
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.resolving import content_info, group_with, resolve
 from fdstore.text.index import Group, TextPosition
 from fdstore.text.selection import Part, clamp
 from fdstore.wire.operation import Batch, Operation, Receive, Send

@@ -31,9 +31,11 @@ from fdstore.errors import (
 )
 from fdstore.records import Descriptor, Origin, Record
 from fdstore.store.ceilings import run_with_ceilings
-from fdstore.store.content_info import ContentInfo, ProcessHandle, resolve
+from fdstore.store.content_info import ContentInfo
 from fdstore.store.keys import content_keys
 from fdstore.store.outcomes import outcome
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.resolving import resolve
 from fdstore.text.index import IndexWriter
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.text.paging import Page, encode

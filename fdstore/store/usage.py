@@ -14,7 +14,7 @@ import msgspec
 
 from fdstore.errors import DamagedRecord, NotFound
 from fdstore.records import Record, TreeRecord, Unreadable
-from fdstore.store.content_info import ProcessHandle, pairs, resolve
+from fdstore.store.content_info import pairs
 from fdstore.store.decoding import (
     SKIPPABLE,
     UNREADABLE,
@@ -29,6 +29,8 @@ from fdstore.store.decoding import (
 )
 from fdstore.store.inspection import missing, tree_names, tree_record
 from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.resolving import resolve
 from fdstore.store.staging import Staged
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Operation

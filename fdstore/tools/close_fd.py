@@ -5,7 +5,8 @@ from __future__ import annotations
 from fdstore.render import fd_close
 from fdstore.store import contents
 from fdstore.text.selection import fd_id
-from fdstore.tools.tool import Arguments, Context, Tool, ToolOutcome, WholeFd
+from fdstore.tools.arguments import Arguments, WholeFd
+from fdstore.tools.tool import Context, Tool, ToolOutcome
 from fdstore.wire.operation import Operation
 
 

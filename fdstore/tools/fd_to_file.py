@@ -21,7 +21,8 @@ from fdstore.render import fd_file_result
 from fdstore.store import contents, tool_calls
 from fdstore.store.exports import Allowance
 from fdstore.text.selection import parse_request
-from fdstore.tools.tool import Arguments, Context, Fd, Tool, ToolOutcome, WriteMode
+from fdstore.tools.arguments import Arguments, Fd, WriteMode
+from fdstore.tools.tool import Context, Tool, ToolOutcome
 from fdstore.wire.operation import Disk, Operation
 
 

@@ -9,7 +9,8 @@ import msgspec
 from fdstore.errors import PositionOutOfRange
 from fdstore.render import fd_list
 from fdstore.store import contents
-from fdstore.tools.tool import Arguments, Context, Number, Tool, ToolOutcome, never
+from fdstore.tools.arguments import Arguments, Number
+from fdstore.tools.tool import Context, Tool, ToolOutcome, never
 from fdstore.wire.operation import Operation
 
 

@@ -10,8 +10,9 @@ from fdstore.render import process_result
 from fdstore.store import inspection, pipelines
 from fdstore.text.commands import check_tees, parse
 from fdstore.text.selection import fd_id
+from fdstore.tools.arguments import Arguments
 from fdstore.tools.task import PipeTask, encode_task
-from fdstore.tools.tool import Arguments, Context, Tool, ToolOutcome
+from fdstore.tools.tool import Context, Tool, ToolOutcome
 from fdstore.wire.operation import Disk, Operation
 
 MAX_SHOWN = 150

@@ -24,10 +24,10 @@ import msgspec
 
 from fdstore.errors import FDStoreError, InvalidArgument, TooLarge, quoted
 from fdstore.store import reading
-from fdstore.store.content_info import ProcessHandle
+from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.references import placeholders
 from fdstore.text.selection import selector
-from fdstore.tools.tool import schema_of
+from fdstore.tools.arguments import schema_of
 from fdstore.tools.wrapping import to_text
 from fdstore.wire.operation import Operation
 

@@ -9,10 +9,11 @@ import msgspec
 from fdstore.records import Hit, SearchResult
 from fdstore.render import LINE_CHARS, fd_extraction, fd_search
 from fdstore.store import reading, searching, spans
-from fdstore.store.content_info import ProcessHandle
+from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.search import MAX_CONTEXT, MAX_MATCHES
 from fdstore.text.selection import Part, Selector, parse_request
-from fdstore.tools.tool import Arguments, Context, Fd, Tool, ToolOutcome
+from fdstore.tools.arguments import Arguments, Fd
+from fdstore.tools.tool import Context, Tool, ToolOutcome
 from fdstore.wire.operation import Operation
 
 MARGIN_CHARS = 60

@@ -15,8 +15,9 @@ from fdstore.files.source import open_below, source_name
 from fdstore.render import process_result
 from fdstore.store import contents, inspection, processes
 from fdstore.text.selection import selector
+from fdstore.tools.arguments import Arguments, Fd, check_message
 from fdstore.tools.task import SpawnTask, encode_task
-from fdstore.tools.tool import Arguments, Context, Fd, Started, Tool, ToolOutcome, check_message
+from fdstore.tools.tool import Context, Started, Tool, ToolOutcome
 from fdstore.wire.operation import Disk, Operation
 
 MAX_PRELOADS = 100

@@ -11,95 +11,21 @@ with an effect declares it (`makes`), and the result of a call is stored under t
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
-from fdstore.errors import InvalidArgument, quoted
 from fdstore.files.paths import Root
 from fdstore.permissions import Permissions
 from fdstore.prepared import prepare
-from fdstore.records import Mode
 from fdstore.render import Rendered
-from fdstore.store.content_info import ProcessHandle
+from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import NO_PROGRAM, Program
 from fdstore.text.commands import IDLE_SECONDS, OUTPUT_BYTES, WALL_SECONDS
-from fdstore.text.layout import show_controls
-from fdstore.text.numbers import MAX_INTEGER
-from fdstore.text.paging import encode
+from fdstore.tools.arguments import Arguments, schema_of
 from fdstore.tools.config import FDConfig
 from fdstore.wire.operation import Operation
-
-KNOWN_TYPES = 256
-"""Size of the schema caches. Bounded, because a user's function gets a new argument type for every agent
-that is offered it, and a worker runs for weeks."""
-
-_NAMES_FD: dict[str, Any] = {"names": "a descriptor"}
-"""Marker of fields in which 3 and 3.0 mean fd:3."""
-
-Fd = Annotated[
-    Any,
-    msgspec.Meta(
-        description="A stored text such as fd:3 or ref:plan, or a part of it: fd:3#P2-4 (pages), "
-        "fd:3#L10-20 (lines), fd:3#C1-99 (characters).",
-        extra_json_schema={"type": "string"},
-        extra=_NAMES_FD,
-    ),
-]
-WholeFd = Annotated[
-    Any,
-    msgspec.Meta(
-        description="A stored text such as fd:3 or ref:plan.",
-        extra_json_schema={"type": "string"},
-        extra=_NAMES_FD,
-    ),
-]
-# the upper bound, MAX_INTEGER, is left out of the schema, which costs tokens at every turn
-Number = Annotated[int, msgspec.Meta(ge=1)]
-UNSET = msgspec.UNSET
-
-# A missing field is UNSET and has no default in the generated schema. Its effective default is written by
-# hand, because `mode="page"` beside a selector is an error and a missing mode is not.
-Start = (
-    Annotated[
-        Number,
-        msgspec.Meta(
-            description="The first page, line or character; 1 is the first of all.",
-            extra_json_schema={"default": 1},
-        ),
-    ]
-    | msgspec.UnsetType
-)
-Count = (
-    Annotated[
-        Number,
-        msgspec.Meta(description="How many pages, lines or characters.", extra_json_schema={"default": 1}),
-    ]
-    | msgspec.UnsetType
-)
-Units = (
-    Annotated[
-        Mode,
-        msgspec.Meta(
-            description="What start and count count.",
-            extra_json_schema={"type": "string", "default": "page"},
-        ),
-    ]
-    | msgspec.UnsetType
-)
-
-
-class Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base class of all tools' arguments."""
-
-    @staticmethod
-    def hidden(context: Context | None) -> frozenset[str]:
-        """Return the fields that are accepted but left out of the schema."""
-        return frozenset()
 
 
 class Linked(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,7 +46,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     linked            programs that may be spawned, by alias
     wake              sends a wake-up for a process id
     permissions       for functions, commands and paths that programs name
-    itself            the program of this process, for forks of it; a user's own loop has none
+    own_program       the program of this process, for forks of it; a user's own loop has none
     forks_may_spawn   whether forks may start processes too
     commands          commands that a pipeline may run; the next three fields are its limits
     wait_for_workers  False: start nothing that no live worker can run
@@ -206,158 +132,3 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
             "description": self.describe(context),
             "input_schema": schema_of(self.arguments, context),
         }
-
-
-def schema_of(arguments: type, context: Context | None = None) -> dict[str, Any]:
-    """Return the JSON schema of a Struct with the root reference inlined and titles removed."""
-    schema: dict[str, Any] = msgspec.json.decode(_schema(arguments))
-    definitions = schema.get("$defs", {})
-    root = definitions.pop(schema["$ref"].rpartition("/")[2]) if "$ref" in schema else schema
-    hidden = arguments.hidden(context) if issubclass(arguments, Arguments) else frozenset()
-    root["properties"] = {k: v for k, v in root.get("properties", {}).items() if k not in hidden}
-    root.setdefault("required", [])
-    root.pop("title", None)
-    root["type"] = "object"
-    root["additionalProperties"] = False
-    if definitions:
-        root["$defs"] = {name: _untitled(found) for name, found in definitions.items()}
-    return dict(root)
-
-
-@lru_cache(KNOWN_TYPES)
-def _schema(arguments: type) -> bytes:
-    """Return msgspec's schema of a Struct, which is slow to build. Encoded, so that callers cannot modify the
-    cached value."""
-    return msgspec.json.encode(msgspec.json.schema(arguments))
-
-
-def _untitled(schema: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in schema.items() if key != "title"}
-
-
-_WHOLE = re.compile(r"-?[0-9]{1,17}")
-
-
-@lru_cache(KNOWN_TYPES)
-def _fields(arguments: type) -> tuple[tuple[str, ...], frozenset[str], frozenset[str]]:
-    """Return the names of all fields, of those that accept integers, and of those that name descriptors."""
-    info = msgspec.inspect.type_info(arguments)
-    assert isinstance(info, msgspec.inspect.StructType)
-    numbers = frozenset(field.encode_name for field in info.fields if _takes_whole_number(field.type))
-    fds = frozenset(field.encode_name for field in info.fields if _names_fd(field.type))
-    return tuple(field.encode_name for field in info.fields), numbers, fds
-
-
-def _takes_whole_number(kind: msgspec.inspect.Type) -> bool:
-    match kind:
-        case msgspec.inspect.IntType() | msgspec.inspect.FloatType():
-            return True
-        case msgspec.inspect.UnionType(types):
-            # in a union with `str` digits stay a string, and with `float` 3.0 stays a float
-            other = (msgspec.inspect.StrType, msgspec.inspect.FloatType)
-            return any(map(_takes_whole_number, types)) and not any(isinstance(each, other) for each in types)
-        case msgspec.inspect.Metadata(inner):
-            return _takes_whole_number(inner)
-    return False
-
-
-def _names_fd(kind: msgspec.inspect.Type) -> bool:
-    return isinstance(kind, msgspec.inspect.Metadata) and kind.extra == _NAMES_FD
-
-
-def convert(arguments: type, values: object) -> Any:
-    """Convert a model's arguments, `values`, to a tool's. Raises `InvalidArgument` with the field's name."""
-    if not isinstance(values, dict):
-        raise InvalidArgument("", "the arguments must be a JSON object")
-    names, numbers, fds = _fields(arguments)
-    unknown = [name for name in values if name not in names]
-    if unknown:
-        known = ", ".join(names) or "none"
-        raise InvalidArgument(quoted(unknown[0]), f"is not an argument of this tool; it takes: {known}")
-    loosened = {
-        name: _number(name, value) if name in numbers else _whole(value) if name in fds else value
-        for name, value in values.items()
-    }
-    try:
-        converted: Any = msgspec.convert(loosened, arguments)
-        _require_finite(values)
-        return converted
-    except msgspec.ValidationError as error:
-        message, _, path = str(error).partition(" - at `$")
-        name = path.strip("`.")[:_PROBLEM_CHARS]
-        raise InvalidArgument(name, _problem(message, arguments, name)) from error
-    except RecursionError as error:
-        raise InvalidArgument("", "the arguments are nested too deep") from error
-    except UnicodeEncodeError as error:
-        raise InvalidArgument("", "a text holds a lone surrogate, which is not a character") from error
-
-
-def _require_finite(value: object, name: str = "") -> None:
-    """Raise `InvalidArgument` for a NaN or an infinity, which Python's JSON parser accepts."""
-    if isinstance(value, float) and not math.isfinite(value):
-        raise InvalidArgument(name, "a finite number is needed")
-    if isinstance(value, dict):
-        for key, each in value.items():
-            _require_finite(each, name or key)
-    elif isinstance(value, list):
-        for each in value:
-            _require_finite(each, name)
-
-
-def _number(name: str, value: object) -> object:
-    """Convert a string of digits or an integral float to an int. Raises `InvalidArgument` above the limit."""
-    if isinstance(value, str) and _WHOLE.fullmatch(value):
-        value = int(value)
-    value = _whole(value)
-    if isinstance(value, int) and abs(value) > MAX_INTEGER:
-        # checked here, not by msgspec: Python refuses to format integers of thousands of digits
-        raise InvalidArgument(name, f"the largest number accepted is {MAX_INTEGER}")
-    return value
-
-
-def _whole(value: object) -> object:
-    if isinstance(value, float) and value.is_integer() and abs(value) <= MAX_INTEGER:
-        return int(value)
-    return value
-
-
-_PROBLEM_CHARS = 300
-
-
-def _problem(message: str, arguments: type, name: str) -> str:
-    """Return msgspec's message; if it would repeat the value, which may be long, the choices instead."""
-    if message.startswith("Invalid "):
-        choices = schema_of(arguments)["properties"].get(name, {}).get("enum")
-        return f"must be one of: {', '.join(map(str, choices))}" if choices else "is not a value it takes"
-    return show_controls(message.removeprefix("Object ")[:_PROBLEM_CHARS], keep="")
-
-
-def check_message(name: str, text: str) -> str:
-    """Return `text`, a message to another process. Raises `InvalidArgument` if it is blank or cannot be
-    stored."""
-    if not text.strip():
-        raise InvalidArgument(name, "must say what is to be done")
-    return check_storable(name, text)
-
-
-def check_storable(name: str, text: str) -> str:
-    """Return `text`. Raises `InvalidArgument` if it contains a lone surrogate, which cannot be stored."""
-    try:
-        encode(text)
-    except InvalidArgument as error:
-        raise InvalidArgument(name, error.problem) from error
-    return text
-
-
-def unset_to_none(value: Any) -> Any:
-    """Return `value`, or None for a missing argument."""
-    return None if value is UNSET else value
-
-
-WriteMode = Annotated[
-    Literal["write", "append"],
-    msgspec.Meta(
-        description='"append" adds to the end of the file.',
-        extra_json_schema={"type": "string"},
-    ),
-]

@@ -11,10 +11,11 @@ from fdstore.errors import InvalidArgument, NotFound
 from fdstore.render import process_result
 from fdstore.store import inspection, processes
 from fdstore.store.clock import redis_now
-from fdstore.store.content_info import resolve
 from fdstore.store.keys import check_process
+from fdstore.store.resolving import resolve
 from fdstore.text.selection import fd_id
-from fdstore.tools.tool import Arguments, Context, Started, Tool, ToolOutcome
+from fdstore.tools.arguments import Arguments
+from fdstore.tools.tool import Context, Started, Tool, ToolOutcome
 from fdstore.wire.operation import Disk, Operation
 
 MAX_WAIT_S = 86_400

@@ -17,9 +17,11 @@ from fdstore.errors import Fenced, InvalidArgument, StreamClosed
 from fdstore.records import Descriptor
 from fdstore.render import Rendered, fd_write
 from fdstore.store import contents, streams
-from fdstore.store.content_info import ProcessHandle, resolve
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.resolving import resolve
 from fdstore.text.selection import fd_id
-from fdstore.tools.tool import Arguments, Context, Tool, ToolOutcome, WholeFd, check_storable
+from fdstore.tools.arguments import Arguments, WholeFd, check_storable
+from fdstore.tools.tool import Context, Tool, ToolOutcome
 from fdstore.wire.operation import Operation
 
 SOURCE = "note"

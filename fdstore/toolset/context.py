@@ -9,7 +9,7 @@ from pathlib import Path
 from fdstore.errors import InvalidArgument
 from fdstore.files.paths import Root
 from fdstore.runtime.waker import waker
-from fdstore.store.content_info import ProcessHandle
+from fdstore.store.process_handle import ProcessHandle
 from fdstore.tools import fork
 from fdstore.tools.config import FD_TOOLS, PROCESS_TOOLS, FDConfig, ToolName, has_descriptors
 from fdstore.tools.tool import Context, Linked

@@ -24,7 +24,7 @@ from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime import lease
 from fdstore.runtime.lease import Lease
 from fdstore.store import inspection, leases, processes
-from fdstore.store.content_info import ProcessHandle
+from fdstore.store.process_handle import ProcessHandle
 from fdstore.testing import ScriptedModel, call, say
 from fdstore.wire import retry
 from fdstore_workers.sweeper import Sweeper

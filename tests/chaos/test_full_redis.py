@@ -12,8 +12,8 @@ from fdstore.client import Process, Store
 from fdstore.errors import StoreFull
 from fdstore.records import TreeLimits
 from fdstore.store import collect, leases, processes
-from fdstore.store.content_info import ProcessHandle
 from fdstore.store.keys import TreeKeys
+from fdstore.store.process_handle import ProcessHandle
 from tests.chaos.conftest import Execute, Faults
 
 ROOM_BYTES = 3_000_000

@@ -15,8 +15,8 @@ import redis
 from fdstore.agent.program import Bundle, Program
 from fdstore.client import Process, Store
 from fdstore.store import contents, journal, leases, pipelines, processes, streams, tool_calls
-from fdstore.store.content_info import ProcessHandle
 from fdstore.store.keys import process_keys
+from fdstore.store.process_handle import ProcessHandle
 from fdstore.tools.task import ForkTask, SpawnTask, encode_task
 
 TREES = ("alpha", "hurt", "omega")

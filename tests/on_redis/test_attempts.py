@@ -28,8 +28,8 @@ from fdstore.runtime.lease import Lease
 from fdstore.runtime.runner import Ending, run_process
 from fdstore.store import leases, pipelines
 from fdstore.store.clock import redis_now
-from fdstore.store.content_info import ProcessHandle
 from fdstore.store.keys import ProcessKeys, process_keys
+from fdstore.store.process_handle import ProcessHandle
 from fdstore.testing import Request, Turn, call, fail, say, turn
 from fdstore.wire._sync.runner import Runner
 from fdstore.wire.operation import Operation

@@ -12,7 +12,7 @@ from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError
 from fdstore.lifecycle import CONTENT_MOVES, ENDED, PROCESS_MOVES, ContentState, ProcessState
 from fdstore.store import leases, processes, streams
-from fdstore.store.content_info import ProcessHandle
+from fdstore.store.process_handle import ProcessHandle
 from fdstore.wire.operation import Operation
 
 FAR_AWAY_S = 1e6

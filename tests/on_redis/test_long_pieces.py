@@ -12,7 +12,7 @@ from fdstore.client import Process, Store
 from fdstore.errors import Fenced, NotFound, QuotaExceeded, StoreUnavailable, StreamClosed
 from fdstore.records import TreeLimits
 from fdstore.store import leases, processes, streams
-from fdstore.store.content_info import ProcessHandle
+from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.streams import StreamAppender
 from fdstore.wire.retry import pack
 from fdstore.wire.scripts import as_one_script

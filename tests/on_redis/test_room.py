@@ -17,8 +17,8 @@ import fdstore.aio
 from fdstore.client import Process, Store
 from fdstore.errors import Fenced, NewerFormat, NotFound, TreeInUse
 from fdstore.store import collect, contents, dropping, leases, processes
-from fdstore.store.content_info import ProcessHandle
 from fdstore.store.keys import TreeKeys
+from fdstore.store.process_handle import ProcessHandle
 
 
 def leftovers(execute: Any, tree: str) -> list[bytes]:

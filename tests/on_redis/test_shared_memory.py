@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fdstore.client import Process
-from fdstore.store import content_info
+from fdstore.store import content_info, process_handle
 from fdstore.text.index import GROUP_PAGES
 
 GROUPS = 6
@@ -25,8 +25,8 @@ Execute = Callable[..., Any]
 def little_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Few index groups, contents and names are remembered, and threads take turns often."""
     monkeypatch.setattr(content_info, "MAX_GROUPS", 4)
-    monkeypatch.setattr(content_info, "MAX_VIEWS", 2)
-    monkeypatch.setattr(content_info, "MAX_MET", 2)
+    monkeypatch.setattr(process_handle, "MAX_VIEWS", 2)
+    monkeypatch.setattr(process_handle, "MAX_MET", 2)
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield

@@ -21,8 +21,8 @@ from fdstore.errors import (
 )
 from fdstore.records import TreeLimits
 from fdstore.store import leases, processes, streams
-from fdstore.store.content_info import ProcessHandle
 from fdstore.store.keys import process_keys
+from fdstore.store.process_handle import ProcessHandle
 from fdstore_workers.sweeper import sweep
 from tests.children import Child
 from tests.on_redis.followers import Reader, Repeating, key_of, stored

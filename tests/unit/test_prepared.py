@@ -21,7 +21,7 @@ from fdstore.store.content_info import descriptor_of
 from fdstore.tools.task import PipeTask, encode_task
 from fdstore.tools.fd_to_file import Plan
 from fdstore.tools.toolbox import BUILT_IN
-from fdstore.tools.tool import convert
+from fdstore.tools.arguments import convert
 
 met = []
 

@@ -27,9 +27,9 @@ from fdstore.records import TreeLimits, Unreadable
 from fdstore.store import collect, inspection, leases, processes, streams
 from fdstore.store.check import check_server
 from fdstore.store.clock import redis_now
-from fdstore.store.content_info import ProcessHandle
 from fdstore.store.decoding import SKIPPABLE, show_bytes
 from fdstore.store.keys import ProcessKeys
+from fdstore.store.process_handle import ProcessHandle
 from fdstore.wire.operation import Operation
 
 log = logging.getLogger("fdstore.sweeper")

@@ -15,7 +15,7 @@ from fdstore.files.source import open_source, source_name
 from fdstore.files.target import Target
 from fdstore.records import Descriptor, Export, Mode, SearchResult, Slice
 from fdstore.store import contents, following, processes, reading, searching, streams
-from fdstore.store.content_info import ProcessHandle
+from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.paging import DecodeErrors
 from fdstore.text.selection import FIRST_PAGE, FdLike, fd_id, fd_ids, number, parse_request
 from fdstore.wire.operation import Operation

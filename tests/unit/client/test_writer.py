@@ -23,8 +23,8 @@ from fdstore.errors import (
     StreamClosed,
 )
 from fdstore.records import TreeLimits
-from fdstore.store.content_info import ProcessHandle
 from fdstore.store.keys import process_keys
+from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.streams import PIECE_CHARS, StreamAppender
 from fdstore.text.growth import Change, GrowingText
 from fdstore.text.index import IndexWriter, group_of

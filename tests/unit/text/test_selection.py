@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdstore.errors import FDStoreError, InvalidArgument, PageOutOfRange, PositionOutOfRange
+from fdstore.text.numbers import MAX_INTEGER
 from fdstore.text.selection import (
     FIRST_PAGE,
-    MAX_INTEGER,
     Part,
     Selector,
     clamp,

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdstore.errors import InvalidArgument
-from fdstore.tools.config import FD_TOOLS, FLAGS, MAX_INTEGER, PROCESS_TOOLS, SIZES, FDConfig
+from fdstore.text.numbers import MAX_INTEGER
+from fdstore.tools.config import FD_TOOLS, FLAGS, PROCESS_TOOLS, SIZES, FDConfig
 
 
 def test_the_names_and_defaults_are_those_of_the_program_file():

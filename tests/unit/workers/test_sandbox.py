@@ -20,8 +20,9 @@ import pytest
 from fdstore_workers.pipeline.bubblewrap import Bubblewrap
 from fdstore_workers.pipeline.command_limits import CommandsOff
 from fdstore_workers.pipeline.launch import NOT_MADE
+from fdstore_workers.pipeline.limits import Ended, StageLimits
 from fdstore_workers.pipeline.process_tree import ProcessSnapshot
-from fdstore_workers.pipeline.runner import Ended, Pipeline, StageLimits
+from fdstore_workers.pipeline.runner import Pipeline
 from fdstore_workers.pipeline.sandbox import Sandbox, find_sandbox
 from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
 from fdstore_workers.pipeline.unsandboxed import CommandsDisabled, Unsandboxed
@@ -174,7 +175,7 @@ def below_usr(engine: str, moment: str) -> str:
 
 MOUNTED_BELOW_USR = """
 import ctypes, subprocess, sys
-from fdstore_workers.pipeline.sandbox import Engine, Sandbox, find
+from fdstore_workers.pipeline.sandbox import Engine, Sandbox, find_sandbox
 from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
 engine, place, moment = sys.argv[1:]
 libc = ctypes.CDLL(None)
@@ -185,7 +186,7 @@ def mount():
     assert libc.mount(b"none", place.encode(), b"tmpfs", 0, b"mode=1777") == 0
     open(f"{place}/there", "w").close()
 
-sandbox = find(engine=engine)
+sandbox = find_sandbox(engine=engine)
 if moment == "before":
     mount()
 script = "echo begun; read go; cd $0; test -e there && echo seen; echo x >file && echo wrote; echo done"
@@ -505,11 +506,11 @@ def test_without_bubblewrap_commands_run_in_sandlock(tmp_path: Path) -> None:
 CONTAINER = """
 import ctypes
 from fdstore_workers.pipeline import kernel, syscall_filter
-from fdstore_workers.pipeline.sandbox import find
+from fdstore_workers.pipeline.sandbox import find_sandbox
 from tests.unit.workers.engines import run_in
 ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS, which a filter wants
 kernel.filter_system_calls(syscall_filter.make(sockets=True, attributes=True, supervised=True))
-sandbox = find()
+sandbox = find_sandbox()
 print(sandbox.describe())
 print(run_in(sandbox, "echo", "hello").output)
 """
@@ -541,10 +542,10 @@ def test_without_a_sandbox_the_operator_may_allow_commands_and_is_told_what_that
 
 WORKER_WITHOUT = """
 import sys
-from fdstore_workers.pipeline.sandbox import Engine, Sandbox, find
+from fdstore_workers.pipeline.sandbox import Engine, Sandbox, find_sandbox
 from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
 from fdstore_workers.pipeline.runner import Pipeline
-without = find(engine="bubblewrap", allow_unsandboxed=True, search_path=sys.argv[1])
+without = find_sandbox(engine="bubblewrap", allow_unsandboxed=True, search_path=sys.argv[1])
 Pipeline(
     [["sh", "-c", "echo begun; exec sleep 987"]],
     output=lambda piece: print(piece.decode(), flush=True),

@@ -1,0 +1,105 @@
+"""What a client knows of one process: its limits, and the contents of its descriptors met so far."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from fdstore.errors import (
+    StoreLostData,
+)
+from fdstore.records import TreeLimits
+from fdstore.store.content_info import ContentInfo
+from fdstore.store.keys import ProcessKeys
+from fdstore.store.recent import Recent
+
+MAX_VIEWS = 1000
+"""Contents that a handle caches."""
+
+
+MAX_MET = 10_000
+"""Contents whose creation time a handle remembers."""
+
+
+DAY_S = 86_400
+
+
+NOTES_PER_RETENTION = 100
+"""A client records the use of a tree at most this many times per retention period."""
+
+
+CEILINGS_EVERY_S = 60.0
+"""How often a client that writes reads the operator's ceilings (see `ceilings`)."""
+
+
+class ProcessHandle:
+    """One process as seen by one client. `attempt` is empty for a writer without a lease."""
+
+    def __init__(self, keys: ProcessKeys, limits: TreeLimits, attempt: int | None = None) -> None:
+        self.keys = keys
+        self.limits = limits
+        self.attempt = "" if attempt is None else str(attempt)
+        self.highest = 0
+        """The highest descriptor number that this client has seen."""
+        self.highest_child = 0
+        self._views: Recent[str, ContentInfo] = Recent(MAX_VIEWS)
+        self._met: Recent[str, bytes] = Recent(MAX_MET)
+        self._numbers_lock = threading.RLock()
+        self._note_every_s = limits.retention_days * DAY_S / NOTES_PER_RETENTION
+        self._noted_at = time.time()
+        self.ceilings_due_at = 0.0
+        """When to read the operator's ceilings next, by `time.monotonic`."""
+
+    def must_touch(self) -> bool:
+        """Return whether it is time to record the use of the tree. The wall clock is used because it
+        advances while the machine is suspended."""
+        return bool(self._note_every_s) and not 0 <= time.time() - self._noted_at <= self._note_every_s
+
+    def noted(self) -> None:
+        """Record that the use of the tree was stored just now."""
+        self._noted_at = time.time()
+
+    def may_be_collected(self) -> bool:
+        """Return whether the tree may have been collected because it was unused for its retention."""
+        retention_s = self._note_every_s * NOTES_PER_RETENTION
+        return bool(retention_s) and not 0 <= time.time() - self._noted_at < retention_s
+
+    def meet(self, fd: str, content: str, created: bytes) -> None:
+        """Remember a content. Raises `StoreLostData` if this client knows its name with another creation
+        time."""
+        if self._met.first(content, created) != created:
+            raise StoreLostData(fd, "its number now belongs to another text")
+        self.see(fd)
+
+    def see(self, *fds: str) -> None:
+        """Remember the highest of these descriptor numbers: new descriptors must be above it."""
+        highest = max((int(fd[3:]) for fd in fds if fd.startswith("fd:")), default=0)
+        with self._numbers_lock:
+            self.highest = max(self.highest, highest)
+
+    @property
+    def id(self) -> str:
+        return self.keys.process
+
+    def see_child(self, process: str) -> None:
+        """Remember the number of a child: new children must be above it."""
+        with self._numbers_lock:
+            self.highest_child = max(self.highest_child, int(process.rpartition(".")[2]))
+
+    def known(self, fd: str) -> ContentInfo | None:
+        """Return the cached view of a sealed content, or None."""
+        return self._views.get(fd)
+
+    def remember(self, fd: str, view: ContentInfo) -> ContentInfo:
+        """Cache the view of a sealed content. Return the view."""
+        # a number always means the same content, but another client may move a name to another content
+        if view.descriptor.state != "open" and not view.is_torn and not fd.startswith("ref:"):
+            self._views.put(fd, view)
+        return view
+
+    def forget(self, fd: str) -> None:
+        self._views.forget(fd)
+
+    def answer_slot(self, op: str, call_id: str | None) -> tuple[str, str]:
+        """Return where a script stores its reply, for retries: a key, and for a tool call the field."""
+        return (self.keys.tree.answer(op), "") if call_id is None else (self.keys.calls, call_id)

@@ -1,0 +1,38 @@
+"""The limits of a tree, its retention, and fresh names."""
+
+from __future__ import annotations
+
+import secrets
+
+import msgspec
+
+from fdstore.errors import InvalidArgument
+from fdstore.records import TreeLimits
+from fdstore.store.process_handle import DAY_S
+from fdstore.text.numbers import MAX_INTEGER
+
+NAME_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
+
+
+def fresh_name(program: str) -> str:
+    """Return a new root name: `<program>-<6 random base32 letters>`."""
+    return f"{program[:41]}-{''.join(secrets.choice(NAME_ALPHABET) for _ in range(6))}"
+
+
+def check_limits(limits: TreeLimits) -> TreeLimits:
+    """Return `limits` as they are stored. Raises `InvalidArgument` for an invalid value."""
+    for name in limits.__struct_fields__:
+        value = getattr(limits, name)
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if name == "retention_days":
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e6:
+                raise InvalidArgument(name, "a number of days is needed, 0 to keep for ever")
+        elif not whole or not 1 <= value <= MAX_INTEGER:
+            raise InvalidArgument(name, "a whole number, 1 or more, is needed")
+    # decoding yields a float: equal limits must encode to equal texts
+    return msgspec.structs.replace(limits, retention_days=float(limits.retention_days))
+
+
+def due_at(limits: TreeLimits, now_s: float) -> str:
+    """Return when a tree used at `now_s` may be collected, as a score of the `trees` key."""
+    return f"{now_s + limits.retention_days * DAY_S:.3f}" if limits.retention_days else "+inf"

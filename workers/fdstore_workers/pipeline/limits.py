@@ -1,0 +1,47 @@
+"""What bounds a pipeline, and how it ended."""
+
+from __future__ import annotations
+
+from fdstore import lifecycle
+from fdstore.records import Record
+from fdstore.text.commands import fatal_signal, pipeline_exit_code
+from fdstore_workers.pipeline.launch import NOT_MADE
+
+
+class StageLimits(Record, frozen=True, kw_only=True):
+    """Limits of a run; None means unlimited.
+
+    `wall_s`: duration of the run. `idle_s`: time without a byte read or written. `stream_bytes`: size of each
+    output, tee and error; the bytes up to the limit are delivered.
+    """
+
+    wall_s: float | None = None
+    idle_s: float | None = None
+    stream_bytes: int | None = None
+
+
+class Ended(Record, frozen=True, kw_only=True):
+    """The result of a run: the exit code of each stage in order (128+n for signal n), and the reason if the
+    runner ended it.
+
+    "closed": neither the output nor a tee had a reader left. "sandbox": the sandbox of a stage failed; the
+    code of that stage and of the pipeline is 125. `is_unread`: the output had no reader left, but a tee had.
+    """
+
+    codes: tuple[int, ...]
+    reason: str | None = None
+    is_unread: bool = False
+
+    @property
+    def code(self) -> int:
+        """The exit code of the pipeline."""
+        return (
+            NOT_MADE
+            if self.reason == lifecycle.SANDBOX
+            else pipeline_exit_code(self.codes, is_unread=self.is_unread)
+        )
+
+    @property
+    def signal(self) -> int | None:
+        """The signal that killed a stage; SIGPIPE after its reader closed does not count."""
+        return fatal_signal(self.codes, is_unread=self.is_unread)
