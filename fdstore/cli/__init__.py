@@ -41,6 +41,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "tail": ("fdstore.cli.tail:tail", "Print the end of a content; -f follows it as it grows."),
         "export": ("fdstore.cli.reading:export", "Write a content to a file, atomically."),
         "rm": ("fdstore.cli.room:rm", "Drop descriptors, or remove a whole tree."),
+        "find": ("fdstore.cli.find:find", "Find processes and descriptors by name."),
         "holders": ("fdstore.cli.room:holders", "Show which processes hold a content."),
     },
     "Processes": {

@@ -68,6 +68,12 @@ def print_painted(text: str) -> None:
     _write(f"{text}\n".encode(_encoding(), "backslashreplace"))
 
 
+def clear_screen() -> None:
+    """Clear the terminal before output that replaces what is there; elsewhere do nothing."""
+    if stdout_is_terminal():
+        _write(b"\x1b[H\x1b[2J")
+
+
 def marked(mark: str, style: str, text: str) -> None:
     """Print a line that begins with a mark, coloured if colours are on."""
     if use_colours():

@@ -167,9 +167,9 @@ def usage_of_tree(prefix: str, name: str, tell: Tell = lambda done: None) -> Ope
     found.trees.append(_summary(record))
     tables: dict[str, dict[str, str]] = {}
     for member in record.members:
-        tables[member.id] = yield from _table(ProcessKeys(tree, member.id), found)
+        tables[member.id] = yield from read_table(ProcessKeys(tree, member.id), found)
     held = {content for table in tables.values() for content in table.values()}
-    contents = yield from _contents(tree, held, found, tell)
+    contents = yield from read_contents(tree, held, found, tell)
     for member in record.members:
         of_one = [contents[content] for content in tables[member.id].values() if content in contents]
         found.processes.append(
@@ -181,7 +181,7 @@ def usage_of_tree(prefix: str, name: str, tell: Tell = lambda done: None) -> Ope
                 freed=sum(each.bytes for each in of_one if each.holders == 1),
             )
         )
-    found.descriptors = _described(name, tables.get(name, {}), contents)
+    found.descriptors = describe(name, tables.get(name, {}), contents)
     return _sorted(found)
 
 
@@ -204,9 +204,9 @@ def usage_of_process(keys: ProcessKeys, tell: Tell = lambda done: None) -> Opera
         raise (yield from missing(keys))
     check_format(keys.tree.tree, form)
     found = Usage()
-    table = yield from _table(keys, found)
-    contents = yield from _contents(keys.tree, set(table.values()), found, tell)
-    found.descriptors = _described(keys.process, table, contents)
+    table = yield from read_table(keys, found)
+    contents = yield from read_contents(keys.tree, set(table.values()), found, tell)
+    found.descriptors = describe(keys.process, table, contents)
     found.staged = [each for each in (yield from _staged([keys.tree])) if each.process == keys.process]
     return _sorted(found)
 
@@ -218,7 +218,8 @@ class _Content(msgspec.Struct, frozen=True):
     source: str
 
 
-def _table(keys: ProcessKeys, found: Usage) -> Operation[dict[str, str]]:
+def read_table(keys: ProcessKeys, found: Usage) -> Operation[dict[str, str]]:
+    """Return the descriptor table of a process, descriptor -> content; what is damaged goes to `found`."""
     [flat] = yield from replies_or_damage([("HGETALL", keys.fds)])
     try:
         if isinstance(flat, DamagedRecord):
@@ -230,7 +231,10 @@ def _table(keys: ProcessKeys, found: Usage) -> Operation[dict[str, str]]:
         return {}
 
 
-def _contents(tree: TreeKeys, names: set[str], found: Usage, tell: Tell) -> Operation[dict[str, _Content]]:
+def read_contents(
+    tree: TreeKeys, names: set[str], found: Usage, tell: Tell = lambda done: None
+) -> Operation[dict[str, _Content]]:
+    """Return the facts of these contents by name; what is damaged goes to `found`. One round trip for 500."""
     contents: dict[str, _Content] = {}
     known = sorted(name for name in names if is_content(tree, name.encode()))
     found.unreadable += [
@@ -262,7 +266,8 @@ def _content(facts: list[bytes | None] | DamagedRecord, holders: int | DamagedRe
     return _Content(whole_number(size), holders, show_bytes(state), show_bytes(source))
 
 
-def _described(process: str, table: dict[str, str], contents: dict[str, _Content]) -> list[DescriptorUsage]:
+def describe(process: str, table: dict[str, str], contents: dict[str, _Content]) -> list[DescriptorUsage]:
+    """Return the descriptors of a table, of those contents that were read."""
     return [
         DescriptorUsage(
             process=process,

@@ -1,0 +1,58 @@
+"""The verb find: find processes and descriptors by name."""
+
+from __future__ import annotations
+
+import click
+
+from fdstore.cli import output
+from fdstore.cli.progress import progress
+from fdstore.cli.session import Session, verb
+from fdstore.cli.tables import format_size, table
+
+NOTHING_FOUND = 1
+
+
+@verb
+@click.argument("pattern", metavar="PATTERN")
+def find(session: Session, pattern: str) -> None:
+    """Find processes by id or program, and descriptors by source or name, in all trees.
+
+    PATTERN with `*`, `?` or `[` is a glob for the whole name, any other one a part of it; case is ignored.
+    A content is listed under each process that holds it. The exit code is 0 if something was found, else 1.
+
+    \b
+    fdstore find build.log
+    fdstore find '*.log'
+    """
+    from fdstore.store import finding
+
+    with session.store(use="look") as store:
+        total = len(store.trees()) if output.stderr_is_terminal() else None
+        with progress("find", total, "tree") as tell:
+            found = store.run(finding.find(store.prefix, pattern, tell or (lambda done: None)))
+    if session.as_json:
+        for each in (*found.processes, *found.descriptors):
+            output.document(each)
+    else:
+        columns, coloured = output.columns(), output.use_colours()
+        if found.processes:
+            rows = [[each.id, each.state, each.program or "-"] for each in found.processes]
+            output.print_painted(
+                table(
+                    ["PROCESS", "STATE", "PROGRAM"], rows, cut="PROGRAM", columns=columns, coloured=coloured
+                )
+            )
+        if found.processes and found.descriptors:
+            output.line()
+        if found.descriptors:
+            rows = [
+                [each.process, each.fd, each.state, format_size(each.bytes), each.source]
+                for each in found.descriptors
+            ]
+            heads = ["PROCESS", "FD", "STATE", "SIZE", "SOURCE"]
+            output.print_painted(table(heads, rows, cut="SOURCE", columns=columns, coloured=coloured))
+    output.report_unreadable(found.unreadable, as_json=session.as_json)
+    if not (found.processes or found.descriptors):
+        if not session.as_json:
+            output.say("fdstore: nothing found")
+        click.get_current_context().exit(NOTHING_FOUND)

@@ -1,0 +1,105 @@
+"""Finding processes and contents: `fdstore find`, and the filters of `fdstore ps`."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import pytest
+import redis
+
+import fdstore
+from fdstore.store import finding
+from tests.acceptance.conftest import Command
+
+
+@pytest.fixture
+def trees(store: fdstore.Store) -> fdstore.Store:
+    """`triage` with two sources and a child that holds one of them, and `nightly-build`, which has ended."""
+    triage = store.process("triage")
+    log = triage.create("x" * 5000, source="deploy/Build.log")
+    triage.create("short", source="notes.md")
+    triage.child(share=[log.fd])
+    nightly = store.process("nightly-build")
+    nightly.create("last words", source="stdout")
+    nightly.end()
+    return store
+
+
+def test_find_lists_processes_and_contents_by_a_part_of_their_names(
+    command: Command, trees: fdstore.Store
+) -> None:
+    found = command("find", "BUILD")
+    documents = [json.loads(line) for line in command("find", "build", "--json").lines]
+
+    assert found.code == 0, found.err
+    assert [line.split() for line in found.lines] == [
+        ["PROCESS", "STATE", "PROGRAM"],
+        ["nightly-build", "exited", "-"],
+        [],
+        ["PROCESS", "FD", "STATE", "SIZE", "SOURCE"],
+        ["triage", "fd:1", "sealed", "5.0", "kB", "deploy/Build.log"],
+        ["triage.1", "fd:1", "sealed", "5.0", "kB", "deploy/Build.log"],
+    ]
+    assert [(each.get("id"), each.get("fd")) for each in documents] == [
+        ("nightly-build", None),
+        (None, "fd:1"),
+        (None, "fd:1"),
+    ]
+
+
+def test_a_glob_matches_whole_names_and_nothing_found_is_exit_code_1(
+    command: Command, trees: fdstore.Store
+) -> None:
+    assert [line.split()[-1] for line in command("find", "*.md").lines[1:]] == ["notes.md"]
+    nothing = command("find", "*.lo")
+    assert (nothing.code, nothing.out, nothing.err) == (1, "", "fdstore: nothing found\n")
+    assert command("find", "*.lo", "--json") == (1, b"", "")
+
+
+def test_a_damaged_table_is_named_and_hides_nothing_else(trees: fdstore.Store) -> None:
+    with redis.Redis.from_url(trees.url) as client:
+        client.set(f"{trees.prefix}:{{nightly-build}}:nightly-build:fds", "not a hash")
+
+    found = trees.run(finding.find(trees.prefix, "log"))
+
+    assert [each.process for each in found.descriptors] == ["triage", "triage.1"]
+    assert any("nightly-build" in each.what for each in found.unreadable)
+
+
+def test_ps_selects_by_state_program_and_time(command: Command, trees: fdstore.Store) -> None:
+    def ids(*options: str) -> list[str]:
+        return [json.loads(line)["id"] for line in command("ps", "--json", *options).lines]
+
+    assert ids() == ["nightly-build", "triage", "triage.1"]
+    assert ids("--state", "exited") == ["nightly-build"]
+    assert ids("--state", "exited", "--state", "open") == ["nightly-build", "triage", "triage.1"]
+    assert ids("--program", "none-such") == []
+    assert ids("--since", "1h", "--sort", "started")[0] == "nightly-build"
+    assert ids("--sort", "bytes")[0] == "triage"
+    assert command("ps", "--state", "failed") == (0, b"", "")
+    wrong = command("ps", "--since", "soon")
+    assert wrong.code == 2
+    assert "'soon' is not a duration such as 90s, 30m, 12h or 7d" in wrong.err
+
+
+def test_ps_sorted_by_bytes_shows_them(command: Command, trees: fdstore.Store) -> None:
+    lines = command("ps", "--sort", "bytes").lines
+
+    assert lines[0].split() == ["PROCESS", "STATE", "PROGRAM", "STARTED", "ENDED", "BYTES", "DETAIL"]
+    assert "5.0 kB" in lines[1]
+
+
+def test_ps_with_watch_shows_new_processes_until_it_is_interrupted(
+    command: Command, trees: fdstore.Store
+) -> None:
+    with command.start("ps", "--watch") as watching:
+        assert watching.stdout is not None
+        first = watching.stdout.readline()
+        trees.process("newcomer")
+        assert any(b"newcomer" in line for line in watching.stdout)
+        watching.send_signal(signal.SIGINT)
+        watching.communicate()
+
+    assert first.startswith(b"PROCESS")
+    assert watching.returncode == 130
