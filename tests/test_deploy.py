@@ -35,9 +35,9 @@ from fdstore.cli import VERBS
 from fdstore.errors import QuotaExceeded, StoreFull
 from fdstore.local.redis_conf import binary_version, installed_binaries
 from fdstore.local.redis_server import find_cli
-from fdstore.runtime import lease
 from fdstore.runtime.queue import Dispatcher
-from fdstore.store import inspection, leases, processes
+from fdstore.runtime import claim
+from fdstore.store import leases, process_records, processes
 from fdstore.store.check import examine
 from fdstore.testing import ScriptedModel, call, say
 from fdstore.wire.store_url import parse_store_url
@@ -393,7 +393,7 @@ def test_workers_of_two_tenants_share_a_redis(tmp_path: Path) -> None:
         for user, prefix in (("worker", "fdstore"), ("acme", "acme")):
             with fdstore.connect(shared.url(user), prefix) as store:
                 wait_until(lambda store=store: store.tree("nightly").members[0].state == "exited", 60)
-                assert store.run(inspection.answer_of(prefix, "nightly")).text == f"I am of {prefix}."
+                assert store.run(process_records.answer_of(prefix, "nightly")).text == f"I am of {prefix}."
     assert "NOPERM" not in (tmp_path / "fdstore.log").read_text() + (tmp_path / "acme.log").read_text()
 
 
@@ -576,7 +576,7 @@ def test_the_times_of_the_runbook_are_those_of_the_code() -> None:
     assert f"after {leases.WAKE_AGAIN_S:g} s at first, then after pauses that double" in said
     assert f"up to {leases.WAKE_AGAIN_S * 2 ** int(doublings):g} s." in said
     assert f"{leases.LEASE_S:g} s until the lease is over" in said
-    assert f"for up to {lease.STOP_GRACE_S:g} s, gives it back" in said
+    assert f"for up to {claim.STOP_GRACE_S:g} s, gives it back" in said
 
 
 def test_what_took_most_of_redis_comes_last() -> None:

@@ -24,14 +24,14 @@ from fdstore.agent.conversation import Assistant, Note, Result, Start, ToolCall,
 from fdstore.agent.first_prompt import first_messages
 from fdstore.agent.history import History
 from fdstore.agent.models.base import Model, ModelFailed, Retry
-from fdstore.agent.program import Program
+from fdstore.agent.program_loader import Program
 from fdstore.errors import STORE_FAILURES, InvalidArgument, NotFound, QuotaExceeded
 from fdstore.lifecycle import ENDED
 from fdstore.render import fd_error
-from fdstore.store import contents, inspection, journal, leases, processes
+from fdstore.store import contents, journal, leases, process_records, processes
 from fdstore.store.clock import redis_now
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.tools.task import SpawnTask
+from fdstore.tools.process_task import SpawnTask
 from fdstore.tools.tool import Started, ToolResult
 from fdstore.tools.toolbox import Toolbox
 from fdstore.tools.wrapping import escape_surrogates, reference_passages, store_passage
@@ -204,7 +204,7 @@ class Agent:
         return Waiting(tuple(live), min(waits, default=None)) if live else None
 
     def _ended(self, process: str) -> bool:
-        return self._run(inspection.record(self._toolbox.context.prefix, process)).state in ENDED
+        return self._run(process_records.record(self._toolbox.context.prefix, process)).state in ENDED
 
     def _over_limit(self) -> Finished | None:
         limits, conversation = self._program.limits, self.conversation

@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from fdstore.tools.task import ForkTask, PipeTask, SpawnTask
+from fdstore.tools.process_task import ForkTask, PipeTask, SpawnTask
 
 _BLOCKS: dict[str, dict[str, type]] = {
     "text": {"text": str},

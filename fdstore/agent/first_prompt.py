@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from fdstore.agent.conversation import Start
-from fdstore.agent.program import Program
+from fdstore.agent.program_loader import Program
 from fdstore.render import fd_content, fd_inline
 from fdstore.store import reading
-from fdstore.tools.task import SpawnTask
+from fdstore.tools.process_task import SpawnTask
 from fdstore.tools.toolbox import Toolbox
 from fdstore.tools.wrapping import render_fd, wrap_input
 from fdstore.wire.operation import Operation

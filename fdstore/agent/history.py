@@ -17,9 +17,9 @@ from fdstore.agent.conversation import Assistant, Conversation, Entry, Result, U
 from fdstore.errors import DamagedRecord, NewerFormat
 from fdstore.render import fd_inline
 from fdstore.store import journal
-from fdstore.store.decoding import decoding, show_bytes
 from fdstore.store.keys import ProcessKeys, member_of
-from fdstore.tools.task import ForkTask, SpawnTask, Task
+from fdstore.store.record_format import decoding, show_bytes
+from fdstore.tools.process_task import ForkTask, SpawnTask, Task
 from fdstore.wire.operation import Operation
 
 NOT_RUN_IN_FORK = "This call belongs to the process that you are a copy of; it is not run in this copy."

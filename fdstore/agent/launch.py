@@ -6,12 +6,12 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from fdstore.agent.program import Bundle
+from fdstore.agent.program_loader import Bundle
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument
 from fdstore.files.source import open_below, source_name
 from fdstore.store import processes, tree_limits
-from fdstore.tools.task import SpawnTask, encode_task
+from fdstore.tools.process_task import SpawnTask, encode_task
 
 
 def launch_root(

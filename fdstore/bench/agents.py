@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from fdstore.agent.launch import launch_root
-from fdstore.agent.program import Bundle, LinkedProgram, Program
+from fdstore.agent.program_loader import Bundle, LinkedProgram, Program
 from fdstore.bench import texts
 from fdstore.bench.crew import run_worker
 from fdstore.bench.measuring import Row, at_least, at_most, format_duration, row
@@ -23,7 +23,7 @@ from fdstore.bench.stage import KB, MB, Stage
 from fdstore.client import Process
 from fdstore.errors import TimedOut
 from fdstore.runtime.queue import Dispatcher
-from fdstore.store import inspection
+from fdstore.store import process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 
 AGENTS = 200
@@ -133,13 +133,13 @@ def begin(stage: Stage, bundle: Bundle, query: str, count: int) -> list[Process]
 def finish(stage: Stage, roots: list[Process]) -> None:
     """Wait until all have ended, and check that they succeeded."""
     for root in roots:
-        stage.store.run(inspection.wait_until_ended(stage.store.prefix, [root.id], PATIENCE_S))
-        record = stage.store.run(inspection.record(stage.store.prefix, root.id))
+        stage.store.run(process_records.wait_until_ended(stage.store.prefix, [root.id], PATIENCE_S))
+        record = stage.store.run(process_records.record(stage.store.prefix, root.id))
         assert (record.state, record.exit_code, record.losses) == ("exited", 0, 0), record
 
 
 def states(stage: Stage, roots: list[Process]) -> list[str]:
-    return [stage.store.run(inspection.record(stage.store.prefix, root.id)).state for root in roots]
+    return [stage.store.run(process_records.record(stage.store.prefix, root.id)).state for root in roots]
 
 
 def until(is_so: Callable[[], bool]) -> None:

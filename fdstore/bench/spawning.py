@@ -16,7 +16,7 @@ from typing import Any
 
 import redis
 
-from fdstore.agent.program import Bundle, Program
+from fdstore.agent.program_loader import Bundle, Program
 from fdstore.bench import texts
 from fdstore.bench.bare_task import BARE
 from fdstore.bench.crew import run_worker
@@ -25,9 +25,9 @@ from fdstore.bench.stage import KB, Stage
 from fdstore.client import Process
 from fdstore.errors import TimedOut
 from fdstore.runtime.queue import Dispatcher
-from fdstore.store import inspection, processes
+from fdstore.store import process_records, processes
 from fdstore.testing import ScriptedModel, say
-from fdstore.tools.task import SpawnTask, encode_task
+from fdstore.tools.process_task import SpawnTask, encode_task
 
 SHARED = 10
 """Descriptors that the child gets."""
@@ -99,7 +99,7 @@ def spawning(stage: Stage, monitor: CommandMonitor, parent: Process) -> Lap:
             dispatcher.wake(child.id)
             # the worker's first read of its descriptor table
             passed += monitor.time_of(child.keys.fds) - start
-            stage.store.run(inspection.wait_until_ended(stage.store.prefix, [child.id], PATIENCE_S))
+            stage.store.run(process_records.wait_until_ended(stage.store.prefix, [child.id], PATIENCE_S))
         return passed
 
     return run

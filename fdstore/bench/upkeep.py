@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from fdstore.bench.measuring import Lap, Row, at_most, slower, take_turns
 from fdstore.bench.stage import Stage
 from fdstore.client import Store, connect
-from fdstore.store import collect, inspection, leases, streams
+from fdstore.store import collect, leases, process_records, streams
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import TreeKeys
 
@@ -58,10 +58,10 @@ def sweeping(store: Store, count: int) -> Lap:
         start = time.perf_counter()
         for _ in range(times):
             now = store.run(redis_now())
-            trees = store.run(inspection.tree_names(store.prefix))
+            trees = store.run(process_records.tree_names(store.prefix))
             store.run(leases.find_due(store.prefix, trees, now))
             store.run(streams.find_due(store.prefix, trees, now))
-            store.run(inspection.finished_trees(store.prefix, trees))
+            store.run(process_records.finished_trees(store.prefix, trees))
         return (time.perf_counter() - start) / count
 
     return run

@@ -22,7 +22,7 @@ from fdstore.cli import output
 from fdstore.cli.interrupts import Interrupted
 from fdstore.cli.session import Session, common_options
 from fdstore.errors import FDStoreError
-from fdstore.loading import how_to_install
+from fdstore.optional_packages import how_to_install
 from fdstore.url_options import exit_code_of
 
 READER_GONE = 141

@@ -13,7 +13,7 @@ from fdstore.cli.session import Session, verb
 from fdstore.records import Record
 
 if TYPE_CHECKING:
-    from fdstore.agent.program import LoadedFile
+    from fdstore.agent.program_loader import LoadedFile
     from fdstore.errors import FDStoreError
 
 
@@ -73,7 +73,7 @@ def check(
 def check_files(paths: tuple[Path, ...], *, imports: bool) -> list[CheckedFile]:
     """Check files and those linked from them; those with mistakes come last. A link that leads nowhere is a
     mistake of the file that has it."""
-    from fdstore.agent.program import load_files
+    from fdstore.agent.program_loader import load_files
 
     if imports:
         output.show_logs()
@@ -144,7 +144,7 @@ def _print_check(checked: CheckedFile) -> None:
 def _print_schema() -> None:
     import msgspec
 
-    from fdstore.agent.program_schema import editor_schema
+    from fdstore.agent.editor_schema import editor_schema
 
     output.line(msgspec.json.format(msgspec.json.encode(editor_schema()), indent=2).decode())
 

@@ -17,8 +17,8 @@ from fdstore import settings
 from fdstore.cli.session import Session
 from fdstore.cli.tables import format_size
 from fdstore.errors import FDStoreError
-from fdstore.loading import how_to_install
 from fdstore.local.redis_conf import binary_version, find_binary
+from fdstore.optional_packages import how_to_install
 from fdstore.store.check import examine
 from fdstore.store.safety import Finding
 from fdstore.wire._sync.cluster import make_runner

@@ -14,17 +14,17 @@ import click
 from fdstore.cli import output
 from fdstore.cli.interrupts import as_interrupts
 from fdstore.cli.session import Session, verb
-from fdstore.loading import frozen_imports, require
+from fdstore.optional_packages import frozen_imports, require
 from fdstore.text.numbers import MAX_INTEGER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from fdstore.agent.program import Bundle
+    from fdstore.agent.program_loader import Bundle
     from fdstore.client import Store
     from fdstore.permissions import Permissions
-    from fdstore.store.inspection import Answer
+    from fdstore.store.process_records import Answer
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -77,10 +77,10 @@ def kill(session: Session, process: str) -> None:
 @quiet_option
 def attach(session: Session, process: str, quiet: bool, on_interrupt: str) -> None:
     """Watch a process until it ends and print its answer. By default Ctrl-C leaves it running."""
-    from fdstore.store import inspection, processes
+    from fdstore.store import process_records, processes
 
     with session.store(use="look") as store:
-        store.run(inspection.record(store.prefix, process))
+        store.run(process_records.record(store.prefix, process))
         try:
             with as_interrupts(), _watched(store, process, quiet=quiet):
                 _wait_for(store, process)
@@ -115,7 +115,7 @@ def resume(
     """
     from fdstore.local.redis_server import is_embedded
     from fdstore.permissions import parse_permissions
-    from fdstore.store import inspection
+    from fdstore.store import process_records
 
     require()
     with session.store() as store:
@@ -125,7 +125,7 @@ def resume(
             export_root=export_root,
             preload_root=preload_root,
         )
-        if store.run(inspection.record(store.prefix, process)).ended_at is None:
+        if store.run(process_records.record(store.prefix, process)).ended_at is None:
             _take_back(store, process)
             run_here(session, store, process, permissions=permissions, quiet=quiet, on_interrupt=on_interrupt)
         else:
@@ -136,12 +136,12 @@ def resume(
 def _take_back(store: Store, process: str) -> None:
     """Make a lost process ready when its lease has expired. Raises `Fenced` if it still runs elsewhere."""
     from fdstore.errors import Fenced
-    from fdstore.store import inspection, leases
+    from fdstore.store import leases, process_records
     from fdstore.store.keys import process_keys
 
     lease = None
     while True:
-        record = store.run(inspection.record(store.prefix, process))
+        record = store.run(process_records.record(store.prefix, process))
         match record.state:
             case "ready":
                 return
@@ -164,7 +164,7 @@ def load_runner() -> None:
     """Import the modules that run an agent in this program. That takes a second or two, so `run` calls this
     before it creates a root: a worker would take over a root that waits too long."""
     with frozen_imports():
-        import fdstore.runtime.runner  # noqa: F401
+        import fdstore.runtime.run_process  # noqa: F401
 
 
 def run_here(
@@ -184,9 +184,9 @@ def run_here(
     """
     load_runner()
     from fdstore.agent.models.anthropic import AnthropicModel
-    from fdstore.runtime.runner import run_process
+    from fdstore.runtime.run_process import run_process
     from fdstore.runtime.waker import waker
-    from fdstore.store import inspection, processes
+    from fdstore.store import process_records, processes
 
     leave = on_interrupt == "leave"
     try:
@@ -202,7 +202,10 @@ def run_here(
                 wait_here=True,
                 leave_on_interrupt=leave,
             )
-            if ending != "ended" and store.run(inspection.record(store.prefix, process)).ended_at is None:
+            if (
+                ending != "ended"
+                and store.run(process_records.record(store.prefix, process)).ended_at is None
+            ):
                 output.say(f"fdstore: a worker has taken over {process}; waiting for its end")
                 _wait_for(store, process)
     except KeyboardInterrupt:
@@ -223,16 +226,16 @@ def _watched(store: Store, process: str, *, quiet: bool) -> AbstractContextManag
 
 
 def _wait_for(store: Store, process: str) -> None:
-    from fdstore.store import inspection
+    from fdstore.store import process_records
 
-    store.run(inspection.wait_until_ended(store.prefix, [process], math.inf))
+    store.run(process_records.wait_until_ended(store.prefix, [process], math.inf))
 
 
 def _exit_as(session: Session, store: Store, process: str) -> None:
     """Print the end of an agent, and exit with 1 if it failed."""
-    from fdstore.store import inspection
+    from fdstore.store import process_records
 
-    code = report_end(session, store.run(inspection.answer_of(store.prefix, process)))
+    code = report_end(session, store.run(process_records.answer_of(store.prefix, process)))
     if code:
         output.finish()
         sys.exit(code)

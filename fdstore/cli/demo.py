@@ -19,7 +19,7 @@ from fdstore.cli.control import load_runner
 from fdstore.cli.interrupts import as_interrupts
 from fdstore.cli.session import Session, verb
 from fdstore.cli.tables import format_size
-from fdstore.loading import require
+from fdstore.optional_packages import require
 
 if TYPE_CHECKING:
     from fdstore.cli.watch import Watch
@@ -100,14 +100,14 @@ def _worker(store: Store, environment: Mapping[str, str], log: Path) -> Iterator
 
 def _play(store: Store, environment: Mapping[str, str], out_dir: Path, file: str | None) -> tuple[str, Watch]:
     from fdstore.agent.launch import launch_root
-    from fdstore.agent.program import load
+    from fdstore.agent.program_loader import load
     from fdstore.cli.watch import Watch
     from fdstore.permissions import Permissions
     from fdstore.runtime.waker import waker
 
     load_runner()
     from fdstore.agent.models.anthropic import AnthropicModel
-    from fdstore.runtime.runner import run_process
+    from fdstore.runtime.run_process import run_process
 
     def model() -> AnthropicModel:
         return AnthropicModel(
@@ -144,7 +144,7 @@ def brief_of(file: str | None) -> str:
 
 
 def _account(store: Store, process: str, watch: Watch, out_dir: Path) -> None:
-    from fdstore.store.inspection import answer_of
+    from fdstore.store.process_records import answer_of
 
     tree = store.tree(process)
     ended = store.run(answer_of(store.prefix, process))

@@ -20,8 +20,8 @@ def init(session: Session, file: Path, force: bool) -> None:
 
     The file runs as it stands; keys that are commented out show their defaults.
     """
+    from fdstore.agent.editor_schema import starter_file
     from fdstore.agent.program_checks import NAME
-    from fdstore.agent.program_schema import starter_file
     from fdstore.files.target import Target
 
     text = starter_file(name=None if NAME.fullmatch(file.stem) else "agent")

@@ -167,7 +167,7 @@ def _show_tree(session: Session, tree: TreeRecord) -> None:
 
 def found(store: Store) -> list[CeilingStatus]:
     """Return the current state of every ceiling."""
-    from fdstore.store import ceilings, exports
+    from fdstore.store import ceilings, export_quota
     from fdstore.store.check import primaries
 
     held, defaults = store.run(ceilings.read(store.prefix)), TreeLimits()
@@ -175,7 +175,7 @@ def found(store: Store) -> list[CeilingStatus]:
     used = {
         "trees": trees,
         "bytes": size_bytes,
-        "export_bytes_per_day": store.run(exports.read_exported_today(store.prefix)),
+        "export_bytes_per_day": store.run(export_quota.read_exported_today(store.prefix)),
     }
     limits_of_memory = [
         int(each.info.get("maxmemory", 0)) for each in store.run(primaries("memory")) if not each.error

@@ -53,11 +53,11 @@ def pipe(
     running. With --json each line is a chunk of the output.
     """
     from fdstore.runtime.waker import waker
-    from fdstore.store import inspection, pipelines, unclaimed
+    from fdstore.store import pipelines, process_records, worker_check
     from fdstore.store.staging import DEFAULT_PAGE_SIZE
     from fdstore.text.commands import check_tees, parse
     from fdstore.text.selection import fd_id
-    from fdstore.tools.task import PipeTask, encode_task
+    from fdstore.tools.process_task import PipeTask, encode_task
 
     lines = [shlex.join(stage) for stage in _stages(words)]
     named = [shlex.split(line)[0] for line in lines if line]
@@ -69,7 +69,7 @@ def pipe(
     with session.process(process, use="make") as caller:
         wake = waker(caller.store.url, caller.store.prefix)
         if no_wait:
-            caller.store.run(unclaimed.require_worker(caller.store.prefix, for_agents=False))
+            caller.store.run(worker_check.require_worker(caller.store.prefix, for_agents=False))
         made = caller.store.run(
             pipelines.start(
                 caller.handle,
@@ -92,10 +92,10 @@ def pipe(
         except StreamBroken as error:
             broken = error
         # the process ends a moment after its output, and has the exit code
-        caller.store.run(inspection.wait_until_ended(caller.store.prefix, [made.process], END_S))
+        caller.store.run(process_records.wait_until_ended(caller.store.prefix, [made.process], END_S))
         errors = caller.read(made.stderr_fd, read_all=True).text
         output.errors(errors, raw=raw)
-        ended = caller.store.run(inspection.record(caller.store.prefix, made.process))
+        ended = caller.store.run(process_records.record(caller.store.prefix, made.process))
     output.finish()
     if ended.reason == "sandbox":
         output.say(
@@ -113,15 +113,15 @@ def pipe(
 def _report_unclaimed(store: Store, process: str) -> AbstractContextManager[None]:
     """Report after a while why no worker has claimed a process."""
     from fdstore.runtime.periodic import run_periodically
-    from fdstore.store import unclaimed
+    from fdstore.store import worker_check
 
     def look() -> bool:
         with suppress(FDStoreError):  # the block itself reports the error
-            if why := store.run(unclaimed.why_unclaimed(store.prefix, [process])):
+            if why := store.run(worker_check.why_unclaimed(store.prefix, [process])):
                 output.say(f"fdstore: {why}")
         return False
 
-    return run_periodically(unclaimed.PATIENCE_S, look, "unclaimed")
+    return run_periodically(worker_check.PATIENCE_S, look, "unclaimed")
 
 
 def _stages(words: tuple[str, ...]) -> list[list[str]]:

@@ -12,10 +12,10 @@ import click
 from fdstore.cli import output
 from fdstore.cli.control import interrupt_option, load_runner, quiet_option, run_here
 from fdstore.cli.session import Session, verb
-from fdstore.loading import require
+from fdstore.optional_packages import require
 
 if TYPE_CHECKING:
-    from fdstore.agent.program import Bundle
+    from fdstore.agent.program_loader import Bundle
     from fdstore.client import Store
     from fdstore.records import TreeLimits
 
@@ -44,7 +44,7 @@ def run(
     succeeded, else 1. Needs ANTHROPIC_API_KEY.
     """
     from fdstore.agent.launch import launch_root
-    from fdstore.agent.program import load
+    from fdstore.agent.program_loader import load
     from fdstore.local.redis_server import is_embedded
     from fdstore.permissions import Permissions
     from fdstore.runtime.waker import waker
@@ -115,7 +115,7 @@ def _workers_for(session: Session, store: Store, bundle: Bundle) -> None:
     """Provide a worker for spawned agents: on the embedded store, start one with this command's environment;
     on another store, warn if no worker runs agents."""
     from fdstore.cli.services import background_worker, renew_if_idle, warn_of_misfits
-    from fdstore.store import unclaimed
+    from fdstore.store import worker_check
 
     background = background_worker(store.url, store.prefix)
     functions = any(program.python for program in bundle.programs.values())
@@ -123,7 +123,7 @@ def _workers_for(session: Session, store: Store, bundle: Bundle) -> None:
         renew_if_idle(store, background, for_functions=functions)
         background.ensure()
         return
-    if problem := store.run(unclaimed.no_worker(store.prefix, for_agents=True)):
+    if problem := store.run(worker_check.no_worker(store.prefix, for_agents=True)):
         output.say(f"fdstore: {store.where}: {problem}. Spawned agents wait for one")
     else:
         warn_of_misfits(background, for_functions=functions)

@@ -13,7 +13,7 @@ import click
 from fdstore.cli import output
 from fdstore.cli.session import Session, verb
 from fdstore.cli.tables import duration, facts, format_count, format_size
-from fdstore.loading import require
+from fdstore.optional_packages import require
 from fdstore.records import Record, Unreadable
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def store_status(session: Session, url: str) -> StoreStatus:
     from fdstore.errors import DamagedRecord
     from fdstore.store import ceilings, leases
     from fdstore.store.check import primaries
-    from fdstore.store.decoding import unreadable
+    from fdstore.store.record_format import unreadable
     from fdstore.wire.store_url import parse_store_url
 
     with session.store(url, use="look") as store:

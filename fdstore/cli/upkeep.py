@@ -27,7 +27,7 @@ def gc(session: Session, dry_run: bool) -> None:
     periodically.
     """
     from fdstore.store.collect import due_trees
-    from fdstore.store.decoding import SKIPPABLE, unreadable
+    from fdstore.store.record_format import SKIPPABLE, unreadable
 
     found, damaged = [], []
     with session.store(use="look" if dry_run else "remove") as store:

@@ -18,11 +18,11 @@ from fdstore.errors import DamagedRecord, FDStoreError, NewerFormat, NotFound
 from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord
 from fdstore.runtime.periodic import run_periodically
-from fdstore.store import journal, unclaimed
+from fdstore.store import journal, worker_check
 from fdstore.store.contents import list_fds
 from fdstore.store.processes import open_child
 from fdstore.text.layout import show_controls
-from fdstore.tools.task import PipeTask
+from fdstore.tools.process_task import PipeTask
 
 EVERY_S = 0.1
 SILENT_S = 3.0
@@ -155,9 +155,9 @@ class Watch:
 
     def _unclaimed(self, process: str) -> None:
         since = self._ready_since.setdefault(process, time.monotonic())
-        if since is not None and time.monotonic() - since > unclaimed.PATIENCE_S:
+        if since is not None and time.monotonic() - since > worker_check.PATIENCE_S:
             self._ready_since[process] = None  # report it only once
-            if why := self._store.run(unclaimed.why_unclaimed(self._store.prefix, [process])):
+            if why := self._store.run(worker_check.why_unclaimed(self._store.prefix, [process])):
                 self._report(process, why.removeprefix(f"{process} "))
 
     def _pending(self, member: ProcessRecord) -> None:

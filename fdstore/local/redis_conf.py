@@ -19,7 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from fdstore.errors import StartFailed
-from fdstore.loading import how_to_install
+from fdstore.optional_packages import how_to_install
 from fdstore.settings import MIN_REDIS_VERSION
 
 DIRECTIVES: tuple[tuple[str, str, str], ...] = (

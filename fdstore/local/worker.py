@@ -24,11 +24,11 @@ from pathlib import Path
 
 import msgspec
 
+from fdstore.environment_check import Surroundings
 from fdstore.errors import StartFailed, TimedOut
 from fdstore.local.redis_server import is_embedded
 from fdstore.local.server_process import wait_until
 from fdstore.settings import DEFAULT_PREFIX
-from fdstore.surroundings import Surroundings
 from fdstore.urls import hide_password
 
 READY_S = 30.0

@@ -16,7 +16,7 @@ from fdstore.agent.models.base import ModelFailed
 from fdstore.client import Store
 from fdstore.errors import STORE_FAILURES, FDStoreError, Fenced, NewerFormat, NotAllowed, NotFound
 from fdstore.lifecycle import ProcessEnd
-from fdstore.runtime.lease import Flag, Lease, WorkerStopping
+from fdstore.runtime.claim import Flag, Lease, WorkerStopping
 from fdstore.store import leases, processes
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle

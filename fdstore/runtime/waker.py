@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from fdstore import settings
 from fdstore.errors import FDStoreError
-from fdstore.loading import QUEUE, require
+from fdstore.optional_packages import QUEUE, require
 
 
 def waker(store_url: str, prefix: str, broker_url: str | None = None) -> Callable[[str], None]:

@@ -18,7 +18,9 @@ from fdstore.lifecycle import ENDED
 from fdstore.records import Record
 from fdstore.store.audit_content import Damage, check_content, in_pieces
 from fdstore.store.content_info import pairs
-from fdstore.store.decoding import (
+from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content, is_root, member_of
+from fdstore.store.process_records import decode_process
+from fdstore.store.record_format import (
     UNREADABLE,
     check_format,
     limits_of,
@@ -26,8 +28,6 @@ from fdstore.store.decoding import (
     show_bytes,
     whole_number,
 )
-from fdstore.store.inspection import decode_process
-from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content, is_root, member_of
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Operation
 

@@ -32,9 +32,9 @@ from fdstore.errors import (
     quoted,
 )
 from fdstore.records import Record, TreeLimits
-from fdstore.store.decoding import decoding, limits_of, replies_or_damage, show_bytes, whole_number
 from fdstore.store.keys import TreeKeys, is_root
 from fdstore.store.process_handle import CEILINGS_EVERY_S, ProcessHandle
+from fdstore.store.record_format import decoding, limits_of, replies_or_damage, show_bytes, whole_number
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Command, Operation
 from fdstore.wire.scripts import script, text

@@ -13,9 +13,9 @@ import msgspec
 
 from fdstore.errors import StoreFull
 from fdstore.store.clock import redis_now
-from fdstore.store.decoding import FORMAT, SKIPPABLE, show_bytes
 from fdstore.store.keys import TreeKeys, is_root
 from fdstore.store.outcomes import outcome
+from fdstore.store.record_format import FORMAT, SKIPPABLE, show_bytes
 from fdstore.wire.operation import Operation
 from fdstore.wire.scripts import script, text
 

@@ -20,9 +20,9 @@ import msgspec
 
 from fdstore.errors import NotFound, StoreLostData
 from fdstore.records import Descriptor
-from fdstore.store.decoding import timestamp
 from fdstore.store.keys import ContentKeys
 from fdstore.store.recent import Recent
+from fdstore.store.record_format import timestamp
 from fdstore.text.growth import ended_at
 from fdstore.text.index import Group, group_of
 from fdstore.text.numbers import MAX_INTEGER

@@ -13,11 +13,11 @@ from fdstore.files.source import next_block
 from fdstore.files.target import Target, TargetIdentity
 from fdstore.records import Descriptor, Export, Origin, Unreadable
 from fdstore.store.content_info import EXTRACTION, ContentInfo, descriptor_of, pairs
-from fdstore.store.decoding import damage, decoding, replies_or_damage, show_bytes, unreadable
-from fdstore.store.exports import LEFT_AS_IT_IS, Allowance
+from fdstore.store.export_quota import LEFT_AS_IT_IS, Allowance
 from fdstore.store.keys import content_keys, is_content
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.record_format import damage, decoding, replies_or_damage, show_bytes, unreadable
 from fdstore.store.resolving import content_info, content_name, reads_content, resolve, retry_if_gone
 from fdstore.store.spans import Span, fetch_part, locate, total_of
 from fdstore.store.staging import StagedContent, check_page_size

@@ -14,10 +14,10 @@ from contextlib import suppress
 from fdstore.errors import DamagedRecord, NotFound
 from fdstore.records import DroppedTree
 from fdstore.store.collect import PIECE, drop_entry, look_again_at
-from fdstore.store.decoding import FORMAT, check_format, replies_or_damage, show_bytes
 from fdstore.store.keys import TreeKeys, check_root
 from fdstore.store.outcomes import outcome
 from fdstore.store.processes import cancel
+from fdstore.store.record_format import FORMAT, check_format, replies_or_damage, show_bytes
 from fdstore.wire.operation import Operation
 from fdstore.wire.scripts import script, text
 

@@ -10,9 +10,9 @@ import msgspec
 
 from fdstore.errors import DamagedRecord, FDStoreError
 from fdstore.records import ProcessRecord, Unreadable
-from fdstore.store.decoding import SKIPPABLE, unreadable
-from fdstore.store.inspection import tree_names, tree_record
 from fdstore.store.keys import ProcessKeys, TreeKeys
+from fdstore.store.process_records import tree_names, tree_record
+from fdstore.store.record_format import SKIPPABLE, unreadable
 from fdstore.store.usage import (
     DescriptorUsage,
     Tell,

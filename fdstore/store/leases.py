@@ -16,7 +16,10 @@ import msgspec
 from fdstore.errors import DamagedRecord
 from fdstore.records import TreeLimits, Unreadable
 from fdstore.store.clock import redis_now
-from fdstore.store.decoding import (
+from fdstore.store.keys import ProcessKeys, TreeKeys, member_of
+from fdstore.store.outcomes import outcome
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.record_format import (
     FORMAT,
     decoding,
     limits_of,
@@ -26,9 +29,6 @@ from fdstore.store.decoding import (
     unreadable,
     whole_number,
 )
-from fdstore.store.keys import ProcessKeys, TreeKeys, member_of
-from fdstore.store.outcomes import outcome
-from fdstore.store.process_handle import ProcessHandle
 from fdstore.wire.operation import Batch, Operation, Value, new_op
 from fdstore.wire.scripts import script, text
 

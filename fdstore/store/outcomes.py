@@ -17,7 +17,7 @@ from fdstore.errors import (
     TreeInUse,
     UnsafeStore,
 )
-from fdstore.store.decoding import newer_tree
+from fdstore.store.record_format import newer_tree
 from fdstore.wire.scripts import text
 
 

@@ -13,10 +13,10 @@ import msgspec
 
 from fdstore.errors import DamagedRecord
 from fdstore.store.ceilings import run_with_ceilings
-from fdstore.store.decoding import decoding, show_bytes
 from fdstore.store.keys import ProcessKeys, content_keys, is_content, process_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.record_format import decoding, show_bytes
 from fdstore.store.staging import check_page_size
 from fdstore.text.growth import empty_index
 from fdstore.wire.operation import Operation, new_op

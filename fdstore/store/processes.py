@@ -26,7 +26,11 @@ from fdstore.store.ceilings import apply_to_tree, run_with_ceilings
 from fdstore.store.ceilings import parse as ceilings_in
 from fdstore.store.clock import redis_now, seconds_of
 from fdstore.store.collect import collect_tree, due_trees
-from fdstore.store.decoding import (
+from fdstore.store.keys import ProcessKeys, TreeKeys, check_root, process_keys
+from fdstore.store.outcomes import outcome
+from fdstore.store.process_handle import CEILINGS_EVERY_S, DAY_S, ProcessHandle
+from fdstore.store.process_records import missing
+from fdstore.store.record_format import (
     FORMAT,
     SKIPPABLE,
     check_format,
@@ -35,10 +39,6 @@ from fdstore.store.decoding import (
     show_bytes,
     timestamp,
 )
-from fdstore.store.inspection import missing
-from fdstore.store.keys import ProcessKeys, TreeKeys, check_root, process_keys
-from fdstore.store.outcomes import outcome
-from fdstore.store.process_handle import CEILINGS_EVERY_S, DAY_S, ProcessHandle
 from fdstore.store.resolving import TAKES_NO_WRITES
 from fdstore.store.staging import MAX_REASON_CHARS, check_page_size, check_source
 from fdstore.store.tree_limits import check_limits, due_at, fresh_name

@@ -12,8 +12,8 @@ from typing import Literal
 from fdstore.errors import PageOutOfRange, TooLarge
 from fdstore.records import Descriptor, Mode, Slice
 from fdstore.store.content_info import ContentInfo
-from fdstore.store.decoding import UNREADABLE, damage
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.record_format import UNREADABLE, damage
 from fdstore.store.resolving import (
     content_info,
     content_name,

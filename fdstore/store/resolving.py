@@ -20,10 +20,10 @@ from fdstore.errors import (
     UnsafeStore,
 )
 from fdstore.store.content_info import ContentInfo, Unit, descriptor_of, pairs
-from fdstore.store.decoding import UNREADABLE, damage, decoding, show_bytes, whole_number
 from fdstore.store.keys import ContentKeys, TreeKeys, content_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.record_format import UNREADABLE, damage, decoding, show_bytes, whole_number
 from fdstore.text.index import Group, group_of
 from fdstore.wire.operation import Batch, Command, Operation
 from fdstore.wire.scripts import script

@@ -36,10 +36,10 @@ from fdstore.errors import (
 )
 from fdstore.records import Unreadable
 from fdstore.store.ceilings import run_with_ceilings
-from fdstore.store.decoding import replies_or_damage, show_bytes, unreadable, whole_number
 from fdstore.store.keys import ContentKeys, TreeKeys, content_keys, is_content
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.record_format import replies_or_damage, show_bytes, unreadable, whole_number
 from fdstore.store.resolving import lost_writer, reads_content, resolve
 from fdstore.store.staging import check_page_size, check_source
 from fdstore.text.growth import Change, GrowingText, empty_index

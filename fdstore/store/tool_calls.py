@@ -24,9 +24,9 @@ import json
 from contextlib import suppress
 
 from fdstore.errors import InvalidArgument, StoreFull, StoreReadOnly, quoted
-from fdstore.store.decoding import decoding
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.record_format import decoding
 from fdstore.wire.operation import Command, Operation, new_op
 from fdstore.wire.scripts import script, text
 

@@ -15,7 +15,10 @@ import msgspec
 from fdstore.errors import DamagedRecord, NotFound
 from fdstore.records import Record, TreeRecord, Unreadable
 from fdstore.store.content_info import pairs
-from fdstore.store.decoding import (
+from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.process_records import missing, tree_names, tree_record
+from fdstore.store.record_format import (
     SKIPPABLE,
     UNREADABLE,
     check_format,
@@ -27,9 +30,6 @@ from fdstore.store.decoding import (
     unreadable,
     whole_number,
 )
-from fdstore.store.inspection import missing, tree_names, tree_record
-from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content
-from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.resolving import resolve
 from fdstore.store.staging import Staged
 from fdstore.text.numbers import MAX_INTEGER

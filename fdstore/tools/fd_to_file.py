@@ -19,7 +19,7 @@ from fdstore.prepared import prepare
 from fdstore.records import Export
 from fdstore.render import fd_file_result
 from fdstore.store import contents, tool_calls
-from fdstore.store.exports import Allowance
+from fdstore.store.export_quota import Allowance
 from fdstore.text.selection import parse_request
 from fdstore.tools.arguments import Arguments, Fd, WriteMode
 from fdstore.tools.tool import Context, Tool, ToolOutcome

@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 import msgspec
 
 from fdstore.render import process_result
-from fdstore.store import inspection, pipelines
+from fdstore.store import pipelines, process_records
 from fdstore.text.commands import check_tees, parse
 from fdstore.text.selection import fd_id
 from fdstore.tools.arguments import Arguments
-from fdstore.tools.task import PipeTask, encode_task
+from fdstore.tools.process_task import PipeTask, encode_task
 from fdstore.tools.tool import Context, Tool, ToolOutcome
 from fdstore.wire.operation import Disk, Operation
 
@@ -60,7 +60,7 @@ def run(context: Context, arguments: Pipe, call_id: str | None) -> Operation[Too
         call_id=call_id,
     )
     yield Disk(lambda: context.wake(pipeline.process))
-    record = yield from inspection.record(context.prefix, pipeline.process)
+    record = yield from process_records.record(context.prefix, pipeline.process)
     return process_result(record, in_fd=pipeline.in_fd if arguments.in_fd == "new" else None)
 
 

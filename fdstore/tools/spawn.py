@@ -13,10 +13,10 @@ import msgspec
 from fdstore.errors import InvalidArgument, UnknownProgram
 from fdstore.files.source import open_below, source_name
 from fdstore.render import process_result
-from fdstore.store import contents, inspection, processes
+from fdstore.store import contents, process_records, processes
 from fdstore.text.selection import selector
 from fdstore.tools.arguments import Arguments, Fd, check_message
-from fdstore.tools.task import SpawnTask, encode_task
+from fdstore.tools.process_task import SpawnTask, encode_task
 from fdstore.tools.tool import Context, Started, Tool, ToolOutcome
 from fdstore.wire.operation import Disk, Operation
 
@@ -106,7 +106,7 @@ def run(context: Context, arguments: Spawn, call_id: str | None) -> Operation[To
 
 def _result(context: Context, child: str, arguments: Spawn) -> Operation[ToolOutcome]:
     if arguments.background:
-        return process_result((yield from inspection.record(context.prefix, child)))
+        return process_result((yield from process_records.record(context.prefix, child)))
     return Started((child,))
 
 

@@ -34,9 +34,9 @@ from fdstore.errors import (
 from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord
 from fdstore.render import Rendered, fd_error, process_result
-from fdstore.store import inspection, processes, tool_calls, unclaimed
+from fdstore.store import process_records, processes, tool_calls, worker_check
 from fdstore.store.clock import redis_now
-from fdstore.store.decoding import decoding
+from fdstore.store.record_format import decoding
 from fdstore.text.selection import selector
 from fdstore.tools import (
     close_fd,
@@ -137,12 +137,12 @@ class Toolbox:
 
     def _wait(self, started: list[str], left_s: float) -> Operation[None]:
         """Wait until all processes end or `left_s` pass. Log a warning if no worker claims them."""
-        prefix, first_s = self.context.prefix, min(left_s, unclaimed.PATIENCE_S)
-        if (yield from inspection.wait_until_ended(prefix, started, first_s)) or left_s <= first_s:
+        prefix, first_s = self.context.prefix, min(left_s, worker_check.PATIENCE_S)
+        if (yield from process_records.wait_until_ended(prefix, started, first_s)) or left_s <= first_s:
             return
-        if why := (yield from unclaimed.why_unclaimed(prefix, started)):
+        if why := (yield from worker_check.why_unclaimed(prefix, started)):
             log.warning("%s", why)
-        yield from inspection.wait_until_ended(prefix, started, left_s - first_s)
+        yield from process_records.wait_until_ended(prefix, started, left_s - first_s)
 
     def start(
         self, name: object, arguments: object, call_id: str | None = None
@@ -177,7 +177,7 @@ class Toolbox:
         parts: list[Rendered] = []
         failed = 0
         for process in started.processes:
-            ended = yield from inspection.answer_of(self.context.prefix, process)
+            ended = yield from process_records.answer_of(self.context.prefix, process)
             failed += _has_failed(ended.record)
             if ended.record.kind == "pipeline":
                 parts.append(process_result(ended.record))
@@ -204,7 +204,7 @@ class Toolbox:
     def _run(self, tool: Tool, arguments: Any, call_id: str | None) -> Operation[ToolResult | Started]:
         context = self.context
         if tool.name in ("spawn", "pipe") and not context.wait_for_workers:
-            yield from unclaimed.require_worker(context.prefix, for_agents=tool.name == "spawn")
+            yield from worker_check.require_worker(context.prefix, for_agents=tool.name == "spawn")
         outcome = yield from tool.run(context, arguments, call_id)
         return outcome if isinstance(outcome, Started) else ToolResult(outcome)
 

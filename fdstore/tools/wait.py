@@ -9,7 +9,7 @@ import msgspec
 
 from fdstore.errors import InvalidArgument, NotFound
 from fdstore.render import process_result
-from fdstore.store import inspection, processes
+from fdstore.store import process_records, processes
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import check_process
 from fdstore.store.resolving import resolve
@@ -48,7 +48,7 @@ def process_of(context: Context, target: str | int) -> Operation[str]:
         view, _ = yield from resolve(context.handle, fd)
         process = view.descriptor.producer
     if not process.startswith(f"{context.handle.id}."):
-        tree = yield from inspection.tree_record(context.prefix, context.handle.id.partition(".")[0])
+        tree = yield from process_records.tree_record(context.prefix, context.handle.id.partition(".")[0])
         below = tuple(m.id for m in tree.members if m.id.startswith(f"{context.handle.id}."))
         raise NotFound(f"a process {process} below this one", below)
     return process
@@ -56,7 +56,7 @@ def process_of(context: Context, target: str | int) -> Operation[str]:
 
 def run_wait(context: Context, arguments: Wait, call_id: str | None) -> Operation[ToolOutcome]:
     process = yield from process_of(context, arguments.target)
-    yield from inspection.record(context.prefix, process)
+    yield from process_records.record(context.prefix, process)
     # Redis's clock, since a later attempt may run on another machine
     return Started((process,), (yield from redis_now()) + arguments.seconds)
 
@@ -66,7 +66,7 @@ def run_kill(context: Context, arguments: Kill, call_id: str | None) -> Operatio
     cancelled = yield from processes.cancel(context.prefix, process)
     for ancestor in cancelled.woken:
         yield Disk(partial(context.wake, ancestor))
-    record = yield from inspection.record(context.prefix, process)
+    record = yield from process_records.record(context.prefix, process)
     return process_result(record)
 
 

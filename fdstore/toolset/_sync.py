@@ -12,7 +12,7 @@ from fdstore.tools.config import FDConfig, ToolName
 from fdstore.tools.tool import ToolResult
 from fdstore.tools.toolbox import Toolbox
 from fdstore.tools.wrapping import store_references, to_text, wrap_input, wrap_once
-from fdstore.toolset.context import DEFAULT_TOOLS, context_for, linked_programs, waker_for
+from fdstore.toolset.build import DEFAULT_TOOLS, context_for, linked_programs, waker_for
 
 
 class Toolset:

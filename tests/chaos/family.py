@@ -15,7 +15,7 @@ import re
 from pathlib import Path
 
 from fdstore.agent.launch import launch_root
-from fdstore.agent.program import load
+from fdstore.agent.program_loader import load
 from fdstore.client import Process, Store
 from fdstore.runtime.waker import waker
 from fdstore.testing import Reply, Request, call, say, slow, turn

@@ -16,7 +16,7 @@ from fdstore.errors import FDStoreError, NotFound
 from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord
 from fdstore.runtime.periodic import run_periodically
-from fdstore.store import inspection, journal
+from fdstore.store import journal, process_records
 from tests.chaos.family import digest
 
 LOOK_EVERY_S = 0.05
@@ -47,7 +47,7 @@ class Takeovers:
 
     def _look(self) -> bool:
         for process, (attempt, killed_at) in list(self._lost.items()):
-            found = self._store.run(inspection.record(self._store.prefix, process))
+            found = self._store.run(process_records.record(self._store.prefix, process))
             if found.losses and (found.attempt > attempt or found.state == "failed"):
                 self.took_s.append(time.monotonic() - killed_at)
             if found.attempt > attempt or found.state in ENDED:

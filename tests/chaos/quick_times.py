@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 
-from fdstore.runtime import lease
+from fdstore.runtime import claim
 from fdstore.store import leases
 from fdstore.wire import retry
 
@@ -16,7 +16,7 @@ leases.LEASE_S /= FASTER
 leases.RENEW_EVERY_S /= FASTER
 leases.SWEEP_EVERY_S /= FASTER
 leases.WAKE_AGAIN_S /= FASTER
-lease.STOP_GRACE_S /= FASTER
-lease.POLL_S /= FASTER
+claim.STOP_GRACE_S /= FASTER
+claim.POLL_S /= FASTER
 retry.DEADLINE_S /= FASTER
 retry.PAUSES_S = tuple(pause_s / FASTER for pause_s in retry.PAUSES_S)

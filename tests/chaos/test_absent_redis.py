@@ -21,9 +21,9 @@ from fdstore.client import Store
 from fdstore.errors import StoreUnavailable
 from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
-from fdstore.runtime import lease
-from fdstore.runtime.lease import Lease
-from fdstore.store import inspection, leases, processes
+from fdstore.runtime import claim
+from fdstore.runtime.claim import Lease
+from fdstore.store import leases, process_records, processes
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.testing import ScriptedModel, call, say
 from fdstore.wire import retry
@@ -42,7 +42,7 @@ def hasten(monkeypatch: pytest.MonkeyPatch, faster: float) -> None:
     """The times of this process as those of quick workers."""
     for module, name in (
         *((leases, name) for name in ("LEASE_S", "RENEW_EVERY_S", "SWEEP_EVERY_S", "WAKE_AGAIN_S")),
-        (lease, "LOOK_UP_EVERY_S"),
+        (claim, "LOOK_UP_EVERY_S"),
         (retry, "DEADLINE_S"),
     ):
         monkeypatch.setattr(module, name, getattr(module, name) / faster)
@@ -104,8 +104,8 @@ def test_after_redis_was_away_the_dead_are_lost_and_the_living_are_not(
                 sweepers()
         faults.note(f"redis {how}")
 
-        wait_until(lambda: store.run(inspection.record(store.prefix, dead.id)).losses == 1)
-        found = store.run(inspection.record(store.prefix, alive.id))
+        wait_until(lambda: store.run(process_records.record(store.prefix, dead.id)).losses == 1)
+        found = store.run(process_records.record(store.prefix, alive.id))
         assert (found.state, found.attempt, found.losses) == ("running", 1, 0)
 
 
@@ -126,7 +126,7 @@ def test_a_redis_that_is_away_for_longer_than_a_lease_costs_no_agent_a_loss(
             threading.Event().wait(1.6 * leases.LEASE_S / 4)
             server.restart()
         wait_until(
-            lambda: store.run(inspection.record(store.prefix, root.id)).state in ENDED,
+            lambda: store.run(process_records.record(store.prefix, root.id)).state in ENDED,
             60,
             "the end of the root",
         )
@@ -135,7 +135,7 @@ def test_a_redis_that_is_away_for_longer_than_a_lease_costs_no_agent_a_loss(
     members = store.tree(root.id).members
     assert [(member.losses, member.state) for member in members] == [(0, "exited")] * PROCESSES, crew.logs()
     check_lives(store, members, TURNS)
-    assert store.run(inspection.answer_of(store.prefix, root.id)).text == right_answer()
+    assert store.run(process_records.answer_of(store.prefix, root.id)).text == right_answer()
 
 
 # one attempt, and Redis killed at each of its requests

@@ -17,7 +17,7 @@ from fdstore.errors import FDStoreError
 from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
 from fdstore.records import ProcessRecord
-from fdstore.store import inspection
+from fdstore.store import process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.chaos.conftest import Faults
 from tests.chaos.crew import HERE, Crew
@@ -107,7 +107,7 @@ def command(server: PrivateServer, model: ScriptedModel, tmp_path: Path) -> Iter
 
 
 def state(store: Store, process: str) -> ProcessRecord:
-    return store.run(inspection.record(store.prefix, process))
+    return store.run(process_records.record(store.prefix, process))
 
 
 def run_boss(command: Start, *more: str) -> Child[str]:

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from fdstore.agent.launch import launch_root
-from fdstore.agent.program import load
+from fdstore.agent.program_loader import load
 from fdstore.client import Store
 from fdstore.lifecycle import ENDED
 from fdstore.runtime.queue import Dispatcher
 from fdstore.runtime.waker import waker
-from fdstore.store import inspection, journal
+from fdstore.store import journal, process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, turn
 from tests.chaos.conftest import Execute, Faults
 from tests.chaos.crew import Crew
@@ -85,7 +85,7 @@ def test_a_worker_stopped_past_its_lease_writes_nothing_when_it_goes_on(
         faults.note("worker stopped past its lease")
         asleep.set()
         other = crew.hire(1)
-        wait_until(lambda: store.run(inspection.record(store.prefix, root.id)).state in ENDED)
+        wait_until(lambda: store.run(process_records.record(store.prefix, root.id)).state in ENDED)
         before = everything(execute, root.id)
 
         sleeper.go_on()
@@ -95,7 +95,7 @@ def test_a_worker_stopped_past_its_lease_writes_nothing_when_it_goes_on(
         )
 
     assert everything(execute, root.id) == before
-    ended = store.run(inspection.answer_of(store.prefix, root.id))
+    ended = store.run(process_records.answer_of(store.prefix, root.id))
     # the second attempt is alone until it is past the point of the loss, and gives the process back there
     assert (ended.text, ended.record.attempt, ended.record.losses) == ("the right words", 3, 1)
     assert [d.source for d in root.list()] == ["numbered"]
@@ -133,4 +133,4 @@ def test_a_message_that_is_delivered_ten_times_gives_one_run(
     assert [member.losses for member in members] == [0] * PROCESSES
     check_lives(store, members, TURNS)
     assert requests == sum(TURNS[(m.program or "").rpartition("/")[2].removesuffix(".toml")] for m in members)
-    assert store.run(inspection.answer_of(store.prefix, root.id)).text == right_answer()
+    assert store.run(process_records.answer_of(store.prefix, root.id)).text == right_answer()

@@ -12,13 +12,13 @@ import threading
 from pathlib import Path
 
 from fdstore.agent.launch import launch_root
-from fdstore.agent.program import load
+from fdstore.agent.program_loader import load
 from fdstore.client import Process, Store
 from fdstore.errors import StreamBroken
 from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord
 from fdstore.runtime.waker import waker
-from fdstore.store import inspection, pipelines
+from fdstore.store import pipelines, process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.chaos.crew import Crew
 from tests.chaos.family import digest
@@ -150,7 +150,7 @@ def test_a_pipeline_whose_worker_is_killed_is_whole_or_broken_and_never_run_twic
 
     outcomes = {"whole": 0, "broken": 0}
     for root in roots:
-        ended = store.run(inspection.answer_of(store.prefix, root))
+        ended = store.run(process_records.answer_of(store.prefix, root))
         assert (ended.record.state, ended.text) == ("exited", digest(OUTPUT)), crew.logs()
         made = [member for member in store.tree(root).members if member.id != root]
         for pipeline in made:

@@ -7,10 +7,10 @@ import threading
 from pathlib import Path
 
 from fdstore.agent.launch import launch_root
-from fdstore.agent.program import load
+from fdstore.agent.program_loader import load
 from fdstore.client import Store
 from fdstore.runtime.waker import waker
-from fdstore.store import inspection
+from fdstore.store import process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say
 from tests.chaos.conftest import Faults
 from tests.chaos.crew import Crew
@@ -44,7 +44,7 @@ def test_a_tree_whose_workers_are_killed_comes_to_the_same_end(
     members = store.tree(root.id).members
     assert len(members) == PROCESSES, members
     check_lives(store, members, TURNS)
-    assert store.run(inspection.answer_of(store.prefix, root.id)).text == right_answer()
+    assert store.run(process_records.answer_of(store.prefix, root.id)).text == right_answer()
     observer.check_nothing_lost(root.id)
 
 
@@ -76,7 +76,7 @@ def test_a_tool_that_must_not_be_repeated_runs_once_though_its_worker_dies_in_it
         faults.note("worker killed")
         wait_until(lambda: store.tree(root.id).live == 0, LONGEST_RUN_S, "the end of the agent")
 
-    answer = store.run(inspection.answer_of(store.prefix, root.id))
+    answer = store.run(process_records.answer_of(store.prefix, root.id))
     assert (tmp_path / "delivered").read_text() == "a letter\n"
     assert 'type="unknown_outcome"' in answer.text
     assert "outcome unknown: this call of deliver" in answer.text

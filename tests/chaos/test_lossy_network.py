@@ -18,7 +18,7 @@ from fdstore.client import Process, Store
 from fdstore.errors import StoreUnavailable, UnknownOutcome
 from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
-from fdstore.store import inspection
+from fdstore.store import process_records
 from fdstore.testing import ScriptedModel
 from fdstore.wire import retry
 from tests.chaos.conftest import Execute
@@ -154,7 +154,7 @@ def test_agents_behind_a_network_that_loses_replies_come_to_the_same_end(
         observer = Observer(store, root.id)
         with observer.looking():
             wait_until(
-                lambda: store.run(inspection.record(store.prefix, root.id)).state in ENDED,
+                lambda: store.run(process_records.record(store.prefix, root.id)).state in ENDED,
                 60,
                 "the end of the root",
             )
@@ -162,7 +162,7 @@ def test_agents_behind_a_network_that_loses_replies_come_to_the_same_end(
     members = store.tree(root.id).members
     assert len(members) == PROCESSES
     check_lives(store, members, TURNS)
-    assert store.run(inspection.answer_of(store.prefix, root.id)).text == right_answer()
+    assert store.run(process_records.answer_of(store.prefix, root.id)).text == right_answer()
     observer.check_nothing_lost(root.id)
 
 

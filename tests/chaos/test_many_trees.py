@@ -6,11 +6,11 @@ import time
 from pathlib import Path
 
 from fdstore.agent.launch import launch_root
-from fdstore.agent.program import load
+from fdstore.agent.program_loader import load
 from fdstore.client import Store
 from fdstore.records import TreeLimits
 from fdstore.runtime.waker import waker
-from fdstore.store import contents, inspection
+from fdstore.store import contents, process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, turn
 from fdstore.wire.operation import Operation
 from fdstore_workers.sweeper import collect_due, sweep
@@ -72,7 +72,7 @@ def test_a_spawn_bomb_stops_at_the_limits_and_drains(
     assert most_live <= 16
     assert max(member.id.count(".") + 1 for member in tree.members) <= 7
     assert {(member.state, member.losses) for member in tree.members} == {("exited", 0)}
-    assert store.run(inspection.answer_of(store.prefix, root.id)).text == "drained"
+    assert store.run(process_records.answer_of(store.prefix, root.id)).text == "drained"
 
 
 def test_a_thousand_abandoned_trees_leave_no_key_after_one_sweep(

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import fdstore
 from fdstore.agent.launch import launch_root
-from fdstore.agent.program import load
+from fdstore.agent.program_loader import load
 from fdstore.client import Store
 from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.waker import waker
-from fdstore.store import inspection
+from fdstore.store import process_records
 from fdstore.testing import ScriptedModel, say
 from tests.chaos.conftest import Faults
 from tests.chaos.crew import Crew
@@ -90,7 +90,7 @@ def test_no_acknowledged_text_is_lost_and_everybody_goes_on(
                 threading.Event().wait(chance.uniform(0, 0.8))
                 back_at.append(restart(server, faults))
             wait_until(
-                lambda: store.run(inspection.record(store.prefix, root.id)).state in ENDED,
+                lambda: store.run(process_records.record(store.prefix, root.id)).state in ENDED,
                 60,
                 "the end of the root",
             )
@@ -114,7 +114,7 @@ def test_no_acknowledged_text_is_lost_and_everybody_goes_on(
     members = store.tree(root.id).members
     assert len(members) == PROCESSES, members
     check_lives(store, members, TURNS)
-    assert store.run(inspection.answer_of(store.prefix, root.id)).text == right_answer()
+    assert store.run(process_records.answer_of(store.prefix, root.id)).text == right_answer()
     observer.check_nothing_lost(root.id)
 
 
@@ -132,7 +132,7 @@ def test_a_worker_takes_new_processes_within_ten_seconds_of_a_restart(
             waker(store.url, store.prefix)(root)
 
             wait_until(
-                lambda root=root: store.run(inspection.record(store.prefix, root)).state in ENDED,
+                lambda root=root: store.run(process_records.record(store.prefix, root)).state in ENDED,
                 GOES_ON_WITHIN_S,
                 "the end of an agent launched after a restart",
             )

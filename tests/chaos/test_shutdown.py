@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from fdstore.agent.launch import launch_root
-from fdstore.agent.program import load
+from fdstore.agent.program_loader import load
 from fdstore.client import Store
 from fdstore.lifecycle import ENDED
 from fdstore.runtime.waker import waker
-from fdstore.store import inspection
+from fdstore.store import process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.chaos.conftest import Execute, Faults
 from tests.chaos.crew import Crew
@@ -63,15 +63,15 @@ def test_on_term_an_agent_in_a_long_step_goes_to_another_worker(
         leaving.send(signal.SIGTERM)
         faults.note("worker stopped in a long step")
         began = time.monotonic()
-        wait_until(lambda: store.run(inspection.record(store.prefix, root.id)).state == "ready")
+        wait_until(lambda: store.run(process_records.record(store.prefix, root.id)).state == "ready")
         assert leaving.process.wait(GONE_WITHIN_S) == 0, leaving.log
         took_s = time.monotonic() - began
         if busy_with == "a model":
             crew.hire(1).wait_until_ready()
-            wait_until(lambda: store.run(inspection.record(store.prefix, root.id)).state in ENDED)
+            wait_until(lambda: store.run(process_records.record(store.prefix, root.id)).state in ENDED)
 
     print(f"{pool}, {busy_with}: gone after {took_s:.1f} s")
-    record = store.run(inspection.record(store.prefix, root.id))
+    record = store.run(process_records.record(store.prefix, root.id))
     expected = ("exited", 2, 0) if busy_with == "a model" else ("ready", 1, 0)
     assert (record.state, record.attempt, record.losses) == expected
     assert execute("ZCARD", "fdstore:workers") == (busy_with == "a model")
@@ -103,7 +103,7 @@ def test_a_signal_that_comes_twice_ends_no_agent(
         leaving.process.wait(GONE_WITHIN_S)
         assert "Traceback" not in leaving.log, leaving.log
         crew.hire(1)
-        wait_until(lambda: store.run(inspection.record(store.prefix, root.id)).state in ENDED)
+        wait_until(lambda: store.run(process_records.record(store.prefix, root.id)).state in ENDED)
 
-    record = store.run(inspection.record(store.prefix, root.id))
+    record = store.run(process_records.record(store.prefix, root.id))
     assert (record.state, record.exit_code) == ("exited", 0)

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from fdstore.agent.launch import launch_root
-from fdstore.agent.program import load
+from fdstore.agent.program_loader import load
 from fdstore.client import Store
 from fdstore.runtime.waker import waker
-from fdstore.store import inspection
+from fdstore.store import process_records
 from fdstore.testing import Reply, Request, ScriptedModel, say, slow
 from tests.chaos.conftest import Faults
 from tests.chaos.crew import Crew
@@ -63,12 +63,12 @@ def test_the_work_of_a_dead_child_is_taken_over_within_two_seconds_in_the_median
             killed_at = time.monotonic()
             faults.note("child of a worker killed")
             wait_until(
-                lambda root=root: store.run(inspection.record(store.prefix, root)).attempt > 1,
+                lambda root=root: store.run(process_records.record(store.prefix, root)).attempt > 1,
                 what="the takeover",
             )
             took_s.append(time.monotonic() - killed_at)
             wait_until(lambda root=root: store.tree(root).live == 0)
-            assert store.run(inspection.record(store.prefix, root)).losses == 1
+            assert store.run(process_records.record(store.prefix, root)).losses == 1
         assert worker.log.count("ended by SIGKILL: 1 of the 1 processes") == KILLS_OF_A_CHILD
 
     print(f"from kill to takeover: median {statistics.median(took_s):.2f} s, worst {max(took_s):.2f} s")
@@ -105,7 +105,7 @@ def test_a_dead_worker_is_replaced_within_15_seconds(
 
         def all_taken_over() -> bool:
             for root in roots:
-                if root not in took_s and store.run(inspection.record(store.prefix, root)).attempt > 1:
+                if root not in took_s and store.run(process_records.record(store.prefix, root)).attempt > 1:
                     took_s[root] = time.monotonic() - killed_at[root]
             return len(took_s) == VICTIMS
 
@@ -116,9 +116,9 @@ def test_a_dead_worker_is_replaced_within_15_seconds(
     print(f"from kill to takeover: median {statistics.median(times):.1f} s, worst {times[-1]:.1f} s")
     assert times[-1] <= LONGEST_S
     for root in roots:
-        record = store.run(inspection.record(store.prefix, root))
+        record = store.run(process_records.record(store.prefix, root))
         assert (record.state, record.losses) == ("exited", 1)
 
 
 def _worker(store: Store, root: str) -> str:
-    return store.run(inspection.record(store.prefix, root)).worker or ""
+    return store.run(process_records.record(store.prefix, root)).worker or ""

@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 from fdstore.agent.launch import launch_root
-from fdstore.agent.program import load
+from fdstore.agent.program_loader import load
 from fdstore.client import Store
 from fdstore.lifecycle import ENDED
 from fdstore.runtime.waker import waker
-from fdstore.store import inspection
+from fdstore.store import process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say
 from tests.chaos.conftest import Execute, Faults
 from tests.chaos.crew import Crew
@@ -53,15 +53,15 @@ def test_agents_pause_while_redis_may_drop_content_and_go_on_afterwards(
         wait_until(lambda: f"{root.id} is given back: " in worker.log, what="the pause of the agent")
         wait_until(lambda: "allkeys-lru" in worker.log.partition("sweep failed")[2])
         said = status(store.url)
-        found = store.run(inspection.record(store.prefix, root.id))
+        found = store.run(process_records.record(store.prefix, root.id))
         assert (found.state, found.losses, root.list()) == ("ready", 0, [])
 
         execute("CONFIG", "SET", "maxmemory-policy", "noeviction")
-        wait_until(lambda: store.run(inspection.record(store.prefix, root.id)).state in ENDED)
+        wait_until(lambda: store.run(process_records.record(store.prefix, root.id)).state in ENDED)
 
     assert "unsafe_store" in said
     assert "CONFIG SET maxmemory-policy noeviction" in said
-    ended = store.run(inspection.answer_of(store.prefix, root.id))
+    ended = store.run(process_records.answer_of(store.prefix, root.id))
     assert (ended.text, ended.record.losses) == ("done", 0)
     assert [d.source for d in root.list()] == ["numbered"]
     assert worker.is_alive

@@ -22,7 +22,7 @@ from fdstore.client import Store
 from fdstore.errors import FDStoreError, NotFound, StoreLostData, StreamBroken
 from fdstore.local.redis_server import PrivateServer
 from fdstore.records import TreeRecord
-from fdstore.store import inspection
+from fdstore.store import process_records
 from fdstore.store.keys import ProcessKeys, TreeKeys
 from tests.conftest import lines_of, pages_of
 
@@ -140,7 +140,7 @@ def facts_of(store: Store, tree: str) -> dict[str, tuple[Any, ...]]:
 
 
 def fact_of(store: Store, process: str) -> tuple[Any, ...]:
-    found = store.run(inspection.record(store.prefix, process))
+    found = store.run(process_records.record(store.prefix, process))
     keys = ProcessKeys(TreeKeys(store.prefix, process.partition(".")[0]), process)
     [journal] = store.run(_once(("LRANGE", keys.journal, 0, -1)))
     said = found.state, found.program, found.parent, found.kind, found.outputs, found.exit_code, found.attempt

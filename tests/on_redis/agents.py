@@ -10,12 +10,12 @@ from typing import Any
 from fdstore.agent.conversation import Result, decode_entry
 from fdstore.agent.launch import launch_root
 from fdstore.agent.models.anthropic import AnthropicModel
-from fdstore.agent.program import Bundle, LinkedProgram, Program
+from fdstore.agent.program_loader import Bundle, LinkedProgram, Program
 from fdstore.client import Process, Store
 from fdstore.permissions import Permissions
 from fdstore.records import ProcessRecord
-from fdstore.runtime.runner import Ending, run_process
-from fdstore.store import inspection, journal, leases
+from fdstore.runtime.run_process import Ending, run_process
+from fdstore.store import journal, leases, process_records
 from fdstore.store.keys import ProcessKeys, process_keys
 from fdstore.testing import Script, ScriptedModel
 from fdstore.tools.config import FDConfig
@@ -113,10 +113,10 @@ class Agents:
         self.store.run(leases.check_overdue(process_keys("fdstore", process)))
 
     def record(self, process: str = "solo") -> ProcessRecord:
-        return self.store.run(inspection.record("fdstore", process))
+        return self.store.run(process_records.record("fdstore", process))
 
     def answer(self, process: str = "solo") -> str:
-        return self.store.run(inspection.answer_of("fdstore", process)).text
+        return self.store.run(process_records.answer_of("fdstore", process)).text
 
     def journal(self, process: str = "solo") -> list[bytes]:
         return self.store.run(journal.read("fdstore", process))

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import redis
 
-from fdstore.agent.program import Bundle, Program
+from fdstore.agent.program_loader import Bundle, Program
 from fdstore.client import Process, Store
 from fdstore.store import contents, journal, leases, pipelines, processes, streams, tool_calls
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.tools.task import ForkTask, SpawnTask, encode_task
+from fdstore.tools.process_task import ForkTask, SpawnTask, encode_task
 
 TREES = ("alpha", "hurt", "omega")
 WORDS = "".join(f"line {number} of the text\n" for number in range(900))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fdstore.agent.program import Limits
+from fdstore.agent.program_loader import Limits
 from fdstore.client import Store
 from fdstore.testing import Script, Usage, call, cut, fail, say, turn
 from tests.on_redis.agents import READER, SMALL, SYSTEM, Agents, lines, ran, running, tool

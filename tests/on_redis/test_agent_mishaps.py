@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fdstore.agent.models.anthropic import READABLE_TRIES
-from fdstore.agent.program import Program
+from fdstore.agent.program_loader import Program
 from fdstore.client import Store
 from fdstore.errors import StreamBroken
 from fdstore.records import TreeLimits

@@ -12,11 +12,11 @@ import pytest
 
 from fdstore.agent.answer_stream import RETRY_MARKER, open_answer_stream
 from fdstore.agent.conversation import Assistant
-from fdstore.agent.program import Program
+from fdstore.agent.program_loader import Program
 from fdstore.client import Store
 from fdstore.errors import StreamBroken
-from fdstore.runtime.runner import Ending
-from fdstore.store import inspection, processes, streams
+from fdstore.runtime.run_process import Ending
+from fdstore.store import process_records, processes, streams
 from fdstore.testing import Request, call, cut, fail, held, say, turn
 from tests.on_redis.agents import SMALL, Agents, running, tool
 from tests.waiting import wait_until
@@ -205,7 +205,7 @@ def test_a_later_attempt_adds_what_the_stream_lacks_of_the_last_answer(store: St
 
     for kept in range(begun, len(whole) + 1):
         child = store.run(processes.create_child(parent, [], output=processes.Output("text", 10)))
-        [fd] = store.run(inspection.record("fdstore", child.id)).outputs
+        [fd] = store.run(process_records.record("fdstore", child.id)).outputs
         appender = streams.appender_for_output(child, fd, 10)
         appender.put(whole[:kept])
         store.run(appender.store())
@@ -228,7 +228,7 @@ def test_a_character_that_is_cut_by_two_bits_of_an_answer_is_whole_in_its_text(s
 
     for step in (1, 2, 3, 5, len(halves)):
         child = store.run(processes.create_child(parent, [], output=processes.Output("text", 10)))
-        [fd] = store.run(inspection.record("fdstore", child.id)).outputs
+        [fd] = store.run(process_records.record("fdstore", child.id)).outputs
         answers = store.run(open_answer_stream(child, (fd,), None))
         assert answers is not None
         for at in range(0, len(halves), step):
@@ -248,7 +248,7 @@ def test_half_a_character_of_an_answer_that_breaks_off_is_not_part_of_the_next(s
     child = store.run(
         processes.create_child(store.process("solo").handle, [], output=processes.Output("text", 10))
     )
-    [fd] = store.run(inspection.record("fdstore", child.id)).outputs
+    [fd] = store.run(process_records.record("fdstore", child.id)).outputs
     answers = store.run(open_answer_stream(child, (fd,), None))
     assert answers is not None
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fdstore.agent.launch import launch_root
-from fdstore.agent.program import Bundle, Limits, Program
+from fdstore.agent.program_loader import Bundle, Limits, Program
 from fdstore.client import Store
 from fdstore.errors import (
     FDStoreError,
@@ -24,8 +24,8 @@ from fdstore.errors import (
 )
 from fdstore.lifecycle import ENDED, ProcessEnd
 from fdstore.permissions import Permissions
-from fdstore.runtime.lease import Lease
-from fdstore.runtime.runner import Ending, run_process
+from fdstore.runtime.claim import Lease
+from fdstore.runtime.run_process import Ending, run_process
 from fdstore.store import leases, pipelines
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import ProcessKeys, process_keys

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from fdstore.agent.program import Limits
+from fdstore.agent.program_loader import Limits
 from fdstore.cli import cli
 from fdstore.client import Store
 from fdstore.records import TreeLimits

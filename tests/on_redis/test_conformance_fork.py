@@ -12,7 +12,7 @@ import pytest
 
 from fdstore import TreeLimits
 from fdstore.agent.history import NOT_RUN_IN_FORK
-from fdstore.agent.program import Limits
+from fdstore.agent.program_loader import Limits
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument, SpawnLimit
 from fdstore.store import forks

@@ -17,7 +17,7 @@ from fdstore.client import Store
 from fdstore.tools.tool import Started, ToolResult
 from fdstore.tools.toolbox import Toolbox
 from fdstore.tools.wrapping import store_references
-from fdstore.toolset.context import context_for, linked_programs
+from fdstore.toolset.build import context_for, linked_programs
 from tests.elements import elements
 
 EXAMPLES = 1250

@@ -13,12 +13,12 @@ import msgspec
 import pytest
 
 from fdstore import FDConfig
-from fdstore.agent.program import Bundle, Limits, LinkedProgram, Program
+from fdstore.agent.program_loader import Bundle, Limits, LinkedProgram, Program
 from fdstore.client import Process, Store
 from fdstore.permissions import Permissions
-from fdstore.runtime.agent_attempt import make_toolbox
+from fdstore.runtime.run_agent import make_toolbox
 from fdstore.store import journal
-from fdstore.tools.task import ForkTask, SpawnTask, Task, encode_task
+from fdstore.tools.process_task import ForkTask, SpawnTask, Task, encode_task
 from fdstore.tools.tool import Started
 from fdstore.tools.toolbox import Toolbox
 from fdstore.tools.wrapping import store_references

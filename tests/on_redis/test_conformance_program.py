@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fdstore.agent.launch import launch_root
-from fdstore.agent.program import load
+from fdstore.agent.program_loader import load
 from fdstore.client import Store
 from fdstore.records import TreeLimits
 from fdstore.testing import Request, call, say

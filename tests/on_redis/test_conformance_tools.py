@@ -17,17 +17,17 @@ import pytest
 import fdstore
 from fdstore import FDConfig, Toolset
 from fdstore.agent.first_prompt import first_messages
-from fdstore.agent.program import load
+from fdstore.agent.program_loader import load
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument
 from fdstore.records import Origin, TreeLimits
 from fdstore.store import tool_calls
 from fdstore.testing.rules import check_creation
 from fdstore.tools.config import FD_TOOLS
-from fdstore.tools.task import SpawnTask
+from fdstore.tools.process_task import SpawnTask
 from fdstore.tools.tool import Context, Started
 from fdstore.tools.toolbox import Toolbox
-from fdstore.toolset.context import context_for, linked_programs
+from fdstore.toolset.build import context_for, linked_programs
 from tests.elements import Element, elements, only
 
 ALL = ["read_fd", "search_fd", "list_fds", "write_fd", "fd_to_file", "close_fd"]

@@ -25,7 +25,7 @@ from fdstore.client import Store
 from fdstore.errors import FDStoreError
 from fdstore.local.redis_server import PrivateServer
 from fdstore.permissions import Permissions
-from fdstore.runtime.runner import run_process
+from fdstore.runtime.run_process import run_process
 from fdstore.store import leases, processes
 from fdstore.store.clock import redis_now
 from fdstore.testing import ScriptedModel, say

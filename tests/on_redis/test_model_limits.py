@@ -12,7 +12,7 @@ import pytest
 
 from fdstore import TreeLimits
 from fdstore.agent.launch import launch_root
-from fdstore.agent.program import Bundle, LinkedProgram, Program
+from fdstore.agent.program_loader import Bundle, LinkedProgram, Program
 from fdstore.client import Store
 from fdstore.store import ceilings, journal
 from fdstore.testing import Usage, call, say, turn

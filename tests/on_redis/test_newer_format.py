@@ -11,14 +11,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from fdstore.agent.program import Bundle
+from fdstore.agent.program_loader import Bundle
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidProgram, NewerFormat
-from fdstore.store import inspection, leases, processes
+from fdstore.store import leases, process_records, processes
 from fdstore.store.clock import redis_now
 from fdstore.store.collect import collect_tree
-from fdstore.store.decoding import FORMAT
 from fdstore.store.keys import TreeKeys, process_keys
+from fdstore.store.record_format import FORMAT
 from fdstore.testing import Request, call, say
 from fdstore_workers.sweeper import sweep
 from tests.on_redis.agents import Agents, running, tool
@@ -289,7 +289,7 @@ def test_a_damaged_journal_fails_its_agent_with_a_reason_that_says_so(
 
         assert agents.attempt("solo") == "ended"
 
-        record = store.run(inspection.record("fdstore", "solo"))
+        record = store.run(process_records.record("fdstore", "solo"))
         assert record.state == "failed"
         assert (record.reason or "").startswith("the journal of process solo cannot be read")
 

@@ -14,7 +14,7 @@ import fdstore
 import fdstore.aio
 from fdstore.client import Process, Store
 from fdstore.errors import NoWorker
-from fdstore.store import leases, processes, unclaimed
+from fdstore.store import leases, processes, worker_check
 from fdstore.store.clock import redis_now
 from tests.waiting import wait_until
 
@@ -51,7 +51,7 @@ def test_a_spawn_that_no_worker_takes_says_so_in_the_log_and_waits(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(unclaimed, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(worker_check, "PATIENCE_S", 0.1)
     tools = toolset()
     results: list[fdstore.ToolResult] = []
     spawning = threading.Thread(target=lambda: results.append(tools.call("spawn", SPAWN)))

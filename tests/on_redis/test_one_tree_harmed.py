@@ -21,10 +21,10 @@ from fdstore.client import Store
 from fdstore.errors import DamagedRecord
 from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
-from fdstore.store import ceilings, collect, inspection, leases, pipelines, processes
+from fdstore.store import ceilings, collect, leases, pipelines, process_records, processes
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import process_keys
-from fdstore.tools.task import ForkTask, encode_task
+from fdstore.tools.process_task import ForkTask, encode_task
 from fdstore_workers.sweeper import Sweeper, collect_due, sweep
 from tests.on_redis.damage import Town
 from tests.waiting import wait_until
@@ -114,7 +114,7 @@ def test_a_process_with_an_impossible_lease_is_lost_like_one_that_ran_out(
 
     sweep(store, lambda _: None)
 
-    record = store.run(inspection.record("fdstore", "hurt.3"))
+    record = store.run(process_records.record("fdstore", "hurt.3"))
     assert (record.state, record.losses) == ("ready", 1)
 
 
@@ -124,7 +124,7 @@ def test_losses_that_are_no_number_count_from_zero(store: Store, client: redis.R
 
     sweep(store, lambda _: None)
 
-    record = store.run(inspection.record("fdstore", "hurt.3"))
+    record = store.run(process_records.record("fdstore", "hurt.3"))
     assert (record.state, record.losses) == ("ready", 1)
 
 
@@ -319,7 +319,7 @@ def test_a_process_ends_whatever_is_wrong_with_what_it_holds(
 
     store.run(processes.cancel("fdstore", process))
 
-    assert store.run(inspection.record("fdstore", process)).state == "cancelled"
+    assert store.run(process_records.record("fdstore", process)).state == "cancelled"
 
 
 @pytest.mark.parametrize("used_at", ["nan", "", "-1", "long ago"])
@@ -391,7 +391,7 @@ def test_the_errors_of_damaged_records_say_which_key_it_is(store: Store, client:
     client.set("fdstore:{hurt}:hurt.2", "x")
 
     with pytest.raises(DamagedRecord, match=r"the key fdstore:\{hurt\}:hurt.2 cannot be read: WRONGTYPE"):
-        store.run(inspection.record("fdstore", "hurt.2"))
+        store.run(process_records.record("fdstore", "hurt.2"))
     with pytest.raises(DamagedRecord, match=r"a record of tree hurt cannot be read: WRONGTYPE .* \(claim\)"):
         store.run(leases.claim(process_keys("fdstore", "hurt.2"), "w"))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fdstore.agent.launch import launch_root
-from fdstore.agent.program import Bundle, Program, load
+from fdstore.agent.program_loader import Bundle, Program, load
 from fdstore.client import Store
 from fdstore.errors import PathRefused
 from fdstore.permissions import Permissions

@@ -12,12 +12,12 @@ import pytest
 from fdstore.client import Process, Store
 from fdstore.permissions import Permissions
 from fdstore.records import ProcessRecord
-from fdstore.store import inspection, pipelines
+from fdstore.store import pipelines, process_records
 from fdstore.store.pipelines import PipeFds
-from fdstore.tools.task import PipeTask, encode_task
+from fdstore.tools.process_task import PipeTask, encode_task
 from fdstore_workers.pipeline import launch
 from fdstore_workers.pipeline.command_limits import CommandLimits
-from fdstore_workers.pipeline.contents import run_pipeline
+from fdstore_workers.pipeline.run_pipeline import run_pipeline
 from fdstore_workers.pipeline.sandbox import Sandbox
 from fdstore_workers.pipeline.sandlock_engine import Sandlock
 from fdstore_workers.pipeline.unsandboxed import Unsandboxed
@@ -54,7 +54,7 @@ def run_to_end(store: Store, tmp_path: Path, sandbox: Sandbox) -> RunToEnd:
     def run(made: PipeFds) -> ProcessRecord:
         with running(store, [], tmp_path) as agents:
             agents.attempt(made.process, pipeline=partial(run_pipeline, lambda: sandbox, Permissions()))
-        return store.run(inspection.record("fdstore", made.process))
+        return store.run(process_records.record("fdstore", made.process))
 
     return run
 

@@ -12,7 +12,7 @@ from fdstore.client import Store
 from fdstore.lifecycle import ProcessEnd
 from fdstore.store import pipelines
 from fdstore.testing import say
-from fdstore.tools.task import PipeTask, encode_task
+from fdstore.tools.process_task import PipeTask, encode_task
 from tests.on_redis.agents import StopsOnceTaken, running
 
 BRIEF = encode_task(PipeTask(commands=[["true"]], page_size=4000))

@@ -13,7 +13,7 @@ import pytest
 from fdstore.client import Process, Store
 from fdstore.errors import NotFound, StoreLostData, StreamBroken, StreamClosed
 from fdstore.records import Descriptor
-from fdstore.store import inspection, leases, processes, streams
+from fdstore.store import leases, process_records, processes, streams
 from fdstore.store.streams import StreamAppender
 
 LONG = "".join(f"line {n}\n" for n in range(1000))
@@ -275,7 +275,7 @@ def test_a_child_that_was_numbered_and_not_made_does_not_stop_a_kill(
 
     assert done.cancelled == ("t", child.id)
     with pytest.raises(NotFound):
-        store.run(inspection.record("fdstore", "t.2"))
+        store.run(process_records.record("fdstore", "t.2"))
 
 
 def test_wake_ups_of_a_text_that_was_lost_do_not_stop_a_writer(
@@ -302,5 +302,5 @@ def test_an_end_that_was_torn_leaves_nothing_in_another_one(
 
     store.run(processes.cancel("fdstore", child.id))
 
-    ended = store.run(inspection.answer_of("fdstore", child.id))
+    ended = store.run(process_records.answer_of("fdstore", child.id))
     assert (ended.record.state, ended.record.exit_code, ended.text, ended.fd) == ("cancelled", None, "", None)

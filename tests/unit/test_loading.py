@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fdstore.loading import frozen_imports
+from fdstore.optional_packages import frozen_imports
 
 
 @pytest.fixture(autouse=True)

@@ -13,12 +13,12 @@ from pathlib import Path
 import msgspec
 
 import fdstore_workers.main
-from fdstore.agent.program import Bundle, Program, load
+from fdstore.agent.program_loader import Bundle, Program, load
 from fdstore.errors import InvalidArgument
 from fdstore.records import TreeLimits
 from fdstore.lifecycle import ProcessState
 from fdstore.store.content_info import descriptor_of
-from fdstore.tools.task import PipeTask, encode_task
+from fdstore.tools.process_task import PipeTask, encode_task
 from fdstore.tools.fd_to_file import Plan
 from fdstore.tools.toolbox import BUILT_IN
 from fdstore.tools.arguments import convert

@@ -19,10 +19,10 @@ from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
 from fdstore.records import ProcessRecord, TreeLimits
 from fdstore.runtime.waker import waker
-from fdstore.store import inspection, pipelines
+from fdstore.store import pipelines, process_records
 from fdstore.store.pipelines import PipeFds
 from fdstore.testing import ScriptedModel
-from fdstore.tools.task import PipeTask, encode_task
+from fdstore.tools.process_task import PipeTask, encode_task
 from fdstore.toolset import Toolset
 from tests.elements import Element, only
 from tests.waiting import wait_until
@@ -96,7 +96,7 @@ class Bench:
         return self.proc.read(fd, read_all=True).text
 
     def record(self, process: str) -> ProcessRecord:
-        return self.store.run(inspection.record("fdstore", process))
+        return self.store.run(process_records.record("fdstore", process))
 
     def codes(self, process: str) -> str | None:
         return self.redis.hget(f"fdstore:{{{self.proc.id}}}:{process}", "codes")

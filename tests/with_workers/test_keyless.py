@@ -10,11 +10,11 @@ import pytest
 
 import fdstore
 from fdstore.agent.launch import launch_root
-from fdstore.agent.program import load
+from fdstore.agent.program_loader import load
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.waker import waker
-from fdstore.store import inspection, leases
+from fdstore.store import leases, process_records
 from fdstore.testing import ScriptedModel, say
 from fdstore.toolset import Toolset
 from tests.elements import only
@@ -55,17 +55,17 @@ def test_a_worker_without_a_key_runs_pipelines_and_leaves_agents_to_one_with_a_k
     made = only(tools.call("pipe", {"commands": ["echo yes"]}).content)
     tools.call("wait", {"target": made.attributes["process"], "seconds": 30})
     wait_until(lambda: f"{root} is an agent and waits" in keyless.log)
-    before = store.run(inspection.record(store.prefix, root))
+    before = store.run(process_records.record(store.prefix, root))
     with ScriptedModel([say("Done.")]) as model:
         keyed = start_agent_worker(store.url, model)
-        ended = store.run(inspection.wait_until_ended(store.prefix, [root], 30))
+        ended = store.run(process_records.wait_until_ended(store.prefix, [root], 30))
         living = store.run(leases.workers(store.prefix))
 
     assert proc.read(made.attributes["fd"]).text == "yes\n"
     assert (before.state, before.attempt) == ("ready", 0)
     assert "runs pipelines only, and leaves agents to other workers: there is no key" in keyless.log
     assert ended, keyed.log
-    assert store.run(inspection.record(store.prefix, root)).attempt == 1
+    assert store.run(process_records.record(store.prefix, root)).attempt == 1
     assert f"{root} exited: program root, exit code 0, " in keyed.log
     assert " exited: program echo yes, exit code 0, " in keyless.log
     assert len(living) == 2

@@ -11,10 +11,10 @@ import redis
 
 import fdstore
 from fdstore.agent.launch import launch_root
-from fdstore.agent.program import Bundle, Limits, Program
+from fdstore.agent.program_loader import Bundle, Limits, Program
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.waker import waker
-from fdstore.store import inspection, leases
+from fdstore.store import leases, process_records
 from fdstore.store.clock import redis_now
 from fdstore.testing import Request, ScriptedModel, Turn, call, say
 from tests.waiting import wait_until
@@ -54,6 +54,6 @@ def test_a_worker_with_a_wrong_clock_lives_and_shortens_no_agents_life(
         launch_root(store, Bundle(root="solo", programs={"solo": program}), "Go.", "solo")
         waker(store.url, store.prefix)("solo")
 
-        wait_until(lambda: store.run(inspection.record("fdstore", "solo")).ended_at is not None)
-        ended = store.run(inspection.answer_of("fdstore", "solo"))
+        wait_until(lambda: store.run(process_records.record("fdstore", "solo")).ended_at is not None)
+        ended = store.run(process_records.answer_of("fdstore", "solo"))
         assert (ended.record.state, ended.text, ended.record.attempt) == ("exited", "Done.", 1), shifted.log

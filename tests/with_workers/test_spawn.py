@@ -22,11 +22,11 @@ import fdstore.aio
 from fdstore.agent.answer_stream import RETRY_MARKER
 from fdstore.agent.conversation import Result, decode_entry
 from fdstore.agent.launch import launch_root
-from fdstore.agent.program import load
+from fdstore.agent.program_loader import load
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.queue import Dispatcher
-from fdstore.store import inspection, journal
+from fdstore.store import journal, process_records
 from fdstore.testing import Request, ScriptedModel, call, fail, held, say, slow, turn
 from tests.waiting import wait_until
 from tests.with_workers.conftest import StartAgentWorker, agent_workers
@@ -102,7 +102,7 @@ class Stage:
         return root
 
     def wait(self, process: str, seconds: float = 40) -> None:
-        assert self.store.run(inspection.wait_until_ended("fdstore", [process], seconds)), (
+        assert self.store.run(process_records.wait_until_ended("fdstore", [process], seconds)), (
             f"{process} did not end"
         )
 
@@ -116,10 +116,10 @@ class Stage:
         return [entry for entry in map(decode_entry, records) if isinstance(entry, Result)]
 
     def record(self, process: str) -> fdstore.ProcessRecord:
-        return self.store.run(inspection.record("fdstore", process))
+        return self.store.run(process_records.record("fdstore", process))
 
     def answer(self, process: str) -> str:
-        return self.store.run(inspection.answer_of("fdstore", process)).text
+        return self.store.run(process_records.answer_of("fdstore", process)).text
 
     def lease_runs_out(self, process: str) -> None:
         """As if the worker had been dead for long, the sweeper too."""

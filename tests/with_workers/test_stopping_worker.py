@@ -12,8 +12,8 @@ import fdstore
 from fdstore.lifecycle import ProcessEnd
 from fdstore.local.redis_server import PrivateServer
 from fdstore.permissions import Permissions
-from fdstore.store import inspection, pipelines
-from fdstore.tools.task import PipeTask, encode_task
+from fdstore.store import pipelines, process_records
+from fdstore.tools.process_task import PipeTask, encode_task
 from fdstore_workers.reports import Reporter
 from fdstore_workers.tasks import Clients, WorkerSettings, make_task_body
 from tests.waiting import wait_until
@@ -42,7 +42,7 @@ def test_pipelines_that_wait_in_a_worker_that_stops_are_left_to_others(agents_se
             stopping.set()
 
         wait_until(lambda: sum(client.llen(key) for key in client.keys("fdq:*")) == 2, 10)
-        records = [store.run(inspection.record("fdstore", process)) for process in made]
+        records = [store.run(process_records.record("fdstore", process)) for process in made]
 
     assert ran == made[:1]
     assert [(record.state, record.attempt) for record in records] == [

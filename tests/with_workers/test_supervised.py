@@ -14,14 +14,14 @@ import pytest
 
 import fdstore
 from fdstore.agent.launch import launch_root
-from fdstore.agent.program import load
+from fdstore.agent.program_loader import load
 from fdstore.client import Store
 from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
 from fdstore.local.worker import worker_command
 from fdstore.records import ProcessRecord
 from fdstore.runtime.waker import waker
-from fdstore.store import inspection
+from fdstore.store import process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.conftest import children_of, runs
 from tests.waiting import wait_until
@@ -85,7 +85,7 @@ def launch(store: Store, program: Path, query: str) -> str:
 
 
 def records(store: Store, roots: list[str]) -> list[ProcessRecord]:
-    return [store.run(inspection.record(store.prefix, root)) for root in roots]
+    return [store.run(process_records.record(store.prefix, root)) for root in roots]
 
 
 def wait_until_ended(store: Store, roots: list[str]) -> None:

@@ -11,7 +11,7 @@ import click
 
 from fdstore import settings
 from fdstore.errors import FDStoreError
-from fdstore.loading import frozen_imports, require
+from fdstore.optional_packages import frozen_imports, require
 from fdstore.safe_path import drop_relative_entries
 from fdstore.text.layout import show_controls
 from fdstore.url_options import exit_code_of, password_warning, read_url_file

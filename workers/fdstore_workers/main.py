@@ -31,12 +31,12 @@ from fdstore.agent.models.anthropic import missing_key
 from fdstore.client import Store, connect
 from fdstore.local.redis_server import is_embedded
 from fdstore.permissions import Permissions, parse_permissions
-from fdstore.runtime import lease
+from fdstore.runtime import claim
 from fdstore.runtime.waker import waker
 from fdstore_workers.app import log_to_stderr, make_app, start_worker
 from fdstore_workers.forks import die_with_parent
 from fdstore_workers.losses import release_held
-from fdstore_workers.pipeline.contents import run_pipeline
+from fdstore_workers.pipeline.run_pipeline import run_pipeline
 from fdstore_workers.pipeline.sandbox import Engine, find_sandbox
 from fdstore_workers.reports import Reporter
 from fdstore_workers.supervisor import HeldProcess, Roles, Supervisor
@@ -85,9 +85,9 @@ class ShutdownTimer:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            if self._over.wait(lease.POLL_S):
+            if self._over.wait(claim.POLL_S):
                 return
-        if self._over.wait(lease.STOP_GRACE_S + LEAVE_AFTER_S):
+        if self._over.wait(claim.STOP_GRACE_S + LEAVE_AFTER_S):
             return
         log.warning("exits in the middle of a step; its process was released")
         self._leave()

@@ -20,16 +20,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from fdstore import lifecycle
-from fdstore.agent.program import Bundle
+from fdstore.agent.program_loader import Bundle
 from fdstore.client import Store
 from fdstore.errors import DamagedRecord, FDStoreError, Fenced, InvalidProgram, NewerFormat, NotFound
 from fdstore.records import TreeLimits, Unreadable
-from fdstore.store import collect, inspection, leases, processes, streams
+from fdstore.store import collect, leases, process_records, processes, streams
 from fdstore.store.check import check_server
 from fdstore.store.clock import redis_now
-from fdstore.store.decoding import SKIPPABLE, show_bytes
 from fdstore.store.keys import ProcessKeys
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.record_format import SKIPPABLE, show_bytes
 from fdstore.wire.operation import Operation
 
 log = logging.getLogger("fdstore.sweeper")
@@ -124,7 +124,9 @@ def sweep(
     over = set() if over is None else over
     report = report or DamageLog()
     damaged: list[Unreadable] = []
-    trees = [tree for tree in store.run(inspection.tree_names(store.prefix, damaged)) if tree not in over]
+    trees = [
+        tree for tree in store.run(process_records.tree_names(store.prefix, damaged)) if tree not in over
+    ]
     found = store.run(leases.find_due(store.prefix, trees, now))
     for keys in found.processes:
         with _one_tree(keys.tree.tree, report):
@@ -134,7 +136,7 @@ def sweep(
     for tree, content in open_streams.streams:
         with _one_tree(tree.tree, report):
             store.run(streams.check_writer(tree, content))
-    ended = store.run(inspection.finished_trees(store.prefix, trees))
+    ended = store.run(process_records.finished_trees(store.prefix, trees))
     over.update(ended.trees)
     for name, each in (*found.unreadable, *open_streams.unreadable, *ended.unreadable):
         report(each.what, f"{each.problem} (tree {name})")

@@ -19,8 +19,8 @@ from fdstore.agent.models.anthropic import AnthropicModel
 from fdstore.client import Store, connect
 from fdstore.errors import FDStoreError, NotFound
 from fdstore.permissions import Permissions
-from fdstore.runtime.lease import Flag
-from fdstore.runtime.runner import Company, Ending, RunCommands, run_process
+from fdstore.runtime.claim import Flag
+from fdstore.runtime.run_process import Company, Ending, RunCommands, run_process
 from fdstore.runtime.waker import waker
 from fdstore.wire.operation import new_op
 from fdstore_workers.left_agents import DeferredAgents

@@ -13,9 +13,9 @@ from typing import TypeVar
 from fdstore.client._sync.process import Process
 from fdstore.client._sync.support import find_store
 from fdstore.records import DroppedTree, ProcessRecord, Survey, TreeLimits, TreeRecord
-from fdstore.store import dropping, inspection, processes
+from fdstore.store import dropping, process_records, processes
 from fdstore.store.check import check_server
-from fdstore.store.looking import read_only
+from fdstore.store.read_only import read_only
 from fdstore.wire._sync.cluster import make_runner
 from fdstore.wire._sync.runner import Runner
 from fdstore.wire.operation import Operation
@@ -154,7 +154,7 @@ class Store:
         >>> [tree.id for tree in store.trees()]
         ['other', 'triage']
         """
-        return inspection.log_unreadable(self.survey()).trees
+        return process_records.log_unreadable(self.survey()).trees
 
     def survey(self) -> Survey:
         """Return all trees, and a list of what cannot be read: damaged trees and processes, and trees in a
@@ -164,7 +164,7 @@ class Store:
         >>> len(found.trees), found.unreadable
         (1, [])
         """
-        return self.run(inspection.survey(self.prefix))
+        return self.run(process_records.survey(self.prefix))
 
     def tree(self, name: str) -> TreeRecord:
         """Return one tree: its usage, its limits and its processes. Raises `NotFound`, `NewerFormat`,
@@ -175,7 +175,7 @@ class Store:
         >>> tree.fds, tree.bytes, tree.limits.tree_fds
         (1, 3, 10000)
         """
-        return self.run(inspection.tree_record(self.prefix, name))
+        return self.run(process_records.tree_record(self.prefix, name))
 
     def drop_tree(
         self, name: str, kill: bool = False, *, progress: Callable[[int], None] | None = None

@@ -20,7 +20,7 @@ from fdstore.agent.conversation import (
     encode_entry,
 )
 from fdstore.testing.rules import check_creation
-from fdstore.tools.task import ForkTask, SpawnTask
+from fdstore.tools.process_task import ForkTask, SpawnTask
 
 BRIEF = SpawnTask(query="Count the errors.")
 START = Start(system="You count.", content="Count the errors.")

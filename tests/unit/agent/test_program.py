@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fdstore.agent.program import Bundle, Limits, LinkedProgram, Program, load
+from fdstore.agent.program_loader import Bundle, Limits, LinkedProgram, Program, load
 from fdstore.errors import InvalidArgument, InvalidProgram, TargetMissing
 from fdstore.records import TreeLimits
 from fdstore.tools.config import FDConfig

@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fdstore.agent.program import load
+from fdstore.agent.editor_schema import editor_schema, starter_file
 from fdstore.agent.program_file import ProgramFile
-from fdstore.agent.program_schema import editor_schema, starter_file
+from fdstore.agent.program_loader import load
 
 SECTIONS = {field.name: field.type for field in msgspec.structs.fields(ProgramFile)}
 EXAMPLES = {"parameters": {"max_tokens"}, "linked_programs": {"expert"}}

@@ -14,7 +14,7 @@ from fdstore import render
 from fdstore.agent.history import fork_task_text
 from fdstore.errors import InvalidArgument
 from fdstore.records import ProcessRecord
-from fdstore.tools.task import ForkTask
+from fdstore.tools.process_task import ForkTask
 
 NAMES = ("fd_", "process_", "preview", "tail", "message")
 TAG = re.compile(rf"<[\s\0-\x1f\x7f-\x9f\u2800]*(?:/[\s\0-\x1f\x7f-\x9f\u2800]*)?(?:{'|'.join(NAMES)})")

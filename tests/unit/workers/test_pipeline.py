@@ -16,7 +16,7 @@ from fdstore.errors import InvalidArgument
 from fdstore_workers.pipeline.limits import Ended, StageLimits
 from fdstore_workers.pipeline.pipes import BranchClosed
 from fdstore_workers.pipeline.process_tree import MARK, ProcessSnapshot
-from fdstore_workers.pipeline.runner import Pipeline
+from fdstore_workers.pipeline.stages import Pipeline
 from tests.waiting import wait_until
 
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}

@@ -2,7 +2,7 @@
 
     both        an empty session keyring; first victim of the OOM killer; dies with the worker
     bubblewrap  a mount namespace with bounded scratch; then this process execs bubblewrap
-    sandlock    `fdstore_workers.pipeline.supervise`
+    sandlock    `fdstore_workers.pipeline.sandlock_supervise`
 
 The launcher starts for every command, so it imports as little as possible: imports dominate its start time.
 Its arguments are settings `name=value` (`argument`, `readable` and `private` may repeat), then `--` and the
@@ -72,9 +72,9 @@ def main() -> NoReturn:
         _prepare()
         if settings["engine"] == ["bubblewrap"]:
             _become_bubblewrap(settings, words[end + 1 :])
-        from fdstore_workers.pipeline import supervise
+        from fdstore_workers.pipeline import sandlock_supervise
 
-        os._exit(supervise.run(settings, words[end + 1 :]))
+        os._exit(sandlock_supervise.run(settings, words[end + 1 :]))
     except Exception as error:  # noqa: BLE001  (reported on stderr, the worker's only source)
         os.write(2, f"fdstore: no sandbox: {error}\n".encode())
         report(status, FAILED)

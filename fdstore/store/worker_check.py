@@ -7,7 +7,7 @@ only for callers that require a worker.
 from __future__ import annotations
 
 from fdstore.errors import NotFound, NoWorker
-from fdstore.store import inspection, leases
+from fdstore.store import leases, process_records
 from fdstore.wire.operation import Operation
 
 PATIENCE_S = 3.0
@@ -38,7 +38,7 @@ def why_unclaimed(prefix: str, processes: list[str]) -> Operation[str]:
     waiting = []
     for process in processes:
         try:
-            record = yield from inspection.record(prefix, process)
+            record = yield from process_records.record(prefix, process)
         except NotFound:
             continue
         if record.state == "ready":

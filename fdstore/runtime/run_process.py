@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import Literal
 
 from fdstore.agent.models.base import Model
-from fdstore.agent.program import Bundle
+from fdstore.agent.program_loader import Bundle
 from fdstore.client import Store
 from fdstore.permissions import Permissions
-from fdstore.runtime.agent_attempt import run_agent
 from fdstore.runtime.attempt import Attempt, Ending
-from fdstore.runtime.lease import Flag, claim_process
-from fdstore.runtime.pipeline_attempt import RunCommands, run_pipeline
+from fdstore.runtime.claim import Flag, claim_process
+from fdstore.runtime.run_agent import run_agent
+from fdstore.runtime.run_pipeline import RunCommands, run_pipeline
 from fdstore.store import leases
 from fdstore.store.keys import process_keys
 from fdstore.wire.operation import new_op

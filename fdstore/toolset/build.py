@@ -22,7 +22,7 @@ def linked_programs(programs: Mapping[str, str | os.PathLike[str]]) -> dict[str,
     """Load the programs that may be spawned from their files. Raises `InvalidProgram`."""
     if not programs:
         return {}
-    from fdstore.agent.program import load
+    from fdstore.agent.program_loader import load
 
     found = {}
     for alias, path in programs.items():

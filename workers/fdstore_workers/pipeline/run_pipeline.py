@@ -43,18 +43,18 @@ from fdstore.errors import (
 )
 from fdstore.lifecycle import ProcessEnd
 from fdstore.permissions import Permissions
-from fdstore.runtime.lease import STOP_GRACE_S, Flag
+from fdstore.runtime.claim import STOP_GRACE_S, Flag
 from fdstore.runtime.periodic import run_periodically
 from fdstore.store import following, pipelines, streams
 from fdstore.store.pipelines import PipeFds
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.utf8 import Utf8Text
-from fdstore.tools.task import PipeTask
+from fdstore.tools.process_task import PipeTask
 from fdstore_workers.pipeline.command_limits import CommandsOff
 from fdstore_workers.pipeline.limits import Ended, StageLimits
 from fdstore_workers.pipeline.pipes import BranchClosed
-from fdstore_workers.pipeline.runner import Pipeline
 from fdstore_workers.pipeline.sandbox import Sandbox
+from fdstore_workers.pipeline.stages import Pipeline
 
 log = logging.getLogger("fdstore.pipelines")
 

@@ -10,11 +10,11 @@ import msgspec
 from fdstore.client import Store
 from fdstore.lifecycle import ProcessEnd
 from fdstore.runtime.attempt import Attempt, Ending
-from fdstore.runtime.lease import Flag
+from fdstore.runtime.claim import Flag
 from fdstore.store import processes
-from fdstore.store.decoding import decoding
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.tools.task import PipeTask
+from fdstore.store.record_format import decoding
+from fdstore.tools.process_task import PipeTask
 
 RunCommands = Callable[[Store, ProcessHandle, PipeTask, threading.Event, Flag], ProcessEnd]
 """Run the commands of a pipeline and store their output. The event is set when the lease is lost, the flag

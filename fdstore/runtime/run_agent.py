@@ -10,18 +10,18 @@ from fdstore.agent.agent import Agent, Finished, Waiting
 from fdstore.agent.answer_stream import open_answer_stream
 from fdstore.agent.history import read_history
 from fdstore.agent.models.base import Model
-from fdstore.agent.program import Bundle, Program
+from fdstore.agent.program_loader import Bundle, Program
 from fdstore.client import Store
 from fdstore.errors import NewerFormat, quoted
 from fdstore.lifecycle import ProcessEnd
 from fdstore.permissions import Permissions
 from fdstore.runtime.attempt import Attempt, Ending
-from fdstore.runtime.lease import Lease, WorkerStopping
-from fdstore.store import inspection, leases, processes
-from fdstore.store.decoding import decoding
+from fdstore.runtime.claim import Lease, WorkerStopping
+from fdstore.store import leases, process_records, processes
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.record_format import decoding
+from fdstore.tools.process_task import ForkTask, Task
 from fdstore.tools.python_tool import import_tool
-from fdstore.tools.task import ForkTask, Task
 from fdstore.tools.tool import Context, Linked
 from fdstore.tools.toolbox import BUILT_IN, Toolbox
 
@@ -91,7 +91,7 @@ def _wait(store: Store, children: list[str], left_s: float | None, lease: Lease)
     while True:
         lease.check()
         slice_s = 1.0 if until is None else min(1.0, until - time.monotonic())
-        if slice_s <= 0 or store.run(inspection.wait_until_ended(store.prefix, children, slice_s)):
+        if slice_s <= 0 or store.run(process_records.wait_until_ended(store.prefix, children, slice_s)):
             return
 
 

@@ -14,7 +14,17 @@ from fdstore.errors import DamagedRecord, NotFound
 from fdstore.lifecycle import ENDED, ProcessState
 from fdstore.records import ProcessRecord, Survey, TreeRecord, Unreadable
 from fdstore.store.content_info import pairs
-from fdstore.store.decoding import (
+from fdstore.store.keys import (
+    ProcessKeys,
+    TreeKeys,
+    check_process,
+    check_root,
+    is_root,
+    member_of,
+    process_keys,
+)
+from fdstore.store.process_handle import DAY_S
+from fdstore.store.record_format import (
     MAX_MOMENT_S,
     SKIPPABLE,
     check_format,
@@ -26,16 +36,6 @@ from fdstore.store.decoding import (
     unreadable,
     whole_number,
 )
-from fdstore.store.keys import (
-    ProcessKeys,
-    TreeKeys,
-    check_process,
-    check_root,
-    is_root,
-    member_of,
-    process_keys,
-)
-from fdstore.store.process_handle import DAY_S
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Block, Operation
 from fdstore.wire.scripts import text

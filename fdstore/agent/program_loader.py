@@ -19,11 +19,11 @@ from pathlib import Path
 
 import msgspec
 
-from fdstore.agent import program_reader
+from fdstore.agent import program_parser
 from fdstore.agent.bundle import Bundle, LinkedProgram, Program
 from fdstore.agent.program_checks import PATH_RULE, is_path
 from fdstore.agent.program_file import DEFAULT_MAX_TOKENS, Limits, PromptSection
-from fdstore.agent.program_reader import SHOWN_PATH, ProgramSource
+from fdstore.agent.program_parser import SHOWN_PATH, ProgramSource
 from fdstore.errors import InvalidArgument, InvalidProgram, TargetMissing, quoted
 from fdstore.tools.config import FD_TOOLS
 
@@ -98,7 +98,7 @@ def load_files(
         if identity in files:
             continue
         try:
-            files[identity] = file = _load_file(program_reader.read(place, named_by))
+            files[identity] = file = _load_file(program_parser.read(place, named_by))
         except (InvalidProgram, TargetMissing) as error:
             refuse(error, place, linked_from)
             continue
@@ -113,7 +113,7 @@ def _load_file(source: ProgramSource) -> LoadedFile:
     if file.file_descriptor.enabled and FD_TOOLS.isdisjoint(tools):
         tools = (*tools, "read_fd")  # descriptors that the model cannot read would be a dead end
     program = Program(
-        name=program_reader.stem_name(path) if file.program.name is None else file.program.name,
+        name=program_parser.stem_name(path) if file.program.name is None else file.program.name,
         model=file.model.name,
         provider=file.model.provider,
         give_up_seconds=file.model.give_up_seconds,
@@ -146,7 +146,7 @@ def _system_prompt(prompt: PromptSection, path: Path) -> str:
     if prompt.system_prompt_file is None:
         return prompt.system or ""
     file = path.parent / prompt.system_prompt_file
-    return program_reader.read_text(file, f"{path}: prompt.system_prompt_file")
+    return program_parser.read_text(file, f"{path}: prompt.system_prompt_file")
 
 
 def _preload_path(path: Path, name: str) -> str:
