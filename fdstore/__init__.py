@@ -38,9 +38,10 @@ if TYPE_CHECKING:
         Unreadable,
     )
     from fdstore.text.selection import FdLike
-    from fdstore.tools.config import FDConfig, ToolName
+    from fdstore.tools.config import FDConfig
     from fdstore.tools.python_tool import tool
     from fdstore.tools.tool import ToolResult
+    from fdstore.tools.tool_names import ToolName
     from fdstore.toolset import Toolset
 
 __version__ = "0.1.0"
@@ -62,7 +63,8 @@ _HOMES = {
         ),
     ),
     "fdstore.text.selection": ("FdLike",),
-    "fdstore.tools.config": ("FDConfig", "ToolName"),
+    "fdstore.tools.config": ("FDConfig",),
+    "fdstore.tools.tool_names": ("ToolName",),
     "fdstore.tools.python_tool": ("tool",),
     "fdstore.tools.tool": ("ToolResult",),
     "fdstore.toolset": ("Toolset",),

@@ -11,7 +11,7 @@ The Lua scripts of the store make the moves; a test runs every script in every s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 ContentState = Literal["sealed", "open", "broken"]
 ProcessState = Literal["open", "ready", "running", "waiting", "exited", "failed", "cancelled"]
@@ -45,38 +45,3 @@ class ProcessEnd(NamedTuple):
     state: Literal["exited", "failed"]
     exit_code: int | None
     reason: str
-
-
-# Reasons of agents. The first three are followed by the limit: "max_turns: 5 answers were given".
-MAX_TURNS: Final = "max_turns"
-WALL_SECONDS: Final = "wall_seconds"
-TOKEN_BUDGET: Final = "token_budget"
-POISON: Final = "poison"
-"""Too many workers died while they ran it."""
-
-# Reasons of pipelines, and of the streams that they write.
-CLOSED: Final = "closed"
-"""No process holds any of its outputs any more: the pipeline exits, and its outputs break."""
-IDLE: Final = "idle"
-WALL: Final = "wall"
-BYTES: Final = "bytes"
-SANDBOX: Final = "sandbox"
-"""The sandbox of a stage could not be created (exit code 125)."""
-UPSTREAM_BROKEN: Final = "upstream_broken"
-"""The input stream broke."""
-QUOTA_EXCEEDED: Final = "quota_exceeded"
-
-# Reasons of processes and streams.
-WORKER_LOST: Final = "worker_lost"
-"""The worker of a pipeline died or left: commands are never run twice."""
-WRITER_LOST: Final = "writer_lost"
-"""The writer of a stream died, or ended without ending the stream."""
-CANCELLED: Final = "cancelled"
-KILLED: Final = "killed"
-INTERRUPTED: Final = "interrupted"
-SPAWN_LIMIT: Final = "spawn_limit"
-
-STREAM_REASONS: frozenset[str] = frozenset(
-    {WRITER_LOST, CANCELLED, CLOSED, IDLE, WALL, BYTES, SANDBOX, UPSTREAM_BROKEN, QUOTA_EXCEEDED, POISON}
-)
-"""Why fdstore breaks a stream; besides these, the reasons that programs give, and "signal n"."""

@@ -35,8 +35,8 @@ from fdstore.cli import VERBS
 from fdstore.errors import QuotaExceeded, StoreFull
 from fdstore.local.redis_conf import binary_version, installed_binaries
 from fdstore.local.redis_server import find_cli
-from fdstore.runtime.queue import Dispatcher
 from fdstore.runtime import claim
+from fdstore.runtime.queue import Dispatcher
 from fdstore.store import leases, process_records, processes
 from fdstore.store.check import examine
 from fdstore.testing import ScriptedModel, call, say

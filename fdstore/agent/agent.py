@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from fdstore import lifecycle
+from fdstore import end_reasons
 from fdstore.agent.answer_stream import AnswerStream
 from fdstore.agent.conversation import Assistant, Note, Result, Start, ToolCall, encode_entry
 from fdstore.agent.first_prompt import first_messages
@@ -213,15 +213,15 @@ class Agent:
         last = conversation.text
         if len(conversation.own_turns) >= limits.max_turns:
             return Finished(
-                "failed", None, f"{lifecycle.MAX_TURNS}: {limits.max_turns} answers were given", last
+                "failed", None, f"{end_reasons.MAX_TURNS}: {limits.max_turns} answers were given", last
             )
         if time.monotonic() >= self._until_s:
             return Finished(
-                "failed", None, f"{lifecycle.WALL_SECONDS}: {limits.wall_seconds:g} s are over", last
+                "failed", None, f"{end_reasons.WALL_SECONDS}: {limits.wall_seconds:g} s are over", last
             )
         if limits.token_budget is not None and conversation.tokens >= limits.token_budget:
             return Finished(
-                "failed", None, f"{lifecycle.TOKEN_BUDGET}: {limits.token_budget} tokens are used", last
+                "failed", None, f"{end_reasons.TOKEN_BUDGET}: {limits.token_budget} tokens are used", last
             )
         if self._daily.reached:
             name, top = self._daily.reached

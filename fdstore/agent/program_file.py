@@ -34,7 +34,8 @@ from fdstore.prepared import prepare
 from fdstore.records import TreeLimits
 from fdstore.text.commands import IDLE_SECONDS, OUTPUT_BYTES, WALL_SECONDS
 from fdstore.text.numbers import MAX_INTEGER
-from fdstore.tools.config import FD_TOOLS, PROCESS_TOOLS, FDConfig
+from fdstore.tools.config import FDConfig
+from fdstore.tools.tool_names import FD_TOOLS, PROCESS_TOOLS
 
 DEFAULT_MAX_TOKENS = 8192
 

@@ -25,7 +25,7 @@ from fdstore.agent.program_checks import PATH_RULE, is_path
 from fdstore.agent.program_file import DEFAULT_MAX_TOKENS, Limits, PromptSection
 from fdstore.agent.program_parser import SHOWN_PATH, ProgramSource
 from fdstore.errors import InvalidArgument, InvalidProgram, TargetMissing, quoted
-from fdstore.tools.config import FD_TOOLS
+from fdstore.tools.tool_names import FD_TOOLS
 
 __all__ = ["Bundle", "Limits", "LinkedProgram", "LoadedFile", "Program", "load", "load_files"]
 

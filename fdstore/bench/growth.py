@@ -19,7 +19,7 @@ from fdstore.bench.stage import GB, MB, Stage, format_size
 from fdstore.client import Process
 from fdstore.errors import NotFound
 from fdstore.records import Descriptor
-from fdstore.store import contents
+from fdstore.store import descriptors
 
 SHOWN = 50
 """Descriptors on a page of the list."""
@@ -47,7 +47,7 @@ def tables(stage: Stage) -> Iterator[Row]:
         # the error lists the existing ids, up to a thousand
         "read of what is not there": lambda proc: lap(lambda: missing(proc)),
         f"list, {SHOWN} of all": lambda proc: lap(
-            lambda: proc.store.run(contents.list_page(proc.handle, 1, SHOWN))
+            lambda: proc.store.run(descriptors.list_page(proc.handle, 1, SHOWN))
         ),
         "fork": lambda proc: spawn_lap(proc.fork),
         "end of a fork": ending(Process.fork),

@@ -39,7 +39,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "cat": ("fdstore.cli.reading:cat", "Print a content of any size."),
         "search": ("fdstore.cli.search:search", "Print the lines that match a pattern."),
         "tail": ("fdstore.cli.tail:tail", "Print the end of a content; -f follows it as it grows."),
-        "export": ("fdstore.cli.reading:export", "Write a content to a file, atomically."),
+        "export": ("fdstore.cli.export:export", "Write a content to a file, atomically."),
         "rm": ("fdstore.cli.room:rm", "Drop descriptors, or remove a whole tree."),
         "find": ("fdstore.cli.find:find", "Find processes and descriptors by name."),
         "holders": ("fdstore.cli.room:holders", "Show which processes hold a content."),

@@ -142,7 +142,7 @@ def roots(words: Sequence[str], context: click.Context, incomplete: str) -> list
 
 def descriptors(words: Sequence[str], context: click.Context, incomplete: str) -> list[CompletionItem[str]]:
     """Complete the descriptors of the process named before, with their sources as help."""
-    from fdstore.store.contents import list_fds
+    from fdstore.store.descriptors import list_fds
     from fdstore.store.processes import open_child
     from fdstore.text.layout import show_controls
 

@@ -23,7 +23,7 @@ def ls(session: Session, process: str) -> None:
     `unreadable`.
     """
     from fdstore.store.clock import redis_now
-    from fdstore.store.contents import listing
+    from fdstore.store.descriptors import listing
 
     with session.process(process) as opened:
         held = opened.store.run(listing(opened.handle))

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import click
 
 from fdstore.cli import output
-from fdstore.cli.control import load_runner
 from fdstore.cli.interrupts import as_interrupts
+from fdstore.cli.run_here import load_runner
 from fdstore.cli.session import Session, verb
 from fdstore.cli.tables import format_size
 from fdstore.optional_packages import require

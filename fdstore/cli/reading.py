@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import TYPE_CHECKING
 
 import click
 
 from fdstore.cli import output
-from fdstore.cli.progress import progress
 from fdstore.cli.session import Session, raw_option, run_on, verb
-from fdstore.cli.tables import format_count, format_size
-from fdstore.errors import StreamBroken, TargetExists, TargetMissing
+from fdstore.errors import StreamBroken
 
 if TYPE_CHECKING:
-    from fdstore.client import Process
     from fdstore.records import Descriptor, Mode, Slice
 
 
@@ -104,7 +100,7 @@ def cat(session: Session, process: str, selector: str, raw: bool) -> None:
     An open stream is printed as far as it is stored now. A broken stream is printed, and then the command
     fails. With --json each line is a chunk of the text.
     """
-    from fdstore.store.contents import write_part
+    from fdstore.store.exporting import write_part
     from fdstore.text.selection import parse_request
 
     request = parse_request(selector)
@@ -122,63 +118,3 @@ def report_unfinished(state: Descriptor) -> None:
         output.note(f"[{state.fd} is still being written]")
     elif state.state == "broken":
         raise StreamBroken(state.fd, state.reason or "unknown")
-
-
-@verb
-@click.argument("process", metavar="PROC")
-@click.argument("selector", metavar="SELECTOR")
-@click.argument("file", metavar="FILE", type=click.Path())
-@click.option("--append", is_flag=True, help="Add to the file instead of replacing it.")
-@click.option("--no-create", is_flag=True, help="Fail if the file does not exist.")
-@click.option("--no-clobber", is_flag=True, help="Fail if the file exists.")
-def export(
-    session: Session,
-    process: str,
-    selector: str,
-    file: str,
-    append: bool,
-    no_create: bool,
-    no_clobber: bool,
-) -> None:
-    """Write a content, or the part that SELECTOR names, to FILE, exact to the byte.
-
-    The write is atomic: after a failure FILE is unchanged.
-    """
-    if file == "-":
-        raise click.UsageError("to print a content, use `fdstore cat`; for a file of that name, write ./-")
-    with session.process(process) as opened:
-        label = f"export {selector}"
-        with progress(label, _bytes_of(opened, selector) if output.stderr_is_terminal() else None) as tell:
-            try:
-                done = opened.export(
-                    selector,
-                    file,
-                    mode="append" if append else "write",
-                    create=not no_create,
-                    exist_ok=not no_clobber,
-                    progress=tell,
-                )
-            except TargetExists as error:
-                error.add_note("leave out --no-clobber to replace it, or use --append")
-                raise
-            except TargetMissing as error:
-                if no_create and os.path.isdir(os.path.dirname(file) or "."):
-                    error.add_note("leave out --no-create to create it")
-                raise
-    if session.as_json:
-        # a path may contain bytes that are not UTF-8; JSON may not
-        shown = done.file_path.encode("utf-8", "backslashreplace").decode("utf-8")
-        output.document(
-            {"fd": done.fd, "file_path": shown, "mode": done.mode}
-            | {"char_count": done.char_count, "size_bytes": done.size_bytes}
-        )
-    else:
-        action = "appended to" if append else "written to"
-        output.line(
-            f"{format_count(done.char_count, 'character')} {action} {file} ({format_size(done.size_bytes)})"
-        )
-
-
-def _bytes_of(opened: Process, selector: str) -> int | None:
-    """Return the number of bytes to write; None for a part of the content."""
-    return None if "#" in selector else opened.stat(selector).bytes

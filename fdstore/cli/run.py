@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from fdstore.cli import output
-from fdstore.cli.control import interrupt_option, load_runner, quiet_option, run_here
+from fdstore.cli.control import interrupt_option, quiet_option
+from fdstore.cli.run_here import load_runner, run_here
 from fdstore.cli.session import Session, verb
 from fdstore.optional_packages import require
 

@@ -19,7 +19,7 @@ from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord
 from fdstore.runtime.periodic import run_periodically
 from fdstore.store import journal, worker_check
-from fdstore.store.contents import list_fds
+from fdstore.store.descriptors import list_fds
 from fdstore.store.processes import open_child
 from fdstore.text.layout import show_controls
 from fdstore.tools.process_task import PipeTask

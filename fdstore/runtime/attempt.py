@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Literal
 
-from fdstore import lifecycle
+from fdstore import end_reasons
 from fdstore.agent.attempt_log import AttemptLog
 from fdstore.agent.models.base import ModelFailed
 from fdstore.client import Store
@@ -64,7 +64,7 @@ class Attempt:
                         self.lease.give_back()
                     else:
                         self.store.run(
-                            processes.cancel(self.store.prefix, self.process, lifecycle.INTERRUPTED)
+                            processes.cancel(self.store.prefix, self.process, end_reasons.INTERRUPTED)
                         )
                 raise
             except NewerFormat as error:

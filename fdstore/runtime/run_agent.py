@@ -20,9 +20,9 @@ from fdstore.runtime.claim import Lease, WorkerStopping
 from fdstore.store import leases, process_records, processes
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import decoding
+from fdstore.tools.context import Context, Linked
 from fdstore.tools.process_task import ForkTask, Task
 from fdstore.tools.python_tool import import_tool
-from fdstore.tools.tool import Context, Linked
 from fdstore.tools.toolbox import BUILT_IN, Toolbox
 
 log = logging.getLogger("fdstore.agent")

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from typing import BinaryIO, Literal
+from typing import BinaryIO
 
-import msgspec
-
-from fdstore.errors import DamagedRecord, FDStoreError, InvalidArgument, NotFound, quoted
+from fdstore.errors import InvalidArgument, quoted
 from fdstore.files.source import next_block
-from fdstore.files.target import Target, TargetIdentity
-from fdstore.records import Descriptor, Export, Origin, Unreadable
-from fdstore.store.content_info import EXTRACTION, ContentInfo, descriptor_of, pairs
-from fdstore.store.export_quota import LEFT_AS_IT_IS, Allowance
-from fdstore.store.keys import content_keys, is_content
-from fdstore.store.outcomes import outcome
+from fdstore.records import Descriptor, Origin
+from fdstore.store.content_info import EXTRACTION, ContentInfo
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.record_format import damage, decoding, replies_or_damage, show_bytes, unreadable
-from fdstore.store.resolving import content_info, content_name, reads_content, resolve, retry_if_gone
+from fdstore.store.resolving import content_info, reads_content, retry_if_gone
 from fdstore.store.spans import Span, fetch_part, locate, total_of
 from fdstore.store.staging import StagedContent, check_page_size
 from fdstore.text.index import TextPosition
 from fdstore.text.paging import BLOCK_CHARS, Cutter, DecodeErrors, cut
 from fdstore.text.selection import Part
-from fdstore.wire.operation import Disk, Operation, new_op
-from fdstore.wire.scripts import script, text
+from fdstore.wire.operation import Disk, Operation
 
 
 def create(
@@ -81,79 +72,6 @@ def ingest(
         return (yield from stage.commit())
 
     return (yield from stage.unstage_on_error(store()))
-
-
-def stat(handle: ProcessHandle, fd: str) -> Operation[Descriptor]:
-    """Return the current descriptor."""
-    view, _ = yield from resolve(handle, fd)
-    return view.descriptor
-
-
-class Listing(msgspec.Struct, frozen=True):
-    """Descriptors in number order, their total number, and the damaged ones that were skipped."""
-
-    descriptors: list[Descriptor]
-    total: int
-    unreadable: list[Unreadable]
-
-
-def list_fds(handle: ProcessHandle) -> Operation[list[Descriptor]]:
-    """Return all descriptors of the process, in number order. Two round trips."""
-    return (yield from listing(handle)).descriptors
-
-
-def list_page(
-    handle: ProcessHandle, start: int, count: int | None
-) -> Operation[tuple[list[Descriptor], int]]:
-    """Return up to `count` descriptors of the process in number order, from the `start`-th (1-based) on, and
-    their total number. Two round trips."""
-    found = yield from listing(handle, start, count)
-    return found.descriptors, found.total
-
-
-def listing(handle: ProcessHandle, start: int = 1, count: int | None = None) -> Operation[Listing]:
-    """As `list_page`, with the skipped ones. Raises `DamagedRecord` for the table itself.
-
-    The first round trip fetches the whole table. It is an unordered hash, and its numbers have gaps where
-    descriptors were closed or named, so the first fifty can only be determined from all of them. A sorted
-    set beside it would help, but every script that creates, shares, forks or drops a descriptor would have
-    to maintain it, for a rare call.
-    """
-    [flat] = yield [("HGETALL", handle.keys.fds)]
-    tree, known, damaged = handle.keys.tree, [], []
-    for name, content in zip(flat[::2], flat[1::2], strict=True):
-        try:
-            if not (is_content(tree, content) and _ID.match(name)):
-                raise ValueError(f"{show_bytes(content)} is not a content of its tree")
-            known.append((text(name), text(content)))
-        except ValueError as error:
-            damaged.append(unreadable(damage(content_name(handle, show_bytes(name)), error)))
-    table = sorted(known, key=_number)
-    handle.see(*(fd for fd, _ in table))
-    page = table[start - 1 :][:count]
-    found: list[Descriptor] = []
-    replies = yield from replies_or_damage(
-        [("HGETALL", content_keys(tree, content).record) for _, content in page]
-    )
-    for (fd, _), reply in zip(page, replies, strict=True):
-        try:
-            if isinstance(reply, DamagedRecord):
-                raise reply
-            if reply:
-                with decoding(content_name(handle, fd)):
-                    found.append(descriptor_of(fd, pairs(reply)))
-        except DamagedRecord as error:
-            damaged.append(unreadable(error))
-    return Listing(found, len(known), damaged)
-
-
-_ID = re.compile(rb"fd:[1-9][0-9]{0,15}\Z|(?!fd:)[a-z]+:.")
-
-
-def _number(entry: tuple[str, str]) -> int:
-    # a named passage has a number too: that of its content
-    fd, content = entry
-    return int(fd[3:] if fd.startswith("fd:") else content.rpartition("/")[2])
 
 
 @reads_content
@@ -218,109 +136,3 @@ def part_of(handle: ProcessHandle, fd: str, part: Part | None) -> Operation[tupl
     pages = view.descriptor.pages
     everything = Part("page", 1, total_of(view.descriptor, "page"))
     return view, Span(everything, TextPosition(1, 0, 0, False), TextPosition(pages, 0, 0, False))
-
-
-@reads_content
-def write_part(
-    handle: ProcessHandle,
-    fd: str,
-    part: Part | None,
-    write: Callable[[bytes], object],
-    allowance: Allowance | None = None,
-) -> Operation[int]:
-    """Pass a part of a content (all of it for None) to `write`, in order and in bounded memory: each call
-    gets whole characters of UTF-8, after the `allowance` has reserved room for them. Return the number of
-    characters."""
-    chars = 0
-
-    def take(run: list[bytes]) -> Operation[None]:
-        nonlocal chars
-        data = b"".join(run)
-        chars += len(data) if data.isascii() else len(data.decode("utf-8"))
-        if allowance:
-            yield from allowance.add(len(data))
-        yield Disk(lambda: write(data), must_end=True)
-
-    try:
-        view, span = yield from part_of(handle, fd, part)
-        yield from fetch_part(view, span, take)
-    except NotFound:
-        if handle.known(fd) is not None:
-            yield from resolve(handle, fd)  # raises an error that names the existing descriptors
-        raise
-    return chars
-
-
-@reads_content
-def export(
-    handle: ProcessHandle,
-    fd: str,
-    part: Part | None,
-    target: Target,
-    mode: Literal["write", "append"],
-    progress: Callable[[int], None] | None = None,
-    plan: Callable[[TargetIdentity, Export], Operation[None]] | None = None,
-    allowance: Allowance | None = None,
-) -> Operation[Export]:
-    """Write a part of a content (all of it for None) to a file, exactly, in bounded memory. `progress` is
-    called with the bytes written so far, `plan` before the file is renamed into place. `allowance` reserves
-    the bytes before they are written, and may refuse."""
-
-    def attempt() -> Operation[Export]:
-        if allowance:
-            size_bytes = None if part else (yield from content_info(handle, fd)).descriptor.bytes
-            yield from allowance.begin(size_bytes)
-        return (yield from _export(handle, fd, part, target, mode, progress, plan, allowance))
-
-    try:
-        return (yield from retry_if_gone(handle, fd, attempt))
-    except LEFT_AS_IT_IS:
-        raise
-    except FDStoreError:
-        if allowance:
-            yield from allowance.refund()
-        raise
-
-
-def _export(
-    handle: ProcessHandle,
-    fd: str,
-    part: Part | None,
-    target: Target,
-    mode: Literal["write", "append"],
-    progress: Callable[[int], None] | None,
-    plan: Callable[[TargetIdentity, Export], Operation[None]] | None,
-    allowance: Allowance | None,
-) -> Operation[Export]:
-    written = 0
-
-    def write(data: bytes) -> None:
-        nonlocal written
-        target.write(data)
-        written += len(data)
-        if progress:
-            progress(written)
-
-    try:
-        # inside the try: if a cancellation arrives during __enter__, __exit__ still releases the file
-        yield Disk(target.__enter__, must_end=True)
-        chars = yield from write_part(handle, fd, part, write, allowance)
-        if allowance:
-            yield from allowance.settle()
-        mark: TargetIdentity = yield Disk(target.mark, must_end=True)
-        done = Export(fd=fd, file_path=target.path, mode=mode, char_count=chars, size_bytes=mark.size_bytes)
-        if plan:
-            yield from plan(mark, done)
-        yield Disk(target.commit, must_end=True)
-    finally:
-        target.__exit__(None, None, None)
-    return done
-
-
-def close(handle: ProcessHandle, fd: str, *, call_id: str | None = None) -> Operation[None]:
-    """Drop a descriptor; its content is deleted with the last holder."""
-    answer_key, answer_field = handle.answer_slot(new_op(), call_id)
-    keys = (handle.keys.tree.record, handle.keys.record, handle.keys.fds, answer_key)
-    [reply] = yield [script("close")(keys, answer_field, handle.attempt, handle.id, fd)]
-    handle.forget(fd)
-    outcome(reply, handle.id)

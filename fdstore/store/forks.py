@@ -7,8 +7,8 @@ copies created so far are cancelled.
 
 from __future__ import annotations
 
+from fdstore.end_reasons import SPAWN_LIMIT
 from fdstore.errors import SpawnLimit
-from fdstore.lifecycle import SPAWN_LIMIT
 from fdstore.store import processes
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import Program

@@ -18,7 +18,7 @@ from math import inf
 
 import msgspec
 
-from fdstore import lifecycle
+from fdstore import end_reasons
 from fdstore.errors import InvalidArgument, QuotaExceeded
 from fdstore.lifecycle import ProcessState
 from fdstore.records import TreeLimits, Unreadable
@@ -290,7 +290,8 @@ def end(
         (handle.keys.tree.record, handle.keys.record),
         *(handle.id, handle.attempt, state, "" if exit_code is None else exit_code, reason),
         *(RELEASE_PIECE if release else 0, answer, answer_fd),
-        broken[:MAX_REASON_CHARS] or (lifecycle.CANCELLED if state == "cancelled" else lifecycle.WRITER_LOST),
+        broken[:MAX_REASON_CHARS]
+        or (end_reasons.CANCELLED if state == "cancelled" else end_reasons.WRITER_LOST),
     )
     while True:
         [reply] = yield [finish]
@@ -309,7 +310,7 @@ class Cancellation(msgspec.Struct, frozen=True):
     unreadable: tuple[Unreadable, ...] = ()
 
 
-def cancel(prefix: str, process: str, reason: str = lifecycle.KILLED) -> Operation[Cancellation]:
+def cancel(prefix: str, process: str, reason: str = end_reasons.KILLED) -> Operation[Cancellation]:
     """Cancel a process and its descendants. Ended processes stay as they are; damaged ones are ended if
     their record can be written at all. Raises `NotFound`."""
     keys = process_keys(prefix, process)

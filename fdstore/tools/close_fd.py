@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from fdstore.render import fd_close
-from fdstore.store import contents
+from fdstore.store import descriptors
 from fdstore.text.selection import fd_id
 from fdstore.tools.arguments import Arguments, WholeFd
-from fdstore.tools.tool import Context, Tool, ToolOutcome
+from fdstore.tools.context import Context
+from fdstore.tools.tool import Tool, ToolOutcome
 from fdstore.wire.operation import Operation
 
 
@@ -16,7 +17,7 @@ class CloseFD(Arguments, frozen=True, kw_only=True):
 
 def run(context: Context, arguments: CloseFD, call_id: str | None) -> Operation[ToolOutcome]:
     fd = fd_id(arguments.fd)
-    yield from contents.close(context.handle, fd, call_id=call_id)
+    yield from descriptors.close(context.handle, fd, call_id=call_id)
     return fd_close(fd)
 
 

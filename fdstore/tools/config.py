@@ -8,34 +8,13 @@ descriptors are on.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
 from fdstore.errors import InvalidArgument
 from fdstore.text.numbers import MAX_INTEGER
-
-FD_TOOLS: frozenset[str] = frozenset(
-    {"read_fd", "search_fd", "list_fds", "fd_to_file", "write_fd", "close_fd"}
-)
-"""Tools on descriptors; enabling any of them turns descriptors on."""
-
-PROCESS_TOOLS: frozenset[str] = frozenset({"spawn", "fork", "pipe", "wait", "kill"})
-"""Tools on processes; they also work with descriptors off."""
-
-ToolName = Literal[
-    "read_fd",
-    "search_fd",
-    "list_fds",
-    "write_fd",
-    "fd_to_file",
-    "close_fd",
-    "spawn",
-    "pipe",
-    "wait",
-    "kill",
-]
-"""The built-in tools for a user's own loop. Not `fork`: it copies a conversation, which that loop keeps."""
+from fdstore.tools.tool_names import FD_TOOLS
 
 SIZES = (
     "max_direct_output_chars",

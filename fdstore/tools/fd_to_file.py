@@ -18,11 +18,12 @@ from fdstore.files.target import Target, TargetIdentity
 from fdstore.prepared import prepare
 from fdstore.records import Export
 from fdstore.render import fd_file_result
-from fdstore.store import contents, tool_calls
+from fdstore.store import exporting, tool_calls
 from fdstore.store.export_quota import Allowance
 from fdstore.text.selection import parse_request
 from fdstore.tools.arguments import Arguments, Fd, WriteMode
-from fdstore.tools.tool import Context, Tool, ToolOutcome
+from fdstore.tools.context import Context
+from fdstore.tools.tool import Tool, ToolOutcome
 from fdstore.wire.operation import Disk, Operation
 
 
@@ -57,7 +58,7 @@ def run(context: Context, arguments: FDToFile, call_id: str | None) -> Operation
     allowance = Allowance(handle, call_id)
     if call_id is None:
         # a call without an id is never repeated
-        done = yield from contents.export(handle, chosen.fd, chosen.part, target, mode, allowance=allowance)
+        done = yield from exporting.export(handle, chosen.fd, chosen.part, target, mode, allowance=allowance)
         return fd_file_result(done, arguments.create, arguments.exist_ok)
 
     interrupted = CallInterrupted(f"this {mode} to {quoted(arguments.file_path)}")
@@ -75,7 +76,7 @@ def run(context: Context, arguments: FDToFile, call_id: str | None) -> Operation
         if not (yield from tool_calls.plan(handle, call_id, before, encoded)):
             raise interrupted
 
-    done = yield from contents.export(handle, chosen.fd, chosen.part, target, mode, None, plan, allowance)
+    done = yield from exporting.export(handle, chosen.fd, chosen.part, target, mode, None, plan, allowance)
     return fd_file_result(done, arguments.create, arguments.exist_ok)
 
 

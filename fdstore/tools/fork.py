@@ -15,8 +15,9 @@ import msgspec
 from fdstore.errors import InvalidArgument
 from fdstore.store import forks, journal
 from fdstore.tools.arguments import Arguments, check_message
+from fdstore.tools.context import Context
 from fdstore.tools.process_task import ForkTask, encode_task
-from fdstore.tools.tool import Context, Started, Tool, ToolOutcome
+from fdstore.tools.tool import Started, Tool, ToolOutcome
 from fdstore.wire.operation import Disk, Operation
 
 MAX_COPIES = 10

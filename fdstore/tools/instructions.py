@@ -6,7 +6,7 @@ the tools' schemas do not prevent.
 
 from __future__ import annotations
 
-from fdstore.tools.tool import Context
+from fdstore.tools.context import Context
 
 
 def instructions(context: Context, python: tuple[str, ...] = ()) -> str:

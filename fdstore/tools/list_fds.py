@@ -8,9 +8,10 @@ import msgspec
 
 from fdstore.errors import PositionOutOfRange
 from fdstore.render import fd_list
-from fdstore.store import contents
+from fdstore.store import descriptors
 from fdstore.tools.arguments import Arguments, Number
-from fdstore.tools.tool import Context, Tool, ToolOutcome, never
+from fdstore.tools.context import Context
+from fdstore.tools.tool import Tool, ToolOutcome, never
 from fdstore.wire.operation import Operation
 
 
@@ -20,7 +21,7 @@ class ListFDs(Arguments, frozen=True, kw_only=True):
 
 
 def run(context: Context, arguments: ListFDs, call_id: str | None) -> Operation[ToolOutcome]:
-    held, total = yield from contents.list_page(context.handle, arguments.start, arguments.count)
+    held, total = yield from descriptors.list_page(context.handle, arguments.start, arguments.count)
     if arguments.start > max(total, 1):
         raise PositionOutOfRange("the list", "descriptor", arguments.start, total)
     next_start = arguments.start + arguments.count

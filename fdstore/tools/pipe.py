@@ -11,8 +11,9 @@ from fdstore.store import pipelines, process_records
 from fdstore.text.commands import check_tees, parse
 from fdstore.text.selection import fd_id
 from fdstore.tools.arguments import Arguments
+from fdstore.tools.context import Context
 from fdstore.tools.process_task import PipeTask, encode_task
-from fdstore.tools.tool import Context, Tool, ToolOutcome
+from fdstore.tools.tool import Tool, ToolOutcome
 from fdstore.wire.operation import Disk, Operation
 
 MAX_SHOWN = 150

@@ -11,7 +11,8 @@ from fdstore.render import fd_content, fd_extraction
 from fdstore.store import contents, following, reading, spans
 from fdstore.text.selection import FIRST_PAGE, Selector, parse_request
 from fdstore.tools.arguments import UNSET, Arguments, Count, Fd, Start, Units, unset_to_none
-from fdstore.tools.tool import Context, Tool, ToolOutcome
+from fdstore.tools.context import Context
+from fdstore.tools.tool import Tool, ToolOutcome
 from fdstore.wire.operation import Operation
 
 MAX_WAIT_S = 60.0

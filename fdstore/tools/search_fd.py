@@ -13,7 +13,8 @@ from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.search import MAX_CONTEXT, MAX_MATCHES
 from fdstore.text.selection import Part, Selector, parse_request
 from fdstore.tools.arguments import Arguments, Fd
-from fdstore.tools.tool import Context, Tool, ToolOutcome
+from fdstore.tools.context import Context
+from fdstore.tools.tool import Tool, ToolOutcome
 from fdstore.wire.operation import Operation
 
 MARGIN_CHARS = 60

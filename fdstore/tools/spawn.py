@@ -16,8 +16,9 @@ from fdstore.render import process_result
 from fdstore.store import contents, process_records, processes
 from fdstore.text.selection import selector
 from fdstore.tools.arguments import Arguments, Fd, check_message
+from fdstore.tools.context import Context
 from fdstore.tools.process_task import SpawnTask, encode_task
-from fdstore.tools.tool import Context, Started, Tool, ToolOutcome
+from fdstore.tools.tool import Started, Tool, ToolOutcome
 from fdstore.wire.operation import Disk, Operation
 
 MAX_PRELOADS = 100

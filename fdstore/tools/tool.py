@@ -16,64 +16,11 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from fdstore.files.paths import Root
-from fdstore.permissions import Permissions
 from fdstore.prepared import prepare
 from fdstore.render import Rendered
-from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.processes import NO_PROGRAM, Program
-from fdstore.text.commands import IDLE_SECONDS, OUTPUT_BYTES, WALL_SECONDS
 from fdstore.tools.arguments import Arguments, schema_of
-from fdstore.tools.config import FDConfig
+from fdstore.tools.context import Context
 from fdstore.wire.operation import Operation
-
-
-class Linked(msgspec.Struct, frozen=True, kw_only=True):
-    """A program that may be spawned: its description for the model, and what the child process needs."""
-
-    key: str
-    description: str
-    digest: str
-    bundle: str
-    preload: tuple[str, ...] = ()
-
-
-class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """Environment of the tools of one process: its descriptors, the enabled tools and the permissions.
-
-    export_root       directory below which files are written; None: none was configured
-    preload_root      directory below which files named by a model are read; None: none was configured
-    linked            programs that may be spawned, by alias
-    wake              sends a wake-up for a process id
-    permissions       for functions, commands and paths that programs name
-    own_program       the program of this process, for forks of it; a user's own loop has none
-    forks_may_spawn   whether forks may start processes too
-    commands          commands that a pipeline may run; the next three fields are its limits
-    wait_for_workers  False: start nothing that no live worker can run
-    """
-
-    handle: ProcessHandle
-    prefix: str
-    config: FDConfig
-    enabled: frozenset[str]
-    fds_on: bool
-    export_root: Root | None
-    preload_root: Root | None
-    linked: dict[str, Linked]
-    wake: Callable[[str], None]
-    permissions: Permissions = Permissions()
-    own_program: Program = NO_PROGRAM
-    forks_may_spawn: bool = False
-    commands: tuple[str, ...] = ()
-    stream_bytes: int = OUTPUT_BYTES
-    stream_idle_seconds: float = IDLE_SECONDS
-    wall_seconds: float = WALL_SECONDS
-    wait_for_workers: bool = True
-
-    @property
-    def direct_limit(self) -> int | None:
-        """Maximum length (characters) of output that stays inline; None (no limit) if descriptors are off."""
-        return self.config.max_direct_output_chars if self.fds_on else None
 
 
 class ToolResult(msgspec.Struct, frozen=True, tag="result", tag_field="kind"):

@@ -51,10 +51,11 @@ from fdstore.tools import (
     write_fd,
 )
 from fdstore.tools.arguments import convert
-from fdstore.tools.config import FD_TOOLS, PROCESS_TOOLS
+from fdstore.tools.context import Context
 from fdstore.tools.instructions import instructions
 from fdstore.tools.python_tool import PythonTool, call_function, expand_placeholders, python_tool
-from fdstore.tools.tool import Context, Started, Tool, ToolResult
+from fdstore.tools.tool import Started, Tool, ToolResult
+from fdstore.tools.tool_names import FD_TOOLS, PROCESS_TOOLS
 from fdstore.tools.wrapping import render_fd, wrap, wrap_error
 from fdstore.wire.operation import Disk, Operation
 

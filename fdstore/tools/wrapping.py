@@ -14,12 +14,12 @@ import msgspec
 from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.records import Descriptor
 from fdstore.render import Rendered, Tail, fd_error, fd_inline, fd_result, stored_message
-from fdstore.store import contents, reading, tool_calls
+from fdstore.store import contents, descriptors, reading, tool_calls
 from fdstore.text.layout import TAIL_CHARS, reindent_json, tail_of
 from fdstore.text.paging import count_lines
 from fdstore.text.references import last_of_each, references
 from fdstore.text.selection import Part
-from fdstore.tools.tool import Context
+from fdstore.tools.context import Context
 from fdstore.wire.operation import Operation
 
 
@@ -43,7 +43,7 @@ def _descriptor(context: Context, fd: str) -> Operation[Descriptor]:
     known = context.handle.known(fd)
     if known is not None:
         return known.descriptor
-    return (yield from contents.stat(context.handle, fd))
+    return (yield from descriptors.stat(context.handle, fd))
 
 
 def wrap(context: Context, text: str, source: str, call_id: str | None = None) -> Operation[str]:

@@ -11,8 +11,9 @@ from fdstore.files.paths import Root
 from fdstore.runtime.waker import waker
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.tools import fork
-from fdstore.tools.config import FD_TOOLS, PROCESS_TOOLS, FDConfig, ToolName, has_descriptors
-from fdstore.tools.tool import Context, Linked
+from fdstore.tools.config import FDConfig, has_descriptors
+from fdstore.tools.context import Context, Linked
+from fdstore.tools.tool_names import FD_TOOLS, PROCESS_TOOLS, ToolName
 from fdstore.tools.toolbox import check_enabled
 
 DEFAULT_TOOLS: tuple[ToolName, ...] = ("read_fd", "list_fds")

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from hiredis import Reader, pack_command
-from redis.backoff import NoBackoff
 from redis.exceptions import (
     AskError,
     AuthenticationError,
@@ -28,7 +27,6 @@ from redis.exceptions import (
 )
 from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import TimeoutError as LostReply
-from redis.retry import Retry
 
 from fdstore.errors import (
     DamagedRecord,
@@ -39,15 +37,13 @@ from fdstore.errors import (
     StoreUnavailable,
     UnknownOutcome,
 )
+from fdstore.wire.connection_options import SOCKET_TIMEOUT_S
 from fdstore.wire.operation import Batch, Command
 from fdstore.wire.scripts import as_one_script, is_read, name_of
 
 DEADLINE_S = 10.0
 """For how long, from its first attempt, a request whose reply was lost is retried."""
 
-SOCKET_TIMEOUT_S = 5.0
-CONNECT_TIMEOUT_S = 2.0
-READ_SIZE_BYTES = 256 * 1024
 
 MIN_WAIT_S = 0.01
 """The shortest time-out of an attempt, also when the deadline is over."""
@@ -83,18 +79,6 @@ def refuses_service(reply: Any) -> RedisError | None:
     if isinstance(reply, (LostConnection, ReadOnlyError)):
         return reply
     return ReadOnlyError(str(reply)) if isinstance(reply, RedisError) and "-READONLY " in str(reply) else None
-
-
-def connection_options() -> dict[str, Any]:
-    """Return the options of every connection: our time-outs, and none of redis-py's retries."""
-    return {
-        "socket_timeout": SOCKET_TIMEOUT_S,
-        "socket_connect_timeout": CONNECT_TIMEOUT_S,
-        "socket_read_size": READ_SIZE_BYTES,
-        "retry": Retry(NoBackoff(), 0),
-        "protocol": 2,
-        "driver_info": None,
-    }
 
 
 def translate(error: Exception, where: str) -> FDStoreError:

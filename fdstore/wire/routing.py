@@ -28,15 +28,9 @@ from redis.exceptions import AskError, ClusterDownError, MovedError, NoScriptErr
 
 from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.urls import Address, format_address
+from fdstore.wire.connection_options import SOCKET_TIMEOUT_S
 from fdstore.wire.operation import Abandon, Batch, Block, Everywhere, Operation, Receive, Request, Send
-from fdstore.wire.retry import (
-    NOT_ON_THIS_NODE,
-    SOCKET_TIMEOUT_S,
-    RetryState,
-    error_in,
-    raise_error,
-    translate,
-)
+from fdstore.wire.retry import NOT_ON_THIS_NODE, RetryState, error_in, raise_error, translate
 from fdstore.wire.scripts import as_eval, is_read
 from fdstore.wire.slots import Slots, Unit, group_by_node, units_of
 

@@ -40,7 +40,8 @@ from fdstore.urls import (
     parse_addresses,
     sentinel_login,
 )
-from fdstore.wire.retry import CONNECT_TIMEOUT_S, connection_options, translate
+from fdstore.wire.connection_options import CONNECT_TIMEOUT_S, connection_options
+from fdstore.wire.retry import translate
 
 FORMS = "redis://, rediss://, unix://, sentinel://, rediss+sentinel://, redis+cluster:// or rediss+cluster://"
 

@@ -16,7 +16,7 @@ import fdstore.aio
 from fdstore.cli import cli
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, StoreUnavailable, UnknownOutcome
-from fdstore.wire import retry
+from fdstore.wire import connection_options, retry
 from tests.on_cluster.cluster import Cluster, ClusterNode
 from tests.waiting import wait_until
 
@@ -71,7 +71,7 @@ def test_what_was_at_a_lost_node_is_a_typed_error_and_the_rest_goes_on(
         began = time.monotonic()
         with pytest.raises(StoreUnavailable, match=str(victim.port)):
             call()
-        assert time.monotonic() - began < deadline_s + 2 * retry.SOCKET_TIMEOUT_S
+        assert time.monotonic() - began < deadline_s + 2 * connection_options.SOCKET_TIMEOUT_S
     with pytest.raises((StoreUnavailable, UnknownOutcome)):
         lost.create("two")
     assert safe.read("fd:1", start=2).page == 2

@@ -29,9 +29,9 @@ else:
 
 import fdstore  # noqa: E402
 from fdstore.errors import StoreUnavailable  # noqa: E402
-from fdstore.wire import retry  # noqa: E402
+from fdstore.wire import connection_options, retry  # noqa: E402
 
-retry.SOCKET_TIMEOUT_S, retry.DEADLINE_S = 0.2, 0.5
+connection_options.SOCKET_TIMEOUT_S, retry.DEADLINE_S = 0.2, 0.5
 
 with fdstore.connect(url) as store:
     proc = store.process("green")

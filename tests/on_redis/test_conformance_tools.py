@@ -23,9 +23,10 @@ from fdstore.errors import InvalidArgument
 from fdstore.records import Origin, TreeLimits
 from fdstore.store import tool_calls
 from fdstore.testing.rules import check_creation
-from fdstore.tools.config import FD_TOOLS
+from fdstore.tools.context import Context
 from fdstore.tools.process_task import SpawnTask
-from fdstore.tools.tool import Context, Started
+from fdstore.tools.tool import Started
+from fdstore.tools.tool_names import FD_TOOLS
 from fdstore.tools.toolbox import Toolbox
 from fdstore.toolset.build import context_for, linked_programs
 from tests.elements import Element, elements, only

@@ -16,7 +16,7 @@ import fdstore
 import fdstore.aio
 from fdstore.client import Process, Store
 from fdstore.errors import Fenced, NewerFormat, NotFound, TreeInUse
-from fdstore.store import collect, contents, dropping, leases, processes
+from fdstore.store import collect, descriptors, dropping, leases, processes
 from fdstore.store.keys import TreeKeys
 from fdstore.store.process_handle import ProcessHandle
 
@@ -85,7 +85,7 @@ def test_an_older_attempt_of_an_ended_process_drops_nothing(store: Store, proc: 
     store.run(processes.cancel("fdstore", child.id))
 
     with pytest.raises(Fenced):
-        store.run(contents.close(child, "fd:1"))
+        store.run(descriptors.close(child, "fd:1"))
 
     assert [d.fd for d in Process(store, child).list()] == ["fd:1"]
 

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from fdstore import lifecycle
+from fdstore import end_reasons
 from fdstore.agent.program_loader import Bundle
 from fdstore.client import Store
 from fdstore.errors import DamagedRecord, FDStoreError, Fenced, InvalidProgram, NewerFormat, NotFound
@@ -101,7 +101,7 @@ def carry_out(
         log.info("%s is queued again", keys.process)
         wake(keys.process)
     elif lapsed.attempt is not None:
-        reason = lifecycle.POISON if lapsed.decision == "poison" else lifecycle.WORKER_LOST
+        reason = end_reasons.POISON if lapsed.decision == "poison" else end_reasons.WORKER_LOST
         log.warning("%s failed: %s", keys.process, reason)
         for ancestor in store.run(fail_process(keys, lapsed.attempt, reason)):
             wake(ancestor)

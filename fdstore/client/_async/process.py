@@ -14,7 +14,7 @@ from fdstore.client._async.writer import StreamWriter
 from fdstore.files.source import open_source, source_name
 from fdstore.files.target import Target
 from fdstore.records import Descriptor, Export, Mode, SearchResult, Slice
-from fdstore.store import contents, following, processes, reading, searching, streams
+from fdstore.store import contents, descriptors, exporting, following, processes, reading, searching, streams
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.paging import DecodeErrors
 from fdstore.text.selection import FIRST_PAGE, FdLike, fd_id, fd_ids, number, parse_request
@@ -104,7 +104,7 @@ class Process:
         >>> found.state, found.chars, found.bytes
         ('sealed', 5, 6)
         """
-        return await self._run(contents.stat(self.handle, fd_id(fd)))
+        return await self._run(descriptors.stat(self.handle, fd_id(fd)))
 
     async def list(self) -> list[Descriptor]:
         """Return all descriptors, ordered by number.
@@ -114,7 +114,7 @@ class Process:
         >>> [d.fd for d in await proc.list()]
         ['fd:1', 'fd:2']
         """
-        return await self._run(contents.list_fds(self.handle))
+        return await self._run(descriptors.list_fds(self.handle))
 
     async def read(
         self,
@@ -281,7 +281,9 @@ class Process:
         """
         request = parse_request(fd)
         target = Target(path, mode=mode, create=create, exist_ok=exist_ok)
-        return await self._run(contents.export(self.handle, request.fd, request.part, target, mode, progress))
+        return await self._run(
+            exporting.export(self.handle, request.fd, request.part, target, mode, progress)
+        )
 
     async def close(self, fd: FdLike) -> None:
         """Close a descriptor. The content lives while any process holds it. Raises `NotFound`.
@@ -291,7 +293,7 @@ class Process:
         >>> await proc.list()
         []
         """
-        await self._run(contents.close(self.handle, fd_id(fd)))
+        await self._run(descriptors.close(self.handle, fd_id(fd)))
 
     async def child(self, share: Sequence[FdLike] = ()) -> Process:
         """Create a child process that holds the shared descriptors under the same ids, by reference. One

@@ -24,6 +24,7 @@ from redis.exceptions import RedisError
 
 from fdstore.wire._async.link import Link
 from fdstore.wire._async.support import THROWN, make_pool, run_call, sleep
+from fdstore.wire.connection_options import SOCKET_TIMEOUT_S
 from fdstore.wire.operation import (
     Abandon,
     Batch,
@@ -37,7 +38,6 @@ from fdstore.wire.operation import (
     Send,
 )
 from fdstore.wire.retry import (
-    SOCKET_TIMEOUT_S,
     TRANSIENT_ERRORS,
     InFlight,
     RetryState,

@@ -25,6 +25,7 @@ from redis.exceptions import RedisError
 
 from fdstore.wire._sync.link import Link
 from fdstore.wire._sync.support import THROWN, make_pool, run_call, sleep
+from fdstore.wire.connection_options import SOCKET_TIMEOUT_S
 from fdstore.wire.operation import (
     Abandon,
     Batch,
@@ -38,7 +39,6 @@ from fdstore.wire.operation import (
     Send,
 )
 from fdstore.wire.retry import (
-    SOCKET_TIMEOUT_S,
     TRANSIENT_ERRORS,
     InFlight,
     RetryState,

@@ -9,7 +9,7 @@ import pytest
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, InvalidArgument, NotFound, PageOutOfRange, QuotaExceeded
 from fdstore.records import TreeLimits
-from fdstore.store import contents, leases, processes, reading
+from fdstore.store import contents, descriptors, leases, processes, reading
 from fdstore.text.selection import Part
 from fdstore.wire.operation import Receive, Send
 from fdstore.wire.scripts import name_of, script
@@ -356,7 +356,7 @@ def test_a_page_of_the_list_looks_at_its_own_descriptors_alone(proc: Process, ru
         proc.create(str(n))
     commands(runner)
 
-    held, total = proc.store.run(contents.list_page(proc.handle, 3, 2))
+    held, total = proc.store.run(descriptors.list_page(proc.handle, 3, 2))
 
     assert commands(runner) == [["HGETALL"], ["HGETALL", "HGETALL"]]
     assert ([d.fd for d in held], total) == (["fd:3", "fd:4"], 9)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from fdstore.errors import InvalidArgument
 from fdstore.text.numbers import MAX_INTEGER
-from fdstore.tools.config import FD_TOOLS, FLAGS, PROCESS_TOOLS, SIZES, FDConfig
+from fdstore.tools.config import FLAGS, SIZES, FDConfig
+from fdstore.tools.tool_names import FD_TOOLS, PROCESS_TOOLS
 
 
 def test_the_names_and_defaults_are_those_of_the_program_file():

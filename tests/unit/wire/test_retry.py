@@ -13,7 +13,7 @@ from redis.exceptions import ReadOnlyError
 
 from fdstore.client import Process, Store
 from fdstore.errors import StoreReadOnly, StoreUnavailable, UnknownOutcome
-from fdstore.wire import retry
+from fdstore.wire import connection_options, retry
 from fdstore.wire.operation import Batch
 from fdstore.wire.retry import PAUSES_S, RetryState
 from fdstore.wire.scripts import as_eval, as_one_script, hset_if_accepted, script
@@ -155,7 +155,7 @@ def test_the_time_that_the_server_may_hold_a_reply_back_is_added() -> None:
     tries = RetryState("somewhere", READS, [], sent=True, started=started, block_s=60)
 
     assert tries.after(LOST) == 0
-    assert retry.SOCKET_TIMEOUT_S < tries.patience_s() <= 60
+    assert connection_options.SOCKET_TIMEOUT_S < tries.patience_s() <= 60
 
 
 @pytest.mark.parametrize("batch", [STAGED, READS])

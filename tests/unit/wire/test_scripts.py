@@ -7,7 +7,7 @@ from importlib import resources
 
 import pytest
 
-from fdstore import lifecycle
+from fdstore import end_reasons, lifecycle
 from fdstore.errors import NotFound
 from fdstore.store.outcomes import outcome
 from fdstore.wire import scripts
@@ -177,5 +177,5 @@ def test_scripts_break_streams_for_known_reasons_and_know_the_final_states() -> 
     [final] = re.findall(r"local ENDED = \{(.*)\}", sources["common.lua"])
 
     assert reasons
-    assert reasons <= lifecycle.STREAM_REASONS
+    assert reasons <= end_reasons.STREAM_REASONS
     assert set(re.findall(r"(\w+) = true", final)) == lifecycle.ENDED

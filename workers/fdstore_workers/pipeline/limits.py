@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fdstore import lifecycle
+from fdstore import end_reasons
 from fdstore.records import Record
 from fdstore.text.commands import fatal_signal, pipeline_exit_code
 from fdstore_workers.pipeline.launch import NOT_MADE
@@ -37,7 +37,7 @@ class Ended(Record, frozen=True, kw_only=True):
         """The exit code of the pipeline."""
         return (
             NOT_MADE
-            if self.reason == lifecycle.SANDBOX
+            if self.reason == end_reasons.SANDBOX
             else pipeline_exit_code(self.codes, is_unread=self.is_unread)
         )
 

@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TypeVar
 
-from fdstore import lifecycle
+from fdstore import end_reasons
 from fdstore.client import Store, StreamWriter
 from fdstore.client.write_buffer import FINAL
 from fdstore.errors import (
@@ -169,7 +169,7 @@ class Feed:
                 return
             except NotFound:
                 # the process was cancelled or given up, and its hold on the input with it
-                self.broken = lifecycle.CLOSED
+                self.broken = end_reasons.CLOSED
                 return
             except OUT_OF_REACH as error:
                 log.warning("the input of a pipeline waits for the store: %s", error)
@@ -271,31 +271,31 @@ def _conclude(
         before = retrying(lambda: store.run(pipelines.chain_of(handle, fds.in_fd)), lost)
     except FDStoreError:
         for branch in branches:
-            branch.break_off(lifecycle.CANCELLED)
+            branch.break_off(end_reasons.CANCELLED)
         raise
     chain = f"{before} {','.join(map(str, ended.codes))}".strip()
     failure = None
     if any(branch.over_quota for branch in branches):
-        failure = lifecycle.QUOTA_EXCEEDED
-    elif ended.reason == lifecycle.SANDBOX:
+        failure = end_reasons.QUOTA_EXCEEDED
+    elif ended.reason == end_reasons.SANDBOX:
         log.warning("%s failed: no sandbox for one of its stages (the stderr says why)", handle.id)
-        failure = lifecycle.SANDBOX
-    elif ended.reason == lifecycle.CLOSED or all(branch.closed for branch in (output, *tees)):
+        failure = end_reasons.SANDBOX
+    elif ended.reason == end_reasons.CLOSED or all(branch.closed for branch in (output, *tees)):
         # ended because no reader is left, which is not a failure; stderr is complete
         error.end(ended.code, chain)
         for branch in (output, *tees):
-            branch.break_off(lifecycle.CLOSED)
-        return ProcessEnd("exited", ended.code, lifecycle.CLOSED)
-    elif ended.reason == lifecycle.CANCELLED:
-        failure = lifecycle.WORKER_LOST if stopped else lifecycle.CANCELLED
-    elif ended.reason in (lifecycle.IDLE, lifecycle.WALL, lifecycle.BYTES):
+            branch.break_off(end_reasons.CLOSED)
+        return ProcessEnd("exited", ended.code, end_reasons.CLOSED)
+    elif ended.reason == end_reasons.CANCELLED:
+        failure = end_reasons.WORKER_LOST if stopped else end_reasons.CANCELLED
+    elif ended.reason in (end_reasons.IDLE, end_reasons.WALL, end_reasons.BYTES):
         failure = ended.reason
     elif feed.broken is not None:
-        failure = lifecycle.UPSTREAM_BROKEN
+        failure = end_reasons.UPSTREAM_BROKEN
     if failure is not None:
         for branch in branches:
             # readers see the same for a worker that shuts down and one that died
-            branch.break_off(lifecycle.WRITER_LOST if failure == lifecycle.WORKER_LOST else failure)
+            branch.break_off(end_reasons.WRITER_LOST if failure == end_reasons.WORKER_LOST else failure)
         return ProcessEnd("failed", ended.code, failure)
     if ended.signal is not None:
         for branch in branches:

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 
-from fdstore import lifecycle
+from fdstore import end_reasons
 from fdstore.errors import InvalidArgument
 from fdstore_workers.pipeline.feeder import Bell, Feeder
 from fdstore_workers.pipeline.launch import NOT_MADE
@@ -121,7 +121,7 @@ class Pipeline:
             self._bell = Bell()
             self._ends.callback(self._bell.close)
             if self._kill_grace_s is not None:
-                return Ended(codes=(128 + signal.SIGTERM,) * len(self._argvs), reason=lifecycle.CANCELLED)
+                return Ended(codes=(128 + signal.SIGTERM,) * len(self._argvs), reason=end_reasons.CANCELLED)
             self._start(self._bell)
             while not self._finished():
                 self._run_once(self._bell)
@@ -219,11 +219,11 @@ class Pipeline:
             if self._silent_at is not None and not self._killed:
                 self._silent_at = now + STRAGGLERS_S
         if self._has_no_launcher or any(stage.has_no_sandbox for stage in self._stages.values()):
-            self._stop(lifecycle.SANDBOX, GRACE_S, now)
+            self._stop(end_reasons.SANDBOX, GRACE_S, now)
         elif any(tap.overflowed for tap in self._taps):
-            self._stop(lifecycle.BYTES, GRACE_S, now)
+            self._stop(end_reasons.BYTES, GRACE_S, now)
         elif not any(tap.has_branches for tap in self._outputs):
-            self._stop(lifecycle.CLOSED, GRACE_S, now)
+            self._stop(end_reasons.CLOSED, GRACE_S, now)
 
     def _feed_on(self) -> int:
         if not (self._feeder and self._fed):
@@ -275,11 +275,11 @@ class Pipeline:
 
     def _keep_time(self, now: float) -> None:
         if self._kill_grace_s is not None:
-            self._stop(lifecycle.CANCELLED, self._kill_grace_s, now)
+            self._stop(end_reasons.CANCELLED, self._kill_grace_s, now)
         elif self._wall_at is not None and now >= self._wall_at:
-            self._stop(lifecycle.WALL, GRACE_S, now)
+            self._stop(end_reasons.WALL, GRACE_S, now)
         elif self._idle_at is not None and now >= self._idle_at:
-            self._stop(lifecycle.IDLE, GRACE_S, now)
+            self._stop(end_reasons.IDLE, GRACE_S, now)
         if self._kill_at is not None and now >= self._kill_at:
             self._killed = True
             self._signal(signal.SIGKILL)

@@ -1,0 +1,114 @@
+"""Write contents to files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from fdstore.errors import FDStoreError, NotFound
+from fdstore.files.target import Target, TargetIdentity
+from fdstore.records import Export
+from fdstore.store.contents import part_of
+from fdstore.store.export_quota import LEFT_AS_IT_IS, Allowance
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.resolving import content_info, reads_content, resolve, retry_if_gone
+from fdstore.store.spans import fetch_part
+from fdstore.text.selection import Part
+from fdstore.wire.operation import Disk, Operation
+
+
+@reads_content
+def write_part(
+    handle: ProcessHandle,
+    fd: str,
+    part: Part | None,
+    write: Callable[[bytes], object],
+    allowance: Allowance | None = None,
+) -> Operation[int]:
+    """Pass a part of a content (all of it for None) to `write`, in order and in bounded memory: each call
+    gets whole characters of UTF-8, after the `allowance` has reserved room for them. Return the number of
+    characters."""
+    chars = 0
+
+    def take(run: list[bytes]) -> Operation[None]:
+        nonlocal chars
+        data = b"".join(run)
+        chars += len(data) if data.isascii() else len(data.decode("utf-8"))
+        if allowance:
+            yield from allowance.add(len(data))
+        yield Disk(lambda: write(data), must_end=True)
+
+    try:
+        view, span = yield from part_of(handle, fd, part)
+        yield from fetch_part(view, span, take)
+    except NotFound:
+        if handle.known(fd) is not None:
+            yield from resolve(handle, fd)  # raises an error that names the existing descriptors
+        raise
+    return chars
+
+
+@reads_content
+def export(
+    handle: ProcessHandle,
+    fd: str,
+    part: Part | None,
+    target: Target,
+    mode: Literal["write", "append"],
+    progress: Callable[[int], None] | None = None,
+    plan: Callable[[TargetIdentity, Export], Operation[None]] | None = None,
+    allowance: Allowance | None = None,
+) -> Operation[Export]:
+    """Write a part of a content (all of it for None) to a file, exactly, in bounded memory. `progress` is
+    called with the bytes written so far, `plan` before the file is renamed into place. `allowance` reserves
+    the bytes before they are written, and may refuse."""
+
+    def attempt() -> Operation[Export]:
+        if allowance:
+            size_bytes = None if part else (yield from content_info(handle, fd)).descriptor.bytes
+            yield from allowance.begin(size_bytes)
+        return (yield from _export(handle, fd, part, target, mode, progress, plan, allowance))
+
+    try:
+        return (yield from retry_if_gone(handle, fd, attempt))
+    except LEFT_AS_IT_IS:
+        raise
+    except FDStoreError:
+        if allowance:
+            yield from allowance.refund()
+        raise
+
+
+def _export(
+    handle: ProcessHandle,
+    fd: str,
+    part: Part | None,
+    target: Target,
+    mode: Literal["write", "append"],
+    progress: Callable[[int], None] | None,
+    plan: Callable[[TargetIdentity, Export], Operation[None]] | None,
+    allowance: Allowance | None,
+) -> Operation[Export]:
+    written = 0
+
+    def write(data: bytes) -> None:
+        nonlocal written
+        target.write(data)
+        written += len(data)
+        if progress:
+            progress(written)
+
+    try:
+        # inside the try: if a cancellation arrives during __enter__, __exit__ still releases the file
+        yield Disk(target.__enter__, must_end=True)
+        chars = yield from write_part(handle, fd, part, write, allowance)
+        if allowance:
+            yield from allowance.settle()
+        mark: TargetIdentity = yield Disk(target.mark, must_end=True)
+        done = Export(fd=fd, file_path=target.path, mode=mode, char_count=chars, size_bytes=mark.size_bytes)
+        if plan:
+            yield from plan(mark, done)
+        yield Disk(target.commit, must_end=True)
+    finally:
+        target.__exit__(None, None, None)
+    return done

@@ -1,0 +1,28 @@
+"""Options of the connections to Redis: time-outs and buffers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+SOCKET_TIMEOUT_S = 5.0
+
+
+CONNECT_TIMEOUT_S = 2.0
+
+
+READ_SIZE_BYTES = 256 * 1024
+
+
+def connection_options() -> dict[str, Any]:
+    """Return the options of every connection: our time-outs, and none of redis-py's retries."""
+    return {
+        "socket_timeout": SOCKET_TIMEOUT_S,
+        "socket_connect_timeout": CONNECT_TIMEOUT_S,
+        "socket_read_size": READ_SIZE_BYTES,
+        "retry": Retry(NoBackoff(), 0),
+        "protocol": 2,
+        "driver_info": None,
+    }
