@@ -30,9 +30,9 @@ from fdstore.agent.program_checks import (
     show_key,
 )
 from fdstore.errors import quoted
+from fdstore.pipeline_limits import DEFAULTS
 from fdstore.prepared import prepare
 from fdstore.records import TreeLimits
-from fdstore.text.commands import IDLE_SECONDS, OUTPUT_BYTES, WALL_SECONDS
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.tools.config import FDConfig
 from fdstore.tools.tool_names import FD_TOOLS, PROCESS_TOOLS
@@ -233,14 +233,18 @@ class Limits(Section, frozen=True, kw_only=True):
     """What one process of a program may use; None is no limit. Stored with it."""
 
     max_turns: Annotated[Size, _about("The most answers of the model.")] = 50
-    wall_seconds: Annotated[Seconds, _about("The most seconds from its start to its end.")] = WALL_SECONDS
+    wall_seconds: Annotated[Seconds, _about("The most seconds from its start to its end.")] = (
+        DEFAULTS.wall_seconds
+    )
     token_budget: Annotated[
         Size | None, _about("The most tokens, in and out. Default: no limit.", 1_000_000)
     ] = None
     max_losses: Annotated[Size, _about("How often its worker may die before it fails.")] = 3
     forks_may_spawn: Annotated[bool, _about("Whether its forks may spawn and fork.")] = False
-    stream_bytes: Annotated[Size, _about("The most bytes that one stream may store.")] = OUTPUT_BYTES
-    stream_idle_seconds: Annotated[Seconds, _about("The most seconds a stream may be silent.")] = IDLE_SECONDS
+    stream_bytes: Annotated[Size, _about("The most bytes that one stream may store.")] = DEFAULTS.stream_bytes
+    stream_idle_seconds: Annotated[Seconds, _about("The most seconds a stream may be silent.")] = (
+        DEFAULTS.stream_idle_seconds
+    )
 
 
 _TREE = TreeLimits()

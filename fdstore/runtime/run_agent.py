@@ -15,6 +15,7 @@ from fdstore.client import Store
 from fdstore.errors import NewerFormat, quoted
 from fdstore.lifecycle import ProcessEnd
 from fdstore.permissions import Permissions
+from fdstore.pipeline_limits import PipelineLimits
 from fdstore.runtime.attempt import Attempt, Ending
 from fdstore.runtime.claim import Lease, WorkerStopping
 from fdstore.store import leases, process_records, processes
@@ -145,9 +146,7 @@ def make_toolbox(
         own_program=processes.Program(program.name, bundle.digest(), ""),
         forks_may_spawn=program.limits.forks_may_spawn,
         commands=program.commands,
-        stream_bytes=program.limits.stream_bytes,
-        stream_idle_seconds=program.limits.stream_idle_seconds,
-        wall_seconds=program.limits.wall_seconds,
+        pipeline_limits=PipelineLimits.of(program.limits),
     )
     tools_path = program.tools_path if permissions.all_allowed else None
     functions = {path: import_tool(path, tools_path) for path in program.python}

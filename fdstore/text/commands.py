@@ -19,12 +19,6 @@ from fdstore.errors import InvalidArgument, UnknownProgram, quoted
 from fdstore.records import Record
 
 MAX_STAGES = 32
-WALL_SECONDS = 3600.0
-"""The default time limit of a pipeline."""
-OUTPUT_BYTES = 1 << 30
-"""The default limit of a pipeline's output in bytes."""
-IDLE_SECONDS = 600.0
-"""The default time that a pipeline may be idle."""
 MAX_COMMAND_BYTES = 128 * 1024 - 1
 """The maximum length of a command: the longest argument that Linux accepts."""
 

@@ -8,9 +8,9 @@ import msgspec
 
 from fdstore.files.paths import Root
 from fdstore.permissions import Permissions
+from fdstore.pipeline_limits import DEFAULTS, PipelineLimits
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import NO_PROGRAM, Program
-from fdstore.text.commands import IDLE_SECONDS, OUTPUT_BYTES, WALL_SECONDS
 from fdstore.tools.config import FDConfig
 
 
@@ -34,7 +34,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     permissions       for functions, commands and paths that programs name
     own_program       the program of this process, for forks of it; a user's own loop has none
     forks_may_spawn   whether forks may start processes too
-    commands          commands that a pipeline may run; the next three fields are its limits
+    commands          commands that a pipeline may run, within `pipeline_limits`
     wait_for_workers  False: start nothing that no live worker can run
     """
 
@@ -51,9 +51,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     own_program: Program = NO_PROGRAM
     forks_may_spawn: bool = False
     commands: tuple[str, ...] = ()
-    stream_bytes: int = OUTPUT_BYTES
-    stream_idle_seconds: float = IDLE_SECONDS
-    wall_seconds: float = WALL_SECONDS
+    pipeline_limits: PipelineLimits = DEFAULTS
     wait_for_workers: bool = True
 
     @property

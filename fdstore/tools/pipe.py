@@ -47,9 +47,7 @@ def run(context: Context, arguments: Pipe, call_id: str | None) -> Operation[Too
         commands=[list(command.argv) for command in commands],
         page_size=context.config.default_page_size,
         tee=list(tees),
-        stream_bytes=context.stream_bytes,
-        stream_idle_seconds=context.stream_idle_seconds,
-        wall_seconds=context.wall_seconds,
+        **msgspec.structs.asdict(context.pipeline_limits),
     )
     pipeline = yield from pipelines.start(
         context.handle,

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
+from fdstore.pipeline_limits import PipelineLimits
 from fdstore.prepared import prepare
-from fdstore.text.commands import IDLE_SECONDS, OUTPUT_BYTES, WALL_SECONDS
 
 
 class SpawnTask(msgspec.Struct, frozen=True, kw_only=True, tag="brief", tag_field="kind"):
@@ -38,16 +38,13 @@ class ForkTask(msgspec.Struct, frozen=True, kw_only=True, tag="fork", tag_field=
     answer_limit: int | None = None
 
 
-class PipeTask(msgspec.Struct, frozen=True, kw_only=True, tag="pipe", tag_field="kind"):
+class PipeTask(PipelineLimits, frozen=True, kw_only=True, tag="pipe", tag_field="kind"):
     """Task of a pipeline: the argv of each stage, the stages (from 1) whose output is kept too, and its
     limits."""
 
     commands: list[list[str]]
     page_size: int
-    tee: list[int] = []
-    stream_bytes: int = OUTPUT_BYTES
-    stream_idle_seconds: float = IDLE_SECONDS
-    wall_seconds: float = WALL_SECONDS
+    tee: list[int] = msgspec.field(default_factory=list)
 
 
 Task = SpawnTask | ForkTask

@@ -11,10 +11,11 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from fdstore.pipeline_limits import PipelineLimits
 from fdstore.records import Record
 from fdstore_workers.pipeline.bubblewrap import Bubblewrap
 from fdstore_workers.pipeline.command_limits import CommandLimits, CommandsOff
-from fdstore_workers.pipeline.limits import Ended, StageLimits
+from fdstore_workers.pipeline.ended import Ended
 from fdstore_workers.pipeline.sandbox import HIDDEN, find_sandbox
 from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
 from fdstore_workers.pipeline.stages import Pipeline
@@ -82,7 +83,7 @@ def run_in(
         command=sandbox.wrap,
         reports=sandbox.reports,
         environment=sandbox.environment,
-        limits=StageLimits(wall_s=60.0),
+        limits=PipelineLimits(wall_seconds=60.0),
     )
     ended = pipeline.run()
     return Said(ended=ended, output=output.decode(), errors=errors.decode())

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from fdstore.errors import InvalidArgument
-from fdstore_workers.pipeline.limits import Ended, StageLimits
+from fdstore.pipeline_limits import PipelineLimits
+from fdstore_workers.pipeline.ended import Ended
 from fdstore_workers.pipeline.pipes import BranchClosed
 from fdstore_workers.pipeline.process_tree import MARK, ProcessSnapshot
 from fdstore_workers.pipeline.stages import Pipeline
@@ -209,7 +210,7 @@ def test_output_is_read_while_input_is_still_written() -> None:
 
 def test_a_feed_that_ends_at_once_after_its_last_piece_is_heard() -> None:
     for _ in range(30):
-        run = Run("cat", feed=iter([b"a", b"b", b"c"]), limits=StageLimits(wall_s=20))
+        run = Run("cat", feed=iter([b"a", b"b", b"c"]), limits=PipelineLimits(wall_seconds=20))
 
         assert run.end().codes == (0,)
         assert run.output == b"abc"
@@ -467,9 +468,10 @@ def _mine(*argv: str) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("limits", "reason"), [(StageLimits(idle_s=0.2), "idle"), (StageLimits(wall_s=0.2), "wall")]
+    ("limits", "reason"),
+    [(PipelineLimits(stream_idle_seconds=0.2), "idle"), (PipelineLimits(wall_seconds=0.2), "wall")],
 )
-def test_silence_and_time_are_limited(limits: StageLimits, reason: str) -> None:
+def test_silence_and_time_are_limited(limits: PipelineLimits, reason: str) -> None:
     ended = Run("sleep 100", "cat", limits=limits).end()
 
     assert (ended.reason, ended.codes[0]) == (reason, 143)
@@ -478,18 +480,18 @@ def test_silence_and_time_are_limited(limits: StageLimits, reason: str) -> None:
 def test_a_pipeline_that_moves_bytes_is_not_idle() -> None:
     script = "for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.1; done"
 
-    assert Run(shell(script), limits=StageLimits(idle_s=0.5)).end().reason is None
+    assert Run(shell(script), limits=PipelineLimits(stream_idle_seconds=0.5)).end().reason is None
 
 
 def test_an_output_gives_as_much_as_it_may_and_no_more() -> None:
-    run = Run("yes", limits=StageLimits(stream_bytes=100_001))
+    run = Run("yes", limits=PipelineLimits(stream_bytes=100_001))
 
     assert run.end().reason == "bytes"
     assert len(run.output) == 100_001
 
 
 def test_an_output_of_just_the_limit_is_fine() -> None:
-    run = Run("head -c 1000 /dev/zero", limits=StageLimits(stream_bytes=1000))
+    run = Run("head -c 1000 /dev/zero", limits=PipelineLimits(stream_bytes=1000))
 
     assert (run.end().reason, len(run.output)) == (None, 1000)
 

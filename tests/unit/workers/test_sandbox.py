@@ -17,10 +17,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from fdstore.pipeline_limits import PipelineLimits
 from fdstore_workers.pipeline.bubblewrap import Bubblewrap
 from fdstore_workers.pipeline.command_limits import CommandsOff
+from fdstore_workers.pipeline.ended import Ended
 from fdstore_workers.pipeline.launch import NOT_MADE
-from fdstore_workers.pipeline.limits import Ended, StageLimits
 from fdstore_workers.pipeline.process_tree import ProcessSnapshot
 from fdstore_workers.pipeline.sandbox import Sandbox, find_sandbox
 from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
@@ -321,7 +322,7 @@ def search_in(sandbox: Bubblewrap | Sandlock) -> tuple[Ended, str]:
         command=sandbox.wrap,
         reports=sandbox.reports,
         environment=sandbox.environment,
-        limits=StageLimits(wall_s=60.0),
+        limits=PipelineLimits(wall_seconds=60.0),
     ).run()
     return ended, errors.decode()
 
@@ -378,7 +379,7 @@ def test_a_launcher_that_is_gone_is_not_a_program_that_was_not_found() -> None:
         command=lambda argv: ["/no/such/python", *argv],
         reports=True,
         environment={},
-        limits=StageLimits(wall_s=60.0),
+        limits=PipelineLimits(wall_seconds=60.0),
     ).run()
 
     assert ended == Ended(codes=(NOT_MADE, NOT_MADE), reason="sandbox")
@@ -396,7 +397,7 @@ def test_a_stage_without_a_sandbox_ends_the_others(engine: str) -> None:
         command=lambda argv: next(commands)(argv),
         reports=True,
         environment=sandbox.environment,
-        limits=StageLimits(wall_s=60.0),
+        limits=PipelineLimits(wall_seconds=60.0),
     ).run()
 
     assert (ended.codes[1], ended.reason) == (NOT_MADE, "sandbox")

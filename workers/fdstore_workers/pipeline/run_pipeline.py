@@ -51,7 +51,7 @@ from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.utf8 import Utf8Text
 from fdstore.tools.process_task import PipeTask
 from fdstore_workers.pipeline.command_limits import CommandsOff
-from fdstore_workers.pipeline.limits import Ended, StageLimits
+from fdstore_workers.pipeline.ended import Ended
 from fdstore_workers.pipeline.pipes import BranchClosed
 from fdstore_workers.pipeline.sandbox import Sandbox
 from fdstore_workers.pipeline.stages import Pipeline
@@ -207,11 +207,7 @@ def run_pipeline(
             command=engine.wrap,
             reports=engine.reports,
             environment=engine.environment,
-            limits=StageLimits(
-                wall_s=brief.wall_seconds,
-                idle_s=brief.stream_idle_seconds,
-                stream_bytes=brief.stream_bytes,
-            ),
+            limits=brief,
         )
         ended = _run_watched(pipeline, [output, *tees], lost, stop)
     except FDStoreError as problem:

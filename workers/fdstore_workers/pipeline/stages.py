@@ -27,9 +27,10 @@ from functools import partial
 
 from fdstore import end_reasons
 from fdstore.errors import InvalidArgument
+from fdstore.pipeline_limits import PipelineLimits
+from fdstore_workers.pipeline.ended import Ended
 from fdstore_workers.pipeline.feeder import Bell, Feeder
 from fdstore_workers.pipeline.launch import NOT_MADE
-from fdstore_workers.pipeline.limits import Ended, StageLimits
 from fdstore_workers.pipeline.pipes import Deliver, End, Intake, Tap, pipe
 from fdstore_workers.pipeline.process_tree import MARK, ProcessSnapshot, kill_marked
 from fdstore_workers.pipeline.stage_process import NotStarted, Stage
@@ -70,7 +71,7 @@ class Pipeline:
         tee: Mapping[int, Deliver] | None = None,
         command: Callable[[list[str]], list[str]] = list,
         reports: bool = False,
-        limits: StageLimits | None = None,
+        limits: PipelineLimits | None = None,
         cwd: str | None = None,
     ) -> None:
         if not argvs or not all(argvs):
@@ -80,7 +81,7 @@ class Pipeline:
             raise InvalidArgument("tee", f"there is no stage {unknown[0]}; stages are 1-{len(argvs)}")
         self._argvs = [command(list(argv)) for argv in argvs]
         self._output, self._error, self._feed = output, error, feed
-        self._limits = limits or StageLimits()
+        self._limits = limits or PipelineLimits()
         self._mark = secrets.token_hex(16)
         self._environment = {**environment, MARK: self._mark}
         self._reports = reports
@@ -134,7 +135,7 @@ class Pipeline:
 
     def _start(self, bell: Bell) -> None:
         self._moved_at = time.monotonic()
-        self._wall_at = None if self._limits.wall_s is None else self._moved_at + self._limits.wall_s
+        self._wall_at = self._moved_at + self._limits.wall_seconds
         stdin = self._first_input(bell)
         for number, argv in enumerate(self._argvs, start=1):
             reading, stdout = pipe(self._ends)
@@ -270,15 +271,15 @@ class Pipeline:
         return max(0, math.ceil((min(due) - now) * 1000)) if due else None
 
     @property
-    def _idle_at(self) -> float | None:
-        return None if self._limits.idle_s is None else self._moved_at + self._limits.idle_s
+    def _idle_at(self) -> float:
+        return self._moved_at + self._limits.stream_idle_seconds
 
     def _keep_time(self, now: float) -> None:
         if self._kill_grace_s is not None:
             self._stop(end_reasons.CANCELLED, self._kill_grace_s, now)
         elif self._wall_at is not None and now >= self._wall_at:
             self._stop(end_reasons.WALL, GRACE_S, now)
-        elif self._idle_at is not None and now >= self._idle_at:
+        elif now >= self._idle_at:
             self._stop(end_reasons.IDLE, GRACE_S, now)
         if self._kill_at is not None and now >= self._kill_at:
             self._killed = True

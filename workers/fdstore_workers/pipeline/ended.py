@@ -1,4 +1,4 @@
-"""What bounds a pipeline, and how it ended."""
+"""How the stages of a pipeline ended."""
 
 from __future__ import annotations
 
@@ -6,18 +6,6 @@ from fdstore import end_reasons
 from fdstore.records import Record
 from fdstore.text.commands import fatal_signal, pipeline_exit_code
 from fdstore_workers.pipeline.launch import NOT_MADE
-
-
-class StageLimits(Record, frozen=True, kw_only=True):
-    """Limits of a run; None means unlimited.
-
-    `wall_s`: duration of the run. `idle_s`: time without a byte read or written. `stream_bytes`: size of each
-    output, tee and error; the bytes up to the limit are delivered.
-    """
-
-    wall_s: float | None = None
-    idle_s: float | None = None
-    stream_bytes: int | None = None
 
 
 class Ended(Record, frozen=True, kw_only=True):
