@@ -25,12 +25,12 @@ def _client(pid: int) -> redis.Redis:
     return redis.Redis.from_url(os.environ["FDSTORE_BENCH_URL"])
 
 
-def also_bare(runner_of: Callable[..., Callable[[str], None]]) -> Callable[..., Callable[[str], None]]:
-    """Wrap `runner_of` so that for a no-op id the runner only sets the key of that name, which a MONITOR of
+def also_bare(make_task_body: Callable[..., Callable[[str], None]]) -> Callable[..., Callable[[str], None]]:
+    """Wrap `make_task_body` so that for a no-op id the runner only sets the key of that name, which a MONITOR of
     the server records with its time."""
 
     def make_runner(*arguments: Any, **options: Any) -> Callable[[str], None]:
-        run = runner_of(*arguments, **options)
+        run = make_task_body(*arguments, **options)
 
         def run_or_note(process: str) -> None:
             if process.startswith(BARE):
@@ -45,5 +45,5 @@ def also_bare(runner_of: Callable[..., Callable[[str], None]]) -> Callable[..., 
 
 if __name__ == "__main__":
     worker: Any = import_module("fdstore_workers.main")
-    worker.runner_of = also_bare(worker.runner_of)
+    worker.make_task_body = also_bare(worker.make_task_body)
     runpy.run_module("fdstore_workers", run_name="__main__")

@@ -42,7 +42,7 @@ def hasten(monkeypatch: pytest.MonkeyPatch, faster: float) -> None:
     """The times of this process as those of quick workers."""
     for module, name in (
         *((leases, name) for name in ("LEASE_S", "RENEW_EVERY_S", "SWEEP_EVERY_S", "WAKE_AGAIN_S")),
-        (claim, "LOOK_UP_EVERY_S"),
+        (claim, "POLL_S"),
         (retry, "DEADLINE_S"),
     ):
         monkeypatch.setattr(module, name, getattr(module, name) / faster)

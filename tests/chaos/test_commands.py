@@ -141,7 +141,7 @@ def test_ctrl_c_of_a_run_cancels_what_a_worker_has_taken_over(
     faults.note("run stopped")
     wait_until(lambda: state(store, "boss").attempt == 2, what="a worker that takes it")
     running.send_signal(signal.SIGCONT)
-    wait_until(lambda: "a worker goes on" in running.stderr.readline(), what="a word of it")
+    wait_until(lambda: "a worker has taken over" in running.stderr.readline(), what="a word of it")
 
     running.send_signal(signal.SIGINT)
 

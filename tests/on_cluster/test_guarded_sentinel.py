@@ -136,7 +136,7 @@ def test_the_queue_is_reached_through_a_guarded_sentinel(guarded: Guarded, way: 
         dispatcher.wake("nobody")
         dispatcher.close()
 
-        wait_until(lambda: "nobody does not exist any more" in worker.log or not worker.is_alive)
+        wait_until(lambda: "nobody no longer exists" in worker.log or not worker.is_alive)
 
     assert "Traceback" not in worker.log
     assert "secret" not in worker.log

@@ -140,7 +140,7 @@ def test_a_node_named_as_one_redis_is_refused_and_the_right_form_is_said(cluster
 
 
 def test_one_redis_named_as_a_cluster_is_refused() -> None:
-    with PrivateServer(port=True) as server, pytest.raises(InvalidArgument, match="no Redis Cluster"):
+    with PrivateServer(port=True) as server, pytest.raises(InvalidArgument, match="is not a Redis Cluster"):
         fdstore.connect(server.url.replace("redis://", "redis+cluster://"))
 
 

@@ -125,7 +125,7 @@ def test_a_worker_behind_sentinels_drops_what_is_not_a_process_id(watched: Watch
         dispatcher.wake("triage")
         dispatcher.close()
 
-        wait_until(lambda: "triage does not exist any more" in worker.log or not worker.is_alive)
+        wait_until(lambda: "triage no longer exists" in worker.log or not worker.is_alive)
 
     assert worker.log.count("dropped a message") == len(hostile)
     assert "Traceback" not in worker.log

@@ -33,8 +33,9 @@ def shifted(
 
     with ScriptedModel(script) as model:
         environment = {**os.environ, **model.environ, "CLOCK_SHIFT_S": str(request.param)}
-        arguments = ["-P", str(LAUNCHER), "--url", agents_server.url, "-c", "2"]
-        worker = WorkerProcess(tmp_path / "worker.log", arguments, environ=environment, folder=tmp_path)
+        options = ["--url", agents_server.url, "-c", "2"]
+        log = tmp_path / "worker.log"
+        worker = WorkerProcess(log, options, environ=environment, folder=tmp_path, program=LAUNCHER)
         try:
             worker.wait_until_ready()
             yield worker
