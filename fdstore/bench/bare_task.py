@@ -26,8 +26,8 @@ def _client(pid: int) -> redis.Redis:
 
 
 def also_bare(make_task_body: Callable[..., Callable[[str], None]]) -> Callable[..., Callable[[str], None]]:
-    """Wrap `make_task_body` so that for a no-op id the runner only sets the key of that name, which a MONITOR of
-    the server records with its time."""
+    """Wrap `make_task_body` so that for a no-op id the task only sets the key of that name, which a MONITOR
+    of the server records with its time."""
 
     def make_runner(*arguments: Any, **options: Any) -> Callable[[str], None]:
         run = make_task_body(*arguments, **options)
