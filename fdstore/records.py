@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from fdstore.lifecycle import ContentState, ProcessState
-from fdstore.prepared import prepare
+from fdstore.msgspec_types import prepare
 
 Mode = Literal["page", "line", "char"]
 

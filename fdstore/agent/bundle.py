@@ -19,7 +19,7 @@ import msgspec
 
 from fdstore.agent.program_file import DEFAULT_MAX_TOKENS, Limits, Provider
 from fdstore.errors import InvalidProgram, NewerFormat, quoted
-from fdstore.prepared import prepare
+from fdstore.msgspec_types import prepare
 from fdstore.records import TreeLimits
 from fdstore.tools.config import FDConfig, has_descriptors
 

@@ -30,8 +30,8 @@ from fdstore.agent.program_checks import (
     show_key,
 )
 from fdstore.errors import quoted
+from fdstore.msgspec_types import prepare
 from fdstore.pipeline_limits import DEFAULTS
-from fdstore.prepared import prepare
 from fdstore.records import TreeLimits
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.tools.config import FDConfig

@@ -15,7 +15,7 @@ import msgspec
 
 from fdstore.errors import CallInterrupted, quoted
 from fdstore.files.target import Target, TargetIdentity
-from fdstore.prepared import prepare
+from fdstore.msgspec_types import prepare
 from fdstore.records import Export
 from fdstore.render import fd_file_result
 from fdstore.store import exporting, tool_calls

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
+from fdstore.msgspec_types import prepare
 from fdstore.pipeline_limits import PipelineLimits
-from fdstore.prepared import prepare
 
 
 class SpawnTask(msgspec.Struct, frozen=True, kw_only=True, tag="brief", tag_field="kind"):

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from fdstore.prepared import prepare
+from fdstore.msgspec_types import prepare
 from fdstore.render import Rendered
 from fdstore.tools.arguments import Arguments, schema_of
 from fdstore.tools.context import Context

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import quick_times
 
-from fdstore_workers import main as worker
+from fdstore_workers import roles as worker
 from fdstore_workers import sweeper
 from fdstore_workers.__main__ import main
 

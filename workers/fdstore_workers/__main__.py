@@ -118,7 +118,7 @@ def worker(
     with frozen_imports():
         from fdstore.runtime.queue import find_broker
         from fdstore.wire.store_url import parse_store_url
-        from fdstore_workers.main import Worker
+        from fdstore_workers.roles import Worker
         from fdstore_workers.tasks import worker_name
 
     warnings = [

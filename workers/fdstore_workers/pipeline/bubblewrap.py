@@ -33,7 +33,7 @@ from fdstore_workers.pipeline.command_limits import (
     require_program,
     run_probe,
 )
-from fdstore_workers.pipeline.namespaces import FROM_ETC, NOBODY, SYSTEM
+from fdstore_workers.pipeline.sandbox_root import FROM_ETC, NOBODY, SYSTEM
 
 HOME = "/work"
 

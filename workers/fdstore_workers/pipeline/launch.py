@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 import sys
 
-from fdstore_workers.pipeline import kernel, namespaces, syscall_filter
+from fdstore_workers.pipeline import kernel, sandbox_root, syscall_filter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,9 +103,9 @@ def _prepare() -> None:
 def _become_bubblewrap(settings: Settings, program: list[str]) -> NoReturn:
     arguments = settings["argument"]
     if settings["own_namespaces"] == ["1"]:
-        work, tmp = namespaces.enter_with_scratch(*scratch(settings))
+        work, tmp = sandbox_root.enter_with_scratch(*scratch(settings))
         arguments += ["--bind", work, "/work", "--bind", tmp, "/tmp"]
-    namespaces.become_nobody()
+    sandbox_root.become_nobody()
     die_with_worker(settings, _SIGKILL)
     code = syscall_filter.make(sockets=True, attributes=True, supervised=False)
     if code is not None:

@@ -28,7 +28,7 @@ from fdstore_workers.pipeline.command_limits import (
     require_program,
     run_probe,
 )
-from fdstore_workers.pipeline.namespaces import FROM_ETC, SYSTEM
+from fdstore_workers.pipeline.sandbox_root import FROM_ETC, SYSTEM
 
 THREADS = 8
 """Threads allowed per process of a stage, in namespaces."""

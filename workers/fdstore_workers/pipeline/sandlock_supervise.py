@@ -15,7 +15,7 @@ import signal
 from contextlib import suppress
 from typing import Any
 
-from fdstore_workers.pipeline import kernel, namespaces, syscall_filter
+from fdstore_workers.pipeline import kernel, sandbox_root, syscall_filter
 from fdstore_workers.pipeline.launch import NOT_MADE, STARTED, Settings, die_with_worker, report, scratch
 
 WORKER_ENDED = signal.SIGHUP
@@ -30,9 +30,9 @@ def run(settings: Settings, program: list[str]) -> int:
     import sandlock
 
     if not own_namespaces:
-        namespaces.become_nobody()
+        sandbox_root.become_nobody()
         return _supervise(sandlock, settings, program)
-    namespaces.enter_all(*scratch(settings), settings.get("private", []))
+    sandbox_root.enter_all(*scratch(settings), settings.get("private", []))
     die_with_worker(settings, signal.SIGKILL)
     read_end, write_end = os.pipe()  # the parent holds the write end: EOF means that it has ended
     child = os.fork()
@@ -44,7 +44,7 @@ def run(settings: Settings, program: list[str]) -> int:
     kernel.die_with_parent(signal.SIGKILL)
     if select.select([read_end], [], [], 0)[0]:
         os._exit(NOT_MADE)  # the parent ended before die_with_parent
-    namespaces.enter_root()
+    sandbox_root.enter_root()
     return _supervise(sandlock, settings, program)
 
 
@@ -94,7 +94,7 @@ def _supervise(sandlock: Any, settings: Settings, program: list[str]) -> int:
 
 
 def _policy(sandlock: Any, settings: Settings) -> dict[str, Any]:
-    devices = [f"/dev/{device}" for device in namespaces.DEVICES]
+    devices = [f"/dev/{device}" for device in sandbox_root.DEVICES]
     if settings["own_namespaces"] == ["1"]:
         # the namespaces make up for protections that an older Landlock lacks
         return {
