@@ -48,7 +48,7 @@ def model_script(request: Request) -> Any:
     return say(f"I read: {request.last_text()}")
 
 
-def test_a_spawned_child_reads_what_it_shares_with_its_parent(
+def test_a_spawned_child_reads_descriptors_shared_by_its_parent(
     cluster: Cluster,
     broker: PrivateServer,
     proc: Process,

@@ -29,7 +29,7 @@ def connects(url: str | None = None, prefix: str | None = None) -> Store:
     return fdstore.connect(url, prefix)
 
 
-def connects_awaiting(url: str | None = None, prefix: str | None = None) -> None:
+def connects_async(url: str | None = None, prefix: str | None = None) -> None:
     async def main() -> None:
         async with await fdstore.aio.connect(url, prefix):
             pass
@@ -37,7 +37,7 @@ def connects_awaiting(url: str | None = None, prefix: str | None = None) -> None
     asyncio.run(main())
 
 
-BOTH = pytest.mark.parametrize("connect", [connects, connects_awaiting])
+BOTH = pytest.mark.parametrize("connect", [connects, connects_async])
 
 
 @pytest.fixture(scope="module")

@@ -268,7 +268,7 @@ def test_reading_any_part_equals_slicing_the_text(
         assert_slice(afresh, text, page_size, mode, start, 2)
 
 
-def test_a_selector_reads_what_separate_arguments_read(proc: Process) -> None:
+def test_a_selector_reads_the_same_part_as_separate_arguments(proc: Process) -> None:
     proc.create(LOG, page_size=500)
 
     assert proc.read("fd:1#P2-4") == proc.read("fd:1", start=2, count=3)

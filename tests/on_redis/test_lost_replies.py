@@ -238,7 +238,7 @@ def test_a_child_is_created_once_when_its_reply_is_lost(remote_process: Process,
     assert len(remote_process.store.tree("triage").members) == 3
 
 
-def test_a_close_whose_reply_is_lost_is_no_error(remote_process: Process, proxy: Proxy) -> None:
+def test_a_close_succeeds_when_its_reply_is_lost(remote_process: Process, proxy: Proxy) -> None:
     remote_process.create("x")
     keeper = remote_process.fork()
     proxy.lose(1)
@@ -250,7 +250,7 @@ def test_a_close_whose_reply_is_lost_is_no_error(remote_process: Process, proxy:
     assert keeper.read("fd:1").text == "x"
 
 
-def test_an_end_whose_reply_is_lost_is_counted_once(remote_process: Process, proxy: Proxy) -> None:
+def test_an_end_is_counted_once_when_its_reply_is_lost(remote_process: Process, proxy: Proxy) -> None:
     child = remote_process.fork()
     proxy.lose(2)
 

@@ -44,7 +44,7 @@ def spawner(store: Store, folder: Path, limits: TreeLimits) -> Iterator[Agents]:
         yield agents
 
 
-def run_at_once(agents: Agents, root: str, workers: int) -> None:
+def run_concurrently(agents: Agents, root: str, workers: int) -> None:
     """Run all ready processes of the tree concurrently, as several workers would."""
     while ready := [member.id for member in agents.store.tree(root).members if member.state == "ready"]:
         with ThreadPoolExecutor(workers) as pool:
@@ -58,7 +58,7 @@ def test_a_recursive_spawner_stops_at_the_limit_and_every_agent_records_why(
     limits = TreeLimits(tree_model_calls_per_day=LIMIT, tree_live=200, tree_depth=100)
 
     with spawner(store, tmp_path, limits) as agents:
-        run_at_once(agents, "again", workers)
+        run_concurrently(agents, "again", workers)
         calls = len(agents.model.requests)
 
     tree = store.tree("again")

@@ -55,7 +55,7 @@ def work(url: str) -> None:
         store.process("triage").create("x")
 
 
-def work_awaiting(url: str) -> None:
+def work_async(url: str) -> None:
     async def main() -> None:
         async with await fdstore.aio.connect(url) as store:
             await (await store.process("triage")).create("x")
@@ -63,7 +63,7 @@ def work_awaiting(url: str) -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("how", [work, work_awaiting])
+@pytest.mark.parametrize("how", [work, work_async])
 @pytest.mark.parametrize(
     ("login", "said"),
     [

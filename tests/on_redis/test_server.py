@@ -71,7 +71,7 @@ def fake_redis_server(text: str, folder: Path, name: str = "redis-server") -> Pa
 # --- one server for everybody
 
 
-def test_ten_processes_at_once_start_one_server(embedded: EmbeddedServer, binary: Path) -> None:
+def test_ten_concurrent_processes_start_one_server(embedded: EmbeddedServer, binary: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from fdstore.local.redis_server import EmbeddedServer\n"
         "server = EmbeddedServer(Path(sys.argv[1]), binary=Path(sys.argv[2]))\n"
@@ -87,7 +87,7 @@ def test_ten_processes_at_once_start_one_server(embedded: EmbeddedServer, binary
     assert (embedded.data_dir / "redis.log").read_text().count("just started") == 1
 
 
-def test_ten_threads_at_once_start_one_server(embedded: EmbeddedServer, binary: Path) -> None:
+def test_ten_concurrent_threads_start_one_server(embedded: EmbeddedServer, binary: Path) -> None:
     gate = threading.Barrier(10)
 
     def begin(_: int) -> tuple[str, int | None]:

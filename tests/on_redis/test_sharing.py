@@ -22,7 +22,7 @@ def holders(execute: Any, number: int) -> set[bytes]:
 # --- children
 
 
-def test_a_child_reads_what_was_shared_under_the_same_ids(
+def test_a_child_reads_shared_descriptors_under_the_same_ids(
     proc: Process, assert_counted: Any, execute: Any
 ) -> None:
     proc.create("one")
