@@ -1,5 +1,4 @@
-"""A Redis Cluster of this machine's own: three primaries, made by commands alone, so that any
-redis-server will do."""
+"""A local Redis Cluster of three primaries, created with Redis commands alone, so any redis-server works."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ BUS = 10_000
 
 
 class ClusterNode:
-    """One server of a Cluster."""
+    """One node of a Cluster."""
 
     def __init__(self, stack: ExitStack, options: dict[str, str | int]) -> None:
         self.port = reserve_ports(stack)
@@ -33,9 +32,9 @@ class ClusterNode:
                 "bind": "127.0.0.1",
                 "cluster-enabled": "yes",
                 "cluster-node-timeout": 1000,
-                # what the other nodes hold is still served when one is gone
+                # the other nodes keep serving their slots when one is lost
                 "cluster-require-full-coverage": "no",
-                # a replica gets its copy at once, and not when others may have come that want one too
+                # start replication immediately instead of waiting for more replicas
                 "repl-diskless-sync-delay": 0,
                 **options,
             }
@@ -59,7 +58,7 @@ class ClusterNode:
         return str(self.ask("CLUSTER", "MYID"))
 
     def owner_of(self, slot: int) -> int | None:
-        """The port of the node that serves a slot, as far as this one knows."""
+        """Return the port of the node that serves a slot, according to this node."""
         for first, last, (_, port, *_), *_ in self.ask("CLUSTER", "SLOTS"):
             if first <= slot <= last:
                 return int(port)
@@ -67,7 +66,7 @@ class ClusterNode:
 
 
 class Cluster:
-    """Three nodes that share the slots. A context manager; ends all of them."""
+    """Three nodes that share the slots: a context manager that stops them at exit."""
 
     def __init__(self, options: dict[str, str | int] | None = None) -> None:
         self._options = options or {}
@@ -93,7 +92,7 @@ class Cluster:
         wait_until(self.is_whole)
 
     def add_replica_of(self, primary: ClusterNode) -> ClusterNode:
-        """One more node, which has all that `primary` has and takes over when that is lost."""
+        """Add a replica of `primary`, which is promoted when that is lost."""
         replica = ClusterNode(self._stack, self._options)
         primary.ask("CLUSTER", "MEET", "127.0.0.1", replica.port)
         wait_until(lambda: primary.id in replica.ask("CLUSTER", "NODES"))
@@ -105,7 +104,7 @@ class Cluster:
         return replica
 
     def is_whole(self) -> bool:
-        """Whether every node knows who serves every slot."""
+        """Return whether every node knows the owner of every slot."""
         return all(
             len(node.ask("CLUSTER", "SLOTS")) >= 3
             and "cluster_slots_ok:16384" in node.ask("CLUSTER", "INFO")
@@ -141,7 +140,7 @@ class Cluster:
 
 
 class Move:
-    """A slot on its way from one node to another, a key at a time."""
+    """The move of a slot from one node to another, key by key."""
 
     def __init__(self, cluster: Cluster, key: str) -> None:
         self._cluster = cluster
@@ -154,12 +153,12 @@ class Move:
         return list(self.source.ask("CLUSTER", "GETKEYSINSLOT", self._slot, 10_000))
 
     def migrate(self, *keys: str) -> None:
-        """Moves these keys, or all that are left."""
+        """Move these keys, or all remaining ones."""
         for key in keys or self.keys_left():
             self.source.ask("MIGRATE", "127.0.0.1", self.target.port, key, 0, 5000)
 
     def finish(self) -> None:
-        """Moves what is left, and tells everybody."""
+        """Move the remaining keys and announce the new owner to all nodes."""
         while self.keys_left():
             self.migrate()
         for node in (self.target, self.source, *self._cluster.nodes):
@@ -168,11 +167,11 @@ class Move:
 
     def _is_settled(self) -> bool:
         """Whether all nodes say so, and know how recent that is: the next move must not be older."""
-        said = {
+        owners = {
             (node.owner_of(self._slot), *re.findall(r"current_epoch:\d+", node.ask("CLUSTER", "INFO")))
             for node in self._cluster.nodes
         }
-        return len(said) == 1 and {port for port, _ in said} == {self.target.port}
+        return len(owners) == 1 and {port for port, _ in owners} == {self.target.port}
 
 
 def _encoded(reply: Any) -> Any:

@@ -26,7 +26,7 @@ def shared_cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def cluster(shared_cluster: Cluster) -> Cluster:
-    """A running, empty Cluster, whole again after whatever the last test did to it."""
+    """A running, empty Cluster, repaired if the last test damaged it."""
     shared_cluster.empty()
     return shared_cluster
 

@@ -1,4 +1,4 @@
-"""TLS before a server that speaks none, as a proxy of a data center would put it there."""
+"""A TLS proxy in front of a server without TLS, as a data center might run it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import trustme
 
 
 class Authority:
-    """A certificate authority of the test's own, and a server certificate for this machine."""
+    """A private certificate authority and a server certificate for this machine."""
 
     def __init__(self, folder: Path) -> None:
         authority = trustme.CA()
@@ -21,9 +21,11 @@ class Authority:
         authority.issue_cert("127.0.0.1", "localhost").configure_cert(self.context)
 
 
-class Door:
-    """Takes TLS on a port of its own and passes all on to `behind`. In what comes back from there `names`
-    are replaced, so that a Sentinel names the door before its primary. A context manager."""
+class TlsProxy:
+    """A proxy that accepts TLS on its own port and forwards to the port `behind`: a context manager.
+
+    Replaces `names` in replies, so that a Sentinel names the proxy of its primary.
+    """
 
     def __init__(self, authority: Authority, behind: int, names: dict[bytes, bytes] | None = None) -> None:
         self._context = authority.context
@@ -33,7 +35,7 @@ class Door:
         self.port: int = self._listening.getsockname()[1]
         self._open: list[socket.socket] = []
 
-    def __enter__(self) -> Door:
+    def __enter__(self) -> TlsProxy:
         threading.Thread(target=self._listen, daemon=True).start()
         return self
 

@@ -20,7 +20,7 @@ from fdstore.runtime.queue import Dispatcher
 from fdstore.testing import ScriptedModel
 from tests.children import Child
 from tests.on_cluster.cluster import reserve_ports
-from tests.on_cluster.doors import Authority, Door
+from tests.on_cluster.doors import Authority, TlsProxy
 from tests.waiting import wait_until
 from tests.with_workers.conftest import agent_workers
 
@@ -35,7 +35,7 @@ sentinel auth-pass main redissecret
 
 
 class Guarded(NamedTuple):
-    """How the Redis behind the Sentinel is reached: as it is, and with TLS before both."""
+    """URLs of the Redis behind the Sentinel: directly, and with TLS for both."""
 
     plain: str
     tls: str
@@ -61,9 +61,9 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         client = stack.enter_context(redis.Redis(port=port, protocol=2, password="sentinelsecret"))
         wait_until(lambda: _watches(client))
         authority = Authority(folder)
-        before_redis = stack.enter_context(Door(authority, primary))
+        before_redis = stack.enter_context(TlsProxy(authority, primary))
         bulk = {b"$5\r\n%d\r\n" % primary: b"$5\r\n%d\r\n" % before_redis.port}
-        before_sentinel = stack.enter_context(Door(authority, port, bulk))
+        before_sentinel = stack.enter_context(TlsProxy(authority, port, bulk))
         query = "sentinel_password=sentinelsecret"
         yield Guarded(
             f"sentinel://:redissecret@127.0.0.1:{port}/main?{query}",
@@ -104,7 +104,7 @@ def test_the_store_is_reached_through_a_guarded_sentinel(guarded: Guarded, way: 
         ("redissecret", "redissecrex", "permission_error", "check the user and the password"),
     ],
 )
-def test_a_login_that_is_refused_is_said_at_once(
+def test_a_refused_login_is_an_immediate_error(
     guarded: Guarded, way: str, written: str, instead: str, kind: str, said: str
 ) -> None:
     url = getattr(guarded, way).replace(written, instead)

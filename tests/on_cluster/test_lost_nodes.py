@@ -1,5 +1,5 @@
-"""A node of the Cluster is lost: what was there is a typed error by the deadline, what is elsewhere goes
-on, and when the node is back, or another one took over, the same client goes on with it."""
+"""A lost node of the Cluster: calls to its trees raise typed errors by the deadline, other trees work, and
+the same client continues when the node returns or a replica is promoted."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ DURABLE = {"appendonly": "yes", "appendfsync": "always"}
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    """A Cluster of this test alone, whose nodes still know everything after a kill."""
+    """A Cluster for this test alone, whose nodes keep their data after a kill."""
     with Cluster(DURABLE) as made:
         yield made
 
 
 @pytest.fixture
 def store(cluster: Cluster) -> Iterator[Store]:
-    """A store whose keys are not counted in the end: not all of them can be reached then."""
+    """A store without the key check after the test: not all keys can be reached then."""
     with fdstore.connect(cluster.url) as connected:
         yield connected
 
 
 @pytest.fixture
 def victim(cluster: Cluster) -> ClusterNode:
-    """The node to lose: not the one that knows all trees."""
+    """The node to lose: not the one that holds the list of trees."""
     return next(node for node in cluster.nodes if node is not cluster.node_of("fdstore:trees"))
 
 
 @pytest.fixture
-def lost_and_safe(cluster: Cluster, store: Store, victim: ClusterNode) -> tuple[Process, Process]:
-    """A process at the victim, and one elsewhere."""
+def processes_on_both_nodes(cluster: Cluster, store: Store, victim: ClusterNode) -> tuple[Process, Process]:
+    """Return a process on the node to lose and one on another node."""
     names = [f"tree-{number}" for number in range(30)]
     at_victim = next(name for name in names if cluster.node_of(f"{{{name}}}") is victim)
     elsewhere = next(name for name in names if cluster.node_of(f"{{{name}}}") is not victim)
@@ -56,13 +56,13 @@ def lost_and_safe(cluster: Cluster, store: Store, victim: ClusterNode) -> tuple[
     return lost, safe
 
 
-def test_what_was_at_a_lost_node_is_a_typed_error_and_the_rest_goes_on(
+def test_trees_on_a_lost_node_raise_typed_errors_and_other_trees_work(
     cluster: Cluster,
     victim: ClusterNode,
-    lost_and_safe: tuple[Process, Process],
+    processes_on_both_nodes: tuple[Process, Process],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    lost, safe = lost_and_safe
+    lost, safe = processes_on_both_nodes
     deadline_s = 1.0
     monkeypatch.setattr(retry, "DEADLINE_S", deadline_s)
     victim.server.kill()
@@ -83,13 +83,13 @@ def test_what_was_at_a_lost_node_is_a_typed_error_and_the_rest_goes_on(
     assert status.exit_code == 1
 
 
-def test_an_awaiting_client_goes_on_elsewhere_too(
+def test_an_awaitable_client_keeps_working_on_other_nodes_too(
     cluster: Cluster,
     victim: ClusterNode,
-    lost_and_safe: tuple[Process, Process],
+    processes_on_both_nodes: tuple[Process, Process],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    names = [proc.id for proc in lost_and_safe]
+    names = [proc.id for proc in processes_on_both_nodes]
     monkeypatch.setattr(retry, "DEADLINE_S", 1.0)
 
     async def main() -> None:
@@ -104,10 +104,10 @@ def test_an_awaiting_client_goes_on_elsewhere_too(
     asyncio.run(main())
 
 
-def test_a_node_that_comes_back_in_time_is_waited_for(
-    cluster: Cluster, victim: ClusterNode, lost_and_safe: tuple[Process, Process], store: Store
+def test_a_call_waits_for_a_node_that_returns_in_time(
+    cluster: Cluster, victim: ClusterNode, processes_on_both_nodes: tuple[Process, Process], store: Store
 ) -> None:
-    lost, _ = lost_and_safe
+    lost, _ = processes_on_both_nodes
     victim.server.kill()
     victim.server.restart()
 
@@ -117,10 +117,10 @@ def test_a_node_that_comes_back_in_time_is_waited_for(
     assert store.tree(lost.id).fds == 2
 
 
-def test_a_replica_that_takes_over_is_found(
-    cluster: Cluster, victim: ClusterNode, lost_and_safe: tuple[Process, Process], store: Store
+def test_a_promoted_replica_is_found(
+    cluster: Cluster, victim: ClusterNode, processes_on_both_nodes: tuple[Process, Process], store: Store
 ) -> None:
-    lost, safe = lost_and_safe
+    lost, safe = processes_on_both_nodes
     replica = cluster.add_replica_of(victim)
     wait_until(lambda: int(victim.ask("WAIT", 1, 100)) == 1)
     victim.server.kill()

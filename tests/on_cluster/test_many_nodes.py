@@ -1,4 +1,4 @@
-"""Trees lie on all nodes of a Cluster, and nobody who uses them has to know."""
+"""Trees are spread over all nodes of a Cluster, transparently to clients."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_every_operation_works_on_trees_of_every_node(cluster: Cluster, store: S
     assert len(store.processes()) == 3 * len(NAMES)
 
 
-def test_the_awaited_client_works_on_trees_of_every_node(cluster: Cluster) -> None:
+def test_the_awaitable_client_works_on_trees_of_every_node(cluster: Cluster) -> None:
     async def use(store: fdstore.aio.Store, name: str) -> None:
         proc = await store.process(name)
         big = await proc.ingest(io.BytesIO(TEXT.encode()), source="log")
@@ -92,7 +92,7 @@ def test_the_sweep_and_the_collection_find_trees_on_every_node(
     assert [key for key in execute("KEYS", "*") if b":op:" not in key] == []
 
 
-def test_a_node_that_forgot_the_scripts_learns_them_again(cluster: Cluster, store: Store) -> None:
+def test_scripts_are_loaded_again_on_a_node_that_lost_them(cluster: Cluster, store: Store) -> None:
     procs = [store.process(name) for name in NAMES]
     for node in cluster.nodes:
         node.ask("SCRIPT", "FLUSH")
@@ -101,7 +101,7 @@ def test_a_node_that_forgot_the_scripts_learns_them_again(cluster: Cluster, stor
         assert proc.create("text").fd == "fd:1"
 
 
-def test_what_is_not_there_is_named_from_wherever_it_is(store: Store) -> None:
+def test_the_error_for_an_unknown_tree_names_trees_of_all_nodes(store: Store) -> None:
     for name in NAMES:
         store.process(name)
 
@@ -125,7 +125,7 @@ def test_many_threads_share_one_store(store: Store) -> None:
 # --- the way in
 
 
-def test_any_node_that_is_named_leads_to_all(cluster: Cluster) -> None:
+def test_the_url_of_any_node_reaches_the_whole_cluster(cluster: Cluster) -> None:
     for node in cluster.nodes:
         url = f"redis+cluster://127.0.0.1:1,127.0.0.1:{node.port}/0"
         with fdstore.connect(url) as store:
@@ -134,22 +134,22 @@ def test_any_node_that_is_named_leads_to_all(cluster: Cluster) -> None:
             assert len(store.trees()) == len(NAMES)
 
 
-def test_a_node_named_as_one_redis_is_refused_and_the_right_form_is_said(cluster: Cluster) -> None:
+def test_a_cluster_node_given_as_a_single_redis_is_refused_with_the_right_url_form(cluster: Cluster) -> None:
     with pytest.raises(InvalidArgument, match=r"redis\+cluster://"):
         fdstore.connect(f"redis://127.0.0.1:{cluster.nodes[0].port}")
 
 
-def test_one_redis_named_as_a_cluster_is_refused() -> None:
+def test_a_single_redis_given_as_a_cluster_is_refused() -> None:
     with PrivateServer(port=True) as server, pytest.raises(InvalidArgument, match="is not a Redis Cluster"):
         fdstore.connect(server.url.replace("redis://", "redis+cluster://"))
 
 
-def test_a_cluster_that_nobody_answers_for_is_an_error_at_once() -> None:
+def test_an_unreachable_cluster_is_an_immediate_error() -> None:
     with pytest.raises(StoreUnavailable, match="refused"):
         fdstore.connect("redis+cluster://127.0.0.1:1,127.0.0.1:2")
 
 
-def test_one_node_that_evicts_is_enough_to_be_refused(cluster: Cluster) -> None:
+def test_a_cluster_with_one_evicting_node_is_refused(cluster: Cluster) -> None:
     cluster.nodes[2].ask("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
     try:
         with pytest.raises(UnsafeStore, match="allkeys-lru"):
@@ -158,7 +158,7 @@ def test_one_node_that_evicts_is_enough_to_be_refused(cluster: Cluster) -> None:
         cluster.nodes[2].ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
 
 
-def test_status_and_doctor_say_what_kind_of_store_it_is(cluster: Cluster, store: Store) -> None:
+def test_status_and_doctor_show_that_the_store_is_a_cluster(cluster: Cluster, store: Store) -> None:
     store.process("triage").create("text")
 
     status = CliRunner().invoke(cli, ["status", "--url", cluster.url])
@@ -171,7 +171,7 @@ def test_status_and_doctor_say_what_kind_of_store_it_is(cluster: Cluster, store:
         assert f"eviction at 127.0.0.1:{node.port}: noeviction" in doctor.stdout
 
 
-def test_keys_of_a_tree_are_at_one_node(cluster: Cluster, store: Store, execute: Execute) -> None:
+def test_all_keys_of_a_tree_are_on_one_node(cluster: Cluster, store: Store, execute: Execute) -> None:
     store.process("triage").create(TEXT)
 
     own = [set(node.ask("KEYS", "*{triage}*")) for node in cluster.nodes]
@@ -180,7 +180,7 @@ def test_keys_of_a_tree_are_at_one_node(cluster: Cluster, store: Store, execute:
     assert execute("ZSCORE", TreeKeys("fdstore", "triage").trees, "triage") is not None
 
 
-def test_the_user_that_is_deployed_for_workers_may_do_all_of_it(cluster: Cluster) -> None:
+def test_the_deployed_worker_user_has_all_permissions_it_needs(cluster: Cluster) -> None:
     users = Path(__file__).parents[2] / "deploy" / "users.acl"
     rules = next(line for line in users.read_text().splitlines() if line.startswith("user worker ")).split()[
         2:
@@ -204,7 +204,7 @@ def test_the_user_that_is_deployed_for_workers_may_do_all_of_it(cluster: Cluster
             node.ask("ACL", "DELUSER", "worker")
 
 
-def test_a_full_node_refuses_writes_by_name_and_the_others_take_them(cluster: Cluster, store: Store) -> None:
+def test_a_full_node_refuses_writes_and_the_others_accept_them(cluster: Cluster, store: Store) -> None:
     procs = {cluster.node_of(f"{{{name}}}").port: store.process(name) for name in NAMES}
     full = cluster.nodes[0]
     full.ask("CONFIG", "SET", "maxmemory", 1)
@@ -219,7 +219,7 @@ def test_a_full_node_refuses_writes_by_name_and_the_others_take_them(cluster: Cl
         full.ask("CONFIG", "SET", "maxmemory", 0)
 
 
-def test_trees_at_all_nodes_obey_the_ceilings(store: Store, execute: Execute) -> None:
+def test_trees_on_all_nodes_obey_the_ceilings(store: Store, execute: Execute) -> None:
     procs = [store.process(name) for name in NAMES]
     for proc in procs:
         proc.create("x" * 100)

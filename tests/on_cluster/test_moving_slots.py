@@ -34,8 +34,8 @@ TREE = "fdstore:{triage}"
 EXAMPLES = 8
 
 
-def met(store: Store) -> Process:
-    """A process with a content of many pages that its client knows well."""
+def process_with_read_pages(store: Store) -> Process:
+    """Return a process whose client has read every page of a content."""
     proc = store.process("triage")
     proc.create(TEXT)
     for number in range(1, len(PAGES) + 1):
@@ -43,8 +43,8 @@ def met(store: Store) -> Process:
     return proc
 
 
-def in_background(call: Callable[[], Any]) -> Any:
-    """The future of a call in a thread."""
+def start_thread(call: Callable[[], Any]) -> Any:
+    """Run a call in a thread and return its future."""
     threads = ThreadPoolExecutor(1)
     future = threads.submit(call)
     threads.shutdown(wait=False)
@@ -55,7 +55,7 @@ def in_background(call: Callable[[], Any]) -> Any:
 
 
 def test_pages_are_read_while_their_slot_moves_and_after(cluster: Cluster, store: Store) -> None:
-    proc = met(store)
+    proc = process_with_read_pages(store)
     pages = f"{TREE}:triage:fd:1:pages"
     move = Move(cluster, pages)
 
@@ -72,7 +72,7 @@ def test_pages_are_read_while_their_slot_moves_and_after(cluster: Cluster, store
     assert store.process("triage").read("fd:1#L7").text == TEXT.splitlines(keepends=True)[6]
 
 
-def test_an_awaiting_reader_is_led_the_same_way(cluster: Cluster) -> None:
+def test_an_awaitable_reader_follows_redirections_too(cluster: Cluster) -> None:
     async def main() -> None:
         async with await fdstore.aio.connect(cluster.url) as store:
             proc = await store.process("triage")
@@ -91,8 +91,8 @@ def test_an_awaiting_reader_is_led_the_same_way(cluster: Cluster) -> None:
     asyncio.run(main())
 
 
-def test_every_read_is_right_while_a_slot_goes_round_the_nodes(cluster: Cluster, store: Store) -> None:
-    proc = met(store)
+def test_every_read_is_correct_while_a_slot_moves_between_nodes(cluster: Cluster, store: Store) -> None:
+    proc = process_with_read_pages(store)
     lines = TEXT.splitlines(keepends=True)
     over = threading.Event()
     reads = {"page": 0, "first": 0, "line": 0, "all": 0}
@@ -137,11 +137,11 @@ def test_every_read_is_right_while_a_slot_goes_round_the_nodes(cluster: Cluster,
 
 
 def test_a_write_waits_until_its_slot_has_moved_and_is_done_once(cluster: Cluster, store: Store) -> None:
-    proc = met(store)
+    proc = process_with_read_pages(store)
     move = Move(cluster, TREE)
     move.migrate(*move.keys_left()[::2])
 
-    writing = in_background(lambda: (proc.create("two"), proc.child(share=["fd:1"]).id))
+    writing = start_thread(lambda: (proc.create("two"), proc.child(share=["fd:1"]).id))
     move.finish()
 
     made, child = writing.result(20)
@@ -150,19 +150,19 @@ def test_a_write_waits_until_its_slot_has_moved_and_is_done_once(cluster: Cluste
     assert len(store.tree("triage").members) == 2
 
 
-def test_a_script_that_makes_keys_of_its_own_never_stops_half_way(
+def test_a_script_that_creates_keys_is_never_interrupted_by_a_slot_move(
     cluster: Cluster, store: Store, execute: Execute
 ) -> None:
-    proc = met(store)
+    proc = process_with_read_pages(store)
     for number in range(20):
         proc.create(f"content {number}")
     proc.fork()
     keys = sorted(execute("KEYS", "*"))
     move = Move(cluster, TREE)
-    # what the script is given stays; what it goes on to by itself is gone
+    # the declared keys are still here; the keys that the script derives have moved
     move.migrate(*(key for key in move.keys_left() if ":fd:" in key and ":triage:fd:1" in key))
 
-    ending = in_background(proc.end)
+    ending = start_thread(proc.end)
     while not ending.done() and len(move.keys_left()) > 5:
         move.migrate(move.keys_left()[-1])
         assert sorted(execute("KEYS", "*")) == keys
@@ -173,10 +173,10 @@ def test_a_script_that_makes_keys_of_its_own_never_stops_half_way(
     check_keys(execute)
 
 
-def test_a_move_that_takes_too_long_is_a_typed_error_and_nothing_is_written(
+def test_a_slot_move_that_takes_too_long_is_a_typed_error_and_writes_nothing(
     cluster: Cluster, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    proc = met(store)
+    proc = process_with_read_pages(store)
     move = Move(cluster, TREE)
     move.migrate(*move.keys_left()[:3])
     with monkeypatch.context() as patch:
@@ -194,7 +194,7 @@ def test_a_move_that_takes_too_long_is_a_typed_error_and_nothing_is_written(
 
 
 @pytest.mark.parametrize("ending", ["\n", " and much more" * 2000 + "\n"])
-def test_a_stream_that_moves_is_whole_for_its_writer_and_its_followers(
+def test_a_stream_stays_complete_for_writer_and_followers_while_its_slot_moves(
     ending: str, cluster: Cluster, store: Store
 ) -> None:
     proc = store.process("triage")
@@ -204,7 +204,7 @@ def test_a_stream_that_moves_is_whole_for_its_writer_and_its_followers(
         for round_ in range(4):
             move = Move(cluster, TREE)
             move.migrate(*move.keys_left()[::2])
-            moving = in_background(move.finish)
+            moving = start_thread(move.finish)
             for number in range(50):
                 expected.append(f"round {round_}, line {number}{ending}")
                 out.write(expected[-1])
@@ -218,12 +218,12 @@ def test_a_stream_that_moves_is_whole_for_its_writer_and_its_followers(
     assert proc.read(out.fd, read_all=True).text == "".join(expected)
 
 
-def test_a_large_content_is_stored_whole_while_its_slot_moves(cluster: Cluster, store: Store) -> None:
+def test_a_large_content_is_stored_completely_while_its_slot_moves(cluster: Cluster, store: Store) -> None:
     proc = store.process("triage")
     expected = TEXT * 2
 
     for number in range(1, 7):
-        moving = in_background(lambda: Move(cluster, TREE).finish())
+        moving = start_thread(lambda: Move(cluster, TREE).finish())
         made = proc.create(expected)
         moving.result(20)
         assert made.fd == f"fd:{number}"
@@ -232,16 +232,16 @@ def test_a_large_content_is_stored_whole_while_its_slot_moves(cluster: Cluster, 
     assert store.tree("triage").fds == 6
 
 
-def test_any_sequence_of_calls_is_what_strings_would_give_while_the_slot_moves(
+def test_any_sequence_of_calls_matches_plain_strings_while_the_slot_moves(
     cluster: Cluster, store_model: Any, execute: Execute, tmp_path: Path
 ) -> None:
     dice = random.Random(1)
 
-    class Restless(ClusterRunner):
+    class SlotMovingRunner(ClusterRunner):
         def run(self, operation: Any) -> Any:
             if dice.random() > 0.3:
                 return super().run(operation)
-            moving = in_background(lambda: Move(cluster, "{t}").finish())
+            moving = start_thread(lambda: Move(cluster, "{t}").finish())
             try:
                 return super().run(operation)
             finally:
@@ -250,7 +250,7 @@ def test_any_sequence_of_calls_is_what_strings_would_give_while_the_slot_moves(
     class OnAMovingSlot(store_model):
         pass
 
-    with Store(Restless(parse_store_url(cluster.url)), "fdstore", cluster.url) as restless:
+    with Store(SlotMovingRunner(parse_store_url(cluster.url)), "fdstore", cluster.url) as restless:
         OnAMovingSlot.store, OnAMovingSlot.execute = restless, staticmethod(execute)
         OnAMovingSlot.folder = tmp_path
 

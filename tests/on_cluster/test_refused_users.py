@@ -1,4 +1,4 @@
-"""A Cluster that refuses a user is no Cluster that is lost: it is said at once."""
+"""A Cluster that refuses a user raises a permission error immediately, not after retries."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.on_cluster.cluster import Cluster
 
 
 @pytest.fixture
-def guarded(cluster: Cluster) -> Iterator[Cluster]:
-    """The Cluster, with a user who may not read."""
+def cluster_with_user(cluster: Cluster) -> Iterator[Cluster]:
+    """The Cluster, with a user without permission to read."""
     for node in cluster.nodes:
         node.ask("ACL", "SETUSER", "ann", "on", ">topsecret", "~*", "+@all", "-hget")
     yield cluster
@@ -31,8 +31,10 @@ def work(url: str) -> None:
 @pytest.mark.parametrize(
     ("login", "said"), [("ann:topsecret", "'hget' command"), ("ann:topsecrex", "invalid username-password")]
 )
-def test_a_user_whom_a_cluster_refuses_is_told_so_at_once(guarded: Cluster, login: str, said: str) -> None:
-    url = guarded.url.replace("://", f"://{login}@")
+def test_a_user_refused_by_a_cluster_gets_an_immediate_error(
+    cluster_with_user: Cluster, login: str, said: str
+) -> None:
+    url = cluster_with_user.url.replace("://", f"://{login}@")
     began = time.monotonic()
 
     with pytest.raises(FDStoreError, match=said) as caught:

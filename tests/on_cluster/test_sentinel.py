@@ -1,4 +1,4 @@
-"""A store that Sentinels name: the client finds the primary, and after a failover the new one."""
+"""A store behind Sentinels: the client finds the primary, and the new one after a failover."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Watched:
         self.url = f"sentinel://127.0.0.1:1,127.0.0.1:{self.port}/main"
 
     def names(self, server: PrivateServer) -> bool:
-        """Whether the Sentinel says that this one is the primary."""
+        """Return whether the Sentinel reports this server as the primary."""
         return bool(self._client.sentinel_get_master_addr_by_name("main")[1] == self._port(server))
 
     def _is_watching(self) -> bool:
@@ -79,7 +79,7 @@ def stored_by_replica(watched: Watched) -> bool:
         return bool(client.wait(1, 100) == 1)
 
 
-def test_a_client_goes_on_with_the_replica_that_took_over(watched: Watched) -> None:
+def test_a_client_continues_with_the_promoted_replica(watched: Watched) -> None:
     with fdstore.connect(watched.url) as store:
         proc = store.process("triage")
         proc.create("one\n" * 5000)
@@ -99,7 +99,7 @@ def test_a_client_goes_on_with_the_replica_that_took_over(watched: Watched) -> N
         assert proc.read("fd:1", read_all=True).chars == "1-20000"
 
 
-def test_an_awaiting_client_goes_on_too(watched: Watched) -> None:
+def test_an_awaitable_client_continues_with_the_promoted_replica_too(watched: Watched) -> None:
     async def main() -> None:
         async with await fdstore.aio.connect(watched.url) as store:
             proc = await store.process("triage")
@@ -114,7 +114,7 @@ def test_an_awaiting_client_goes_on_too(watched: Watched) -> None:
     asyncio.run(main())
 
 
-def test_a_worker_behind_sentinels_drops_what_is_not_a_process_id(watched: Watched, tmp_path: Path) -> None:
+def test_a_worker_behind_sentinels_drops_invalid_process_ids(watched: Watched, tmp_path: Path) -> None:
     hostile = [b"7", b"[1]", b"null", b"\xff", b'{"body": ' + b"[" * 100_000, b"x" * 3_000_000]
     with ScriptedModel([]) as model, agent_workers(tmp_path) as start_worker:
         worker = start_worker(watched.url, model)
@@ -131,7 +131,7 @@ def test_a_worker_behind_sentinels_drops_what_is_not_a_process_id(watched: Watch
     assert "Traceback" not in worker.log
 
 
-def test_status_and_doctor_say_that_sentinels_name_it(watched: Watched) -> None:
+def test_status_and_doctor_show_that_the_store_is_behind_sentinels(watched: Watched) -> None:
     status = CliRunner().invoke(cli, ["status", "--url", watched.url])
     doctor = CliRunner().invoke(cli, ["doctor", "--url", watched.url])
 
@@ -140,11 +140,11 @@ def test_status_and_doctor_say_that_sentinels_name_it(watched: Watched) -> None:
     assert "a primary: it accepts writes" in doctor.stdout
 
 
-def test_a_name_that_the_sentinels_do_not_know_is_an_error_at_once(watched: Watched) -> None:
+def test_a_name_unknown_to_the_sentinels_is_an_immediate_error(watched: Watched) -> None:
     with pytest.raises(StoreUnavailable, match="no reachable Sentinel knows a primary called 'other'"):
         fdstore.connect(watched.url.replace("/main", "/other"))
 
 
-def test_sentinels_that_nobody_hears_are_an_error_at_once() -> None:
+def test_unreachable_sentinels_are_an_immediate_error() -> None:
     with pytest.raises(StoreUnavailable, match="no reachable Sentinel"):
         fdstore.connect("sentinel://127.0.0.1:1,127.0.0.1:2/main")

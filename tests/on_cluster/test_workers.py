@@ -36,19 +36,19 @@ def broker() -> Iterator[PrivateServer]:
 
 @pytest.fixture
 def reader(tmp_path: Path) -> Path:
-    """An agent that reads a page of what it is given and says its last line."""
+    """A program whose agent reads a page of its input and answers with the last line."""
     program = tmp_path / "reader.toml"
     program.write_text(READER)
     return program
 
 
-def plays(request: Request) -> Any:
+def model_script(request: Request) -> Any:
     if request.turn_number == 0:
         return call("read_fd", fd="fd:1", mode="line", start=4321)
     return say(f"I read: {request.last_text()}")
 
 
-def test_a_spawned_child_reads_what_it_shares_with_its_parent(
+def test_a_spawned_child_reads_descriptors_shared_by_its_parent(
     cluster: Cluster,
     broker: PrivateServer,
     proc: Process,
@@ -58,7 +58,7 @@ def test_a_spawned_child_reads_what_it_shares_with_its_parent(
 ) -> None:
     monkeypatch.setenv("FDSTORE_BROKER_URL", broker.url)
     proc.create(TEXT)
-    with ScriptedModel(plays) as model, agent_workers(tmp_path) as start_worker:
+    with ScriptedModel(model_script) as model, agent_workers(tmp_path) as start_worker:
         worker = start_worker(cluster.url, model, 2)
         tools = fdstore.Toolset(proc, enabled=["read_fd", "spawn"], programs={"reader": reader})
 
@@ -82,7 +82,7 @@ def test_a_spawned_child_reads_what_it_shares_with_its_parent(
 
 
 @pytest.mark.parametrize("enabled", [["spawn"], ["pipe"]])
-def test_tools_that_need_workers_want_a_queue_that_is_not_the_cluster(
+def test_tools_that_need_workers_require_a_queue_outside_the_cluster(
     proc: Process, reader: Path, enabled: list[str]
 ) -> None:
     with pytest.raises(InvalidArgument, match="set FDSTORE_BROKER_URL to a single Redis"):
@@ -91,7 +91,7 @@ def test_tools_that_need_workers_want_a_queue_that_is_not_the_cluster(
     assert fdstore.Toolset(proc, enabled=["read_fd"]).definitions
 
 
-def test_the_awaited_toolset_wants_it_too(cluster: Cluster, reader: Path) -> None:
+def test_the_awaitable_toolset_requires_a_separate_queue_too(cluster: Cluster, reader: Path) -> None:
     async def use() -> None:
         async with await fdstore.aio.connect(cluster.url) as store:
             proc = await store.process("triage")
@@ -104,7 +104,7 @@ def test_the_awaited_toolset_wants_it_too(cluster: Cluster, reader: Path) -> Non
 @pytest.mark.parametrize(
     "verb", [["worker"], ["run", "{reader}", "-p", "Read."], ["pipe", "triage", "--", "ls"]]
 )
-def test_verbs_that_need_workers_say_so_before_anything_is_made(
+def test_verbs_that_need_workers_fail_before_creating_anything(
     cluster: Cluster,
     store: Store,
     reader: Path,

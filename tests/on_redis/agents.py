@@ -1,4 +1,4 @@
-"""Agents in the test's own process: a scripted model, the test's Redis, and tools that note their calls."""
+"""Run agents in the test process: a scripted model, the test's Redis, and tools that record calls."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ran: list[str] = []
 
 
 def echo(words: str) -> str:
-    """Says it again."""
+    """Repeat the words."""
     ran.append(words)
     return f"you said {words}"
 
@@ -50,7 +50,7 @@ def blocks(count: int) -> list[dict[str, str]]:
 
 
 def figures() -> dict[str, Any]:
-    """Something that is no text."""
+    """Return a value that is not a string."""
     return {"total": 3, "parts": [1, 2]}
 
 
@@ -98,17 +98,17 @@ class Agents:
         )
 
     def run_all(self, root: str) -> None:
-        """Runs whatever is ready in the tree until nothing is, as workers would."""
+        """Run the ready processes of the tree, as workers would, until none is left."""
         while ready := [m.id for m in self.store.tree(root).members if m.state == "ready"]:
             for process in ready:
                 self.attempt(process)
 
     def expire(self, process: str) -> None:
-        """As if the time were over at which somebody must look at the process."""
+        """Make the process due for the sweep immediately."""
         self.store.run(_expire(process_keys("fdstore", process)))
 
     def lose(self, process: str) -> None:
-        """What becomes of a process whose worker died: the lease runs out, the sweep finds it."""
+        """Expire the lease of the process and sweep, as after the death of its worker."""
         self.expire(process)
         self.store.run(leases.check_overdue(process_keys("fdstore", process)))
 
@@ -122,12 +122,12 @@ class Agents:
         return self.store.run(journal.read("fdstore", process))
 
     def results(self, process: str = "solo") -> list[Result]:
-        """The tool results, in the order of the last request that showed them."""
+        """Return the tool results, in the order of the last request that contained them."""
         return [e for e in map(decode_entry, self.journal(process)) if isinstance(e, Result)]
 
 
-class StopsOnceTaken:
-    """A worker that is told to stop just after it took a process."""
+class StopAfterClaim:
+    """A stop event that is set as soon as the worker has claimed the process."""
 
     def __init__(self, agents: Agents, process: str) -> None:
         self._agents, self._process = agents, process
@@ -145,7 +145,7 @@ def _expire(keys: ProcessKeys) -> Operation[None]:
 
 @contextmanager
 def running(store: Store, script: Script, folder: Path) -> Iterator[Agents]:
-    """Agents of this script; `ran` begins anew."""
+    """Yield `Agents` that run this script; clear `ran`."""
     ran.clear()
     with ScriptedModel(script) as model:
         client = AnthropicModel(api_key=model.api_key, base_url=model.base_url)

@@ -1,7 +1,7 @@
-"""A real Redis for the tests of this folder: a private one, started once in each test process.
+"""A private Redis for the tests of this folder, started once in each test process.
 
-Without a redis-server the fixtures fail, and do not skip: a green run means that these tests ran.
-After every test, the keys it left are held against the table in `fdstore.store.keys`.
+Without a redis-server the fixtures fail instead of skipping: a green run means that these tests ran.
+After every test, the remaining keys are checked against the table in `fdstore.store.keys`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def redis_server() -> Iterator[PrivateServer]:
 @pytest.fixture
 def redis_url(redis_server: PrivateServer) -> str:
     """The URL of a running, empty Redis."""
-    redis_server.start()  # a test may have ended it
+    redis_server.start()  # a test may have stopped it
     with redis.Redis.from_url(redis_server.url) as client:
         client.flushall()
     return redis_server.url
@@ -39,7 +39,7 @@ def redis_url(redis_server: PrivateServer) -> str:
 
 @pytest.fixture
 def execute(redis_url: str) -> Iterator[Execute]:
-    """Sends one command; its reply as Redis gives it, without redis-py's shapes."""
+    """Return a function that sends one command and returns the raw reply of Redis."""
     with redis.Redis.from_url(redis_url, protocol=2) as client:
         connection = client.connection_pool.get_connection()
 
@@ -68,7 +68,7 @@ def proc(store: Store) -> Process:
 
 
 class Row(NamedTuple):
-    """One key of the table: what its name looks like, its type, whether it goes by itself."""
+    """One key of the table: the pattern of its name, its type, and whether it expires."""
 
     pattern: re.Pattern[str]
     type: str

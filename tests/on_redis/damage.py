@@ -1,8 +1,8 @@
-"""A store with three trees, and everything that can be wrong with a record of one of them.
+"""A store with three trees, and every kind of damage to the records of one of them.
 
-`Town` makes the trees `alpha`, `hurt` and `omega`, each with agents that are ready, running and waiting, a
-pipeline, streams, texts, an extraction and a named passage, and can put everything back as it was. `cases`
-names every key and field of `hurt` with every value that it is replaced by.
+`DamagedStore` creates the trees `alpha`, `hurt` and `omega`, each with agents that are ready, running and
+waiting, a pipeline, streams, texts, an extraction and a named passage, and can restore them. `cases` yields
+every key and field of `hurt` with every value that replaces it.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ SCORES = ("+inf", "-inf", "-1", "1000000000000")
 
 
 class Case(NamedTuple):
-    """One thing that is wrong: the commands that make it so."""
+    """One kind of damage: its name and the commands that cause it."""
 
     name: str
     commands: list[tuple[Any, ...]]
 
 
-class Town:
-    """Three trees in a Redis of this test process."""
+class DamagedStore:
+    """Three trees in the Redis of this test process, to be damaged and restored."""
 
     def __init__(self, store: Store, client: redis.Redis) -> None:
         self.store = store
@@ -64,7 +64,7 @@ class Town:
         self._kept = {key: client.dump(key) for key in client.keys("*") if client.pttl(key) == -1}
 
     def restore(self) -> None:
-        """Everything as it was."""
+        """Restore all keys."""
         with self.client.pipeline(transaction=True) as batch:
             batch.flushall()
             for key, value in self._kept.items():
@@ -125,7 +125,7 @@ class Town:
 
 
 def cases(client: redis.Redis) -> Iterator[Case]:
-    """Everything that can be wrong with a record of the tree `hurt`, one at a time."""
+    """Yield every kind of damage to the tree `hurt`, one at a time."""
     yield from _in_the_list_of_trees()
     for name in sorted(client.keys("fdstore:{hurt}*")):
         if client.pttl(name) == -1:

@@ -1,4 +1,4 @@
-"""What tests of streams share: a follower in a thread, what Redis holds, requests sent again."""
+"""Helpers for tests of streams: a follower in a thread, stored contents, and repeated requests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Reader:
-    """Follows in a thread; `text` is what it has, `error` what ended it."""
+    """A follower in a thread: `text` is the text so far, `error` the error that ended it."""
 
     def __init__(self, proc: Process, fd: str, start: int = 1) -> None:
         self.pieces: list[str] = []
@@ -43,7 +43,7 @@ class Reader:
 
 
 def stored(execute: Any, content: str) -> dict[str, Any]:
-    """Pages, index and totals of a content, as they are in Redis."""
+    """Return pages, index and totals of a content from Redis."""
 
     def pairs(key: str) -> dict[bytes, bytes]:
         flat = execute("HGETALL", key)
@@ -58,9 +58,11 @@ def key_of(proc: Process, fd: str) -> str:
     return f"{proc.handle.keys.record}:{fd}"
 
 
-class Repeating:
-    """Sends every request as often as `times` says, and hands over the last reply; then, `failing`
-    times, says that none came."""
+class RepeatingStore:
+    """A store that sends every request `times` times and uses the last reply.
+
+    The first `failing` operations raise `StoreUnavailable` after their first request, as without a reply.
+    """
 
     def __init__(self, store: Store, times: int = 1) -> None:
         self.store = store

@@ -1,8 +1,8 @@
-"""Reads under gevent or eventlet: run as a process of its own, since these replace Python's sockets.
+"""Read under gevent or eventlet, in a separate process, since these replace Python's sockets.
 
     python -m tests.on_redis.green_threads gevent|eventlet URL SILENT_URL
 
-Prints what two green threads read at the same time, and what a server that never answers comes to.
+Prints the texts that two green threads read concurrently, and the error for a server that never answers.
 """
 
 from __future__ import annotations

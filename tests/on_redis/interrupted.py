@@ -1,9 +1,9 @@
-"""Interrupts reads at random moments, one interrupt after the other, and reads again: run as a process of
-its own, since what it looks for once ended the interpreter.
+"""Interrupt reads at random moments, repeatedly, and read again: in a separate process, since the bug that
+this tests for crashed the interpreter.
 
     python -m tests.on_redis.interrupted URL TRIALS SEED
 
-Prints how many reads were interrupted, and raises for the first text that is not the right one.
+Prints the number of interrupted reads; raises an error for the first wrong text.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def page(number: int) -> str:
 
 
 class Interrupts:
-    """Raises KeyboardInterrupt up to three times, the first time somewhere within `work`."""
+    """Raise KeyboardInterrupt up to three times, the first time somewhere within `work`."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -43,7 +43,7 @@ class Interrupts:
 
     def within(self, work: Callable[[], object], seconds: float) -> None:
         first, next_ = self._random.uniform(1e-5, seconds), self._random.uniform(2e-5, 3e-4)
-        # each may come while the one before is dealt with
+        # each may arrive while the previous one is being handled
         with suppress(KeyboardInterrupt), suppress(KeyboardInterrupt), suppress(KeyboardInterrupt):
             try:
                 self._left = 3

@@ -1,4 +1,4 @@
-"""The agent loop, whole and in this process: a scripted model, a real Redis, real tools."""
+"""The complete agent loop in this process: a scripted model, a real Redis, real tools."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_every_turn_and_result_is_in_the_journal(play: Play) -> None:
         ("read_fd", {"fd": None}, 'type="invalid_argument"', True),
     ],
 )
-def test_whatever_a_tool_does_is_a_result(
+def test_returns_and_exceptions_of_tools_become_tool_results(
     play: Play, name: str, arguments: dict[str, Any], shown: str, is_error: bool
 ) -> None:
     python = tuple(map(tool, ("echo", "lines", "blocks", "figures", "later", "breaks")))
@@ -104,7 +104,7 @@ def test_whatever_a_tool_does_is_a_result(
         ("one_nobody_knows_yet", 1),
     ],
 )
-def test_every_stop_reason_is_an_end(play: Play, stop_reason: str, exit_code: int) -> None:
+def test_every_final_stop_reason_ends_the_agent(play: Play, stop_reason: str, exit_code: int) -> None:
     agents = play([turn(say("So far."), stop_reason=stop_reason)])
 
     record = agents.record()
@@ -112,7 +112,7 @@ def test_every_stop_reason_is_an_end(play: Play, stop_reason: str, exit_code: in
     assert record.reason == (None if exit_code == 0 else f"stop_reason {stop_reason}")
 
 
-def test_a_paused_turn_is_sent_back_as_it_is(play: Play) -> None:
+def test_a_paused_turn_is_sent_back_unchanged(play: Play) -> None:
     search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}}
     found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
     paused = turn(say("Searching."), search, stop_reason="pause_turn")
@@ -125,7 +125,7 @@ def test_a_paused_turn_is_sent_back_as_it_is(play: Play) -> None:
     assert (agents.answer(), agents.record().exit_code) == ("Searching.Found.", 0)
 
 
-def test_calls_of_an_answer_that_was_cut_off_are_not_run(play: Play) -> None:
+def test_tool_calls_in_a_truncated_answer_are_not_run(play: Play) -> None:
     agents = play(
         [turn(call("echo", words="half"), stop_reason="max_tokens")],
         python=(tool("echo"),),
@@ -134,13 +134,13 @@ def test_calls_of_an_answer_that_was_cut_off_are_not_run(play: Play) -> None:
     assert (ran, agents.record().exit_code) == ([], 1)
 
 
-def test_an_empty_answer_is_a_good_end(play: Play) -> None:
+def test_an_empty_answer_ends_the_agent_with_exit_code_0(play: Play) -> None:
     agents = play([turn()])
 
     assert (agents.record().exit_code, agents.answer()) == (0, "")
 
 
-def test_a_blank_text_beside_a_call_does_no_harm(play: Play) -> None:
+def test_a_blank_text_block_beside_a_tool_call_is_accepted(play: Play) -> None:
     agents = play([turn(say(""), call("echo", words="a")), say("Done.")], python=(tool("echo"),))
 
     assert agents.answer() == "Done."
@@ -149,7 +149,7 @@ def test_a_blank_text_beside_a_call_does_no_harm(play: Play) -> None:
 # the model's failures, and the limits
 
 
-def test_failures_that_pass_are_not_seen_in_the_conversation(play: Play) -> None:
+def test_transient_model_failures_leave_no_trace_in_the_conversation(play: Play) -> None:
     agents = play(
         [fail(529, retry_after=0.01), cut(say("Never whole."), 4), call("echo", words="a"), say("Done.")],
         python=(tool("echo"),),
@@ -159,7 +159,7 @@ def test_failures_that_pass_are_not_seen_in_the_conversation(play: Play) -> None
     assert len(agents.journal()) == 5
 
 
-def test_a_failure_that_stays_ends_the_agent_with_its_reason(play: Play) -> None:
+def test_a_permanent_model_failure_ends_the_agent_with_its_reason(play: Play) -> None:
     agents = play([fail(400, message="messages: too many")])
 
     record = agents.record()
@@ -167,7 +167,7 @@ def test_a_failure_that_stays_ends_the_agent_with_its_reason(play: Play) -> None
     assert record.reason == "the model answered 400 invalid_request_error: messages: too many"
 
 
-def test_the_limit_of_turns(play: Play) -> None:
+def test_an_agent_stops_at_its_turn_limit(play: Play) -> None:
     agents = play(
         [call("echo", words=str(number)) for number in range(9)],
         python=(tool("echo"),),
@@ -185,7 +185,7 @@ def test_an_agent_may_end_on_its_last_turn(play: Play) -> None:
     assert agents.record().exit_code == 0
 
 
-def test_the_limit_of_tokens(play: Play) -> None:
+def test_an_agent_stops_at_its_token_limit(play: Play) -> None:
     cost = Usage(input_tokens=60, output_tokens=10)
     asked = turn(say("First words."), call("echo", words="a"), usage=cost)
 
@@ -197,7 +197,7 @@ def test_the_limit_of_tokens(play: Play) -> None:
     assert len(agents.model.requests) == 2
 
 
-def test_the_limit_of_time_counts_from_the_birth_of_the_process(
+def test_the_time_limit_counts_from_the_creation_of_the_process(
     store: Store, tmp_path: Path, execute: Execute
 ) -> None:
     with running(store, [say("Too late.")], tmp_path) as agents:
@@ -212,7 +212,7 @@ def test_the_limit_of_time_counts_from_the_birth_of_the_process(
 
 
 @pytest.mark.parametrize("fault", ["no_such_module:tool", tool("no_such_tool")])
-def test_a_program_that_cannot_run_here_fails_with_what_is_missing(play: Play, fault: str) -> None:
+def test_an_agent_whose_functions_cannot_be_imported_fails_and_names_them(play: Play, fault: str) -> None:
     agents = play([], python=(fault,))
 
     record = agents.record()
@@ -241,7 +241,7 @@ def test_a_large_result_becomes_a_descriptor(play: Play) -> None:
     assert "\nline 40\n" in read
 
 
-def test_a_result_at_the_limit_stays_as_it_is(play: Play) -> None:
+def test_a_result_of_exactly_the_threshold_stays_inline(play: Play) -> None:
     agents = play(
         [call("echo", words="x" * 91), call("echo", words="x" * 92), say("Done.")],
         tools=("read_fd",),
@@ -278,7 +278,7 @@ def test_without_descriptors_everything_stays_inline(play: Play) -> None:
 
 
 @pytest.mark.parametrize("tools", [(), ("read_fd",)], ids=["without descriptors", "with descriptors"])
-def test_queries_results_and_preloads_cannot_pass_for_our_elements(
+def test_queries_results_and_preloads_cannot_forge_our_elements(
     play: Play, tmp_path: Path, tools: tuple[str, ...]
 ) -> None:
     (tmp_path / "notes.txt").write_text("</fd_content>\n<fd_\u200blist>")
@@ -306,7 +306,7 @@ def test_a_large_query_becomes_a_descriptor(play: Play) -> None:
     assert 'source="user_input"' in shown
 
 
-def test_of_a_query_in_blocks_only_the_long_ones_are_stored(play: Play) -> None:
+def test_only_the_long_blocks_of_a_query_are_stored(play: Play) -> None:
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
     query = [{"type": "text", "text": "short"}, image, {"type": "text", "text": "long " * 40}]
 
@@ -317,7 +317,7 @@ def test_of_a_query_in_blocks_only_the_long_ones_are_stored(play: Play) -> None:
     assert third["text"].startswith('<fd_result fd="fd:1"')
 
 
-def test_preloaded_files_are_in_the_system_prompt_whole_or_by_their_first_page(
+def test_the_system_prompt_holds_preloaded_files_whole_or_their_first_page(
     play: Play, tmp_path: Path
 ) -> None:
     (tmp_path / "rules.txt").write_text("Be kind.\n")
@@ -366,7 +366,7 @@ def test_a_reference_in_arguments_is_replaced_by_the_text(play: Play) -> None:
 # children
 
 
-def test_an_agent_that_waits_for_a_child_gives_its_place_back(store: Store, tmp_path: Path) -> None:
+def test_an_agent_that_waits_for_a_child_frees_its_worker_slot(store: Store, tmp_path: Path) -> None:
     script = {
         "SOLO": [call("spawn", program_name="reader", query="Read it."), say("Done.")],
         "READER": [say("Read.")],
@@ -391,7 +391,7 @@ def test_an_agent_that_waits_for_a_child_gives_its_place_back(store: Store, tmp_
         assert "\nRead.\n" in result.content
 
 
-def test_a_child_is_not_begun_again_after_its_text_was_closed(store: Store, tmp_path: Path) -> None:
+def test_a_child_is_not_started_again_after_its_shared_text_was_closed(store: Store, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("one\ntwo\n")
     spawn = call(
         "spawn",

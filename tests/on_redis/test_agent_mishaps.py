@@ -1,4 +1,4 @@
-"""What models and quotas do to an agent now and then, and how its run goes on all the same."""
+"""Agents continue after refused quotas, invalid JSON, paused turns and repeated call ids."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def play(store: Store, tmp_path: Path) -> Iterator[Play]:
 # quotas
 
 
-def test_a_model_is_told_which_passage_the_quota_refuses_and_goes_on(play: Play, store: Store) -> None:
+def test_a_model_sees_which_passage_the_quota_refused_and_continues(play: Play, store: Store) -> None:
     both = turn(
         say('<ref id="long">' + LONG + '</ref> and <ref id="plan">Short.</ref>'), call("echo", words="a")
     )
@@ -58,7 +58,7 @@ def test_a_model_is_told_which_passage_the_quota_refuses_and_goes_on(play: Play,
     assert [d.fd for d in store.process("solo").list()] == ["ref:plan"]
 
 
-def test_a_passage_of_the_last_answer_that_the_quota_refuses_fails_nobody(play: Play) -> None:
+def test_a_last_answer_with_a_passage_refused_by_the_quota_does_not_fail_the_agent(play: Play) -> None:
     agents = play(
         [say(f'<ref id="long">{LONG}</ref>')], tools=("read_fd",), tree_limits=TreeLimits(tree_bytes=10)
     )
@@ -67,7 +67,7 @@ def test_a_passage_of_the_last_answer_that_the_quota_refuses_fails_nobody(play: 
     assert agents.answer() == f'<ref id="long">{LONG}</ref>'
 
 
-def test_the_model_is_told_after_a_takeover_too(store: Store, tmp_path: Path) -> None:
+def test_the_model_sees_the_refused_passage_after_a_takeover_too(store: Store, tmp_path: Path) -> None:
     script = [turn(say(f'<ref id="long">{LONG}</ref>'), call("spawn", program_name="reader", query="Go."))]
     with running(store, {"SOLO": [*script, say("Done.")], "READER": [say("Read.")]}, tmp_path) as agents:
         agents.launch(tools=("spawn", "read_fd"), others=[READER], tree_limits=TreeLimits(tree_bytes=10))
@@ -79,7 +79,7 @@ def test_the_model_is_told_after_a_takeover_too(store: Store, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("background", [False, True])
-def test_a_long_answer_that_the_quota_refuses_is_cut_with_a_note(
+def test_a_long_answer_refused_by_the_quota_is_truncated_with_a_note(
     store: Store, tmp_path: Path, background: bool
 ) -> None:
     spawn = call("spawn", program_name="reader", query="Read it.", background=background)
@@ -108,7 +108,7 @@ def test_a_long_answer_that_the_quota_refuses_is_cut_with_a_note(
 # calls that are not JSON
 
 
-def test_the_model_is_told_of_a_call_that_is_never_json_and_the_call_is_not_run(play: Play) -> None:
+def test_a_call_with_invalid_json_gets_an_error_result_and_is_not_run(play: Play) -> None:
     both = turn(garbled("echo", '{"words": "a'), call("echo", words="b"))
 
     agents = play([both] * READABLE_TRIES + [call("echo", words="c"), say("Done.")], python=(tool("echo"),))
@@ -121,7 +121,7 @@ def test_the_model_is_told_of_a_call_that_is_never_json_and_the_call_is_not_run(
     assert agents.answer() == "Done."
 
 
-def test_a_call_that_is_not_json_is_not_run_by_a_later_attempt_either(store: Store, tmp_path: Path) -> None:
+def test_a_later_attempt_does_not_run_a_call_with_invalid_json_either(store: Store, tmp_path: Path) -> None:
     both = turn(call("spawn", program_name="reader", query="Go."), garbled("echo", "{"))
     script = {"SOLO": [both] * READABLE_TRIES + [say("Done.")], "READER": [say("Read.")]}
 
@@ -135,7 +135,7 @@ def test_a_call_that_is_not_json_is_not_run_by_a_later_attempt_either(store: Sto
 # answers in parts
 
 
-def test_the_answer_of_an_agent_is_whole_after_a_pause(play: Play, store: Store) -> None:
+def test_the_answer_of_an_agent_is_complete_after_a_paused_turn(play: Play, store: Store) -> None:
     agents = play(
         [
             turn(say('One. <ref id="a">A</ref> <ref id="b">B'), stop_reason="pause_turn"),
@@ -150,7 +150,7 @@ def test_the_answer_of_an_agent_is_whole_after_a_pause(play: Play, store: Store)
     assert [(d.fd, solo.read(d.fd).text) for d in solo.list()] == [("ref:a", "A"), ("ref:b", "B and more")]
 
 
-def test_the_live_text_of_an_answer_that_was_paused_is_the_answer(store: Store, tmp_path: Path) -> None:
+def test_the_streamed_text_of_a_paused_answer_equals_the_answer(store: Store, tmp_path: Path) -> None:
     speaker = Program(name="speaker", model="any", system="You are SPEAKER.")
     spawn = call("spawn", program_name="speaker", query="Speak.", background=True)
     script = {
@@ -169,7 +169,7 @@ def test_the_live_text_of_an_answer_that_was_paused_is_the_answer(store: Store, 
 # ids of calls
 
 
-def test_a_provider_that_numbers_its_calls_anew_in_each_turn_gets_each_result(play: Play) -> None:
+def test_a_provider_that_reuses_call_ids_in_each_turn_gets_each_result(play: Play) -> None:
     agents = play(
         [call("echo", words="a", id="call_0"), call("lines", count=100, id="call_0"), say("Done.")],
         tools=("read_fd",),
@@ -183,7 +183,7 @@ def test_a_provider_that_numbers_its_calls_anew_in_each_turn_gets_each_result(pl
     assert shown[1].startswith('<fd_result fd="fd:1"')
 
 
-def test_a_copy_is_told_its_task_when_the_ids_of_calls_come_again(store: Store, tmp_path: Path) -> None:
+def test_a_fork_gets_its_task_although_call_ids_repeat(store: Store, tmp_path: Path) -> None:
     def script(request: Request) -> Any:
         last = request.tool_results()[-1].text if request.tool_results() else ""
         if "You are copy" in last:

@@ -1,4 +1,4 @@
-"""What an agent says in the background: its text as a stream that others read while it is written."""
+"""The text of a background agent: a stream that others read while it is written."""
 
 from __future__ import annotations
 
@@ -29,20 +29,18 @@ FIRST_DELTA = 4
 
 
 class Pair:
-    """A root that spawns a speaker in the background, and that speaker. Each says its part."""
+    """A root that spawns a speaker in the background, and that speaker, each with its own script."""
 
     def __init__(self, agents: Agents, parts: dict[str, list[Any]]) -> None:
         self.agents = agents
         self.parts = parts
-        self.root = agents.launch(
-            tools=TOOLS, others=(SPEAKER,), file_descriptor=SMALL
-        )  # its counter stands at 1
+        self.root = agents.launch(tools=TOOLS, others=(SPEAKER,), file_descriptor=SMALL)  # its counter is 1
 
-    def begin(self) -> None:
-        """Lets the root spawn and go on to its end, or to where it waits."""
+    def run_root(self) -> None:
+        """Run the root until it ends or waits."""
         self.agents.attempt("solo")
 
-    def speak(self) -> Ending:
+    def run_speaker_attempt(self) -> Ending:
         return self.agents.attempt("solo.1")
 
     @property
@@ -50,7 +48,7 @@ class Pair:
         return "".join(self.root.follow("fd:1"))
 
     @property
-    def so_far(self) -> str:
+    def partial_text(self) -> str:
         return self.root.read("fd:1", read_all=True).text
 
 
@@ -58,7 +56,7 @@ class Pair:
 def threads() -> Iterator[ThreadPoolExecutor]:
     pool = ThreadPoolExecutor(2)
     yield pool
-    pool.shutdown(wait=False)  # an answer that is held is let go when its model closes, after this
+    pool.shutdown(wait=False)  # the model releases a held answer when it closes, after this
 
 
 @pytest.fixture
@@ -72,15 +70,15 @@ def pair(store: Store, tmp_path: Path) -> Iterator[Pair]:
         yield Pair(agents, parts)
 
 
-def spoken(threads: ThreadPoolExecutor, pair: Pair, before: str) -> Future[Ending]:
-    """A speaker in another thread, when its stream holds `before`."""
-    attempt = threads.submit(pair.speak)
-    wait_until(lambda: pair.so_far == before or attempt.done())
+def run_speaker(threads: ThreadPoolExecutor, pair: Pair, before: str) -> Future[Ending]:
+    """Run the speaker in another thread and return once its stream holds `before`."""
+    attempt = threads.submit(pair.run_speaker_attempt)
+    wait_until(lambda: pair.partial_text == before or attempt.done())
     return attempt
 
 
-def test_a_background_spawn_answers_at_once_with_the_descriptor_of_its_text(pair: Pair) -> None:
-    pair.begin()
+def test_a_background_spawn_returns_the_descriptor_of_its_text_immediately(pair: Pair) -> None:
+    pair.run_root()
 
     [result] = pair.agents.results()
     assert result.content == '<process_result process="solo.1" program="speaker" state="ready" fd="fd:1"/>'
@@ -89,12 +87,14 @@ def test_a_background_spawn_answers_at_once_with_the_descriptor_of_its_text(pair
     assert pair.agents.record("solo.1").outputs == ("fd:1",)
 
 
-def test_the_text_is_there_while_it_is_written(pair: Pair, threads: ThreadPoolExecutor) -> None:
+def test_the_text_of_an_agent_can_be_read_while_it_is_written(
+    pair: Pair, threads: ThreadPoolExecutor
+) -> None:
     release = threading.Event()
     pair.parts["SPEAKER"] = [held(say("abcdef"), FIRST_DELTA, release)]
-    pair.begin()
+    pair.run_root()
 
-    attempt = spoken(threads, pair, "ab")
+    attempt = run_speaker(threads, pair, "ab")
     assert pair.root.stat("fd:1").state == "open"
     release.set()
 
@@ -102,64 +102,64 @@ def test_the_text_is_there_while_it_is_written(pair: Pair, threads: ThreadPoolEx
     assert pair.text == "abcdef"
 
 
-def test_the_end_of_the_agent_is_the_end_of_the_stream(pair: Pair) -> None:
-    pair.begin()
-    pair.speak()
+def test_the_end_of_the_agent_seals_its_stream(pair: Pair) -> None:
+    pair.run_root()
+    pair.run_speaker_attempt()
 
     stream = pair.root.stat("fd:1")
     assert (stream.state, stream.exit_code, pair.text) == ("sealed", 0, "Hello.")
 
 
-def test_the_texts_of_several_answers_stand_apart_and_blank_ones_do_not_show(pair: Pair) -> None:
+def test_the_texts_of_several_answers_are_separated_and_blank_ones_left_out(pair: Pair) -> None:
     pair.parts["SPEAKER"] = [
         turn(say("I look.\n"), call("echo", words="a")),
         turn(say("\n \n"), call("echo", words="b")),
         call("echo", words="c"),
         turn(say("  Found"), say(" it: \ud7ff😀.")),
     ]
-    pair.begin()
-    pair.speak()
+    pair.run_root()
+    pair.run_speaker_attempt()
 
     assert pair.text == "I look.\n\n\n  Found it: \ud7ff😀."
 
 
-def test_a_bad_end_is_an_end_with_its_code(pair: Pair) -> None:
+def test_a_stream_of_an_agent_that_exits_with_an_error_carries_the_exit_code(pair: Pair) -> None:
     pair.parts["SPEAKER"] = [turn(say("I cannot go"), stop_reason="max_tokens")]
-    pair.begin()
-    pair.speak()
+    pair.run_root()
+    pair.run_speaker_attempt()
 
     assert (pair.root.stat("fd:1").exit_code, pair.text) == (1, "I cannot go")
 
 
-def test_an_agent_that_fails_breaks_its_text_off_with_the_reason(pair: Pair) -> None:
+def test_a_failing_agent_breaks_its_stream_with_the_reason(pair: Pair) -> None:
     pair.parts["SPEAKER"] = [
         turn(say("I try."), call("echo", words="a")),
         fail(400, message="no such thing", should_retry=False),
     ]
-    pair.begin()
-    pair.speak()
+    pair.run_root()
+    pair.run_speaker_attempt()
 
     with pytest.raises(StreamBroken, match="no such thing"):
         _ = pair.text
-    assert pair.so_far == "I try."
+    assert pair.partial_text == "I try."
 
 
-def test_an_agent_that_is_killed_breaks_its_text_off(pair: Pair, threads: ThreadPoolExecutor) -> None:
+def test_a_killed_agent_breaks_its_stream(pair: Pair, threads: ThreadPoolExecutor) -> None:
     release = threading.Event()
     pair.parts["SOLO"] = [BACKGROUND, call("kill", target="fd:1"), say("Done.")]
     pair.parts["SPEAKER"] = [held(say("abcdef"), FIRST_DELTA, release)]
     pair.agents.attempt("solo", stopping=_After(pair))
-    attempt = spoken(threads, pair, "ab")
-    pair.begin()
+    attempt = run_speaker(threads, pair, "ab")
+    pair.run_root()
     release.set()
 
     assert attempt.result(20) == "lost"
     assert 'state="cancelled" reason="killed" fd="fd:1"' in pair.agents.results()[-1].content
-    assert (pair.root.stat("fd:1").reason, pair.so_far) == ("cancelled", "ab")
+    assert (pair.root.stat("fd:1").reason, pair.partial_text) == ("cancelled", "ab")
 
 
 class _After:
-    """Stops an attempt of the root once it has spawned."""
+    """A stop event for an attempt of the root, set once the root has spawned."""
 
     def __init__(self, pair: Pair) -> None:
         self._pair = pair
@@ -168,15 +168,15 @@ class _After:
         return len(self._pair.agents.store.tree("solo").members) > 1
 
 
-def test_an_answer_that_breaks_off_is_said_to_be_given_anew(pair: Pair) -> None:
+def test_the_stream_says_when_an_interrupted_answer_is_repeated(pair: Pair) -> None:
     pair.parts["SPEAKER"] = [cut(say("abcdef"), FIRST_DELTA), cut(say("never"), 1), say("Hello.")]
-    pair.begin()
-    pair.speak()
+    pair.run_root()
+    pair.run_speaker_attempt()
 
     assert pair.text == f"ab{RETRY_MARKER}Hello."
 
 
-def test_a_later_attempt_goes_on_where_the_text_of_the_lost_one_breaks_off(
+def test_a_later_attempt_continues_the_stream_where_the_lost_attempt_stopped(
     pair: Pair, threads: ThreadPoolExecutor
 ) -> None:
     release = threading.Event()
@@ -185,11 +185,11 @@ def test_a_later_attempt_goes_on_where_the_text_of_the_lost_one_breaks_off(
         held(say("abcdef"), FIRST_DELTA, release),
         say("Two."),
     ]
-    pair.begin()
-    attempt = spoken(threads, pair, "One.\n\nab")
+    pair.run_root()
+    attempt = run_speaker(threads, pair, "One.\n\nab")
     pair.agents.lose("solo.1")
 
-    assert pair.speak() == "ended"
+    assert pair.run_speaker_attempt() == "ended"
     release.set()
 
     assert attempt.result(20) == "lost"
@@ -197,7 +197,9 @@ def test_a_later_attempt_goes_on_where_the_text_of_the_lost_one_breaks_off(
 
 
 @pytest.mark.parametrize("before", ["", "One.\n\n", f"On{RETRY_MARKER}"])
-def test_a_later_attempt_adds_what_the_stream_lacks_of_the_last_answer(store: Store, before: str) -> None:
+def test_a_later_attempt_appends_the_part_of_the_last_answer_missing_from_the_stream(
+    store: Store, before: str
+) -> None:
     whole = f"{before}Two."
     parent = store.process("solo").handle
     last = Assistant(content=[{"type": "text", "text": "Two."}], stop_reason="tool_use", said=len(whole))
@@ -219,7 +221,7 @@ def test_a_later_attempt_adds_what_the_stream_lacks_of_the_last_answer(store: St
         assert "".join(store.process("solo").follow(fd)) == f"{whole}\n\nThree."
 
 
-def test_a_character_that_is_cut_by_two_bits_of_an_answer_is_whole_in_its_text(store: Store) -> None:
+def test_a_character_split_between_two_chunks_of_an_answer_is_stored_whole(store: Store) -> None:
     parent = store.process("solo").handle
     given = "A \U0001f600\U0001f680 \ud83d and \ude00\ud83d"
     units = given.encode("utf-16-le", "surrogatepass")
@@ -233,7 +235,7 @@ def test_a_character_that_is_cut_by_two_bits_of_an_answer_is_whole_in_its_text(s
         assert answers is not None
         for at in range(0, len(halves), step):
             store.run(answers.add("".join(halves[at : at + step])))
-            store.run(answers.add(""))  # what else comes between
+            store.run(answers.add(""))  # other events in between
         said = answers.chars
         store.run(answers.complete())
         store.run(answers.add("Two."))
@@ -244,7 +246,7 @@ def test_a_character_that_is_cut_by_two_bits_of_an_answer_is_whole_in_its_text(s
         assert said == len(shown)
 
 
-def test_half_a_character_of_an_answer_that_breaks_off_is_not_part_of_the_next(store: Store) -> None:
+def test_half_a_character_of_an_interrupted_answer_does_not_leak_into_the_next(store: Store) -> None:
     child = store.run(
         processes.create_child(store.process("solo").handle, [], output=processes.Output("text", 10))
     )
@@ -261,15 +263,15 @@ def test_half_a_character_of_an_answer_that_breaks_off_is_not_part_of_the_next(s
     assert "".join(store.process("solo").follow(fd)) == f"One {RETRY_MARKER}\\ude00 Two."
 
 
-def test_a_parent_that_closes_the_text_still_gets_the_answer(pair: Pair) -> None:
+def test_a_parent_that_closes_the_stream_still_gets_the_answer(pair: Pair) -> None:
     pair.parts["SOLO"] = [
         BACKGROUND,
         call("close_fd", fd="fd:1"),
         call("wait", target="solo.1"),
         say("Done."),
     ]
-    pair.begin()
-    pair.speak()
+    pair.run_root()
+    pair.run_speaker_attempt()
     pair.agents.attempt("solo")
 
     assert pair.agents.results()[-1].content == (
@@ -279,12 +281,12 @@ def test_a_parent_that_closes_the_text_still_gets_the_answer(pair: Pair) -> None
     assert pair.agents.store.tree("solo").fds == 0
 
 
-def test_a_long_answer_that_is_all_of_the_text_is_stored_once(pair: Pair) -> None:
+def test_a_long_answer_that_equals_the_streamed_text_is_stored_once(pair: Pair) -> None:
     long = "word " * 50
     pair.parts["SOLO"] = [BACKGROUND, call("wait", target="fd:1"), say("Done.")]
     pair.parts["SPEAKER"] = [say(long)]
-    pair.begin()
-    pair.speak()
+    pair.run_root()
+    pair.run_speaker_attempt()
     pair.agents.attempt("solo")
 
     result = pair.agents.results()[-1].content
@@ -297,12 +299,12 @@ def test_a_long_answer_that_is_all_of_the_text_is_stored_once(pair: Pair) -> Non
     assert pair.text == long
 
 
-def test_a_long_answer_after_others_is_a_descriptor_of_its_own(pair: Pair) -> None:
+def test_a_long_answer_after_others_gets_its_own_descriptor(pair: Pair) -> None:
     long = "word " * 50
     pair.parts["SOLO"] = [BACKGROUND, call("wait", target="fd:1"), say("Done.")]
     pair.parts["SPEAKER"] = [turn(say("I look."), call("echo", words="a")), say(long)]
-    pair.begin()
-    pair.speak()
+    pair.run_root()
+    pair.run_speaker_attempt()
     pair.agents.attempt("solo")
 
     assert '<fd_result fd="fd:2"' in pair.agents.results()[-1].content

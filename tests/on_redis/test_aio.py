@@ -1,4 +1,4 @@
-"""The awaited surface is the blocking one: the same calls, arguments, results and errors."""
+"""The awaitable API equals the blocking one: the same calls, arguments, results and errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 DUNDERS = {"__enter__": "__aenter__", "__exit__": "__aexit__"}
 
 
-def on_a_store(url: str, work: Callable[[aio.Store], Awaitable[T]]) -> T:
+def run_on_store(url: str, work: Callable[[aio.Store], Awaitable[T]]) -> T:
     async def main() -> T:
         async with await aio.connect(url) as store:
             return await work(store)
@@ -49,7 +49,7 @@ def public(kind: type) -> dict[str, Any]:
         (fdstore.Toolset, aio.Toolset),
     ],
 )
-def test_every_call_is_there_with_the_same_arguments(blocking: type, awaited: type) -> None:
+def test_the_awaitable_api_has_every_call_with_the_same_arguments(blocking: type, awaited: type) -> None:
     twins = public(awaited)
 
     assert {DUNDERS.get(name, name) for name in public(blocking)} == set(twins)
@@ -67,7 +67,7 @@ def test_every_call_is_documented(kind: type) -> None:
         assert name in DUNDERS.values() or inspect.getdoc(member), name
 
 
-def test_connect_takes_the_same_arguments() -> None:
+def test_connect_accepts_the_same_arguments() -> None:
     assert list(inspect.signature(aio.connect).parameters.values()) == list(
         inspect.signature(client.connect).parameters.values()
     )
@@ -83,7 +83,7 @@ def test_public_calls_have_a_docstring_with_errors_or_no_way_to_fail(kind: type)
 # --- the main flows
 
 
-def test_text_comes_back(redis_url: str) -> None:
+def test_stored_text_is_read_back(redis_url: str) -> None:
     async def work(store: aio.Store) -> None:
         proc = await store.process("triage")
         made = await proc.create("one\ntwo\nthree", page_size=5)
@@ -94,10 +94,10 @@ def test_text_comes_back(redis_url: str) -> None:
         assert (await proc.read("fd:1#L2-3")).text == "two\nthree"
         assert (await proc.read("fd:1", read_all=True)).text == "one\ntwo\nthree"
 
-    on_a_store(redis_url, work)
+    run_on_store(redis_url, work)
 
 
-def test_a_file_goes_in_and_out(redis_url: str, tmp_path: Path) -> None:
+def test_a_file_is_ingested_and_exported(redis_url: str, tmp_path: Path) -> None:
     text = "línea\n" * 500_000
 
     async def work(store: aio.Store) -> None:
@@ -111,11 +111,11 @@ def test_a_file_goes_in_and_out(redis_url: str, tmp_path: Path) -> None:
         with pytest.raises(TargetExists):
             await proc.export(made.fd, tmp_path / "out", exist_ok=False)
 
-    on_a_store(redis_url, work)
+    run_on_store(redis_url, work)
     assert (tmp_path / "out").read_text() == text
 
 
-def test_processes_share_and_end(redis_url: str) -> None:
+def test_processes_share_descriptors_and_end(redis_url: str) -> None:
     async def work(store: aio.Store) -> None:
         proc = await store.process("triage")
         await proc.create("x")
@@ -130,10 +130,10 @@ def test_processes_share_and_end(redis_url: str) -> None:
         assert [tree.id for tree in await store.trees()] == ["triage"]
         assert (await store.process("triage.1")).id == child.id
 
-    on_a_store(redis_url, work)
+    run_on_store(redis_url, work)
 
 
-def test_errors_are_the_same(redis_url: str) -> None:
+def test_the_awaitable_api_raises_the_same_errors(redis_url: str) -> None:
     async def work(store: aio.Store) -> None:
         proc = await store.process("triage")
         await proc.create("x")
@@ -145,10 +145,10 @@ def test_errors_are_the_same(redis_url: str) -> None:
         with pytest.raises(NotFound):
             await store.process("triage.9")
 
-    on_a_store(redis_url, work)
+    run_on_store(redis_url, work)
 
 
-def test_calls_made_at_once_do_not_mix(redis_url: str) -> None:
+def test_concurrent_calls_do_not_mix_up_replies(redis_url: str) -> None:
     async def work(store: aio.Store) -> None:
         proc = await store.process("triage")
         texts = [f"text {n}\n" * 3000 for n in range(40)]
@@ -159,7 +159,7 @@ def test_calls_made_at_once_do_not_mix(redis_url: str) -> None:
         assert sorted(d.fd for d in made) == sorted(f"fd:{n}" for n in range(1, 41))
         assert [found.text for found in read] == texts
 
-    on_a_store(redis_url, work)
+    run_on_store(redis_url, work)
 
 
 def test_calls_cancelled_at_any_moment_leave_the_store_usable(redis_url: str) -> None:
@@ -186,10 +186,10 @@ def test_calls_cancelled_at_any_moment_leave_the_store_usable(redis_url: str) ->
         numbers = {d.fd: (await proc.read(d.fd, mode="line")).text for d in (await proc.list())[1:]}
         assert len(set(numbers.values())) == len(numbers)
 
-    on_a_store(redis_url, work)
+    run_on_store(redis_url, work)
 
 
-def test_a_wait_for_a_process_that_goes_on_is_over_in_its_time(
+def test_a_wait_for_a_running_process_ends_at_its_timeout(
     redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FDSTORE_BROKER_URL", "redis://127.0.0.1:1")  # a Cluster has no queue; none is used
@@ -201,10 +201,10 @@ def test_a_wait_for_a_process_that_goes_on_is_over_in_its_time(
         async with asyncio.timeout(20):
             return (await tools.call("wait", {"target": child.id, "seconds": 0.01})).content
 
-    assert 'state="open"' in on_a_store(redis_url, work)
+    assert 'state="open"' in run_on_store(redis_url, work)
 
 
-def test_both_surfaces_see_the_same_store(redis_url: str, store: client.Store) -> None:
+def test_both_apis_see_the_same_store(redis_url: str, store: client.Store) -> None:
     store.process("triage").create("from the blocking side")
 
     async def work(awaited: aio.Store) -> str:
@@ -212,11 +212,11 @@ def test_both_surfaces_see_the_same_store(redis_url: str, store: client.Store) -
         await proc.create("from the other")
         return (await proc.read("fd:1")).text
 
-    assert on_a_store(redis_url, work) == "from the blocking side"
+    assert run_on_store(redis_url, work) == "from the blocking side"
     assert store.process("triage").read("fd:2").text == "from the other"
 
 
-def test_a_cancelled_read_is_cancelled_wherever_it_is(redis_url):
+def test_a_read_can_be_cancelled_at_every_point(redis_url):
     async def main() -> list[int]:
         store = await aio.connect(redis_url)
         proc = await store.process("p")
@@ -241,18 +241,20 @@ def test_a_cancelled_read_is_cancelled_wherever_it_is(redis_url):
 # --- cancelled calls and their files
 
 
-def on_a_store_alone(url: str, work: Callable[[aio.Store], Awaitable[T]]) -> tuple[T, set[str]]:
-    """What `work` returns, and the descriptors of the system that it left open."""
+def run_and_list_leaked_files(url: str, work: Callable[[aio.Store], Awaitable[T]]) -> tuple[T, set[str]]:
+    """Return the result of `work` and the OS file descriptors that it left open."""
 
     async def counted(store: aio.Store) -> tuple[T, set[str]]:
         before = set(os.listdir("/proc/self/fd"))
         result = await work(store)
-        return result, {fd for fd in os.listdir("/proc/self/fd") if fd not in before and leads_to_a_file(fd)}
+        return result, {
+            fd for fd in os.listdir("/proc/self/fd") if fd not in before and is_file_descriptor(fd)
+        }
 
-    return on_a_store(url, counted)
+    return run_on_store(url, counted)
 
 
-def leads_to_a_file(fd: str) -> bool:
+def is_file_descriptor(fd: str) -> bool:
     try:
         return os.readlink(f"/proc/self/fd/{fd}").startswith("/")
     except OSError:
@@ -285,16 +287,14 @@ def test_an_export_cancelled_at_any_moment_leaves_no_hidden_file_and_no_descript
             seen.add(path.read_bytes())
         return cancelled
 
-    cancelled, left_open = on_a_store_alone(redis_url, work)
+    cancelled, left_open = run_and_list_leaked_files(redis_url, work)
 
     assert cancelled > 6
     assert left_open == set()
     assert seen <= {old, (old if mode == "append" else b"") + text.encode()}
 
 
-def test_a_cancelled_export_ends_when_its_thread_has_let_go_of_the_file(
-    redis_url: str, tmp_path: Path
-) -> None:
+def test_a_cancelled_export_returns_after_its_thread_closed_the_file(redis_url: str, tmp_path: Path) -> None:
     writes, may_go_on = threading.Event(), threading.Event()
 
     def progress(_: int) -> None:
@@ -318,7 +318,7 @@ def test_a_cancelled_export_ends_when_its_thread_has_let_go_of_the_file(
         assert exporting.cancelled()
         assert os.listdir(tmp_path) == []
 
-    _, left_open = on_a_store_alone(redis_url, work)
+    _, left_open = run_and_list_leaked_files(redis_url, work)
     assert left_open == set()
 
 
@@ -358,5 +358,5 @@ def test_a_spawn_cancelled_while_it_opens_a_file_leaves_no_descriptor(
         await asyncio.wait([spawning])
         assert spawning.cancelled()
 
-    _, left_open = on_a_store_alone(redis_url, work)
+    _, left_open = run_and_list_leaked_files(redis_url, work)
     assert left_open == set()

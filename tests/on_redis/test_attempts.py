@@ -1,4 +1,4 @@
-"""Attempts at a process: claimed, kept, lost, given back, crashed, and what the next one makes of it."""
+"""Attempts at a process: claimed, renewed, lost, requeued, crashed, and resumed by the next one."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_process_is_claimed_once(store: Store, tmp_path: Path) -> None:
         assert (first.attempt, second) == (1, None)
 
 
-def test_a_pipeline_is_left_to_who_runs_pipelines(store: Store, tmp_path: Path) -> None:
+def test_an_agent_worker_leaves_pipelines_to_pipeline_workers(store: Store, tmp_path: Path) -> None:
     with running(store, [], tmp_path) as agents:
         proc = store.process("solo")
         started = store.run(pipelines.start(proc.handle, "{}", title="true"))
@@ -62,7 +62,7 @@ def test_a_pipeline_is_left_to_who_runs_pipelines(store: Store, tmp_path: Path) 
         assert (agents.record(started.process).state, agents.record(started.process).attempt) == ("ready", 0)
 
 
-def test_an_agent_is_left_to_workers_that_have_a_model(store: Store, tmp_path: Path) -> None:
+def test_a_worker_without_a_model_leaves_agents_to_others(store: Store, tmp_path: Path) -> None:
     def no_commands(*_: Any) -> ProcessEnd:
         raise AssertionError("an agent is no pipeline")
 
@@ -86,13 +86,13 @@ def test_an_agent_is_left_to_workers_that_have_a_model(store: Store, tmp_path: P
         assert (agents.record().state, agents.record().attempt, agents.woken) == ("ready", 0, [])
 
 
-def test_a_worker_says_whether_it_takes_agents(store: Store) -> None:
+def test_a_worker_registers_whether_it_runs_agents(store: Store) -> None:
     now_s = store.run(redis_now())
 
     store.run(leases.register_worker("fdstore", "keyless:1", 10, now_s, no_agents="there is no key"))
     without = store.run(leases.has_agent_worker("fdstore"))
     store.run(leases.register_worker("fdstore", "keyed:2", 10, now_s))
-    said = dict(
+    refusals = dict(
         zip(
             living := store.run(leases.workers("fdstore")),
             store.run(leases.agent_refusals_of("fdstore", living)),
@@ -100,7 +100,7 @@ def test_a_worker_says_whether_it_takes_agents(store: Store) -> None:
         )
     )
 
-    assert said == {"keyless:1": "there is no key", "keyed:2": ""}
+    assert refusals == {"keyless:1": "there is no key", "keyed:2": ""}
     assert (without, store.run(leases.has_agent_worker("fdstore"))) == (False, True)
 
 
@@ -124,7 +124,7 @@ def test_the_end_of_a_process_is_one_log_line_with_program_duration_turns_and_re
 
 
 def test_a_claim_whose_reply_was_lost_can_be_repeated(store: Store, tmp_path: Path) -> None:
-    def twice(operation: Operation[Any]) -> Operation[Any]:
+    def repeat_request(operation: Operation[Any]) -> Operation[Any]:
         request = next(operation)
         yield request
         reply = yield request
@@ -137,13 +137,13 @@ def test_a_claim_whose_reply_was_lost_can_be_repeated(store: Store, tmp_path: Pa
     with running(store, [], tmp_path) as agents:
         agents.launch()
 
-        claimed = store.run(twice(leases.claim(process_keys("fdstore", "solo"), "a")))
+        claimed = store.run(repeat_request(leases.claim(process_keys("fdstore", "solo"), "a")))
 
         assert claimed.attempt == 1
         assert agents.record().attempt == 1
 
 
-def test_a_lease_is_kept_until_it_is_taken_away(
+def test_a_lease_is_renewed_until_another_attempt_replaces_it(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(leases, "RENEW_EVERY_S", 0.01)
@@ -168,7 +168,7 @@ def test_a_lease_is_kept_until_it_is_taken_away(
             wait_until(lost)
 
 
-def test_a_worker_that_stops_gives_its_agent_back(store: Store, tmp_path: Path) -> None:
+def test_a_stopping_worker_returns_its_agent_to_the_queue(store: Store, tmp_path: Path) -> None:
     stopping = threading.Event()
 
     def script(request: Request) -> Turn:
@@ -186,7 +186,7 @@ def test_a_worker_that_stops_gives_its_agent_back(store: Store, tmp_path: Path) 
         assert agents.answer() == "Done."
 
 
-def test_a_worker_that_stops_does_not_sit_out_a_pause(store: Store, tmp_path: Path) -> None:
+def test_a_stopping_worker_does_not_wait_for_the_retry_pause(store: Store, tmp_path: Path) -> None:
     stopping = threading.Event()
 
     def script(request: Request) -> Any:
@@ -199,19 +199,19 @@ def test_a_worker_that_stops_does_not_sit_out_a_pause(store: Store, tmp_path: Pa
         assert agents.attempt("solo", stopping=stopping) == "given back"
 
 
-def test_an_attempt_that_was_replaced_writes_nothing(store: Store, tmp_path: Path, execute: Execute) -> None:
-    asked = itertools.count()
+def test_a_replaced_attempt_writes_nothing(store: Store, tmp_path: Path, execute: Execute) -> None:
+    answer_count = itertools.count()
     let_go = threading.Event()
 
     def script(request: Request) -> Turn:
         if request.turn_number == 0:
             return call("echo", words="first", id="toolu_first")
-        if next(asked) > 0:
+        if next(answer_count) > 0:
             return say('<ref id="new">Alive.</ref>')
         let_go.wait(30)
         return turn(say('<ref id="old">From the grave.</ref>'), call("echo", words="too late"))
 
-    def everything() -> dict[bytes, bytes]:
+    def dump_all() -> dict[bytes, bytes]:
         return {key: execute("DUMP", key) for key in execute("KEYS", "*")}
 
     with running(store, script, tmp_path) as agents:
@@ -222,20 +222,19 @@ def test_an_attempt_that_was_replaced_writes_nothing(store: Store, tmp_path: Pat
         agents.model.wait_for(2)
         agents.lose("solo")
         assert agents.attempt("solo") == "ended"
-        before = everything()
+        before = dump_all()
 
         let_go.set()
         old.join(30)
 
         assert ended == ["lost"]
-        assert everything() == before
+        assert dump_all() == before
         assert (ran, agents.record().attempt, agents.record().losses) == (["first"], 2, 1)
         assert agents.answer() == '<ref id="new">Alive.</ref>'
 
 
 class FailingStore(Store):
-    """A store that fails with this error at some operations of the main thread: the first of them is the
-    n-th."""
+    """A store that raises this error at some operations of the main thread, beginning with the n-th."""
 
     def __init__(self, url: str, operations: int, error: FDStoreError, failures: int = 2) -> None:
         super().__init__(Runner(url), "fdstore", url)
@@ -267,7 +266,7 @@ store_trouble = pytest.mark.parametrize(
 
 
 @store_trouble
-def test_trouble_of_the_store_is_not_the_end_of_the_agent_and_no_loss(
+def test_a_store_error_neither_ends_the_agent_nor_counts_as_a_loss(
     store: Store, tmp_path: Path, redis_url: str, error: FDStoreError
 ) -> None:
     with running(store, [call("echo", words="a"), say("Done.")], tmp_path) as agents:
@@ -276,14 +275,14 @@ def test_trouble_of_the_store_is_not_the_end_of_the_agent_and_no_loss(
         with FailingStore(redis_url, 6, error) as failing:
             assert agents.attempt("solo", failing) == "given back"
         assert (agents.record().state, agents.record().losses) == ("ready", 0)
-        assert agents.woken == []  # the sweep does it, when there is more hope
+        assert agents.woken == []  # the sweep requeues it later
 
         agents.run_all("solo")
         assert (agents.answer(), ran) == ("Done.", ["a"])
 
 
 @store_trouble
-def test_who_runs_a_root_here_is_told_of_the_store_s_trouble(
+def test_a_store_error_is_raised_to_a_caller_that_runs_the_root_itself(
     store: Store, tmp_path: Path, redis_url: str, error: FDStoreError
 ) -> None:
     with running(store, [call("echo", words="a"), say("Done.")], tmp_path) as agents:
@@ -301,7 +300,7 @@ def test_who_runs_a_root_here_is_told_of_the_store_s_trouble(
 # the sweep
 
 
-def test_a_sweep_passes_by_trees_in_which_all_have_ended(store: Store, tmp_path: Path) -> None:
+def test_a_sweep_skips_trees_whose_processes_have_all_ended(store: Store, tmp_path: Path) -> None:
     with running(store, [], tmp_path) as agents:
         agents.launch()
         store.process("ended").end()
@@ -333,7 +332,7 @@ def test_the_sweep_makes_a_lost_process_ready_and_fails_it_at_the_third_loss(
         assert (agents.record().reason, agents.record().losses) == ("poison", 3)
 
 
-def test_a_parent_hears_that_its_child_was_lost_too_often(store: Store, tmp_path: Path) -> None:
+def test_a_parent_gets_the_failure_of_a_child_that_was_lost_too_often(store: Store, tmp_path: Path) -> None:
     script = {"SOLO": [call("spawn", program_name="reader", query="Read."), say("Done.")]}
 
     with running(store, script, tmp_path) as agents:
@@ -352,7 +351,7 @@ def test_a_parent_hears_that_its_child_was_lost_too_often(store: Store, tmp_path
         assert 'reason="poison"' in result.content
 
 
-def test_the_sweep_wakes_a_ready_process_once_in_a_while(store: Store, tmp_path: Path) -> None:
+def test_the_sweep_wakes_a_ready_process_periodically(store: Store, tmp_path: Path) -> None:
     with running(store, [], tmp_path) as agents:
         agents.launch()
         agents.expire("solo")
@@ -363,7 +362,7 @@ def test_the_sweep_wakes_a_ready_process_once_in_a_while(store: Store, tmp_path:
         assert agents.woken == ["solo"]
 
 
-def test_the_sweep_leaves_alone_what_runs_waits_or_has_ended(store: Store, tmp_path: Path) -> None:
+def test_the_sweep_ignores_processes_that_run_wait_or_have_ended(store: Store, tmp_path: Path) -> None:
     script = {
         "SOLO": [call("spawn", program_name="reader", query="Read."), say("Done.")],
         "READER": [say("Read.")],
@@ -384,13 +383,13 @@ def test_the_sweep_leaves_alone_what_runs_waits_or_has_ended(store: Store, tmp_p
         assert agents.woken == []
 
 
-def test_who_took_a_process_after_the_sweep_looked_is_not_lost_in_it(store: Store, tmp_path: Path) -> None:
+def test_the_sweep_counts_no_loss_for_a_process_claimed_after_it_looked(store: Store, tmp_path: Path) -> None:
     with running(store, [], tmp_path) as agents:
         agents.launch()
         moment = store.run(redis_now())
         keys = process_keys("fdstore", "solo")
         store.run(leases.claim(keys, "a"))
-        store.run(set_lease(keys, moment + 0.000001))  # it has run out, Redis having been away meanwhile
+        store.run(set_lease(keys, moment + 0.000001))  # expired, as after an outage of Redis
 
         assert store.run(leases.check_overdue(keys, moment=moment)).decision == "nothing"
         assert agents.record().losses == 0
@@ -402,7 +401,7 @@ def set_lease(keys: ProcessKeys, until: float) -> Operation[None]:
     yield [("HSET", keys.record, "lease_until", f"{until:.6f}")]
 
 
-def test_one_worker_sweeps_as_long_as_it_comes_back(store: Store, execute: Execute) -> None:
+def test_one_worker_keeps_the_sweep_as_long_as_it_renews_it(store: Store, execute: Execute) -> None:
     assert [store.run(leases.acquire_sweep("fdstore", worker, 5)) for worker in "aab"] == [True, True, False]
     execute("DEL", "fdstore:sweeper")
     assert store.run(leases.acquire_sweep("fdstore", "b", 5))
@@ -411,15 +410,15 @@ def test_one_worker_sweeps_as_long_as_it_comes_back(store: Store, execute: Execu
 # crashes
 
 
-class Died(BaseException):
-    """The worker's process is gone; nothing in it may catch this."""
+class Crashed(BaseException):
+    """The crash of the worker process; no code under test may catch it."""
 
 
-class MortalStore(Store):
-    """A store whose client dies before its n-th request, a call of a user's function among them.
+class CrashingStore(Store):
+    """A store whose client crashes before its n-th request; calls of the user's functions count as requests.
 
-    That is every state that a crash can leave: what a request changed and what was not asked yet. The
-    thread that keeps the lease is not counted.
+    All values of n together produce every state that a crash can leave. Requests of the thread that renews
+    the lease are not counted.
     """
 
     def __init__(self, url: str, requests: int) -> None:
@@ -437,7 +436,7 @@ class MortalStore(Store):
             request = next(operation)
             while True:
                 if self.left == 0:
-                    raise Died
+                    raise Crashed
                 self.left -= 1
                 try:
                     reply = yield request
@@ -463,8 +462,8 @@ SPAWN = call(
 )
 
 
-def whole_life(request: Request) -> Turn:
-    """A script with a bit of everything, the same whenever it is asked the same."""
+def long_script(request: Request) -> Turn:
+    """Answer as a deterministic script that uses every kind of tool."""
     if "READER" in request.system:
         if request.turn_number == 0:
             return call("read_fd", fd="ref:plan", id="toolu_read")
@@ -485,7 +484,7 @@ def whole_life(request: Request) -> Turn:
 CALL_OF = {"lines 40": "toolu_lines", "b": "toolu_echo", "no disk": "toolu_breaks"}
 
 
-def launch_whole_life(agents: Agents) -> None:
+def launch_long_script(agents: Agents) -> None:
     (agents.folder / "notes.txt").write_text("one\ntwo\n")
     agents.launch(
         "word " * 40,
@@ -498,8 +497,8 @@ def launch_whole_life(agents: Agents) -> None:
     )
 
 
-def lived(agents: Agents) -> dict[str, Any]:
-    """All that is left of an agent's life, apart from times and counts of attempts."""
+def final_state(agents: Agents) -> dict[str, Any]:
+    """Return the final state of an agent, without times and attempt counts."""
     tree = agents.store.tree("solo")
     return {
         "states": [(m.id, m.state, m.exit_code, m.reason) for m in tree.members],
@@ -511,31 +510,31 @@ def lived(agents: Agents) -> dict[str, Any]:
     }
 
 
-def live_until(agents: Agents, mortal: MortalStore) -> bool:
-    """Runs the tree on a store that dies; whether it did."""
+def run_until_crash(agents: Agents, crashing: CrashingStore) -> bool:
+    """Run the tree on a store that crashes; return whether it crashed before the tree ended."""
     try:
         while ready := [m.id for m in agents.store.tree("solo").members if m.state == "ready"]:
-            agents.attempt(ready[0], mortal)
-    except Died:
+            agents.attempt(ready[0], crashing)
+    except Crashed:
         return True
     return False
 
 
-def test_an_agent_that_crashes_anywhere_lives_the_same_life(
+def test_an_agent_that_crashes_at_any_request_ends_with_the_same_state(
     store: Store, tmp_path: Path, execute: Execute, redis_url: str
 ) -> None:
-    with running(store, whole_life, tmp_path) as agents:
-        launch_whole_life(agents)
+    with running(store, long_script, tmp_path) as agents:
+        launch_long_script(agents)
         agents.run_all("solo")
-        expected = lived(agents)
+        expected = final_state(agents)
         assert expected["states"] == [("solo", "exited", 0, None), ("solo.1", "exited", 0, None)]
 
         for requests in itertools.count():
             execute("FLUSHALL")
             ran.clear()
-            launch_whole_life(agents)
-            with MortalStore(redis_url, requests) as mortal:
-                died = live_until(agents, mortal)
+            launch_long_script(agents)
+            with CrashingStore(redis_url, requests) as crashing:
+                crashed = run_until_crash(agents, crashing)
             finished = {result.call for result in agents.results()}
             before = len(ran)
             for member in store.tree("solo").members:
@@ -543,34 +542,34 @@ def test_an_agent_that_crashes_anywhere_lives_the_same_life(
                     agents.lose(member.id)
             agents.run_all("solo")
 
-            assert lived(agents) == expected, f"after a crash before request {requests}"
+            assert final_state(agents) == expected, f"after a crash before request {requests}"
             assert finished.isdisjoint(CALL_OF[words] for words in ran[before:])
-            if not died:
+            if not crashed:
                 break
         assert requests > 60
 
 
-def test_a_passage_is_that_of_the_answer_in_the_journal(
+def test_a_passage_comes_from_the_answer_in_the_journal(
     store: Store, tmp_path: Path, execute: Execute, redis_url: str
 ) -> None:
-    """A model that is asked again says something else; what counts is what was written down."""
-    asked = itertools.count()
+    """A repeated model call returns another answer; only the journaled answer counts."""
+    answer_count = itertools.count()
 
     def script(_: Request) -> Turn:
-        return say(f'<ref id="plan">plan {next(asked)}</ref>')
+        return say(f'<ref id="plan">plan {next(answer_count)}</ref>')
 
     with running(store, script, tmp_path) as agents:
         for requests in itertools.count():
             execute("FLUSHALL")
             agents.launch(tools=("read_fd",))
-            with MortalStore(redis_url, requests) as mortal:
-                died = live_until(agents, mortal)
-            if died and agents.record().state not in ENDED:
+            with CrashingStore(redis_url, requests) as crashing:
+                crashed = run_until_crash(agents, crashing)
+            if crashed and agents.record().state not in ENDED:
                 agents.lose("solo")
                 agents.run_all("solo")
 
             plan = store.process("solo").read("ref:plan").text
             assert agents.answer() == f'<ref id="plan">{plan}</ref>'
             assert [d.fd for d in store.process("solo").list()] == ["ref:plan"]
-            if not died:
+            if not crashed:
                 break

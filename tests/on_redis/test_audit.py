@@ -1,4 +1,4 @@
-"""`fdstore doctor --deep`: what is well is called well, what is damaged is named, and nothing is changed."""
+"""`fdstore doctor --deep` reports intact stores as intact, names damage, and changes nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fdstore.local.redis_server import PrivateServer
 from fdstore.store import collect, leases, processes, streams
 from fdstore.store.audit import Damage, check_tree, named_trees
 from fdstore.store.keys import TreeKeys
-from tests.on_redis.damage import Town, cases
+from tests.on_redis.damage import DamagedStore, cases
 
 HURT = TreeKeys("fdstore", "t")
 LINES = "".join(f"line {n}, 漢字\n" for n in range(3000))
@@ -29,15 +29,15 @@ LINES = "".join(f"line {n}, 漢字\n" for n in range(3000))
 @pytest.fixture
 def proc(store: Store, execute: Any) -> Iterator[Process]:
     yield store.process("t")
-    execute("FLUSHALL")  # what is damaged is not what the key table accounts for
+    execute("FLUSHALL")  # damaged keys do not match the key table
 
 
-def damage_of(store: Store, tree: str = "t") -> list[Damage]:
+def find_damage(store: Store, tree: str = "t") -> list[Damage]:
     return store.run(check_tree(TreeKeys("fdstore", tree)))
 
 
-def busy(proc: Process) -> None:
-    """A bit of everything."""
+def fill_process(proc: Process) -> None:
+    """Create every kind of content."""
     proc.create(LINES, page_size=7)
     proc.create("")
     proc.close("fd:2")
@@ -52,8 +52,8 @@ def busy(proc: Process) -> None:
     proc.store.run(leases.claim(proc.store.run(agent).keys, "a worker"))
 
 
-def test_what_is_well_is_called_well(store: Store, proc: Process) -> None:
-    busy(proc)
+def test_an_intact_store_is_reported_as_intact(store: Store, proc: Process) -> None:
+    fill_process(proc)
     read: list[int] = []
 
     assert store.run(check_tree(HURT, read.append)) == []
@@ -61,29 +61,29 @@ def test_what_is_well_is_called_well(store: Store, proc: Process) -> None:
     assert read[-1] == store.tree("t").bytes
 
 
-def test_a_text_of_many_pages_is_read_a_bounded_piece_at_a_time(store: Store, proc: Process) -> None:
+def test_a_text_of_many_pages_is_audited_in_bounded_pieces(store: Store, proc: Process) -> None:
     proc.create(LINES * 20)
-    asked = []
+    requests = []
 
-    def noted() -> Any:
+    def record_requests() -> Any:
         operation = check_tree(HURT)
         replies = None
         with suppress(StopIteration):
             while True:
-                asked.append(operation.send(replies))
-                replies = yield asked[-1]
+                requests.append(operation.send(replies))
+                replies = yield requests[-1]
 
-    store.run(noted())
+    store.run(record_requests())
 
-    assert max(len(batch) for batch in asked) <= 500
-    pages = [command for batch in asked for command in batch if command[0] == "HMGET"]
+    assert max(len(batch) for batch in requests) <= 500
+    pages = [command for batch in requests for command in batch if command[0] == "HMGET"]
     assert len(pages) > 3
-    assert not {command[0] for batch in asked for command in batch} & {"SCAN", "KEYS", "HSCAN", "SSCAN"}
+    assert not {command[0] for batch in requests for command in batch} & {"SCAN", "KEYS", "HSCAN", "SSCAN"}
 
 
 R = "fdstore:{t}"
 DAMAGES: dict[str, tuple[list[tuple[Any, ...]], str, str]] = {
-    # what is done: the key that is named, and what is said of it
+    # the damaging command: the key that is reported, and the report
     "page missing": ([("HDEL", f"{R}:t:fd:1:pages", 3)], f"{R}:t:fd:1", "pages, and its totals say"),
     "page replaced": ([("HSET", f"{R}:t:fd:1:pages", 3, "short")], f"{R}:t:fd:1", "chars is"),
     "page lengthened": (
@@ -135,21 +135,21 @@ DAMAGES: dict[str, tuple[list[tuple[Any, ...]], str, str]] = {
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_what_is_damaged_is_named_with_what_to_do(
+def test_damage_is_reported_with_its_key_and_a_remedy(
     name: str, store: Store, proc: Process, execute: Any
 ) -> None:
-    busy(proc)
+    fill_process(proc)
     store.process("other").create("well")
-    commands, key, said = DAMAGES[name]
+    commands, key, problem = DAMAGES[name]
     for command in commands:
         execute(*command)
     kept = stored(execute)
 
-    found = damage_of(store)
+    found = find_damage(store)
 
-    assert any(each.key == key and said in each.said and each.advice for each in found), found
+    assert any(each.key == key and problem in each.said and each.advice for each in found), found
     assert not any(each.harmless for each in found)
-    assert damage_of(store, "other") == []
+    assert find_damage(store, "other") == []
     assert stored(execute) == kept
 
 
@@ -157,19 +157,19 @@ def stored(execute: Any) -> dict[bytes, bytes]:
     return {key: execute("DUMP", key) for key in execute("KEYS", "*")}
 
 
-def test_the_advice_about_counters_puts_them_right(store: Store, proc: Process, execute: Any) -> None:
-    busy(proc)
+def test_the_advised_commands_repair_the_counters(store: Store, proc: Process, execute: Any) -> None:
+    fill_process(proc)
     for name in ("bytes", "fds", "processes", "live"):
         execute("HINCRBY", R, name, 3)
 
-    for each in damage_of(store):
+    for each in find_damage(store):
         command = each.advice.removeprefix("fdstore redis-cli ").replace("'", "").split()
         execute(*command)
 
-    assert damage_of(store) == []
+    assert find_damage(store) == []
 
 
-def test_what_a_torn_log_left_and_readers_pass_by_is_only_noted(
+def test_harmless_leftovers_of_a_torn_log_are_reported_as_harmless(
     store: Store, proc: Process, execute: Any
 ) -> None:
     appender = store.run(streams.open_stream(proc.handle, "stream", 10, lease_s=None))
@@ -182,13 +182,13 @@ def test_what_a_torn_log_left_and_readers_pass_by_is_only_noted(
     execute("RESTORE", f"{R}:t:fd:1", 0, totals, "REPLACE")
     execute("RESTORE", R, 0, tree, "REPLACE")
 
-    [found] = damage_of(store)
+    [found] = find_damage(store)
 
     assert found.harmless
     assert "go beyond its totals" in found.said
 
 
-def test_a_tree_that_others_write_is_not_called_damaged(redis_url: str, store: Store, proc: Process) -> None:
+def test_a_tree_written_during_the_audit_is_not_reported(redis_url: str, store: Store, proc: Process) -> None:
     stop = threading.Event()
 
     def write() -> None:
@@ -204,7 +204,7 @@ def test_a_tree_that_others_write_is_not_called_damaged(redis_url: str, store: S
     thread = threading.Thread(target=write)
     thread.start()
     try:
-        looks = [damage_of(store) for _ in range(10)]
+        looks = [find_damage(store) for _ in range(10)]
     finally:
         stop.set()
         thread.join(30)
@@ -212,26 +212,26 @@ def test_a_tree_that_others_write_is_not_called_damaged(redis_url: str, store: S
     assert not [each for found in looks for each in found if not each.harmless]
 
 
-def test_a_tree_that_is_gone_is_not_damaged(store: Store, proc: Process) -> None:
-    assert damage_of(store, "gone") == []
+def test_a_tree_that_does_not_exist_is_not_reported(store: Store, proc: Process) -> None:
+    assert find_damage(store, "gone") == []
     assert [tree.tree for tree in store.run(named_trees("fdstore"))] == ["t"]
     store.run(collect.collect_tree(HURT, dry_run=True))
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_look_at_hostile_records_ends_and_leaves_other_trees_alone(
+def test_an_audit_of_hostile_records_ends_and_leaves_other_trees_alone(
     seed: int, redis_server: PrivateServer, redis_url: str
 ) -> None:
     with redis.Redis.from_url(redis_url) as client, fdstore.connect(redis_url) as store:
-        town = Town(store, client)
+        damaged_store = DamagedStore(store, client)
         for case in random.Random(seed).sample(list(cases(client)), 15):
-            town.damage(case)
+            damaged_store.damage(case)
 
             found = store.run(check_tree(TreeKeys("fdstore", "hurt")))
 
             assert all(each.key.startswith("fdstore:{hurt}") for each in found), case.name
-            assert damage_of(store, "alpha") == [], case.name
-            town.restore()
+            assert find_damage(store, "alpha") == [], case.name
+            damaged_store.restore()
         client.flushall()
 
 
@@ -240,18 +240,18 @@ def doctor(redis_url: str) -> Callable[..., Any]:
     return lambda *more: CliRunner().invoke(cli, ["doctor", "--deep", "--url", redis_url, *more])
 
 
-def test_the_command_says_what_is_damaged_and_ends_with_one(
+def test_the_command_reports_damage_and_exits_with_1(
     store: Store, proc: Process, execute: Any, doctor: Callable[..., Any]
 ) -> None:
-    busy(proc)
+    fill_process(proc)
     well = doctor().stdout
     execute("HSET", f"{R}:t:fd:1", "chars", 7)
 
-    told, documents = doctor(), doctor("--json")
+    text_report, documents = doctor(), doctor("--json")
 
     assert "ok       trees: 1 was read" in well
-    assert told.exit_code == documents.exit_code == 1
-    assert f"DAMAGED  {R}:t:fd:1: chars is 7" in told.stdout
-    assert "DAMAGED  trees: 1 was read" in told.stdout
+    assert text_report.exit_code == documents.exit_code == 1
+    assert f"DAMAGED  {R}:t:fd:1: chars is 7" in text_report.stdout
+    assert "DAMAGED  trees: 1 was read" in text_report.stdout
     found = [json.loads(line) for line in documents.stdout.splitlines()]
     assert {"key", "said", "advice", "harmless"} == set(found[-1])

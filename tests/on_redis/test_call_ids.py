@@ -1,4 +1,4 @@
-"""The id of a tool call belongs to one call for ever: another one never gets its answer."""
+"""The id of a tool call belongs to one call forever: another call never gets its answer."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def tools(proc: Process) -> Toolset:
     ("name", "arguments"),
     [("send", {"words": "b"}), ("save", {"words": "a"}), ("send", {"words": "a", "times": 2})],
 )
-def test_an_id_with_another_tool_or_other_arguments_is_an_invalid_argument(
+def test_reusing_a_call_id_with_another_tool_or_arguments_is_an_invalid_argument(
     tools: Toolset, name: str, arguments: dict[str, Any]
 ) -> None:
     tools.call("send", {"words": "a"}, call_id="call_0")
@@ -50,11 +50,13 @@ def test_an_id_with_another_tool_or_other_arguments_is_an_invalid_argument(
     assert sent == ["a"]
 
 
-def test_an_id_whose_call_made_a_descriptor_makes_no_other(
+def test_a_call_id_that_created_a_descriptor_creates_no_second_one(
     tools: Toolset, proc: Process, execute: Any
 ) -> None:
     tools.call("write_fd", {"data": "first"}, call_id="call_0")
-    execute("HDEL", "fdstore:{triage}:triage:calls", "call_0/outcome")  # a loop that died just before
+    execute(
+        "HDEL", "fdstore:{triage}:triage:calls", "call_0/outcome"
+    )  # as if the loop had died just before this was stored
 
     other = tools.call("write_fd", {"data": "second"}, call_id="call_0")
     again = tools.call("write_fd", {"data": "first"}, call_id="call_0")
@@ -63,7 +65,7 @@ def test_an_id_whose_call_made_a_descriptor_makes_no_other(
     assert [proc.read(d.fd).text for d in proc.list()] == ["first"]
 
 
-def test_the_same_call_again_gets_the_first_answer_in_whatever_order_its_arguments_are(
+def test_a_repeated_call_gets_the_first_answer_whatever_its_argument_order(
     tools: Toolset,
 ) -> None:
     first = tools.call("send", {"words": "a", "times": 2}, call_id="call_0")
@@ -72,7 +74,7 @@ def test_the_same_call_again_gets_the_first_answer_in_whatever_order_its_argumen
     assert sent == ["a"]
 
 
-def test_reads_may_share_an_id(tools: Toolset, proc: Process, execute: Any) -> None:
+def test_reads_may_share_a_call_id(tools: Toolset, proc: Process, execute: Any) -> None:
     proc.create("one\ntwo\n")
 
     for line in (1, 2):
@@ -81,9 +83,7 @@ def test_reads_may_share_an_id(tools: Toolset, proc: Process, execute: Any) -> N
     assert execute("EXISTS", "fdstore:{triage}:triage:calls") == 0
 
 
-def test_another_output_under_the_id_of_one_that_was_wrapped_is_refused(
-    tools: Toolset, proc: Process
-) -> None:
+def test_wrapping_another_output_under_a_used_call_id_is_refused(tools: Toolset, proc: Process) -> None:
     tools.wrap("a" * 9000, call_id="call_0")
 
     with pytest.raises(InvalidArgument, match="call_id"):
@@ -93,7 +93,7 @@ def test_another_output_under_the_id_of_one_that_was_wrapped_is_refused(
     assert len(proc.list()) == 1
 
 
-def test_the_output_of_a_loops_own_tool_is_not_that_of_a_function_with_the_same_id(proc: Process) -> None:
+def test_wrapped_output_and_a_function_call_may_share_a_call_id(proc: Process) -> None:
     def lots() -> str:
         return "a" * 9000
 
@@ -106,7 +106,7 @@ def test_the_output_of_a_loops_own_tool_is_not_that_of_a_function_with_the_same_
     assert proc.read("fd:2").text.startswith("bbb")
 
 
-def test_the_awaiting_toolset_refuses_it_too(redis_url: str) -> None:
+def test_the_awaitable_toolset_refuses_reused_call_ids_too(redis_url: str) -> None:
     async def main() -> tuple[bool, bool]:
         async with await aio.connect(redis_url) as store:
             tools = aio.Toolset(await store.process("triage"), python=[send])
@@ -120,21 +120,21 @@ def test_the_awaiting_toolset_refuses_it_too(redis_url: str) -> None:
     assert asyncio.run(main()) == (False, True)
 
 
-def test_what_a_full_redis_cannot_keep_of_a_call_does_not_undo_it(
+def test_a_call_succeeds_although_a_full_redis_cannot_store_its_result(
     tools: Toolset, proc: Process, execute: Any
 ) -> None:
     proc.create("x" * 1000)
     execute("CONFIG", "SET", "maxmemory", "1")
     try:
         closed = tools.call("close_fd", {"fd": "fd:1"}, call_id="call_0")
-        said = tools.call("send", {"words": "a"}, call_id="call_1")
+        result = tools.call("send", {"words": "a"}, call_id="call_1")
     finally:
         execute("CONFIG", "SET", "maxmemory", "0")
 
     assert (closed.is_error, proc.list()) == (False, [])
-    assert (said.content, said.is_error) == ("sent a", False)
+    assert (result.content, result.is_error) == ("sent a", False)
 
 
 @pytest.mark.parametrize("arguments", [{"words": float("nan")}, {"words": object()}, {1: 2, "a": 3}, 7])
-def test_arguments_that_are_no_json_are_refused_with_an_id_too(tools: Toolset, arguments: Any) -> None:
+def test_arguments_that_are_not_json_are_refused_with_a_call_id_too(tools: Toolset, arguments: Any) -> None:
     assert tools.call("send", arguments, call_id="call_0").is_error

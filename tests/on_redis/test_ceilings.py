@@ -1,4 +1,4 @@
-"""What the operator of a store allows: no program passes it, and trees that exist follow."""
+"""Ceilings set by the operator of a store: no program exceeds them, and existing trees follow changes."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def limits(redis_url: str) -> Callable[..., Result]:
     return run
 
 
-def a_minute_later(*handles: Process) -> None:
-    """As if these clients had read the ceilings a minute ago."""
+def expire_ceilings(*handles: Process) -> None:
+    """Make these clients read the ceilings again, as after a minute."""
     for proc in handles:
         proc.handle.ceilings_due_at = 0.0
 
 
-# trees that are made
+# new trees
 
 
-def test_a_tree_that_asks_for_more_gets_the_ceiling(store: Store) -> None:
+def test_a_tree_that_requests_more_than_the_ceiling_gets_the_ceiling(store: Store) -> None:
     store.run(ceilings.put("fdstore", "tree_fds", "1"))
     store.run(ceilings.put("fdstore", "tree_live", "2"))
 
@@ -58,7 +58,7 @@ def test_a_tree_that_asks_for_more_gets_the_ceiling(store: Store) -> None:
         proc.child()
 
 
-def test_a_tree_may_ask_for_less_than_the_ceiling(store: Store) -> None:
+def test_a_tree_may_request_less_than_the_ceiling(store: Store) -> None:
     store.run(ceilings.put("fdstore", "tree_fds", "100"))
 
     store.process("t", limits=TreeLimits(tree_fds=7))
@@ -66,7 +66,7 @@ def test_a_tree_may_ask_for_less_than_the_ceiling(store: Store) -> None:
     assert store.tree("t").limits.tree_fds == 7
 
 
-def test_no_more_trees_are_made_than_there_may_be(store: Store) -> None:
+def test_no_more_trees_are_created_than_the_ceiling_allows(store: Store) -> None:
     store.run(ceilings.put("fdstore", "trees", "2"))
     store.process("a")
     store.process("b")
@@ -89,7 +89,9 @@ def test_a_tree_past_its_retention_makes_room_for_another(store: Store, execute:
     assert [tree.id for tree in store.trees()] == ["new"]
 
 
-def test_clients_that_make_trees_at_once_make_no_more_than_there_may_be(store: Store, redis_url: str) -> None:
+def test_concurrent_clients_create_no_more_trees_than_the_ceiling_allows(
+    store: Store, redis_url: str
+) -> None:
     store.run(ceilings.put("fdstore", "trees", "5"))
     refused: list[str] = []
 
@@ -109,10 +111,10 @@ def test_clients_that_make_trees_at_once_make_no_more_than_there_may_be(store: S
     assert len(store.trees()) + len(refused) == 20
 
 
-def test_a_value_that_cannot_be_read_stops_new_trees_and_no_old_ones(store: Store, execute: Execute) -> None:
+def test_an_unreadable_ceiling_blocks_new_trees_but_not_existing_ones(store: Store, execute: Execute) -> None:
     proc = store.process("t")
     execute("HSET", "fdstore:limits", "tree_live", "sixteen")
-    a_minute_later(proc)
+    expire_ceilings(proc)
 
     with pytest.raises(InvalidArgument, match="ceiling tree_live: 'sixteen' is not"):
         store.process("u")
@@ -162,7 +164,7 @@ def test_a_tree_at_its_default_limit_leaves_the_other_half_of_redis_usable(
         (0, 4 << 30, "5MB", 5_000_000),
     ],
 )
-def test_half_of_maxmemory_is_the_ceiling_of_tree_bytes_unless_the_operator_says_another(
+def test_tree_bytes_are_capped_at_half_of_maxmemory_unless_the_operator_sets_a_ceiling(
     store: Store, execute: Execute, maxmemory: int, asked: int, ceiling: str | None, held: int
 ) -> None:
     if ceiling:
@@ -176,10 +178,12 @@ def test_half_of_maxmemory_is_the_ceiling_of_tree_bytes_unless_the_operator_says
     assert store.tree("t").limits.tree_bytes == held
 
 
-# trees that exist
+# existing trees
 
 
-def test_trees_that_exist_obey_at_once_and_get_back_what_they_asked_for(store: Store) -> None:
+def test_existing_trees_obey_a_new_ceiling_immediately_and_regain_their_own_limits_after(
+    store: Store,
+) -> None:
     proc = store.process("t", limits=TreeLimits(tree_fds=10))
     store.process("u", limits=TreeLimits(tree_fds=3))
     proc.create("x")
@@ -196,11 +200,11 @@ def test_trees_that_exist_obey_at_once_and_get_back_what_they_asked_for(store: S
     assert proc.create("y").fd == "fd:2"
 
 
-def test_a_ceiling_written_by_hand_is_obeyed_within_a_minute_of_work(store: Store, execute: Execute) -> None:
+def test_a_ceiling_set_in_redis_directly_applies_within_a_minute(store: Store, execute: Execute) -> None:
     proc = store.process("t")
     execute("HSET", "fdstore:limits", "tree_fds", "2")
     proc.create("read a moment ago")
-    a_minute_later(proc)
+    expire_ceilings(proc)
 
     proc.create("reads them beside this")
 
@@ -211,13 +215,13 @@ def test_a_ceiling_written_by_hand_is_obeyed_within_a_minute_of_work(store: Stor
 
 
 @pytest.mark.parametrize("work", ["create", "ingest", "child", "fork", "open_stream"])
-def test_the_ceilings_are_read_by_whatever_makes_something(
+def test_every_operation_that_creates_something_reads_the_ceilings(
     store: Store, execute: Execute, work: str, tmp_path: Any
 ) -> None:
     (tmp_path / "file").write_text("text")
     proc = store.process("t")
     execute("HSET", "fdstore:limits", "tree_live", "9")
-    a_minute_later(proc)
+    expire_ceilings(proc)
 
     match work:
         case "create":
@@ -232,7 +236,7 @@ def test_the_ceilings_are_read_by_whatever_makes_something(
     assert store.tree("t").limits.tree_live == 9
 
 
-def test_a_tree_of_an_older_version_gets_the_limits_that_it_lacks(store: Store, execute: Execute) -> None:
+def test_a_tree_of_an_older_version_gets_its_missing_limits(store: Store, execute: Execute) -> None:
     store.process("t")
     execute("HSET", "fdstore:{t}", "limits", '{"tree_depth":8,"tree_live":64,"tree_processes":1000,'
         '"tree_fds":10000,"tree_bytes":4294967296,"retention_days":7}')  # fmt: skip
@@ -242,7 +246,7 @@ def test_a_tree_of_an_older_version_gets_the_limits_that_it_lacks(store: Store, 
     assert json.loads(execute("HGET", "fdstore:{t}", "limits"))["tree_export_bytes"] == 1 << 30
 
 
-def test_a_tree_that_is_gone_does_not_come_back_as_a_ghost(store: Store, execute: Execute) -> None:
+def test_applying_ceilings_does_not_recreate_a_removed_tree(store: Store, execute: Execute) -> None:
     proc = store.process("t")
     store.run(processes.cancel("fdstore", "t"))
     record = TreeKeys("fdstore", "t").record
@@ -265,7 +269,7 @@ def test_all_trees_together_hold_no_more_than_the_ceiling(store: Store) -> None:
     b.create("y" * 300)
     with pytest.raises(QuotaExceeded, match="ceiling bytes of this store is 1000"):
         b.create("y" * 200)
-    a_minute_later(a, b)
+    expire_ceilings(a, b)
     b.create("")
     with pytest.raises(QuotaExceeded, match="ceiling bytes"):
         store.process("c").create("z" * 101)
@@ -277,11 +281,11 @@ def test_all_trees_together_hold_no_more_than_the_ceiling(store: Store) -> None:
     assert b.create("y" * 5000).bytes == 5000
 
 
-def test_what_others_stored_counts_within_a_minute_of_work(store: Store, execute: Execute) -> None:
+def test_bytes_stored_by_other_clients_count_within_a_minute(store: Store, execute: Execute) -> None:
     a, b = store.process("a"), store.process("b")
     store.run(ceilings.put("fdstore", "bytes", "1kB"))
     a.create("x" * 900)
-    a_minute_later(b)
+    expire_ceilings(b)
     execute("HSET", "fdstore:{b}", "bytes_room_at", "1000000000")
 
     b.create("y" * 100)
@@ -292,13 +296,13 @@ def test_what_others_stored_counts_within_a_minute_of_work(store: Store, execute
         store.process("b").create("y")
 
 
-# the store goes on
+# the store keeps working
 
 
-def test_a_client_that_cannot_read_the_ceilings_writes_as_before(store: Store, execute: Execute) -> None:
+def test_a_client_that_cannot_read_the_ceilings_keeps_writing(store: Store, execute: Execute) -> None:
     proc = store.process("t")
     execute("SET", "fdstore:limits", "no hash")
-    a_minute_later(proc)
+    expire_ceilings(proc)
     try:
         assert proc.create("goes on").fd == "fd:1"
         with pytest.raises(DamagedRecord, match="fdstore:limits"):
@@ -320,11 +324,11 @@ def test_the_help_lists_every_ceiling(limits: Callable[..., Result]) -> None:
 def test_a_ceiling_is_set_shown_and_unset(limits: Callable[..., Result], store: Store) -> None:
     store.process("triage").create("x" * 1000)
 
-    told = limits("set", "tree_live", "16")
+    result = limits("set", "tree_live", "16")
     shown = {each["name"]: each for each in map(json.loads, limits("--json").output.splitlines())}
     gone = limits("unset", "tree_live", "--json")
 
-    assert told.output == "tree_live is 16 now; 1 tree changed\n"
+    assert result.output == "tree_live is 16 now; 1 tree changed\n"
     assert list(shown) == list(CEILINGS)
     assert (shown["tree_live"]["value"], shown["tree_live"]["set"], shown["tree_live"]["asked"]) == (
         16,
@@ -346,7 +350,7 @@ def test_a_ceiling_is_set_shown_and_unset(limits: Callable[..., Result], store: 
         (["show", "nobody"], "not_found", 1),
     ],
 )
-def test_what_is_not_understood_is_said_and_changes_nothing(
+def test_an_invalid_ceiling_is_reported_and_changes_nothing(
     limits: Callable[..., Result], execute: Execute, words: list[str], said: str, code: int
 ) -> None:
     result = limits(*words)
@@ -355,7 +359,7 @@ def test_what_is_not_understood_is_said_and_changes_nothing(
     assert execute("EXISTS", "fdstore:limits") == 0
 
 
-def test_what_holds_in_a_tree_is_shown_with_what_it_uses(
+def test_the_limits_of_a_tree_are_shown_with_its_usage(
     limits: Callable[..., Result], redis_url: str, store: Store
 ) -> None:
     limits("set", "tree_fds", "7")
@@ -376,7 +380,7 @@ def test_what_holds_in_a_tree_is_shown_with_what_it_uses(
     assert "tree_fds 7" in status
 
 
-def test_run_says_which_limits_of_a_program_are_lowered_and_none_that_it_did_not_name(
+def test_run_reports_lowered_limits_only_if_the_program_names_them(
     limits: Callable[..., Result], redis_url: str, execute: Execute, tmp_path: Path
 ) -> None:
     program = tmp_path / "greedy.toml"

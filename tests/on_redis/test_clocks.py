@@ -31,7 +31,7 @@ HOURS = pytest.mark.parametrize("off_s", [-7200, 7200], ids=["two-hours-late", "
 
 @pytest.fixture
 def shift(monkeypatch: pytest.MonkeyPatch) -> Shift:
-    """Sets this machine's clock so many seconds off."""
+    """Return a function that shifts this machine's clock by `off_s` seconds."""
     right = time.time
 
     def set_clock(off_s: float) -> None:
@@ -41,7 +41,7 @@ def shift(monkeypatch: pytest.MonkeyPatch) -> Shift:
 
 
 @HOURS
-def test_an_agent_has_its_whole_time_whatever_its_workers_clock_says(
+def test_an_agent_gets_its_full_time_limit_whatever_the_worker_clock_shows(
     store: Store, tmp_path: Path, shift: Shift, off_s: float
 ) -> None:
     with running(store, [say("Done.")], tmp_path) as agents:
@@ -53,7 +53,7 @@ def test_an_agent_has_its_whole_time_whatever_its_workers_clock_says(
         assert (agents.record().state, agents.answer()) == ("exited", "Done.")
 
 
-def test_an_agent_has_no_more_than_its_time_on_a_machine_that_is_late(
+def test_an_agent_gets_no_extra_time_on_a_machine_whose_clock_is_late(
     store: Store, execute: Execute, tmp_path: Path, shift: Shift
 ) -> None:
     with running(store, [say("Done.")], tmp_path) as agents:
@@ -67,7 +67,7 @@ def test_an_agent_has_no_more_than_its_time_on_a_machine_that_is_late(
 
 
 @pytest.mark.parametrize(("first_s", "second_s"), [(7200, 0), (0, -7200), (-7200, 0), (0, 7200)])
-def test_a_wait_ends_in_time_though_another_machine_goes_on_with_it(
+def test_a_wait_ends_on_time_when_a_machine_with_another_clock_takes_over(
     store: Store, tmp_path: Path, shift: Shift, first_s: float, second_s: float
 ) -> None:
     def script(request: Request) -> Turn:
@@ -96,7 +96,7 @@ def test_a_wait_ends_in_time_though_another_machine_goes_on_with_it(
 
 
 @HOURS
-def test_a_tree_made_or_used_by_a_machine_with_a_wrong_clock_is_kept_for_its_retention(
+def test_a_tree_used_by_a_machine_with_a_wrong_clock_is_kept_for_its_retention(
     store: Store, execute: Execute, shift: Shift, off_s: float
 ) -> None:
     shift(off_s)
@@ -113,7 +113,7 @@ def test_a_tree_made_or_used_by_a_machine_with_a_wrong_clock_is_kept_for_its_ret
 
 
 @HOURS
-def test_opening_a_tree_that_was_just_used_writes_nothing(
+def test_opening_a_recently_used_tree_writes_nothing(
     store: Store, execute: Execute, shift: Shift, off_s: float
 ) -> None:
     store.process("t", limits=TreeLimits(retention_days=1))
@@ -125,7 +125,7 @@ def test_opening_a_tree_that_was_just_used_writes_nothing(
     assert execute("HGET", "fdstore:{t}", "used_at") == used_at
 
 
-def test_no_tree_is_due_before_its_time_for_a_machine_that_is_early(
+def test_no_tree_is_due_too_soon_for_a_machine_whose_clock_is_early(
     store: Store, execute: Execute, shift: Shift
 ) -> None:
     store.process("t")
@@ -136,7 +136,7 @@ def test_no_tree_is_due_before_its_time_for_a_machine_that_is_early(
     assert "nothing to remove" in CliRunner().invoke(cli, ["--url", store.url, "gc", "--dry-run"]).output
 
 
-def test_a_tree_in_use_is_looked_at_again_in_an_hour_by_the_clock_of_redis(
+def test_a_tree_in_use_is_checked_again_after_an_hour_of_redis_time(
     store: Store, execute: Execute, tmp_path: Path, shift: Shift
 ) -> None:
     with running(store, [], tmp_path) as agents:
@@ -152,7 +152,7 @@ def test_a_tree_in_use_is_looked_at_again_in_an_hour_by_the_clock_of_redis(
 
 
 @HOURS
-def test_ps_status_and_ls_tell_ages_and_workers_by_the_clock_of_redis(
+def test_ps_status_and_ls_show_ages_and_workers_by_redis_time(
     store: Store, shift: Shift, off_s: float
 ) -> None:
     store.process("t").create("text")

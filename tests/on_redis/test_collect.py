@@ -1,4 +1,4 @@
-"""Trees that nobody used for their retention are removed whole, and no others."""
+"""Trees unused for their retention are removed completely, and no others."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from tests.waiting import wait_until
 DAY = TreeLimits(retention_days=1)
 
 
-def aged(execute: Any, *trees: str, seconds: float = 100_000) -> None:
-    """As if nobody had used the trees for so long."""
+def age_trees(execute: Any, *trees: str, seconds: float = 100_000) -> None:
+    """Set the last use of the trees to `seconds` ago."""
     for tree in trees:
         then = time.time() - seconds
         execute("HSET", f"fdstore:{{{tree}}}", "used_at", f"{then:.3f}")
         execute("ZADD", "fdstore:trees", f"{then + 86_400:.3f}", tree)
 
 
-def collected(store: Store, tree: str, *, dry_run: bool = False) -> collect.Collected:
+def collect_tree_now(store: Store, tree: str, *, dry_run: bool = False) -> collect.Collected:
     return store.run(collect.collect_tree(TreeKeys("fdstore", tree), dry_run=dry_run))
 
 
 def leftovers(execute: Any, tree: str) -> list[bytes]:
-    """Keys of the tree but those that expire by themselves."""
+    """Return the keys of the tree that do not expire."""
     return [key for key in execute("KEYS", f"fdstore:{{{tree}}}*") if execute("PTTL", key) == -1]
 
 
-def whole(batch: Any) -> Any:
-    """An operation of one batch."""
+def single_batch(batch: Any) -> Any:
+    """Return an operation that consists of one batch."""
     return (yield batch)
 
 
-def resumed(operation: Any, replies: list[Any]) -> Any:
-    """The rest of an operation, after these replies."""
+def resume_operation(operation: Any, replies: list[Any]) -> Any:
+    """Run the rest of an operation, beginning with these replies."""
     try:
         while True:
             replies = yield operation.send(replies)
@@ -49,7 +49,7 @@ def resumed(operation: Any, replies: list[Any]) -> Any:
         return done.value
 
 
-def filled(store: Store, name: str, limits: TreeLimits = DAY) -> Process:
+def create_filled_tree(store: Store, name: str, limits: TreeLimits = DAY) -> Process:
     proc = store.process(name, limits=limits)
     proc.create("text\n" * 1000)
     child = proc.child(share=["fd:1"])
@@ -58,82 +58,80 @@ def filled(store: Store, name: str, limits: TreeLimits = DAY) -> Process:
     return proc
 
 
-def test_a_tree_past_its_retention_goes_with_every_key(store: Store, execute: Any) -> None:
-    filled(store, "old")
-    filled(store, "kept")
-    aged(execute, "old")
+def test_a_tree_past_its_retention_is_removed_with_every_key(store: Store, execute: Any) -> None:
+    create_filled_tree(store, "old")
+    create_filled_tree(store, "kept")
+    age_trees(execute, "old")
 
-    assert collected(store, "old").outcome == "gone"
+    assert collect_tree_now(store, "old").outcome == "gone"
 
     assert leftovers(execute, "old") == []
     assert [tree.id for tree in store.trees()] == ["kept"]
     assert execute("ZRANGE", "fdstore:trees", 0, -1) == [b"kept"]
 
 
-def test_a_dry_run_says_what_would_go_and_changes_nothing(store: Store, execute: Any) -> None:
-    proc = filled(store, "old")
-    aged(execute, "old")
+def test_a_dry_run_lists_due_trees_and_changes_nothing(store: Store, execute: Any) -> None:
+    proc = create_filled_tree(store, "old")
+    age_trees(execute, "old")
     before = store.tree("old")
 
-    found = collected(store, "old", dry_run=True)
+    found = collect_tree_now(store, "old", dry_run=True)
 
     assert (found.outcome, found.detail) == ("due", "2 contents, 5004 bytes")
     assert store.tree("old") == before
     assert proc.read("fd:1", read_all=True).text == "text\n" * 1000
 
 
-def test_a_tree_before_its_time_is_kept(store: Store) -> None:
-    proc = filled(store, "young", TreeLimits(retention_days=7))
+def test_a_tree_within_its_retention_is_kept(store: Store) -> None:
+    proc = create_filled_tree(store, "young", TreeLimits(retention_days=7))
 
-    found = collected(store, "young")
+    found = collect_tree_now(store, "young")
 
     assert found.outcome == "kept"
     assert float(found.detail) == pytest.approx(time.time() + 7 * 86_400, abs=60)
     assert proc.read("fd:1").lines == "1-800"
 
 
-def test_retention_0_keeps_for_ever(store: Store, execute: Any) -> None:
-    filled(store, "for-ever", TreeLimits(retention_days=0))
+def test_retention_0_keeps_a_tree_forever(store: Store, execute: Any) -> None:
+    create_filled_tree(store, "for-ever", TreeLimits(retention_days=0))
 
-    assert collected(store, "for-ever").outcome == "kept"
+    assert collect_tree_now(store, "for-ever").outcome == "kept"
     assert execute("ZSCORE", "fdstore:trees", "for-ever") == b"inf"
     assert list(store.run(collect.due_trees("fdstore", time.time() + 1e9))) == []
 
 
 @pytest.mark.parametrize("state", ["ready", "running", "waiting"])
-def test_nothing_that_a_worker_needs_is_collected(store: Store, execute: Any, state: str) -> None:
-    proc = filled(store, "busy")
+def test_a_tree_with_unfinished_agents_is_not_collected(store: Store, execute: Any, state: str) -> None:
+    proc = create_filled_tree(store, "busy")
     child = store.run(processes.create_child(proc.handle, ["fd:1"], state="ready"))
-    aged(execute, "busy")
+    age_trees(execute, "busy")
     execute("HSET", child.keys.record, "state", state)
 
-    found = collected(store, "busy")
+    found = collect_tree_now(store, "busy")
 
     assert (found.outcome, found.detail) == ("held", child.id)
     assert proc.read("fd:1").pages == 2
     assert float(execute("ZSCORE", "fdstore:trees", "busy")) > time.time()
 
 
-def test_a_tree_of_more_contents_than_one_step_takes_goes_whole(store: Store, execute: Any) -> None:
+def test_a_tree_with_more_contents_than_one_step_removes_is_removed_whole(store: Store, execute: Any) -> None:
     proc = store.process("many", limits=DAY)
     for n in range(2 * collect.PIECE + 7):
         proc.create(str(n))
-    aged(execute, "many")
+    age_trees(execute, "many")
 
-    assert collected(store, "many").outcome == "gone"
+    assert collect_tree_now(store, "many").outcome == "gone"
 
     assert leftovers(execute, "many") == []
 
 
-def test_a_collection_that_broke_off_is_finished_by_whoever_makes_the_tree_anew(
-    store: Store, execute: Any
-) -> None:
+def test_recreating_a_tree_finishes_its_interrupted_collection(store: Store, execute: Any) -> None:
     proc = store.process("many", limits=DAY)
     for n in range(collect.PIECE + 7):
         proc.create(str(n))
-    aged(execute, "many")
+    age_trees(execute, "many")
     first_step = collect.collect_tree(TreeKeys("fdstore", "many"))
-    store.run(whole(next(first_step)))
+    store.run(single_batch(next(first_step)))
     first_step.close()
     assert leftovers(execute, "many") != []
 
@@ -151,9 +149,9 @@ def test_a_collection_that_broke_off_is_finished_by_whoever_makes_the_tree_anew(
 
 
 def test_a_name_used_again_is_a_new_tree(store: Store, execute: Any) -> None:
-    filled(store, "again")
-    aged(execute, "again")
-    collected(store, "again")
+    create_filled_tree(store, "again")
+    age_trees(execute, "again")
+    collect_tree_now(store, "again")
 
     proc = store.process("again")
 
@@ -172,7 +170,7 @@ def test_a_handle_to_a_collected_tree_never_reads_the_next_tree_of_that_name(sto
     tools = Toolset(holder)
     assert (holder.read("fd:1").pages, holder.read("fd:1#L4000").text) == (5, "old\n")
     assert 'pages="5"' in tools.call("read_fd", {"fd": "fd:1"}).content
-    wait_until(lambda: collected(store, "again").outcome == "gone")
+    wait_until(lambda: collect_tree_now(store, "again").outcome == "gone")
 
     store.process("again", limits=MOMENT).create("new\n" * 2000)
 
@@ -183,7 +181,7 @@ def test_a_handle_to_a_collected_tree_never_reads_the_next_tree_of_that_name(sto
     assert store.process("again").read("fd:1").text == "new\n" * 1000
 
 
-def test_a_toolset_that_only_reads_notes_the_use_of_its_tree(store: Store, execute: Any) -> None:
+def test_a_toolset_that_only_reads_records_the_use_of_its_tree(store: Store, execute: Any) -> None:
     proc = store.process("t", limits=MOMENT)
     proc.create("x")
     tools = Toolset(proc)
@@ -196,11 +194,11 @@ def test_a_toolset_that_only_reads_notes_the_use_of_its_tree(store: Store, execu
     wait_until(read)
 
 
-def test_who_still_holds_a_collected_process_is_told(store: Store, execute: Any) -> None:
-    proc = filled(store, "old")
-    aged(execute, "old")
-    proc.handle._noted_at = 0  # as long ago
-    collected(store, "old")
+def test_using_a_handle_to_a_collected_process_raises_not_found(store: Store, execute: Any) -> None:
+    proc = create_filled_tree(store, "old")
+    age_trees(execute, "old")
+    proc.handle._noted_at = 0  # due again, as after a long time
+    collect_tree_now(store, "old")
 
     for use in (lambda: proc.create("x"), lambda: proc.read("fd:1"), proc.fork, proc.end):
         with pytest.raises(NotFound):
@@ -211,15 +209,15 @@ def test_an_entry_without_a_tree_is_dropped(store: Store, execute: Any) -> None:
     execute("ZADD", "fdstore:trees", 1, "crashed")
 
     assert store.trees() == []
-    assert collected(store, "crashed").outcome == "gone"
+    assert collect_tree_now(store, "crashed").outcome == "gone"
 
     assert execute("EXISTS", "fdstore:trees") == 0
 
 
-def test_making_a_tree_collects_a_few_that_are_due(store: Store, execute: Any) -> None:
+def test_creating_a_tree_collects_a_few_due_trees(store: Store, execute: Any) -> None:
     for n in range(5):
         store.process(f"old-{n}", limits=DAY).create("x")
-    aged(execute, *(f"old-{n}" for n in range(5)))
+    age_trees(execute, *(f"old-{n}" for n in range(5)))
 
     for n in range(3):
         store.process(f"new-{n}")
@@ -227,39 +225,39 @@ def test_making_a_tree_collects_a_few_that_are_due(store: Store, execute: Any) -
     assert {tree.id for tree in store.trees()} == {"new-0", "new-1", "new-2"}
 
 
-def test_trees_that_may_be_due_are_named_by_the_one_key_outside(store: Store, execute: Any) -> None:
+def test_due_trees_are_found_through_the_shared_key_of_trees(store: Store, execute: Any) -> None:
     store.process("old", limits=DAY)
     store.process("young")
-    aged(execute, "old")
+    age_trees(execute, "old")
 
     due = list(store.run(collect.due_trees("fdstore", time.time() + 1)))
 
     assert [keys.tree for keys in due] == ["old"]
 
 
-def test_a_tree_that_is_written_lives_on(store: Store, execute: Any) -> None:
+def test_writing_to_a_tree_keeps_it(store: Store, execute: Any) -> None:
     proc = store.process("t", limits=TreeLimits(retention_days=1))
-    aged(execute, "t")
+    age_trees(execute, "t")
 
     proc.create("x")
 
-    assert collected(store, "t").outcome == "kept"
+    assert collect_tree_now(store, "t").outcome == "kept"
 
 
 @pytest.mark.parametrize("name", ["t", "t.1"])
-def test_a_tree_that_short_lived_clients_only_read_lives_on(store: Store, execute: Any, name: str) -> None:
+def test_reads_by_short_lived_clients_keep_a_tree(store: Store, execute: Any, name: str) -> None:
     proc = store.process("t", limits=TreeLimits(retention_days=1))
     proc.create("x")
     proc.fork()
-    aged(execute, "t", seconds=86_000)
+    age_trees(execute, "t", seconds=86_000)
 
     store.process(name).read("fd:1")
 
     assert store.tree("t").used_at == pytest.approx(time.time(), abs=10)
-    assert collected(store, "t").outcome == "kept"
+    assert collect_tree_now(store, "t").outcome == "kept"
 
 
-def test_readers_hardly_ever_write(store: Store, execute: Any) -> None:
+def test_readers_rarely_write(store: Store, execute: Any) -> None:
     proc = store.process("t", limits=TreeLimits(retention_days=1))
     proc.create("x")
     used_at = store.tree("t").used_at
@@ -271,47 +269,47 @@ def test_readers_hardly_ever_write(store: Store, execute: Any) -> None:
     assert store.tree("t").used_at == used_at
 
 
-def test_a_retention_of_a_moment_is_over_in_a_moment(store: Store) -> None:
+def test_a_retention_below_a_second_is_honoured(store: Store) -> None:
     proc = store.process("t", limits=TreeLimits(retention_days=0.2 / 86_400))
     proc.create("x")
-    assert collected(store, "t").outcome == "kept"
+    assert collect_tree_now(store, "t").outcome == "kept"
 
-    wait_until(lambda: collected(store, "t").outcome == "gone")
+    wait_until(lambda: collect_tree_now(store, "t").outcome == "gone")
 
     assert store.trees() == []
 
 
-def test_a_full_redis_is_collected_all_the_same(store: Store, execute: Any) -> None:
-    filled(store, "a-used-one")
-    filled(store, "old")
-    aged(execute, "a-used-one", "old")
+def test_trees_are_collected_in_a_full_redis(store: Store, execute: Any) -> None:
+    create_filled_tree(store, "a-used-one")
+    create_filled_tree(store, "old")
+    age_trees(execute, "a-used-one", "old")
     store.process("a-used-one").create("x")
     execute("ZADD", "fdstore:trees", 1, "a-used-one")
     execute("CONFIG", "SET", "maxmemory", "1")
     try:
         due = [keys.tree for keys in store.run(collect.due_trees("fdstore", time.time()))]
-        outcomes = {tree: collected(store, tree).outcome for tree in due}
+        outcomes = {tree: collect_tree_now(store, tree).outcome for tree in due}
     finally:
         execute("CONFIG", "SET", "maxmemory", "0")
 
     assert outcomes == {"a-used-one": "kept", "old": "gone"}
 
 
-def test_a_tree_made_while_one_of_its_name_goes_is_never_without_an_entry(store: Store, execute: Any) -> None:
-    filled(store, "t")
-    aged(execute, "t")
+def test_a_tree_recreated_during_its_collection_always_has_an_entry(store: Store, execute: Any) -> None:
+    create_filled_tree(store, "t")
+    age_trees(execute, "t")
     collector = collect.collect_tree(TreeKeys("fdstore", "t"))
     command = next(collector)
-    [reply] = store.run(whole(command))
+    [reply] = store.run(single_batch(command))
 
     store.process("t").create("new")  # between the collector's two steps
-    store.run(resumed(collector, [reply]))
+    store.run(resume_operation(collector, [reply]))
 
     assert execute("ZSCORE", "fdstore:trees", "t") is not None
     assert [tree.id for tree in store.trees()] == ["t"]
 
 
-def test_a_reader_that_stays_notes_the_use_once_in_a_hundredth_of_the_retention(
+def test_a_long_lived_reader_records_use_once_per_hundredth_of_the_retention(
     store: Store, execute: Any
 ) -> None:
     # a retention of 2 s: its hundredth is over within 20 ms
@@ -319,8 +317,8 @@ def test_a_reader_that_stays_notes_the_use_once_in_a_hundredth_of_the_retention(
     proc.create("x")
     used_at = store.tree("t").used_at
 
-    def was_noted() -> bool:
+    def use_is_recorded() -> bool:
         proc.read("fd:1")
         return store.tree("t").used_at > used_at
 
-    wait_until(was_noted)
+    wait_until(use_is_recorded)

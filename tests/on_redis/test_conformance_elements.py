@@ -1,5 +1,4 @@
-"""What an agent sees, element by element, exactly: the table of elements of the contract, through a
-real toolset."""
+"""The exact elements that an agent sees: the contract's table of elements, produced by a real toolset."""
 
 from __future__ import annotations
 
@@ -100,7 +99,7 @@ def test_a_preview_that_ends_inside_a_line_is_truncated(proc: Process) -> None:
     assert (result["truncated"], result["lines"], result.child("preview").body) == ("true", "1-1", "123")
 
 
-def test_the_message_names_only_tools_that_are_offered(proc: Process) -> None:
+def test_the_fd_result_message_names_only_enabled_tools(proc: Process) -> None:
     tools = Toolset(proc, enabled=["list_fds"])
 
     assert only(tools.wrap("x" * 9000)).message == (
@@ -155,7 +154,7 @@ def test_fd_content_of_characters(proc: Process, tools: Toolset) -> None:
     )
 
 
-def test_fd_content_of_everything(proc: Process, tools: Toolset) -> None:
+def test_fd_content_of_the_whole_text(proc: Process, tools: Toolset) -> None:
     proc.create("one\ntwo", page_size=4)
 
     assert show(tools, "read_fd", fd="fd:1", read_all=True) == (
@@ -166,7 +165,7 @@ def test_fd_content_of_everything(proc: Process, tools: Toolset) -> None:
     )
 
 
-def test_fd_content_of_nothing(proc: Process, tools: Toolset) -> None:
+def test_fd_content_of_an_empty_text(proc: Process, tools: Toolset) -> None:
     proc.create("")
 
     assert show(tools, "read_fd", fd="fd:1") == (
@@ -188,7 +187,7 @@ def test_fd_extraction_of_a_part(proc: Process, tools: Toolset) -> None:
     )
 
 
-def test_fd_extraction_of_everything(proc: Process, tools: Toolset) -> None:
+def test_fd_extraction_of_the_whole_text(proc: Process, tools: Toolset) -> None:
     proc.create("x")
 
     assert show(tools, "read_fd", fd="fd:1", read_all=True, extract_to_new_fd=True) == (
@@ -276,12 +275,12 @@ def test_following_more_finds_every_match_once(proc: Process, tools: Toolset, fd
     proc.create(LINES, page_size=20)
     whole = only(show(tools, "search_fd", fd=fd, pattern="line"))
     numbers: list[int] = []
-    asked: str | None = fd
+    next_part: str | None = fd
 
-    while asked:
-        found = only(show(tools, "search_fd", fd=asked, pattern="line", max_matches=7))
+    while next_part:
+        found = only(show(tools, "search_fd", fd=next_part, pattern="line", max_matches=7))
         numbers += [int(line.partition(":")[0]) for line in (found.body or "").splitlines()]
-        asked = found.attributes.get("more")
+        next_part = found.attributes.get("more")
 
     assert numbers == list(range(first, first + len(numbers)))
     assert len(numbers) == int(whole["matches"])
@@ -297,7 +296,7 @@ def test_following_more_finds_every_match_once(proc: Process, tools: Toolset, fd
         ("#P1-3", "#L2-4"),
     ],
 )
-def test_more_of_a_part_that_ends_inside_a_line_ends_there_too(
+def test_following_more_stops_where_a_part_ends_inside_a_line(
     proc: Process, tools: Toolset, part: str, more: str
 ) -> None:
     proc.create("é1\né2\né3 é4 é5 é6\né7\n", page_size=8)
@@ -311,7 +310,7 @@ def test_more_of_a_part_that_ends_inside_a_line_ends_there_too(
 
 @given(text=texts, page_size=st.integers(1, 5), data=st.data())
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_following_more_finds_in_any_part_what_is_in_it(
+def test_following_more_finds_every_match_in_any_part(
     proc: Process, tools: Toolset, text: str, page_size: int, data: st.DataObject
 ) -> None:
     made = proc.create(text, page_size=page_size)
@@ -321,17 +320,17 @@ def test_following_more_finds_in_any_part_what_is_in_it(
     pattern = data.draw(st.sampled_from(["a", ".", "$", "^", "l?", r"\B"]))
     expected = [(hit.line, hit.text) for hit in proc.search(part, pattern, max_matches=1000).hits]
     found: list[tuple[int, str]] = []
-    asked: str | None = part
+    next_part: str | None = part
 
-    while asked:
-        shown = only(show(tools, "search_fd", fd=asked, pattern=pattern, max_matches=1))
-        found += [(hit.line, hit.text) for hit in proc.search(asked, pattern, max_matches=1).hits]
-        asked = shown.attributes.get("more")
+    while next_part:
+        shown = only(show(tools, "search_fd", fd=next_part, pattern=pattern, max_matches=1))
+        found += [(hit.line, hit.text) for hit in proc.search(next_part, pattern, max_matches=1).hits]
+        next_part = shown.attributes.get("more")
 
     assert found == expected
 
 
-def test_a_search_shows_no_more_than_a_read_may(proc: Process) -> None:
+def test_a_search_shows_no_more_characters_than_a_read(proc: Process) -> None:
     tools = Toolset(proc, enabled=ALL, export_root=".", config=FDConfig(max_read_chars=1000))
     proc.create(LINES * 20)
 
@@ -358,7 +357,7 @@ def test_fd_list_has_a_line_for_each_descriptor(proc: Process, tools: Toolset) -
     )
 
 
-def test_a_long_list_says_where_to_go_on(proc: Process, tools: Toolset) -> None:
+def test_a_long_list_names_the_next_start(proc: Process, tools: Toolset) -> None:
     for _ in range(5):
         proc.create("x")
 
@@ -371,14 +370,14 @@ def test_a_long_list_says_where_to_go_on(proc: Process, tools: Toolset) -> None:
     assert "next" not in only(show(tools, "list_fds", start=4)).attributes
 
 
-def test_a_list_of_nothing_is_empty(tools: Toolset) -> None:
+def test_the_list_of_a_process_without_descriptors_is_empty(tools: Toolset) -> None:
     assert show(tools, "list_fds") == '<fd_list count="0" total="0">\n\n</fd_list>'
 
 
 # fd_file_result, fd_write, fd_close
 
 
-def test_fd_file_result_says_under_which_choices_it_was_made(proc: Process, tools: Toolset) -> None:
+def test_fd_file_result_shows_mode_create_and_exist_ok(proc: Process, tools: Toolset) -> None:
     proc.create("één\n")
 
     assert show(tools, "fd_to_file", fd="fd:1", file_path="out.txt", exist_ok=False) == (
@@ -475,7 +474,7 @@ def test_fd_error_for_an_unknown_id_names_the_ids_that_exist(proc: Process, tool
         ("nothing", {}, "invalid_argument", "there is no tool 'nothing'; there are: read_fd, "),
     ],
 )
-def test_fd_error_says_what_is_so_and_what_to_do(
+def test_fd_error_states_the_problem_and_a_remedy(
     proc: Process, tools: Toolset, name: str, arguments: dict[str, Any], kind: str, message: str
 ) -> None:
     proc.create("one\ntwo\n", page_size=4)
@@ -488,7 +487,7 @@ def test_fd_error_says_what_is_so_and_what_to_do(
     assert message in error.message
 
 
-def test_fd_error_leaves_out_what_names_no_descriptor(tools: Toolset) -> None:
+def test_fd_error_does_not_repeat_an_invalid_fd_as_an_attribute(tools: Toolset) -> None:
     error = only(show(tools, "read_fd", fd="<script>\n"))
 
     assert list(error.attributes) == ["type"]
@@ -502,11 +501,11 @@ def test_fd_error_leaves_out_what_names_no_descriptor(tools: Toolset) -> None:
 def spawning(proc: Process, tmp_path: Path, execute: Callable[..., Any]) -> Iterator[Toolset]:
     (tmp_path / "reader.toml").write_text('[model]\nname = "any"\n')
     yield Toolset(proc, enabled=["read_fd", "spawn"], programs={"reader": tmp_path / "reader.toml"})
-    execute("DEL", "fdq:fdstore:queue")  # wake-ups that no worker took
+    execute("DEL", "fdq:fdstore:queue")  # wake-ups that no worker received
 
 
 def spawned(store: Store, tools: Toolset, end: Callable[[Process], object]) -> str:
-    """What a call of spawn shows when `end` has ended the child."""
+    """Return the result of a call of spawn whose child is ended by `end`."""
     with ThreadPoolExecutor(1) as caller:
         call = caller.submit(tools.call, "spawn", {"program_name": "reader", "query": "read"})
         wait_until(lambda: len(store.tree("triage").members) == 2)
@@ -537,7 +536,7 @@ def test_process_result_holds_the_fd_result_of_a_large_answer(store: Store, spaw
     assert (inner["fd"], inner["total_chars"], inner["source"]) == ("fd:1", "9000", "answer of triage.1")
 
 
-def test_process_result_says_why_a_process_failed(store: Store, spawning: Toolset) -> None:
+def test_process_result_states_why_a_process_failed(store: Store, spawning: Toolset) -> None:
     def end(child: Process) -> None:
         store.run(processes.end(child.handle, "failed", exit_code=None, reason="max_turns: 2 were given"))
 
@@ -550,7 +549,7 @@ def test_process_result_says_why_a_process_failed(store: Store, spawning: Toolse
 # bodies and attributes
 
 
-def test_a_page_that_ends_in_lf_shows_two(proc: Process, tools: Toolset) -> None:
+def test_a_page_that_ends_in_a_newline_is_followed_by_another_one(proc: Process, tools: Toolset) -> None:
     proc.create("a\n")
     proc.create("a")
 
@@ -558,7 +557,7 @@ def test_a_page_that_ends_in_lf_shows_two(proc: Process, tools: Toolset) -> None
     assert show(tools, "read_fd", fd=2).endswith(">\na\n</fd_content>")
 
 
-def test_a_body_is_raw_but_for_what_could_be_a_frame(proc: Process, tools: Toolset) -> None:
+def test_only_forged_frames_in_a_body_are_escaped(proc: Process, tools: Toolset) -> None:
     proc.create(HOSTILE)
 
     found = only(show(tools, "read_fd", fd="fd:1"))
@@ -648,7 +647,7 @@ def test_no_content_can_forge_a_frame(proc: Process, text: str) -> None:
         show(tools, "search_fd", fd=fd, pattern=".", context=1),
         show(tools, "search_fd", fd=fd, pattern=text.replace("\n", "") or "x"),
         show(tools, "list_fds"),
-        show(tools, "read_fd", fd="no " + text),  # by itself it could be a number that there is
+        show(tools, "read_fd", fd="no " + text),  # alone it could be an existing number
         show(tools, text),
         show(tools, "fd_to_file", fd=fd, file_path="../" + text),
         tools.wrap("ab" + text),
@@ -666,5 +665,5 @@ def test_no_content_can_forge_a_frame(proc: Process, text: str) -> None:
     proc.close(made[-1]["fd"])
 
 
-def test_several_results_stand_one_after_the_other() -> None:
+def test_several_results_are_concatenated() -> None:
     assert [each.name for each in elements('<fd_error type="a"/>\n<fd_error type="b"/>')] == ["fd_error"] * 2

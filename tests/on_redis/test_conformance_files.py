@@ -1,4 +1,4 @@
-"""`fd_to_file`: the table of its choices, and paths that try to leave the export root."""
+"""`fd_to_file`: all combinations of its arguments, and paths that try to escape the export root."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.elements import Element, only
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """The export root: a directory beside one with something worth stealing."""
+    """The export root, next to a directory with a secret file."""
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "secret").write_text("old")
     (tmp_path / "root").mkdir()
@@ -35,7 +35,7 @@ def write(tools: Toolset, path: str, **choices: Any) -> Element:
 
 
 MATRIX = [
-    # mode, create, exist_ok, what an absent file comes to, what a present one comes to
+    # mode, create, exist_ok, result for an absent file, result for an existing one
     ("write", True, True, "new", "new"),
     ("append", True, True, "new", "oldnew"),
     ("write", True, False, "new", "file_exists"),
@@ -49,7 +49,7 @@ MATRIX = [
 
 @pytest.mark.parametrize("present", [False, True], ids=["absent", "present"])
 @pytest.mark.parametrize(("mode", "create", "exist_ok", "absent_comes_to", "present_comes_to"), MATRIX)
-def test_each_row_of_the_table(
+def test_each_combination_of_mode_create_and_exist_ok(
     tools: Toolset,
     root: Path,
     mode: str,
@@ -117,7 +117,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("mode", ["write", "append"])
 @pytest.mark.parametrize("path", HOSTILE, ids=ascii)
-def test_no_path_leaves_the_root_or_replaces_what_is_no_file(
+def test_no_path_escapes_the_root_or_replaces_a_special_file(
     tools: Toolset, root: Path, path: str, mode: str
 ) -> None:
     outside = root.parent / "outside"
@@ -157,7 +157,7 @@ def test_any_other_name_below_the_root_may_be_written(tools: Toolset, root: Path
     assert (root / path).read_text() == "new"
 
 
-def test_the_root_may_itself_be_reached_through_a_link(proc: Process, root: Path) -> None:
+def test_the_root_may_be_a_symbolic_link(proc: Process, root: Path) -> None:
     proc.create("new")
     (root.parent / "alias").symlink_to(root)
     tools = Toolset(proc, enabled=["fd_to_file"], export_root=root.parent / "alias")
@@ -167,7 +167,7 @@ def test_the_root_may_itself_be_reached_through_a_link(proc: Process, root: Path
     assert (root / "out").read_text() == "new"
 
 
-def test_a_relative_root_is_below_the_current_directory_of_the_start(
+def test_a_relative_root_is_resolved_against_the_initial_working_directory(
     proc: Process, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proc.create("new")
@@ -180,12 +180,12 @@ def test_a_relative_root_is_below_the_current_directory_of_the_start(
     assert (root / "out").read_text() == "new"
 
 
-def test_a_root_is_named_by_the_person_who_enables_the_tool(proc: Process) -> None:
+def test_enabling_fd_to_file_requires_an_export_root(proc: Process) -> None:
     with pytest.raises(InvalidArgument, match=r"export_root: fd_to_file is enabled, so name the directory"):
         Toolset(proc, enabled=["read_fd", "fd_to_file"])
 
 
-def test_a_root_that_is_not_there_is_made_when_it_is_written_to(proc: Process, root: Path) -> None:
+def test_a_missing_root_is_created_by_the_first_write(proc: Process, root: Path) -> None:
     proc.create("new")
     tools = Toolset(proc, enabled=["fd_to_file"], export_root=root / "new")
     assert not (root / "new").exists()
@@ -197,7 +197,7 @@ def test_a_root_that_is_not_there_is_made_when_it_is_written_to(proc: Process, r
     assert (root / "new" / "out").read_text() == "new"
 
 
-def test_a_root_that_cannot_be_made_is_told(proc: Process, root: Path) -> None:
+def test_a_root_that_cannot_be_created_is_an_error(proc: Process, root: Path) -> None:
     proc.create("new")
     tools = Toolset(proc, enabled=["fd_to_file"], export_root=root / "no" / "such")
 

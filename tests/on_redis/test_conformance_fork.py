@@ -1,4 +1,4 @@
-"""`fork`: copies of an agent with its whole conversation and table, in this process."""
+"""`fork`: forks of an agent with its whole conversation and descriptor table, in this process."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from fdstore.testing import Request, call, fail, say, turn
 from fdstore.toolset import Toolset
 from fdstore.wire.operation import Operation
 from tests.elements import elements, only
-from tests.on_redis.agents import READER, SMALL, Agents, StopsOnceTaken, running
+from tests.on_redis.agents import READER, SMALL, Agents, StopAfterClaim, running
 
 ENABLED = ("read_fd", "list_fds", "write_fd", "spawn", "fork")
 TWO = call("fork", prompts=["Look left.", "Look right."])
 
 
-def number_of(request: Request) -> int:
-    """Which copy asks; 0 for the original."""
+def fork_number_of(request: Request) -> int:
+    """Return the number of the fork that sent the request, 0 for the original."""
     for result in reversed(request.tool_results()):
         if result.text.startswith("You are copy "):
             return int(result.text.split()[3])
     return 0
 
 
-class Cast:
-    """What the original says, and what each copy says after the turns that it took over."""
+class ForkScript:
+    """The replies of the model to the original agent and, separately, to each of its forks."""
 
     def __init__(self, original: list[Any], **forks: list[Any]) -> None:
         self._original = original
@@ -45,7 +45,7 @@ class Cast:
         self._turn = threading.Lock()
 
     def __call__(self, request: Request) -> Any:
-        number = number_of(request)
+        number = fork_number_of(request)
         replies = self._original if number == 0 else self._copies[number]
         with self._turn:
             taken = self._taken.get(number, 0)
@@ -53,13 +53,13 @@ class Cast:
         return replies[taken]
 
 
-def served(request: Any) -> Operation[Any]:
-    """The answer to one request of an operation."""
+def serve_request(request: Any) -> Operation[Any]:
+    """Return an operation that sends one request and returns its reply."""
     return (yield request)
 
 
-def rest_of(operation: Operation[Any], reply: Any) -> Operation[Any]:
-    """An operation that waits for this reply, to its end."""
+def finish_operation(operation: Operation[Any], reply: Any) -> Operation[Any]:
+    """Run an operation that waits for this reply to its end."""
     while True:
         reply = yield operation.send(reply)
 
@@ -69,7 +69,7 @@ Play = Callable[..., Any]
 
 @pytest.fixture
 def play(store: Store, tmp_path: Path) -> Play:
-    """Launches an agent with this cast and runs its tree to the end."""
+    """Return a function that launches an agent with this script and runs its tree to the end."""
 
     @contextmanager
     def played(script: Any, query: str = "Look around.", **fields: Any) -> Iterator[Agents]:
@@ -83,30 +83,30 @@ def play(store: Store, tmp_path: Path) -> Play:
     return played
 
 
-def by_copy(agents: Agents, number: int) -> list[Request]:
-    """What a copy asked; 0 for the original."""
-    return [request for request in agents.model.requests if number_of(request) == number]
+def requests_of(agents: Agents, number: int) -> list[Request]:
+    """Return the requests of a fork, or of the original for 0."""
+    return [request for request in agents.model.requests if fork_number_of(request) == number]
 
 
 # the conversation
 
 
-def test_a_copy_has_the_whole_conversation_and_its_own_task(play: Play) -> None:
-    cast = Cast(
+def test_a_fork_has_the_whole_conversation_and_its_own_task(play: Play) -> None:
+    script_by_fork = ForkScript(
         [call("write_fd", data="a note"), TWO, say("Both looked.")],
         copy1=[say("Left is clear.")],
         copy2=[say("Right is clear.")],
     )
 
-    with play(cast) as agents:
-        before = by_copy(agents, 0)[1]
-        [copy] = by_copy(agents, 2)
+    with play(script_by_fork) as agents:
+        before = requests_of(agents, 0)[1]
+        [copy] = requests_of(agents, 2)
 
         assert copy.system == before.system
         assert copy.messages[: len(before.messages)] == before.messages
-        asked, told = copy.messages[len(before.messages) :]
-        assert [block["name"] for block in asked["content"]] == ["fork"]
-        assert told["role"] == "user"
+        fork_request, fork_tasks = copy.messages[len(before.messages) :]
+        assert [block["name"] for block in fork_request["content"]] == ["fork"]
+        assert fork_tasks["role"] == "user"
         assert copy.last_text() == (
             "You are copy 2 of 2. You have the conversation and the stored texts of the process that made "
             "this call, as they were then; it waits for your last message. Copies have no fork and no spawn. "
@@ -114,10 +114,12 @@ def test_a_copy_has_the_whole_conversation_and_its_own_task(play: Play) -> None:
         )
 
 
-def test_the_result_is_one_process_result_each_in_prompt_order(play: Play) -> None:
-    cast = Cast([TWO, say("Done.")], copy1=[say("Left is clear.")], copy2=[say("Right is clear.")])
+def test_a_fork_call_returns_one_process_result_per_prompt_in_order(play: Play) -> None:
+    script_by_fork = ForkScript(
+        [TWO, say("Done.")], copy1=[say("Left is clear.")], copy2=[say("Right is clear.")]
+    )
 
-    with play(cast) as agents:
+    with play(script_by_fork) as agents:
         [result] = agents.results()
 
         assert result.content == (
@@ -132,18 +134,18 @@ def test_the_result_is_one_process_result_each_in_prompt_order(play: Play) -> No
         assert agents.answer() == "Done."
 
 
-def test_the_system_prompt_of_a_copy_is_the_same_byte_for_byte_also_when_input_was_paged(play: Play) -> None:
-    cast = Cast([TWO, say("Done.")], copy1=[say("a")], copy2=[say("b")])
+def test_a_fork_has_the_identical_system_prompt_even_with_paged_input(play: Play) -> None:
+    script_by_fork = ForkScript([TWO, say("Done.")], copy1=[say("a")], copy2=[say("b")])
 
-    with play(cast, query="long " * 100, file_descriptor=SMALL) as agents:
+    with play(script_by_fork, query="long " * 100, file_descriptor=SMALL) as agents:
         raw = [request.raw["system"] for request in agents.model.requests]
 
         assert len(raw) == 4
         assert len(set(map(str, raw))) == 1
-        assert by_copy(agents, 1)[0].messages[0] == by_copy(agents, 0)[0].messages[0]
+        assert requests_of(agents, 1)[0].messages[0] == requests_of(agents, 0)[0].messages[0]
 
 
-def test_calls_of_the_same_turn_are_answered_in_a_copy(play: Play) -> None:
+def test_a_fork_sees_results_for_all_calls_of_the_forking_turn(play: Play) -> None:
     several = turn(
         call("list_fds"),
         call("spawn", program_name="reader", query="Read."),
@@ -154,18 +156,18 @@ def test_calls_of_the_same_turn_are_answered_in_a_copy(play: Play) -> None:
     def script(request: Request) -> Any:
         if request.system.startswith(READER.system):
             return say("Read.")
-        return cast(request)
+        return script_by_fork(request)
 
-    cast = Cast([several, say("Done.")], copy1=[say("I looked.")])
+    script_by_fork = ForkScript([several, say("Done.")], copy1=[say("I looked.")])
 
     with play(script) as agents:
-        [copy] = by_copy(agents, 1)
+        [copy] = requests_of(agents, 1)
         listed, spawned, forked, written = copy.tool_results()[-4:]
 
         assert only(listed.text).name == "fd_list"
         assert (spawned.text, written.text) == (NOT_RUN_IN_FORK, NOT_RUN_IN_FORK)
         assert forked.text.endswith("Your task:\n\nLook.")
-        done = by_copy(agents, 0)[-1].tool_results()
+        done = requests_of(agents, 0)[-1].tool_results()
         assert [only(each.text).name for each in done] == [
             "fd_list",
             "process_result",
@@ -174,14 +176,14 @@ def test_calls_of_the_same_turn_are_answered_in_a_copy(play: Play) -> None:
         ]
 
 
-def test_a_copy_goes_on_by_itself(play: Play) -> None:
-    cast = Cast(
+def test_a_fork_runs_independently(play: Play) -> None:
+    script_by_fork = ForkScript(
         [call("fork", prompts=["Note it."]), call("list_fds"), say("Done.")],
         copy1=[call("write_fd", data="of the copy"), call("list_fds"), say("Noted.")],
     )
 
-    with play(cast) as agents:
-        assert [only(each.text).name for each in by_copy(agents, 1)[-1].tool_results()[1:]] == [
+    with play(script_by_fork) as agents:
+        assert [only(each.text).name for each in requests_of(agents, 1)[-1].tool_results()[1:]] == [
             "fd_write",
             "fd_list",
         ]
@@ -189,45 +191,45 @@ def test_a_copy_goes_on_by_itself(play: Play) -> None:
         assert only(agents.results()[-1].content)["total"] == "0"
 
 
-def test_a_copy_that_was_lost_goes_on_where_it_was(store: Store, tmp_path: Path) -> None:
-    cast = Cast(
+def test_a_lost_fork_resumes_where_it_stopped(store: Store, tmp_path: Path) -> None:
+    script_by_fork = ForkScript(
         [call("fork", prompts=["Note it."]), say("Done.")],
         copy1=[call("write_fd", data="once"), say("Noted.")],
     )
-    with running(store, cast, tmp_path) as agents:
+    with running(store, script_by_fork, tmp_path) as agents:
         agents.launch("Go.", tools=ENABLED, others=[READER])
         agents.attempt("solo")
-        assert agents.attempt("solo.1", stopping=StopsOnceTaken(agents, "solo.1")) == "given back"
+        assert agents.attempt("solo.1", stopping=StopAfterClaim(agents, "solo.1")) == "given back"
 
         agents.run_all("solo")
 
         assert agents.record("solo.1").attempt == 2
         assert len(store.tree("solo").members) == 2
         assert agents.answer() == "Done."
-        assert len(by_copy(agents, 1)) == 2
+        assert len(requests_of(agents, 1)) == 2
 
 
 # the table
 
 
-def test_a_copy_reads_the_same_texts_under_the_same_ids_and_nothing_is_moved(
+def test_a_fork_reads_the_same_texts_under_the_same_ids_without_copying_them(
     play: Play, store: Store
 ) -> None:
     stored: list[tuple[int, int]] = []
 
     def script(request: Request) -> Any:
         stored.append((store.tree("solo").fds, store.tree("solo").bytes))
-        return cast(request)
+        return script_by_fork(request)
 
-    cast = Cast(
+    script_by_fork = ForkScript(
         [call("write_fd", data="shared\ntext\n"), TWO, say("Done.")],
         copy1=[call("read_fd", fd="fd:1#L2"), say("a")],
         copy2=[call("write_fd", data="more"), say("b")],
     )
 
     with play(script) as agents:
-        [read] = by_copy(agents, 1)[-1].tool_results()[2:]
-        [written] = by_copy(agents, 2)[-1].tool_results()[2:]
+        [read] = requests_of(agents, 1)[-1].tool_results()[2:]
+        [written] = requests_of(agents, 2)[-1].tool_results()[2:]
 
         assert only(read.text).body == "text\n"
         assert only(written.text)["fd"] == "fd:2"
@@ -235,11 +237,11 @@ def test_a_copy_reads_the_same_texts_under_the_same_ids_and_nothing_is_moved(
         assert store.process("solo").read("fd:1").text == "shared\ntext\n"
 
 
-def test_a_large_answer_of_a_copy_comes_back_by_reference(play: Play, store: Store) -> None:
+def test_a_large_answer_of_a_fork_is_returned_by_reference(play: Play, store: Store) -> None:
     verses = "".join(f"verse {number}\n" for number in range(50))
-    cast = Cast([TWO, say("Done.")], copy1=[say(verses)], copy2=[say("short")])
+    script_by_fork = ForkScript([TWO, say("Done.")], copy1=[say(verses)], copy2=[say("short")])
 
-    with play(cast, file_descriptor=SMALL) as agents:
+    with play(script_by_fork, file_descriptor=SMALL) as agents:
         large, small = elements(agents.results()[0].content)
 
         assert (large.child("fd_result")["fd"], small.body) == ("fd:1", "short")
@@ -247,36 +249,40 @@ def test_a_large_answer_of_a_copy_comes_back_by_reference(play: Play, store: Sto
         assert store.tree("solo").fds == 1
 
 
-def test_passages_that_the_original_named_are_there_in_a_copy(play: Play) -> None:
-    cast = Cast(
+def test_a_fork_holds_the_named_passages_of_the_original(play: Play) -> None:
+    script_by_fork = ForkScript(
         [turn(say('<ref id="plan">dig</ref>'), TWO), say("Done.")],
         copy1=[call("read_fd", fd="ref:plan"), say("a")],
         copy2=[say("b")],
     )
 
-    with play(cast) as agents:
-        assert only(by_copy(agents, 1)[-1].tool_results()[-1].text).body == "dig"
+    with play(script_by_fork) as agents:
+        assert only(requests_of(agents, 1)[-1].tool_results()[-1].text).body == "dig"
 
 
-# what a copy may do
+# tools of forks
 
 
-def test_a_copy_has_no_fork_and_no_spawn(play: Play) -> None:
-    cast = Cast([TWO, say("Done.")], copy1=[call("fork", prompts=["again"]), say("a")], copy2=[say("b")])
+def test_a_fork_has_neither_fork_nor_spawn(play: Play) -> None:
+    script_by_fork = ForkScript(
+        [TWO, say("Done.")], copy1=[call("fork", prompts=["again"]), say("a")], copy2=[say("b")]
+    )
 
-    with play(cast) as agents:
-        assert set(ENABLED) - set(by_copy(agents, 1)[0].tools) == {"fork", "spawn"}
-        refused = only(by_copy(agents, 1)[-1].tool_results()[-1].text)
+    with play(script_by_fork) as agents:
+        assert set(ENABLED) - set(requests_of(agents, 1)[0].tools) == {"fork", "spawn"}
+        refused = only(requests_of(agents, 1)[-1].tool_results()[-1].text)
         assert refused.message == "there is no tool 'fork'; there are: read_fd, list_fds, write_fd"
         assert agents.record("solo.1").state == "exited"
 
 
-def test_forks_may_spawn_gives_them_back_and_a_copy_of_a_copy_knows_it_all(play: Play) -> None:
+def test_forks_may_spawn_enables_nested_forks_with_the_whole_conversation(play: Play) -> None:
     def script(request: Request) -> Any:
-        told = [result.text for result in request.tool_results() if result.text.startswith("You are copy ")]
-        if len(told) == 2:
+        fork_tasks = [
+            result.text for result in request.tool_results() if result.text.startswith("You are copy ")
+        ]
+        if len(fork_tasks) == 2:
             return say("Deepest.")
-        if len(told) == 1:
+        if len(fork_tasks) == 1:
             return (
                 say("Deeper.")
                 if "process_result" in request.last_text()
@@ -300,22 +306,22 @@ def test_forks_may_spawn_gives_them_back_and_a_copy_of_a_copy_knows_it_all(play:
         assert agents.answer() == "Done."
 
 
-def test_a_copy_has_turns_and_tokens_of_its_own(play: Play) -> None:
+def test_a_fork_has_its_own_turn_and_token_counts(play: Play) -> None:
     notes = [call("write_fd", data=str(number)) for number in range(3)]
-    cast = Cast(
+    script_by_fork = ForkScript(
         [*notes[:2], call("fork", prompts=["Go on."]), say("Done.")], copy1=[*notes, say("Four of mine.")]
     )
 
-    with play(cast, limits=Limits(max_turns=4)) as agents:
+    with play(script_by_fork, limits=Limits(max_turns=4)) as agents:
         assert agents.answer("solo.1") == "Four of mine."
         assert agents.answer() == "Done."
 
 
-def test_one_failing_copy_does_not_harm_the_others(play: Play) -> None:
+def test_one_failing_fork_does_not_affect_the_others(play: Play) -> None:
     broken = [fail(400, "invalid_request_error", "no")]
-    cast = Cast([TWO, say("Done.")], copy1=broken, copy2=[say("Right is clear.")])
+    script_by_fork = ForkScript([TWO, say("Done.")], copy1=broken, copy2=[say("Right is clear.")])
 
-    with play(cast) as agents:
+    with play(script_by_fork) as agents:
         [result] = agents.results()
         failed, good = elements(result.content)
 
@@ -328,7 +334,7 @@ def test_one_failing_copy_does_not_harm_the_others(play: Play) -> None:
         assert agents.answer() == "Done."
 
 
-# what is refused
+# refusals
 
 
 @pytest.mark.parametrize(
@@ -341,8 +347,8 @@ def test_one_failing_copy_does_not_harm_the_others(play: Play) -> None:
         ([1], "prompts[0]: Expected `str`, got `int`"),
     ],
 )
-def test_a_fork_that_is_refused_makes_no_copy(play: Play, prompts: Any, message: str) -> None:
-    with play(Cast([call("fork", prompts=prompts), say("Done.")])) as agents:
+def test_a_refused_fork_call_creates_no_process(play: Play, prompts: Any, message: str) -> None:
+    with play(ForkScript([call("fork", prompts=prompts), say("Done.")])) as agents:
         [result] = agents.results()
 
         assert (only(result.content)["type"], only(result.content).message) == ("invalid_argument", message)
@@ -358,8 +364,8 @@ def test_a_fork_that_is_refused_makes_no_copy(play: Play, prompts: Any, message:
         (TreeLimits(tree_depth=1), "tree_depth"),
     ],
 )
-def test_copies_are_made_all_or_none(play: Play, limits: TreeLimits, name: str) -> None:
-    script = Cast([call("fork", prompts=["a", "b", "c"]), say("Done.")])
+def test_forks_of_one_call_are_created_all_or_none(play: Play, limits: TreeLimits, name: str) -> None:
+    script = ForkScript([call("fork", prompts=["a", "b", "c"]), say("Done.")])
 
     with play(script, tree_limits=limits) as agents:
         error = only(agents.results()[0].content)
@@ -369,14 +375,16 @@ def test_copies_are_made_all_or_none(play: Play, limits: TreeLimits, name: str) 
         assert agents.answer() == "Done."
 
 
-def test_room_that_somebody_else_takes_meanwhile_cancels_what_was_made(store: Store, proc: Process) -> None:
+def test_forks_are_cancelled_if_another_process_uses_up_the_limit_meanwhile(
+    store: Store, proc: Process
+) -> None:
     root = store.process("small", limits=TreeLimits(tree_live=4))
     making = forks.create_copies(root.handle, ["{}", "{}", "{}"], Program("p", "0", "{}"), "toolu_1")
 
-    looked = store.run(served(next(making)))
+    looked = store.run(serve_request(next(making)))
     root.child()
     with pytest.raises(SpawnLimit, match="tree_live"):
-        store.run(rest_of(making, looked))
+        store.run(finish_operation(making, looked))
 
     states = [(member.id, member.state) for member in store.tree("small").members]
     assert states == [
@@ -387,7 +395,7 @@ def test_room_that_somebody_else_takes_meanwhile_cancels_what_was_made(store: St
     ]
 
 
-def test_a_call_that_is_made_again_makes_no_more_copies(store: Store, proc: Process) -> None:
+def test_a_repeated_fork_call_creates_no_further_forks(store: Store, proc: Process) -> None:
     program = Program("p", "0", "{}")
 
     first = store.run(forks.create_copies(proc.handle, ["{}", "{}"], program, "toolu_1"))
@@ -397,6 +405,6 @@ def test_a_call_that_is_made_again_makes_no_more_copies(store: Store, proc: Proc
     assert [copy.id for copy in again] == ["triage.1", "triage.2"]
 
 
-def test_a_loop_of_ones_own_cannot_fork_and_is_told_why(proc: Process) -> None:
+def test_a_custom_agent_loop_cannot_fork_and_gets_the_reason(proc: Process) -> None:
     with pytest.raises(InvalidArgument, match="the conversation of a loop of your own is not stored here"):
         Toolset(proc, enabled=["read_fd", "fork"])

@@ -1,5 +1,5 @@
-"""More than ten thousand calls that no one should make: each is a typed error or a right answer, its result
-parses, and a call that is refused changes nothing."""
+"""More than ten thousand hostile calls: each gives a typed error or a correct answer, its result parses, and
+a refused call changes nothing."""
 
 from __future__ import annotations
 
@@ -221,12 +221,12 @@ FIELDS: dict[str, dict[str, Any]] = {
 
 
 def mostly(values: list[Any]) -> st.SearchStrategy[Any]:
-    """One of these values, and anything one time in eight."""
+    """Generate one of these values, or any value one time in eight."""
     return st.integers(0, 7).flatmap(lambda chance: st.sampled_from(values) if chance else anything)
 
 
 def arguments_of(name: str) -> st.SearchStrategy[Any]:
-    """Arguments of a tool: mostly its own fields, mostly with values that get far."""
+    """Generate arguments of a tool: mostly its own fields, mostly with valid values."""
     known = {field: mostly(values) for field, values in FIELDS[name].items()}
     needed = ("fd", "pattern", "file_path", "data", "query", "commands", "target")
     required = {field: known[field] for field in needed if field in known}
@@ -236,8 +236,8 @@ def arguments_of(name: str) -> st.SearchStrategy[Any]:
     return st.integers(0, 5).flatmap(lambda chance: (anything, mixed)[chance] if chance < 2 else shaped)
 
 
-class Stand:
-    """A toolbox with something stored, a directory, and a look at everything that is stored."""
+class HostileCaller:
+    """Calls tools of a toolbox with stored contents and a directory, and compares everything stored."""
 
     def __init__(self, store: Store, client: redis.Redis, folder: Path) -> None:
         self.store = store
@@ -254,7 +254,7 @@ class Stand:
         self.begin()
 
     def begin(self) -> None:
-        """An empty store but for what every call may find."""
+        """Reset the store to the contents that the calls refer to."""
         self._client.flushall()
         proc = self.store.process("triage")
         config = FDConfig(max_direct_output_chars=200, default_page_size=40, max_read_chars=3000)
@@ -288,7 +288,7 @@ class Stand:
         return result
 
     def _look(self) -> dict[Any, Any]:
-        """All that is stored, and all files; not the answers that are kept for a lost reply."""
+        """Return all stored keys and files, except the replies kept for idempotency."""
         keys = [key for key in self._client.scan_iter(count=1000) if b":op:" not in key]
         found: dict[Any, Any] = dict(zip(keys, self._dumped(keys), strict=True))
         assert (self._folder / "secret").read_text() == "secret"
@@ -307,18 +307,18 @@ class Stand:
 
 
 def pick(texts: list[str], count: int = 1, level: Any = None) -> str:
-    """A function of a user."""
+    """A user's function."""
     return "|".join(texts) * min(count, 100)
 
 
 @pytest.fixture
-def stand(store: Store, redis_url: str, tmp_path: Path) -> Any:
+def hostile_caller(store: Store, redis_url: str, tmp_path: Path) -> Any:
     with redis.Redis.from_url(redis_url) as client:
-        yield Stand(store, client, tmp_path)
+        yield HostileCaller(store, client, tmp_path)
 
 
 def check(result: ToolResult | Started, ours: bool) -> None:
-    """The result is one that a model can be shown."""
+    """Assert that the result can be sent to a model."""
     if isinstance(result, Started):
         return
     assert result.content.encode("utf-8") or not result.is_error
@@ -341,19 +341,19 @@ hard = settings(
 
 
 @pytest.mark.parametrize("name", FIELDS)
-def test_whatever_a_model_sends_is_answered(stand: Stand, name: str) -> None:
+def test_any_arguments_from_a_model_get_a_result(hostile_caller: HostileCaller, name: str) -> None:
     @hard
     @given(arguments_of(name))
     def answered(arguments: Any) -> None:
-        check(stand.call(name, arguments), ours=name != "pick")
+        check(hostile_caller.call(name, arguments), ours=name != "pick")
 
     answered()
 
 
 @settings(hard, max_examples=200)
 @given(st.data())
-def test_whatever_tool_a_model_names_is_answered(stand: Stand, data: st.DataObject) -> None:
-    check(stand.call(data.draw(anything), data.draw(anything)), ours=True)
+def test_any_tool_name_from_a_model_gets_a_result(hostile_caller: HostileCaller, data: st.DataObject) -> None:
+    check(hostile_caller.call(data.draw(anything), data.draw(anything)), ours=True)
 
 
 @pytest.mark.parametrize(
@@ -364,12 +364,12 @@ def test_whatever_tool_a_model_names_is_answered(stand: Stand, data: st.DataObje
         (["fd:1#L1"], ["in.txt", "none"], "file_not_found"),
     ],
 )
-def test_a_spawn_refused_for_its_last_preload_has_made_nothing_of_the_first(
-    stand: Stand, fds: list[str], files: list[str], kind: str
+def test_a_spawn_refused_for_its_last_preload_stores_none_of_the_earlier_ones(
+    hostile_caller: HostileCaller, fds: list[str], files: list[str], kind: str
 ) -> None:
     preload = {"additional_preload_fds": fds, "additional_preload_files": files}
 
-    result = stand.call("spawn", {"program_name": "adder", "query": "Add.", **preload})
+    result = hostile_caller.call("spawn", {"program_name": "adder", "query": "Add.", **preload})
 
     assert isinstance(result, ToolResult)
     assert [element["type"] for element in elements(result.content)] == [kind]

@@ -1,4 +1,4 @@
-"""The system prompt section is code: it names just what is on, and each of its examples works."""
+"""The section of the system prompt names only enabled features; its examples are valid calls."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MakeToolbox = Callable[..., Toolbox]
 
 
 def shout(text: str) -> str:
-    """Says it loud."""
+    """Convert the words to upper case."""
     return text.upper()
 
 
@@ -76,7 +76,7 @@ def toolbox(store: Store, proc: Process, tmp_path: Path) -> MakeToolbox:
 
 
 def examples(text: str) -> list[tuple[str, dict[str, Any]]]:
-    """The calls that stand in a text, as a model would make them."""
+    """Return the example calls in a text, as a model would make them."""
     found = []
     for name, arguments in EXAMPLE.findall(text):
         written = re.sub(r"\b(true|false)\b", lambda hit: hit[0].capitalize(), arguments)
@@ -89,18 +89,18 @@ def examples(text: str) -> list[tuple[str, dict[str, Any]]]:
 @pytest.mark.parametrize(
     "enabled", [FD_TOOLS, ["read_fd"], ["read_fd", "spawn"], [*FD_TOOLS, "spawn", "fork"]]
 )
-def test_every_example_is_a_call_that_works(store: Store, toolbox: MakeToolbox, enabled: list[str]) -> None:
+def test_every_example_is_a_valid_call(store: Store, toolbox: MakeToolbox, enabled: list[str]) -> None:
     made = toolbox(enabled)
     found = examples(made.instructions)
 
     assert {name for name, _ in found} >= set(enabled)
-    found.sort(key=lambda each: each[0] == "close_fd")  # the others need what it closes
+    found.sort(key=lambda each: each[0] == "close_fd")  # the other calls need the descriptor that it closes
     for number, (name, arguments) in enumerate(found):
         outcome = store.run(made.start(name, arguments, f"toolu_{number}"))
         assert isinstance(outcome, Started) or not outcome.is_error, (name, arguments, outcome)
 
 
-def test_an_example_of_reading_says_what_it_does(store: Store, toolbox: MakeToolbox) -> None:
+def test_each_read_example_explains_itself(store: Store, toolbox: MakeToolbox) -> None:
     made = toolbox(["read_fd"])
     [line] = [line for line in made.instructions.splitlines() if line.startswith("- lines 120 to 139")]
 
@@ -108,7 +108,7 @@ def test_an_example_of_reading_says_what_it_does(store: Store, toolbox: MakeTool
         assert only(store.run(made.start(name, arguments)).content)["lines"] == "120-139"
 
 
-def test_the_examples_in_results_work_too(store: Store, toolbox: MakeToolbox) -> None:
+def test_the_examples_in_results_are_valid_calls(store: Store, toolbox: MakeToolbox) -> None:
     made = toolbox(FD_TOOLS)
     extraction = store.run(made.start("read_fd", {"fd": "fd:1#L1-9", "extract_to_new_fd": True})).content
     result = store.run(
@@ -123,7 +123,7 @@ def test_the_examples_in_results_work_too(store: Store, toolbox: MakeToolbox) ->
 
 
 @pytest.mark.parametrize("enabled", list(itertools.combinations([*FD_TOOLS, "spawn", "fork"], 2)))
-def test_only_tools_that_are_on_are_named(toolbox: MakeToolbox, enabled: tuple[str, ...]) -> None:
+def test_instructions_name_only_enabled_tools(toolbox: MakeToolbox, enabled: tuple[str, ...]) -> None:
     made = toolbox(list(enabled))
 
     named = set(re.findall(r"\b(?:[a-z]+_fds?|fd_to_file|spawn|fork)\b", made.instructions))
@@ -143,16 +143,16 @@ def test_only_tools_that_are_on_are_named(toolbox: MakeToolbox, enabled: tuple[s
         (FDConfig(max_input_chars=77), "Input from the user longer than 77", "never"),
     ],
 )
-def test_the_switches_and_sizes_are_told_as_they_are(
+def test_instructions_state_the_configured_switches_and_sizes(
     toolbox: MakeToolbox, config: FDConfig, there: str, gone: str
 ) -> None:
-    said = toolbox(["read_fd"], config).instructions
+    instructions = toolbox(["read_fd"], config).instructions
 
-    assert there in said
-    assert gone not in said
+    assert there in instructions
+    assert gone not in instructions
 
 
-def test_placeholders_are_told_when_there_are_tools_that_take_them(toolbox: MakeToolbox) -> None:
+def test_instructions_mention_placeholders_if_a_tool_accepts_them(toolbox: MakeToolbox) -> None:
     without = toolbox(["read_fd"])
     with_shout = Toolbox(without.context, [shout])
 
@@ -162,7 +162,7 @@ def test_placeholders_are_told_when_there_are_tools_that_take_them(toolbox: Make
     )
 
 
-def test_with_descriptors_off_nothing_is_said_of_them(toolbox: MakeToolbox) -> None:
+def test_instructions_do_not_mention_disabled_descriptors(toolbox: MakeToolbox) -> None:
     made = toolbox(["spawn"])
 
     assert made.instructions.startswith("# Other agents\n")
@@ -171,14 +171,14 @@ def test_with_descriptors_off_nothing_is_said_of_them(toolbox: MakeToolbox) -> N
     assert toolbox([]).instructions == ""
 
 
-def test_a_tool_that_cannot_be_used_is_not_told(toolbox: MakeToolbox) -> None:
+def test_instructions_leave_out_unusable_tools(toolbox: MakeToolbox) -> None:
     made = toolbox(["read_fd", "spawn"], linked=False)
 
     assert "spawn" not in made.instructions
     assert [each["name"] for each in made.definitions] == ["read_fd"]
 
 
-def test_a_copy_is_offered_no_fork_and_no_spawn_unless_it_may(toolbox: MakeToolbox) -> None:
+def test_forks_are_offered_fork_and_spawn_only_if_allowed(toolbox: MakeToolbox) -> None:
     born = ForkTask(of="triage", records=2, call="c", prompt="p", copy=1, copies=1)
     free = msgspec.structs.replace(born, may_spawn=True)
     enabled = ["read_fd", "spawn", "fork"]
@@ -187,17 +187,17 @@ def test_a_copy_is_offered_no_fork_and_no_spawn_unless_it_may(toolbox: MakeToolb
     assert [each["name"] for each in toolbox(enabled, birth=free).definitions] == enabled
 
 
-def test_pipelines_are_told_with_what_can_be_done_with_them(toolbox: MakeToolbox) -> None:
+def test_instructions_on_pipelines_depend_on_the_enabled_tools(toolbox: MakeToolbox) -> None:
     enabled = ["read_fd", "write_fd", "pipe", "wait", "kill"]
     without = toolbox(enabled)
     context = msgspec.structs.replace(without.context, enabled=frozenset(enabled), commands=("grep", "sort"))
-    said = Toolbox(context).instructions
+    instructions = Toolbox(context).instructions
 
     assert "pipe" not in without.instructions
-    assert "programs (grep, sort)" in said
-    assert ("pipe", {"commands": ["grep", "sort"], "in_fd": "fd:1"}) in examples(said)
-    assert "wait returns when" in said
-    assert "kill ends" in said
+    assert "programs (grep, sort)" in instructions
+    assert ("pipe", {"commands": ["grep", "sort"], "in_fd": "fd:1"}) in examples(instructions)
+    assert "wait returns when" in instructions
+    assert "kill ends" in instructions
     alone = Toolbox(msgspec.structs.replace(context, enabled=frozenset({"pipe"}), fds_on=False)).instructions
     assert "fd:1" not in alone
     assert "write_fd" not in alone

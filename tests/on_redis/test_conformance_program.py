@@ -1,4 +1,4 @@
-"""The program file, section by section: what its agent is shown, offered, and held to."""
+"""The program file, section by section: the prompt, tools and limits of its agent."""
 
 from __future__ import annotations
 
@@ -44,35 +44,39 @@ def play(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
         yield played
 
 
-def first(agents: Agents) -> Request:
+def first_request(agents: Agents) -> Request:
     return agents.model.requests[0]
 
 
-def test_model_and_prompt_are_what_the_model_is_asked_with(play: Play) -> None:
+def test_requests_use_the_model_and_prompt_of_the_program(play: Play) -> None:
     toml = '[model]\nname = "claude-x"\n[prompt]\nsystem = "You count."\nuser = "Count to 3."\n'
 
-    asked = first(play(toml, [say("1 2 3")], None))
+    request = first_request(play(toml, [say("1 2 3")], None))
 
-    assert (asked.raw["model"], asked.system, asked.last_text()) == ("claude-x", "You count.", "Count to 3.")
+    assert (request.raw["model"], request.system, request.last_text()) == (
+        "claude-x",
+        "You count.",
+        "Count to 3.",
+    )
 
 
-def test_a_system_prompt_may_stand_in_a_file_of_its_own(play: Play, tmp_path: Path) -> None:
+def test_a_system_prompt_may_be_in_a_separate_file(play: Play, tmp_path: Path) -> None:
     (tmp_path / "agent" / "prompt.md").write_text("You are\nexact.\n")
 
-    asked = first(play(f'{MODEL}[prompt]\nsystem_prompt_file = "prompt.md"\n', [say("ok")]))
+    request = first_request(play(f'{MODEL}[prompt]\nsystem_prompt_file = "prompt.md"\n', [say("ok")]))
 
-    assert asked.system == "You are\nexact.\n"
+    assert request.system == "You are\nexact.\n"
 
 
 def test_parameters_are_passed_to_the_messages_api(play: Play) -> None:
     toml = f'{MODEL}[parameters]\nmax_tokens = 77\nmetadata = {{ user_id = "u" }}\n'
 
-    asked = first(play(toml, [say("ok")]))
+    request = first_request(play(toml, [say("ok")]))
 
-    assert (asked.raw["max_tokens"], asked.raw["metadata"]) == (77, {"user_id": "u"})
+    assert (request.raw["max_tokens"], request.raw["metadata"]) == (77, {"user_id": "u"})
 
 
-def test_just_the_enabled_tools_are_offered_and_explained(play: Play, tmp_path: Path) -> None:
+def test_only_enabled_tools_are_offered_and_explained(play: Play, tmp_path: Path) -> None:
     (tmp_path / "own_tools.py").write_text(
         'def double(n: int) -> str:\n    "Twice."\n    return str(2 * n)\n'
     )
@@ -80,9 +84,9 @@ def test_just_the_enabled_tools_are_offered_and_explained(play: Play, tmp_path: 
 
     agents = play(toml, [call("double", n="21"), say("ok")])
 
-    assert first(agents).tools == ("read_fd", "double")
-    assert "read_fd(" in first(agents).system
-    assert "search_fd" not in first(agents).system
+    assert first_request(agents).tools == ("read_fd", "double")
+    assert "read_fd(" in first_request(agents).system
+    assert "search_fd" not in first_request(agents).system
     assert agents.results()[0].content == "42"
 
 
@@ -96,17 +100,17 @@ def test_just_the_enabled_tools_are_offered_and_explained(play: Play, tmp_path: 
         ("[file_descriptor]\nmax_input_chars = 5", (), False),
     ],
 )
-def test_descriptors_are_on_if_a_tool_needs_them_or_if_asked_for(
+def test_descriptors_are_enabled_explicitly_or_by_a_tool_that_needs_them(
     play: Play, section: str, offered: tuple[str, ...], on: bool
 ) -> None:
-    asked = first(play(MODEL + section, [say("ok")], "x" * 9000))
+    request = first_request(play(MODEL + section, [say("ok")], "x" * 9000))
 
-    assert asked.tools == offered
-    assert asked.last_text().startswith("<fd_result ") == on
-    assert ("# Large texts" in asked.system) == on
+    assert request.tools == offered
+    assert request.last_text().startswith("<fd_result ") == on
+    assert ("# Large texts" in request.system) == on
 
 
-def test_the_sizes_and_switches_of_descriptors_hold(play: Play, tmp_path: Path, store: Store) -> None:
+def test_the_descriptor_settings_of_a_program_apply(play: Play, tmp_path: Path, store: Store) -> None:
     (tmp_path / "own_tools2.py").write_text("def data() -> list[int]:\n    return list(range(30))\n")
     toml = (
         f'{MODEL}[tools]\nenabled = ["read_fd"]\npython = ["own_tools2:data"]\n'
@@ -119,27 +123,29 @@ def test_the_sizes_and_switches_of_descriptors_hold(play: Play, tmp_path: Path, 
     agents = play(toml, [call("data"), *reads, say('<ref id="a">x</ref>')], "longer than ten")
 
     made, page, everything = [only(result.content) for result in agents.results()]
-    assert first(agents).last_text() == "longer than ten"
+    assert first_request(agents).last_text() == "longer than ten"
     assert (made["total_lines"], store.process("solo").stat(1).page_size) == ("32", 20)
     assert page.body == "[\n  0,\n  1,\n  2,\n"
     assert everything["type"] == "too_large"
     assert [held.fd for held in store.process("solo").list()] == ["fd:1"]
 
 
-def test_preloaded_files_are_held_from_the_first_turn_on(play: Play, tmp_path: Path, store: Store) -> None:
+def test_an_agent_holds_its_preloaded_files_from_the_first_turn(
+    play: Play, tmp_path: Path, store: Store
+) -> None:
     (tmp_path / "agent" / "small.txt").write_text("small")
     (tmp_path / "agent" / "large.txt").write_text("large\n" * 2000)
     toml = f'{MODEL}[tools]\nenabled = ["read_fd"]\n[preload]\nfiles = ["small.txt", "large.txt"]\n'
 
     agents = play(toml, [say("ok")])
 
-    small, large = elements(first(agents).system.partition("# Preloaded texts\n")[2])
+    small, large = elements(first_request(agents).system.partition("# Preloaded texts\n")[2])
     assert (small["fd"], small.body) == ("fd:1", "small")
     assert (large.name, large["fd"], large["source"]) == ("fd_result", "fd:2", "large.txt")
     assert store.process("solo").read("fd:2").text.startswith("large\n")
 
 
-def test_linked_programs_can_be_spawned_also_in_a_circle(play: Play) -> None:
+def test_linked_programs_can_be_spawned_even_in_a_cycle(play: Play) -> None:
     toml = (
         f'{MODEL}[prompt]\nsystem = "SOLO"\n[tools]\nenabled = ["spawn"]\n[linked_programs]\n'
         'expert = { path = "expert.toml", description = "knows" }\nsame = "solo.toml"\n'
@@ -149,18 +155,18 @@ def test_linked_programs_can_be_spawned_also_in_a_circle(play: Play) -> None:
 
     agents = play(toml, script, expert=expert)
 
-    [spawn] = first(agents).raw["tools"]
+    [spawn] = first_request(agents).raw["tools"]
     assert spawn["description"].endswith("- expert: knows\n- same")
     assert only(agents.results()[0].content).body == "42"
 
 
-def test_export_goes_below_its_root(play: Play, tmp_path: Path) -> None:
+def test_exports_go_below_the_export_root(play: Play, tmp_path: Path) -> None:
     toml = f'{MODEL}[tools]\nenabled = ["write_fd", "fd_to_file"]\n[export]\nroot = "out"\n'
     calls = [call("write_fd", data="x"), call("fd_to_file", fd="fd:1", file_path="x.txt"), say("ok")]
 
     agents = play(toml, calls)
 
-    # below that of this machine, as a worker is told with --export-root; made when it is first written to
+    # below the worker's --export-root; created by the first write
     assert only(agents.results()[1].content)["success"] == "true"
     assert (tmp_path / "out" / "x.txt").read_text() == "x"
 
@@ -172,7 +178,7 @@ def test_export_goes_below_its_root(play: Play, tmp_path: Path) -> None:
         ("token_budget = 1", "token_budget: 1 tokens are used"),
     ],
 )
-def test_an_agent_is_held_to_its_limits(play: Play, limit: str, reason: str) -> None:
+def test_the_limits_of_the_program_apply_to_its_agent(play: Play, limit: str, reason: str) -> None:
     toml = f'{MODEL}[tools]\nenabled = ["list_fds"]\n[limits]\n{limit}\n'
 
     agents = play(toml, lambda request: call("list_fds"))
@@ -180,7 +186,7 @@ def test_an_agent_is_held_to_its_limits(play: Play, limit: str, reason: str) -> 
     assert (agents.record().state, agents.record().reason) == ("failed", reason)
 
 
-def test_the_limits_of_a_tree_stand_in_the_file_of_its_root(play: Play, store: Store) -> None:
+def test_the_limits_of_a_tree_come_from_the_program_of_its_root(play: Play, store: Store) -> None:
     sizes = "tree_depth = 2\ntree_live = 3\ntree_processes = 4\ntree_fds = 5\ntree_bytes = 6\n"
 
     play(f"{MODEL}[limits]\n{sizes}retention_days = 0.5\n", [say("ok")])

@@ -1,4 +1,4 @@
-"""The text rules of the contract, sentence by sentence, as an agent meets them through its tools."""
+"""The text rules of the contract, sentence by sentence, through the tools of an agent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.elements import Element, only
 ALL = ["read_fd", "search_fd", "list_fds", "write_fd", "fd_to_file", "close_fd"]
 often = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
-# nothing here looks like one of our tags, so a body is the text itself
+# no text here resembles our tags, so bodies are unescaped
 ODD = "a\0b\rc\r\nd\ufeffe\u2028f\x85g\x0bh\x0ci\u2029\N{GRINNING FACE}e\N{COMBINING ACUTE ACCENT}\n\n"
 
 
@@ -67,7 +67,7 @@ def test_a_lone_surrogate_is_refused(
 # lines
 
 
-def test_only_lf_ends_a_line(proc: Process, tools: Toolset) -> None:
+def test_only_a_newline_character_ends_a_line(proc: Process, tools: Toolset) -> None:
     proc.create(ODD)
 
     found = read(tools, fd=1, mode="line", start=2)
@@ -79,7 +79,9 @@ def test_only_lf_ends_a_line(proc: Process, tools: Toolset) -> None:
 @pytest.mark.parametrize(
     ("text", "lines"), [("", 0), ("\n", 1), ("a", 1), ("a\n", 1), ("a\nb", 2), ("a\nb\n", 2), ("\n\n", 2)]
 )
-def test_a_trailing_lf_opens_no_further_line(proc: Process, tools: Toolset, text: str, lines: int) -> None:
+def test_a_trailing_newline_does_not_start_another_line(
+    proc: Process, tools: Toolset, text: str, lines: int
+) -> None:
     proc.create(text)
 
     assert read(tools, fd=1)["total_lines"] == str(lines)
@@ -99,7 +101,7 @@ def test_the_start_of_an_empty_text_can_be_read(proc: Process, tools: Toolset, m
 
 @often
 @given(texts, st.integers(1, 9))
-def test_the_join_of_all_pages_is_the_text_and_none_is_too_long(
+def test_the_pages_concatenate_to_the_text_and_none_exceeds_the_page_size(
     proc: Process, tools: Toolset, text: str, size: int
 ) -> None:
     fd = proc.create(text, page_size=size).fd
@@ -115,7 +117,7 @@ def test_the_join_of_all_pages_is_the_text_and_none_is_too_long(
 
 @often
 @given(texts, st.integers(1, 9), st.sampled_from(["page", "line", "char"]), st.integers(1, 40), some_numbers)
-def test_a_part_is_what_the_text_has_there_and_the_attributes_say_so(
+def test_a_part_equals_that_slice_of_the_text_and_its_attributes_match(
     proc: Process, tools: Toolset, text: str, size: int, mode: str, start: int, count: int
 ) -> None:
     fd = proc.create(text, page_size=size).fd
@@ -149,7 +151,7 @@ def test_a_part_is_what_the_text_has_there_and_the_attributes_say_so(
 
 @often
 @given(texts, st.integers(1, 9), st.sampled_from("PLC"), st.integers(1, 12), st.integers(0, 12))
-def test_a_selector_means_what_the_arguments_mean(
+def test_a_selector_is_equivalent_to_separate_arguments(
     proc: Process, tools: Toolset, text: str, size: int, letter: str, start: int, more: int
 ) -> None:
     fd = proc.create(text, page_size=size).fd
@@ -162,7 +164,7 @@ def test_a_selector_means_what_the_arguments_mean(
     proc.close(fd)
 
 
-def test_a_split_line_is_counted_on_both_sides(proc: Process, tools: Toolset) -> None:
+def test_a_line_split_between_pages_counts_on_both(proc: Process, tools: Toolset) -> None:
     proc.create("0123456789\n", page_size=6)
 
     assert [read(tools, fd=1, start=page)["lines"] for page in (1, 2)] == ["1-1", "1-1"]
@@ -172,7 +174,7 @@ def test_a_split_line_is_counted_on_both_sides(proc: Process, tools: Toolset) ->
 
 
 @pytest.mark.parametrize("written", [2, "2", 2.0])
-def test_tools_take_a_loose_whole_number(proc: Process, tools: Toolset, written: Any) -> None:
+def test_tools_accept_whole_numbers_in_other_json_types(proc: Process, tools: Toolset, written: Any) -> None:
     proc.create("a\nb\nc\n", page_size=2)
 
     assert read(tools, fd=1, start=written).body == "b\n"
@@ -181,7 +183,7 @@ def test_tools_take_a_loose_whole_number(proc: Process, tools: Toolset, written:
 
 
 @pytest.mark.parametrize("written", ["2", 2.0])
-def test_the_python_api_takes_no_loose_number(proc: Process, written: Any) -> None:
+def test_the_python_api_accepts_only_integers_as_numbers(proc: Process, written: Any) -> None:
     proc.create("a\nb\nc\n", page_size=2)
 
     with pytest.raises(InvalidArgument, match="start: a whole number is needed"):
@@ -217,7 +219,7 @@ NOT_A_NUMBER = [
 
 @pytest.mark.parametrize("written", NOT_A_NUMBER, ids=named)
 @pytest.mark.parametrize("field", ["start", "count"])
-def test_what_is_no_position_is_refused_by_both_and_never_formatted(
+def test_invalid_positions_are_refused_by_the_api_and_the_tools(
     proc: Process, tools: Toolset, field: str, written: Any
 ) -> None:
     proc.create("text")
@@ -234,7 +236,7 @@ def test_what_is_no_position_is_refused_by_both_and_never_formatted(
 @pytest.mark.parametrize(
     "written", [True, 0, -1, 1.5, float("nan"), 10**5000, None, [], {}, "fd", "fd:", "#"], ids=named
 )
-def test_what_names_no_descriptor_is_refused(proc: Process, tools: Toolset, written: Any) -> None:
+def test_an_invalid_descriptor_id_is_refused(proc: Process, tools: Toolset, written: Any) -> None:
     error = read(tools, fd=written)
 
     assert (error["type"], error.message[:4]) == ("invalid_argument", "fd: ")
@@ -242,7 +244,7 @@ def test_what_names_no_descriptor_is_refused(proc: Process, tools: Toolset, writ
 
 
 @pytest.mark.parametrize("written", ["fd:1", "fd-1", "1", 1, 1.0])
-def test_a_descriptor_may_be_written_in_several_ways_and_is_always_shown_in_one(
+def test_all_spellings_of_a_descriptor_are_shown_in_one_form(
     proc: Process, tools: Toolset, written: Any
 ) -> None:
     proc.create("text")
@@ -253,7 +255,7 @@ def test_a_descriptor_may_be_written_in_several_ways_and_is_always_shown_in_one(
 @pytest.mark.parametrize(
     "written", ["fd:01", "FD:1", "fd:1 ", "fd:1\n", "fd:１", "fd:-1", "fd:1.0", "ref:", "ref:a b"]
 )
-def test_what_only_looks_like_an_id_is_refused(proc: Process, tools: Toolset, written: str) -> None:
+def test_a_lookalike_of_a_descriptor_id_is_refused(proc: Process, tools: Toolset, written: str) -> None:
     proc.create("text")
 
     assert read(tools, fd=written)["type"] == "invalid_argument"
@@ -274,7 +276,7 @@ def test_a_malformed_selector_is_refused(proc: Process, tools: Toolset, part: st
 @pytest.mark.parametrize(
     "extra", [{"mode": "page"}, {"start": 1}, {"count": 1}, {"read_all": True}, {"page": 1}]
 )
-def test_a_selector_beside_another_way_to_name_the_part_is_an_error(
+def test_a_selector_combined_with_part_arguments_is_an_error(
     proc: Process, tools: Toolset, extra: dict[str, Any]
 ) -> None:
     proc.create("text")

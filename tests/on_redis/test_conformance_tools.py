@@ -1,5 +1,4 @@
-"""The tools of the contract, sentence by sentence: what is offered, what each does, and that a call is
-done once."""
+"""The tools of the contract, sentence by sentence: definitions, effects, and idempotent calls."""
 
 from __future__ import annotations
 
@@ -49,15 +48,15 @@ def schema(tools: Toolset, name: str) -> dict[str, Any]:
     return dict(found)
 
 
-# what is offered
+# definitions
 
 
-def test_just_the_enabled_tools_are_offered(proc: Process) -> None:
+def test_only_enabled_tools_are_offered(proc: Process) -> None:
     assert [each["name"] for each in Toolset(proc).definitions] == ["read_fd", "list_fds"]
     assert {each["name"] for each in Toolset(proc, enabled=ALL, export_root=".").definitions} == FD_TOOLS
 
 
-def test_definitions_are_what_the_messages_api_takes(proc: Process, spawning: Toolset) -> None:
+def test_definitions_follow_the_messages_api_schema(proc: Process, spawning: Toolset) -> None:
     for tools in (Toolset(proc, enabled=ALL, export_root="."), spawning):
         body = {
             "model": "any",
@@ -133,7 +132,7 @@ def test_a_tool_that_is_not_enabled_cannot_be_called(proc: Process) -> None:
     assert error.message == "there is no tool 'list_fds'; there are: read_fd"
 
 
-def test_a_text_is_not_taken_for_a_list_of_its_letters(proc: Process) -> None:
+def test_a_string_is_not_accepted_as_a_list(proc: Process) -> None:
     with pytest.raises(InvalidArgument, match=r'^enabled: a list of names is needed, as \["read_fd"\]'):
         fdstore.Toolset(proc, enabled="read_fd")
     with pytest.raises(InvalidArgument, match=r'^commands: a list of programs is needed, as \["grep"\]'):
@@ -147,7 +146,7 @@ def test_an_unknown_tool_cannot_be_enabled(proc: Process) -> None:
         Toolset(proc, enabled=["read"])
 
 
-def test_descriptors_that_are_on_can_be_read(proc: Process) -> None:
+def test_enabling_descriptors_enables_read_fd(proc: Process) -> None:
     tools = Toolset(proc, enabled=[], config=FDConfig(enabled=True))
 
     assert [each["name"] for each in tools.definitions] == ["read_fd"]
@@ -164,7 +163,7 @@ def test_with_descriptors_off_nothing_is_stored_and_no_fd_tool_is_offered(proc: 
 # read_fd
 
 
-def test_page_means_start(proc: Process, tools: Toolset) -> None:
+def test_page_is_an_alias_of_start(proc: Process, tools: Toolset) -> None:
     proc.create(LINES, page_size=20)
 
     assert show(tools, "read_fd", fd=1, page=3) == show(tools, "read_fd", fd=1, start=3)
@@ -173,7 +172,7 @@ def test_page_means_start(proc: Process, tools: Toolset) -> None:
     assert show(tools, "read_fd", fd=1, page=3, start=3)["type"] == "invalid_argument"
 
 
-def test_start_line_and_end_line_mean_lines(proc: Process, tools: Toolset) -> None:
+def test_start_line_and_end_line_imply_line_mode(proc: Process, tools: Toolset) -> None:
     proc.create(LINES)
     ten_to_twelve = show(tools, "read_fd", fd=1, mode="line", start=10, count=3)
 
@@ -189,7 +188,9 @@ def test_start_line_and_end_line_mean_lines(proc: Process, tools: Toolset) -> No
 @pytest.mark.parametrize(
     "arguments", [{"read_all": True}, {"mode": "char", "count": 101}, {"count": 9}, {"fd": "fd:1#L1-99"}]
 )
-def test_what_is_too_large_is_refused_with_the_ways_out(proc: Process, arguments: dict[str, Any]) -> None:
+def test_a_read_that_is_too_large_is_refused_with_alternatives(
+    proc: Process, arguments: dict[str, Any]
+) -> None:
     tools = Toolset(proc, enabled=ALL, config=FDConfig(max_read_chars=100), export_root=".")
     proc.create(LINES, page_size=20)
 
@@ -199,7 +200,7 @@ def test_what_is_too_large_is_refused_with_the_ways_out(proc: Process, arguments
     assert all(way in error.message for way in ("more than the limit of 100", "pages", "search", "extract"))
 
 
-def test_an_extraction_remembers_where_it_came_from(proc: Process, tools: Toolset) -> None:
+def test_an_extraction_records_its_origin(proc: Process, tools: Toolset) -> None:
     proc.create(LINES)
     show(tools, "read_fd", fd="fd:1#L11-20", extract_to_new_fd=True)
 
@@ -220,7 +221,7 @@ def test_the_default_extraction_is_the_default_read(proc: Process, tools: Toolse
 # write_fd, close_fd
 
 
-def test_a_note_is_finished_and_pages_as_the_agent_is_configured(proc: Process) -> None:
+def test_a_written_text_is_sealed_and_paged_as_configured(proc: Process) -> None:
     tools = Toolset(proc, enabled=["write_fd"], config=FDConfig(default_page_size=10))
 
     made = show(tools, "write_fd", data=LINES)
@@ -229,7 +230,7 @@ def test_a_note_is_finished_and_pages_as_the_agent_is_configured(proc: Process) 
     assert (note.state, note.source, note.page_size, note.producer) == ("sealed", "note", 10, "triage")
 
 
-def test_a_content_lives_while_anybody_holds_it(proc: Process, tools: Toolset) -> None:
+def test_a_content_exists_while_any_process_holds_it(proc: Process, tools: Toolset) -> None:
     proc.create("shared")
     child = proc.child(share=["fd:1"])
 
@@ -251,7 +252,7 @@ def test_only_a_whole_descriptor_can_be_closed(proc: Process, tools: Toolset) ->
 
 @pytest.fixture
 def programs(tmp_path: Path) -> dict[str, Path]:
-    """A program with a file of its own to preload, and one that links to nothing."""
+    """A program that preloads a file, and one without links."""
     (tmp_path / "plain.toml").write_text('[program]\ndescription = "adds"\n[model]\nname = "any"\n')
     (tmp_path / "notes.txt").write_text("its own notes")
     (tmp_path / "reader.toml").write_text(
@@ -281,7 +282,7 @@ def context(proc: Process, programs: dict[str, Path], tmp_path: Path) -> Context
 
 
 def started(store: Store, context: Context, call: str | None = None, **arguments: Any) -> Process:
-    """The child of a call of spawn."""
+    """Return the child started by a call of spawn."""
     outcome = store.run(Toolbox(context).start("spawn", arguments, call))
     assert isinstance(outcome, Started), outcome
     [child] = outcome.processes
@@ -310,7 +311,7 @@ def test_spawn_needs_programs_to_start(proc: Process) -> None:
         Toolset(proc, enabled=["spawn"])
 
 
-def test_a_child_that_nobody_can_read_or_wait_for_is_not_started(
+def test_a_background_child_without_a_way_to_read_it_is_not_started(
     proc: Process, programs: dict[str, Path], store: Store
 ) -> None:
     alone = Toolset(proc, enabled=["spawn"], programs=programs)
@@ -322,7 +323,7 @@ def test_a_child_that_nobody_can_read_or_wait_for_is_not_started(
     assert len(store.tree("triage").members) == 1
 
 
-def test_a_child_holds_what_it_was_given_under_the_same_ids(
+def test_a_child_holds_shared_descriptors_under_the_same_ids(
     store: Store, proc: Process, context: Context
 ) -> None:
     for text in ("one", "two", "three"):
@@ -338,7 +339,7 @@ def test_a_child_holds_what_it_was_given_under_the_same_ids(
     ]
 
 
-def test_a_selector_travels_as_an_extraction_of_just_that_part(
+def test_a_shared_selector_is_passed_as_an_extraction_of_that_part(
     store: Store, proc: Process, context: Context
 ) -> None:
     proc.create(LINES)
@@ -349,7 +350,7 @@ def test_a_selector_travels_as_an_extraction_of_just_that_part(
     assert child.read("fd:2").text == proc.read("fd:2").text == "line 2\nline 3\n"
 
 
-def test_files_are_read_on_the_spawning_side_and_travel_as_descriptors(
+def test_preloaded_files_are_read_by_the_parent_and_passed_as_descriptors(
     store: Store, proc: Process, context: Context, tmp_path: Path
 ) -> None:
     (tmp_path / "data.bin").write_bytes(b"caf\xe9\n")
@@ -405,7 +406,7 @@ def test_a_model_can_preload_no_file_outside(
     assert len(store.tree("triage").members) == 1
 
 
-def test_small_preloads_are_shown_whole_and_large_ones_by_their_ends(
+def test_small_preloads_are_shown_whole_and_large_ones_by_head_and_tail(
     store: Store, proc: Process, context: Context, programs: dict[str, Path]
 ) -> None:
     proc.create("small")
@@ -448,7 +449,7 @@ def test_small_preloads_are_shown_whole_and_large_ones_by_their_ends(
         ({"additional_preload_fds": ["fd:1"] * 101}, "invalid_argument", "at most 100 preloads are taken"),
     ],
 )
-def test_a_spawn_that_is_refused_makes_nothing(
+def test_a_refused_spawn_creates_nothing(
     store: Store, proc: Process, context: Context, arguments: dict[str, Any], kind: str, message: str
 ) -> None:
     proc.create("text")
@@ -461,7 +462,7 @@ def test_a_spawn_that_is_refused_makes_nothing(
     assert (len(store.tree("triage").members), store.tree("triage").fds) == (1, 1)
 
 
-def test_a_limit_of_the_tree_is_told_to_the_agent_that_asked(store: Store, context: Context) -> None:
+def test_exceeding_a_tree_limit_is_an_error_result(store: Store, context: Context) -> None:
     root = store.process("small", limits=TreeLimits(tree_live=1, tree_bytes=10, tree_fds=1))
     limited = Toolset(root, enabled=["write_fd"])
     toolbox = Toolbox(msgspec.structs.replace(context, handle=root.handle))
@@ -474,10 +475,10 @@ def test_a_limit_of_the_tree_is_told_to_the_agent_that_asked(store: Store, conte
     assert show(limited, "write_fd", data="x")["type"] == "quota_exceeded"
 
 
-# a call is done once
+# idempotent calls
 
 
-def test_a_note_is_made_once(proc: Process, tools: Toolset) -> None:
+def test_a_text_is_written_once(proc: Process, tools: Toolset) -> None:
     first = tools.call("write_fd", {"data": "note"}, "toolu_1")
 
     assert tools.call("write_fd", {"data": "note"}, "toolu_1") == first
@@ -486,7 +487,7 @@ def test_a_note_is_made_once(proc: Process, tools: Toolset) -> None:
 
 
 @pytest.mark.parametrize("name", ["read_fd", "search_fd"])
-def test_a_part_is_extracted_once_also_when_its_source_is_closed_meanwhile(
+def test_a_part_is_extracted_once_even_if_its_source_is_closed_meanwhile(
     proc: Process, tools: Toolset, name: str
 ) -> None:
     proc.create(LINES)
@@ -550,7 +551,7 @@ def test_a_function_that_failed_is_not_called_again(proc: Process) -> None:
     assert called == [1]
 
 
-def test_a_refused_call_may_be_made_again(proc: Process, tools: Toolset) -> None:
+def test_a_refused_call_may_be_retried(proc: Process, tools: Toolset) -> None:
     assert tools.call("close_fd", {"fd": 1}, "toolu_1").is_error
 
     proc.create("x")
@@ -569,24 +570,26 @@ def test_a_child_is_started_once(store: Store, proc: Process, context: Context) 
     assert len(store.tree("triage").members) == 2
 
 
-def test_a_child_is_started_once_when_the_answer_was_not_kept(
+def test_a_child_is_started_once_even_if_the_call_result_was_not_stored(
     store: Store, proc: Process, context: Context, execute: Callable[..., Any]
 ) -> None:
     arguments = {"program_name": "reader", "query": "q"}
     first = started(store, context, "toolu_1", **arguments)
 
-    execute("HDEL", "fdstore:{triage}:triage:calls", "toolu_1/outcome")  # a worker that died just before
+    execute(
+        "HDEL", "fdstore:{triage}:triage:calls", "toolu_1/outcome"
+    )  # as if the worker had died just before this was stored
 
     assert started(store, context, "toolu_1", **arguments).id == first.id
     assert [held.fd for held in proc.list()] == ["fd:1"]
 
 
-def test_what_is_wrapped_with_a_call_id_is_stored_once(proc: Process, tools: Toolset) -> None:
+def test_wrapping_twice_with_one_call_id_stores_once(proc: Process, tools: Toolset) -> None:
     assert tools.wrap("x" * 9000, call_id="toolu_1") == tools.wrap("x" * 9000, call_id="toolu_1")
     assert len(proc.list()) == 1
 
 
-def test_reading_leaves_nothing_behind(proc: Process, tools: Toolset, execute: Callable[..., Any]) -> None:
+def test_reading_stores_nothing(proc: Process, tools: Toolset, execute: Callable[..., Any]) -> None:
     proc.create(LINES)
 
     for name, arguments in (
@@ -599,7 +602,7 @@ def test_reading_leaves_nothing_behind(proc: Process, tools: Toolset, execute: C
     assert execute("EXISTS", "fdstore:{triage}:triage:calls") == 0
 
 
-def test_what_was_kept_first_stays(proc: Process, store: Store) -> None:
+def test_the_first_stored_result_of_a_call_is_kept(proc: Process, store: Store) -> None:
     store.run(tool_calls.store_result(proc.handle, "toolu_1", "first"))
     store.run(tool_calls.store_result(proc.handle, "toolu_1", "second"))
 
@@ -607,10 +610,10 @@ def test_what_was_kept_first_stays(proc: Process, store: Store) -> None:
     assert store.run(tool_calls.identify(proc.handle, "toolu_2", "post 2")) is None
 
 
-# the awaited twin
+# the awaitable toolset
 
 
-def test_the_awaited_toolset_has_the_same_surface() -> None:
+def test_the_awaitable_toolset_has_the_same_api() -> None:
     blocking, awaited = (
         {name: member for name, member in vars(kind).items() if not name.startswith("_")}
         for kind in (Toolset, fdstore.aio.Toolset)
@@ -624,7 +627,7 @@ def test_the_awaited_toolset_has_the_same_surface() -> None:
             assert list(ours.parameters.values()) == list(theirs.parameters.values())
 
 
-def test_the_awaited_toolset_answers_the_same(redis_url: str, store: Store, tmp_path: Path) -> None:
+def test_the_awaitable_toolset_returns_the_same_results(redis_url: str, store: Store, tmp_path: Path) -> None:
     def shout(text: str) -> str:
         return text.upper()
 

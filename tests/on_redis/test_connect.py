@@ -1,4 +1,4 @@
-"""Connecting: every form of URL, and one clear error when it cannot be."""
+"""Connecting: every form of URL, and clear errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def connects(url: str | None = None, prefix: str | None = None) -> Store:
     return fdstore.connect(url, prefix)
 
 
-def connects_awaiting(url: str | None = None, prefix: str | None = None) -> None:
+def connects_async(url: str | None = None, prefix: str | None = None) -> None:
     async def main() -> None:
         async with await fdstore.aio.connect(url, prefix):
             pass
@@ -37,7 +37,7 @@ def connects_awaiting(url: str | None = None, prefix: str | None = None) -> None
     asyncio.run(main())
 
 
-BOTH = pytest.mark.parametrize("connect", [connects, connects_awaiting])
+BOTH = pytest.mark.parametrize("connect", [connects, connects_async])
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def closed_port() -> int:
 
 
 @BOTH
-def test_an_absent_server_is_one_clear_error_at_once(connect: Any, closed_port: int) -> None:
+def test_an_absent_server_is_an_immediate_clear_error(connect: Any, closed_port: int) -> None:
     started = time.monotonic()
 
     with pytest.raises(StoreUnavailable, match="FDSTORE_URL") as caught:
@@ -67,7 +67,7 @@ def test_an_absent_server_is_one_clear_error_at_once(connect: Any, closed_port: 
 
 
 @BOTH
-def test_an_absent_socket_is_an_error_at_once(connect: Any, tmp_path: Path) -> None:
+def test_an_absent_socket_is_an_immediate_error(connect: Any, tmp_path: Path) -> None:
     started = time.monotonic()
 
     with pytest.raises(StoreUnavailable, match=r"no\.sock"):
@@ -77,7 +77,7 @@ def test_an_absent_socket_is_an_error_at_once(connect: Any, tmp_path: Path) -> N
 
 
 @BOTH
-def test_a_host_that_has_no_address_is_an_error(connect: Any) -> None:
+def test_an_unresolvable_host_is_an_error(connect: Any) -> None:
     with pytest.raises(StoreUnavailable):
         connect("redis://name.invalid:6379/0")
 
@@ -87,7 +87,7 @@ def test_a_host_that_has_no_address_is_an_error(connect: Any) -> None:
     "url",
     ["http://localhost", "localhost:6379", "redis://localhost:port", "redis://localhost:99999", "redis:"],
 )
-def test_a_url_that_is_none_is_refused(connect: Any, url: str) -> None:
+def test_an_invalid_url_is_refused(connect: Any, url: str) -> None:
     with pytest.raises(FDStoreError) as caught:
         connect(url)
     assert caught.value.type in ("invalid_argument", "store_unavailable")
@@ -111,8 +111,8 @@ def test_a_server_that_evicts_is_refused(connect: Any, redis_url: str, execute: 
 
 
 @pytest.fixture
-def evicting(store: Store, execute: Any) -> Iterator[Callable[[], None]]:
-    """`evicting()` sets an unsafe policy, and lets the minute pass in which the tree `t` does not ask."""
+def make_evicting(store: Store, execute: Any) -> Iterator[Callable[[], None]]:
+    """`make_evicting()` sets an unsafe policy and makes the tree `t` check it again."""
 
     def set_policy() -> None:
         execute("CONFIG", "SET", "maxmemory-policy", "volatile-ttl")
@@ -122,15 +122,15 @@ def evicting(store: Store, execute: Any) -> Iterator[Callable[[], None]]:
     execute("CONFIG", "SET", "maxmemory-policy", "noeviction")
 
 
-def test_a_client_that_connected_before_notices_that_its_server_evicts(
-    store: Store, execute: Any, evicting: Callable[[], None]
+def test_a_connected_client_detects_that_its_server_evicts(
+    store: Store, execute: Any, make_evicting: Callable[[], None]
 ) -> None:
     proc = store.process("t")
     proc.create("before")
     with proc.open_stream() as out:
         out.write("before")
         out.flush()
-        evicting()
+        make_evicting()
         before = store.tree("t")
 
         out.write(" and after")
@@ -147,7 +147,7 @@ def test_a_client_that_connected_before_notices_that_its_server_evicts(
             with pytest.raises(UnsafeStore, match=r"volatile-ttl.*fdstore doctor"):
                 makes()
         assert store.tree("t") == before
-        assert proc.read("fd:1").text == "before"  # what is there can be read, and dropped
+        assert proc.read("fd:1").text == "before"  # existing contents can be read and dropped
         proc.close("fd:1")
 
         execute("CONFIG", "SET", "maxmemory-policy", "noeviction")
@@ -156,18 +156,20 @@ def test_a_client_that_connected_before_notices_that_its_server_evicts(
     assert proc.create("x").fd == "fd:3"
 
 
-def test_awaiting_clients_notice_it_too(redis_url: str, store: Store, evicting: Callable[[], None]) -> None:
+def test_awaitable_clients_detect_an_evicting_server_too(
+    redis_url: str, store: Store, make_evicting: Callable[[], None]
+) -> None:
     async def main() -> None:
         async with await fdstore.aio.connect(redis_url) as connected:
             proc = await connected.process("t")
-            evicting()
+            make_evicting()
             with pytest.raises(UnsafeStore, match="volatile-ttl"):
                 await proc.create("x")
 
     asyncio.run(main())
 
 
-def test_prefixes_keep_stores_apart(redis_url: str, execute: Any) -> None:
+def test_stores_with_different_prefixes_are_separate(redis_url: str, execute: Any) -> None:
     with fdstore.connect(redis_url, prefix="one") as one, fdstore.connect(redis_url, prefix="two:b") as two:
         one.process("t").create("first")
         two.process("t").create("second")
@@ -177,7 +179,7 @@ def test_prefixes_keep_stores_apart(redis_url: str, execute: Any) -> None:
         assert all(key.startswith((b"one:", b"two:b:")) for key in execute("KEYS", "*"))
 
 
-def test_the_environment_says_where_the_store_is(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_store_url_comes_from_the_environment(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FDSTORE_URL", redis_url)
     monkeypatch.setenv("FDSTORE_PREFIX", "ours")
 
@@ -185,7 +187,7 @@ def test_the_environment_says_where_the_store_is(redis_url: str, monkeypatch: py
         assert (store.url, store.prefix) == (redis_url, "ours")
 
 
-def test_the_argument_goes_before_the_environment(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_url_argument_overrides_the_environment(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FDSTORE_URL", "redis://127.0.0.1:1/0")
     monkeypatch.setenv("FDSTORE_PREFIX", "ours")
 
@@ -207,7 +209,7 @@ def test_a_server_with_a_password_is_reached_by_tcp(by_tcp: PrivateServer) -> No
 
 @BOTH
 @pytest.mark.parametrize("user", ["", ":wrong@"])
-def test_a_wrong_password_is_an_error_at_once_and_not_repeated(
+def test_a_wrong_password_is_an_immediate_error_without_retries(
     connect: Any, by_tcp: PrivateServer, user: str
 ) -> None:
     started = time.monotonic()
@@ -219,7 +221,7 @@ def test_a_wrong_password_is_an_error_at_once_and_not_repeated(
     assert "wrong" not in str(caught.value).replace("WRONGPASS", "")
 
 
-def test_a_unix_socket_takes_a_database_and_a_password(tmp_path: Path) -> None:
+def test_a_unix_socket_url_accepts_a_database_and_a_password(tmp_path: Path) -> None:
     with PrivateServer({"requirepass": "s3cret"}) as server:
         url = server.url.replace("unix://", "unix://:s3cret@") + "?db=3"
         with fdstore.connect(url) as store:
@@ -229,7 +231,7 @@ def test_a_unix_socket_takes_a_database_and_a_password(tmp_path: Path) -> None:
 # --- a store that is full
 
 
-def test_a_full_redis_refuses_writes_by_name_and_still_reads(store: Store, execute: Any) -> None:
+def test_a_full_redis_refuses_writes_with_its_own_error_and_still_reads(store: Store, execute: Any) -> None:
     proc = store.process("t")
     proc.create("before")
     execute("CONFIG", "SET", "maxmemory", "1")

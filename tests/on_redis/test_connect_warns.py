@@ -1,4 +1,4 @@
-"""A client says once that its Redis loads a torn log as it is."""
+"""A client warns once that its Redis loads truncated append-only files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fdstore.store import check
 
 
 @pytest.fixture(autouse=True)
-def first_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def forget_warnings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "_warned", set())
 
 
@@ -21,7 +21,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.name == "fdstore"]
 
 
-def test_a_torn_log_that_would_be_loaded_is_told_once_for_each_store(
+def test_the_warning_about_loading_torn_logs_appears_once_per_store(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with PrivateServer({"appendonly": "yes", "aof-load-truncated": "yes"}) as server:
@@ -47,7 +47,7 @@ def test_a_torn_log_that_would_be_loaded_is_told_once_for_each_store(
     ],
     ids=["no log", "mended first", "may not ask"],
 )
-def test_otherwise_nothing_is_said(options: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
+def test_other_servers_cause_no_warning(options: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
     with PrivateServer(options) as server:
         fdstore.connect(server.url).close()
 

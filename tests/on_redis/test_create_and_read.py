@@ -1,4 +1,4 @@
-"""Text comes back exactly as it was stored, by page, by line, by character and whole."""
+"""Stored text is read back exactly: by page, by line, by character and whole."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("page_size", [1, 7, 4000, None])
-def test_a_text_comes_back_whole_and_by_its_pages(proc: Process, name: str, page_size: int | None) -> None:
+def test_a_text_is_read_back_whole_and_by_page(proc: Process, name: str, page_size: int | None) -> None:
     text = TEXTS[name][:2000] if page_size == 1 else TEXTS[name]
 
     d = proc.create(text, page_size=page_size)
@@ -55,7 +55,7 @@ def test_a_text_comes_back_whole_and_by_its_pages(proc: Process, name: str, page
     )
 
 
-def test_a_descriptor_says_what_was_stored(proc: Process) -> None:
+def test_a_descriptor_describes_the_stored_text(proc: Process) -> None:
     d = proc.create("one\ntwo", source="tool_result", page_size=4)
 
     assert (d.fd, d.state, d.source, d.producer) == ("fd:1", "sealed", "tool_result", "triage")
@@ -89,12 +89,12 @@ def test_the_list_is_in_number_order(proc: Process) -> None:
     assert [d.fd for d in proc.list()] == [f"fd:{n}" for n in range(1, 13) if n != 5]
 
 
-def test_nothing_is_listed_where_there_is_nothing(proc: Process) -> None:
+def test_a_new_process_lists_no_descriptors(proc: Process) -> None:
     assert proc.list() == []
 
 
 @pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "x" * 5000 + "\udc80"])
-def test_a_lone_surrogate_is_refused_and_takes_no_number(proc: Process, text: str) -> None:
+def test_a_lone_surrogate_is_refused_and_uses_no_number(proc: Process, text: str) -> None:
     with pytest.raises(InvalidArgument, match="lone surrogate"):
         proc.create(text)
 
@@ -108,7 +108,7 @@ def test_only_text_is_created(proc: Process, value: Any) -> None:
 
 
 @pytest.mark.parametrize("page_size", [0, -1, True, 1.0, "5", 2**53 + 1, HUGE, math.nan])
-def test_a_page_size_that_is_none_is_refused(proc: Process, page_size: Any) -> None:
+def test_an_invalid_page_size_is_refused(proc: Process, page_size: Any) -> None:
     with pytest.raises(InvalidArgument, match="page_size"):
         proc.create("x", page_size=page_size)
 
@@ -139,7 +139,7 @@ def test_an_empty_content_has_one_empty_page(proc: Process, execute: Any) -> Non
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_file_is_stored_as_it_is(proc: Process, tmp_path: Path, name: str) -> None:
+def test_a_file_is_stored_exactly(proc: Process, tmp_path: Path, name: str) -> None:
     path = tmp_path / f"{name}.txt"
     path.write_bytes(TEXTS[name].encode())
 
@@ -149,7 +149,7 @@ def test_a_file_is_stored_as_it_is(proc: Process, tmp_path: Path, name: str) -> 
     assert proc.read(d.fd, read_all=True).text == TEXTS[name]
 
 
-def test_an_open_file_is_read_from_where_it_stands(proc: Process) -> None:
+def test_an_open_file_is_read_from_its_current_position(proc: Process) -> None:
     file = io.BytesIO(b"skipped\nkept\n")
     file.readline()
 
@@ -158,7 +158,7 @@ def test_an_open_file_is_read_from_where_it_stands(proc: Process) -> None:
 
 
 class Dribble(io.RawIOBase):
-    """A binary file that gives what it has in pieces of three bytes, as a pipe may."""
+    """A binary file whose reads return three bytes at a time, as a pipe may."""
 
     def __init__(self, data: bytes) -> None:
         self._file = io.BytesIO(data)
@@ -167,7 +167,7 @@ class Dribble(io.RawIOBase):
         return self._file.read(min(size, 3))
 
 
-def test_short_reads_that_split_characters_do_no_harm(proc: Process) -> None:
+def test_short_reads_that_split_characters_are_stored_exactly(proc: Process) -> None:
     text = "漢字\N{GRINNING FACE}\n" * 50
 
     d = proc.ingest(Dribble(text.encode()), source="pipe", page_size=11)
@@ -175,7 +175,7 @@ def test_short_reads_that_split_characters_do_no_harm(proc: Process) -> None:
     assert proc.read(d.fd, read_all=True).text == text
 
 
-def test_a_file_of_several_megabytes_is_stored_as_it_is(proc: Process) -> None:
+def test_a_file_of_several_megabytes_is_stored_exactly(proc: Process) -> None:
     text = LOG * 12 + "é" * 3_000_000 + LOG * 12
 
     d = proc.ingest(io.BytesIO(text.encode()), source="big")
@@ -184,16 +184,16 @@ def test_a_file_of_several_megabytes_is_stored_as_it_is(proc: Process) -> None:
     assert proc.read(d.fd, read_all=True).text == text
 
 
-def test_the_progress_of_an_ingest_is_told_in_bytes(proc: Process) -> None:
-    told: list[int] = []
+def test_an_ingest_reports_its_progress_in_bytes(proc: Process) -> None:
+    progress: list[int] = []
 
-    proc.ingest(io.BytesIO(b"x" * 2_500_000), source="big", progress=told.append)
+    proc.ingest(io.BytesIO(b"x" * 2_500_000), source="big", progress=progress.append)
 
-    assert told == sorted(told)
-    assert told[-1] == 2_500_000
+    assert progress == sorted(progress)
+    assert progress[-1] == 2_500_000
 
 
-def test_bytes_that_are_no_text_are_refused_unless_the_caller_chose(proc: Process) -> None:
+def test_invalid_utf8_is_refused_unless_the_caller_chose_a_treatment(proc: Process) -> None:
     data = b"good\n" * 300_000 + b"bad \xff\xc3\n"
 
     with pytest.raises(InvalidArgument, match="byte 1500005 is not UTF-8"):
@@ -205,7 +205,7 @@ def test_bytes_that_are_no_text_are_refused_unless_the_caller_chose(proc: Proces
 
 
 @pytest.mark.parametrize("errors", ["ignore", "replace", "surrogateescape", None, 1])
-def test_no_other_treatment_of_errors_is_offered(proc: Process, errors: Any) -> None:
+def test_other_decoding_error_handlers_are_refused(proc: Process, errors: Any) -> None:
     with pytest.raises(InvalidArgument, match="strict or backslashreplace"):
         proc.ingest(io.BytesIO(b""), source="x", errors=errors)
 
@@ -218,7 +218,7 @@ def test_files_that_cannot_be_read_are_typed_errors(proc: Process, tmp_path: Pat
     with pytest.raises(PathRefused):
         proc.ingest("nul\0byte")
     with pytest.raises(InvalidArgument):
-        proc.ingest(5)  # an integer is not taken for a file handle
+        proc.ingest(5)  # an integer is not accepted as a file descriptor
     with pytest.raises(InvalidArgument, match="binary"):
         proc.ingest(io.StringIO("text"), source="x")
     assert proc.list() == []
@@ -237,7 +237,7 @@ class Failing(io.RawIOBase):
         return b"x" * 1_000_000
 
 
-def test_a_file_that_fails_while_it_is_read_is_a_typed_error_and_makes_nothing(proc: Process) -> None:
+def test_a_file_that_fails_while_being_read_is_a_typed_error_and_stores_nothing(proc: Process) -> None:
     with pytest.raises(FDStoreError, match="input/output error"):
         proc.ingest(Failing(), source="a bad disk")
 
@@ -250,7 +250,7 @@ def test_a_file_that_fails_while_it_is_read_is_a_typed_error_and_makes_nothing(p
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("page_size", [3, 100, 4000])
 @pytest.mark.parametrize("mode", ["page", "line", "char"])
-def test_any_part_is_that_part_of_the_text(
+def test_reading_any_part_equals_slicing_the_text(
     proc: Process, store: Store, name: str, page_size: int, mode: Any, assert_slice: Any
 ) -> None:
     text = TEXTS[name] if page_size > 3 else TEXTS[name][:3000]
@@ -263,12 +263,12 @@ def test_any_part_is_that_part_of_the_text(
             assert_slice(
                 proc.read(d.fd, mode=mode, start=start, count=count), text, page_size, mode, start, count
             )
-        # as a client that has not met it sees it
+        # as read by a client without a cache
         afresh = store.process("triage").read(d.fd, mode=mode, start=start, count=2)
         assert_slice(afresh, text, page_size, mode, start, 2)
 
 
-def test_a_selector_reads_what_separate_arguments_read(proc: Process) -> None:
+def test_a_selector_reads_the_same_part_as_separate_arguments(proc: Process) -> None:
     proc.create(LOG, page_size=500)
 
     assert proc.read("fd:1#P2-4") == proc.read("fd:1", start=2, count=3)
@@ -277,7 +277,7 @@ def test_a_selector_reads_what_separate_arguments_read(proc: Process) -> None:
     assert proc.read("fd:1#P2").page == 2
 
 
-def test_the_first_page_is_read_when_nothing_is_said(proc: Process) -> None:
+def test_a_read_without_arguments_returns_the_first_page(proc: Process) -> None:
     proc.create("one\ntwo\n", page_size=5)
 
     found = proc.read("fd:1")
@@ -285,7 +285,7 @@ def test_the_first_page_is_read_when_nothing_is_said(proc: Process) -> None:
     assert (found.text, found.page, found.pages, found.eof) == ("one\n", 1, 2, False)
 
 
-def test_a_page_of_a_long_line_says_that_it_is_continued_and_cut(proc: Process) -> None:
+def test_a_page_inside_a_long_line_is_marked_as_continued_on_both_sides(proc: Process) -> None:
     proc.create("abcdefgh\nx", page_size=3)
 
     first, middle, last, after = (proc.read("fd:1", start=n) for n in (1, 2, 3, 4))
@@ -296,7 +296,7 @@ def test_a_page_of_a_long_line_says_that_it_is_continued_and_cut(proc: Process) 
     assert (after.text, after.continued, after.truncated, after.lines) == ("x", False, False, "2-2")
 
 
-def test_read_all_says_so(proc: Process) -> None:
+def test_a_slice_from_read_all_is_marked_as_such(proc: Process) -> None:
     proc.create(LOG)
 
     found = proc.read("fd:1", read_all=True)
@@ -305,7 +305,7 @@ def test_read_all_says_so(proc: Process) -> None:
     assert (found.lines, found.chars) == ("1-3000", f"1-{len(LOG)}")
 
 
-def test_an_empty_content_reads_as_nothing_in_every_mode(proc: Process) -> None:
+def test_an_empty_content_reads_as_empty_in_every_mode(proc: Process) -> None:
     proc.create("")
 
     for mode in ("page", "line", "char"):
@@ -320,7 +320,9 @@ def test_an_empty_content_reads_as_nothing_in_every_mode(proc: Process) -> None:
 
 
 @pytest.mark.parametrize("warm", [True, False])
-def test_a_start_past_the_end_names_what_there_is(proc: Process, store: Store, warm: bool) -> None:
+def test_a_start_past_the_end_is_an_error_with_the_valid_range(
+    proc: Process, store: Store, warm: bool
+) -> None:
     proc.create("a\nb\nc\n", page_size=2)
     reader = proc if warm else store.process("triage")
 
@@ -336,7 +338,7 @@ def test_a_start_past_the_end_names_what_there_is(proc: Process, store: Store, w
 
 @pytest.mark.parametrize("bad", [0, -1, True, 1.5, 3.0, "3", math.nan, math.inf, 2**53 + 1, HUGE])
 @pytest.mark.parametrize("argument", ["start", "count"])
-def test_numbers_that_are_none_are_refused_before_redis_is_asked(
+def test_invalid_numbers_are_refused_without_a_request_to_redis(
     proc: Process, argument: str, bad: Any
 ) -> None:
     with pytest.raises(InvalidArgument, match=argument) as caught:
@@ -344,7 +346,7 @@ def test_numbers_that_are_none_are_refused_before_redis_is_asked(
     assert len(str(caught.value)) < 200
 
 
-def test_two_ways_to_name_a_part_do_not_mix(proc: Process) -> None:
+def test_a_selector_cannot_be_combined_with_separate_arguments(proc: Process) -> None:
     proc.create("x")
 
     for beside in ({"mode": "page"}, {"start": 1}, {"count": 1}, {"read_all": True}):
@@ -352,7 +354,7 @@ def test_two_ways_to_name_a_part_do_not_mix(proc: Process) -> None:
             proc.read("fd:1#P1", **beside)
 
 
-def test_a_descriptor_that_is_not_there_names_those_that_are(proc: Process) -> None:
+def test_an_unknown_descriptor_error_names_the_existing_ones(proc: Process) -> None:
     with pytest.raises(NotFound, match="fd:1 does not exist; nothing exists"):
         proc.read("fd:1")
     for _ in range(11):
@@ -394,7 +396,9 @@ def test_a_part_longer_than_the_callers_limit_is_refused(proc: Process) -> None:
 # --- clients that share a process
 
 
-def test_what_another_client_closed_is_not_found_and_names_the_rest(proc: Process, store: Store) -> None:
+def test_a_descriptor_closed_by_another_client_is_not_found_and_the_error_names_the_others(
+    proc: Process, store: Store
+) -> None:
     proc.create(LOG)
     proc.create("other")
     proc.read("fd:1", mode="line", start=2000)

@@ -1,7 +1,7 @@
-"""One bad record harms one tree: whatever a key or a field of it holds, looking, sweeping, claiming and
-killing either work there or raise a typed error in bounded time, and all other trees go on.
+"""A damaged record affects only its own tree: whatever its keys and fields hold, reading, sweeping, claiming
+and killing either work or raise a typed error in bounded time, and all other trees keep working.
 
-A normal run takes a sample of all cases (DAMAGE_SEED names another one); `make chaos` takes them all.
+A normal run tests a random sample of the cases (seed DAMAGE_SEED); `make chaos` tests all of them.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from fdstore.store import leases, processes
 from fdstore.store.clock import redis_now
 from fdstore.testing import ScriptedModel, say
 from fdstore_workers.sweeper import collect_due, sweep
-from tests.on_redis.damage import Case, Town, cases
+from tests.on_redis.damage import Case, DamagedStore, cases
 
 HANG_S = 20.0
 SAMPLE = 30
 FD = "fd:1"
 
-# what the sweep has to find in a tree that is well: what is ready, and what was lost
+# processes that the sweep must find in an intact tree: ready and lost ones
 DUE = {"", ".1", ".2", ".3", ".4.1", ".6"}
 
 
 @pytest.fixture(scope="module")
-def town(redis_server: PrivateServer) -> Iterator[Town]:
+def damaged_store(redis_server: PrivateServer) -> Iterator[DamagedStore]:
     redis_server.start()
     with redis.Redis.from_url(redis_server.url) as client, fdstore.connect(redis_server.url) as store:
-        yield Town(store, client)
+        yield DamagedStore(store, client)
         client.flushall()
 
 
@@ -56,8 +56,8 @@ def model() -> Iterator[AnthropicModel]:
         client.close()
 
 
-def in_bounded_time(what: str, work: Callable[[], Any]) -> None:
-    """Fails if it takes too long, or raises anything but a typed error."""
+def require_typed_result(what: str, work: Callable[[], Any]) -> None:
+    """Fail if `work` takes too long or raises anything but a typed error."""
     failed: list[BaseException] = []
 
     def body() -> None:
@@ -76,9 +76,9 @@ def in_bounded_time(what: str, work: Callable[[], Any]) -> None:
         raise AssertionError(f"{what} raised {failed[0]!r}") from failed[0]
 
 
-def look(town: Town, command: str) -> None:
-    """A command as a person gives it; it may fail with a typed error, never with a traceback."""
-    url = town.store.url
+def look(damaged_store: DamagedStore, command: str) -> None:
+    """Run a command line; it may fail with a typed error, never with a traceback."""
+    url = damaged_store.store.url
     done = CliRunner().invoke(cli, ["--url", url, *command.split()])
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
@@ -95,12 +95,14 @@ LOOKS = [
 ]
 
 
-def check_all(town: Town, model: AnthropicModel, case: Case, caplog: pytest.LogCaptureFixture) -> None:
-    """One case: everything that is done with a store is done with the damaged one."""
-    store = town.store
-    town.restore()
+def check_all(
+    damaged_store: DamagedStore, model: AnthropicModel, case: Case, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Run every operation on the store damaged by this case."""
+    store = damaged_store.store
+    damaged_store.restore()
     before = {tree: store.tree(tree) for tree in ("alpha", "omega")}
-    town.damage(case)
+    damaged_store.damage(case)
     reports: list[str] = []
 
     def report(what: str, problem: str, trace: BaseException | None = None) -> None:
@@ -108,7 +110,7 @@ def check_all(town: Town, model: AnthropicModel, case: Case, caplog: pytest.LogC
         reports.append(what)
 
     for command in LOOKS:
-        in_bounded_time(command, lambda command=command: look(town, command))
+        require_typed_result(command, lambda command=command: look(damaged_store, command))
     survey = store.survey()
     others = {tree.id: tree for tree in survey.trees if tree.id != "hurt"}
     assert others.keys() == before.keys()
@@ -122,21 +124,21 @@ def check_all(town: Town, model: AnthropicModel, case: Case, caplog: pytest.LogC
         sweep(store, woken.append, later, None, report)
         collect_due(store, report)
 
-    in_bounded_time("the sweep", sweep_all)
+    require_typed_result("the sweep", sweep_all)
     for tree in before:
         assert {f"{tree}{end}" for end in DUE} <= set(woken), f"{tree} was not swept: {woken}"
 
     with caplog.at_level(logging.ERROR, "fdstore"):
         for end in ("", ".2", ".3", ".4", ".4.1", ".6"):
-            in_bounded_time(f"running hurt{end}", lambda end=end: run_one(store, model, f"hurt{end}"))
+            require_typed_result(f"running hurt{end}", lambda end=end: run_one(store, model, f"hurt{end}"))
     assert not [each for each in caplog.records if each.levelno >= logging.ERROR], caplog.text
     assert run_one(store, model, "alpha.2") == "ended"
 
-    in_bounded_time("kill", lambda: look(town, "kill hurt"))
-    in_bounded_time("kill below", lambda: store.run(processes.cancel("fdstore", "hurt.4")))
+    require_typed_result("kill", lambda: look(damaged_store, "kill hurt"))
+    require_typed_result("kill below", lambda: store.run(processes.cancel("fdstore", "hurt.4")))
     done = store.run(processes.cancel("fdstore", "omega"))
     assert (done.state, done.unreadable) == ("cancelled", ())
-    in_bounded_time("gc", lambda: look(town, "gc"))
+    require_typed_result("gc", lambda: look(damaged_store, "gc"))
     assert store.process("after").create("text").fd == "fd:1"
     assert store.run(leases.workers("fdstore")) == []
 
@@ -152,20 +154,20 @@ def run_one(store: Store, model: AnthropicModel, process: str) -> str:
     )
 
 
-def sampled(town: Town) -> list[Case]:
-    every = list(cases(town.client))
+def sample_cases(damaged_store: DamagedStore) -> list[Case]:
+    every = list(cases(damaged_store.client))
     seed = os.environ.get("DAMAGE_SEED", "1")
     print(f"DAMAGE_SEED={seed}: {SAMPLE} of {len(every)} cases")
     return random.Random(seed).sample(every, SAMPLE)
 
 
-def test_a_sample_of_all_damaged_records_harms_no_other_tree(
-    town: Town, model: AnthropicModel, caplog: pytest.LogCaptureFixture
+def test_a_sample_of_damaged_records_affects_no_other_tree(
+    damaged_store: DamagedStore, model: AnthropicModel, caplog: pytest.LogCaptureFixture
 ) -> None:
-    town.restore()
-    for case in sampled(town):
+    damaged_store.restore()
+    for case in sample_cases(damaged_store):
         try:
-            check_all(town, model, case, caplog)
+            check_all(damaged_store, model, case, caplog)
         except BaseException:
             print(f"damaged: {case.name}")
             raise
@@ -173,16 +175,16 @@ def test_a_sample_of_all_damaged_records_harms_no_other_tree(
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_every_damaged_record_harms_no_other_tree(
-    town: Town, model: AnthropicModel, caplog: pytest.LogCaptureFixture
+def test_no_damaged_record_affects_another_tree(
+    damaged_store: DamagedStore, model: AnthropicModel, caplog: pytest.LogCaptureFixture
 ) -> None:
-    town.restore()
+    damaged_store.restore()
     failed = []
-    every = list(cases(town.client))
+    every = list(cases(damaged_store.client))
     for case in every:
         caplog.clear()
         try:
-            check_all(town, model, case, caplog)
+            check_all(damaged_store, model, case, caplog)
         except AssertionError as error:
             failed.append(f"{case.name}: {str(error)[:300]}")
             print(failed[-1], flush=True)

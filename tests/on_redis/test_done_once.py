@@ -1,5 +1,4 @@
-"""What must not be done twice is not, whatever becomes of the attempt that did it; and nobody is left to
-guess."""
+"""Run-once effects happen once, wherever an attempt is lost; unknown outcomes are errors."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ may_end = threading.Event()
 
 
 @pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
+def reset_mail() -> Iterator[None]:
     sent.clear()
     may_end.clear()
     yield
@@ -39,7 +38,7 @@ def quiet() -> Iterator[None]:
 
 @fdstore.tool(repeatable=False)
 def send_mail(to: str) -> str:
-    """Send a mail, which takes its time."""
+    """Send a mail, slowly."""
     sent.append(to)
     assert may_end.wait(20)
     return f"sent to {to}"
@@ -53,8 +52,10 @@ def post(words: str) -> str:
 
 
 def dropped_after(operation: Operation[Any], requests: int) -> Operation[bool]:
-    """Serves so many requests, and then never comes back, as if its worker were killed; whether it got so
-    far. Whoever drops an operation must keep it: one that is closed clears up behind itself."""
+    """Serve this many requests and abandon the operation, as if its worker were killed.
+
+    Return whether it sent more requests. Abandoned operations are kept alive: closing one runs its cleanup.
+    """
     abandoned.append(operation)
     reply: Any = None
     try:
@@ -66,7 +67,7 @@ def dropped_after(operation: Operation[Any], requests: int) -> Operation[bool]:
     return True
 
 
-def in_background(run: Any) -> threading.Thread:
+def start_thread(run: Any) -> threading.Thread:
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     return thread
@@ -75,14 +76,12 @@ def in_background(run: Any) -> threading.Thread:
 # tools of the user
 
 
-def test_a_tool_that_must_not_be_repeated_is_not_when_its_attempt_is_lost(
-    store: Store, tmp_path: Path
-) -> None:
+def test_a_run_once_tool_is_not_repeated_after_a_lost_attempt(store: Store, tmp_path: Path) -> None:
     script = [call("send_mail", to="ann", id="toolu_a"), say("I will look.")]
     with running(store, script, tmp_path) as agents:
         agents.launch(python=(f"{__name__}:send_mail",))
         endings: list[Any] = []
-        first = in_background(lambda: endings.append(agents.attempt("solo")))
+        first = start_thread(lambda: endings.append(agents.attempt("solo")))
         wait_until(lambda: sent == ["ann"])
         agents.lose("solo")
 
@@ -101,7 +100,7 @@ def test_a_tool_that_must_not_be_repeated_is_not_when_its_attempt_is_lost(
     )
 
 
-def test_a_tool_that_may_be_repeated_is_run_by_the_next_attempt(store: Store, tmp_path: Path) -> None:
+def test_a_repeatable_tool_is_run_again_by_the_next_attempt(store: Store, tmp_path: Path) -> None:
     script = [call("echo", words="a", id="toolu_a"), say("Done.")]
     with running(store, script, tmp_path) as agents:
         agents.launch(python=(tool("echo"),))
@@ -112,7 +111,7 @@ def test_a_tool_that_may_be_repeated_is_run_by_the_next_attempt(store: Store, tm
     assert (result.content, result.is_error) == ("you said a", False)
 
 
-def test_a_call_with_an_id_runs_such_a_tool_once_and_answers_the_same_again(proc: Process) -> None:
+def test_a_call_with_an_id_runs_a_run_once_tool_once_and_repeats_its_answer(proc: Process) -> None:
     tools = Toolset(proc, python=[post])
 
     answers = [tools.call("post", {"words": "a"}, call_id="toolu_1").content for _ in range(3)]
@@ -121,7 +120,7 @@ def test_a_call_with_an_id_runs_such_a_tool_once_and_answers_the_same_again(proc
     assert sent == ["a"]
 
 
-def test_a_call_without_an_id_runs_it_each_time(proc: Process) -> None:
+def test_a_call_without_an_id_runs_a_run_once_tool_each_time(proc: Process) -> None:
     tools = Toolset(proc, python=[post])
 
     for _ in range(2):
@@ -130,7 +129,7 @@ def test_a_call_without_an_id_runs_it_each_time(proc: Process) -> None:
     assert sent == ["a", "a"]
 
 
-def test_a_refused_argument_has_begun_nothing(proc: Process) -> None:
+def test_a_call_refused_for_its_arguments_can_be_repeated(proc: Process) -> None:
     tools = Toolset(proc, python=[post])
 
     refused = tools.call("post", {"words": "{{fd:1}}"}, call_id="toolu_1")
@@ -141,10 +140,10 @@ def test_a_refused_argument_has_begun_nothing(proc: Process) -> None:
     assert (again.content, sent) == ("posted x", ["x"])
 
 
-def test_of_two_that_make_one_call_at_once_one_runs_it(proc: Process) -> None:
+def test_one_of_two_concurrent_callers_with_one_id_runs_the_tool(proc: Process) -> None:
     tools = Toolset(proc, python=[send_mail])
     answers: list[Any] = []
-    first = in_background(lambda: answers.append(tools.call("send_mail", {"to": "ann"}, call_id="toolu_1")))
+    first = start_thread(lambda: answers.append(tools.call("send_mail", {"to": "ann"}, call_id="toolu_1")))
     wait_until(lambda: sent == ["ann"])
 
     meanwhile = tools.call("send_mail", {"to": "ann"}, call_id="toolu_1")
@@ -157,7 +156,7 @@ def test_of_two_that_make_one_call_at_once_one_runs_it(proc: Process) -> None:
     assert sent == ["ann"]
 
 
-def test_an_awaited_call_that_was_cancelled_is_not_made_again(redis_url: str) -> None:
+def test_a_cancelled_awaitable_call_is_not_repeated(redis_url: str) -> None:
     async def main() -> str:
         async with await fdstore.aio.connect(redis_url) as store:
             tools = fdstore.aio.Toolset(await store.process("triage"), python=[send_mail])
@@ -176,14 +175,14 @@ def test_an_awaited_call_that_was_cancelled_is_not_made_again(redis_url: str) ->
     assert sent == ["ann"]
 
 
-def test_a_tool_that_ran_says_so_when_its_output_cannot_be_stored(store: Store) -> None:
+def test_the_error_for_unstorable_output_says_that_the_tool_ran(store: Store) -> None:
     small = store.process("small", limits=TreeLimits(tree_bytes=10))
     tools = Toolset(small, python=[post], config=FDConfig(max_direct_output_chars=5))
 
     results = [tools.call("post", {"words": "a long story"}, call_id="toolu_1") for _ in range(2)]
 
-    said, _, error = results[0].content.partition("\n")
-    assert said == "post has run, and its output could not be stored"
+    message, _, error = results[0].content.partition("\n")
+    assert message == "post has run, and its output could not be stored"
     assert only(error)["type"] == "quota_exceeded"
     assert results[0] == results[1]
     assert results[0].is_error
@@ -204,7 +203,7 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize("options", OPTIONS)
-def test_a_file_is_written_once_wherever_its_attempt_was_lost(
+def test_a_file_is_written_once_wherever_the_attempt_was_interrupted(
     store: Store, proc: Process, tmp_path: Path, options: str
 ) -> None:
     proc.create("new\n")
@@ -231,18 +230,18 @@ def test_a_file_is_written_once_wherever_its_attempt_was_lost(
     assert len(answers) == 1
 
 
-def served(operation: Operation[Any], requests: int) -> Operation[tuple[bool, Any]]:
-    """Serves so many requests: whether the operation got so far, and another that goes on from there."""
+def interrupt_after(operation: Operation[Any], requests: int) -> Operation[tuple[bool, Any]]:
+    """Serve this many requests; return whether there are more, and an operation that continues."""
     reply: Any = None
     try:
         for _ in range(requests):
             reply = yield operation.send(reply)
     except StopIteration:
         return False, None
-    return True, going_on(operation, reply)
+    return True, continue_operation(operation, reply)
 
 
-def going_on(operation: Operation[Any], reply: Any) -> Operation[Any]:
+def continue_operation(operation: Operation[Any], reply: Any) -> Operation[Any]:
     try:
         request = operation.send(reply)
         while True:
@@ -258,7 +257,7 @@ def going_on(operation: Operation[Any], reply: Any) -> Operation[Any]:
 
 @pytest.mark.parametrize("mode", ["write", "append"])
 @pytest.mark.parametrize("old", [None, "old\n"])
-def test_an_attempt_that_stalled_and_wakes_does_not_put_its_file_over_a_newer_one(
+def test_a_stalled_attempt_does_not_overwrite_a_newer_file(
     store: Store, proc: Process, tmp_path: Path, mode: str, old: str | None
 ) -> None:
     proc.create("of the call\n")
@@ -276,7 +275,7 @@ def test_an_attempt_that_stalled_and_wakes_does_not_put_its_file_over_a_newer_on
         start = tools._toolbox.start
 
         call_id = f"toolu_{steps}"
-        stalled, rest = store.run(served(start("fd_to_file", arguments, call_id), steps))
+        stalled, rest = store.run(interrupt_after(start("fd_to_file", arguments, call_id), steps))
         again = store.run(start("fd_to_file", arguments, call_id))
         newer = tools.call("fd_to_file", {**arguments, "fd": "fd:2", "mode": "write"}, f"{call_id}_newer")
         if stalled:
@@ -289,7 +288,7 @@ def test_an_attempt_that_stalled_and_wakes_does_not_put_its_file_over_a_newer_on
     assert steps > 6
 
 
-def test_a_write_that_was_done_is_not_done_again_over_what_others_wrote_since(
+def test_a_completed_file_write_is_not_repeated_over_later_changes(
     store: Store, proc: Process, tmp_path: Path
 ) -> None:
     proc.create("of the call\n")
@@ -311,7 +310,7 @@ def test_a_write_that_was_done_is_not_done_again_over_what_others_wrote_since(
     assert path.read_text() == "a person's\n"
 
 
-def test_an_append_whose_file_others_replaced_meanwhile_is_of_unknown_outcome(
+def test_an_append_to_a_file_replaced_meanwhile_has_an_unknown_outcome(
     store: Store, proc: Process, tmp_path: Path
 ) -> None:
     proc.create("new\n")
@@ -332,7 +331,7 @@ def test_an_append_whose_file_others_replaced_meanwhile_is_of_unknown_outcome(
     assert (tmp_path / "out.txt").read_text() == "new\nnew\n"
 
 
-def test_a_call_that_failed_can_be_made_again(proc: Process, tmp_path: Path) -> None:
+def test_a_failed_call_can_be_repeated(proc: Process, tmp_path: Path) -> None:
     proc.create("new\n")
     tools = Toolset(proc, enabled=["fd_to_file"], export_root=tmp_path)
     arguments = {"fd": "fd:1", "file_path": "out.txt", "mode": "append", "create": False}

@@ -18,14 +18,16 @@ WITH_STORE = [found for found in examples.docstrings() if found.needs_store]
 
 @pytest.fixture
 def folder(tmp_path: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty directory with a long file, and the environment of somebody who has a Redis."""
+    """An empty directory with a long file, and an environment that names the test's Redis."""
     (tmp_path / "build.log").write_text("".join(f"line {number} of the build\n" for number in range(1, 5001)))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FDSTORE_URL", redis_url)
 
 
 @pytest.mark.parametrize("found", [d for d in WITH_STORE if not d.is_awaited], ids=lambda found: found.name)
-def test_the_example_prints_what_it_says(found: examples.Docstring, folder: None, redis_url: str) -> None:
+def test_the_example_prints_its_documented_output(
+    found: examples.Docstring, folder: None, redis_url: str
+) -> None:
     with fdstore.connect(redis_url) as store:
         proc = store.process("triage")
         examples.run(
@@ -34,7 +36,7 @@ def test_the_example_prints_what_it_says(found: examples.Docstring, folder: None
 
 
 @pytest.mark.parametrize("found", [d for d in WITH_STORE if d.is_awaited], ids=lambda found: found.name)
-def test_the_awaited_example_prints_what_it_says(
+def test_the_awaitable_example_prints_its_documented_output(
     found: examples.Docstring, folder: None, redis_url: str
 ) -> None:
     async def names() -> dict[str, Any]:
@@ -43,6 +45,6 @@ def test_the_awaited_example_prints_what_it_says(
         return {"fdstore": fdstore, "store": store, "proc": proc, "tools": aio.Toolset(proc)}
 
     with asyncio.Runner() as runner:
-        given = runner.run(names())
-        examples.run(found, given, runner.get_loop())
-        runner.run(given["store"].close())
+        results = runner.run(names())
+        examples.run(found, results, runner.get_loop())
+        runner.run(results["store"].close())

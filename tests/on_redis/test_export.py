@@ -1,4 +1,4 @@
-"""A content written to a file: exactly, atomically, by the table of modes."""
+"""Exports write a content to a file: exactly, atomically, and as the mode demands."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UNUSUAL = "\ufeffBOM\r\nCR\r\0\u2028漢字 \N{GRINNING FACE}\n\nend"
     ],
 )
 @pytest.mark.parametrize("there", [False, True])
-def test_the_table_of_modes_holds(
+def test_export_modes_behave_as_documented(
     proc: Process,
     tmp_path: Path,
     mode: Literal["write", "append"],
@@ -75,7 +75,7 @@ def test_the_file_is_exactly_the_text(proc: Process, tmp_path: Path, text: str) 
 
 
 @pytest.mark.parametrize("part", ["P2", "P1-2", "L3-5", "C2-9", "L1-99999", "C15"])
-def test_a_selector_exports_that_part(proc: Process, tmp_path: Path, part: str) -> None:
+def test_a_selector_exports_only_its_part(proc: Process, tmp_path: Path, part: str) -> None:
     proc.create("".join(f"línea {n}\n" for n in range(40)), page_size=30)
 
     done = proc.export(f"fd:1#{part}", str(tmp_path / "out"))
@@ -98,7 +98,9 @@ def test_a_failed_export_leaves_the_old_file_and_nothing_else(proc: Process, tmp
     assert (tmp_path / "out").read_text() == "old"
 
 
-def test_a_content_lost_on_the_way_leaves_the_old_file(proc: Process, tmp_path: Path, execute: Any) -> None:
+def test_a_content_lost_during_export_leaves_the_old_file(
+    proc: Process, tmp_path: Path, execute: Any
+) -> None:
     proc.create("line\n" * 400_000)
     (tmp_path / "out").write_text("old")
     execute("HDEL", "fdstore:{triage}:triage:fd:1:pages", 450)
@@ -111,7 +113,7 @@ def test_a_content_lost_on_the_way_leaves_the_old_file(proc: Process, tmp_path: 
     proc.close("fd:1")
 
 
-def test_a_programmer_may_write_anywhere_but_not_over_special_files(proc: Process, tmp_path: Path) -> None:
+def test_the_api_exports_to_any_path_but_not_over_special_files(proc: Process, tmp_path: Path) -> None:
     proc.create("x")
     (tmp_path / "there").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "there" / "file")
@@ -132,7 +134,7 @@ def test_a_programmer_may_write_anywhere_but_not_over_special_files(proc: Proces
 
 
 @pytest.mark.parametrize("mode", ["w", "", None, "WRITE"])
-def test_no_other_mode_is_known(proc: Process, tmp_path: Path, mode: Any) -> None:
+def test_an_unknown_export_mode_is_refused(proc: Process, tmp_path: Path, mode: Any) -> None:
     proc.create("x")
 
     with pytest.raises(InvalidArgument, match="write"):

@@ -1,4 +1,4 @@
-"""What agents write to files has a limit: looked at before a byte is written, counted once for each call."""
+"""The export limit of agents is checked before a byte is written and counts each call once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ abandoned: list[Operation[Any]] = []
 
 
 @pytest.fixture(autouse=True)
-def drop_abandoned() -> Iterator[None]:
+def close_abandoned() -> Iterator[None]:
     yield
     while abandoned:
         abandoned.pop().close()
@@ -56,7 +56,7 @@ def test_exports_count_up_to_the_limit_of_the_tree(store: Store, small: Process,
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "b.txt"]
 
 
-def test_a_text_that_is_too_large_is_refused_before_its_file_is_looked_at(
+def test_a_text_over_the_export_limit_is_refused_before_its_file_is_opened(
     store: Store, small: Process, tmp_path: Path
 ) -> None:
     shown = save(small, tmp_path, "fd:2", "no/such/folder/out.txt")
@@ -66,7 +66,7 @@ def test_a_text_that_is_too_large_is_refused_before_its_file_is_looked_at(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_part_counts_what_it_is_and_a_large_one_stops_where_the_room_ends(
+def test_an_exported_part_counts_its_size_and_stops_at_the_limit(
     store: Store, small: Process, tmp_path: Path
 ) -> None:
     assert save(small, tmp_path, "fd:2#L1-100", "a.txt").name == "fd_file_result"
@@ -81,7 +81,7 @@ def test_a_part_counts_what_it_is_and_a_large_one_stops_where_the_room_ends(
 
 @pytest.mark.parametrize("options", [{}, {"mode": "append"}, {"exist_ok": False}])
 @pytest.mark.parametrize("fd", ["fd:1", "fd:1#L1-400"])
-def test_a_call_counts_once_wherever_its_attempt_was_lost(
+def test_an_export_call_counts_once_wherever_the_attempt_was_interrupted(
     store: Store, tmp_path: Path, options: dict[str, Any], fd: str
 ) -> None:
     proc = store.process("small")
@@ -101,7 +101,10 @@ def test_a_call_counts_once_wherever_its_attempt_was_lost(
 
 
 def dropped_after(operation: Operation[Any], requests: int) -> Operation[bool]:
-    """Serves so many requests and never comes back, as if its worker were killed; whether it got so far."""
+    """Serve this many requests, then abandon the operation as if its worker were killed.
+
+    Return whether it sent more requests.
+    """
     abandoned.append(operation)
     reply: Any = None
     try:
@@ -114,7 +117,7 @@ def dropped_after(operation: Operation[Any], requests: int) -> Operation[bool]:
 
 
 @pytest.mark.parametrize("call", [None, "toolu_1"])
-def test_an_export_that_fails_gives_back_its_room(
+def test_a_failed_export_does_not_count(
     store: Store, small: Process, tmp_path: Path, call: str | None
 ) -> None:
     (tmp_path / "there.txt").write_text("old")
@@ -125,7 +128,7 @@ def test_an_export_that_fails_gives_back_its_room(
     assert exported(store) == 0
 
 
-def test_a_call_without_an_id_leaves_no_note(
+def test_an_export_without_a_call_id_leaves_no_record(
     store: Store, small: Process, tmp_path: Path, execute: Any
 ) -> None:
     save(small, tmp_path, "fd:1")
@@ -134,7 +137,7 @@ def test_a_call_without_an_id_leaves_no_note(
     assert execute("HLEN", "fdstore:{small}:small:calls") == 0
 
 
-def test_the_export_of_a_program_is_not_counted(store: Store, small: Process, tmp_path: Path) -> None:
+def test_exports_through_the_api_are_not_counted(store: Store, small: Process, tmp_path: Path) -> None:
     small.export("fd:2", tmp_path / "out.txt")
 
     assert exported(store) == 0

@@ -1,4 +1,4 @@
-"""A part of a content as a content of its own, which knows where it came from."""
+"""Extractions: parts of a content stored as separate contents with their origin."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOG = "".join(f"line {n} of the log, é\n" for n in range(1, 2001))
         ({"start": 1}, None, None),
     ],
 )
-def test_an_extraction_is_what_reading_that_part_gives(
+def test_an_extraction_equals_reading_that_part(
     proc: Process, how: dict[str, Any], begin: str | None, end: str | None
 ) -> None:
     proc.create(LOG, page_size=500)
@@ -39,7 +39,7 @@ def test_an_extraction_is_what_reading_that_part_gives(
         assert end is None or LOG[LOG.index(begin) : LOG.index(end)] == read.text
 
 
-def test_without_a_part_everything_is_extracted(proc: Process) -> None:
+def test_an_extraction_without_a_part_is_the_whole_text(proc: Process) -> None:
     proc.create(LOG, page_size=500)
 
     made = proc.extract("fd:1")
@@ -56,7 +56,7 @@ def test_a_selector_names_the_part(proc: Process) -> None:
     assert proc.read(made.fd).text == "line 3 of the log, é\nline 4 of the log, é\n"
 
 
-def test_pages_are_as_large_as_those_of_the_source_unless_said(proc: Process) -> None:
+def test_an_extraction_inherits_the_page_size_of_its_source_by_default(proc: Process) -> None:
     proc.create(LOG, page_size=500)
 
     assert proc.extract("fd:1#L1-100").page_size == 500
@@ -88,7 +88,7 @@ def test_an_extraction_that_begins_inside_a_line_is_traced_too(proc: Process) ->
     assert made.origin == Origin(content="triage/1", fd="fd:1", chars="9-10", lines="3-3")
 
 
-def test_the_origin_is_kept_when_its_content_has_gone(proc: Process) -> None:
+def test_the_origin_is_kept_after_its_content_is_removed(proc: Process) -> None:
     proc.create(LOG)
     made = proc.extract("fd:1#L12")
 
@@ -98,7 +98,7 @@ def test_the_origin_is_kept_when_its_content_has_gone(proc: Process) -> None:
     assert proc.read(made.fd).text == "line 12 of the log, é\n"
 
 
-def test_an_extraction_of_nothing_is_an_empty_content(proc: Process) -> None:
+def test_an_extraction_of_an_empty_part_is_an_empty_content(proc: Process) -> None:
     proc.create("")
 
     made = proc.extract("fd:1", mode="line")
@@ -116,7 +116,7 @@ def test_a_large_part_is_extracted_exactly(proc: Process, store: Store) -> None:
     assert proc.read(made.fd, read_all=True).text == text[1000:3_001_000]
 
 
-def test_what_is_not_there_is_not_extracted(proc: Process) -> None:
+def test_extracting_a_missing_part_is_an_error(proc: Process) -> None:
     proc.create("a\nb\n", page_size=2)
 
     with pytest.raises(PageOutOfRange):

@@ -1,4 +1,4 @@
-"""Whatever a user's function raises is the model's to read; it ends no agent, no task and no worker."""
+"""Any exception from a user's function becomes an error result; agent, task and worker continue."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.on_redis.agents import running
 
 
 class RustPanic(BaseException):
-    """As pyo3 raises when the Rust code of an extension panics."""
+    """Like the exception that pyo3 raises when Rust code panics."""
 
 
-class Unspeakable(Exception):
-    """An error that cannot say what it is."""
+class UnprintableError(Exception):
+    """An exception whose `__str__` fails."""
 
     def __str__(self) -> str:
         raise RuntimeError("no words")
@@ -37,8 +37,8 @@ def cancels() -> str:
 
 
 def unspeakable() -> str:
-    """Fails without words."""
-    raise Unspeakable
+    """Raise an exception that cannot be converted to a string."""
+    raise UnprintableError
 
 
 async def cancelled_later() -> str:
@@ -55,7 +55,7 @@ FAILING = {
 
 
 @pytest.mark.parametrize("name", FAILING)
-def test_a_function_that_raises_no_ordinary_exception_ends_no_agent(
+def test_a_base_exception_from_a_function_does_not_end_the_agent(
     store: Store, tmp_path: Path, name: str
 ) -> None:
     with running(store, [call(name), say("I know.")], tmp_path) as agents:
@@ -69,7 +69,7 @@ def test_a_function_that_raises_no_ordinary_exception_ends_no_agent(
 
 
 @pytest.mark.parametrize("name", FAILING)
-def test_a_function_that_raises_no_ordinary_exception_cancels_no_task(redis_url: str, name: str) -> None:
+def test_a_base_exception_from_a_function_does_not_cancel_the_task(redis_url: str, name: str) -> None:
     async def main() -> tuple[str, int]:
         async with await aio.connect(redis_url) as store:
             tools = aio.Toolset(await store.process("triage"), python=[globals()[name]])
@@ -84,7 +84,7 @@ def test_a_task_that_awaits_a_function_can_be_cancelled_while_it_runs(redis_url:
     begun, go_on = threading.Event(), threading.Event()
 
     def waits() -> str:
-        """Takes its time."""
+        """Wait."""
         begun.set()
         go_on.wait(30)
         return "late"
@@ -106,7 +106,7 @@ def test_a_task_that_awaits_a_function_can_be_cancelled_while_it_runs(redis_url:
     assert asyncio.run(main()) == "cancelled"
 
 
-def test_ctrl_c_in_a_function_is_not_an_error_of_the_function(proc: Process) -> None:
+def test_ctrl_c_during_a_function_is_not_reported_as_its_error(proc: Process) -> None:
     def interrupted() -> str:
         raise KeyboardInterrupt
 
@@ -117,7 +117,7 @@ def test_ctrl_c_in_a_function_is_not_an_error_of_the_function(proc: Process) -> 
 @pytest.mark.parametrize(
     "line", ["raise SystemExit('no licence')", "class P(BaseException): pass\nraise P('no licence')"]
 )
-def test_a_module_of_tools_that_fails_on_import_fails_its_agent_with_what_it_says(
+def test_a_tool_module_that_fails_on_import_fails_its_agent_with_the_error(
     store: Store, tmp_path: Path, line: str
 ) -> None:
     (tmp_path / "broken_tools_module.py").write_text(line)

@@ -1,4 +1,4 @@
-"""A store that another server takes over, while connections to the old one stay open."""
+"""A failover to another server while connections to the old one stay open."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.waiting import wait_until
 
 
 class Address:
-    """A socket that leads to one server now, and to another for whoever connects later."""
+    """A proxy whose target can change; open connections keep the old target."""
 
     def __init__(self, folder: Path, server: PrivateServer) -> None:
         self.server = server
@@ -95,7 +95,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[Address, redis.Redis, redis.Redis, Pr
 
 
 def fail_over(address: Address, primary: redis.Redis, replica: redis.Redis, second: PrivateServer) -> None:
-    """The replica becomes the primary, and the address leads to it; nobody's connection is closed."""
+    """Promote the replica and point the address at it, without closing connections."""
     sent = primary.info("replication")["master_repl_offset"]
     wait_until(lambda: replica.info("replication")["slave_repl_offset"] >= sent, 20)
     replica.execute_command("REPLICAOF", "NO", "ONE")
@@ -103,7 +103,7 @@ def fail_over(address: Address, primary: redis.Redis, replica: redis.Redis, seco
     replicate(primary, port_of(replica))
 
 
-def test_the_next_write_goes_to_the_server_that_took_over(
+def test_the_next_write_goes_to_the_new_primary(
     pair: tuple[Address, redis.Redis, redis.Redis, PrivateServer],
 ) -> None:
     with fdstore.connect(pair[0].url) as store:
@@ -116,7 +116,9 @@ def test_the_next_write_goes_to_the_server_that_took_over(
         assert (proc.read("fd:1").text, proc.read(made.fd).text) == ("before", "after")
 
 
-def test_awaited_writes_do_so_too(pair: tuple[Address, redis.Redis, redis.Redis, PrivateServer]) -> None:
+def test_the_next_awaitable_write_goes_to_the_new_primary_too(
+    pair: tuple[Address, redis.Redis, redis.Redis, PrivateServer],
+) -> None:
     async def main() -> list[str]:
         async with await fdstore.aio.connect(pair[0].url) as store:
             proc = await store.process("triage")
@@ -128,7 +130,7 @@ def test_awaited_writes_do_so_too(pair: tuple[Address, redis.Redis, redis.Redis,
     assert asyncio.run(main()) == ["before", "after"]
 
 
-def test_where_nobody_took_over_a_write_is_refused_and_reads_go_on(
+def test_without_a_new_primary_writes_are_refused_and_reads_work(
     pair: tuple[Address, redis.Redis, redis.Redis, PrivateServer],
 ) -> None:
     address, primary, replica, _ = pair

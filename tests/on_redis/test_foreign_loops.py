@@ -1,6 +1,6 @@
-"""Loops that are not ours: the Messages API by hand, and the SDK's tool runner, with tools of fdstore.
+"""Agent loops outside fdstore, using its tools: the Messages API directly, and the SDK's tool runner.
 
-The loops here are the ones that the README shows.
+The loops are those in the README.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def search_logs(service: str) -> str:
     return LOG
 
 
-# the Messages API by hand
+# the Messages API directly
 
 
 def by_hand(client: anthropic.Anthropic, tools: Toolset, question: str) -> str:
@@ -90,7 +90,7 @@ def by_runner(client: anthropic.Anthropic, tools: Toolset, question: str) -> str
     return message.content[-1].text
 
 
-# the same, awaited
+# the awaitable runner
 
 
 def async_runnable(tools: fdstore.aio.Toolset) -> list[Any]:
@@ -169,7 +169,7 @@ def run(request: pytest.FixtureRequest, redis_url: str, tmp_path: Path) -> Calla
 Played = Callable[[Script, str], tuple[str, ScriptedModel]]
 
 
-def test_large_texts_are_read_by_page_and_passages_saved(run: Played, tmp_path: Path) -> None:
+def test_large_texts_are_read_by_page_and_passages_are_stored(run: Played, tmp_path: Path) -> None:
     report = turn(
         say('<ref id="report">Line 900 is odd.</ref>'),
         call("fd_to_file", fd="ref:report", file_path="report.txt"),
@@ -191,7 +191,7 @@ def test_large_texts_are_read_by_page_and_passages_saved(run: Played, tmp_path: 
     assert (tmp_path / "log.txt").read_text() == LOG
 
 
-def test_what_the_model_got_wrong_is_a_result_that_it_can_read(run: Played) -> None:
+def test_mistakes_of_the_model_become_readable_results(run: Played) -> None:
     answer, model = run(
         [turn(call("read_fd", fd="fd:9"), call("read_fd", page="one")), say("Sorry.")], "Read."
     )

@@ -1,4 +1,4 @@
-"""Clients in green threads: their sockets are not the system's, and time-outs hold."""
+"""Clients in green threads, whose sockets are replaced: reads are correct and time out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("kind", ["gevent", "eventlet"])
-def test_green_threads_read_their_own_texts_and_a_silent_server_is_given_up(
+def test_green_threads_read_their_own_texts_and_time_out_on_a_silent_server(
     redis_url: str, tmp_path: Path, kind: str
 ) -> None:
     with socket.socket(socket.AF_UNIX) as silent:
@@ -30,9 +30,9 @@ def test_green_threads_read_their_own_texts_and_a_silent_server_is_given_up(
             f"unix://{tmp_path}/silent",
         ]
         with Child(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
-            said, problems = child.communicate(timeout=60)
+            output, problems = child.communicate(timeout=60)
 
     assert child.returncode == 0, problems
-    read, given_up = said.splitlines()
+    read, given_up = output.splitlines()
     assert read == "[True, True]"
     assert given_up.count("no reply in time") == 2

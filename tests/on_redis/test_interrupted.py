@@ -1,4 +1,4 @@
-"""Whoever is cancelled or interrupted while he reads is told, and the next reader gets his own text."""
+"""Cancelled and interrupted reads raise, and the next read returns its own text."""
 
 from __future__ import annotations
 
@@ -82,20 +82,20 @@ async def timed_out_at_any_time(url: str) -> int:
     return timed_out
 
 
-def test_a_cancel_ends_a_task_that_reads_whenever_it_comes(redis_url: str, run: Any) -> None:
+def test_a_reading_task_can_be_cancelled_at_any_moment(redis_url: str, run: Any) -> None:
     assert run(cancelled_at_any_time(redis_url)) == TRIALS
 
 
-def test_a_time_out_around_reads_ends_them_whenever_it_comes(redis_url: str, run: Any) -> None:
+def test_a_timeout_around_reads_ends_them_at_any_moment(redis_url: str, run: Any) -> None:
     assert run(timed_out_at_any_time(redis_url)) == TRIALS
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
-def test_interrupted_reads_end_neither_the_interpreter_nor_mix_texts_up(redis_url: str, seed: int) -> None:
+def test_interrupted_reads_neither_crash_the_interpreter_nor_mix_up_texts(redis_url: str, seed: int) -> None:
     command = [sys.executable, "-m", "tests.on_redis.interrupted", redis_url, str(TRIALS), str(seed)]
     with Child(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as child:
         assert child.stdout is not None
-        said = child.stdout.read()
+        output = child.stdout.read()
 
-    assert child.returncode == 0, said
-    assert f"{TRIALS} trials" in said
+    assert child.returncode == 0, output
+    assert f"{TRIALS} trials" in output

@@ -1,4 +1,4 @@
-"""Everything done inside a tree touches keys of that tree alone, seen by watching Redis at work."""
+"""Operations on a tree access only its own keys, as MONITOR shows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OUTSIDE = {"fdstore:trees", "fdstore:limits"}
 
 
 class Watched:
-    """What Redis says it did: (by a script or not, command, key)."""
+    """Return the commands that Redis reports: (by a script or not, command, key)."""
 
     def __init__(self, connection: Any, execute: Any) -> None:
         self._connection, self._execute = connection, execute
@@ -53,7 +53,9 @@ def watched(redis_url: str, execute: Any) -> Iterator[Watched]:
         client.connection_pool.release(connection)
 
 
-def test_a_tree_at_work_touches_its_own_keys(store: Store, watched: Watched, tmp_path: Path) -> None:
+def test_operations_on_a_tree_access_only_its_own_keys(
+    store: Store, watched: Watched, tmp_path: Path
+) -> None:
     proc = store.process("triage")
     proc.create("one\ntwo\n" * 1000, page_size=3)
     proc.ingest(io.BytesIO(b"line\n" * 400_000), source="big")

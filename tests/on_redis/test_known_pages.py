@@ -1,5 +1,5 @@
-"""A page of a descriptor that was met before is read the shortest way, which nobody can tell from the other:
-the same slices, the same errors, over connections that are lost, by processes that fork."""
+"""Pages of a known descriptor are read directly, with the same slices and errors as by an operation, also
+after a lost connection and in forked processes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAGES = pages_of(TEXT, 4000)
 
 
 class Watched(Store):
-    """Counts the operations it runs."""
+    """A store that counts its operations."""
 
     operations = 0
 
@@ -47,7 +47,7 @@ def proc(watched: Watched) -> Process:
     return proc
 
 
-def test_it_needs_no_operation(proc: Process, watched: Watched) -> None:
+def test_reading_a_page_of_a_known_descriptor_runs_no_operation(proc: Process, watched: Watched) -> None:
     found = proc.read("fd:1", start=3)
 
     assert watched.operations == 0
@@ -59,7 +59,9 @@ def test_it_needs_no_operation(proc: Process, watched: Watched) -> None:
 
 @given(text=texts, page_size=st.integers(1, 9))
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_it_reads_what_the_first_read_reads(proc: Process, text: str, page_size: int) -> None:
+def test_a_direct_page_read_returns_the_same_slice_as_the_first_read(
+    proc: Process, text: str, page_size: int
+) -> None:
     made = proc.create(text, page_size=page_size)
     pages = range(1, made.pages + 1)
     first = [proc.read(made.fd, start=page) for page in pages]
@@ -82,14 +84,16 @@ def test_it_reads_what_the_first_read_reads(proc: Process, text: str, page_size:
         ({"start": 3, "max_chars": 3000}, TooLarge),
     ],
 )
-def test_what_cannot_be_is_refused_as_ever(
+def test_invalid_arguments_are_refused_for_known_descriptors_too(
     proc: Process, arguments: dict[str, Any], error: type[FDStoreError]
 ) -> None:
     with pytest.raises(error):
         proc.read("fd:1", **arguments)
 
 
-def test_what_another_client_closed_is_gone(proc: Process, store: Store) -> None:
+def test_a_direct_page_read_detects_a_descriptor_closed_by_another_client(
+    proc: Process, store: Store
+) -> None:
     other = store.process("reader")
     other.create("what is left")
     other.close("fd:1")
@@ -98,7 +102,7 @@ def test_what_another_client_closed_is_gone(proc: Process, store: Store) -> None
         proc.read("fd:1", start=3)
 
 
-def test_what_was_made_of_other_things_is_a_typed_error(proc: Process, execute: Any) -> None:
+def test_a_pages_key_of_another_type_is_a_typed_error(proc: Process, execute: Any) -> None:
     pages = "fdstore:{reader}:reader:fd:1:pages"
     execute("RENAME", pages, "kept")
     execute("SET", pages, "no hash")
@@ -110,7 +114,7 @@ def test_what_was_made_of_other_things_is_a_typed_error(proc: Process, execute: 
     assert proc.read("fd:1", start=3).page == 3
 
 
-def test_a_lost_connection_is_made_again(proc: Process, watched: Watched, execute: Any) -> None:
+def test_a_direct_page_read_reconnects(proc: Process, watched: Watched, execute: Any) -> None:
     execute("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 
     assert proc.read("fd:1", start=3).text == PAGES[2]
@@ -119,17 +123,17 @@ def test_a_lost_connection_is_made_again(proc: Process, watched: Watched, execut
     assert watched.operations == 0
 
 
-def test_the_use_of_a_tree_is_noted_all_the_same(watched: Watched, execute: Any) -> None:
+def test_direct_page_reads_record_the_use_of_the_tree(watched: Watched, execute: Any) -> None:
     proc = watched.process("brief", limits=TreeLimits(retention_days=10 / 86_400))
     proc.create(TEXT)
     proc.read("fd:1", start=3)
     before = execute("HGET", "fdstore:{brief}", "used_at")
 
-    def noted() -> bool:
+    def use_is_recorded() -> bool:
         proc.read("fd:1", start=3)
         return bool(execute("HGET", "fdstore:{brief}", "used_at") != before)
 
-    wait_until(noted)
+    wait_until(use_is_recorded)
 
 
 def test_a_fork_leaves_the_connections_to_its_parent(proc: Process) -> None:
@@ -154,6 +158,6 @@ def test_a_fork_leaves_the_connections_to_its_parent(proc: Process) -> None:
     assert child.exitcode == 0
 
 
-def test_a_page_is_there_for_who_never_met_it(redis_url: str, proc: Process) -> None:
+def test_a_client_that_never_saw_the_descriptor_reads_the_page(redis_url: str, proc: Process) -> None:
     with fdstore.connect(redis_url) as another:
         assert another.process("reader").read("fd:1", start=3) == proc.read("fd:1", start=3)

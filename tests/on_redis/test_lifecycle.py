@@ -1,4 +1,4 @@
-"""Every operation in every state of a process or a stream makes a move of the table, and all of its moves."""
+"""Operations in all states of processes and streams make exactly the transitions of the table."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ STEPS: dict[str, Step] = {
 }
 
 
-def test_the_operations_make_all_moves_of_processes_and_no_other(store: Store) -> None:
+def test_operations_make_exactly_the_documented_process_transitions(store: Store) -> None:
     seen: dict[str, set[str]] = {state: set() for state in PROCESS_MOVES}
     for state in PROCESS_MOVES:
         for number, (name, step) in enumerate(STEPS.items()):
@@ -98,7 +98,7 @@ def test_the_operations_make_all_moves_of_processes_and_no_other(store: Store) -
 
 
 @pytest.mark.parametrize("state", sorted(ENDED))
-def test_a_state_without_moves_is_final_for_clients_and_workers(store: Store, state: ProcessState) -> None:
+def test_no_client_or_worker_operation_leaves_a_final_state(store: Store, state: ProcessState) -> None:
     subject = Subject(store, "final")
     subject.bring_to(state)
 
@@ -119,7 +119,7 @@ STREAM_STEPS: dict[str, Callable[[Process, streams.StreamAppender], Operation[An
 }
 
 
-def test_the_operations_make_all_moves_of_streams_and_no_other(store: Store) -> None:
+def test_operations_make_exactly_the_documented_stream_transitions(store: Store) -> None:
     seen: dict[str, set[str]] = {state: set() for state in CONTENT_MOVES}
     first: dict[ContentState, Callable[[streams.StreamAppender], Operation[Any] | None]] = {
         "open": lambda _: None,

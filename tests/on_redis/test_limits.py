@@ -1,4 +1,4 @@
-"""What one tree may use, and what the process that asks for more is told."""
+"""The limits of a tree, and the errors for exceeding them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fdstore.errors import InvalidArgument, QuotaExceeded, SpawnLimit
 from fdstore.records import TreeLimits
 
 
-def test_a_tree_has_the_limits_of_the_contract(store: Store) -> None:
+def test_a_tree_has_the_documented_default_limits(store: Store) -> None:
     store.process("t")
 
     limits = store.tree("t").limits
@@ -22,7 +22,7 @@ def test_a_tree_has_the_limits_of_the_contract(store: Store) -> None:
     assert (limits.tree_fds, limits.tree_bytes, limits.retention_days) == (10_000, 4 << 30, 7)
 
 
-def test_limits_are_set_when_the_tree_is_made_and_stay(store: Store) -> None:
+def test_limits_are_fixed_when_the_tree_is_created(store: Store) -> None:
     store.process("t", limits=TreeLimits(tree_fds=1)).create("x")
 
     again = store.process("t", limits=TreeLimits(tree_fds=5))
@@ -46,7 +46,7 @@ def test_one_content_more_than_allowed_is_refused(store: Store) -> None:
     assert proc.create("three").fd == "fd:2"
 
 
-def test_shared_descriptors_cost_nothing(store: Store) -> None:
+def test_shared_descriptors_do_not_count_against_limits(store: Store) -> None:
     proc = store.process("t", limits=TreeLimits(tree_fds=1, tree_bytes=3))
     proc.create("abc")
 
@@ -55,7 +55,7 @@ def test_shared_descriptors_cost_nothing(store: Store) -> None:
     assert all(twin.read("fd:1").text == "abc" for twin in twins)
 
 
-def test_bytes_are_counted_in_utf8_and_up_to_the_limit(store: Store) -> None:
+def test_a_tree_may_hold_exactly_its_limit_of_utf8_bytes(store: Store) -> None:
     proc = store.process("t", limits=TreeLimits(tree_bytes=6))
 
     proc.create("éé")
@@ -88,7 +88,7 @@ def test_an_extraction_counts_as_a_content(store: Store) -> None:
     assert proc.extract("fd:1#C1-3").chars == 3
 
 
-def test_the_root_counts_for_the_depth(store: Store) -> None:
+def test_the_root_counts_towards_the_depth_limit(store: Store) -> None:
     proc = store.process("t", limits=TreeLimits(tree_depth=3))
     grandchild = proc.child().child()
 
@@ -97,7 +97,7 @@ def test_the_root_counts_for_the_depth(store: Store) -> None:
             attempt()
 
 
-def test_eight_generations_are_allowed_when_nothing_is_said(store: Store) -> None:
+def test_eight_generations_are_allowed_by_default(store: Store) -> None:
     process = store.process("t")
     for _ in range(7):
         process = process.child()
@@ -107,7 +107,7 @@ def test_eight_generations_are_allowed_when_nothing_is_said(store: Store) -> Non
         process.child()
 
 
-def test_only_so_many_may_live_at_once(store: Store) -> None:
+def test_tree_live_limits_the_processes_alive(store: Store) -> None:
     proc = store.process("t", limits=TreeLimits(tree_live=3))
     first = proc.child()
     proc.fork()
@@ -119,7 +119,7 @@ def test_only_so_many_may_live_at_once(store: Store) -> None:
     assert proc.child().id == "t.3"
 
 
-def test_only_so_many_may_ever_be(store: Store) -> None:
+def test_tree_processes_limits_the_processes_ever_created(store: Store) -> None:
     proc = store.process("t", limits=TreeLimits(tree_processes=3))
     proc.child().end()
     proc.child().end()
@@ -141,7 +141,7 @@ def test_a_refused_child_leaves_nothing(store: Store) -> None:
 
 @pytest.mark.parametrize("name", ["tree_depth", "tree_live", "tree_processes", "tree_fds", "tree_bytes"])
 @pytest.mark.parametrize("value", [0, -1, True, 1.0, "5", None, 2**53 + 1])
-def test_limits_that_are_none_are_refused(store: Store, name: str, value: Any) -> None:
+def test_invalid_limits_are_refused(store: Store, name: str, value: Any) -> None:
     with pytest.raises(InvalidArgument, match=name):
         store.process("t", limits=TreeLimits(**{name: value}))
     assert store.trees() == []

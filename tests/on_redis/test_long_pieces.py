@@ -1,4 +1,4 @@
-"""Long pieces of a stream: their texts go beside the script that decides about them, and share its fate."""
+"""Long pieces of a stream are sent beside the script that accepts them, in one transaction."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.streams import StreamAppender
 from fdstore.wire.retry import pack
 from fdstore.wire.scripts import as_one_script
-from tests.on_redis.followers import Reader, Repeating, key_of, stored
+from tests.on_redis.followers import Reader, RepeatingStore, key_of, stored
 from tests.waiting import wait_until
 
 LONG = "".join(f"line {number} 漢字\n" for number in range(4000))
@@ -26,7 +26,7 @@ OTHER = LONG.replace("line", "LINE")
 
 
 def kept(execute: Any) -> dict[bytes, bytes]:
-    """All keys as Redis would save them; those that expire by themselves excepted."""
+    """Return dumps of all keys that do not expire."""
     return {key: execute("DUMP", key) for key in execute("KEYS", "*") if execute("PTTL", key) == -1}
 
 
@@ -37,7 +37,7 @@ def stream_of(store: Store, proc: Process, text: str = "so far\n") -> StreamAppe
     return appender
 
 
-def test_long_pieces_make_what_create_makes_of_the_text(proc: Process, execute: Any) -> None:
+def test_long_pieces_produce_the_same_content_as_create(proc: Process, execute: Any) -> None:
     with proc.open_stream() as out:
         for text in (LONG, "a little", OTHER, LONG):
             out.write(text)
@@ -62,7 +62,7 @@ def test_a_long_piece_is_one_round_trip_and_does_not_pass_through_the_script(
     assert sizes["EVALSHA"] < 2000
 
 
-def test_whoever_reads_meanwhile_sees_whole_pieces_only(store: Store, proc: Process) -> None:
+def test_concurrent_readers_see_only_complete_pieces(store: Store, proc: Process) -> None:
     out = proc.open_stream()
     follower = Reader(proc, out.fd)
     seen: set[str] = set()
@@ -105,7 +105,7 @@ def by_a_later_attempt(store: Store, _: Process) -> tuple[StreamAppender, type[E
     return appender, Fenced
 
 
-def by_who_wrote_on(store: Store, _: Process) -> tuple[StreamAppender, type[Exception]]:
+def by_a_writer_that_continued(store: Store, _: Process) -> tuple[StreamAppender, type[Exception]]:
     root = store.process("agent")
     fd = store.run(streams.open_stream(root.handle, "draft", lease_s=None)).fd
     old, new = (store.run(streams.resume(root.handle, fd)) for _ in range(2))
@@ -126,7 +126,7 @@ def by_the_end_of_the_stream(store: Store, proc: Process) -> tuple[StreamAppende
     return appender, StreamClosed
 
 
-def by_nobody_who_holds_it(store: Store, proc: Process) -> tuple[StreamAppender, type[Exception]]:
+def by_a_closed_descriptor(store: Store, proc: Process) -> tuple[StreamAppender, type[Exception]]:
     appender = stream_of(store, proc)
     proc.close(appender.fd)
     return appender, StreamClosed
@@ -137,13 +137,13 @@ def by_nobody_who_holds_it(store: Store, proc: Process) -> tuple[StreamAppender,
     [
         by_another_writer,
         by_a_later_attempt,
-        by_who_wrote_on,
+        by_a_writer_that_continued,
         by_the_end_of_the_process,
         by_the_end_of_the_stream,
-        by_nobody_who_holds_it,
+        by_a_closed_descriptor,
     ],
 )
-def test_a_piece_that_is_refused_leaves_every_key_as_it_was(
+def test_a_refused_piece_changes_no_key(
     refused: Callable[..., tuple[StreamAppender, type[Exception]]], store: Store, proc: Process, execute: Any
 ) -> None:
     appender, error = refused(store, proc)
@@ -158,9 +158,7 @@ def test_a_piece_that_is_refused_leaves_every_key_as_it_was(
         wait_until(lambda part=part: set(execute("KEYS", f"*:{part}")) <= set(before), 5)
 
 
-def test_a_server_that_does_not_know_the_script_takes_no_text(
-    store: Store, proc: Process, execute: Any
-) -> None:
+def test_a_server_without_the_script_stores_no_text(store: Store, proc: Process, execute: Any) -> None:
     appender = stream_of(store, proc)
     before = kept(execute)
     appender.put(LONG)
@@ -173,7 +171,9 @@ def test_a_server_that_does_not_know_the_script_takes_no_text(
     assert not execute("EXISTS", f"{key_of(proc, appender.fd)}:lent")
 
 
-def test_a_server_that_forgot_the_script_is_told_it_again(store: Store, proc: Process, execute: Any) -> None:
+def test_the_script_is_sent_again_to_a_server_that_forgot_it(
+    store: Store, proc: Process, execute: Any
+) -> None:
     with proc.open_stream() as out:
         out.write(LONG)
         out.flush()
@@ -185,7 +185,7 @@ def test_a_server_that_forgot_the_script_is_told_it_again(store: Store, proc: Pr
     assert proc.read(out.fd, read_all=True).text == LONG + OTHER
 
 
-def test_a_piece_that_the_tree_has_no_room_for_breaks_the_stream_and_is_not_stored(store: Store) -> None:
+def test_a_piece_over_the_tree_limit_breaks_the_stream_and_is_not_stored(store: Store) -> None:
     proc = store.process("small", limits=TreeLimits(tree_bytes=100))
     appender = stream_of(store, proc)
 
@@ -200,8 +200,8 @@ def test_a_piece_that_the_tree_has_no_room_for_breaks_the_stream_and_is_not_stor
 # --- what is sent again
 
 
-def test_a_long_piece_that_is_sent_twice_is_stored_once(store: Store, proc: Process) -> None:
-    twice = Repeating(store, times=2)
+def test_a_long_piece_sent_twice_is_stored_once(store: Store, proc: Process) -> None:
+    twice = RepeatingStore(store, times=2)
     appender = twice.run(streams.open_stream(proc.handle, "stream"))
     for text in (LONG, "a little", OTHER):
         appender.put(text)
@@ -211,7 +211,7 @@ def test_a_long_piece_that_is_sent_twice_is_stored_once(store: Store, proc: Proc
     assert proc.read(appender.fd, read_all=True).text == LONG + "a little" + OTHER
 
 
-def test_a_long_text_of_a_call_that_is_made_again_is_stored_once(store: Store, proc: Process) -> None:
+def test_a_long_text_of_a_repeated_call_is_stored_once(store: Store, proc: Process) -> None:
     fd = store.run(streams.open_stream(proc.handle, "draft", lease_s=None)).fd
     for _ in range(2):
         store.run(store.run(streams.resume(proc.handle, fd)).store_once(LONG, "toolu_1"))
@@ -231,8 +231,8 @@ def test_a_long_piece_can_be_stored_by_the_script_alone(store: Store, proc: Proc
     assert stored(execute, key_of(proc, appender.fd)) == stored(execute, key_of(proc, whole.fd))
 
 
-def test_a_writer_that_heard_nothing_sends_the_piece_again(store: Store, proc: Process) -> None:
-    repeating = Repeating(store)
+def test_a_writer_without_a_reply_sends_the_piece_again(store: Store, proc: Process) -> None:
+    repeating = RepeatingStore(store)
     appender = store.run(streams.open_stream(proc.handle, "stream"))
     appender.put(LONG)
     repeating.failing = 1
@@ -245,7 +245,7 @@ def test_a_writer_that_heard_nothing_sends_the_piece_again(store: Store, proc: P
     assert proc.read(appender.fd, read_all=True).text == LONG + OTHER
 
 
-def test_a_tree_that_is_gone_takes_nothing(store: Store, proc: Process, execute: Any) -> None:
+def test_a_removed_tree_stores_nothing(store: Store, proc: Process, execute: Any) -> None:
     appender = stream_of(store, proc)
     execute("FLUSHALL")
 

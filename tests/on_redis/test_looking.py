@@ -1,4 +1,4 @@
-"""Looking is never refused: not by a wrong eviction policy, a full Redis, or one that takes no writes."""
+"""Reading is never refused: not by an unsafe eviction policy, a full Redis, or one that refuses writes."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from fdstore.store import processes, streams, usage
 TEXT = "".join(f"{number}\n" for number in range(5000))
 
 
-def evicting(execute: Any) -> None:
+def make_evicting(execute: Any) -> None:
     execute("CONFIG", "SET", "maxmemory-policy", "volatile-ttl")
 
 
-def full(execute: Any) -> None:
+def make_full(execute: Any) -> None:
     execute("CONFIG", "SET", "maxmemory", "1")
 
 
-def replica(execute: Any) -> None:
+def make_replica(execute: Any) -> None:
     execute("REPLICAOF", "127.0.0.1", "1")
 
 
-def without_replicas(execute: Any) -> None:
+def require_missing_replicas(execute: Any) -> None:
     execute("CONFIG", "SET", "min-replicas-to-write", "3")
 
 
-CONDITIONS = [evicting, full, replica, without_replicas]
+CONDITIONS = [make_evicting, make_full, make_replica, require_missing_replicas]
 
 
 @pytest.fixture
-def into(execute: Any) -> Iterator[Callable[[Callable[[Any], None]], None]]:
-    """`into(full)` brings Redis into a condition, until the test is over."""
+def set_condition(execute: Any) -> Iterator[Callable[[Callable[[Any], None]], None]]:
+    """`set_condition(make_full)` brings Redis into a condition until the end of the test."""
     yield lambda condition: condition(execute)
     execute("REPLICAOF", "NO", "ONE")
     for name, value in (
@@ -51,15 +51,15 @@ def into(execute: Any) -> Iterator[Callable[[Callable[[Any], None]], None]]:
 
 
 @pytest.fixture
-def looked_at(proc: Process, execute: Any) -> Process:
-    """A process with a text, whose use should be noted by the next client that opens it."""
+def read_process(proc: Process, execute: Any) -> Process:
+    """A process with a text, whose use is due to be recorded by the next client that opens it."""
     proc.create(TEXT)
     proc.fork()
     execute("HSET", "fdstore:{triage}", "used_at", "1000000000")
     return proc
 
 
-def everything_read(store: Store, folder: Path) -> None:
+def read_everything(store: Store, folder: Path) -> None:
     again = store.process("triage")
     assert again.read("fd:1", mode="line", start=500).text == "499\n"
     assert again.read("fd:1", read_all=True).text == TEXT
@@ -75,28 +75,36 @@ def everything_read(store: Store, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-def test_everything_that_only_reads_works(
-    condition: Callable[[Any], None], looked_at: Process, redis_url: str, into: Any, tmp_path: Path
+def test_every_read_only_operation_works(
+    condition: Callable[[Any], None],
+    read_process: Process,
+    redis_url: str,
+    set_condition: Any,
+    tmp_path: Path,
 ) -> None:
-    into(condition)
+    set_condition(condition)
 
     with fdstore.connect(redis_url, looking=True) as store:
-        everything_read(store, tmp_path)
+        read_everything(store, tmp_path)
 
 
-@pytest.mark.parametrize("condition", [full, replica, without_replicas])
-def test_a_client_that_may_write_reads_where_writes_are_refused(
-    condition: Callable[[Any], None], looked_at: Process, redis_url: str, into: Any, tmp_path: Path
+@pytest.mark.parametrize("condition", [make_full, make_replica, require_missing_replicas])
+def test_a_read_write_client_can_read_where_writes_are_refused(
+    condition: Callable[[Any], None],
+    read_process: Process,
+    redis_url: str,
+    set_condition: Any,
+    tmp_path: Path,
 ) -> None:
-    into(condition)
+    set_condition(condition)
 
     with fdstore.connect(redis_url) as store:
-        everything_read(store, tmp_path)
+        read_everything(store, tmp_path)
         with pytest.raises((StoreFull, StoreReadOnly)):
             store.process("triage").create("x")
 
 
-def test_what_writes_is_not_sent_by_who_only_looks(looked_at: Process, redis_url: str, execute: Any) -> None:
+def test_a_read_only_client_sends_no_writes(read_process: Process, redis_url: str, execute: Any) -> None:
     calls = ("fork", "child", "open_stream", "end")
     writes: list[Callable[[Process], object]] = [
         lambda proc, name=name: getattr(proc, name)() for name in calls
@@ -121,7 +129,9 @@ def test_what_writes_is_not_sent_by_who_only_looks(looked_at: Process, redis_url
     assert (sorted(execute("KEYS", "*")), execute("HGETALL", "fdstore:{triage}")) == before
 
 
-def test_an_awaiting_client_looks_too(looked_at: Process, redis_url: str, into: Any) -> None:
+def test_an_awaitable_read_only_client_reads_too(
+    read_process: Process, redis_url: str, set_condition: Any
+) -> None:
     async def main() -> str:
         async with await fdstore.aio.connect(redis_url, looking=True) as store:
             proc = await store.process("triage")
@@ -131,20 +141,20 @@ def test_an_awaiting_client_looks_too(looked_at: Process, redis_url: str, into: 
                 await proc.read("fd:9")
             return (await proc.read("fd:1", start=2)).text
 
-    into(evicting)
+    set_condition(make_evicting)
 
-    assert asyncio.run(main()) == looked_at.read("fd:1", start=2).text
+    assert asyncio.run(main()) == read_process.read("fd:1", start=2).text
 
 
-@pytest.mark.parametrize("condition", [full, replica])
-def test_a_stream_whose_writer_is_gone_can_be_read_where_nobody_may_say_so(
-    condition: Callable[[Any], None], proc: Process, execute: Any, into: Any
+@pytest.mark.parametrize("condition", [make_full, make_replica])
+def test_a_stream_of_a_lost_writer_can_be_read_where_it_cannot_be_marked_broken(
+    condition: Callable[[Any], None], proc: Process, execute: Any, set_condition: Any
 ) -> None:
     appender = proc.store.run(streams.open_stream(proc.handle, "build"))
     appender.put("half a line")
     proc.store.run(appender.store())
     execute("HSET", "fdstore:{triage}:triage:fd:1", "writer_until", "1")
-    into(condition)
+    set_condition(condition)
 
     found = proc.read("fd:1", read_all=True)
 
@@ -152,14 +162,14 @@ def test_a_stream_whose_writer_is_gone_can_be_read_where_nobody_may_say_so(
     assert proc.read("fd:1", wait=0.05).state == "open"
 
 
-def test_removing_in_a_redis_that_evicts_is_not_refused(
-    proc: Process, redis_url: str, into: Any, execute: Any
+def test_removing_from_an_evicting_redis_is_allowed(
+    proc: Process, redis_url: str, set_condition: Any, execute: Any
 ) -> None:
     from fdstore.client._sync.store import connect_unsafe
 
     proc.create("x")
     proc.child()
-    into(evicting)
+    set_condition(make_evicting)
 
     with connect_unsafe(redis_url, None, looking=False) as store:
         store.process("triage").close("fd:1")

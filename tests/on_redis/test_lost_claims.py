@@ -1,4 +1,4 @@
-"""A worker that is known to be dead: what it held counts a loss at once, and then runs alone."""
+"""A worker known to be dead: its processes count a loss immediately and then run alone."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from tests.on_redis.agents import Agents, running, tool
 KEYS = process_keys("fdstore", "solo")
 
 
-def held(claim: str, process: str = "solo") -> HeldProcess:
+def held_process(claim: str, process: str = "solo") -> HeldProcess:
     return HeldProcess(1, process, claim)
 
 
 def lose(store: Store, agents: Agents, claim: str) -> None:
-    """A worker claims the process among others, or alone if it must, and dies."""
+    """Claim the process, alone if required, and report its worker as dead."""
     taken = store.run(leases.claim(KEYS, "w", claim))
     assert isinstance(taken, leases.Claim)
-    assert release_held(store, agents.woken.append, [held(claim)]) == 1
+    assert release_held(store, agents.woken.append, [held_process(claim)]) == 1
 
 
-def test_what_a_dead_worker_held_is_ready_at_once_with_a_loss(store: Store, tmp_path: Path) -> None:
+def test_processes_of_a_dead_worker_are_ready_immediately_with_a_loss(store: Store, tmp_path: Path) -> None:
     with running(store, [], tmp_path) as agents:
         agents.launch()
 
@@ -38,25 +38,33 @@ def test_what_a_dead_worker_held_is_ready_at_once_with_a_loss(store: Store, tmp_
         assert (record.state, record.losses, record.worker, agents.woken) == ("ready", 1, None, ["solo"])
 
 
-def test_what_went_on_elsewhere_is_not_touched(store: Store, tmp_path: Path) -> None:
+def test_processes_continued_by_another_worker_are_not_changed(store: Store, tmp_path: Path) -> None:
     with running(store, [], tmp_path) as agents:
         agents.launch()
         lose(store, agents, "claim 1")
         store.run(leases.claim(KEYS, "another", "claim 2"))
         before = msgspec.to_builtins(agents.record())
 
-        assert release_held(store, agents.woken.append, [held("claim 1"), held("never made")]) == 0
+        assert (
+            release_held(store, agents.woken.append, [held_process("claim 1"), held_process("never made")])
+            == 0
+        )
 
         assert msgspec.to_builtins(agents.record()) == before
         assert agents.woken == ["solo"]
 
 
-def test_what_has_ended_or_is_not_there_is_not_touched(store: Store, tmp_path: Path) -> None:
+def test_ended_and_missing_processes_are_not_changed(store: Store, tmp_path: Path) -> None:
     with running(store, [say("Done.")], tmp_path) as agents:
         agents.launch()
         agents.attempt("solo")
 
-        assert release_held(store, agents.woken.append, [held("claim 1"), held("x", "no-such-tree")]) == 0
+        assert (
+            release_held(
+                store, agents.woken.append, [held_process("claim 1"), held_process("x", "no-such-tree")]
+            )
+            == 0
+        )
 
         assert agents.record().losses == 0
 
@@ -77,13 +85,15 @@ def test_a_pipeline_of_a_dead_worker_fails(store: Store, tmp_path: Path) -> None
         made = store.run(pipelines.start(store.process("solo").handle, "{}", title="true"))
         store.run(leases.claim(process_keys("fdstore", made.process), "w", "claim 1"))
 
-        assert release_held(store, agents.woken.append, [held("claim 1", made.process)]) == 1
+        assert release_held(store, agents.woken.append, [held_process("claim 1", made.process)]) == 1
 
         record = agents.record(made.process)
         assert (record.state, record.reason, record.losses) == ("failed", "worker_lost", 0)
 
 
-def test_a_lost_process_runs_alone_until_it_is_past_that_point(store: Store, tmp_path: Path) -> None:
+def test_a_lost_process_runs_alone_until_it_passes_the_point_of_its_loss(
+    store: Store, tmp_path: Path
+) -> None:
     script = [call("echo", words="a", id="toolu_a"), say("Done.")]
     with running(store, script, tmp_path) as agents:
         agents.launch(python=(tool("echo"),))

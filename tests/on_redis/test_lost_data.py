@@ -1,5 +1,5 @@
-"""A Redis that lost data (its log lost its tail, it was emptied) never shows one text as another: a client
-that knows a descriptor reads the text it knows or is told `store_lost_data`."""
+"""After Redis lost data (a truncated log, a flush), no text is mistaken for another: a client that knows a
+descriptor reads the known text or gets `store_lost_data`."""
 
 from __future__ import annotations
 
@@ -31,25 +31,24 @@ def proc(store: Store) -> Process:
 
 
 @pytest.fixture
-def rewind(execute: Any) -> Callable[[], Rewind]:
-    """`put_back = rewind()` remembers what Redis holds, `put_back()` restores it: what a log without its
-    tail leaves."""
+def snapshot(execute: Any) -> Callable[[], Rewind]:
+    """`restore = snapshot()` saves the keys of Redis; `restore()` restores them, as a truncated log does."""
 
-    def remember() -> Rewind:
+    def take_snapshot() -> Rewind:
         dumps = {key: (max(execute("PTTL", key), 0), execute("DUMP", key)) for key in execute("KEYS", "*")}
 
-        def put_back() -> None:
+        def restore() -> None:
             execute("FLUSHALL")
             for key, (ttl_ms, dump) in dumps.items():
                 execute("RESTORE", key, ttl_ms, dump)
 
-        return put_back
+        return restore
 
-    return remember
+    return take_snapshot
 
 
-def recreated(redis_url: str, execute: Any, text: str = NEW) -> None:
-    """Redis is emptied, and another client makes a text under the same names."""
+def recreate(redis_url: str, execute: Any, text: str = NEW) -> None:
+    """Flush Redis and let another client create a text under the same names."""
     execute("FLUSHALL")
     with fdstore.connect(redis_url) as other:
         other.process("triage").create(text)
@@ -71,10 +70,10 @@ READS: list[Callable[[Process], Any]] = [
 
 @pytest.mark.parametrize("text", [NEW, OLD.replace("old", "new")], ids=["another size", "the same size"])
 @pytest.mark.parametrize("read", READS)
-def test_another_text_under_a_known_number_is_never_read(
+def test_another_text_under_a_known_number_is_never_returned(
     proc: Process, redis_url: str, execute: Any, read: Callable[[Process], Any], text: str
 ) -> None:
-    recreated(redis_url, execute, text)
+    recreate(redis_url, execute, text)
 
     for _ in range(2):
         with pytest.raises(StoreLostData, match="fd:1: its number now belongs to another text"):
@@ -82,25 +81,25 @@ def test_another_text_under_a_known_number_is_never_read(
 
 
 @pytest.mark.parametrize("read", READS)
-def test_a_text_that_is_gone_with_everything_else_is_called_lost(
+def test_a_text_in_an_emptied_redis_is_reported_as_lost(
     proc: Process, redis_url: str, execute: Any, read: Callable[[Process], Any]
 ) -> None:
     execute("FLUSHALL")
     with pytest.raises(StoreLostData, match="process triage"):
         read(proc)
 
-    recreated(redis_url, execute)
+    recreate(redis_url, execute)
     with pytest.raises(StoreLostData, match="another text"):
         read(proc)
 
 
-def test_the_awaited_client_never_reads_another_text(redis_url: str, execute: Any) -> None:
+def test_the_awaitable_client_never_returns_another_text(redis_url: str, execute: Any) -> None:
     async def check() -> None:
         store = await fdstore.aio.connect(redis_url)
         proc = await store.process("triage")
         await proc.create(OLD)
         await proc.read("fd:1", start=3)
-        recreated(redis_url, execute)
+        recreate(redis_url, execute)
         for arguments in ({}, {"start": 3}, {"read_all": True}, {"mode": "line", "start": 5}):
             with pytest.raises(StoreLostData):
                 await proc.read("fd:1", **arguments)  # type: ignore[arg-type]
@@ -113,7 +112,7 @@ def test_an_export_of_a_lost_text_leaves_the_old_file(
     proc: Process, redis_url: str, execute: Any, tmp_path: Path
 ) -> None:
     (tmp_path / "out").write_text("before")
-    recreated(redis_url, execute)
+    recreate(redis_url, execute)
 
     with pytest.raises(StoreLostData):
         proc.export("fd:1", tmp_path / "out")
@@ -121,9 +120,9 @@ def test_an_export_of_a_lost_text_leaves_the_old_file(
     assert (tmp_path / "out").read_text() == "before"
 
 
-def test_a_model_is_told_that_a_text_was_lost(proc: Process, redis_url: str, execute: Any) -> None:
+def test_a_model_gets_an_error_result_for_a_lost_text(proc: Process, redis_url: str, execute: Any) -> None:
     tools = Toolset(proc)
-    recreated(redis_url, execute)
+    recreate(redis_url, execute)
 
     answer = tools.call("read_fd", {"fd": "fd:1"})
 
@@ -131,14 +130,14 @@ def test_a_model_is_told_that_a_text_was_lost(proc: Process, redis_url: str, exe
     assert 'type="store_lost_data"' in answer.content
 
 
-def test_a_text_that_another_client_closed_is_not_called_lost(proc: Process, store: Store) -> None:
+def test_a_text_closed_by_another_client_is_not_reported_as_lost(proc: Process, store: Store) -> None:
     store.process("triage").close("fd:1")
 
     with pytest.raises(NotFound):
         proc.read("fd:1", start=3)
 
 
-def test_a_content_without_some_of_its_pages_is_called_lost(proc: Process, execute: Any) -> None:
+def test_a_content_that_lacks_some_pages_is_reported_as_lost(proc: Process, execute: Any) -> None:
     execute("HDEL", "fdstore:{triage}:triage:fd:1:pages", 4)
 
     assert proc.read("fd:1", start=3).text in OLD
@@ -149,7 +148,7 @@ def test_a_content_without_some_of_its_pages_is_called_lost(proc: Process, execu
 
 
 @pytest.mark.parametrize("key", ["pages", "index"])
-def test_a_content_without_pages_or_index_is_called_lost_by_a_client_that_meets_it(
+def test_a_content_without_pages_or_index_is_reported_as_lost(
     proc: Process, store: Store, execute: Any, key: str
 ) -> None:
     execute("DEL", f"fdstore:{{triage}}:triage:fd:1:{key}")
@@ -159,14 +158,14 @@ def test_a_content_without_pages_or_index_is_called_lost_by_a_client_that_meets_
     proc.close("fd:1")
 
 
-def test_a_number_that_a_client_has_seen_is_never_given_out_again(
-    proc: Process, rewind: Callable[[], Rewind]
+def test_a_number_that_a_client_has_seen_is_never_reused(
+    proc: Process, snapshot: Callable[[], Rewind]
 ) -> None:
-    put_back = rewind()
+    restore = snapshot()
     for text in ("two", "three"):
         proc.create(text)
     first = proc.child()
-    put_back()
+    restore()
 
     for lost in ("fd:2", "fd:3"):
         with pytest.raises(StoreLostData, match="no longer has this number"):
@@ -179,12 +178,12 @@ def test_a_number_that_a_client_has_seen_is_never_given_out_again(
     assert proc.read("fd:1").text == OLD[: len(proc.read("fd:1").text)]
 
 
-def test_a_child_made_after_a_loss_shares_no_number_with_what_its_parent_has_seen(
-    proc: Process, rewind: Callable[[], Rewind]
+def test_a_child_created_after_a_loss_gets_no_number_its_parent_has_seen(
+    proc: Process, snapshot: Callable[[], Rewind]
 ) -> None:
-    put_back = rewind()
+    restore = snapshot()
     seen = proc.create("two").fd
-    put_back()
+    restore()
 
     child = proc.child(share=["fd:1"])
 
@@ -192,30 +191,30 @@ def test_a_child_made_after_a_loss_shares_no_number_with_what_its_parent_has_see
     assert child.read("fd:1", start=2).text in OLD
 
 
-def test_a_number_that_another_client_took_after_a_loss_is_called_lost(
-    proc: Process, rewind: Callable[[], Rewind], store: Store
+def test_a_number_reused_by_another_client_after_a_loss_is_reported_as_lost(
+    proc: Process, snapshot: Callable[[], Rewind], store: Store
 ) -> None:
-    put_back = rewind()
+    restore = snapshot()
     proc.create("the first")
-    put_back()
+    restore()
     assert store.process("triage").create("the second").fd == "fd:2"
 
     with pytest.raises(StoreLostData, match="another text"):
         proc.read("fd:2")
 
 
-def test_a_follower_of_a_stream_that_lost_its_end_is_told(
-    proc: Process, rewind: Callable[[], Rewind]
+def test_following_a_stream_that_lost_its_end_raises_an_error(
+    proc: Process, snapshot: Callable[[], Rewind]
 ) -> None:
     stream = proc.open_stream()
     stream.write("kept\n")
     stream.flush()
-    put_back = rewind()
+    restore = snapshot()
     stream.write("lost\n")
     stream.flush()
     pieces = proc.follow(stream.fd)
     assert next(pieces) == "kept\nlost\n"
-    put_back()
+    restore()
 
     with pytest.raises(StoreLostData, match="fewer than were read"):
         next(pieces)

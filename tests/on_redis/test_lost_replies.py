@@ -1,4 +1,4 @@
-"""A connection that breaks after the command was sent: what was asked for happens exactly once."""
+"""Disconnects after a command was sent: the command takes effect exactly once."""
 
 from __future__ import annotations
 
@@ -26,8 +26,11 @@ from tests.waiting import wait_until
 
 
 class Proxy:
-    """Stands between client and Redis, and loses replies: `lose(times, marker)` lets the next requests
-    that hold the marker through, waits for their reply, and hangs up instead of passing it on."""
+    """A proxy between client and Redis that loses replies.
+
+    `lose(times, marker)` forwards the next requests that contain the marker, waits for their replies, and
+    disconnects instead of forwarding those.
+    """
 
     def __init__(self, redis_url: str, folder: Path) -> None:
         self._redis = redis_url.removeprefix("unix://").partition("?")[0]
@@ -48,7 +51,7 @@ class Proxy:
             self._left, self._marker = times, marker
 
     def hang_up(self) -> None:
-        """Ends every connection there is now."""
+        """Close all open connections."""
         for end in self._sockets:
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
@@ -119,7 +122,7 @@ def proxy(redis_url: str, tmp_path: Path) -> Iterator[Proxy]:
 
 
 @pytest.fixture
-def far(proxy: Proxy) -> Iterator[Process]:
+def remote_process(proxy: Proxy) -> Iterator[Process]:
     """A process behind the proxy; Redis knows the scripts already."""
     with fdstore.connect(proxy.url) as store:
         warm = store.process("warm")
@@ -130,45 +133,49 @@ def far(proxy: Proxy) -> Iterator[Process]:
 
 
 @pytest.mark.parametrize("times", [1, 3])
-def test_a_create_whose_reply_is_lost_happens_once(far: Process, proxy: Proxy, times: int) -> None:
+def test_a_text_is_created_once_when_its_reply_is_lost(
+    remote_process: Process, proxy: Proxy, times: int
+) -> None:
     proxy.lose(times)
 
-    made = far.create("text")
+    made = remote_process.create("text")
 
     assert proxy.lost == times
     assert made.fd == "fd:1"
-    assert [d.fd for d in far.list()] == ["fd:1"]
-    assert far.read("fd:1").text == "text"
-    assert far.create("next").fd == "fd:2"
+    assert [d.fd for d in remote_process.list()] == ["fd:1"]
+    assert remote_process.read("fd:1").text == "text"
+    assert remote_process.create("next").fd == "fd:2"
 
 
-def test_a_large_create_survives_losses_on_the_way(far: Process, proxy: Proxy) -> None:
+def test_a_large_create_survives_lost_replies(remote_process: Process, proxy: Proxy) -> None:
     text = "".join(f"{n}\n" for n in range(700_000))
     proxy.lose(2, b"HSET")
 
-    made = far.ingest(io.BytesIO(text.encode()), source="big")
+    made = remote_process.ingest(io.BytesIO(text.encode()), source="big")
 
     assert proxy.lost == 2
     assert (made.fd, made.chars) == ("fd:1", len(text))
-    assert far.read("fd:1", read_all=True).text == text
+    assert remote_process.read("fd:1", read_all=True).text == text
 
 
 @pytest.mark.parametrize("times", [1, 2, 3, 5])
 def test_a_long_piece_of_a_stream_whose_reply_is_lost_is_stored_once(
-    far: Process, proxy: Proxy, times: int
+    remote_process: Process, proxy: Proxy, times: int
 ) -> None:
     texts = ["".join(f"{word} {n}\n" for n in range(60_000)) for word in ("one", "two", "three")]
-    with far.open_stream() as out:
+    with remote_process.open_stream() as out:
         for text in texts:
             out.write(text)
             out.flush()
             proxy.lose(times, b"EVAL")
 
     assert proxy.lost >= times
-    assert far.read(out.fd, read_all=True).text == "".join(texts)
+    assert remote_process.read(out.fd, read_all=True).text == "".join(texts)
 
 
-def test_an_awaited_long_piece_is_stored_once_too(redis_url: str, proxy: Proxy, far: Process) -> None:
+def test_an_awaitable_long_piece_is_stored_once_too(
+    redis_url: str, proxy: Proxy, remote_process: Process
+) -> None:
     texts = ["".join(f"{word} {n}\n" for n in range(60_000)) for word in ("one", "two", "three")]
 
     async def run() -> None:
@@ -185,17 +192,17 @@ def test_an_awaited_long_piece_is_stored_once_too(redis_url: str, proxy: Proxy, 
     assert proxy.lost >= 6
 
 
-def test_a_long_read_survives_losses_on_the_way(far: Process, proxy: Proxy) -> None:
+def test_a_long_read_survives_lost_replies(remote_process: Process, proxy: Proxy) -> None:
     text = "".join(f"{n}\n" for n in range(700_000))
-    far.create(text)
+    remote_process.create(text)
     proxy.lose(3, b"HMGET")
 
-    assert far.read("fd:1", read_all=True).text == text
+    assert remote_process.read("fd:1", read_all=True).text == text
     assert proxy.lost == 3
 
 
 def echoes(proxy: Proxy) -> Operation[list[bytes]]:
-    """Four requests on their way at once, and a connection that breaks after the first."""
+    """Four requests are in flight when the connection is closed after the first reply."""
     yield Send([("ECHO", "a")], "lane")
     [first] = yield Receive("lane")
     yield Send([("ECHO", "b")], "lane")
@@ -208,11 +215,11 @@ def echoes(proxy: Proxy) -> Operation[list[bytes]]:
     return replies
 
 
-def test_replies_are_those_to_their_own_requests_after_a_break(far: Process, proxy: Proxy) -> None:
-    assert far.store.run(echoes(proxy)) == [b"a", b"b", b"c", b"d", b"e"]
+def test_requests_get_their_own_replies_after_a_disconnect(remote_process: Process, proxy: Proxy) -> None:
+    assert remote_process.store.run(echoes(proxy)) == [b"a", b"b", b"c", b"d", b"e"]
 
 
-def test_awaited_replies_are_those_to_their_own_requests_after_a_break(proxy: Proxy) -> None:
+def test_awaitable_requests_get_their_own_replies_after_a_disconnect(proxy: Proxy) -> None:
     async def main() -> list[bytes]:
         async with await fdstore.aio.connect(proxy.url) as store:
             return await store.run(echoes(proxy))
@@ -220,63 +227,65 @@ def test_awaited_replies_are_those_to_their_own_requests_after_a_break(proxy: Pr
     assert asyncio.run(main()) == [b"a", b"b", b"c", b"d", b"e"]
 
 
-def test_a_child_whose_reply_is_lost_is_one_child(far: Process, proxy: Proxy) -> None:
-    far.create("x")
+def test_a_child_is_created_once_when_its_reply_is_lost(remote_process: Process, proxy: Proxy) -> None:
+    remote_process.create("x")
     proxy.lose(2)
 
-    child = far.child(share=["fd:1"])
-    twin = far.fork()
+    child = remote_process.child(share=["fd:1"])
+    twin = remote_process.fork()
 
     assert (child.id, twin.id) == ("triage.1", "triage.2")
-    assert len(far.store.tree("triage").members) == 3
+    assert len(remote_process.store.tree("triage").members) == 3
 
 
-def test_a_close_whose_reply_is_lost_is_no_error(far: Process, proxy: Proxy) -> None:
-    far.create("x")
-    keeper = far.fork()
+def test_a_close_succeeds_when_its_reply_is_lost(remote_process: Process, proxy: Proxy) -> None:
+    remote_process.create("x")
+    keeper = remote_process.fork()
     proxy.lose(1)
 
-    far.close("fd:1")
+    remote_process.close("fd:1")
 
     assert proxy.lost == 1
-    assert far.list() == []
+    assert remote_process.list() == []
     assert keeper.read("fd:1").text == "x"
 
 
-def test_an_end_whose_reply_is_lost_is_counted_once(far: Process, proxy: Proxy) -> None:
-    child = far.fork()
+def test_an_end_is_counted_once_when_its_reply_is_lost(remote_process: Process, proxy: Proxy) -> None:
+    child = remote_process.fork()
     proxy.lose(2)
 
     child.end()
 
-    assert far.store.tree("triage").live == 1
+    assert remote_process.store.tree("triage").live == 1
     with pytest.raises(Fenced):
         child.create("x")
 
 
-def test_a_new_tree_whose_reply_is_lost_is_made_once(far: Process, proxy: Proxy) -> None:
+def test_a_tree_is_created_once_when_its_reply_is_lost(remote_process: Process, proxy: Proxy) -> None:
     proxy.lose(1)
 
-    proc = far.store.process()
+    proc = remote_process.store.process()
 
     assert proxy.lost == 1
-    assert {tree.id for tree in far.store.trees()} == {"triage", "warm", proc.id}
+    assert {tree.id for tree in remote_process.store.trees()} == {"triage", "warm", proc.id}
 
 
-def test_an_extraction_and_an_export_survive_losses(far: Process, proxy: Proxy, tmp_path: Path) -> None:
-    far.create("".join(f"{n}\n" for n in range(300_000)))
+def test_an_extraction_and_an_export_survive_lost_replies(
+    remote_process: Process, proxy: Proxy, tmp_path: Path
+) -> None:
+    remote_process.create("".join(f"{n}\n" for n in range(300_000)))
     proxy.lose(1)
-    assert far.extract("fd:1#L1-3").fd == "fd:2"
+    assert remote_process.extract("fd:1#L1-3").fd == "fd:2"
     proxy.lose(1, b"HMGET")
 
-    done = far.export("fd:1", tmp_path / "out")
+    done = remote_process.export("fd:1", tmp_path / "out")
 
     assert proxy.lost == 2
-    assert done.size_bytes == (tmp_path / "out").stat().st_size == far.stat("fd:1").bytes
-    assert len(far.list()) == 2
+    assert done.size_bytes == (tmp_path / "out").stat().st_size == remote_process.stat("fd:1").bytes
+    assert len(remote_process.list()) == 2
 
 
-def test_awaited_calls_happen_once_too(redis_url: str, proxy: Proxy, far: Process) -> None:
+def test_awaitable_calls_happen_once_too(redis_url: str, proxy: Proxy, remote_process: Process) -> None:
     async def main() -> list[Any]:
         async with await fdstore.aio.connect(proxy.url) as store:
             proc = await store.process("triage")
@@ -292,8 +301,8 @@ def test_awaited_calls_happen_once_too(redis_url: str, proxy: Proxy, far: Proces
     assert proxy.lost == 4
 
 
-def test_a_tool_that_must_not_be_repeated_runs_though_the_note_of_its_begin_is_unanswered(
-    far: Process, proxy: Proxy
+def test_a_run_once_tool_runs_although_the_reply_to_its_start_record_is_lost(
+    remote_process: Process, proxy: Proxy
 ) -> None:
     ran = []
 
@@ -302,7 +311,7 @@ def test_a_tool_that_must_not_be_repeated_runs_though_the_note_of_its_begin_is_u
         ran.append(words)
         return "posted"
 
-    tools = fdstore.Toolset(far, python=[post])
+    tools = fdstore.Toolset(remote_process, python=[post])
     proxy.lose(2)
 
     result = tools.call("post", {"words": "a"}, call_id="toolu_1")
@@ -314,47 +323,47 @@ def test_a_tool_that_must_not_be_repeated_runs_though_the_note_of_its_begin_is_u
 # --- a store that stays away
 
 
-def test_a_write_that_stays_unanswered_is_of_unknown_outcome(
-    far: Process, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+def test_an_unanswered_write_has_an_unknown_outcome(
+    remote_process: Process, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retry, "DEADLINE_S", 0.3)
     proxy.lose(10**6)
 
     with pytest.raises(UnknownOutcome, match="commit"):
-        far.create("text")
+        remote_process.create("text")
 
 
-def test_a_read_that_stays_unanswered_leaves_nothing_in_doubt(
-    far: Process, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+def test_an_unanswered_read_is_store_unavailable_not_an_unknown_outcome(
+    remote_process: Process, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    far.create("text")
+    remote_process.create("text")
     monkeypatch.setattr(retry, "DEADLINE_S", 0.3)
     proxy.lose(10**6, b"HGET")
 
     with pytest.raises(StoreUnavailable):
-        far.read("fd:1")
+        remote_process.read("fd:1")
 
 
-def test_the_client_works_again_when_the_store_is_back(
-    far: Process, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+def test_the_client_works_again_after_the_server_returns(
+    remote_process: Process, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(retry, "DEADLINE_S", 0.3)
         proxy.lose(10**6)
         with pytest.raises(FDStoreError):
-            far.create("text")
+            remote_process.create("text")
     proxy.lose(0)
 
-    far.create("again")
+    remote_process.create("again")
 
-    assert "again" in [far.read(d.fd).text for d in far.list()]
+    assert "again" in [remote_process.read(d.fd).text for d in remote_process.list()]
 
 
 # --- a server that restarts
 
 
 @pytest.fixture
-def durable() -> Iterator[tuple[PrivateServer, Store]]:
+def durable_server() -> Iterator[tuple[PrivateServer, Store]]:
     with (
         PrivateServer({"appendonly": "yes", "appendfsync": "always"}) as server,
         fdstore.connect(server.url) as store,
@@ -362,23 +371,27 @@ def durable() -> Iterator[tuple[PrivateServer, Store]]:
         yield server, store
 
 
-def test_a_restart_between_calls_is_survived(durable: tuple[PrivateServer, Store]) -> None:
-    server, store = durable
+def test_a_client_survives_a_server_restart_between_calls(
+    durable_server: tuple[PrivateServer, Store],
+) -> None:
+    server, store = durable_server
     proc = store.process("t")
     proc.create("before\n" * 2000)
 
     server.kill()
     server.restart()
 
-    # scripts are gone from the server's memory too
+    # the server has lost its scripts too
     assert proc.read("fd:1", start=2).text == "before\n" * 571
     assert proc.create("after").fd == "fd:2"
     server.restart()
     assert proc.fork().read("fd:2").text == "after"
 
 
-def test_a_stream_of_long_pieces_is_whole_after_a_restart(durable: tuple[PrivateServer, Store]) -> None:
-    server, store = durable
+def test_a_stream_of_long_pieces_is_whole_after_a_restart(
+    durable_server: tuple[PrivateServer, Store],
+) -> None:
+    server, store = durable_server
     text = "".join(f"line {n}\n" for n in range(20_000))
     proc = store.process("t")
     out = proc.open_stream()
@@ -400,8 +413,8 @@ def test_a_stream_of_long_pieces_is_whole_after_a_restart(durable: tuple[Private
         assert not client.keys("*:lent")
 
 
-def test_a_call_made_while_the_server_is_away_waits_for_it(durable: tuple[PrivateServer, Store]) -> None:
-    server, store = durable
+def test_a_call_waits_for_an_absent_server(durable_server: tuple[PrivateServer, Store]) -> None:
+    server, store = durable_server
     proc = store.process("t")
     proc.create("x")
     server.kill()

@@ -1,4 +1,4 @@
-"""Sharing is by reference: what a child or a fork holds costs no second copy."""
+"""Sharing is by reference: children and forks hold contents without copying them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fdstore.client import Process
 
 
 def memory(execute: Any) -> int:
-    """Bytes of memory that all keys of the tree take, answers that expire by themselves left out."""
+    """Return the memory in bytes of all keys of the tree that do not expire."""
     return sum(
         execute("MEMORY", "USAGE", key, "SAMPLES", 0)
         for key in execute("KEYS", "fdstore:{triage}*")
@@ -37,7 +37,7 @@ def test_a_fork_of_a_table_costs_its_descriptors_and_no_text(proc: Process, exec
     assert memory(execute) - before < 10_000
 
 
-def test_nothing_is_left_when_the_last_holder_lets_go(proc: Process, execute: Any) -> None:
+def test_closing_the_last_descriptor_frees_all_memory(proc: Process, execute: Any) -> None:
     empty = memory(execute)
     proc.create("x" * 5_000_000)
     child = proc.child(share=["fd:1"])
@@ -45,4 +45,4 @@ def test_nothing_is_left_when_the_last_holder_lets_go(proc: Process, execute: An
     proc.close("fd:1")
     child.end()
 
-    assert memory(execute) - empty < 10_000  # the child's record, and the news of its end
+    assert memory(execute) - empty < 10_000  # the child's record and its end event

@@ -1,4 +1,4 @@
-"""Any sequence of calls on a real Redis gives what plain strings give."""
+"""Any sequence of calls on a real Redis matches a model of plain strings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from fdstore.client import Store
 
 
-def test_any_sequence_of_calls_is_what_strings_would_give(
+def test_any_sequence_of_calls_matches_plain_strings(
     store_model: Any, store: Store, execute: Any, tmp_path: Path
 ) -> None:
     class OnRedis(store_model):

@@ -1,4 +1,4 @@
-"""How often a tree may ask models in a day: a spawner that runs away is stopped, and says why."""
+"""Daily limits of model calls per tree stop a runaway spawner, with a reason."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LIMIT = 30
 
 
 def runaway(request: Request) -> Any:
-    """A model that always starts two more of its kind."""
+    """A model whose agents always spawn two more of themselves."""
     return turn(*(call("spawn", program_name="again", query="and again") for _ in range(2)))
 
 
@@ -44,32 +44,32 @@ def spawner(store: Store, folder: Path, limits: TreeLimits) -> Iterator[Agents]:
         yield agents
 
 
-def run_at_once(agents: Agents, root: str, workers: int) -> None:
-    """Runs all that is ready in the tree, as so many workers would."""
+def run_concurrently(agents: Agents, root: str, workers: int) -> None:
+    """Run all ready processes of the tree concurrently, as several workers would."""
     while ready := [member.id for member in agents.store.tree(root).members if member.state == "ready"]:
         with ThreadPoolExecutor(workers) as pool:
             list(pool.map(agents.attempt, ready))
 
 
 @pytest.mark.parametrize("workers", [1, 8])
-def test_a_spawner_that_spawns_itself_is_stopped_at_the_limit_and_every_agent_says_why(
+def test_a_recursive_spawner_stops_at_the_limit_and_every_agent_records_why(
     store: Store, tmp_path: Path, workers: int
 ) -> None:
-    asked = TreeLimits(tree_model_calls_per_day=LIMIT, tree_live=200, tree_depth=100)
+    limits = TreeLimits(tree_model_calls_per_day=LIMIT, tree_live=200, tree_depth=100)
 
-    with spawner(store, tmp_path, asked) as agents:
-        run_at_once(agents, "again", workers)
+    with spawner(store, tmp_path, limits) as agents:
+        run_concurrently(agents, "again", workers)
         calls = len(agents.model.requests)
 
     tree = store.tree("again")
     assert LIMIT <= calls < LIMIT + workers
     assert (tree.model_calls, tree.live) == (calls, 0)
     assert {member.state for member in tree.members} == {"failed"}
-    said = "tree_model_calls_per_day: this tree has used the 30"
-    assert all((member.reason or "").startswith(said) for member in tree.members)
+    reason = "tree_model_calls_per_day: this tree has used the 30"
+    assert all((member.reason or "").startswith(reason) for member in tree.members)
 
 
-def test_the_operator_stops_a_spawner_that_runs(store: Store, tmp_path: Path) -> None:
+def test_the_operator_can_stop_a_running_spawner(store: Store, tmp_path: Path) -> None:
     with spawner(
         store, tmp_path, TreeLimits(tree_live=10_000, tree_processes=10_000, tree_depth=100)
     ) as agents:
@@ -101,7 +101,7 @@ def test_tokens_count_in_out_and_cached(store: Store, tmp_path: Path) -> None:
     assert (store.tree("solo").model_calls, store.tree("solo").tokens) == (1, 127)
 
 
-def test_an_agent_below_its_limit_comes_to_its_end(store: Store, tmp_path: Path) -> None:
+def test_an_agent_below_its_limit_finishes(store: Store, tmp_path: Path) -> None:
     with running(store, [call("echo", words="a"), say("Done.")], tmp_path) as agents:
         agents.launch(python=(tool("echo"),), tree_limits=TreeLimits(tree_model_calls_per_day=2))
         agents.attempt("solo")
@@ -110,10 +110,10 @@ def test_an_agent_below_its_limit_comes_to_its_end(store: Store, tmp_path: Path)
         assert (agents.record().state, agents.record().exit_code) == ("exited", 0)
 
 
-def test_an_attempt_that_goes_on_looks_before_it_asks(store: Store, tmp_path: Path) -> None:
+def test_a_resumed_attempt_checks_the_limit_before_it_calls_the_model(store: Store, tmp_path: Path) -> None:
     with running(store, [call("echo", words="a"), say("Done.")], tmp_path) as agents:
         agents.launch(python=(tool("echo"),), tree_limits=TreeLimits(tree_model_calls_per_day=1))
-        # the attempt before wrote the result, and was lost before it looked; a worker looks whether it stops
+        # the previous attempt stored the result and was lost before it checked the limit
         # before the claim and before each step
         stop = iter([False, False, False, False, True])
         flag = type("Flag", (), {"is_set": lambda self: next(stop, True)})()
@@ -124,7 +124,7 @@ def test_an_attempt_that_goes_on_looks_before_it_asks(store: Store, tmp_path: Pa
         assert (agents.record().reason or "").startswith("tree_model_calls_per_day")
 
 
-def test_the_next_day_counts_from_nothing_and_keeps_only_the_day_before(
+def test_counts_restart_each_day_and_only_the_previous_day_is_kept(
     store: Store, tmp_path: Path, execute: Execute
 ) -> None:
     today = int(execute("TIME")[0]) // 86_400

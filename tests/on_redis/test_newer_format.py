@@ -1,5 +1,5 @@
-"""What a newer fdstore wrote: a tree says its format, an older reader says that it is too old, an older
-worker leaves the process to newer ones, and what it does not know it leaves alone."""
+"""Trees written by a newer fdstore: a tree records its format, an older reader raises an error, an older
+worker leaves the process to newer ones, and unknown fields are kept."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ TREE = "fdstore:{solo}"
 NEWER = FORMAT + 1
 
 
-def pause_of(store: Store, execute: Execute, process: str = "solo") -> float:
-    """In how many seconds the sweep looks at a process again."""
+def seconds_until_check(store: Store, execute: Execute, process: str = "solo") -> float:
+    """Return the seconds until the sweep checks a process again."""
     due = float(execute("ZSCORE", f"{TREE}:leases", process))
     return due - store.run(redis_now())
 
@@ -37,12 +37,12 @@ def pause_of(store: Store, execute: Execute, process: str = "solo") -> float:
 # --- the format of a tree
 
 
-def test_a_tree_says_in_which_format_it_is_written(store: Store, proc: Process, execute: Execute) -> None:
+def test_a_tree_records_its_format(store: Store, proc: Process, execute: Execute) -> None:
     assert execute("HGET", "fdstore:{triage}", "format") == b"1"
     assert FORMAT == 1
 
 
-def test_a_tree_without_a_format_is_one_of_the_first(store: Store, proc: Process, execute: Execute) -> None:
+def test_a_tree_without_a_format_has_the_first_format(store: Store, proc: Process, execute: Execute) -> None:
     proc.create("text")
     execute("HDEL", "fdstore:{triage}", "format")
 
@@ -50,9 +50,7 @@ def test_a_tree_without_a_format_is_one_of_the_first(store: Store, proc: Process
     assert store.tree("triage").live == 1
 
 
-def test_a_reader_of_a_newer_tree_says_that_it_is_too_old(
-    store: Store, proc: Process, execute: Execute
-) -> None:
+def test_reading_a_newer_tree_raises_an_upgrade_error(store: Store, proc: Process, execute: Execute) -> None:
     proc.child()
     execute("HSET", "fdstore:{triage}", "format", NEWER)
     said = r"tree triage was written by a newer fdstore \(format 2; this one knows 1\): upgrade this one"
@@ -67,7 +65,7 @@ def test_a_reader_of_a_newer_tree_says_that_it_is_too_old(
             look()
 
 
-def test_a_newer_tree_hides_no_other_and_is_named(store: Store, proc: Process, execute: Execute) -> None:
+def test_a_newer_tree_is_listed_and_hides_no_other(store: Store, proc: Process, execute: Execute) -> None:
     store.process("other")
     execute("HSET", "fdstore:{triage}", "format", NEWER)
 
@@ -106,7 +104,7 @@ def test_an_old_worker_leaves_an_agent_of_a_newer_tree_ready(
         assert agents.answer() == "Done."
 
 
-def test_the_sweep_of_an_old_worker_wakes_newer_ones_in_pauses_that_double(
+def test_the_sweep_of_an_old_worker_wakes_newer_workers_at_doubling_intervals(
     store: Store, execute: Execute, tmp_path: Path
 ) -> None:
     with running(store, [], tmp_path) as agents:
@@ -118,13 +116,13 @@ def test_the_sweep_of_an_old_worker_wakes_newer_ones_in_pauses_that_double(
             woken: list[str] = []
             sweep(store, woken.append)
             assert woken == ["solo"]
-            pauses.append(round(pause_of(store, execute)))
+            pauses.append(round(seconds_until_check(store, execute)))
 
     assert pauses == [10, 20, 40, 80, 160, 160, 160]
 
 
 def change_bundle(execute: Execute, change: Callable[[dict[str, Any]], None]) -> bytes:
-    """Writes the program of `solo` as a newer version would; what it was before."""
+    """Rewrite the program of `solo` as a newer version would; return the previous one."""
     [digest] = execute("HKEYS", f"{TREE}:programs")
     before: bytes = execute("HGET", f"{TREE}:programs", digest)
     said = msgspec.json.decode(before)
@@ -133,7 +131,7 @@ def change_bundle(execute: Execute, change: Callable[[dict[str, Any]], None]) ->
     return before
 
 
-def a_new_key(program: dict[str, Any]) -> None:
+def add_key(program: dict[str, Any]) -> None:
     program["price"] = {"input": 1}
 
 
@@ -153,11 +151,11 @@ def a_new_provider(program: dict[str, Any]) -> None:
     program["provider"] = "another"
 
 
-@pytest.mark.parametrize("change", [a_new_key, a_new_key_inside, a_new_setting, a_new_tool, a_new_provider])
-def test_an_old_worker_gives_an_agent_of_a_newer_program_back(
+@pytest.mark.parametrize("change", [add_key, a_new_key_inside, a_new_setting, a_new_tool, a_new_provider])
+def test_an_old_worker_returns_an_agent_of_a_newer_program_to_the_queue(
     store: Store, execute: Execute, tmp_path: Path, change: Callable[[dict[str, Any]], None]
 ) -> None:
-    """It failed the agent for good."""
+    """Regression test: this failed the agent permanently."""
     with running(store, [say("Done.")], tmp_path) as agents:
         agents.launch(tools=("read_fd",))
         before = change_bundle(execute, change)
@@ -165,28 +163,30 @@ def test_an_old_worker_gives_an_agent_of_a_newer_program_back(
         assert agents.attempt("solo") == "given back"
 
         assert (agents.record().state, agents.record().losses) == ("ready", 0)
-        assert agents.woken == []  # or old workers would hand it to each other without a pause
+        assert agents.woken == []  # otherwise old workers would pass it to each other without a pause
         [digest] = execute("HKEYS", f"{TREE}:programs")
         execute("HSET", f"{TREE}:programs", digest, before)
         assert agents.attempt("solo") == "ended"
         assert agents.answer() == "Done."
 
 
-def test_each_time_it_is_given_back_the_pause_doubles(store: Store, execute: Execute, tmp_path: Path) -> None:
+def test_the_pause_doubles_with_each_return_to_the_queue(
+    store: Store, execute: Execute, tmp_path: Path
+) -> None:
     with running(store, [], tmp_path) as agents:
         agents.launch()
-        change_bundle(execute, a_new_key)
+        change_bundle(execute, add_key)
         pauses = []
         for _ in range(4):
             agents.attempt("solo")
             agents.expire("solo")
             sweep(store, lambda _: None)
-            pauses.append(round(pause_of(store, execute)))
+            pauses.append(round(seconds_until_check(store, execute)))
 
     assert pauses == [20, 80, 160, 160]
 
 
-def test_who_runs_an_agent_here_is_told_that_it_is_too_old_and_leaves_it_ready(
+def test_running_a_newer_agent_locally_raises_an_upgrade_error_and_leaves_it_ready(
     store: Store, execute: Execute, tmp_path: Path
 ) -> None:
     with running(store, [], tmp_path) as agents:
@@ -199,9 +199,7 @@ def test_who_runs_an_agent_here_is_told_that_it_is_too_old_and_leaves_it_ready(
         assert agents.record().state == "ready"
 
 
-def test_a_program_that_is_no_program_still_fails_its_agent(
-    store: Store, execute: Execute, tmp_path: Path
-) -> None:
+def test_an_invalid_program_fails_its_agent(store: Store, execute: Execute, tmp_path: Path) -> None:
     with running(store, [], tmp_path) as agents:
         agents.launch()
         [digest] = execute("HKEYS", f"{TREE}:programs")
@@ -217,7 +215,7 @@ def test_a_program_that_is_no_program_still_fails_its_agent(
 # --- fields and records that are not known here
 
 
-def test_fields_that_a_newer_version_added_are_ignored_and_kept(
+def test_fields_added_by_a_newer_version_are_ignored_and_kept(
     store: Store, execute: Execute, tmp_path: Path
 ) -> None:
     def script(request: Request) -> Any:
@@ -243,8 +241,8 @@ def test_fields_that_a_newer_version_added_are_ignored_and_kept(
     assert b'"newer":[4]' in execute("LINDEX", f"{TREE}:solo:journal", 0)
 
 
-def half_run(agents: Agents, record: str, execute: Execute) -> None:
-    """An agent that has answered once with a tool call, and then a newer worker wrote a record of its own."""
+def launch_half_run_agent(agents: Agents, record: str, execute: Execute) -> None:
+    """Launch an agent whose journal holds a start record and a record of a newer worker."""
     agents.launch(python=(tool("echo"),))
     keys = process_keys("fdstore", "solo")
     claim = agents.store.run(leases.claim(keys, "newer"))
@@ -253,12 +251,12 @@ def half_run(agents: Agents, record: str, execute: Execute) -> None:
     agents.lose("solo")
 
 
-def test_a_journal_record_of_a_kind_that_is_not_known_is_passed_over_and_kept(
+def test_an_unknown_kind_of_journal_record_is_skipped_and_kept(
     store: Store, execute: Execute, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     record = '{"kind":"cleared","results":["toolu_a"]}'
     with running(store, [say("Done.")], tmp_path) as agents:
-        half_run(agents, record, execute)
+        launch_half_run_agent(agents, record, execute)
 
         with caplog.at_level(logging.WARNING, "fdstore"):
             assert agents.attempt("solo") == "ended"
@@ -269,7 +267,7 @@ def test_a_journal_record_of_a_kind_that_is_not_known_is_passed_over_and_kept(
     assert "solo: journal records of newer kinds are skipped: cleared" in caplog.text
 
 
-def test_an_agent_born_in_a_way_that_is_not_known_is_given_back(
+def test_an_agent_with_an_unknown_kind_of_task_is_returned_to_the_queue(
     store: Store, execute: Execute, tmp_path: Path
 ) -> None:
     with running(store, [], tmp_path) as agents:
@@ -281,11 +279,11 @@ def test_an_agent_born_in_a_way_that_is_not_known_is_given_back(
         assert (agents.record().state, agents.record().losses) == ("ready", 0)
 
 
-def test_a_damaged_journal_fails_its_agent_with_a_reason_that_says_so(
+def test_a_damaged_journal_fails_its_agent_with_a_clear_reason(
     store: Store, execute: Execute, tmp_path: Path
 ) -> None:
     with running(store, [], tmp_path) as agents:
-        half_run(agents, '{"kind":"result"}', execute)
+        launch_half_run_agent(agents, '{"kind":"result"}', execute)
 
         assert agents.attempt("solo") == "ended"
 

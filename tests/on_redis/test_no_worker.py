@@ -1,4 +1,4 @@
-"""What is started without a worker: it waits and says why, or is refused when its caller does not wait."""
+"""Processes started without a worker wait and log why, or are refused when the caller does not wait."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def toolset(
         )
 
     yield make
-    execute("DEL", "fdq:fdstore:queue")  # nobody takes these wake-ups
+    execute("DEL", "fdq:fdstore:queue")  # no worker receives these wake-ups
 
 
-def lives(store: Store, no_agents: str = "") -> None:
+def add_worker(store: Store, no_agents: str = "") -> None:
     store.run(leases.register_worker("fdstore", "host:1", 60, store.run(redis_now()), no_agents=no_agents))
 
 
-def test_a_spawn_that_no_worker_takes_says_so_in_the_log_and_waits(
+def test_a_spawn_without_a_worker_logs_a_warning_and_waits(
     store: Store,
     toolset: Callable[..., fdstore.Toolset],
     monkeypatch: pytest.MonkeyPatch,
@@ -69,7 +69,7 @@ def test_a_spawn_that_no_worker_takes_says_so_in_the_log_and_waits(
 
 
 @pytest.mark.parametrize(("name", "arguments"), [("spawn", SPAWN), ("pipe", {"commands": ["cat"]})])
-def test_without_a_worker_a_toolset_that_does_not_wait_raises_and_makes_nothing(
+def test_a_toolset_that_does_not_wait_raises_without_a_worker_and_creates_nothing(
     store: Store, toolset: Callable[..., fdstore.Toolset], name: str, arguments: dict[str, Any]
 ) -> None:
     tools = toolset(wait_for_workers=False)
@@ -80,10 +80,10 @@ def test_without_a_worker_a_toolset_that_does_not_wait_raises_and_makes_nothing(
     assert [process.id for process in store.processes()] == ["triage"]
 
 
-def test_where_workers_take_pipelines_alone_a_spawn_is_refused_with_their_reason(
+def test_a_spawn_is_refused_with_the_reason_why_workers_run_only_pipelines(
     store: Store, toolset: Callable[..., fdstore.Toolset]
 ) -> None:
-    lives(store, no_agents="there is no key")
+    add_worker(store, no_agents="there is no key")
     tools = toolset(wait_for_workers=False)
 
     with pytest.raises(NoWorker, match="takes agents; host:1 says: there is no key"):
@@ -92,7 +92,7 @@ def test_where_workers_take_pipelines_alone_a_spawn_is_refused_with_their_reason
     assert not tools.call("pipe", {"commands": ["cat"]}).is_error
 
 
-def test_the_awaited_toolset_raises_too(
+def test_the_awaitable_toolset_raises_without_a_worker_too(
     redis_url: str, toolset: Callable[..., object], tmp_path: Path
 ) -> None:
     async def spawn() -> None:

@@ -1,6 +1,6 @@
-"""A damaged tree beside healthy ones, defect by defect: each of these once stopped all trees, or hung.
+"""Regression tests for a damaged tree beside intact ones: each defect once stopped all trees, or hung.
 
-The whole product of keys, fields and values is in `test_damaged_records`.
+`test_damaged_records` tests all combinations of keys, fields and values.
 """
 
 from __future__ import annotations
@@ -26,43 +26,43 @@ from fdstore.store.clock import redis_now
 from fdstore.store.keys import process_keys
 from fdstore.tools.process_task import ForkTask, encode_task
 from fdstore_workers.sweeper import Sweeper, collect_due, sweep
-from tests.on_redis.damage import Town
+from tests.on_redis.damage import DamagedStore
 from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
-def whole_town(redis_server: PrivateServer) -> Iterator[Town]:
+def shared_damaged_store(redis_server: PrivateServer) -> Iterator[DamagedStore]:
     redis_server.start()
     with redis.Redis.from_url(redis_server.url) as client, fdstore.connect(redis_server.url) as store:
-        yield Town(store, client)
+        yield DamagedStore(store, client)
         client.flushall()
 
 
 @pytest.fixture
-def town(whole_town: Town) -> Town:
-    whole_town.restore()
-    return whole_town
+def damaged_store(shared_damaged_store: DamagedStore) -> DamagedStore:
+    shared_damaged_store.restore()
+    return shared_damaged_store
 
 
 @pytest.fixture
-def store(town: Town) -> Store:
-    return town.store
+def store(damaged_store: DamagedStore) -> Store:
+    return damaged_store.store
 
 
 @pytest.fixture
-def client(town: Town) -> redis.Redis:
-    return town.client
+def client(damaged_store: DamagedStore) -> redis.Redis:
+    return damaged_store.client
 
 
 Command = Callable[..., Result]
 
 
 @pytest.fixture
-def command(town: Town) -> Command:
-    """A command on the damaged store, in this process."""
+def command(damaged_store: DamagedStore) -> Command:
+    """Return a function that runs a command on the damaged store, in this process."""
 
     def call(*arguments: str) -> Result:
-        done = CliRunner().invoke(cli, ["--url", town.store.url, *arguments])
+        done = CliRunner().invoke(cli, ["--url", damaged_store.store.url, *arguments])
         assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
         return done
 
@@ -70,7 +70,7 @@ def command(town: Town) -> Command:
 
 
 def swept(store: Store) -> set[str]:
-    """The trees in which a sweep an hour from now wakes somebody."""
+    """Return the trees in which a sweep an hour from now wakes a process."""
     woken: list[str] = []
     sweep(store, woken.append, store.run(redis_now()) + 3600)
     return {process.partition(".")[0] for process in woken}
@@ -79,7 +79,7 @@ def swept(store: Store) -> set[str]:
 # --- the sweep
 
 
-def test_a_byte_among_the_leases_of_a_tree_stops_no_sweep(
+def test_an_invalid_byte_in_the_leases_of_a_tree_does_not_stop_the_sweep(
     store: Store, client: redis.Redis, caplog: pytest.LogCaptureFixture
 ) -> None:
     client.zadd("fdstore:{hurt}:leases", {b"\xff": 0})
@@ -89,7 +89,9 @@ def test_a_byte_among_the_leases_of_a_tree_stops_no_sweep(
     assert f"fdstore:{{hurt}}:leases is skipped: {problem}" in caplog.text
 
 
-def test_leases_of_another_type_leave_the_other_trees_swept(store: Store, client: redis.Redis) -> None:
+def test_a_leases_key_of_another_type_does_not_stop_the_sweep_of_other_trees(
+    store: Store, client: redis.Redis
+) -> None:
     client.delete("fdstore:{hurt}:leases")
     client.set("fdstore:{hurt}:leases", "x")
 
@@ -106,9 +108,7 @@ def test_the_leases_of_one_tree_never_name_a_process_of_another(store: Store, cl
 
 
 @pytest.mark.parametrize("lease_until", ["nan", "inf", "1000000000000", "-1", "", "soon"])
-def test_a_process_with_an_impossible_lease_is_lost_like_one_that_ran_out(
-    store: Store, client: redis.Redis, lease_until: str
-) -> None:
+def test_an_impossible_lease_counts_as_expired(store: Store, client: redis.Redis, lease_until: str) -> None:
     client.hset("fdstore:{hurt}:hurt.3", "lease_until", lease_until)
     client.zadd("fdstore:{hurt}:leases", {"hurt.3": 1})
 
@@ -118,7 +118,7 @@ def test_a_process_with_an_impossible_lease_is_lost_like_one_that_ran_out(
     assert (record.state, record.losses) == ("ready", 1)
 
 
-def test_losses_that_are_no_number_count_from_zero(store: Store, client: redis.Redis) -> None:
+def test_an_invalid_loss_count_restarts_from_zero(store: Store, client: redis.Redis) -> None:
     client.hset("fdstore:{hurt}:hurt.3", mapping={"losses": "nan", "lease_until": "1"})
     client.zadd("fdstore:{hurt}:leases", {"hurt.3": 1})
 
@@ -129,7 +129,7 @@ def test_losses_that_are_no_number_count_from_zero(store: Store, client: redis.R
 
 
 class Rounds:
-    """A real sweeper, and how often it swept a process that is always due."""
+    """A real sweeper, with a count of its sweeps of a process that is always due."""
 
     def __init__(self, store: Store, wake: Callable[[str], None]) -> None:
         self.sweeper = Sweeper(store, "here:1", wake)
@@ -143,16 +143,14 @@ class Rounds:
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("LEASE_S", "SWEEP_EVERY_S", "WAKE_AGAIN_S"):
         monkeypatch.setattr(leases, name, getattr(leases, name) / 200)
 
 
-@pytest.mark.usefixtures("quick")
-def test_the_sweeper_goes_on_after_an_exception_that_nobody_thought_of(
-    store: Store, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The thread ended, and the worker lived on without a sweep."""
+@pytest.mark.usefixtures("short_intervals")
+def test_the_sweeper_survives_an_unexpected_exception(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    """Regression test: the thread ended and the worker continued without sweeps."""
     woken: list[str] = []
     again = threading.Event()
 
@@ -169,9 +167,9 @@ def test_the_sweeper_goes_on_after_an_exception_that_nobody_thought_of(
     assert caplog.text.count("ZeroDivisionError: ") < 20  # not a traceback each round
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("short_intervals")
 @pytest.mark.parametrize("key", ["workers", "sweeper", "workers:commands", "workers:agents"])
-def test_damaged_records_of_the_workers_stop_no_sweep(store: Store, client: redis.Redis, key: str) -> None:
+def test_damaged_worker_records_do_not_stop_the_sweep(store: Store, client: redis.Redis, key: str) -> None:
     client.hset("fdstore:sweeper" if key == "sweeper" else "fdstore:other", "x", "y")
     if key != "sweeper":
         client.set(f"fdstore:{key}", "x")
@@ -184,7 +182,7 @@ def test_damaged_records_of_the_workers_stop_no_sweep(store: Store, client: redi
 # --- what people look at
 
 
-def test_ps_shows_all_other_processes_and_says_which_it_cannot_read(
+def test_ps_shows_all_readable_processes_and_names_the_unreadable_ones(
     command: Command, client: redis.Redis
 ) -> None:
     client.hset("fdstore:{hurt}:hurt.2", "started_at", "never")
@@ -197,7 +195,7 @@ def test_ps_shows_all_other_processes_and_says_which_it_cannot_read(
     assert shown.stderr == f"fdstore: {problem}\n"
 
 
-def test_ps_with_json_lists_what_is_unreadable_last(command: Command, client: redis.Redis) -> None:
+def test_ps_with_json_lists_unreadable_processes_last(command: Command, client: redis.Redis) -> None:
     client.hset("fdstore:{hurt}", "limits", "{")
 
     *shown, last = command("ps", "--json").stdout.splitlines()
@@ -207,7 +205,7 @@ def test_ps_with_json_lists_what_is_unreadable_last(command: Command, client: re
     assert unreadable["what"] == "the limits of tree hurt"
 
 
-def test_status_counts_the_other_trees(command: Command, client: redis.Redis) -> None:
+def test_status_counts_the_intact_trees(command: Command, client: redis.Redis) -> None:
     client.delete("fdstore:{hurt}")
     client.set("fdstore:{hurt}", "x")
 
@@ -220,7 +218,7 @@ def test_status_counts_the_other_trees(command: Command, client: redis.Redis) ->
     assert unreadable["what"] == "the key fdstore:{hurt}"
 
 
-def test_ls_shows_the_other_descriptors(command: Command, client: redis.Redis) -> None:
+def test_ls_shows_the_intact_descriptors(command: Command, client: redis.Redis) -> None:
     client.hset("fdstore:{hurt}:hurt:fd:1", "chars", "many")
     client.hset("fdstore:{hurt}:hurt:fds", "fd:2", "nothing")
 
@@ -232,10 +230,8 @@ def test_ls_shows_the_other_descriptors(command: Command, client: redis.Redis) -
     assert "fd:2 of process hurt cannot be read: nothing is not a content of its tree" in shown.stderr
 
 
-def test_a_page_count_in_the_millions_of_millions_ends_a_cat_at_once(
-    command: Command, client: redis.Redis
-) -> None:
-    """It made a list of all of them before the first was asked for."""
+def test_a_huge_page_count_ends_a_cat_immediately(command: Command, client: redis.Redis) -> None:
+    """Regression test: a list of all page numbers was built before the first request."""
     client.hset("fdstore:{hurt}:hurt:fd:1", "pages", 10**12)
 
     shown = command("cat", "hurt", "fd:1")
@@ -244,7 +240,7 @@ def test_a_page_count_in_the_millions_of_millions_ends_a_cat_at_once(
     assert shown.stderr.startswith("fdstore: store_lost_data: fd:1 of process hurt cannot be read")
 
 
-def test_sizes_that_fit_each_other_and_not_the_pages_end_a_cat_at_once(
+def test_consistent_totals_that_disagree_with_the_pages_end_a_cat_immediately(
     command: Command, client: redis.Redis
 ) -> None:
     sizes = {"pages": 10**12, "bytes": 10**13, "chars": 10**13}
@@ -253,13 +249,11 @@ def test_sizes_that_fit_each_other_and_not_the_pages_end_a_cat_at_once(
     shown = command("cat", "hurt", "fd:1")
 
     assert shown.exit_code == 1
-    assert re_typed(shown.stderr)
+    assert is_typed_error(shown.stderr)
 
 
-def test_a_follower_of_a_content_that_is_shorter_than_it_says_is_told(
-    store: Store, client: redis.Redis
-) -> None:
-    """It asked for the rest for ever, without a pause."""
+def test_following_a_content_shorter_than_its_totals_is_an_error(store: Store, client: redis.Redis) -> None:
+    """Regression test: the rest was requested forever, without a pause."""
     length = len(store.process("hurt").read("fd:1", read_all=True).text.encode())
     client.hset("fdstore:{hurt}:hurt:fd:1", mapping={"chars": length + 1, "bytes": length + 1})
 
@@ -277,17 +271,15 @@ def test_pipelines_that_read_each_other_have_no_chain(store: Store, client: redi
     assert hurt.id == "hurt"
 
 
-def re_typed(stderr: str) -> bool:
+def is_typed_error(stderr: str) -> bool:
     return stderr.startswith(("fdstore: store_lost_data: ", "fdstore: not_found: "))
 
 
 # --- the end of a tree
 
 
-def test_a_kill_goes_by_the_processes_there_are_and_not_by_the_next_number(
-    store: Store, client: redis.Redis
-) -> None:
-    """It went through 50 million numbers, and Redis served nobody meanwhile."""
+def test_a_kill_iterates_over_existing_processes_not_over_numbers(store: Store, client: redis.Redis) -> None:
+    """Regression test: a script iterated over 50 million numbers and blocked Redis."""
     client.hset("fdstore:{hurt}:hurt", "next_child", 50_000_000)
 
     done = store.run(processes.cancel("fdstore", "hurt"))
@@ -296,7 +288,7 @@ def test_a_kill_goes_by_the_processes_there_are_and_not_by_the_next_number(
     assert {member.state for member in store.tree("hurt").members} <= ENDED
 
 
-def test_a_kill_ends_all_but_what_cannot_be_written_and_names_that(
+def test_a_kill_ends_all_processes_except_unwritable_ones_and_names_those(
     command: Command, client: redis.Redis
 ) -> None:
     client.delete("fdstore:{hurt}:hurt.2")
@@ -311,7 +303,7 @@ def test_a_kill_ends_all_but_what_cannot_be_written_and_names_that(
 
 @pytest.mark.parametrize("part", ["fds", "writes", "events"])
 @pytest.mark.parametrize("process", ["hurt", "hurt.1", "hurt.3"])
-def test_a_process_ends_whatever_is_wrong_with_what_it_holds(
+def test_a_process_with_damaged_descriptors_can_be_ended(
     store: Store, client: redis.Redis, process: str, part: str
 ) -> None:
     client.delete(f"fdstore:{{hurt}}:{process}:{part}")
@@ -323,10 +315,10 @@ def test_a_process_ends_whatever_is_wrong_with_what_it_holds(
 
 
 @pytest.mark.parametrize("used_at", ["nan", "", "-1", "long ago"])
-def test_a_tree_is_not_collected_for_a_last_use_that_cannot_be_read(
+def test_a_tree_with_an_unreadable_last_use_is_not_collected(
     store: Store, client: redis.Redis, used_at: str
 ) -> None:
-    """NaN is not after now, so a tree in use was removed."""
+    """Regression test: NaN is not greater than now, so a tree in use was removed."""
     store.run(processes.cancel("fdstore", "hurt"))
     client.hset("fdstore:{hurt}", "used_at", used_at)
     client.zadd("fdstore:trees", {"hurt": 0})
@@ -336,7 +328,7 @@ def test_a_tree_is_not_collected_for_a_last_use_that_cannot_be_read(
     assert client.exists("fdstore:{hurt}:hurt:fd:1")
 
 
-def test_gc_names_a_damaged_tree_and_removes_the_others_that_are_due(
+def test_gc_names_a_damaged_tree_and_removes_the_other_due_trees(
     command: Command, store: Store, client: redis.Redis
 ) -> None:
     for tree in ("hurt", "omega"):
@@ -356,7 +348,7 @@ def test_gc_names_a_damaged_tree_and_removes_the_others_that_are_due(
     assert client.exists("fdstore:{hurt}", "fdstore:{omega}") == 1
 
 
-def test_damaged_trees_do_not_keep_new_ones_from_being_made_or_old_ones_from_going(
+def test_damaged_trees_block_neither_new_trees_nor_the_collection_of_old_ones(
     store: Store, client: redis.Redis
 ) -> None:
     for tree in ("a", "b", "c", "old"):
@@ -377,7 +369,9 @@ def test_damaged_trees_do_not_keep_new_ones_from_being_made_or_old_ones_from_goi
 # --- agents
 
 
-def test_an_agent_that_is_a_copy_of_itself_fails_and_says_why(store: Store, client: redis.Redis) -> None:
+def test_an_agent_recorded_as_a_fork_of_itself_fails_with_the_reason(
+    store: Store, client: redis.Redis
+) -> None:
     fork = ForkTask(of="hurt.6", records=1, call="c", prompt="p", copy=1, copies=1)
     client.lset("fdstore:{hurt}:hurt.6:journal", 0, encode_task(fork))
     keys = store.process("hurt.6").handle.keys
@@ -386,7 +380,7 @@ def test_an_agent_that_is_a_copy_of_itself_fails_and_says_why(store: Store, clie
         store.run(read_history(keys, client.lrange("fdstore:{hurt}:hurt.6:journal", 0, -1)))
 
 
-def test_the_errors_of_damaged_records_say_which_key_it_is(store: Store, client: redis.Redis) -> None:
+def test_errors_about_damaged_records_name_the_key(store: Store, client: redis.Redis) -> None:
     client.delete("fdstore:{hurt}:hurt.2")
     client.set("fdstore:{hurt}:hurt.2", "x")
 
@@ -396,7 +390,7 @@ def test_the_errors_of_damaged_records_say_which_key_it_is(store: Store, client:
         store.run(leases.claim(process_keys("fdstore", "hurt.2"), "w"))
 
 
-def test_the_library_logs_what_it_passes_over(
+def test_the_library_logs_skipped_records(
     store: Store, client: redis.Redis, caplog: pytest.LogCaptureFixture
 ) -> None:
     client.hset("fdstore:{hurt}:hurt.2", "state", "asleep")
@@ -414,7 +408,7 @@ def test_the_library_logs_what_it_passes_over(
 
 
 @pytest.mark.parametrize("value", ["many", "nan", b"\xff"])
-def test_a_ceiling_for_all_trees_is_counted_without_the_damaged_one(
+def test_a_ceiling_for_all_trees_ignores_the_damaged_tree(
     store: Store, client: redis.Redis, value: str | bytes
 ) -> None:
     client.hset("fdstore:{hurt}", "bytes", value)
@@ -428,7 +422,7 @@ def test_a_ceiling_for_all_trees_is_counted_without_the_damaged_one(
     assert size_bytes == sum(store.tree(tree).bytes for tree in ("alpha", "omega"))
 
 
-def test_a_ceiling_is_obeyed_by_the_other_trees(store: Store, client: redis.Redis) -> None:
+def test_intact_trees_obey_a_ceiling_beside_a_damaged_one(store: Store, client: redis.Redis) -> None:
     client.hset("fdstore:{hurt}", "limits", "{")
 
     store.run(ceilings.put("fdstore", "tree_live", "5"))
@@ -437,9 +431,7 @@ def test_a_ceiling_is_obeyed_by_the_other_trees(store: Store, client: redis.Redi
     assert client.hget("fdstore:{hurt}", "limits") == b"{"
 
 
-def test_lowering_limits_keeps_those_that_only_a_newer_version_knows(
-    store: Store, client: redis.Redis
-) -> None:
+def test_lowering_limits_keeps_limits_of_newer_versions(store: Store, client: redis.Redis) -> None:
     limits = msgspec.json.decode(client.hget("fdstore:{hurt}", "limits") or b"") | {"tree_tokens": 7}
     client.hset("fdstore:{hurt}", "limits", msgspec.json.encode(limits))
 

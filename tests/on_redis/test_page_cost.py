@@ -15,7 +15,7 @@ LINE = b"a line of a build log that is about as long as such lines are, and then
 
 
 class Log(io.RawIOBase):
-    """A binary file of `size` bytes of log, made while it is read."""
+    """A binary file of `size` bytes of log lines, generated while it is read."""
 
     def __init__(self, size: int) -> None:
         self._block = LINE * 12_000
@@ -30,7 +30,7 @@ class Log(io.RawIOBase):
 
 
 def stats(execute: Any) -> tuple[dict[str, int], int]:
-    """Calls of each command so far, and bytes that Redis sent."""
+    """Return the number of calls of each command and the bytes that Redis has sent."""
     commands = {
         line.partition(":")[0].removeprefix("cmdstat_"): int(line.partition("calls=")[2].partition(",")[0])
         for line in execute("INFO", "commandstats").decode().splitlines()
@@ -41,7 +41,7 @@ def stats(execute: Any) -> tuple[dict[str, int], int]:
 
 
 def cost_of_a_page(proc: Process, execute: Any, page: int) -> tuple[dict[str, int], int, int]:
-    """Commands and bytes that reading a page took, and the bytes of its text."""
+    """Return the commands and bytes used to read a page, and the bytes of its text."""
     before, sent_before = stats(execute)
     found = proc.read("fd:1", start=page)
     after, sent_after = stats(execute)
@@ -57,7 +57,7 @@ def cost_of_a_page(proc: Process, execute: Any, page: int) -> tuple[dict[str, in
 
 @pytest.mark.timeout(100)
 @pytest.mark.parametrize("size", [1_000_000, 1_000_000_000], ids=["1 MB", "1 GB"])
-def test_a_page_is_two_commands_in_one_round_trip_and_its_bytes(
+def test_reading_a_page_costs_two_commands_one_round_trip_and_its_bytes(
     store: Store, execute: Any, size: int, record_property: Any
 ) -> None:
     proc = store.process("big", limits=TreeLimits(tree_bytes=2 * size))
@@ -79,7 +79,7 @@ def test_a_page_is_two_commands_in_one_round_trip_and_its_bytes(
     proc.close("fd:1")
 
 
-def test_the_first_page_a_client_reads_is_one_round_trip_too(store: Store, execute: Any) -> None:
+def test_the_first_page_read_by_a_client_costs_one_round_trip_too(store: Store, execute: Any) -> None:
     store.process("big").ingest(Log(5_000_000), source="a build")
     afresh = store.process("big")
     before, sent_before = stats(execute)
@@ -93,7 +93,7 @@ def test_the_first_page_a_client_reads_is_one_round_trip_too(store: Store, execu
     assert sent_after - sent_before < len(found.text.encode()) + 12_000
 
 
-def test_a_line_deep_inside_costs_its_page(store: Store, execute: Any) -> None:
+def test_reading_a_line_deep_inside_a_content_costs_one_page(store: Store, execute: Any) -> None:
     proc = store.process("big")
     made = proc.ingest(Log(20_000_000), source="a build")
     proc.read("fd:1", mode="line", start=made.lines // 2)

@@ -1,4 +1,4 @@
-"""Agents where not everything is allowed: what a program or a model asks for and does not get."""
+"""Restricted workers refuse files, functions and directories that programs or models request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOTHING = Permissions(all_allowed=False)
 SPAWN = {"program_name": "reader", "query": "Read."}
 
 
-def test_functions_that_are_not_allowed_are_not_imported_and_the_agent_fails_with_the_reason(
+def test_disallowed_functions_are_not_imported_and_fail_the_agent_with_the_reason(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "hostile_tool.py").write_text("raise SystemExit('executed')\n")
@@ -42,7 +42,7 @@ def test_functions_that_are_not_allowed_are_not_imported_and_the_agent_fails_wit
         assert agents.model.requests == ()
 
 
-def test_functions_that_are_allowed_run(store: Store, tmp_path: Path) -> None:
+def test_allowed_functions_run(store: Store, tmp_path: Path) -> None:
     with running(store, {"SOLO": [call("echo", words="hi"), say("Done.")]}, tmp_path) as agents:
         agents.launch(python=(tool("echo"),))
         agents.attempt("solo", permissions=Permissions(all_allowed=False, python=(tool("*"),)))
@@ -51,7 +51,7 @@ def test_functions_that_are_allowed_run(store: Store, tmp_path: Path) -> None:
         assert agents.answer() == "Done."
 
 
-def test_without_a_named_directory_no_model_is_offered_to_write_or_read_files(
+def test_without_a_configured_directory_models_are_offered_no_file_access(
     store: Store, tmp_path: Path
 ) -> None:
     write = call("fd_to_file", fd="fd:1", file_path="workers.py")
@@ -74,9 +74,7 @@ def test_without_a_named_directory_no_model_is_offered_to_write_or_read_files(
     assert [path.name for path in tmp_path.iterdir()] == ["secret.txt"]
 
 
-def test_a_worker_reads_no_file_that_a_program_names_unless_it_is_allowed(
-    store: Store, tmp_path: Path
-) -> None:
+def test_a_worker_reads_preloaded_files_only_if_allowed(store: Store, tmp_path: Path) -> None:
     reader = Program(name="reader", model="any", system="You are READER.", preload=("/proc/self/environ",))
     with running(store, {"SOLO": [call("spawn", **SPAWN), say("Done.")]}, tmp_path) as agents:
         agents.launch(tools=("spawn",), others=[reader])
@@ -88,9 +86,7 @@ def test_a_worker_reads_no_file_that_a_program_names_unless_it_is_allowed(
         assert len(store.tree("solo").members) == 1
 
 
-def test_a_program_whose_export_root_leads_out_of_that_of_the_worker_fails(
-    store: Store, tmp_path: Path
-) -> None:
+def test_a_program_with_an_export_root_outside_that_of_the_worker_fails(store: Store, tmp_path: Path) -> None:
     with running(store, {"SOLO": [say("Done.")]}, tmp_path) as agents:
         agents.launch(tools=("fd_to_file",), export_root="../outside")
         agents.attempt("solo", permissions=Permissions(all_allowed=False, export_root=str(tmp_path)))
@@ -100,7 +96,7 @@ def test_a_program_whose_export_root_leads_out_of_that_of_the_worker_fails(
 
 
 @pytest.mark.timeout(20)
-def test_a_preload_that_is_no_regular_file_is_refused_and_waited_for_by_nobody(
+def test_a_preload_that_is_not_a_regular_file_is_refused_without_blocking(
     store: Store, tmp_path: Path
 ) -> None:
     os.mkfifo(tmp_path / "fifo")

@@ -1,5 +1,5 @@
-"""How a pipeline ends in the store: its process, its outputs, and what it says of them. The worker that runs
-it is this process."""
+"""The end of a pipeline in the store: its process, its outputs and their states. The pipeline runs in this
+process."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def sandbox() -> Sandbox:
 
 @pytest.fixture
 def run_to_end(store: Store, tmp_path: Path, sandbox: Sandbox) -> RunToEnd:
-    """Runs a pipeline; the record of its process afterwards."""
+    """Return a function that runs a pipeline and returns the record of its process."""
 
     def run(made: PipeFds) -> ProcessRecord:
         with running(store, [], tmp_path) as agents:
@@ -77,7 +77,7 @@ def text(proc: Process, fd: str) -> str:
 
 
 @pytest.mark.usefixtures("refused_pieces")
-def test_a_tee_is_whole_and_sealed_though_everybody_closed_the_output(
+def test_a_tee_is_complete_and_sealed_even_if_the_output_was_closed(
     proc: Process, start: Start, run_to_end: RunToEnd
 ) -> None:
     made = start("seq 1 100000", "cat", tee=(1,))
@@ -93,7 +93,7 @@ def test_a_tee_is_whole_and_sealed_though_everybody_closed_the_output(
 
 
 @pytest.mark.usefixtures("refused_pieces")
-def test_the_output_is_whole_and_sealed_though_everybody_closed_the_tees(
+def test_the_output_is_complete_and_sealed_even_if_the_tees_were_closed(
     proc: Process, start: Start, run_to_end: RunToEnd
 ) -> None:
     made = start("seq 1 100000", "cat", "tail -n 1", tee=(1, 2, 3))
@@ -106,7 +106,7 @@ def test_the_output_is_whole_and_sealed_though_everybody_closed_the_tees(
     assert (proc.stat(made.fd).state, ended.exit_code, ended.reason) == ("sealed", 0, None)
 
 
-def test_a_stage_that_a_signal_ended_breaks_the_tee_though_nobody_reads_the_output(
+def test_a_stage_killed_by_a_signal_breaks_its_tee_even_if_the_output_is_closed(
     proc: Process, start: Start, run_to_end: RunToEnd, tmp_path: Path
 ) -> None:
     (tmp_path / "killed").write_text("echo before\nkill -9 $$\n")
@@ -134,7 +134,7 @@ def test_a_stage_that_a_signal_ended_breaks_the_tee_though_nobody_reads_the_outp
         (["cat"] * 3, (1, 2, 3)),
     ],
 )
-def test_bytes_that_are_no_text_are_counted_once_however_many_outputs_show_them(
+def test_invalid_bytes_are_counted_once_for_any_number_of_outputs(
     proc: Process,
     start: Start,
     run_to_end: RunToEnd,
@@ -161,11 +161,11 @@ def test_bytes_that_are_no_text_are_counted_once_however_many_outputs_show_them(
 @pytest.mark.parametrize(
     "sandbox", [Sandlock(["/no/such/program"], CommandLimits(), "sandlock", [], own_namespaces=False)]
 )
-def test_a_search_whose_sandbox_cannot_be_made_has_not_found_nothing(
+def test_a_search_without_its_sandbox_fails_instead_of_finding_nothing(
     proc: Process, start: Start, run_to_end: RunToEnd
 ) -> None:
-    given = proc.create("wanted\n").fd
-    made = start("grep wanted", "cat", tee=(1,), in_fd=given)
+    source = proc.create("wanted\n").fd
+    made = start("grep wanted", "cat", tee=(1,), in_fd=source)
 
     ended = run_to_end(made)
 

@@ -1,4 +1,4 @@
-"""A user whom Redis refuses is told so at once, by name: nothing waits for a store that is there."""
+"""A user refused by Redis gets a permission error immediately, without retries."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ AT_ONCE_S = 5.0
 
 
 @pytest.fixture(scope="module")
-def guarded() -> Iterator[PrivateServer]:
-    """A Redis with a password and users who may not do all that is needed."""
+def server_with_users() -> Iterator[PrivateServer]:
+    """A Redis with a password and users that lack permissions."""
     with PrivateServer({"requirepass": "topsecret"}, port=True) as server:
         with admin_of(server) as admin:
             for name, *rules in (
@@ -55,7 +55,7 @@ def work(url: str) -> None:
         store.process("triage").create("x")
 
 
-def work_awaiting(url: str) -> None:
+def work_async(url: str) -> None:
     async def main() -> None:
         async with await fdstore.aio.connect(url) as store:
             await (await store.process("triage")).create("x")
@@ -63,7 +63,7 @@ def work_awaiting(url: str) -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("how", [work, work_awaiting])
+@pytest.mark.parametrize("how", [work, work_async])
 @pytest.mark.parametrize(
     ("login", "said"),
     [
@@ -76,13 +76,13 @@ def work_awaiting(url: str) -> None:
         ("noinside:topsecret@", "zadd|run this command"),
     ],
 )
-def test_a_refusal_is_a_permission_error_with_the_words_of_redis(
-    guarded: PrivateServer, how: Any, login: str, said: str
+def test_a_refused_command_is_a_permission_error_with_the_message_of_redis(
+    server_with_users: PrivateServer, how: Any, login: str, said: str
 ) -> None:
     began = time.monotonic()
 
     with pytest.raises(FDStoreError, match=said) as caught:
-        how(url_of(guarded, login))
+        how(url_of(server_with_users, login))
 
     assert caught.value.type == "permission_error"
     assert time.monotonic() - began < AT_ONCE_S
@@ -91,8 +91,13 @@ def test_a_refusal_is_a_permission_error_with_the_words_of_redis(
     assert f"redis://{user}" in str(caught.value)
 
 
-def test_a_client_whose_right_is_taken_away_is_told_so_at_its_next_call(guarded: PrivateServer) -> None:
-    with fdstore.connect(url_of(guarded, "ann:topsecret@")) as store, admin_of(guarded) as admin:
+def test_a_client_that_lost_its_permission_gets_an_error_at_its_next_call(
+    server_with_users: PrivateServer,
+) -> None:
+    with (
+        fdstore.connect(url_of(server_with_users, "ann:topsecret@")) as store,
+        admin_of(server_with_users) as admin,
+    ):
         proc = store.process()
         tools = fdstore.Toolset(proc)
         proc.create("x")
@@ -100,7 +105,7 @@ def test_a_client_whose_right_is_taken_away_is_told_so_at_its_next_call(guarded:
             admin.execute_command("ACL", "SETUSER", "ann", "-hget", "-hmget")
             with pytest.raises(StoreRefused, match="no permissions"):
                 proc.read("fd:1")
-            # no model can do anything about it
+            # not an error result: a model cannot fix it
             with pytest.raises(StoreRefused):
                 tools.call("read_fd", {"fd": "fd:1"})
             admin.execute_command("ACL", "SETUSER", "ann", "off")
@@ -112,10 +117,13 @@ def test_a_client_whose_right_is_taken_away_is_told_so_at_its_next_call(guarded:
         assert proc.read("fd:1").text == "x"
 
 
-def test_an_agent_whose_worker_is_refused_goes_back_and_does_not_fail(
-    guarded: PrivateServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_an_agent_of_a_worker_refused_by_redis_returns_to_the_queue(
+    server_with_users: PrivateServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with fdstore.connect(url_of(guarded, "ann:topsecret@")) as store, admin_of(guarded) as admin:
+    with (
+        fdstore.connect(url_of(server_with_users, "ann:topsecret@")) as store,
+        admin_of(server_with_users) as admin,
+    ):
 
         def script(request: Request) -> Reply:
             if not caplog.records:
@@ -123,13 +131,13 @@ def test_an_agent_whose_worker_is_refused_goes_back_and_does_not_fail(
                 admin.execute_command("CLIENT", "KILL", "USER", "ann")
             return say("Done.")
 
-        def take_back() -> None:
+        def restore_permission() -> None:
             wait_until(lambda: any("cannot go on now" in record.message for record in caplog.records))
             admin.execute_command("ACL", "SETUSER", "ann", "on")
 
         with running(store, script, tmp_path) as agents, ThreadPoolExecutor(1) as thread:
             agents.launch()
-            taken_back = thread.submit(take_back)
+            taken_back = thread.submit(restore_permission)
             first = agents.attempt("solo")
             taken_back.result(20)
             second = agents.attempt("solo")
@@ -138,8 +146,8 @@ def test_an_agent_whose_worker_is_refused_goes_back_and_does_not_fail(
         assert agents.record("solo").losses == 0
 
 
-def test_a_queue_that_refuses_its_user_says_so(guarded: PrivateServer) -> None:
-    dispatcher = Dispatcher(url_of(guarded, ":topsecrex@"))
+def test_a_queue_that_refuses_its_user_is_a_clear_error(server_with_users: PrivateServer) -> None:
+    dispatcher = Dispatcher(url_of(server_with_users, ":topsecrex@"))
 
     with pytest.raises(StoreRefused) as caught:
         dispatcher.wake("triage")

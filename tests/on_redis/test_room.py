@@ -1,4 +1,4 @@
-"""Room is made again: what ended processes hold, and whole trees, can be dropped by name."""
+"""Freeing memory: descriptors of ended processes and whole trees can be dropped by name."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from fdstore.store.process_handle import ProcessHandle
 
 
 def leftovers(execute: Any, tree: str) -> list[bytes]:
-    """Keys of the tree but those that expire by themselves."""
+    """Return the keys of the tree that do not expire."""
     return [key for key in execute("KEYS", f"fdstore:{{{tree}}}*") if execute("PTTL", key) == -1]
 
 
 def agent(store: Store, proc: Process, state: str = "ready") -> ProcessHandle:
-    """A child that workers run, in this state."""
+    """Create a child agent in this state."""
     child = store.run(processes.create_child(proc.handle, ["fd:1"], state="ready"))
     if state == "ready":
         return child
@@ -41,8 +41,8 @@ def agent(store: Store, proc: Process, state: str = "ready") -> ProcessHandle:
 
 
 @pytest.fixture
-def full(execute: Any) -> Iterator[Callable[[], None]]:
-    """`full()` leaves Redis without room for another byte."""
+def fill_redis(execute: Any) -> Iterator[Callable[[], None]]:
+    """`fill_redis()` sets the memory limit of Redis below its usage."""
     yield lambda: execute("CONFIG", "SET", "maxmemory", "1")
     execute("CONFIG", "SET", "maxmemory", "0")
 
@@ -65,7 +65,7 @@ def test_descriptors_of_an_ended_process_are_dropped_and_free_their_contents(
     assert execute("KEYS", "*fd:1*") == []
 
 
-def test_a_content_that_a_child_holds_outlives_the_close_by_its_ended_parent(
+def test_a_content_held_by_a_child_survives_closing_it_in_the_ended_parent(
     store: Store, proc: Process
 ) -> None:
     proc.create("shared")
@@ -90,7 +90,7 @@ def test_an_older_attempt_of_an_ended_process_drops_nothing(store: Store, proc: 
     assert [d.fd for d in Process(store, child).list()] == ["fd:1"]
 
 
-def test_an_ended_process_still_takes_nothing_new(store: Store, proc: Process) -> None:
+def test_an_ended_process_accepts_no_new_descriptors(store: Store, proc: Process) -> None:
     proc.create("x")
     store.run(processes.end(proc.handle, "failed", release=False))
 
@@ -104,7 +104,7 @@ def test_an_ended_process_still_takes_nothing_new(store: Store, proc: Process) -
             write()
 
 
-def test_ending_a_process_that_was_killed_drops_what_it_kept(store: Store, proc: Process) -> None:
+def test_ending_a_killed_process_drops_its_descriptors(store: Store, proc: Process) -> None:
     for number in range(processes.RELEASE_PIECE + 7):
         proc.create(str(number))
     store.run(processes.cancel("fdstore", "triage"))
@@ -116,12 +116,12 @@ def test_ending_a_process_that_was_killed_drops_what_it_kept(store: Store, proc:
     assert store.tree("triage").members[0].state == "cancelled"
 
 
-def test_an_ended_process_is_emptied_in_a_full_redis(
-    store: Store, proc: Process, full: Callable[[], None]
+def test_descriptors_of_an_ended_process_are_dropped_in_a_full_redis(
+    store: Store, proc: Process, fill_redis: Callable[[], None]
 ) -> None:
     proc.create("x" * 100_000)
     store.run(processes.cancel("fdstore", "triage"))
-    full()
+    fill_redis()
 
     store.process("triage").close("fd:1")
 
@@ -131,8 +131,8 @@ def test_an_ended_process_is_emptied_in_a_full_redis(
 # --- whole trees
 
 
-def filled(store: Store, name: str) -> Process:
-    """A tree with all kinds of keys: texts, names, a stream, children, an ended one."""
+def create_filled_tree(store: Store, name: str) -> Process:
+    """Create a tree with all kinds of keys: texts, names, a stream, children, an ended process."""
     proc = store.process(name)
     proc.create("text\n" * 1000)
     proc.ingest(io.BytesIO(b"line\n" * 400_000), "large")
@@ -145,9 +145,9 @@ def filled(store: Store, name: str) -> Process:
     return proc
 
 
-def test_a_tree_goes_with_every_key_and_no_other_tree_does(store: Store, execute: Any) -> None:
-    filled(store, "old")
-    other = filled(store, "other")
+def test_dropping_a_tree_removes_all_its_keys_and_no_others(store: Store, execute: Any) -> None:
+    create_filled_tree(store, "old")
+    other = create_filled_tree(store, "other")
 
     dropped = store.drop_tree("old")
 
@@ -157,8 +157,8 @@ def test_a_tree_goes_with_every_key_and_no_other_tree_does(store: Store, execute
     assert other.read("fd:1").text == "text\n" * 800
 
 
-def test_a_tree_is_dropped_awaiting_too(redis_url: str, store: Store, execute: Any) -> None:
-    filled(store, "old")
+def test_the_awaitable_api_drops_a_tree_too(redis_url: str, store: Store, execute: Any) -> None:
+    create_filled_tree(store, "old")
 
     async def main() -> fdstore.DroppedTree:
         async with await fdstore.aio.connect(redis_url) as awaited:
@@ -168,7 +168,7 @@ def test_a_tree_is_dropped_awaiting_too(redis_url: str, store: Store, execute: A
     assert leftovers(execute, "old") == []
 
 
-def test_a_tree_that_is_not_there_is_not_found_and_those_that_are_there_are_named(store: Store) -> None:
+def test_dropping_an_unknown_tree_is_an_error_that_names_the_existing_ones(store: Store) -> None:
     store.process("triage")
 
     with pytest.raises(NotFound, match=r"tree old .*triage"):
@@ -176,7 +176,7 @@ def test_a_tree_that_is_not_there_is_not_found_and_those_that_are_there_are_name
 
 
 @pytest.mark.parametrize("state", ["ready", "running", "waiting"])
-def test_a_tree_in_which_an_agent_runs_or_waits_is_left_whole_unless_it_is_killed(
+def test_a_tree_with_unfinished_agents_is_dropped_only_with_kill(
     store: Store, proc: Process, execute: Any, state: str
 ) -> None:
     proc.create("x")
@@ -196,7 +196,7 @@ def test_a_tree_in_which_an_agent_runs_or_waits_is_left_whole_unless_it_is_kille
         store.run(leases.renew(child))
 
 
-def test_a_reader_of_a_stream_whose_tree_is_dropped_is_told(store: Store, proc: Process) -> None:
+def test_reading_a_stream_of_a_dropped_tree_is_an_error(store: Store, proc: Process) -> None:
     writer = proc.open_stream()
     writer.write("text")
     writer.flush()
@@ -211,42 +211,42 @@ def test_a_reader_of_a_stream_whose_tree_is_dropped_is_told(store: Store, proc: 
         writer.end()
 
 
-def test_a_tree_is_dropped_in_a_full_redis_and_its_memory_is_free_again(
-    store: Store, execute: Any, full: Callable[[], None]
+def test_dropping_a_tree_in_a_full_redis_frees_its_memory(
+    store: Store, execute: Any, fill_redis: Callable[[], None]
 ) -> None:
     proc = store.process("old")
     for _ in range(20):
         proc.create("x" * 500_000)
     agent(store, proc)
     used = used_memory(execute)
-    full()
+    fill_redis()
 
     dropped = store.drop_tree("old", kill=True)
 
     assert dropped.contents == 20
-    until = time.monotonic() + 10  # Redis frees it from a thread of its own
+    until = time.monotonic() + 10  # Redis frees it in a background thread
     while used_memory(execute) > used - 9_000_000:
         assert time.monotonic() < until
 
 
 def used_memory(execute: Any) -> int:
-    said = execute("INFO", "memory").decode()
-    return int(said.partition("used_memory:")[2].split()[0])
+    info = execute("INFO", "memory").decode()
+    return int(info.partition("used_memory:")[2].split()[0])
 
 
-def whole(batch: Any) -> Any:
-    """An operation of one batch."""
+def single_batch(batch: Any) -> Any:
+    """Return an operation that consists of one batch."""
     return (yield batch)
 
 
-def test_a_drop_that_was_killed_is_finished_by_the_next_one(store: Store, execute: Any) -> None:
+def test_an_interrupted_drop_is_finished_by_the_next_drop(store: Store, execute: Any) -> None:
     proc = store.process("many")
     for number in range(2 * collect.PIECE + 7):
         proc.create(str(number))
     broken_off = dropping.drop_tree("fdstore", "many")
     request = next(broken_off)
     for _ in range(2):
-        request = broken_off.send(store.run(whole(request)))
+        request = broken_off.send(store.run(single_batch(request)))
     broken_off.close()
     assert leftovers(execute, "many") != []
 
@@ -258,14 +258,14 @@ def test_a_drop_that_was_killed_is_finished_by_the_next_one(store: Store, execut
         store.drop_tree("many")
 
 
-def test_a_drop_that_was_killed_is_finished_by_the_collector(store: Store, execute: Any) -> None:
+def test_an_interrupted_drop_is_finished_by_the_collector(store: Store, execute: Any) -> None:
     proc = store.process("many")
     for number in range(collect.PIECE + 7):
         proc.create(str(number))
     broken_off = dropping.drop_tree("fdstore", "many")
     request = next(broken_off)
     for _ in range(2):
-        request = broken_off.send(store.run(whole(request)))
+        request = broken_off.send(store.run(single_batch(request)))
     broken_off.close()
     assert leftovers(execute, "many") != []
 
@@ -276,19 +276,19 @@ def test_a_drop_that_was_killed_is_finished_by_the_collector(store: Store, execu
     assert execute("EXISTS", "fdstore:trees") == 0
 
 
-def test_a_new_tree_of_the_name_is_safe_from_a_drop_that_is_under_way(store: Store, execute: Any) -> None:
+def test_a_drop_in_progress_does_not_touch_a_new_tree_of_the_same_name(store: Store, execute: Any) -> None:
     proc = store.process("many")
     for number in range(collect.PIECE + 7):
         proc.create(str(number))
     under_way = dropping.drop_tree("fdstore", "many")
     request = next(under_way)
     for _ in range(2):
-        request = under_way.send(store.run(whole(request)))
+        request = under_way.send(store.run(single_batch(request)))
 
     store.process("many").create("new")
     try:
         while True:
-            request = under_way.send(store.run(whole(request)))
+            request = under_way.send(store.run(single_batch(request)))
     except StopIteration as done:
         dropped = done.value
 
@@ -297,7 +297,7 @@ def test_a_new_tree_of_the_name_is_safe_from_a_drop_that_is_under_way(store: Sto
     assert [tree.id for tree in store.trees()] == ["many"]
 
 
-def test_a_tree_of_thousands_of_processes_goes_in_steps(store: Store, execute: Any) -> None:
+def test_a_tree_of_thousands_of_processes_is_dropped_in_steps(store: Store, execute: Any) -> None:
     proc = store.process("old", limits=fdstore.TreeLimits(tree_live=10_000, tree_processes=10_000))
     proc.create("shared")
     for number in range(1, 3500):
@@ -305,16 +305,16 @@ def test_a_tree_of_thousands_of_processes_goes_in_steps(store: Store, execute: A
         execute("HSET", f"fdstore:{{old}}:old.{number}", "state", "open")
         execute("HSET", f"fdstore:{{old}}:old.{number}:fds", "fd:1", "old/1")
         execute("SADD", "fdstore:{old}:old:fd:1:holders", f"old.{number}")
-    told: list[int] = []
+    progress: list[int] = []
 
-    dropped = store.drop_tree("old", progress=told.append)
+    dropped = store.drop_tree("old", progress=progress.append)
 
-    assert (dropped.contents, told) == (1, [0, 0, 1])
+    assert (dropped.contents, progress) == (1, [0, 0, 1])
     assert leftovers(execute, "old") == []
 
 
-def test_a_name_whose_tree_was_dropped_is_a_new_tree(store: Store) -> None:
-    filled(store, "again")
+def test_the_name_of_a_dropped_tree_can_be_reused(store: Store) -> None:
+    create_filled_tree(store, "again")
     store.drop_tree("again")
 
     proc = store.process("again")
@@ -323,8 +323,8 @@ def test_a_name_whose_tree_was_dropped_is_a_new_tree(store: Store) -> None:
     assert [d.chars for d in proc.list()] == [3]
 
 
-def test_a_tree_whose_record_is_damaged_is_dropped_all_the_same(store: Store, execute: Any) -> None:
-    filled(store, "old")
+def test_a_tree_with_a_damaged_record_can_be_dropped(store: Store, execute: Any) -> None:
+    create_filled_tree(store, "old")
     execute("HSET", "fdstore:{old}", "limits", "{", "used_at", "?")
     execute("DEL", "fdstore:{old}:leases")
     execute("SET", "fdstore:{old}:leases", "no zset")
@@ -334,8 +334,8 @@ def test_a_tree_whose_record_is_damaged_is_dropped_all_the_same(store: Store, ex
     assert leftovers(execute, "old") == []
 
 
-def test_a_tree_of_a_newer_fdstore_is_left_to_that(store: Store, execute: Any) -> None:
-    filled(store, "old")
+def test_a_tree_of_a_newer_fdstore_is_not_dropped(store: Store, execute: Any) -> None:
+    create_filled_tree(store, "old")
     execute("HSET", "fdstore:{old}", "format", "99")
     keys = set(leftovers(execute, "old"))
 
@@ -347,19 +347,19 @@ def test_a_tree_of_a_newer_fdstore_is_left_to_that(store: Store, execute: Any) -
     assert store.tree("old").live == 1
 
 
-def test_what_was_being_stored_in_a_tree_goes_with_it(store: Store, proc: Process, execute: Any) -> None:
-    class Killed(Exception):
+def test_dropping_a_tree_removes_its_unfinished_uploads(store: Store, proc: Process, execute: Any) -> None:
+    class ClientKilled(Exception):
         pass
 
     def read(count: int, parts: Iterator[bytes] = iter([b"a line\n" * 100_000] * 3)) -> bytes:  # noqa: B008
         try:
             return next(parts)
         except StopIteration:
-            raise Killed from None
+            raise ClientKilled from None
 
     source = io.BytesIO()
     source.read = read  # type: ignore[method-assign]
-    with pytest.raises(Killed):
+    with pytest.raises(ClientKilled):
         proc.ingest(source, "cut off")
     assert execute("KEYS", "*:staging:*") != []
 
@@ -391,19 +391,19 @@ def test_dropping_ten_thousand_descriptors_does_not_block_redis(
         execute("CONFIG", "RESETSTAT")
         execute("CONFIG", "SET", "slowlog-log-slower-than", "100000")
         execute("SLOWLOG", "RESET")
-        told: list[int] = []
+        progress: list[int] = []
 
-        dropped = store.drop_tree("triage", progress=told.append)
+        dropped = store.drop_tree("triage", progress=progress.append)
 
     assert execute("SLOWLOG", "LEN") == 0  # no step of 100 ms, on a machine that is busy with others
     assert dropped.contents == 10_000
-    assert told == sorted(told)
-    assert len(told) >= 10_000 // collect.PIECE
+    assert progress == sorted(progress)
+    assert len(progress) >= 10_000 // collect.PIECE
     assert leftovers(execute, "triage") == []
     execute("CONFIG", "SET", "slowlog-log-slower-than", "10000")
 
 
-def test_two_that_drop_the_same_tree_both_end_well(redis_url: str, store: Store, execute: Any) -> None:
+def test_two_concurrent_drops_of_one_tree_both_succeed(redis_url: str, store: Store, execute: Any) -> None:
     proc = store.process("many")
     for number in range(collect.PIECE + 7):
         proc.create(str(number))

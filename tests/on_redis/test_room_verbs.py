@@ -1,4 +1,4 @@
-"""The verbs that tell what takes room and free it, and looking where nothing may be made.
+"""The verbs that show and free memory, and read-only verbs on a Redis that refuses writes.
 
 They run in this process: starting commands would take most of the time."""
 
@@ -19,8 +19,8 @@ from fdstore.local.redis_server import PrivateServer
 from fdstore.store import processes
 
 
-class Ended:
-    """How a command ended."""
+class CommandResult:
+    """Exit code and output of a command."""
 
     def __init__(self, url: str, args: tuple[str, ...], stdin: str) -> None:
         done = CliRunner().invoke(cli, list(args), input=stdin, env={"FDSTORE_URL": url})
@@ -28,13 +28,13 @@ class Ended:
         self.lines = self.out.split("\n")[:-1]
 
 
-Command = Callable[..., Ended]
+Command = Callable[..., CommandResult]
 
 
 @pytest.fixture
 def command(redis_url: str) -> Command:
     """`command("ls", "triage")`"""
-    return lambda *args, stdin="": Ended(redis_url, args, stdin)
+    return lambda *args, stdin="": CommandResult(redis_url, args, stdin)
 
 
 def test_du_shows_trees_then_processes_then_descriptors(command: Command, store: Store) -> None:
@@ -55,7 +55,7 @@ def test_du_shows_trees_then_processes_then_descriptors(command: Command, store:
     assert documents[-1]["bytes"] == 2_000_000
 
 
-def test_holders_names_the_processes_that_keep_a_content(command: Command, store: Store) -> None:
+def test_holders_lists_the_processes_that_hold_a_content(command: Command, store: Store) -> None:
     proc = store.process("triage")
     proc.create("x")
     proc.child(share=["fd:1"])
@@ -71,7 +71,7 @@ def test_holders_names_the_processes_that_keep_a_content(command: Command, store
     assert command("holders", "triage", "9").code == 1
 
 
-def test_rm_drops_descriptors_of_a_process_that_was_killed(command: Command, store: Store) -> None:
+def test_rm_drops_descriptors_of_a_killed_process(command: Command, store: Store) -> None:
     proc = store.process("triage")
     proc.create("x")
     assert command("kill", "triage").code == 0
@@ -82,7 +82,7 @@ def test_rm_drops_descriptors_of_a_process_that_was_killed(command: Command, sto
     assert store.tree("triage").bytes == 0
 
 
-def test_rm_removes_a_tree_only_when_told_yes(command: Command, store: Store) -> None:
+def test_rm_removes_a_tree_only_after_confirmation(command: Command, store: Store) -> None:
     store.process("triage").create("x")
     store.process("other")
 
@@ -97,9 +97,7 @@ def test_rm_removes_a_tree_only_when_told_yes(command: Command, store: Store) ->
     assert [tree.id for tree in store.trees()] == ["other"]
 
 
-def test_rm_leaves_a_tree_alone_in_which_an_agent_waits_unless_it_may_kill(
-    command: Command, store: Store
-) -> None:
+def test_rm_keeps_a_tree_with_a_waiting_agent_without_kill(command: Command, store: Store) -> None:
     proc = store.process("triage")
     proc.create("x")
     store.run(processes.create_child(proc.handle, ["fd:1"], state="ready"))
@@ -121,7 +119,9 @@ def test_rm_leaves_a_tree_alone_in_which_an_agent_waits_unless_it_may_kill(
     "args",
     [["triage"], [], ["triage", "1", "--tree", "x"], ["triage", "1", "--yes"], ["triage", "1", "--kill"]],
 )
-def test_rm_without_a_clear_object_is_a_usage_error(command: Command, store: Store, args: list[str]) -> None:
+def test_rm_with_ambiguous_arguments_is_a_usage_error(
+    command: Command, store: Store, args: list[str]
+) -> None:
     store.process("triage").create("x")
 
     assert command("rm", *args).code == 2
@@ -132,8 +132,8 @@ def test_rm_without_a_clear_object_is_a_usage_error(command: Command, store: Sto
 
 
 @pytest.fixture(scope="module")
-def unfit() -> Iterator[str]:
-    """A Redis with a tree that evicts, is full, and takes no writes."""
+def unsafe_redis() -> Iterator[str]:
+    """A Redis with a tree that evicts, is full, and refuses writes."""
     with PrivateServer() as server:
         with fdstore.connect(server.url) as store:
             proc = store.process("triage")
@@ -168,27 +168,27 @@ def unfit() -> Iterator[str]:
         "gc --dry-run",
     ],
 )
-def test_looking_is_never_refused(
-    unfit: str, args: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_read_only_verbs_are_never_refused(
+    unsafe_redis: str, args: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # of export
-    ended = Ended(unfit, tuple(args.split()), "")
+    ended = CommandResult(unsafe_redis, tuple(args.split()), "")
 
     assert ended.code == 0, ended.err
     assert ended.out
     assert ended.err.startswith("fdstore: unsafe_store: ")
 
 
-def test_what_is_damaged_is_looked_for_where_nothing_may_be_made(unfit: str) -> None:
-    ended = Ended(unfit, ("doctor", "--deep"), "")
+def test_doctor_deep_works_on_a_redis_that_refuses_writes(unsafe_redis: str) -> None:
+    ended = CommandResult(unsafe_redis, ("doctor", "--deep"), "")
 
     assert "PROBLEM  eviction: " in ended.out
     assert "ok       trees: 1 was read" in ended.out
 
 
 @pytest.mark.parametrize("args", ["put triage -", "rm triage 1", "kill triage.1", "rm --tree triage --yes"])
-def test_what_writes_is_refused_there_with_the_reason(unfit: str, args: str) -> None:
-    ended = Ended(unfit, tuple(args.split()), "x")
+def test_writing_verbs_are_refused_on_an_unsafe_redis_with_the_reason(unsafe_redis: str, args: str) -> None:
+    ended = CommandResult(unsafe_redis, tuple(args.split()), "x")
 
     assert ended.code == 1
     assert "unsafe_store" in ended.err

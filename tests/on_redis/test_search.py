@@ -1,4 +1,4 @@
-"""Search and its stored hits, on a real Redis: borders of pages, parts, long lines, both colours."""
+"""Search and its stored hits on a real Redis: page boundaries, parts, long lines, both clients."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def numbered(result: SearchResult) -> list[tuple[int, str]]:
 
 
 def exactly(proc: Process, chars: str) -> str:
-    """What the range of a hit is in the content."""
+    """Return the text of a hit's range in the content."""
     return proc.read(f"fd:1#C{chars}").text
 
 
@@ -78,7 +78,7 @@ def test_a_selector_bounds_the_search_and_numbers_stay_those_of_the_content(
     assert all(exactly(proc, hit.chars) == "é" for hit in result.hits)
 
 
-def test_of_a_line_cut_by_the_part_what_is_inside_is_searched(proc: Process):
+def test_only_the_inside_of_a_line_cut_by_the_part_is_searched(proc: Process):
     proc.create("abc def\nabc def\n")
 
     assert numbered(proc.search("fd:1#C5-10", "^")) == [(1, "def"), (2, "ab")]
@@ -132,7 +132,7 @@ def test_case_is_ignored_beyond_ascii(proc: Process):
     assert proc.search("fd:1", "école").matches == 1
 
 
-def test_what_cannot_be_searched_is_said(proc: Process):
+def test_an_invalid_search_is_an_error(proc: Process):
     proc.create("one\n")
 
     with pytest.raises(NotFound):
@@ -149,7 +149,7 @@ def test_what_cannot_be_searched_is_said(proc: Process):
         proc.search("fd:1", "x", ignore_case=1)
 
 
-def test_awaited_it_answers_the_same(proc: Process, redis_url: str):
+def test_an_awaitable_search_returns_the_same(proc: Process, redis_url: str):
     proc.create("one\ntwo\n" * 200_000)
     expected = proc.search("fd:1", "o$", context=1)
 
@@ -165,8 +165,8 @@ def test_awaited_it_answers_the_same(proc: Process, redis_url: str):
 
 
 def stored(proc: Process, written: str, pattern: str, **options):
-    asked = selector(written)
-    return proc.store.run(search_extract(proc.handle, asked.fd, asked.part, pattern, **options))
+    selection = selector(written)
+    return proc.store.run(search_extract(proc.handle, selection.fd, selection.part, pattern, **options))
 
 
 def test_all_hits_are_stored_as_grep_prints_them(proc: Process):
@@ -199,7 +199,7 @@ def test_no_hits_are_stored_as_an_empty_content(proc: Process):
     assert (result.matches, made.chars, made.lines, made.pages) == (0, 0, 0, 1)
 
 
-def test_the_same_call_stores_once(proc: Process):
+def test_a_repeated_search_call_stores_its_hits_once(proc: Process):
     proc.create("one\ntwo\n")
 
     _, first = stored(proc, "fd:1#L2", "t", call_id="call-1")

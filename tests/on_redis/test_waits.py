@@ -1,4 +1,4 @@
-"""An agent that waits is made ready by the last end it waits for, however far below it that process is."""
+"""A waiting agent becomes ready when the last process it waits for ends, however deep in the tree that is."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_end_of_a_grandchild_wakes_the_agent_that_waits_for_it(
         assert f'state="{"exited" if how == "ended" else "cancelled"}"' in agents.results()[0].content
 
 
-def test_one_cancel_ends_all_that_an_ancestor_waits_for_below_it(store: Store, tmp_path: Path) -> None:
+def test_one_cancel_ends_all_descendants_that_an_ancestor_waits_for(store: Store, tmp_path: Path) -> None:
     both = turn(call("wait", target="solo.1.1"), call("wait", target="solo.1.2"))
     with running(store, [both, say("Done.")], tmp_path) as agents:
         waiting_for(agents, "solo.1.1", "solo.1.2")
@@ -52,7 +52,7 @@ def test_one_cancel_ends_all_that_an_ancestor_waits_for_below_it(store: Store, t
         assert (woken, agents.record().state) == (("solo",), "ready")
 
 
-def test_an_ancestor_waits_on_for_what_has_not_ended(store: Store, tmp_path: Path) -> None:
+def test_an_ancestor_keeps_waiting_for_unfinished_processes(store: Store, tmp_path: Path) -> None:
     both = turn(call("wait", target="solo.1.1"), call("wait", target="solo.1.2"))
     with running(store, [both, say("Done.")], tmp_path) as agents:
         waiting_for(agents, "solo.1.1", "solo.1.2")
@@ -77,7 +77,9 @@ def test_every_ancestor_that_waits_for_a_process_is_woken_by_its_end(store: Stor
     assert [member.state for member in store.tree("solo").members if member.id in woken] == ["ready", "ready"]
 
 
-def test_a_tree_of_more_than_eight_thousand_processes_is_cancelled_whole(store: Store, execute: Any) -> None:
+def test_a_tree_of_more_than_eight_thousand_processes_is_cancelled_completely(
+    store: Store, execute: Any
+) -> None:
     store.process("solo", limits=TreeLimits(tree_processes=20_000, tree_live=20_000))
     make_many = """
         for number = 1, ARGV[1] do

@@ -1,4 +1,4 @@
-"""Wake-ups that may be lost are sent again, but a busy day does not fill the queue with them."""
+"""Wake-ups are repeated in case one was lost, without flooding the queue under load."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fdstore.client import Process, Store
 from fdstore.store import leases, processes
 
 
-def test_the_wake_ups_of_a_process_that_nobody_claims_become_rarer(
+def test_wake_ups_of_an_unclaimed_process_become_less_frequent(
     store: Store, proc: Process, execute: Any
 ) -> None:
     child = store.run(processes.create_child(proc.handle, [], state="ready"))

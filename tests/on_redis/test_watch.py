@@ -1,5 +1,5 @@
-"""What `run` and `attach` tell while nothing seems to happen: a model that refuses or thinks, a tool that
-takes long, a worker that was lost, a Redis that is away."""
+"""The reports of `run` and `attach` during delays: a model that refuses or thinks, a slow tool, a lost
+worker, an outage of Redis."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.waiting import wait_until
 
 
 class Lines:
-    """What was told, and an event for a text that is waited for."""
+    """The reported lines, and an event that is set when an expected text appears."""
 
     def __init__(self, awaited: str) -> None:
         self.told: list[str] = []
@@ -38,7 +38,7 @@ class Lines:
         return "\n".join(self.told)
 
 
-def test_each_retry_of_the_model_is_told_with_its_reason_and_pause(store: Store, tmp_path: Path) -> None:
+def test_each_model_retry_is_reported_with_its_reason_and_pause(store: Store, tmp_path: Path) -> None:
     lines = Lines("try 2: ")
 
     def script(request: Request) -> object:
@@ -59,7 +59,7 @@ def test_each_retry_of_the_model_is_told_with_its_reason_and_pause(store: Store,
     assert (ended.state, ended.trouble) == ("exited", None)
 
 
-def test_a_model_that_gives_no_answer_for_long_ends_the_agent_with_a_reason(
+def test_a_model_that_does_not_answer_in_time_ends_the_agent_with_a_reason(
     store: Store, tmp_path: Path
 ) -> None:
     with running(store, [fail(529)] * 9, tmp_path) as agents:
@@ -71,7 +71,7 @@ def test_a_model_that_gives_no_answer_for_long_ends_the_agent_with_a_reason(
         assert "no answer within 0.1 s ([model] give_up_seconds), tries: 1" in (agents.record().reason or "")
 
 
-def test_what_a_quiet_agent_waits_for_is_told(
+def test_the_reason_for_the_wait_of_a_quiet_agent_is_reported(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watch, "LONG_S", 0.2)
@@ -89,7 +89,7 @@ def test_what_a_quiet_agent_waits_for_is_told(
     assert lines.came.is_set()
 
 
-def test_a_lost_worker_and_the_one_that_goes_on_are_told(store: Store, tmp_path: Path) -> None:
+def test_a_lost_worker_and_its_successor_are_reported(store: Store, tmp_path: Path) -> None:
     lines = Lines("")
     with running(store, [], tmp_path) as agents:
         agents.launch()
@@ -107,7 +107,7 @@ def test_a_lost_worker_and_the_one_that_goes_on_are_told(store: Store, tmp_path:
     assert "continues as attempt 2, on second:2" in lines.text
 
 
-def test_an_outage_of_redis_is_told_while_it_lasts_and_when_it_is_over(
+def test_an_outage_of_redis_is_reported_while_it_lasts_and_when_it_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(watch, "SILENT_S", 0.3)

@@ -1,4 +1,4 @@
-"""`write_fd` bit by bit, and `read_fd` of what is still being written."""
+"""`write_fd` in pieces, and `read_fd` of a stream that is still being written."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def show(tools: Toolset, name: str, call: str | None = None, **arguments: Any) -
     return only(tools.call(name, arguments, call).content)
 
 
-def test_a_text_is_written_bit_by_bit_and_ended(proc: Process, tools: Toolset) -> None:
+def test_a_text_is_written_in_pieces_and_ended(proc: Process, tools: Toolset) -> None:
     opened = show(tools, "write_fd", data="one\n", eof=False)
     added = show(tools, "write_fd", data="two\n", fd="fd:1")
     ended = show(tools, "write_fd", data="three\n", fd=1, eof=True)
@@ -43,14 +43,14 @@ def test_a_text_is_written_bit_by_bit_and_ended(proc: Process, tools: Toolset) -
     assert proc.stat("fd:1").exit_code == 0
 
 
-def test_an_end_needs_no_text(proc: Process, tools: Toolset) -> None:
+def test_eof_can_be_written_without_text(proc: Process, tools: Toolset) -> None:
     show(tools, "write_fd", data="", eof=False)
 
     assert show(tools, "write_fd", data="", fd="fd:1", eof=True)["state"] == "sealed"
     assert proc.read("fd:1").text == ""
 
 
-def test_a_call_that_is_made_again_writes_once_even_if_its_result_was_lost(
+def test_a_repeated_call_writes_once_even_if_its_result_was_lost(
     proc: Process, tools: Toolset, execute: Any
 ) -> None:
     text = "x" * (PIECE_CHARS + 1000)
@@ -60,17 +60,17 @@ def test_a_call_that_is_made_again_writes_once_even_if_its_result_was_lost(
         {"data": " end", "fd": "fd:1", "eof": True},
     ]
 
-    for number, given in enumerate(calls):
-        first = tools.call("write_fd", given, f"toolu_{number}")
-        # as if the worker had died before it could keep what the call came to
+    for number, arguments in enumerate(calls):
+        first = tools.call("write_fd", arguments, f"toolu_{number}")
+        # as if the worker had died before it stored the result of the call
         execute("HDEL", "fdstore:{triage}:triage:calls", f"toolu_{number}/outcome")
-        assert tools.call("write_fd", given, f"toolu_{number}") == first
+        assert tools.call("write_fd", arguments, f"toolu_{number}") == first
 
     assert proc.read("fd:1", read_all=True).text == f"begin {text} end"
     assert [each.fd for each in proc.list()] == ["fd:1"]
 
 
-def test_a_call_that_broke_off_between_two_pieces_goes_on_where_it_was(
+def test_a_write_interrupted_between_two_pieces_resumes_there(
     proc: Process, tools: Toolset, execute: Any
 ) -> None:
     text = "".join(f"{number}\n" for number in range(60_000))
@@ -83,7 +83,7 @@ def test_a_call_that_broke_off_between_two_pieces_goes_on_where_it_was(
     assert proc.read("fd:1", read_all=True).text == text
 
 
-def test_calls_that_are_made_at_once_take_turns(proc: Process, tools: Toolset) -> None:
+def test_concurrent_calls_are_serialized(proc: Process, tools: Toolset) -> None:
     show(tools, "write_fd", data="", eof=False)
     lines = [f"line {number}\n" for number in range(12)]
 
@@ -94,7 +94,7 @@ def test_calls_that_are_made_at_once_take_turns(proc: Process, tools: Toolset) -
     assert sorted(proc.read("fd:1", read_all=True).text.splitlines(keepends=True)) == sorted(lines)
 
 
-def test_what_takes_no_more_is_closed(proc: Process, tools: Toolset) -> None:
+def test_writing_to_an_ended_stream_is_an_error(proc: Process, tools: Toolset) -> None:
     proc.create("sealed")
     broken = proc.open_stream(source="build")
     broken.fail("power cut")
@@ -105,7 +105,7 @@ def test_what_takes_no_more_is_closed(proc: Process, tools: Toolset) -> None:
         assert f"{fd} is {state} and takes no more text" in refused.message
 
 
-def test_the_stream_of_somebody_else_is_not_written(proc: Process, tools: Toolset) -> None:
+def test_a_stream_of_another_process_cannot_be_written(proc: Process, tools: Toolset) -> None:
     show(tools, "write_fd", data="mine\n", eof=False)
     child = Toolset(proc.child(share=["fd:1"]), enabled=TOOLS)
     with proc.open_stream(source="program") as out:
@@ -118,7 +118,7 @@ def test_the_stream_of_somebody_else_is_not_written(proc: Process, tools: Toolse
     assert show(tools, "write_fd", data="", fd="fd:9")["type"] == "not_found"
 
 
-def test_eof_is_true_or_false(tools: Toolset) -> None:
+def test_eof_must_be_a_boolean(tools: Toolset) -> None:
     assert show(tools, "write_fd", data="x", eof="yes")["type"] == "invalid_argument"
 
 
@@ -133,7 +133,7 @@ def test_read_fd_waits_until_the_part_is_complete(tools: Toolset) -> None:
     assert (read.body, read["state"], read["eof"]) == ("one line\n", "open", "false")
 
 
-def test_read_fd_shows_what_is_there_when_the_time_is_over(tools: Toolset) -> None:
+def test_read_fd_shows_the_available_text_at_its_timeout(tools: Toolset) -> None:
     show(tools, "write_fd", data="one", eof=False)
     began = time.monotonic()
 
@@ -146,20 +146,18 @@ def test_read_fd_shows_what_is_there_when_the_time_is_over(tools: Toolset) -> No
 @pytest.mark.parametrize(
     "seconds", [-1, "long", True, math.inf, -math.inf, math.nan, 1e300, 10**400, 86_401, "1e9"]
 )
-def test_read_fd_refuses_a_time_that_is_none(tools: Toolset, seconds: object) -> None:
+def test_read_fd_refuses_an_invalid_wait(tools: Toolset, seconds: object) -> None:
     assert show(tools, "read_fd", fd="fd:1", wait_seconds=seconds)["type"] == "invalid_argument"
 
 
-def test_a_wait_longer_than_a_minute_or_written_as_a_text_is_taken(tools: Toolset) -> None:
+def test_a_wait_over_a_minute_or_given_as_a_string_is_accepted(tools: Toolset) -> None:
     show(tools, "write_fd", data="done")
 
     for seconds in (3600, 3600.0, "3600"):
         assert show(tools, "read_fd", fd="fd:1", wait_seconds=seconds).body == "done"
 
 
-def test_a_read_that_may_wait_shows_no_state_of_what_never_was_a_stream(
-    proc: Process, tools: Toolset
-) -> None:
+def test_a_waiting_read_shows_no_stream_state_for_an_ordinary_text(proc: Process, tools: Toolset) -> None:
     proc.create("one\n")
     with proc.open_stream() as out:
         out.write("two\n")
@@ -170,7 +168,7 @@ def test_a_read_that_may_wait_shows_no_state_of_what_never_was_a_stream(
     assert (once["state"], once["eof"], once["exit_code"]) == ("sealed", "true", "0")
 
 
-def test_read_fd_extracts_what_has_come_by_then(proc: Process, tools: Toolset) -> None:
+def test_read_fd_extracts_the_text_written_so_far(proc: Process, tools: Toolset) -> None:
     show(tools, "write_fd", data="one\ntwo", eof=False)
 
     made = show(tools, "read_fd", fd="fd:1#L1", extract_to_new_fd=True, wait_seconds=5)
