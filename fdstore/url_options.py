@@ -1,61 +1,141 @@
-"""Options for a store's URL. Every user of a machine can read the command line of a process, so a URL with a
-password belongs in the environment or in a file; on the command line it works, with a warning.
+"""Redis URLs: parse their hosts and options, and hide their passwords.
+
+    redis+cluster://ann:secret@a.example:7000,b.example,[::1]:7002/0
+
+Sentinels and the nodes of a Cluster are several hosts separated by commas; `urllib` supports one. A password
+must never be shown, not even that of a malformed URL, where it may be in the wrong place.
 """
 
 from __future__ import annotations
 
-import os
-import stat
+import re
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 
-from fdstore.errors import FDStoreError, InvalidArgument
-from fdstore.urls import has_password
-
-MAX_BYTES = 65_536
-
-FAILED, USAGE = 1, 2
-
-_COMMAND_LINE = {"url", "prefix", "FDSTORE_URL", "FDSTORE_BROKER_URL"}
-"""Arguments that come from the common options and the environment."""
+Address = tuple[str, int]
+"""Host and port."""
 
 
-def exit_code_of(error: FDStoreError) -> int:
-    """Return the exit code of a command that ends with `error`: that of a usage error if the URL or the
-    prefix is wrong, else 1.
+def parse_addresses(parts: SplitResult, default_port: int) -> list[Address]:
+    """Parse the hosts between the login and the path. Raises `ValueError` for an invalid port.
 
-    >>> exit_code_of(InvalidArgument("url", "it cannot be read"))
-    2
+    >>> from urllib.parse import urlsplit
+    >>> parse_addresses(urlsplit("sentinel://ann:secret@a:1,b,[::1]:3/main"), 26379)
+    [('a', 1), ('b', 26379), ('::1', 3)]
     """
-    return USAGE if isinstance(error, InvalidArgument) and error.argument in _COMMAND_LINE else FAILED
+    return [_address(one, default_port) for one in parts.netloc.rpartition("@")[2].split(",")]
 
 
-def password_warning(option: str, url: str) -> str:
-    """Return a warning for a URL passed as an option; "" if it contains no password."""
-    if not has_password(url):
-        return ""
-    return (
-        f"fdstore: warning: others on this machine can see the password in {option}; give the URL in "
-        "FDSTORE_URL or with --url-file"
-    )
+def format_address(address: Address) -> str:
+    """Format an address for a URL.
+
+    >>> format_address(("::1", 7000))
+    '[::1]:7000'
+    """
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def read_url_file(path: str) -> tuple[str, str]:
-    """Read the URL from the first line of a file. Return it, and a warning if others can read the file ("" if
-    not).
+UNREADABLE = "the URL given"
+"""Shown in place of a URL whose password cannot be located."""
 
-    Raises `InvalidArgument`.
+HOW_TO_QUOTE = (
+    "it cannot be read; write it SCHEME://USER:PASSWORD@HOST:PORT, and in a password %2F for /, %3F for ?"
+)
+
+
+def hide_password(url: str) -> str:
+    """Return `url` with its password replaced by `***`.
+
+    >>> hide_password("redis://ann:secret@db.example/0"), hide_password("redis://:sec/ret@db.example")
+    ('redis://ann:***@db.example/0', 'the URL given')
     """
     try:
-        with open(path, "rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            lines = file.read(MAX_BYTES).decode("utf-8").split("\n")
-    except OSError as error:
-        problem = (error.strerror or type(error).__name__).lower()
-        raise InvalidArgument("url-file", f"the file cannot be read: {problem}") from error
-    except UnicodeDecodeError:
-        raise InvalidArgument("url-file", "the file is not text") from None
-    url = lines[0].strip()
-    if not url:
-        raise InvalidArgument("url-file", "the URL must be the first line of the file")
-    if not stat.S_ISREG(mode) or not mode & 0o077 or not has_password(url):
-        return url, ""
-    return url, "fdstore: warning: others can read the password in the file of --url-file; chmod 600 it"
+        parts = urlsplit(url)
+    except ValueError:
+        return UNREADABLE
+    if parts.scheme != "unix" and "@" in parts.path + parts.query + parts.fragment:
+        return UNREADABLE  # the password contains a character that ends the host
+    shown = parts._replace(query=re.sub(r"((?:^|&)(?:\w+_)?password=)[^&]*", r"\1***", parts.query))
+    if parts.password is not None:
+        host = parts.netloc.rpartition("@")[2]
+        shown = shown._replace(netloc=f"{parts.username or ''}:***@{host}")
+    return url if shown == parts else shown.geturl()
+
+
+TLS_OPTIONS = frozenset(
+    {
+        *(
+            "ssl_ca_certs",
+            "ssl_ca_data",
+            "ssl_ca_path",
+            "ssl_cert_reqs",
+            "ssl_certfile",
+            "ssl_check_hostname",
+        ),
+        *("ssl_ciphers", "ssl_exclude_verify_flags", "ssl_include_verify_flags", "ssl_keyfile"),
+        *("ssl_min_version", "ssl_password"),
+    }
+)
+SENTINEL_OPTIONS = frozenset({"sentinel_username", "sentinel_password"})
+OPTIONS = frozenset({"db", "username", "password", "client_name"}) | TLS_OPTIONS | SENTINEL_OPTIONS
+"""Options that the query of a URL may contain."""
+
+
+def check_options(parts: SplitResult) -> None:
+    """Check the options in a URL's query. Raises `ValueError` for the first one that is not supported.
+
+    >>> check_options(urlsplit("redis://a?ssl_ca_certs=ca.crt"))
+    Traceback (most recent call last):
+    ValueError: the option 'ssl_ca_certs' is for TLS: begin the URL with rediss
+    """
+    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+        if name not in OPTIONS:
+            known = ", ".join(sorted(OPTIONS - TLS_OPTIONS - SENTINEL_OPTIONS))
+            raise ValueError(f"the option {name!r} is unknown; known are {known}, and ssl_... with TLS")
+        if name in TLS_OPTIONS and not parts.scheme.startswith("rediss"):
+            raise ValueError(f"the option {name!r} is for TLS: begin the URL with rediss")
+        if name in SENTINEL_OPTIONS and not parts.scheme.endswith("sentinel"):
+            raise ValueError(f"the option {name!r} is for sentinel://")
+        if name == "db":
+            check_database(value)
+
+
+def check_database(name: str) -> None:
+    """Check the database number of a URL. Raises `ValueError`."""
+    if not (name.isascii() and name.isdigit()):
+        raise ValueError(f"a database is a number, as in redis://HOST:PORT/0, not {name!r}")
+
+
+def has_password(url: str) -> bool:
+    """Whether `url` contains a password, or may contain one.
+
+    >>> has_password("redis://ann:secret@db.example"), has_password("redis://db.example/0")
+    (True, False)
+    """
+    shown = hide_password(url)
+    return shown != url and (shown != UNREADABLE or "@" in url)
+
+
+def sentinel_login(parts: SplitResult) -> tuple[dict[str, str], SplitResult]:
+    """Return the login for the Sentinels themselves, from the query, and the URL without it.
+
+    >>> login, rest = sentinel_login(urlsplit("sentinel://a/main?sentinel_password=x&ssl_ca_certs=ca.crt"))
+    >>> login, rest.query
+    ({'password': 'x'}, 'ssl_ca_certs=ca.crt')
+    """
+    names = {"sentinel_username": "username", "sentinel_password": "password"}
+    pairs = parse_qsl(parts.query, keep_blank_values=True)
+    login = {names[name]: value for name, value in pairs if name in names}
+    rest = urlencode([pair for pair in pairs if pair[0] not in names])
+    return login, parts._replace(query=rest)
+
+
+def _address(written: str, default_port: int) -> Address:
+    host, colon, port = written.rpartition(":")
+    if not colon or "]" in port:
+        host, port = written, str(default_port)
+    host = host.removeprefix("[").removesuffix("]")
+    host.encode("idna")  # raises for names that the resolver would reject
+    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ValueError(f"{written!r} is not a host with a port")
+    return host, int(port)

@@ -23,7 +23,7 @@ from fdstore.cli.interrupts import Interrupted
 from fdstore.cli.session import Session, common_options
 from fdstore.errors import FDStoreError
 from fdstore.optional_packages import how_to_install
-from fdstore.url_options import exit_code_of
+from fdstore.url_arguments import exit_code_of
 
 READER_GONE = 141
 INTERRUPTED = 130

@@ -75,7 +75,7 @@ def _worker(store: Store, environment: Mapping[str, str], log: Path) -> Iterator
     from fdstore.errors import StartFailed
     from fdstore.local.server_process import wait_until
     from fdstore.local.worker import worker_command, worker_environment
-    from fdstore.store import leases
+    from fdstore.store import worker_registry
 
     allowed = [word for name in COMMANDS for word in ("--allow-command", name)]
     command = worker_command("-c", "2", "--allow-python", "fdstore.demo.tools:*", *allowed)
@@ -84,7 +84,7 @@ def _worker(store: Store, environment: Mapping[str, str], log: Path) -> Iterator
         worker = subprocess.Popen(command, env=environment, stdout=file, stderr=file)
 
     def registered() -> bool:
-        names = store.run(leases.workers(store.prefix))
+        names = store.run(worker_registry.workers(store.prefix))
         return any(name.endswith(f":{worker.pid}") for name in names)
 
     try:
@@ -180,7 +180,7 @@ def _account(store: Store, process: str, watch: Watch, out_dir: Path) -> None:
 def cli_for(url: str) -> str:
     """Return the redis-cli command for the store at `url`."""
     from fdstore.local.redis_server import find_cli
-    from fdstore.urls import hide_password
+    from fdstore.url_options import hide_password
 
     found = find_cli()
     program = str(found) if found else "redis-cli"

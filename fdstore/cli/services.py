@@ -185,7 +185,7 @@ def stop_server(session: Session) -> bool:
 def store_status(session: Session, url: str) -> StoreStatus:
     """Return the status of the store at `url`. Raises `StoreUnavailable`."""
     from fdstore.errors import DamagedRecord
-    from fdstore.store import ceilings, leases
+    from fdstore.store import ceilings, worker_registry
     from fdstore.store.check import primaries
     from fdstore.store.record_format import unreadable
     from fdstore.wire.store_url import parse_store_url
@@ -199,9 +199,9 @@ def store_status(session: Session, url: str) -> StoreStatus:
         commands: list[str] = []
         no_agents: list[str] = []
         try:
-            workers = store.run(leases.workers(store.prefix))
-            commands = store.run(leases.sandboxes_of(store.prefix, workers))
-            no_agents = store.run(leases.agent_refusals_of(store.prefix, workers))
+            workers = store.run(worker_registry.workers(store.prefix))
+            commands = store.run(worker_registry.sandboxes_of(store.prefix, workers))
+            no_agents = store.run(worker_registry.agent_refusals_of(store.prefix, workers))
         except DamagedRecord as error:
             damaged.append(unreadable(error))
             commands = [""] * len(workers)

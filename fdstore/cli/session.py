@@ -121,7 +121,7 @@ def _sets(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
 
 
 def _sets_url(context: click.Context, _: click.Parameter, url: str | None) -> None:
-    from fdstore.url_options import password_warning
+    from fdstore.url_arguments import password_warning
 
     if url:
         context.ensure_object(Session).url = url
@@ -130,7 +130,7 @@ def _sets_url(context: click.Context, _: click.Parameter, url: str | None) -> No
 
 
 def _reads_url(context: click.Context, _: click.Parameter, file: str | None) -> None:
-    from fdstore.url_options import read_url_file
+    from fdstore.url_arguments import read_url_file
 
     if file:
         try:

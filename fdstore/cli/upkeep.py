@@ -88,7 +88,7 @@ def doctor(context: click.Context, session: Session, deep: bool) -> None:
 
     Nothing is started or changed. The exit code is 1 if there is a problem or damage.
     """
-    from fdstore.cli.checks import check_everything
+    from fdstore.cli.doctor_checks import check_everything
 
     well = True
     for finding in check_everything(session):

@@ -24,12 +24,12 @@ from pathlib import Path
 
 import msgspec
 
-from fdstore.environment_check import Surroundings
 from fdstore.errors import StartFailed, TimedOut
 from fdstore.local.redis_server import is_embedded
 from fdstore.local.server_process import wait_until
+from fdstore.local.worker_environment import Surroundings
 from fdstore.settings import DEFAULT_PREFIX
-from fdstore.urls import hide_password
+from fdstore.url_options import hide_password
 
 READY_S = 30.0
 STOP_S = 30.0

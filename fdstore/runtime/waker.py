@@ -18,7 +18,8 @@ def waker(store_url: str, prefix: str, broker_url: str | None = None) -> Callabl
     Raises `InvalidArgument` for a URL that cannot hold a queue, such as that of a Cluster; `MissingExtra`.
     """
     require(QUEUE)
-    from fdstore.runtime.queue import Dispatcher, find_broker
+    from fdstore.runtime.broker_url import find_broker
+    from fdstore.runtime.queue import Dispatcher
 
     broker = broker_url or settings.read().broker_url
     find_broker(store_url, broker)

@@ -7,7 +7,7 @@ only for callers that require a worker.
 from __future__ import annotations
 
 from fdstore.errors import NotFound, NoWorker
-from fdstore.store import leases, process_records
+from fdstore.store import process_records, worker_registry
 from fdstore.wire.operation import Operation
 
 PATIENCE_S = 3.0
@@ -17,12 +17,12 @@ PATIENCE_S = 3.0
 def no_worker(prefix: str, *, for_agents: bool) -> Operation[str]:
     """Return why no worker can claim an agent (or a pipeline) now; "" if one can. Two or three round
     trips."""
-    living = yield from leases.workers(prefix)
+    living = yield from worker_registry.workers(prefix)
     if not living:
         return "no worker takes processes of this store; start one with: fdstore worker, or fdstore up"
     if not for_agents:
         return ""
-    reasons = yield from leases.agent_refusals_of(prefix, living)
+    reasons = yield from worker_registry.agent_refusals_of(prefix, living)
     return "" if "" in reasons else f"no worker of this store takes agents; {living[0]} says: {reasons[0]}"
 
 

@@ -1,44 +1,32 @@
-"""Retry policy, error translation and connection options, shared by both runners.
+"""Retry policy, shared by both runners: what is sent again, when, and when to give up.
 
 There is no I/O here, so the blocking and the asynchronous runner differ only in how they wait.
 """
 
 from __future__ import annotations
 
-import re
 import time
 from collections import deque
-from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
-from hiredis import Reader, pack_command
 from redis.exceptions import (
     AskError,
     AuthenticationError,
     BusyLoadingError,
     ClusterDownError,
-    InvalidResponse,
-    NoPermissionError,
     NoScriptError,
-    OutOfMemoryError,
     ReadOnlyError,
-    RedisError,
     TryAgainError,
 )
 from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import TimeoutError as LostReply
 
 from fdstore.errors import (
-    DamagedRecord,
-    FDStoreError,
-    StoreFull,
-    StoreReadOnly,
-    StoreRefused,
-    StoreUnavailable,
     UnknownOutcome,
 )
 from fdstore.wire.connection_options import SOCKET_TIMEOUT_S
-from fdstore.wire.operation import Batch, Command
+from fdstore.wire.operation import Batch
+from fdstore.wire.redis_errors import error_in, translate
 from fdstore.wire.scripts import as_one_script, is_read, name_of
 
 DEADLINE_S = 10.0
@@ -55,56 +43,10 @@ NOT_ON_THIS_NODE = (AskError, TryAgainError, ClusterDownError, NoScriptError)
 """Refusals of a Cluster node that executed nothing: another node serves the key (MOVED is an AskError, too),
 or no node does now, or the script must be sent with its source."""
 
-WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
-"""WRONGTYPE: expected in the HSET of a refused batch (see `scripts.hset_if_accepted`)."""
-
-NO_KEY = "no such key"
-"""The error of RENAME for a missing key: also expected there."""
-
-_EXPECTED = (WRONG_TYPE, NO_KEY, f"ERR {NO_KEY}")
-
-IN_A_SCRIPT = re.compile(r"NOPERM|NOAUTH|ACL failure in script|The user executing the script can't")
-"""The errors for a command in a script that the ACL forbids; versions of Redis differ."""
-
-_NO_WRITES = re.compile(r"READONLY|MISCONF|NOREPLICAS")
 
 TRANSIENT_ERRORS = (LostConnection, LostReply, BusyLoadingError, ReadOnlyError, *NOT_ON_THIS_NODE)
 """Errors worth a retry. An authentication error is excluded, although it is a LostConnection by class. A
 read-only server may have been demoted; the next connection finds the new primary."""
-
-
-def refuses_service(reply: Any) -> RedisError | None:
-    """Return the reply as an error if the server refuses all service now, or all writes: a new connection is
-    needed, which may find another server. Redis 6 wraps errors raised in scripts."""
-    if isinstance(reply, (LostConnection, ReadOnlyError)):
-        return reply
-    return ReadOnlyError(str(reply)) if isinstance(reply, RedisError) and "-READONLY " in str(reply) else None
-
-
-def translate(error: Exception, where: str) -> FDStoreError:
-    """Translate an error of redis-py. For errors it has a class for, redis-py removes the code from the
-    message, but not if a script wraps the error."""
-    message = str(error)
-    if isinstance(error, TryAgainError):
-        message = "the slot of this tree is on its way to another node"
-    if isinstance(error, OutOfMemoryError) or "OOM " in message or "'maxmemory'" in message:
-        return StoreFull("maxmemory is reached")
-    if isinstance(error, ReadOnlyError) or _NO_WRITES.search(message):
-        return StoreReadOnly(message.partition(".")[0])
-    if isinstance(error, AuthenticationError):
-        return StoreRefused(where, message.rstrip("."), "check the user and the password in the store's URL")
-    if isinstance(error, NoPermissionError) or IN_A_SCRIPT.search(message):
-        return StoreRefused(where, message.rstrip("."), "ACL SETUSER grants it, as deploy/users.acl does")
-    return StoreUnavailable(where, message.rstrip("."))
-
-
-INCOMPLETE = object()
-"""Returned by a reply parser that needs more bytes."""
-
-
-def make_reader(make_error: Callable[[str], Exception]) -> Reader:
-    """Return a parser of replies: strings stay bytes, an error reply becomes `make_error(text)`."""
-    return Reader(protocolError=InvalidResponse, replyError=make_error, notEnoughData=INCOMPLETE)
 
 
 class RetryState:
@@ -225,31 +167,6 @@ class InFlight:
         return bool(self.batches) and not self.link.is_connected
 
 
-# its stub declares a one-element tuple
-_pack = cast("Callable[[Command], bytes]", pack_command)
-
-
-def _pack_command(command: Command) -> bytes:
-    # hiredis crashes the interpreter if a signal handler raises while it formats a number
-    return _pack(tuple([part if isinstance(part, (str, bytes)) else str(part) for part in command]))
-
-
-def pack(batch: Batch) -> bytes:
-    """Encode a batch for the wire, as one byte string even for large commands: each separate write wakes
-    Redis, and its reply wakes the client. redis-py's own packing takes four times as long for the same
-    bytes."""
-    return _pack_command(batch[0]) if len(batch) == 1 else b"".join(map(_pack_command, batch))
-
-
-def error_in(command: Command, reply: Any) -> RedisError | None:
-    """Return the error in a reply, if any; for EXEC, the first error of its commands: a transaction runs on
-    after one. The two errors that `scripts.hset_if_accepted` expects are ignored."""
-    if command == ("EXEC",) and isinstance(reply, list):
-        errors = (part for part in reply if isinstance(part, RedisError))
-        return next((error for error in errors if str(error) not in _EXPECTED), None)
-    return reply if isinstance(reply, RedisError) else None
-
-
 def unloaded_scripts(batch: Batch, replies: list[Any]) -> list[slice]:
     """Return the slices of the batch whose scripts the server did not know, to send again with source."""
     found = []
@@ -260,33 +177,3 @@ def unloaded_scripts(batch: Batch, replies: list[Any]) -> list[slice]:
             found.append(slice(start, end))
         start = end
     return found
-
-
-def raise_error(batch: Batch, replies: list[Any], where: str) -> None:
-    """Raise the first error among the replies, if there is one."""
-    for i, error in enumerate(map(error_in, batch, replies)):
-        if error is not None:
-            raise _damage(batch, i, str(error)) or translate(error, where) from error
-
-
-_DAMAGE = re.compile(
-    r"WRONGTYPE|(?<!@)user_script:\d+: |not an integer|not a valid float|would overflow|would produce NaN"
-    r"|Invalid stream ID|smaller than the target stream top item"
-)
-"""Errors of Redis for keys whose type or value is not what fdstore wrote; also errors in Lua, because scripts
-compute with the values they read."""
-
-
-def _damage(batch: Batch, number: int, message: str) -> DamagedRecord | None:
-    """Return the error if a command or transaction hit a damaged record; None for any other refusal."""
-    if not _DAMAGE.search(message) or any(code in message for code in ("OOM ", "MISCONF", "READONLY")):
-        return None
-    command = batch[number]
-    if command == ("EXEC",):
-        command = next((each for each in reversed(batch[:number]) if each[0] == "EVALSHA"), batch[number - 1])
-    problem = message.partition(" script:")[0]
-    if command[0] not in ("EVALSHA", "EVAL"):
-        key = str(command[-2 if command[0] == "XREAD" else 1])
-        return DamagedRecord(f"the key {key}", problem)
-    tree = str(command[3]).partition("{")[2].partition("}")[0]
-    return DamagedRecord(f"a record of tree {tree}", f"{problem} ({name_of(command)})")

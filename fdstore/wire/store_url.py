@@ -29,7 +29,7 @@ import redis.sentinel
 from redis.connection import parse_url
 
 from fdstore.errors import InvalidArgument, quoted
-from fdstore.urls import (
+from fdstore.url_options import (
     HOW_TO_QUOTE,
     UNREADABLE,
     Address,
@@ -41,7 +41,7 @@ from fdstore.urls import (
     sentinel_login,
 )
 from fdstore.wire.connection_options import CONNECT_TIMEOUT_S, connection_options
-from fdstore.wire.retry import translate
+from fdstore.wire.redis_errors import translate
 
 FORMS = "redis://, rediss://, unix://, sentinel://, rediss+sentinel://, redis+cluster:// or rediss+cluster://"
 

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 import redis
 
-from fdstore.environment_check import Surroundings
 from fdstore.local.redis_server import PrivateServer
+from fdstore.local.worker_environment import Surroundings
 from fdstore.testing import Request, ScriptedModel, call, say
 from tests.acceptance.conftest import Command
 from tests.conftest import runs

@@ -26,7 +26,7 @@ from fdstore.lifecycle import ENDED, ProcessEnd
 from fdstore.permissions import Permissions
 from fdstore.runtime.claim import Lease
 from fdstore.runtime.run_process import Ending, run_process
-from fdstore.store import leases, pipelines
+from fdstore.store import leases, pipelines, worker_registry
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import ProcessKeys, process_keys
 from fdstore.store.process_handle import ProcessHandle
@@ -89,19 +89,19 @@ def test_a_worker_without_a_model_leaves_agents_to_others(store: Store, tmp_path
 def test_a_worker_registers_whether_it_runs_agents(store: Store) -> None:
     now_s = store.run(redis_now())
 
-    store.run(leases.register_worker("fdstore", "keyless:1", 10, now_s, no_agents="there is no key"))
-    without = store.run(leases.has_agent_worker("fdstore"))
-    store.run(leases.register_worker("fdstore", "keyed:2", 10, now_s))
+    store.run(worker_registry.register_worker("fdstore", "keyless:1", 10, now_s, no_agents="there is no key"))
+    without = store.run(worker_registry.has_agent_worker("fdstore"))
+    store.run(worker_registry.register_worker("fdstore", "keyed:2", 10, now_s))
     refusals = dict(
         zip(
-            living := store.run(leases.workers("fdstore")),
-            store.run(leases.agent_refusals_of("fdstore", living)),
+            living := store.run(worker_registry.workers("fdstore")),
+            store.run(worker_registry.agent_refusals_of("fdstore", living)),
             strict=True,
         )
     )
 
     assert refusals == {"keyless:1": "there is no key", "keyed:2": ""}
-    assert (without, store.run(leases.has_agent_worker("fdstore"))) == (False, True)
+    assert (without, store.run(worker_registry.has_agent_worker("fdstore"))) == (False, True)
 
 
 def test_the_end_of_a_process_is_one_log_line_with_program_duration_turns_and_reason(
@@ -402,9 +402,13 @@ def set_lease(keys: ProcessKeys, until: float) -> Operation[None]:
 
 
 def test_one_worker_keeps_the_sweep_as_long_as_it_renews_it(store: Store, execute: Execute) -> None:
-    assert [store.run(leases.acquire_sweep("fdstore", worker, 5)) for worker in "aab"] == [True, True, False]
+    assert [store.run(worker_registry.acquire_sweep("fdstore", worker, 5)) for worker in "aab"] == [
+        True,
+        True,
+        False,
+    ]
     execute("DEL", "fdstore:sweeper")
-    assert store.run(leases.acquire_sweep("fdstore", "b", 5))
+    assert store.run(worker_registry.acquire_sweep("fdstore", "b", 5))
 
 
 # crashes

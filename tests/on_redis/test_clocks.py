@@ -17,7 +17,7 @@ from fdstore.agent.program_loader import Limits
 from fdstore.cli import cli
 from fdstore.client import Store
 from fdstore.records import TreeLimits
-from fdstore.store import collect, leases
+from fdstore.store import collect, worker_registry
 from fdstore.store.clock import redis_now
 from fdstore.testing import Request, Turn, call, say
 from fdstore_workers.sweeper import collect_due, sweep
@@ -156,7 +156,9 @@ def test_ps_status_and_ls_show_ages_and_workers_by_redis_time(
     store: Store, shift: Shift, off_s: float
 ) -> None:
     store.process("t").create("text")
-    store.run(leases.register_worker("fdstore", "here:1", 10, store.run(redis_now()), "in a sandbox"))
+    store.run(
+        worker_registry.register_worker("fdstore", "here:1", 10, store.run(redis_now()), "in a sandbox")
+    )
     shift(off_s)
 
     shown = {

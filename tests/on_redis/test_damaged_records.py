@@ -26,7 +26,7 @@ from fdstore.errors import FDStoreError
 from fdstore.local.redis_server import PrivateServer
 from fdstore.permissions import Permissions
 from fdstore.runtime.run_process import run_process
-from fdstore.store import leases, processes
+from fdstore.store import processes, worker_registry
 from fdstore.store.clock import redis_now
 from fdstore.testing import ScriptedModel, say
 from fdstore_workers.sweeper import collect_due, sweep
@@ -140,7 +140,7 @@ def check_all(
     assert (done.state, done.unreadable) == ("cancelled", ())
     require_typed_result("gc", lambda: look(damaged_store, "gc"))
     assert store.process("after").create("text").fd == "fd:1"
-    assert store.run(leases.workers("fdstore")) == []
+    assert store.run(worker_registry.workers("fdstore")) == []
 
 
 def run_one(store: Store, model: AnthropicModel, process: str) -> str:

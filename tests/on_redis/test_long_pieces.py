@@ -14,7 +14,7 @@ from fdstore.records import TreeLimits
 from fdstore.store import leases, processes, streams
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.streams import StreamAppender
-from fdstore.wire.retry import pack
+from fdstore.wire.packing import pack
 from fdstore.wire.scripts import as_one_script
 from tests.on_redis.followers import Reader, RepeatingStore, key_of, stored
 from tests.waiting import wait_until

@@ -14,7 +14,7 @@ import fdstore
 import fdstore.aio
 from fdstore.client import Process, Store
 from fdstore.errors import NoWorker
-from fdstore.store import leases, processes, worker_check
+from fdstore.store import processes, worker_check, worker_registry
 from fdstore.store.clock import redis_now
 from tests.waiting import wait_until
 
@@ -42,7 +42,9 @@ def toolset(
 
 
 def add_worker(store: Store, no_agents: str = "") -> None:
-    store.run(leases.register_worker("fdstore", "host:1", 60, store.run(redis_now()), no_agents=no_agents))
+    store.run(
+        worker_registry.register_worker("fdstore", "host:1", 60, store.run(redis_now()), no_agents=no_agents)
+    )
 
 
 def test_a_spawn_without_a_worker_logs_a_warning_and_waits(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fdstore.environment_check import Surroundings
 from fdstore.local.worker import BackgroundWorker
+from fdstore.local.worker_environment import Surroundings
 
 BASE = {"PATH": "/usr/bin", "ANTHROPIC_API_KEY": "secret-1", "HOUSE": "7"}
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from fdstore.local.redis_conf import find_cli
-from fdstore.runtime.queue import celery_app, find_broker
+from fdstore.runtime.broker_url import find_broker
+from fdstore.runtime.queue import celery_app
 from fdstore.safe_path import drop_relative_entries
 
 

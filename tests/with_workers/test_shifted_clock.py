@@ -14,7 +14,7 @@ from fdstore.agent.launch import launch_root
 from fdstore.agent.program_loader import Bundle, Limits, Program
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.waker import waker
-from fdstore.store import leases, process_records
+from fdstore.store import process_records, worker_registry
 from fdstore.store.clock import redis_now
 from fdstore.testing import Request, ScriptedModel, Turn, call, say
 from tests.waiting import wait_until
@@ -48,7 +48,7 @@ def test_a_worker_with_a_wrong_clock_lives_and_shortens_no_agents_life(
 ) -> None:
     program = Program(name="solo", model="any", tools=("list_fds",), limits=Limits(wall_seconds=WALL_S))
     with fdstore.connect(agents_server.url) as store, redis.Redis.from_url(agents_server.url) as client:
-        wait_until(lambda: store.run(leases.workers(store.prefix)) == [shifted.name])
+        wait_until(lambda: store.run(worker_registry.workers(store.prefix)) == [shifted.name])
         until = client.zscore("fdstore:workers", shifted.name) or 0.0
         assert 0 < until - store.run(redis_now()) < 11
 

@@ -22,7 +22,8 @@ from kombu.utils.url import url_to_parts
 
 from fdstore.errors import InvalidArgument, StoreFull, StoreUnavailable
 from fdstore.local.redis_server import PrivateServer
-from fdstore.runtime.queue import Dispatcher, broker_url, celery_app, find_broker
+from fdstore.runtime.broker_url import broker_url, find_broker
+from fdstore.runtime.queue import Dispatcher, celery_app
 from fdstore_workers.app import make_app
 from fdstore_workers.transport import quote_url
 from tests.waiting import wait_until

@@ -14,7 +14,7 @@ from fdstore.errors import FDStoreError
 from fdstore.optional_packages import frozen_imports, require
 from fdstore.safe_path import drop_relative_entries
 from fdstore.text.layout import show_controls
-from fdstore.url_options import exit_code_of, password_warning, read_url_file
+from fdstore.url_arguments import exit_code_of, password_warning, read_url_file
 
 
 @click.command(
@@ -116,7 +116,7 @@ def worker(
     # appended, so that no file there shadows an installed package
     sys.path += map(os.path.abspath, tools_path)
     with frozen_imports():
-        from fdstore.runtime.queue import find_broker
+        from fdstore.runtime.broker_url import find_broker
         from fdstore.wire.store_url import parse_store_url
         from fdstore_workers.roles import Worker
         from fdstore_workers.tasks import worker_name

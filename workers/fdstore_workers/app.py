@@ -27,7 +27,8 @@ from celery import signals
 from celery.concurrency import thread
 
 from fdstore.logs import VisibleFormatter
-from fdstore.runtime.queue import TASK, celery_app, find_broker
+from fdstore.runtime.broker_url import find_broker
+from fdstore.runtime.queue import TASK, celery_app
 from fdstore.settings import DEFAULT_PREFIX
 from fdstore_workers.transport import RESTORE_AT_ONCE, quote_url
 

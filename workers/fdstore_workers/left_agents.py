@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from fdstore.client import Store
 from fdstore.errors import FDStoreError
-from fdstore.store import leases
+from fdstore.store import worker_registry
 
 log = logging.getLogger("fdstore.worker")
 
@@ -62,7 +62,7 @@ class DeferredAgents:
         while not self._stopped.wait(LOOK_EVERY_S):
             try:
                 store, _ = self._clients()
-                can_put_back = bool(self._ids) and store.run(leases.has_agent_worker(store.prefix))
+                can_put_back = bool(self._ids) and store.run(worker_registry.has_agent_worker(store.prefix))
                 if can_put_back:
                     self._put_back()
             except FDStoreError as error:

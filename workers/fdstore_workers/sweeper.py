@@ -24,7 +24,7 @@ from fdstore.agent.program_loader import Bundle
 from fdstore.client import Store
 from fdstore.errors import DamagedRecord, FDStoreError, Fenced, InvalidProgram, NewerFormat, NotFound
 from fdstore.records import TreeLimits, Unreadable
-from fdstore.store import collect, leases, process_records, processes, streams
+from fdstore.store import collect, leases, process_records, processes, streams, worker_registry
 from fdstore.store.check import check_server
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import ProcessKeys
@@ -204,7 +204,7 @@ class Sweeper:
         if self._thread.ident is not None:  # the worker may end before it is ready
             self._thread.join()
         try:
-            self._store.run(leases.unregister_worker(self._store.prefix, self._worker))
+            self._store.run(worker_registry.unregister_worker(self._store.prefix, self._worker))
         except FDStoreError as error:
             log.info("could not unregister this worker: %s", error)
 
@@ -246,7 +246,7 @@ class Sweeper:
         prefix, worker = self._store.prefix, self._worker
         try:
             self._store.run(
-                leases.register_worker(
+                worker_registry.register_worker(
                     prefix, worker, SIGN_OF_LIFE_S, moment, self._commands, self._no_agents
                 )
             )
@@ -255,7 +255,7 @@ class Sweeper:
 
     def _is_active(self) -> bool:
         try:
-            return self._store.run(leases.acquire_sweep(self._store.prefix, self._worker, SWEEPER_S))
+            return self._store.run(worker_registry.acquire_sweep(self._store.prefix, self._worker, SWEEPER_S))
         except DamagedRecord as error:
             self._report(error.what, error.problem)
             return True  # two active sweepers do no harm

@@ -16,7 +16,8 @@ from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as LostReply
 
-from fdstore.wire.retry import INCOMPLETE, make_reader, refuses_service
+from fdstore.wire.packing import INCOMPLETE, make_reader
+from fdstore.wire.redis_errors import refuses_service
 
 
 class Link:

@@ -37,15 +37,9 @@ from fdstore.wire.operation import (
     Request,
     Send,
 )
-from fdstore.wire.retry import (
-    TRANSIENT_ERRORS,
-    InFlight,
-    RetryState,
-    pack,
-    raise_error,
-    translate,
-    unloaded_scripts,
-)
+from fdstore.wire.packing import pack
+from fdstore.wire.redis_errors import raise_error, translate
+from fdstore.wire.retry import TRANSIENT_ERRORS, InFlight, RetryState, unloaded_scripts
 from fdstore.wire.scripts import as_eval
 from fdstore.wire.store_url import StoreUrl, parse_store_url
 

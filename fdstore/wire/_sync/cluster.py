@@ -12,13 +12,14 @@ from typing import Any, TypeVar
 
 from redis.exceptions import RedisError
 
-from fdstore.urls import Address
+from fdstore.url_options import Address
 from fdstore.wire._sync.link import Link
 from fdstore.wire._sync.runner import Runner
 from fdstore.wire._sync.support import sleep
+from fdstore.wire.cluster_routing import AtNode, AttemptFailed, Drop, Pause, ReceiveAt, Router, SendAt
 from fdstore.wire.operation import Batch, NumberedFields, Operation
-from fdstore.wire.retry import InFlight, pack
-from fdstore.wire.routing import AtNode, AttemptFailed, Drop, Pause, ReceiveAt, Router, SendAt
+from fdstore.wire.packing import pack
+from fdstore.wire.retry import InFlight
 from fdstore.wire.store_url import StoreUrl, parse_store_url
 
 T = TypeVar("T")

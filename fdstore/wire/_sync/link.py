@@ -32,7 +32,8 @@ from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as LostReply
 
 from fdstore.wire.connection_options import READ_SIZE_BYTES
-from fdstore.wire.retry import INCOMPLETE, make_reader, refuses_service
+from fdstore.wire.packing import INCOMPLETE, make_reader
+from fdstore.wire.redis_errors import refuses_service
 
 FINISH_S = 1.0
 LOOKS = 32

@@ -18,11 +18,11 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as LostConnection
 
 from fdstore.errors import StoreUnavailable, UnknownOutcome
-from fdstore.urls import Address
+from fdstore.url_options import Address
 from fdstore.wire import retry
+from fdstore.wire.cluster_routing import AtNode, AttemptFailed, Drop, Pause, ReceiveAt, Router, SendAt
 from fdstore.wire.operation import Batch, Everywhere, Operation, Receive, Send
-from fdstore.wire.retry import WRONG_TYPE
-from fdstore.wire.routing import AtNode, AttemptFailed, Drop, Pause, ReceiveAt, Router, SendAt
+from fdstore.wire.redis_errors import WRONG_TYPE
 from fdstore.wire.scripts import hset_if_accepted, script
 from fdstore.wire.slots import guarded, key_of, units_of
 

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from fdstore.errors import InvalidArgument
-from fdstore.runtime.queue import find_broker
+from fdstore.runtime.broker_url import find_broker
 from fdstore.store.keys import check_root
-from fdstore.urls import hide_password
+from fdstore.url_options import hide_password
 from fdstore.wire.store_url import parse_store_url
 
 

@@ -16,9 +16,9 @@ from fdstore.records import Record
 from fdstore_workers.pipeline.bubblewrap import Bubblewrap
 from fdstore_workers.pipeline.command_limits import CommandLimits, CommandsOff
 from fdstore_workers.pipeline.ended import Ended
+from fdstore_workers.pipeline.poll_loop import Pipeline
 from fdstore_workers.pipeline.sandbox import HIDDEN, find_sandbox
 from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
-from fdstore_workers.pipeline.stages import Pipeline
 from fdstore_workers.pipeline.unsandboxed import Unsandboxed
 
 MiB = 1 << 20

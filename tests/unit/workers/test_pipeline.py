@@ -16,8 +16,8 @@ from fdstore.errors import InvalidArgument
 from fdstore.pipeline_limits import PipelineLimits
 from fdstore_workers.pipeline.ended import Ended
 from fdstore_workers.pipeline.pipes import BranchClosed
+from fdstore_workers.pipeline.poll_loop import Pipeline
 from fdstore_workers.pipeline.process_tree import MARK, ProcessSnapshot
-from fdstore_workers.pipeline.stages import Pipeline
 from tests.waiting import wait_until
 
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}

@@ -22,10 +22,10 @@ from fdstore_workers.pipeline.bubblewrap import Bubblewrap
 from fdstore_workers.pipeline.command_limits import CommandsOff
 from fdstore_workers.pipeline.ended import Ended
 from fdstore_workers.pipeline.launch import NOT_MADE
+from fdstore_workers.pipeline.poll_loop import Pipeline
 from fdstore_workers.pipeline.process_tree import ProcessSnapshot
 from fdstore_workers.pipeline.sandbox import Sandbox, find_sandbox
 from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
-from fdstore_workers.pipeline.stages import Pipeline
 from fdstore_workers.pipeline.unsandboxed import CommandsDisabled, Unsandboxed
 from tests.children import Child
 from tests.unit.workers.engines import ALONE, ENGINES, TIGHT, Said, run_in, working
@@ -271,7 +271,7 @@ def text_of(path: Path) -> str:
 
 WORKER = """
 import sys
-from fdstore_workers.pipeline.stages import Pipeline
+from fdstore_workers.pipeline.poll_loop import Pipeline
 from tests.unit.workers.engines import working
 sandbox = working()[sys.argv[1]]
 print("ready", flush=True)
@@ -545,7 +545,7 @@ WORKER_WITHOUT = """
 import sys
 from fdstore_workers.pipeline.sandbox import Engine, Sandbox, find_sandbox
 from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
-from fdstore_workers.pipeline.stages import Pipeline
+from fdstore_workers.pipeline.poll_loop import Pipeline
 without = find_sandbox(engine="bubblewrap", allow_unsandboxed=True, search_path=sys.argv[1])
 Pipeline(
     [["sh", "-c", "echo begun; exec sleep 987"]],

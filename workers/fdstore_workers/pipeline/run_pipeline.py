@@ -53,8 +53,8 @@ from fdstore.tools.process_task import PipeTask
 from fdstore_workers.pipeline.command_limits import CommandsOff
 from fdstore_workers.pipeline.ended import Ended
 from fdstore_workers.pipeline.pipes import BranchClosed
+from fdstore_workers.pipeline.poll_loop import Pipeline
 from fdstore_workers.pipeline.sandbox import Sandbox
-from fdstore_workers.pipeline.stages import Pipeline
 
 log = logging.getLogger("fdstore.pipelines")
 

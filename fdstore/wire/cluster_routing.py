@@ -27,10 +27,11 @@ import msgspec
 from redis.exceptions import AskError, ClusterDownError, MovedError, NoScriptError, RedisError
 
 from fdstore.errors import FDStoreError, InvalidArgument
-from fdstore.urls import Address, format_address
+from fdstore.url_options import Address, format_address
 from fdstore.wire.connection_options import SOCKET_TIMEOUT_S
 from fdstore.wire.operation import Abandon, Batch, Block, Everywhere, Operation, Receive, Request, Send
-from fdstore.wire.retry import NOT_ON_THIS_NODE, RetryState, error_in, raise_error, translate
+from fdstore.wire.redis_errors import error_in, raise_error, translate
+from fdstore.wire.retry import NOT_ON_THIS_NODE, RetryState
 from fdstore.wire.scripts import as_eval, is_read
 from fdstore.wire.slots import Slots, Unit, group_by_node, units_of
 
