@@ -22,8 +22,8 @@ import redis
 import fdstore
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
-from tests.chaos.crew import Crew
 from tests.chaos.proxy import Proxy
+from tests.chaos.worker_pool import WorkerPool
 
 FEW_SEEDS = 2
 DURABLE = {"appendonly": "yes", "appendfsync": "always"}
@@ -102,11 +102,11 @@ def counted(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture
-def crew(server: PrivateServer, tmp_path: Path, faults: Faults) -> Iterator[Crew]:
+def worker_pool(server: PrivateServer, tmp_path: Path, faults: Faults) -> Iterator[WorkerPool]:
     """Workers of the test's own, with leases of a second."""
-    hired = Crew(server.url, tmp_path, faults.note)
+    hired = WorkerPool(server.url, tmp_path, faults.note)
     yield hired
-    hired.dismiss()
+    hired.kill_all()
 
 
 @pytest.fixture

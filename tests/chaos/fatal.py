@@ -22,20 +22,20 @@ class FatalRunner(Runner):
         """Whether this request is one of those that are counted."""
         return True
 
-    def strike(self, link: Any, send: Send, request: bytes) -> None:
+    def inject_fault(self, link: Any, send: Send, request: bytes) -> None:
         """What becomes of the n-th request."""
         raise NotImplementedError
 
     def _take(self) -> Any:
         link = super()._take()
         if "send" not in vars(link):  # else it is armed already
-            link.send = partial(self._send_or_strike, link, link.send)
+            link.send = partial(self._send_or_inject, link, link.send)
         return link
 
-    def _send_or_strike(self, link: Any, send: Any, request: bytes, *more: Any) -> None:
+    def _send_or_inject(self, link: Any, send: Any, request: bytes, *more: Any) -> None:
         if self.counts():
             self._left -= 1
             if self._left == 0:
-                self.strike(link, lambda part: send(part, *more), request)
+                self.inject_fault(link, lambda part: send(part, *more), request)
                 return
         send(request, *more)

@@ -16,8 +16,8 @@ from fdstore.errors import FDStoreError, NotFound
 from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord
 from fdstore.runtime.periodic import run_periodically
-from fdstore.store import journal, process_records
-from tests.chaos.family import digest
+from fdstore.store import inspection, journal
+from tests.chaos.agent_tree import digest
 
 LOOK_EVERY_S = 0.05
 
@@ -28,17 +28,17 @@ class Takeovers:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lost: dict[str, tuple[int, float]] = {}
-        self.took_s: list[float] = []
+        self.durations_s: list[float] = []
 
-    def noted(self) -> AbstractContextManager[None]:
+    def record(self) -> AbstractContextManager[None]:
         """They are noted while the block runs."""
         return run_periodically(LOOK_EVERY_S, self._look, "takeovers")
 
     def __str__(self) -> str:
-        if not self.took_s:
+        if not self.durations_s:
             return "no takeovers"
-        median_s, worst_s = statistics.median(self.took_s), max(self.took_s)
-        return f"{len(self.took_s)} takeovers: median {median_s:.2f} s, worst {worst_s:.2f} s"
+        median_s, worst_s = statistics.median(self.durations_s), max(self.durations_s)
+        return f"{len(self.durations_s)} takeovers: median {median_s:.2f} s, worst {worst_s:.2f} s"
 
     def expect(self, lost: list[ProcessRecord]) -> None:
         """These were run by a worker that was killed just now."""
@@ -49,7 +49,7 @@ class Takeovers:
         for process, (attempt, killed_at) in list(self._lost.items()):
             found = self._store.run(process_records.record(self._store.prefix, process))
             if found.losses and (found.attempt > attempt or found.state == "failed"):
-                self.took_s.append(time.monotonic() - killed_at)
+                self.durations_s.append(time.monotonic() - killed_at)
             if found.attempt > attempt or found.state in ENDED:
                 del self._lost[process]  # or it had come to its end, or given it back, just before
         return True
@@ -65,7 +65,7 @@ class Observer:
         """Process and descriptor, with the digest of the text that was read."""
         self.problems: list[str] = []
 
-    def looking(self) -> AbstractContextManager[None]:
+    def watch(self) -> AbstractContextManager[None]:
         """It looks while the block runs."""
         return run_periodically(LOOK_EVERY_S, self._look, "observer")
 

@@ -24,7 +24,7 @@ CHUNK_BYTES = 1 << 16
 T = TypeVar("T")
 
 
-def whole_in(data: bytes) -> tuple[int, int]:
+def count_complete(data: bytes) -> tuple[int, int]:
     """How many whole commands or replies `data` begins with, and how many bytes they are.
 
     >>> whole_in(b"*1\\r\\n$4\\r\\nPING\\r\\n*1\\r\\n$4")
@@ -54,13 +54,13 @@ def _end(data: bytes, at: int) -> int | None:
     return after if after <= len(data) else None
 
 
-async def _flushed(writer: asyncio.StreamWriter) -> None:
+async def _drain(writer: asyncio.StreamWriter) -> None:
     """Returns when all that was written is on its way, or never will be."""
     while writer.transport.get_write_buffer_size() and not writer.transport.is_closing():
         await asyncio.sleep(0.001)
 
 
-class _Passage:
+class _ProxyConnection:
     """One connection through the proxy."""
 
     def __init__(self, client: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
@@ -88,7 +88,7 @@ class Proxy:
         self._server_at = (parts.hostname or "127.0.0.1", parts.port or 6379)
         self._note = note
         self._loop = asyncio.new_event_loop()
-        self._passages: set[_Passage] = set()
+        self._passages: set[_ProxyConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._every = self._answered = 0
         self._delay_s = 0.0
@@ -113,8 +113,8 @@ class Proxy:
     def cut(self) -> None:
         async def cut_all() -> int:
             passages = list(self._passages)
-            for passage in passages:
-                passage.cut()
+            for connection in passages:
+                connection.cut()
             return len(passages)
 
         if self._do(cut_all()):
@@ -137,26 +137,26 @@ class Proxy:
         except OSError:
             writer.transport.abort()
             return
-        passage = _Passage(writer, to_server)
-        self._passages.add(passage)
-        for pump in (self._commands(reader, passage), self._replies(from_server, passage)):
+        connection = _ProxyConnection(writer, to_server)
+        self._passages.add(connection)
+        for pump in (self._commands(reader, connection), self._replies(from_server, connection)):
             task = self._loop.create_task(pump)
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _commands(self, client: asyncio.StreamReader, passage: _Passage) -> None:
+    async def _commands(self, client: asyncio.StreamReader, connection: _ProxyConnection) -> None:
         try:
             while data := await client.read(CHUNK_BYTES):
                 await self._open.wait()
-                passage.server.write(data)
-                await passage.server.drain()
+                connection.server.write(data)
+                await connection.server.drain()
         except OSError:
             pass
         finally:
-            passage.cut()
-            self._passages.discard(passage)
+            connection.cut()
+            self._passages.discard(connection)
 
-    async def _replies(self, server: asyncio.StreamReader, passage: _Passage) -> None:
+    async def _replies(self, server: asyncio.StreamReader, connection: _ProxyConnection) -> None:
         held = b""
         try:
             while data := await server.read(CHUNK_BYTES):
@@ -170,14 +170,14 @@ class Proxy:
                         return
                     if self._delay_s:
                         await asyncio.sleep(self._delay_s)
-                    passage.client.write(held[:end])
+                    connection.client.write(held[:end])
                     held = held[end:]
-                await passage.client.drain()
+                await connection.client.drain()
         except OSError:
             pass
         finally:
-            await _flushed(passage.client)
-            passage.cut()
+            await _drain(connection.client)
+            connection.cut()
 
     def _do(self, what: Coroutine[Any, Any, T]) -> T:
         """Runs something in the proxy's thread; its result."""
@@ -188,8 +188,8 @@ class Proxy:
 
         async def end() -> None:
             self._listener.close()
-            for passage in list(self._passages):
-                passage.cut()
+            for connection in list(self._passages):
+                connection.cut()
             tasks = list(self._tasks)
             for task in tasks:
                 task.cancel()

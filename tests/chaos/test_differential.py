@@ -33,7 +33,7 @@ class Run:
         member = self.rng.choice([each for each in self.members if not each.ended])
         proc = self.processes[member.id]
         steps = [self.create, self.open, self.end_stream, self.extract, self.close]
-        steps += [self.child, self.fork, self.end, self.meet_again, self.create, *[self.write] * 3]
+        steps += [self.child, self.fork, self.end, self.reopen_client, self.create, *[self.write] * 3]
         step = self.rng.choice(steps)
         self.log.append(f"{member.id} {step.__name__}")
         step(member, proc)
@@ -89,13 +89,13 @@ class Run:
     def child(self, member: Member, proc: Process) -> None:
         if member.depth < TreeLimits().tree_depth:
             shared = [fd for fd in member.table if self.rng.random() < 0.5]
-            self.take_in(proc.child(share=shared), member.child(shared))
+            self.add(proc.child(share=shared), member.child(shared))
 
     def fork(self, member: Member, proc: Process) -> None:
         if member.depth < TreeLimits().tree_depth:
-            self.take_in(proc.fork(), member.fork())
+            self.add(proc.fork(), member.fork())
 
-    def take_in(self, proc: Process, member: Member) -> None:
+    def add(self, proc: Process, member: Member) -> None:
         assert proc.id == member.id
         self.members.append(member)
         self.processes[proc.id] = proc
@@ -105,7 +105,7 @@ class Run:
             proc.end()
             member.ended = True
 
-    def meet_again(self, member: Member, proc: Process) -> None:
+    def reopen_client(self, member: Member, proc: Process) -> None:
         """A client that knows nothing yet takes over."""
         if not any(writer is member for writer, *_ in self.streams):
             self.processes[member.id] = self.store.process(member.id)
@@ -149,7 +149,7 @@ class Run:
         return any(open_text is text for _, _, _, open_text in self.streams)
 
 
-def test_any_sequence_of_calls_is_what_strings_would_give(
+def test_any_sequence_of_calls_matches_plain_strings(
     store: Store, proxy: Proxy, faults: Any, seed: int
 ) -> None:
     rng = random.Random(seed)

@@ -47,7 +47,7 @@ def leave(room_bytes: int, execute: Execute) -> None:
 
 
 @pytest.mark.parametrize("how", ["ingest", "create", "extract"])
-def test_what_does_not_fit_leaves_nothing_behind(
+def test_a_write_that_exceeds_maxmemory_leaves_no_keys_behind(
     how: str, store: Store, proc: Process, execute: Execute, faults: Faults
 ) -> None:
     proc.ingest(io.BytesIO(LARGE), "a file")
@@ -100,7 +100,7 @@ def test_closing_and_ending_make_room_in_a_full_redis(
     assert store.tree("t").bytes == 0
 
 
-def test_a_full_redis_is_tidied(
+def test_a_full_redis_can_be_collected(
     proc: Process, store: Store, fill: Callable[[], None], execute: Execute
 ) -> None:
     old = store.process("old", limits=TreeLimits(retention_days=1))

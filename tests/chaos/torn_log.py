@@ -62,7 +62,7 @@ class Log:
             copy(path, self.directory / path.name)
 
 
-class Torn:
+class TornLogServer:
     """One server, put back for each cut to a log that ends there."""
 
     def __init__(self, server: PrivateServer, saved: Path) -> None:
@@ -108,7 +108,7 @@ def commands_in(data: bytes) -> Iterator[tuple[int, int, list[bytes]]]:
         yield start, at, words
 
 
-def middles(log: Log, start: int) -> list[int]:
+def command_midpoints(log: Log, start: int) -> list[int]:
     """The middle of each command that was written since `start`."""
     data = log.path.read_bytes()[start:]
     return [start + (first + last) // 2 for first, last, _ in commands_in(data)]
@@ -142,13 +142,13 @@ def facts_of(store: Store, tree: str) -> dict[str, tuple[Any, ...]]:
 def fact_of(store: Store, process: str) -> tuple[Any, ...]:
     found = store.run(process_records.record(store.prefix, process))
     keys = ProcessKeys(TreeKeys(store.prefix, process.partition(".")[0]), process)
-    [journal] = store.run(_once(("LRANGE", keys.journal, 0, -1)))
+    [journal] = store.run(read_reply(("LRANGE", keys.journal, 0, -1)))
     said = found.state, found.program, found.parent, found.kind, found.outputs, found.exit_code, found.attempt
     # what an open process is told when it is launched may be there before; it is replaced then
     return *said, () if found.state == "open" else tuple(journal)
 
 
-def _once(command: tuple[Any, ...]) -> Any:
+def read_reply(command: tuple[Any, ...]) -> Any:
     return (yield [command])
 
 

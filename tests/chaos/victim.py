@@ -25,7 +25,7 @@ from fdstore.tools.tool import ToolResult
 from fdstore.toolset import Toolset
 from fdstore.wire._sync.runner import Runner
 from tests.chaos.fatal import FatalRunner, Send
-from tests.chaos.proxy import whole_in
+from tests.chaos.proxy import count_complete
 
 LONG = "".join(f"line {number}\n" for number in range(150_000))
 """More than a few requests carry."""
@@ -94,10 +94,10 @@ class DyingRunner(FatalRunner):
         super().__init__(url, number)
         self._moment = moment
 
-    def strike(self, link: Any, send: Send, request: bytes) -> None:
+    def inject_fault(self, link: Any, send: Send, request: bytes) -> None:
         send(request[: MOMENTS[self._moment](request)])
         if self._moment == "after":
-            link.receive([], whole_in(request)[0])
+            link.receive([], count_complete(request)[0])
         os.kill(os.getpid(), signal.SIGKILL)
 
 

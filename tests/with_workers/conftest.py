@@ -33,7 +33,7 @@ class Ledger:
         self._redis.flushall()
 
     @property
-    def begun(self) -> list[str]:
+    def started_ids(self) -> list[str]:
         return self._redis.lrange("begun", 0, -1)
 
     @property
@@ -159,7 +159,7 @@ def shared_bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     folder = tmp_path_factory.mktemp("pipelines")
     with PrivateServer() as server, ScriptedModel([]) as model, agent_workers(folder) as start:
         made = Bench(server, model, start)
-        made.hire()
+        made.start_worker()
         yield made
         made.close()
 
@@ -172,11 +172,11 @@ def bench(shared_bench: Bench) -> Iterator[Bench]:
     for member in shared_bench.store.tree(shared_bench.proc.id).members:
         if member.id != shared_bench.proc.id and member.state not in ENDED:
             shared_bench.show("kill", target=member.id)
-    shared_bench.nothing_runs(15)
+    shared_bench.assert_nothing_runs(15)
 
 
 @pytest.fixture
-def alone(agents_server: PrivateServer, start_agent_worker: StartAgentWorker) -> Iterator[Bench]:
+def empty_bench(agents_server: PrivateServer, start_agent_worker: StartAgentWorker) -> Iterator[Bench]:
     """A bench of this test alone, without a worker."""
     with ScriptedModel([]) as model:
         made = Bench(agents_server, model, start_agent_worker)

@@ -92,12 +92,12 @@ def wait_until_ended(store: Store, roots: list[str]) -> None:
     wait_until(lambda: all(each.state in ENDED for each in records(store, roots)), PATIENCE_S)
 
 
-class Meeting:
+class CrashAfterAllArrived:
     """A script: all wait in their first turn until all are there. Then the killer strikes, while the others
     are still waiting for the model: those on its worker never get that answer."""
 
-    def __init__(self, weapon: str) -> None:
-        self._weapon = weapon
+    def __init__(self, kill_code: str) -> None:
+        self._weapon = kill_code
         self._there = threading.Barrier(INNOCENTS + 1)
         self._met: Counter[str] = Counter()
 
@@ -114,7 +114,7 @@ class Meeting:
 
 @pytest.mark.timeout(2 * PATIENCE_S)
 @pytest.mark.parametrize(
-    ("weapon", "workers"),
+    ("kill_code", "workers"),
     [
         ("is_killed", 1),
         pytest.param("exits", 1, marks=pytest.mark.long),
@@ -124,10 +124,10 @@ class Meeting:
         pytest.param("crashes", 2, marks=pytest.mark.long),
     ],
 )
-def test_an_agent_that_kills_its_worker_fails_alone_and_its_neighbours_finish(
-    store: Store, programs: Path, start_agent_worker: StartAgentWorker, weapon: str, workers: int
+def test_an_agent_that_kills_its_worker_fails_and_the_others_finish(
+    store: Store, programs: Path, start_agent_worker: StartAgentWorker, kill_code: str, workers: int
 ) -> None:
-    with ScriptedModel(Meeting(weapon)) as model:
+    with ScriptedModel(CrashAfterAllArrived(kill_code)) as model:
         hired = [start_agent_worker(store.url, model, INNOCENTS + 1) for _ in range(workers)]
         innocents = [launch(store, programs / "innocent.toml", f"innocent {n}") for n in range(INNOCENTS)]
         killer = launch(store, programs / "killer.toml", "killer")
@@ -144,7 +144,7 @@ def test_an_agent_that_kills_its_worker_fails_alone_and_its_neighbours_finish(
     assert max(each.losses for each in ended) == 1
 
 
-def test_a_process_of_a_pool_that_dies_takes_no_neighbour_along(
+def test_a_pool_process_that_dies_does_not_affect_the_others(
     store: Store, programs: Path, start_agent_worker: StartAgentWorker
 ) -> None:
     def script(request: Request) -> Reply:
@@ -185,7 +185,7 @@ def busy(
         yield worker, root
 
 
-def test_a_child_that_is_killed_is_replaced_under_the_same_name_and_its_agent_goes_on(
+def test_a_killed_child_is_replaced_under_the_same_name_and_its_agent_continues(
     store: Store, busy: tuple[WorkerProcess, str]
 ) -> None:
     worker, root = busy

@@ -39,7 +39,7 @@ max_losses = 1000
 """
 
 
-class ProcessSnapshot:
+class AgentTree:
     """The programs, and the script of their model; `pace_s` is how long each answer takes."""
 
     def __init__(self, folder: Path, pace_s: float) -> None:
@@ -62,7 +62,7 @@ class ProcessSnapshot:
         waker(store.url, store.prefix)(root.id)
         return root
 
-    def _said(self, reply: Reply) -> Reply:
+    def _delay(self, reply: Reply) -> Reply:
         return slow(reply, self._pace_s) if self._pace_s and not hasattr(reply, "seconds") else reply
 
     def _root(self, request: Request) -> Reply:
@@ -84,7 +84,7 @@ class ProcessSnapshot:
                 )
             case _:
                 reply = say(digest("".join(_body(result.text) for result in results[3:5])))
-        return self._said(reply)
+        return self._delay(reply)
 
     def _reader(self, request: Request) -> Reply:
         query = _query(request)
@@ -96,10 +96,10 @@ class ProcessSnapshot:
                 reply = call("spawn", program_name="leaf", query=f"leaf of {query}")
             case _:
                 reply = say(long_answer(query, _body(results[0].text), _body(results[1].text)))
-        return self._said(reply)
+        return self._delay(reply)
 
     def _leaf(self, request: Request) -> Reply:
-        return self._said(say(f"seen by {_query(request)}"))
+        return self._delay(say(f"seen by {_query(request)}"))
 
 
 def long_answer(query: str, read: str, leaf: str) -> str:
@@ -110,7 +110,7 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def right_answer() -> str:
+def expected_answer() -> str:
     """What the root says if nothing went wrong anywhere."""
     lines = [f"{number} of {LINES}\n" for number in range(1, LINES + 1)]
     answers = []
