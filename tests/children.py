@@ -76,7 +76,7 @@ class Child(subprocess.Popen[AnyStr]):
         super().__exit__(kind, error, trace)
 
 
-def end_those_left() -> list[str]:
+def end_remaining_children() -> list[str]:
     """End the children with a deadline that still run, and return what is wrong with each that is not
     over in good order."""
     problems = []

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fdstore.local.worker import worker_command
 from tests.children import Child
-from tests.conftest import children_of, runs
+from tests.conftest import children_of, is_running
 from tests.waiting import wait_until
 
 
@@ -83,7 +83,7 @@ class WorkerProcess:
         if self.is_alive:
             self.process.kill()
         self.process.wait()
-        wait_until(lambda: not any(map(runs, children)), what="the end of a worker's children")
+        wait_until(lambda: not any(map(is_running, children)), what="the end of a worker's children")
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import pytest
 import fdstore
 from fdstore.testing import Request, ScriptedModel, say
 from tests.acceptance.conftest import Command
-from tests.conftest import runs
+from tests.conftest import is_running
 from tests.waiting import wait_until
 
 PROGRAM = '[model]\nname = "scripted"\n[prompt]\nsystem = "You wait."\n'
@@ -130,4 +130,4 @@ def test_the_demo_says_what_it_does_before_it_has_done_it(fresh: Command, tmp_pa
 
     assert first == b"The model is a scripted server on this machine. Redis and the worker are real.\n"
     assert demo.returncode == 128 + signal.SIGTERM
-    assert not runs(int(worker[1]))
+    assert not is_running(int(worker[1]))

@@ -14,7 +14,7 @@ from fdstore.environment_check import Surroundings
 from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import Request, ScriptedModel, call, say
 from tests.acceptance.conftest import Command
-from tests.conftest import runs
+from tests.conftest import is_running
 
 PARENT = """
 [model]
@@ -127,8 +127,8 @@ def test_each_prefix_has_a_background_worker_and_down_ends_them_all(fresh: Comma
     fresh("down")
 
     assert one != other
-    assert not runs(one)
-    assert not runs(other)
+    assert not is_running(one)
+    assert not is_running(other)
 
 
 def test_up_with_a_url_starts_a_worker_for_that_store_and_down_ends_it(fresh: Command) -> None:
@@ -137,7 +137,7 @@ def test_up_with_a_url_starts_a_worker_for_that_store_and_down_ends_it(fresh: Co
         up = json.loads(fresh("up", "--json").out)
         status = json.loads(fresh("status", "--json").out)
         down = fresh("down", "--json")
-        still_runs = runs(up["worker"]["pid"])
+        still_runs = is_running(up["worker"]["pid"])
     del fresh.environment["FDSTORE_URL"]
 
     assert (up["server"], up["store"]) == (None, server.url)

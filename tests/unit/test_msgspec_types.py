@@ -55,7 +55,7 @@ print(met)
 """
 
 
-def test_every_type_that_threads_decode_is_known_to_msgspec_before() -> None:
+def test_every_type_that_threads_decode_is_prepared_beforehand() -> None:
     done = subprocess.run(
         [sys.executable, "-c", MEETS_TYPES], capture_output=True, text=True, timeout=60, check=False
     )

@@ -23,7 +23,7 @@ from fdstore.records import ProcessRecord
 from fdstore.runtime.waker import waker
 from fdstore.store import process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
-from tests.conftest import children_of, runs
+from tests.conftest import children_of, is_running
 from tests.waiting import wait_until
 from tests.with_workers.conftest import StartAgentWorker
 from tests.worker_process import WorkerProcess
@@ -212,7 +212,7 @@ def test_no_child_outlives_its_supervisor(busy: tuple[WorkerProcess, str]) -> No
     os.kill(worker.process.pid, signal.SIGKILL)
 
     assert children
-    wait_until(lambda: not any(map(runs, children)))
+    wait_until(lambda: not any(map(is_running, children)))
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_a_signal_to_the_supervisor_ends_an_idle_worker(
         worker.process.send_signal(number)
 
         assert worker.process.wait(30) == status, worker.log
-        assert not any(map(runs, children))
+        assert not any(map(is_running, children))
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,11 @@ def test_reads_go_to_each_node_once_and_their_replies_come_in_order(nodes: Nodes
 def test_writes_go_in_the_order_in_which_they_were_said(nodes: Nodes) -> None:
     nodes.ask(("SET", HIGH, 1), ("GET", LOW), ("SET", HIGH, 2))
 
-    assert nodes.asked == [(TWO, [("SET", HIGH, 1)]), (ONE, [("GET", LOW)]), (TWO, [("SET", HIGH, 2)])]
+    assert nodes.asked == [
+        (TWO, [("SET", HIGH, 1)]),
+        (ONE, [("GET", LOW)]),
+        (TWO, [("SET", HIGH, 2)]),
+    ]
 
 
 def test_what_comes_after_a_refused_write_waits_for_it(nodes: Nodes) -> None:
@@ -112,7 +116,10 @@ def test_what_comes_after_a_refused_write_waits_for_it(nodes: Nodes) -> None:
     replies = nodes.ask(("SET", LOW, 0), ("SET", LOW, 1), ("SET", LOW, 2), ("SET", HIGH, 3))
 
     assert replies == ["done", LOW, LOW, HIGH]
-    assert nodes.asked[1:] == [(ONE, [("SET", LOW, 1), ("SET", LOW, 2)]), (TWO, [("SET", HIGH, 3)])]
+    assert nodes.asked[1:] == [
+        (ONE, [("SET", LOW, 1), ("SET", LOW, 2)]),
+        (TWO, [("SET", HIGH, 3)]),
+    ]
 
 
 def test_a_moved_slot_is_asked_for_where_it_is_from_then_on(nodes: Nodes) -> None:

@@ -250,7 +250,11 @@ def test_a_command_is_asked_to_end_and_can_say_so(anywhere: Inside) -> None:
 
     said = anywhere(*bash(script), kill_at_output=True)
 
-    assert (said.ended.codes, said.output, said.ended.reason) == ((3,), "begun\nasked\n", "cancelled")
+    assert (said.ended.codes, said.output, said.ended.reason) == (
+        (3,),
+        "begun\nasked\n",
+        "cancelled",
+    )
 
 
 def test_what_a_command_left_behind_ends_with_it(anywhere: Inside) -> None:
