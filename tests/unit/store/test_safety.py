@@ -45,7 +45,7 @@ def test_beyond_this_machine_a_password_and_tls_are_needed() -> None:
     assert [mark(safety.encryption(way)) for way in (HERE, AWAY, safe)] == ["ok", "problem", "ok"]
 
 
-def test_a_torn_log_that_is_loaded_as_it_is_is_a_problem_where_there_is_a_log() -> None:
+def test_loading_a_truncated_log_is_a_problem_if_the_append_only_file_is_on() -> None:
     yes, no = {"aof-load-truncated": "yes"}, {"aof-load-truncated": "no"}
 
     assert mark(safety.torn_log(LOGGED, yes)) == "problem"
@@ -55,7 +55,7 @@ def test_a_torn_log_that_is_loaded_as_it_is_is_a_problem_where_there_is_a_log() 
     assert mark(safety.torn_log(LOGGED, {})) == "note"
 
 
-def test_how_much_a_power_cut_takes_is_said() -> None:
+def test_the_possible_data_loss_of_a_power_cut_is_reported() -> None:
     marks = [
         mark(safety.log_writes(LOGGED, {"appendfsync": how} if how else {}))
         for how in ("always", "everysec", "no", "")

@@ -106,7 +106,7 @@ def test_a_line_and_a_character_are_found_by_bisection(text: str, page_size: int
                 assert group.page_of_newline(newlines) == number
 
 
-def test_what_comes_after_the_last_is_on_the_last_page() -> None:
+def test_positions_after_the_end_are_on_the_last_page() -> None:
     _, groups = index_of("ab\ncd\nef", 3)
 
     assert groups[1].page_of_newline(99) == groups[1].page_of_char(99) == groups[1].last == 3
@@ -119,7 +119,7 @@ def test_an_empty_text_has_one_empty_page_that_begins_a_line() -> None:
     assert groups[1].before(1) == TextPosition(1, 0, 0, mid_line=False)
 
 
-def test_a_full_group_is_handed_out_once_and_never_changes() -> None:
+def test_a_full_group_is_returned_once_and_never_changes() -> None:
     writer = IndexWriter()
     handed: list[str] = []
 

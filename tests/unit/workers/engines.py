@@ -36,7 +36,7 @@ ALONE = "sandlock, no namespaces"
 ENGINES = ("bubblewrap", "sandlock", ALONE)
 
 
-class Said(Record, frozen=True, kw_only=True):
+class CommandOutput(Record, frozen=True, kw_only=True):
     """What a command answered."""
 
     ended: Ended
@@ -66,7 +66,7 @@ def run_in(
     kill_at_output: bool = False,
     grace_s: float = 15.0,
     stdin: bytes = b"",
-) -> Said:
+) -> CommandOutput:
     """Run a command; with `kill_at_output`, until it says something."""
     output, errors = bytearray(), bytearray()
 
@@ -86,4 +86,4 @@ def run_in(
         limits=PipelineLimits(wall_seconds=60.0),
     )
     ended = pipeline.run()
-    return Said(ended=ended, output=output.decode(), errors=errors.decode())
+    return CommandOutput(ended=ended, output=output.decode(), errors=errors.decode())

@@ -460,7 +460,7 @@ def test_memory_time_files_and_cores_are_bounded(sandbox: Bubblewrap | Sandlock)
     assert time.ended.codes == (152,)  # XCPU
 
 
-def test_a_terminal_is_not_typed_into(sandbox: Bubblewrap | Sandlock) -> None:
+def test_input_cannot_be_injected_into_a_terminal(sandbox: Bubblewrap | Sandlock) -> None:
     master, slave = pty.openpty()
     ran = subprocess.run(
         sandbox.wrap(["perl", "-e", "my $c = 'x'; print ioctl(STDIN, 0x5412, $c) ? 'typed' : 'refused'"]),
