@@ -581,7 +581,7 @@ def test_the_durations_in_the_runbook_match_the_code() -> None:
     assert f"for up to {claim.STOP_GRACE_S:g} s, gives it back" in said
 
 
-def test_the_largest_tree_is_listed_last() -> None:
+def test_the_runbook_lists_the_redis_command_with_the_most_time_last() -> None:
     [line] = re.findall(r"^rc INFO commandstats .*$", RUNBOOK, re.M)
     stats = "".join(
         f"cmdstat_{name}:calls={calls},usec={usec},usec_per_call=1.00\r\n"

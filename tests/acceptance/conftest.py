@@ -30,7 +30,7 @@ DEADLINE_S = 60
 _prefixes = (f"t{number}" for number in itertools.count())
 
 
-class Ended(NamedTuple):
+class CommandResult(NamedTuple):
     """How a command ended: its exit code, and what it printed."""
 
     code: int
@@ -64,20 +64,20 @@ class Command:
             **{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | streams,
         )
 
-    def __call__(self, *args: str | Path, stdin: bytes = b"") -> Ended:
+    def __call__(self, *args: str | Path, stdin: bytes = b"") -> CommandResult:
         with self.start(*args) as process:
             out, err = process.communicate(stdin, timeout=DEADLINE_S)
-        return Ended(process.returncode, out, err.decode("utf-8"))
+        return CommandResult(process.returncode, out, err.decode("utf-8"))
 
-    def python(self, program: str, *args: str) -> Ended:
+    def python(self, program: str, *args: str) -> CommandResult:
         """A Python program of the user's, in the same environment."""
         words = [sys.executable, "-c", program, *args]
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         with Child(words, env=self.environment, cwd=self.folder, **pipes) as process:
             out, err = process.communicate(timeout=DEADLINE_S)
-        return Ended(process.returncode, out, err.decode("utf-8"))
+        return CommandResult(process.returncode, out, err.decode("utf-8"))
 
-    def on_terminal(self, *args: str | Path, columns: int = 80) -> Ended:
+    def on_terminal(self, *args: str | Path, columns: int = 80) -> CommandResult:
         """The command with a terminal for its output; `raw` is what the terminal was sent."""
         terminal, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
@@ -90,7 +90,7 @@ class Command:
             os.close(terminal)
             err = process.stderr.read().decode("utf-8")
             process.wait(DEADLINE_S)
-        return Ended(process.returncode, sent.replace(b"\r\n", b"\n"), err)
+        return CommandResult(process.returncode, sent.replace(b"\r\n", b"\n"), err)
 
     def store(self) -> fdstore.Store:
         """The library's view of the same store, to set a scene or look behind it."""

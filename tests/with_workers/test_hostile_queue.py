@@ -220,7 +220,7 @@ def test_hundreds_of_hostile_messages_in_any_order_do_not_end_the_worker(
     assert "Traceback" not in worker.log
 
 
-def test_a_message_of_64_megabytes_is_dropped_with_one_line_and_without_decoding_it(
+def test_a_message_of_64_megabytes_is_dropped_with_one_line_in_bounded_memory(
     durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker
 ) -> None:
     worker = start_worker(durable_server.url)
