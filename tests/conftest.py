@@ -1,7 +1,7 @@
-"""What tests of several folders hold the store against: plain Python strings, and its own keys.
+"""Checks of the store for tests of several folders.
 
-    StoreModel      a hypothesis machine: any sequence of calls gives what strings would give
-    check_keys      recomputes everything that the store counts from what it stores
+    StoreModel      a hypothesis state machine: any sequence of calls gives the results of plain strings
+    check_keys      recomputes every counter of the store from the stored keys
 
 Both need only a client and a function that sends one command, so they run on fakes and real servers.
 """
@@ -44,7 +44,7 @@ PIECES = [
 texts = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=12).map("".join)
 some_numbers = st.integers(1, 12) | st.just(2**53)
 
-# How long an example takes is for the bench to say; a machine may be busy with others.
+# No deadline per example: the machine may be busy, and the bench measures time.
 settings.register_profile("fdstore", deadline=None)
 settings.load_profile("fdstore")
 
@@ -58,7 +58,7 @@ os.environ.pop("PYTHONUNBUFFERED", None)
 
 @pytest.fixture(autouse=True)
 def children_end() -> Iterator[None]:
-    """Ends the processes that the test left behind, and fails for them."""
+    """End the processes that the test left running, and fail if there were any."""
     yield
     problems = children.end_remaining_children()
     assert not problems, "\n".join(problems)
@@ -84,7 +84,7 @@ def units_of(text: str, size: int, mode: str) -> list[str]:
 
 
 def children_of(pid: int) -> list[int]:
-    """The children of a process with one thread, the oldest first; none if it has ended."""
+    """Return the children of a single-threaded process, oldest first; empty if it has ended."""
     try:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except FileNotFoundError:
@@ -92,7 +92,7 @@ def children_of(pid: int) -> list[int]:
 
 
 def is_running(pid: int) -> bool:
-    """Whether there is such a process, and it has not ended."""
+    """Return whether the process exists and has not ended."""
     try:
         return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -112,7 +112,7 @@ def _members(replies: list[bytes]) -> set[str]:
 
 
 def check_keys(execute: Execute, prefix: str = "fdstore") -> None:
-    """Every counter, holder and total of every tree is what the stored keys say, and nothing is left over."""
+    """Check that every counter, holder and total of every tree matches the stored keys, without leftovers."""
     keys = _members(execute("KEYS", "*"))
     for tree in sorted(key for key in keys if re.fullmatch(re.escape(prefix) + r":\{[^}]*\}", key)):
         _check_tree(execute, tree, {key for key in keys if key.startswith(tree)}, f"{prefix}:trees")
@@ -174,7 +174,7 @@ def _check_content(execute: Execute, record: str) -> int:
 
 
 def check_slice(found: Slice, text: str, size: int, mode: str, start: int, count: int) -> None:
-    """`found` is what the contract says of these units of `text`."""
+    """Check that `found` is the slice of `text` that the contract specifies."""
     units = units_of(text, size, mode)
     piece = "".join(units[start - 1 : start - 1 + count])
     begin = len("".join(units[: start - 1]))
@@ -195,9 +195,9 @@ def check_slice(found: Slice, text: str, size: int, mode: str, start: int, count
 
 
 class StoreModel(RuleBasedStateMachine):
-    """Calls in any order on the processes of one tree, beside a model of dicts and strings.
+    """Calls in any order on the processes of one tree, compared with a model of dicts and strings.
 
-    A subclass says which store, how to send it a command, and where files may be written.
+    A subclass sets the store, the function that sends a command, and the directory for files.
     """
 
     store: Store
@@ -397,7 +397,7 @@ class StoreModel(RuleBasedStateMachine):
 
 @pytest.fixture
 def assert_counted() -> Callable[..., None]:
-    """Fails unless everything that the store counts is what it stores: `assert_counted(execute)`."""
+    """`assert_counted(execute)` fails unless every counter matches the stored keys."""
     return check_keys
 
 

@@ -1,7 +1,7 @@
 """The examples of docstrings, found without importing anything and run as a reader would type them.
 
-Awaited ones run as in `python -m asyncio`: `await` stands wherever an expression may. What an example
-prints is compared as by doctest; `...` in it stands for any text.
+Async examples run as in `python -m asyncio`: `await` is allowed in any expression. Output is compared as in
+doctest; `...` matches any text.
 """
 
 from __future__ import annotations

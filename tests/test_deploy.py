@@ -1,8 +1,8 @@
-"""What deploy/ promises: its Redis starts and keeps its data, its users may do what they must and no more,
-and every command, option, verb and variable that it names is there.
+"""Tests of deploy/: its Redis starts and keeps its data, its users have exactly the permissions they need,
+and every command, option, verb and variable that it names exists.
 
-Each Redis here is started with deploy/redis.conf itself, on a unix socket, once for every redis-server
-that this machine has. Docker is not run: its files are held against the project they copy.
+Each Redis is started with deploy/redis.conf on a unix socket, once for every redis-server of this machine.
+Docker does not run: its files are compared with the project that they copy.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ BINARIES = list({path.resolve(): path for path in installed_binaries()}.values()
 
 
 class Deployed:
-    """A Redis as deploy/ would run it. `users` have PASSWORD, as the runbook gives it to them."""
+    """A Redis as deploy/ runs it. Its users have PASSWORD, set as in the runbook."""
 
     def __init__(self, binary: Path, folder: Path, *, with_passwords: bool = True) -> None:
         self.binary, self.folder = binary, folder
@@ -71,7 +71,7 @@ class Deployed:
         (folder / "users.acl").write_text(users)
 
     def add_tenant(self) -> None:
-        """Adds the user `acme` as the runbook does, with PASSWORD."""
+        """Add the user `acme` as in the runbook, with PASSWORD."""
         [commands] = [
             block for block in re.findall(r"^```bash\n(.*?)^```", RUNBOOK, re.M | re.S) if "acme.acl" in block
         ]
@@ -87,12 +87,12 @@ class Deployed:
         return f"unix://{user}:{PASSWORD}@{self.socket}"
 
     def client(self, user: str, password: str = PASSWORD) -> redis.Redis:
-        # a refusal is an answer: redis-py would ask ten times
+        # no retries: redis-py would repeat a refused login ten times
         once = Retry(NoBackoff(), 0)
         return redis.Redis(unix_socket_path=str(self.socket), username=user, password=password, retry=once)
 
     def start(self) -> Child[str]:
-        """The server's process, which may have ended at once."""
+        """Start the server. The process may end immediately."""
         options = {"dir": ".", "aclfile": "users.acl", "port": "0", "unixsocket": "redis.sock"}
         started = Child(
             [
@@ -117,7 +117,7 @@ class Deployed:
                 return False
 
     def wait_logged(self) -> None:
-        """Waits until what was written is in the log. On a busy disk Redis puts that off for up to two
+        """Wait until all writes are in the append-only file. On a busy disk Redis delays them for up to two
         seconds, as appendfsync everysec allows."""
         with self.client("worker") as client:
             wait_until(lambda: not client.info("persistence")["aof_buffer_length"])
@@ -138,14 +138,14 @@ class Deployed:
 
 @pytest.fixture(params=BINARIES, ids=lambda binary: str(binary).replace(os.sep, "_"))
 def deployed(request: pytest.FixtureRequest) -> Iterator[Deployed]:
-    """One for each redis-server that is here; not started."""
+    """A stopped Redis for each redis-server of this machine."""
     # not tmp_path: the address of a socket holds about 100 bytes
     with tempfile.TemporaryDirectory(prefix="fdstore-") as folder:
         yield Deployed(request.param, Path(folder))
 
 
 def granted(user: str) -> set[str]:
-    """The commands that users.acl allows by name."""
+    """Return the commands that users.acl allows by name."""
     [line] = [
         line for line in (DEPLOY / "users.acl").read_text().split("\n") if line.startswith(f"user {user} ")
     ]
@@ -353,7 +353,7 @@ def test_a_tenant_cannot_access_keys_of_another(deployed: Deployed) -> None:
 
 
 def test_a_user_restricted_to_one_tree_could_change_the_list_of_all_trees(deployed: Deployed) -> None:
-    """Why the runbook says that there is none: what it must write to use its tree takes others away."""
+    """The runbook therefore advises against such a user: the writes that it needs can remove other trees."""
     users = deployed.folder / "users.acl"
     [worker] = re.findall(r"^user worker .*$", users.read_text(), re.M)
     only_one = re.sub(r"(?:%R)?~\S+", "", worker).replace("user worker", "user one")
@@ -596,7 +596,7 @@ def test_the_runbook_lists_the_redis_command_with_the_most_time_last() -> None:
 
 
 def shell_of(deployed: Deployed, folder: Path) -> Callable[[str], str]:
-    """Runs lines of the runbook as they stand, in a folder of their own; what they print."""
+    """Run lines of the runbook in a separate folder and return their output."""
     programs = {
         "redis-cli": f"exec {shlex.quote(str(find_cli()))}",
         "redis-check-rdb": f"exec -a redis-check-rdb {shlex.quote(str(deployed.binary))}",
@@ -631,7 +631,7 @@ def shell_of(deployed: Deployed, folder: Path) -> Callable[[str], str]:
 
 
 def test_the_shell_commands_of_the_runbook_run_unchanged(deployed: Deployed, tmp_path: Path) -> None:
-    """Those marked `sh`, in order. Those marked `bash` need root, systemd or docker."""
+    """Blocks marked `sh` run in order. Blocks marked `bash` need root, systemd or docker."""
     shell = shell_of(deployed, tmp_path)
     with deployed.running():
         with fdstore.connect(deployed.url("worker")) as store:
@@ -650,7 +650,7 @@ def test_the_shell_commands_of_the_runbook_run_unchanged(deployed: Deployed, tmp
 
 
 def test_a_full_redis_is_freed_as_in_the_runbook(deployed: Deployed, tmp_path: Path) -> None:
-    """Full for real, and freed without more memory: of a killed agent's descriptor, then of a whole tree."""
+    """Fill Redis, then free it without extra memory: a killed agent's descriptor, then a whole tree."""
     shell = shell_of(deployed, tmp_path)
     section = RUNBOOK.partition("## Redis is full")[2].partition("\n## ")[0]
     _, freeing, *_ = re.findall(r"^```sh\n(.*?)^```", section, re.M | re.S)

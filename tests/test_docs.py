@@ -1,4 +1,4 @@
-"""The README is run: its Python, its programs, its shell lines, and what it says exists."""
+"""Run the Python, programs and shell lines of the README, and check that everything it names exists."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def blocks(language: str) -> list[str]:
 
 
 def answers(request: Request):
-    """A model that uses what it is offered: its own tool first, then the store's."""
+    """A model that calls the tools that it is offered: the user's tool first, then those of the store."""
     if "read_log" in request.tools and request.turn_number == 0:
         return call("read_log", path="build.log")
     if "spawn" in request.tools and request.turn_number == 0:
@@ -45,7 +45,7 @@ def answers(request: Request):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
-    """A directory with what the README takes for granted, and the environment it asks for."""
+    """A directory with the files that the README assumes, and the environment that it requires."""
     folder = tmp_path_factory.mktemp("readme")
     (folder / "build.log").write_text("".join(f"line {number} of the build\n" for number in range(1, 5001)))
     for text in blocks("toml"):
@@ -129,7 +129,7 @@ def test_every_module_has_a_docstring():
 
 
 def test_no_document_installs_fdstore_by_name_from_a_package_index():
-    # the name is not ours there: whoever registers it would run code on the machines of our users
+    # the name is not registered by this project: its owner could run code on the machines of users
     said = re.compile(r"pip3? (?:install|download)(?: -\S+)* ['\"]?fdstore(?![\w/])")
     files = [ROOT / name for name in ("README.md", "CHANGELOG.md", "Makefile", "pyproject.toml")]
     for folder, kinds in {"deploy": "*", "fdstore": "*.py", "workers": "*.py"}.items():

@@ -1,4 +1,4 @@
-"""What a user's type checker says: nothing of the README's code, and what it should of wrong calls."""
+"""A user's type checker accepts the README's code and reports wrong calls."""
 
 from __future__ import annotations
 

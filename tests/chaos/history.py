@@ -1,7 +1,7 @@
-"""What somebody saw while things went wrong, and what must hold of it afterwards.
+"""Observations during faults, and the checks of them afterwards.
 
-The observer reads every descriptor the moment it is listed: what is listed can be read whole, and
-what a process that keeps its table once listed is there at the end, unchanged.
+The observer reads every descriptor as soon as it is listed: a listed descriptor can be read completely, and
+a descriptor of a process that keeps its table still exists at the end, unchanged.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOOK_EVERY_S = 0.05
 
 
 class Takeovers:
-    """How long it took until somebody went on with what a killed worker had run, or ended it."""
+    """Times from the kill of a worker until another one continued or ended its processes."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -31,7 +31,7 @@ class Takeovers:
         self.durations_s: list[float] = []
 
     def record(self) -> AbstractContextManager[None]:
-        """They are noted while the block runs."""
+        """Record takeovers while the block runs."""
         return run_periodically(LOOK_EVERY_S, self._look, "takeovers")
 
     def __str__(self) -> str:
@@ -41,7 +41,7 @@ class Takeovers:
         return f"{len(self.durations_s)} takeovers: median {median_s:.2f} s, worst {worst_s:.2f} s"
 
     def expect(self, lost: list[ProcessRecord]) -> None:
-        """These were run by a worker that was killed just now."""
+        """Register processes of a worker that was killed just now."""
         for record in lost:
             self._lost[record.id] = record.attempt, time.monotonic()
 
@@ -51,12 +51,12 @@ class Takeovers:
             if found.losses and (found.attempt > attempt or found.state == "failed"):
                 self.durations_s.append(time.monotonic() - killed_at)
             if found.attempt > attempt or found.state in ENDED:
-                del self._lost[process]  # or it had come to its end, or given it back, just before
+                del self._lost[process]  # if `losses` is 0, it had ended or was released just before the kill
         return True
 
 
 class Observer:
-    """Looks at the tree of `root`."""
+    """A reader of every descriptor in the tree of `root`."""
 
     def __init__(self, store: Store, root: str) -> None:
         self._store = store
@@ -66,24 +66,24 @@ class Observer:
         self.problems: list[str] = []
 
     def watch(self) -> AbstractContextManager[None]:
-        """It looks while the block runs."""
+        """Observe the tree while the block runs."""
         return run_periodically(LOOK_EVERY_S, self._look, "observer")
 
     def _look(self) -> bool:
-        with suppress(FDStoreError):  # the store is away at this moment
+        with suppress(FDStoreError):  # the store is unavailable at the moment
             for member in self._store.tree(self._root).members:
                 self.look(self._store.process(member.id))
         return True
 
     def look(self, process: Process) -> None:
-        """Reads what the process lists."""
+        """Read every descriptor that the process lists."""
         for listed in process.list():
             try:
                 text = process.read(listed.fd, read_all=True).text
             except NotFound:
                 if any(each.fd == listed.fd for each in process.list()):
                     self.problems.append(f"{process.id} lists {listed.fd}, which cannot be read")
-                continue  # it was dropped in between
+                continue  # it was closed meanwhile
             if len(text) != listed.chars:
                 self.problems.append(f"{process.id} {listed.fd} has {len(text)} of {listed.chars} characters")
             before = self.seen.setdefault((process.id, listed.fd), digest(text))
@@ -91,7 +91,7 @@ class Observer:
                 self.problems.append(f"{process.id} {listed.fd} changed")
 
     def check_nothing_lost(self, *keepers: str) -> None:
-        """What these processes were seen to hold, they hold still, unchanged."""
+        """Check that these processes still hold every descriptor they were observed with, unchanged."""
         for keeper in keepers:
             process = self._store.process(keeper)
             self.look(process)
@@ -102,8 +102,8 @@ class Observer:
 
 
 def check_lives(store: Store, members: tuple[ProcessRecord, ...], turns: dict[str, int]) -> None:
-    """Every process ended well, asked its model as often as its program does, and has one result for
-    each call."""
+    """Check that every process exited normally, queried its model as often as its program does, and has one
+    result for each call."""
     for member in members:
         assert member.state in ENDED, member
         assert (member.state, member.exit_code) == ("exited", 0), member

@@ -1,13 +1,12 @@
-"""A TCP way to Redis that delays, loses, cuts and falls silent, as networks do.
+"""A TCP proxy in front of Redis that delays and loses replies, cuts connections and falls silent.
 
     client --- commands --> proxy --> server
                             proxy <-- server
     client <-- replies ---  proxy
 
-To lose a reply is to let the command through, wait until the server has answered, pass on the answers
-to what was asked before, and hang up: what was asked for is done, and who asked does not know.
-Every command counts, also one of many that are sent together; Redis's protocol says where a reply ends.
-One thread runs it all, with asyncio.
+To lose a reply, the proxy forwards the command, waits for the server's reply, forwards the replies of earlier
+commands, and closes the connection: the command was executed, but its client cannot know. Every command of a
+pipelined batch counts; RESP marks where a reply ends. One thread runs the proxy, with asyncio.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ T = TypeVar("T")
 
 
 def count_complete(data: bytes) -> tuple[int, int]:
-    """How many whole commands or replies `data` begins with, and how many bytes they are.
+    """Return how many complete commands or replies `data` begins with, and their size in bytes.
 
-    >>> whole_in(b"*1\\r\\n$4\\r\\nPING\\r\\n*1\\r\\n$4")
+    >>> count_complete(b"*1\\r\\n$4\\r\\nPING\\r\\n*1\\r\\n$4")
     (1, 14)
     """
     count = at = 0
@@ -37,7 +36,7 @@ def count_complete(data: bytes) -> tuple[int, int]:
 
 
 def _end(data: bytes, at: int) -> int | None:
-    """Where the value that begins at `at` ends, in the protocol's second version; None: not here yet."""
+    """Return where the RESP2 value that begins at `at` ends; None if it is incomplete."""
     line = data.find(b"\r\n", at)
     if line < 0:
         return None
@@ -55,7 +54,7 @@ def _end(data: bytes, at: int) -> int | None:
 
 
 async def _drain(writer: asyncio.StreamWriter) -> None:
-    """Returns when all that was written is on its way, or never will be."""
+    """Wait until the write buffer is empty or the connection is lost."""
     while writer.transport.get_write_buffer_size() and not writer.transport.is_closing():
         await asyncio.sleep(0.001)
 
@@ -73,14 +72,14 @@ class _ProxyConnection:
 
 
 class Proxy:
-    """A way to the server at `url` (redis://HOST:PORT) through `self.url`.
+    """A proxy for the server at `url` (redis://HOST:PORT); clients connect to `self.url`.
 
     lose_every(n)    the reply of every n-th command from now on is lost (0: of none)
     delay(seconds)   every reply comes so much later
     cut()            all connections break now
     silence(True)    connections stay, and nothing passes
 
-    `note` is told of each fault that happened.
+    `note` is called for each fault.
     """
 
     def __init__(self, url: str, note: Callable[[str], None]) -> None:
@@ -180,11 +179,11 @@ class Proxy:
             connection.cut()
 
     def _do(self, what: Coroutine[Any, Any, T]) -> T:
-        """Runs something in the proxy's thread; its result."""
+        """Run a coroutine in the proxy's thread and return its result."""
         return asyncio.run_coroutine_threadsafe(what, self._loop).result(10)
 
     def close(self) -> None:
-        """Breaks all connections and listens no more."""
+        """Close all connections and stop listening."""
 
         async def end() -> None:
             self._listener.close()

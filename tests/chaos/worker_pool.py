@@ -1,4 +1,4 @@
-"""Real workers that may be killed, stopped and continued, and others hired in their place."""
+"""Real workers that tests kill, suspend, resume and replace."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ QUICK_WORKER = HERE / "quick_worker.py"
 
 
 class Worker(WorkerProcess):
-    """One worker. What is done to it is done to all of its processes, as to a machine."""
+    """A worker whose processes are suspended and resumed together, like those of a machine."""
 
     def send(self, number: signal.Signals) -> None:
-        """Sends a signal to the supervisor, which forwards it."""
+        """Send a signal to the supervisor, which forwards it."""
         self.process.send_signal(number)
 
     def stop(self) -> None:
-        """Stands still, until it is continued."""
+        """Suspend all processes of the worker until `resume`."""
         for pid in (self.pid, *children_of(self.pid)):
             os.kill(pid, signal.SIGSTOP)
 
@@ -36,7 +36,7 @@ class Worker(WorkerProcess):
             os.kill(pid, signal.SIGCONT)
 
     def kill_child(self) -> int:
-        """Kills the child that works, which the supervisor sees; its pid."""
+        """Kill the working child, which the supervisor notices, and return its pid."""
         [pid] = children_of(self.pid)
         os.kill(pid, signal.SIGKILL)
         return pid
@@ -55,7 +55,7 @@ class WorkerPool:
     def start_worker(
         self, concurrency: int = 2, *, pool: str = "threads", quick: bool = True, url: str | None = None
     ) -> Worker:
-        """A worker that starts; quick: its leases last a second in place of ten."""
+        """Start a worker without waiting for it. A quick one has leases of one second in place of ten."""
         options = ["--url", url or self._url, "-c", str(concurrency), "--pool", pool]
         options += ["--allow-python", "*", "--allow-command", "*"]
         log = self._folder / f"worker-{len(self._workers)}.log"
@@ -74,8 +74,8 @@ class WorkerPool:
         return [worker for worker in self._workers if worker.is_alive]
 
     def kill_one(self, store: Store, trees: list[str], rng: random.Random) -> list[ProcessRecord]:
-        """Kills a worker that runs something of these trees; which one, is for chance to say. What it ran:
-        nothing, if all came to their end first."""
+        """Kill a random worker that runs processes of these trees, and return the records of what it ran.
+        Empty if all processes ended first."""
         held: dict[int, list[ProcessRecord]] = {}
 
         def found() -> bool:
@@ -85,10 +85,10 @@ class WorkerPool:
                 if member.state == "running" and member.worker:
                     held.setdefault(int(member.worker.rpartition(":")[2]), []).append(member)
             for dead in held.keys() - {worker.pid for worker in self.alive}:
-                del held[dead]  # nobody has noticed yet
+                del held[dead]  # its death is not recorded yet
             return bool(held) or all(member.state in ENDED for member in members)
 
-        wait_until(found, 60, "somebody at work")
+        wait_until(found, 60, "a worker that runs a process")
         if not held:
             return []
         victim = rng.choice([worker for worker in self.alive if worker.pid in held])
@@ -100,7 +100,7 @@ class WorkerPool:
         return "\n".join(f"--- worker {worker.pid}\n{worker.log}" for worker in self._workers)
 
     def kill_all(self) -> None:
-        """Ends those that are left."""
+        """Kill the remaining workers."""
         for worker in self.alive:
             worker.resume()
             worker.kill()

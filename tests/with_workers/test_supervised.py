@@ -96,8 +96,8 @@ class CrashAfterAllArrived:
     """A script: all wait in their first turn until all are there. Then the killer strikes, while the others
     are still waiting for the model: those on its worker never get that answer."""
 
-    def __init__(self, kill_code: str) -> None:
-        self._weapon = kill_code
+    def __init__(self, kill_tool: str) -> None:
+        self._kill_tool = kill_tool
         self._there = threading.Barrier(INNOCENTS + 1)
         self._met: Counter[str] = Counter()
 
@@ -106,15 +106,15 @@ class CrashAfterAllArrived:
         self._met[who] += 1
         if self._met[who] == 1:
             self._there.wait(PATIENCE_S)
-            return call(self._weapon) if "killer" in who else slow(call("list_fds"), STRIKE_S)
+            return call(self._kill_tool) if "killer" in who else slow(call("list_fds"), STRIKE_S)
         if "killer" in who:
-            return call(self._weapon)
+            return call(self._kill_tool)
         return call("list_fds") if request.turn_number < 2 else say("done")
 
 
 @pytest.mark.timeout(2 * PATIENCE_S)
 @pytest.mark.parametrize(
-    ("kill_code", "workers"),
+    ("kill_tool", "workers"),
     [
         ("is_killed", 1),
         pytest.param("exits", 1, marks=pytest.mark.long),
@@ -125,17 +125,17 @@ class CrashAfterAllArrived:
     ],
 )
 def test_an_agent_that_kills_its_worker_fails_and_the_others_finish(
-    store: Store, programs: Path, start_agent_worker: StartAgentWorker, kill_code: str, workers: int
+    store: Store, programs: Path, start_agent_worker: StartAgentWorker, kill_tool: str, workers: int
 ) -> None:
-    with ScriptedModel(CrashAfterAllArrived(kill_code)) as model:
-        hired = [start_agent_worker(store.url, model, INNOCENTS + 1) for _ in range(workers)]
+    with ScriptedModel(CrashAfterAllArrived(kill_tool)) as model:
+        workers_started = [start_agent_worker(store.url, model, INNOCENTS + 1) for _ in range(workers)]
         innocents = [launch(store, programs / "innocent.toml", f"innocent {n}") for n in range(INNOCENTS)]
         killer = launch(store, programs / "killer.toml", "killer")
 
         wait_until(
             lambda: all(each.state in ENDED for each in records(store, [*innocents, killer])), PATIENCE_S
         )
-        assert all(worker.is_alive for worker in hired)
+        assert all(worker.is_alive for worker in workers_started)
 
     [poison] = records(store, [killer])
     assert (poison.state, poison.reason, poison.losses) == ("failed", "poison", 3)
