@@ -1,7 +1,6 @@
-"""A Redis that is away for longer than a lease: whoever lives goes on, and only the dead count as lost.
+"""A Redis outage longer than a lease: live holders continue, and only processes of dead workers are lost.
 
-The times are tenths of what users have, and less where a machine that is busy with other things must not
-look like a worker that died.
+The times are a tenth of the real ones, or longer where a busy machine must not look like a dead worker.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from tests.waiting import wait_until
 
 
 def hasten(monkeypatch: pytest.MonkeyPatch, faster: float) -> None:
-    """The times of this process as those of quick workers."""
+    """Divide the lease times of this process as in quick workers."""
     for module, name in (
         *((leases, name) for name in ("LEASE_S", "RENEW_EVERY_S", "SWEEP_EVERY_S", "WAKE_AGAIN_S")),
         (claim, "POLL_S"),
@@ -51,7 +50,7 @@ def hasten(monkeypatch: pytest.MonkeyPatch, faster: float) -> None:
 
 @pytest.fixture
 def sweepers(store: Store) -> Iterator[Callable[[], Sweeper]]:
-    """`sweepers()` starts one."""
+    """`sweepers()` starts a sweeper."""
     started: list[Sweeper] = []
 
     def start() -> Sweeper:
@@ -147,7 +146,7 @@ class KillingRunner(FatalRunner):
     """A runner whose Redis dies at the n-th request of the thread that made it, and comes back later.
 
     before   the request was not received
-    after    it was carried out, and its replies are lost
+    after    it was executed, and its replies are lost
     """
 
     def __init__(self, server: PrivateServer, number: int, moment: str, away_s: float) -> None:
@@ -179,10 +178,10 @@ class KillingRunner(FatalRunner):
 
 
 def run_until_ended(agents: Agents, store: Store) -> None:
-    """One attempt after another, as workers make them."""
+    """Run attempts until the process ends, as workers do."""
     while agents.record().state not in ENDED:
         wait_until(lambda: agents.record().state == "ready", what="an attempt")
-        with suppress(StoreUnavailable):  # it was not taken then
+        with suppress(StoreUnavailable):  # it was not claimed
             agents.attempt("solo", store)
 
 

@@ -44,8 +44,8 @@ Start = Callable[..., Child[str]]
 
 
 class GatedScript:
-    """A boss that spawns a hand, and the moment of each: whoever has asked its model waits until it is
-    let go on."""
+    """A script for a `boss` that spawns a `hand`. `asked` has an event for each first request; the requests
+    named in `held` are answered after an hour."""
 
     def __init__(self) -> None:
         self.asked = {"boss": threading.Event(), "hand": threading.Event(), "last": threading.Event()}
@@ -83,7 +83,7 @@ def model(gated_script: GatedScript, worker_pool: WorkerPool) -> Iterator[Script
 
 @pytest.fixture
 def command(server: PrivateServer, model: ScriptedModel, tmp_path: Path) -> Iterator[Start]:
-    """`command("run", ...)`: the command, started in a folder with the programs."""
+    """`command("run", ...)` starts the command in a folder with the programs."""
     (tmp_path / "boss.toml").write_text(BOSS)
     (tmp_path / "hand.toml").write_text(HAND)
     started: list[Child[str]] = []

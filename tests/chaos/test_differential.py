@@ -1,7 +1,7 @@
-"""Random runs over a network that loses replies and connections come to what plain strings come to.
+"""Random runs over a network that loses replies and connections give the results of plain strings.
 
-Each seed is a run of some hundred calls: texts of any script, streams, children, forks, closes and ends, and
-after each of them something is read, by page, line or character, and compared.
+Each seed is a run of some hundred calls: texts of any script, streams, children, forks, closes and ends.
+After each call a part is read by page, line or character, and compared.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ STEPS = 120
 
 
 class Run:
-    """One random run: each step is done to the store and to the model."""
+    """A random run that applies each step to the store and to the model."""
 
     def __init__(self, store: Store, rng: random.Random) -> None:
         self.store = store
@@ -106,7 +106,7 @@ class Run:
             member.ended = True
 
     def reopen_client(self, member: Member, proc: Process) -> None:
-        """A client that knows nothing yet takes over."""
+        """Continue with a new client that has nothing cached."""
         if not any(writer is member for writer, *_ in self.streams):
             self.processes[member.id] = self.store.process(member.id)
 

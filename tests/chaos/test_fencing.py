@@ -1,4 +1,4 @@
-"""Two who believe that a process is theirs: one of them writes, and that is the later one."""
+"""Two workers that both believe they hold a process: only the later holder can write."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def writer(tmp_path: Path) -> Path:
 
 
 def everything(execute: Execute, tree: str) -> dict[bytes, Any]:
-    """All keys of a tree as Redis would save them; those that expire by themselves excepted."""
+    """Dump all keys of a tree, except those that expire."""
     keys = execute("KEYS", f"fdstore:{{{tree}}}*")
     return {key: execute("DUMP", key) for key in keys if execute("PTTL", key) == -1}
 

@@ -1,4 +1,4 @@
-"""A Redis at its maxmemory: nothing is half there, and what reads, frees or tidies works."""
+"""A Redis at its maxmemory: no partial writes remain, and reading, freeing and collecting work."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LARGE = b"a line of a large file\n" * 300_000
 
 @pytest.fixture
 def proc(store: Store) -> Process:
-    """A process with a text, and a little room left in Redis."""
+    """A process with a text in a Redis that is nearly full."""
     made = store.process("t")
     made.create(TEXT)
     return made
@@ -31,7 +31,7 @@ def proc(store: Store) -> Process:
 
 @pytest.fixture
 def fill(execute: Execute, faults: Faults) -> Iterator[Callable[[], None]]:
-    """`fill()` takes the rest of the room, to the last byte."""
+    """`fill()` uses up the remaining memory to the last byte."""
 
     def now() -> None:
         execute("CONFIG", "SET", "maxmemory", "1")

@@ -1,4 +1,4 @@
-"""A client that is killed at any of its requests leaves the store as it was, or as it was to become."""
+"""A client that is killed at any request leaves the store in the state before or after its operation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHORT = "one\ntwo\nthree\n"
 
 @pytest.fixture
 def run_victim(server: PrivateServer, tmp_path: Path) -> Iterator[Callable[[str, int, str], str]]:
-    """`order(work, number, moment)`: what became of a client that was to die there."""
+    """`run_victim(work, number, moment)` runs a client that dies there, and returns `died` or `lived`."""
     program = tmp_path / "reader.toml"
     program.write_text('[model]\nname = "scripted"\n[prompt]\nsystem = "You read."\n')
     with Child(
@@ -62,7 +62,7 @@ def set_up_process(store: Store, execute: Execute, work: str) -> Process:
 
 
 def state(store: Store, execute: Execute) -> dict[str, Any]:
-    """All that somebody can see."""
+    """Return everything that a client can read."""
     found: dict[str, Any] = {}
     for tree in store.trees():
         for member in tree.members:
@@ -104,7 +104,7 @@ def test_a_client_killed_at_any_request_leaves_the_state_before_or_after_the_ope
             answer = run_victim(work, number, moment)
             if answer == "died":
                 faults.note(f"client killed {moment} a request")
-                # then Redis has read all that the dead client had sent
+                # then Redis has read everything that the dead client sent
                 wait_until(partial(has_no_other_client, execute, ours), 10, "the end of its connections")
             found = state(store, execute)
             assert found in (before, after), f"{work}, request {number}, {moment}"
@@ -152,7 +152,7 @@ def test_retrying_an_append_after_its_client_was_killed_at_any_request_appends_o
 
 
 def leftover_keys(execute: Execute) -> list[bytes]:
-    """What was left by somebody who did not come to an end."""
+    """Return the keys left by an operation that was not completed."""
     return [key for key in execute("KEYS", "*") if b"}:staging:" in key or b"}:op:" in key]
 
 

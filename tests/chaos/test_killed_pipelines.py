@@ -1,7 +1,7 @@
-"""Workers that die under pipelines: each of these ends whole or broken, and agents can tell and begin anew.
+"""Workers that die while running pipelines: each pipeline ends complete or broken, and agents can start over.
 
-A pipeline is never run twice, so an agent whose pipeline was lost sees it, and makes another one. What the
-lost one wrote stays readable: a beginning of the right text, and never an EOF.
+A pipeline is never run twice, so an agent whose pipeline was lost sees the loss and starts another one. The
+output of the lost one stays readable: a prefix of the right text, without EOF.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ max_turns = 1000
 
 
 def retry_until_complete(request: Request) -> Reply:
-    """Feeds a pipeline piece by piece, waits for it, and says what came out; from the beginning whenever
-    the pipeline was lost."""
+    """Feed a pipeline piece by piece, wait for it, and answer with its output. Start over if the pipeline
+    was lost."""
     results = request.tool_results()
     begun = [number for number, result in enumerate(results) if ' in_fd="' in result.text]
     if not begun:
@@ -87,7 +87,7 @@ def _fact(element: str, name: str) -> str:
 
 
 class Followers:
-    """Somebody who follows every output of these processes from the moment it is there."""
+    """Threads that follow every output of these processes as soon as it exists."""
 
     def __init__(self, store: Store, roots: list[str]) -> None:
         self._store = store
@@ -97,7 +97,7 @@ class Followers:
         """Process and descriptor, with the text that was read and how it ended."""
 
     def look(self) -> None:
-        """Begins to follow what is new."""
+        """Start to follow new outputs."""
         for root in self._roots:
             for listed in self._store.process(root).list():
                 if (root, listed.fd) not in self._threads:
@@ -163,7 +163,7 @@ def test_a_pipeline_whose_worker_is_killed_is_complete_or_broken_and_never_run_t
 
 
 def check_end(store: Store, owner: Process, pipeline: ProcessRecord) -> str:
-    """Whether a pipeline is `whole` or `broken`; fails when it is neither, or half of each."""
+    """Return whether a pipeline is `whole` or `broken`; fail if it is neither or inconsistent."""
     assert pipeline.state in ENDED, pipeline
     assert pipeline.attempt <= 1
     fds = store.run(pipelines.fds_of(store.prefix, pipeline.id))

@@ -1,4 +1,4 @@
-"""Workers that die at any moment: the work is done all the same, once, and nothing is lost."""
+"""Workers that die at any moment: the work is still done exactly once, and nothing is lost."""
 
 from __future__ import annotations
 

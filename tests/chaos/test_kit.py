@@ -1,4 +1,4 @@
-"""The kit itself: a test that disturbed nothing does not pass, and every schedule can be repeated."""
+"""The fault injection itself: a test without a fault fails, and every schedule can be repeated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A network that loses, delays and cuts: the results are those of a quiet one, each done once."""
+"""A network that loses and delays replies and cuts connections: results do not change, writes happen once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LONG = "".join(f"{number} of many\n" for number in range(150_000))
 
 
 def run_workload(proc: Process, folder: Path) -> list[Any]:
-    """Some of everything, and all that came of it."""
+    """Call every kind of operation and return all results."""
     found: list[Any] = []
     for number in range(6):
         found.append(proc.create(f"text {number}\n" * 50).fd)
@@ -61,7 +61,7 @@ def run_workload(proc: Process, folder: Path) -> list[Any]:
 
 @pytest.fixture
 def expected_results(store: Store, execute: Execute, tmp_path: Path) -> list[Any]:
-    """What comes of it when nothing goes wrong."""
+    """Return the results of the workload on an undisturbed network."""
     found = run_workload(store.process("t"), tmp_path)
     execute("FLUSHALL")
     return found

@@ -1,4 +1,4 @@
-"""Too much of everything: processes that multiply, and trees that nobody ends."""
+"""Overload: processes that multiply, and trees that are never ended."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_one_sweep_removes_every_key_of_a_thousand_abandoned_trees(
 
 
 def run_without_commit(creation: Operation[object]) -> Operation[None]:
-    """What a client did that died before its commit."""
+    """Run an operation except its commit, like a client that died before it."""
     batch = next(creation)
     creation.close()
     assert isinstance(batch, list)

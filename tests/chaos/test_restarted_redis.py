@@ -1,4 +1,4 @@
-"""A Redis that is killed and comes back: what it acknowledged is there, and everybody goes on."""
+"""A Redis that is killed and restarted: acknowledged writes are kept, and clients and agents continue."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NEW_PROCESSES = 3
 
 
 class Client:
-    """Creates and reads, until it is told to stop, and notes what was acknowledged."""
+    """A thread that creates and reads texts until it is stopped, and records acknowledged ones."""
 
     def __init__(self, url: str, number: int, stop: threading.Event) -> None:
         self._url = url
@@ -64,7 +64,7 @@ class Client:
 
 
 def restart(server: PrivateServer, faults: Faults) -> float:
-    """Kills the server and starts it again; when it was back."""
+    """Kill the server, start it again, and return the time at which it was available."""
     server.kill()
     faults.note("redis killed")
     server.restart()

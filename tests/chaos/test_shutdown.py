@@ -1,4 +1,4 @@
-"""A worker that is told to stop while agents are in the middle of something that takes for ever."""
+"""A worker that receives a stop signal while its agents are in steps that do not end."""
 
 from __future__ import annotations
 

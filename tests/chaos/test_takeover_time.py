@@ -1,4 +1,4 @@
-"""How long a dead worker goes unnoticed, with the times that users have: 15 seconds at most."""
+"""The time until the work of a dead worker is taken over, with the real lease times: at most 15 seconds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ system = "You are WAITING."
 
 
 def slow_first_requests() -> tuple[list[str], object]:
-    """Who asked, and a script that lets everybody's first request wait for ever."""
+    """Return the list of agents that asked, and a script that never answers an agent's first request."""
     asked: list[str] = []
 
     def reply(request: Request) -> Reply:

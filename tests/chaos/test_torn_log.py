@@ -1,8 +1,8 @@
-"""A log torn inside of a script, on a Redis of stock settings: what comes back half is never shown as whole.
+"""A log truncated inside a script, on a Redis with default settings: partial state never reads as complete.
 
-A run tears some scripts somewhere, chosen by the seed; `make chaos` tears each of them in the middle of every
-command that it wrote, and at every byte of those that are short. Then the server is started, other clients
-write more, and it is started again: `torn_log` says why that matters.
+A run truncates some scripts at a point chosen by the seed; `make chaos` truncates each script in the middle
+of every command that it wrote, and at every byte of short ones. Then the server is started, other clients write
+more, and it is started again: `torn_log` explains why.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def test_a_script_torn_at_any_point_of_the_log_never_reads_as_complete(
 
 
 def write(last: str, torn_server: TornLogServer) -> tuple[int, Snapshot]:
-    """A history that ends with this script: where in the log it begins, and how all is with it."""
+    """Write a history that ends with this script; return its offset in the log and a snapshot after it."""
     torn_server.begin()
     with fdstore.connect(torn_server.server.url) as store:
         history(store)
@@ -218,12 +218,12 @@ def snapshot(store: Store) -> Snapshot:
 def find_problems(
     torn_server: TornLogServer, size: int, names: list[str], whole: Snapshot
 ) -> tuple[list[str], int]:
-    """What is wrong after the cut, and how many typed errors a reader got."""
+    """Return the problems after the cut, and the number of typed errors that a reader got."""
     torn_server.put_back(size)
     with fdstore.connect(torn_server.server.url) as store:
         half = snapshot(store)
         for name in names:
-            with contextlib.suppress(FDStoreError):  # what it needs was ended before the cut
+            with contextlib.suppress(FDStoreError):  # its process was ended before the cut
                 AFTER[name](store)
         known = snapshot(store)
     torn_server.restart()
@@ -234,7 +234,7 @@ def find_problems(
 
 
 def compare(store: Store, known: Snapshot, half: Snapshot, whole: Snapshot) -> tuple[list[str], int, Texts]:
-    """What is there against what was `known` in the second life. What nothing was done to since the cut may
+    """Compare the store with the state `known` in the second life. Whatever was not changed since the cut may
     also be as the `whole` script left it."""
     problems: list[str] = []
     errors = 0
@@ -268,14 +268,14 @@ def compare(store: Store, known: Snapshot, half: Snapshot, whole: Snapshot) -> t
 
 
 def allowed_values(key: str, known: dict[str, Any], half: dict[str, Any], whole: dict[str, Any]) -> list[Any]:
-    """What may be there: what was known last, or what the script made of it if nothing was done since."""
+    """Return the allowed values: the last known one, or that of the script if unchanged since."""
     if known.get(key) == half.get(key):
         return [each[key] for each in (known, whole) if key in each]
     return [known[key]] if key in known else []
 
 
 def write_more(store: Store, found: Texts) -> list[str]:
-    """Goes on in the third life: what was read well goes on as it was, and what is made is what it is."""
+    """Write more in the third life: readable texts can be extended, and new ones are correct."""
     problems = []
 
     def check(what: str, wanted: str, process: str, fd: str) -> None:

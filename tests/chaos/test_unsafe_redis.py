@@ -1,4 +1,4 @@
-"""A Redis that somebody makes unsafe under workers that run: they say so, wait, and go on when it is safe."""
+"""A Redis that becomes unsafe while workers run: they report it, pause, and resume when it is safe."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_agents_pause_while_redis_may_evict_content_and_resume_afterwards(
 
 
 def status(url: str) -> str:
-    """What `fdstore status` warns of, while it shows the rest."""
+    """Return the warnings of `fdstore status`, which shows everything else as usual."""
     command = [sys.executable, "-m", "fdstore", "status"]
     ended = subprocess.run(command, capture_output=True, env={**os.environ, "FDSTORE_URL": url}, text=True)
     assert (ended.returncode, "holds" in ended.stdout) == (0, True)

@@ -1,5 +1,5 @@
-"""A client that dies at a chosen moment: `python -m tests.chaos.victim URL FOLDER`, with one order per line on
-standard input. The folder has a `reader.toml` and receives exports.
+"""A client that dies at a chosen moment: `python -m tests.chaos.victim URL FOLDER`, with one order per line
+on standard input. The folder has a `reader.toml` and receives exports.
 
     create 3 before       die before sending the 3rd request
     create 3 torn         die when half of it was sent

@@ -1,5 +1,5 @@
-"""A store, real workers and one process at a time that starts pipelines on them; and what is to be seen of
-the operating system's processes."""
+"""A store with real workers and one process at a time that starts pipelines on them, and functions to inspect
+the processes of the operating system."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Bench:
         return worker
 
     def begin(self, programs: Sequence[str] = PROGRAMS, limits: TreeLimits | None = None) -> None:
-        """A root process of the test's own."""
+        """Create a root process for the test."""
         self.proc: Process = self.store.process(limits=limits)
         self.tools = Toolset(self.proc, enabled=TOOLS, commands=programs)
 
@@ -75,7 +75,7 @@ class Bench:
         return made
 
     def pipe_with(self, limits: dict[str, Any], *commands: list[str], in_fd: str | None = None) -> PipeFds:
-        """A pipeline with limits of its own, as a program file gives them."""
+        """Start a pipeline with its own limits, as set in a program file."""
         brief = PipeTask(commands=list(commands), page_size=4000, **limits)
         started_ids = pipelines.start(
             self.proc.handle, encode_task(brief), title="it", in_fd=in_fd, tees=tuple(brief.tee)
@@ -102,13 +102,13 @@ class Bench:
         return self.redis.hget(f"fdstore:{{{self.proc.id}}}:{process}", "codes")
 
     def keys(self) -> dict[str, bytes]:
-        """All that the tree has, as Redis dumps it."""
+        """Dump all keys of the tree."""
         with redis.Redis.from_url(self.url) as raw:
             names = raw.keys(f"fdstore:{{{self.proc.id}}}*")
             return {name: raw.dump(name) for name in sorted(names)}
 
     def wait_until_running(self, program: str, worker: WorkerProcess | None = None) -> int:
-        """The pid of a program that runs in a pipeline."""
+        """Wait until a program runs in a pipeline and return its pid."""
         found: list[int] = []
 
         def runs() -> bool:
@@ -126,7 +126,7 @@ class Bench:
 
 
 def descendants_of(pid: int) -> list[int]:
-    """Every process below this one that is no zombie."""
+    """Return all descendants of the process except zombies."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -151,7 +151,7 @@ def command_name(pid: int) -> str:
 
 
 def rss_kb(pid: int) -> int:
-    """What a process has in memory, 0 if it has ended."""
+    """Return the resident memory of a process in KB, 0 if it has ended."""
     try:
         found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     except OSError:
@@ -161,13 +161,13 @@ def rss_kb(pid: int) -> int:
 
 @contextmanager
 def track_growth_kb(pid: int) -> Iterator[list[int]]:
-    """By how much more memory than now a process and the programs below it had, some milliseconds apart."""
+    """Sample every few milliseconds how much the memory of a process and its descendants has grown."""
     over = threading.Event()
     before, grown = rss_kb(pid), [0]
 
     def watch() -> None:
         while not over.wait(0.01):
-            # a child that has not begun its program yet shows the memory of its parent, which it shares
+            # before exec, a child shares the memory of its parent and reports it as its own
             programs = [each for each in descendants_of(pid) if command_name(each) != command_name(pid)]
             grown.append(sum(map(rss_kb, [pid, *programs])) - before)
 

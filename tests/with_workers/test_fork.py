@@ -1,4 +1,4 @@
-"""Copies of an agent on real worker processes: at once, in order, and through the death of a worker."""
+"""Forks of an agent on real worker processes: concurrent, in order, and after the death of a worker."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOGETHER_S = 20.0
 
 @pytest.fixture(scope="module")
 def shared_harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHarness]:
-    """A stage with one worker that the tests share."""
+    """A harness with one worker that the tests share."""
     folder = tmp_path_factory.mktemp("forks")
     with PrivateServer() as server, agent_workers(folder) as start, open_harness(server, folder) as made:
         start(made.url, made.model, concurrency=4)
@@ -29,13 +29,13 @@ def shared_harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHa
 
 @pytest.fixture
 def harness(agents_server: PrivateServer, tmp_path: Any) -> Iterator[AgentHarness]:
-    """A stage of this test alone, without a worker."""
+    """A harness for one test, without a worker."""
     with open_harness(agents_server, tmp_path) as made:
         yield made
 
 
 def fork_number(request: Request) -> int:
-    """Which copy asks; 0 for the original."""
+    """Return the number of the fork that sent the request; 0 for the parent."""
     told = [result.text for result in request.tool_results() if result.text.startswith("You are copy ")]
     return int(told[-1].split()[3]) if told else 0
 
@@ -43,7 +43,7 @@ def fork_number(request: Request) -> int:
 def forking(
     prompts: list[str], copies: Callable[[int, Request], Any], last: Any = None
 ) -> Callable[..., Any]:
-    """A script: the original reads, forks and ends; `copies` says what each copy says."""
+    """Return a script: the parent reads, forks and ends; `copies` answers for each fork."""
 
     def script(request: Request) -> Any:
         number = fork_number(request)
@@ -64,7 +64,7 @@ def test_forks_run_concurrently_and_answer_in_prompt_order(shared_harness: Agent
         if "fd_content" in request.last_text():
             ended.append(number)
             return slow(say(f"Copy {number} read."), 0.3 * (3 - number))
-        together.wait(TOGETHER_S)  # none goes on before all three have asked
+        together.wait(TOGETHER_S)  # passes only when all three have asked
         return call("read_fd", fd="fd:1", start=number)
 
     shared_harness.set_script({"ROOT": forking(["one", "two", "three"], copy)})
@@ -75,7 +75,7 @@ def test_forks_run_concurrently_and_answer_in_prompt_order(shared_harness: Agent
     assert [part.body for part in parts] == ["Copy 1 read.", "Copy 2 read.", "Copy 3 read."]
     assert [part["process"] for part in parts] == [f"{root}.1", f"{root}.2", f"{root}.3"]
     assert shared_harness.answer(root) == "Done."
-    # by reference: the tree holds the one text once, whoever read it
+    # by reference: the tree stores the text once, for all readers
     assert shared_harness.store.tree(root).fds == 1
     for number in (1, 2, 3):
         page = shared_harness.store.process(root).read("fd:1", start=number).text

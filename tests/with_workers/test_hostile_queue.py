@@ -1,4 +1,4 @@
-"""Messages that nobody of ours sends: each is dropped with one line, and the worker goes on.
+"""Malformed messages: each is dropped with one log line, and the worker continues.
 
 Raw bytes are put into the queue key of a real Redis, from which a real worker takes them. The order is
 random; its seed is printed.
@@ -51,7 +51,7 @@ GOOD = messages.envelope("triage")
 
 
 def message(process: object = "triage", **changes: Any) -> dict[str, Any]:
-    """A good message about `process`, with top-level fields replaced."""
+    """A valid message about `process`, with top-level fields replaced."""
     return GOOD | {"body": json.dumps([[process], {}, {}])} | changes
 
 
@@ -75,7 +75,7 @@ def without(*path: str) -> dict[str, Any]:
 
 
 def refused() -> list[bytes]:
-    """Messages that say no process id, or say it in a form that is not ours."""
+    """Messages without a process id, or with one in another format."""
     encoded: list[dict[str, Any]] = [
         *(message(body=wrong) for wrong in WRONG),
         *(message(body=json.dumps(wrong)) for wrong in WRONG),
@@ -133,7 +133,7 @@ def refused() -> list[bytes]:
 
 
 def taken() -> list[bytes]:
-    """Messages that say a process id in our form, and much else that must have no effect."""
+    """Messages with a valid process id and other content that must have no effect."""
     call_back = {"task": "fdstore.run", "args": ["called-back"], "options": {}}
     embedded = {"callbacks": [call_back], "errbacks": [call_back], "chain": [call_back], "chord": call_back}
     later = "2999-01-01T00:00:00+00:00"

@@ -1,4 +1,4 @@
-"""Pipelines on real worker processes: what their outputs hold, how they end, and what is left of them."""
+"""Pipelines on real worker processes: their outputs, how they end, and what remains of them."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_a_source_ends_with_its_last_reader_when_no_other_process_holds_its_outp
 
     assert bench.text(reader["fd"]) == "y\n" * 100_000
     assert (ended["state"], ended["reason"]) == ("exited", "closed")
-    assert bench.codes(source["process"]) in ("141", "143")  # it wrote to nobody, or was asked before
+    assert bench.codes(source["process"]) in ("141", "143")  # SIGPIPE, or SIGTERM if that came first
     bench.assert_nothing_runs(2)
 
 
@@ -239,7 +239,7 @@ def test_a_pipeline_of_a_killed_worker_keeps_its_output_without_eof_and_is_not_r
     assert (ended["state"], ended["reason"]) == ("failed", "worker_lost")
     record = empty_bench.record(made["process"])
     assert (record.attempt, empty_bench.codes(made["process"])) == (1, None)
-    # at the second sweep after the end of the lease, should the victim have been the one to sweep
+    # at the second sweep after the lease expired, if the victim was the sweeper
     assert (record.ended_at or 0) - killed_at < leases.LEASE_S + 2 * leases.SWEEP_EVERY_S + SLOW_S
     assert empty_bench.proc.stat(made["stderr_fd"]).reason == "writer_lost"
     for fd in (made["fd"], made["tee_fds"]):
@@ -429,7 +429,7 @@ allow = ["cat", "sort", "uniq", "sleep"]
 
 
 def results_of(bench: Bench, folder: Path, concurrency: int, script: list[Any]) -> list[Element]:
-    """What an agent was answered, call by call, that ran to its end on a worker of its own."""
+    """Run an agent to its end on its own worker, and return the results of its calls."""
     (folder / "agent.toml").write_text(PROGRAM)
     with ScriptedModel(script) as model:
         bench.model = model

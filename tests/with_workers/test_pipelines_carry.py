@@ -1,4 +1,4 @@
-"""What passes through pipelines on real worker processes, whole, in bounded memory, for every reader."""
+"""Data through pipelines on real worker processes: unchanged, in bounded memory, for every reader."""
 
 from __future__ import annotations
 

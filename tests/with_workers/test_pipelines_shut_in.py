@@ -1,6 +1,6 @@
 """What the commands of a pipeline can see and do on a real worker that has secrets.
 
-Where no sandbox can be made, the worker says so, and that is all there is to assert there.
+On a machine without a sandbox the tests only check that the worker reports this.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PROGRAMS = ["bash", "cat", "env", "find", "id", "ls", "xargs"]
 
 @pytest.fixture
 def shell_bench(bench: Bench) -> Bench:
-    """A bench whose agent may run even a shell: what holds then is the sandbox alone."""
+    """A bench whose agent may run a shell, so that only the sandbox restricts it."""
     if "WITHOUT" in "".join(bench.redis.hvals("fdstore:workers:commands")):
         pytest.skip("the worker says that it runs commands without a sandbox")
     bench.begin(PROGRAMS)
@@ -27,7 +27,7 @@ def shell_bench(bench: Bench) -> Bench:
 
 
 def bash(bench: Bench, script: str) -> tuple[Element, str, str]:
-    """How a script ended, what it wrote, and what it said of errors."""
+    """Run a script and return its end, its output and its stderr."""
     assert "'" not in script
     ended = bench.run(f"bash -c '{script}'")
     return ended, bench.text(ended["fd"]), bench.text(ended["stderr_fd"])
@@ -87,7 +87,7 @@ def test_a_disk_cannot_be_filled(shell_bench: Bench) -> None:
     assert "No space left" in errors
     assert (
         shell_bench.text(shell_bench.run("ls -A /tmp /work")["fd"]) == "/tmp:\n\n/work:\n"
-    )  # each begins anew
+    )  # each command starts with empty directories
 
 
 def test_a_fork_bomb_is_contained_in_its_stage_and_ends_with_it(shell_bench: Bench) -> None:
@@ -104,7 +104,7 @@ def test_a_fork_bomb_is_contained_in_its_stage_and_ends_with_it(shell_bench: Ben
 def test_a_program_that_starts_others_can_start_only_programs_of_the_sandbox(
     shell_bench: Bench, through: str
 ) -> None:
-    """So to put one on the list puts all of the worker's /usr on it, and nothing more."""
+    """So allowing one such program allows everything in the worker's /usr, and nothing more."""
     end = " \\;" if through.startswith("find") else ""
 
     allowed = shell_bench.run(f"{through} wc -c{end}")

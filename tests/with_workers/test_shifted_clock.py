@@ -1,4 +1,4 @@
-"""A worker whose machine's clock is two hours off does what any worker does."""
+"""A worker whose machine's clock is two hours off works like any other."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Agents that spawn agents, on real worker processes: what travels, what runs at once, and what happens
-when workers stop, die or never hear of it."""
+"""Agents that spawn agents on real worker processes: what is passed on, what runs concurrently, and what
+happens when workers stop, die or never receive the message."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class AgentHarness:
         self.model.close()
 
     def set_script(self, parts: Mapping[str, Replies | list[Any]]) -> None:
-        """From now on the agent with the system prompt `You are NAME.` says this."""
+        """Set the replies for each agent by the NAME in its system prompt `You are NAME.`."""
         self._seen = len(self.model.requests)
         self._parts = {
             name: part if callable(part) else lambda request, part=part: part[request.turn_number]
@@ -81,7 +81,7 @@ class AgentHarness:
 
     @property
     def requests(self) -> tuple[Request, ...]:
-        """What the model was asked since the script began."""
+        """The requests to the model since the script was set."""
         return self.model.requests[self._seen :]
 
     def program(self, name: str, *, tools: str = "", links: str = "", more: str = "") -> Path:
@@ -96,7 +96,7 @@ class AgentHarness:
         return path
 
     def launch(self, query: str = "Go.", program: str = "root") -> str:
-        """A root that the workers run."""
+        """Launch a root for the workers to run."""
         root = launch_root(self.store, load(self.folder / f"{program}.toml"), query).id
         self._wakes.wake(root)
         return root
@@ -122,7 +122,7 @@ class AgentHarness:
         return self.store.run(process_records.answer_of("fdstore", process)).text
 
     def expire_lease(self, process: str) -> None:
-        """As if the worker had been dead for long, the sweeper too."""
+        """Expire the lease, as if worker and sweeper had been dead for long."""
         tree = process.partition(".")[0]
         self.redis.hset(f"fdstore:{{{tree}}}:{process}", "lease_until", "0")
         self.redis.zadd(f"fdstore:{{{tree}}}:leases", {process: 0})
@@ -140,14 +140,14 @@ def open_harness(server: PrivateServer, folder: Path) -> Iterator[AgentHarness]:
 
 @pytest.fixture
 def harness(agents_server: PrivateServer, tmp_path: Path) -> Iterator[AgentHarness]:
-    """A stage of this test alone, without a worker."""
+    """A harness for one test, without a worker."""
     with open_harness(agents_server, tmp_path) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def shared_harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHarness]:
-    """A stage with one worker that many tests share."""
+    """A harness with one worker that many tests share."""
     folder = tmp_path_factory.mktemp("crew")
     with PrivateServer() as server, agent_workers(folder) as start, open_harness(server, folder) as made:
         start(made.url, made.model, concurrency=4)
@@ -332,7 +332,7 @@ def test_the_queue_may_be_in_another_redis(
         }
     )
 
-    # somebody else sweeps, and finds nothing: all that is run was woken through the broker
+    # another sweeper holds the lock and does nothing, so every process was woken through the broker
     harness.redis.set("fdstore:sweeper", "another", ex=60)
 
     with PrivateServer() as broker, closing(Dispatcher(harness.url, broker.url)) as wakes:
@@ -404,7 +404,7 @@ def test_a_failed_child_is_a_result_with_its_reason(shared_harness: AgentHarness
     assert (shared_harness.record(f"{root}.1").state, shared_harness.record(root).exit_code) == ("failed", 0)
 
 
-# workers that stop, die, or never hear of it
+# workers that stop, die, or never receive the message
 
 
 def answer_second_request() -> Replies:
@@ -510,7 +510,7 @@ def test_a_worker_that_receives_sigterm_hands_its_agent_over(
     assert len(harness.requests) == 2
 
 
-# loops of somebody else, which wait for their children themselves
+# custom agent loops, which wait for their children themselves
 
 
 def spawner(harness: AgentHarness) -> fdstore.Toolset:
@@ -522,7 +522,7 @@ def spawner(harness: AgentHarness) -> fdstore.Toolset:
 
 
 def spawned(harness: AgentHarness) -> str:
-    """What a spawn of a loop without a worker has put into the queue."""
+    """Return the message that a custom loop without a worker puts into the queue when it spawns."""
     wait_until(lambda: harness.redis.llen("fdq:fdstore:queue") == 1)
     return harness.redis.lindex("fdq:fdstore:queue", 0)
 
@@ -594,7 +594,7 @@ def test_an_event_loop_is_not_blocked_while_children_run(shared_harness: AgentHa
 
 
 def background(harness: AgentHarness, **more: Any) -> fdstore.Toolset:
-    """A loop of its own that spawns `speaker` in the background; its text is fd:1."""
+    """A custom loop that spawns `speaker` in the background; its text is fd:1."""
     harness.program("speaker")
     proc = harness.store.process("own-loop")
     tools = fdstore.Toolset(

@@ -1,4 +1,4 @@
-"""Pipelines that wait for a free place in a worker that is told to stop."""
+"""Pipelines that wait for a free slot in a worker that receives a stop signal."""
 
 from __future__ import annotations
 

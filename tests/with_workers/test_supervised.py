@@ -1,4 +1,4 @@
-"""A worker's child that dies: what it ran goes on at once, and what killed it fails alone."""
+"""A worker's child that dies: its processes continue immediately, and only the one that killed it fails."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def wait_until_ended(store: Store, roots: list[str]) -> None:
 
 
 class CrashAfterAllArrived:
-    """A script: all wait in their first turn until all are there. Then the killer strikes, while the others
-    are still waiting for the model: those on its worker never get that answer."""
+    """A script that holds the first turn of every agent until all have asked. Then the killer crashes its
+    worker while the others still wait for the model, so those on its worker never get that answer."""
 
     def __init__(self, kill_tool: str) -> None:
         self._kill_tool = kill_tool

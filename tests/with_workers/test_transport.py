@@ -1,5 +1,5 @@
-"""The queue between those who make a process ready and the workers who run it: what a message holds,
-that it arrives, and that both sides live through a Redis that goes away."""
+"""The queue between dispatchers, which make a process ready, and the workers that run it: the content of a
+message, its delivery, and both sides surviving a Redis outage."""
 
 from __future__ import annotations
 
