@@ -21,7 +21,7 @@ DEADLINE_S = 100.0
 END_S = 30.0
 
 alive: set[Child[Any]] = set()
-"""The children with a deadline that nobody has waited for yet."""
+"""The children with a deadline that were not waited for yet."""
 
 
 class Child(subprocess.Popen[AnyStr]):

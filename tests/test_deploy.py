@@ -234,8 +234,8 @@ def test_the_worker_user_can_run_every_client_operation_and_nothing_else(
                 with pytest.raises(redis.exceptions.NoPermissionError):
                     client.execute_command(*command.split())
 
-    # some servers let redis-py say its name, and it may not: it does not mind; nor does who connects and asks
-    # whether a torn log is loaded as it is
+    # denied and ignored: CLIENT SETINFO by redis-py on some servers, and the check on connecting whether a
+    # truncated log is loaded
     assert set(refused_before) <= {"client", "client|setinfo", "config", "config|get"}
 
 
@@ -243,7 +243,7 @@ def test_the_reader_user_can_read_and_cannot_write(deployed: Deployed) -> None:
     with deployed.running():
         with fdstore.connect(deployed.url("worker")) as store:
             store.process("triage").create("text\n")
-        with deployed.client("worker") as worker:  # so that its use would be noted, by who may
+        with deployed.client("worker") as worker:  # a user with write access would record the use
             worker.hset("fdstore:{triage}", "used_at", "1000000000")
         with deployed.client("reader") as reader:
             assert reader.hget("fdstore:{triage}:triage:fd:1:pages", "1") == b"text\n"

@@ -1,4 +1,4 @@
-"""`fdstore init` and `fdstore check`, as a person writes a first program and mends it."""
+"""`fdstore init` and `fdstore check`: writing a first program and correcting it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MODEL = '[model]\nname = "claude-x"\n'
 
 @pytest.fixture
 def offline_command(make_command):
-    """The command with a store that nothing listens at, and without the key of a model."""
+    """The command with an unreachable store and without a model key."""
     command = make_command(FDSTORE_URL="redis://127.0.0.1:1")
     command.environment.pop("ANTHROPIC_API_KEY", None)
     return command

@@ -595,7 +595,7 @@ def test_prefixes_keep_stores_apart(command):
 
 
 def age(store, *trees):
-    """As if nobody had used these trees for years."""
+    """Set the last use of these trees to years ago."""
     with redis.Redis.from_url(store.url) as client:
         for tree in trees:
             client.hset(f"{store.prefix}:{{{tree}}}", "used_at", "1000000000")

@@ -1,4 +1,4 @@
-"""What TAB gives in a shell: bash itself, at a terminal, and the answers that zsh is given."""
+"""Completion with TAB: a real bash at a terminal, and the replies to zsh."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Bash:
         return seen
 
     def tab(self, line: str) -> str:
-        """What the line is after TAB was pressed at its end."""
+        """Return the line after pressing TAB at its end."""
         # the line is shown by bash when it is run: with a word before it, as the argument of echo
         self._send(f"{line}\t")
         self._send("\x01echo 'is:' \x05 :'end'\n")

@@ -1,4 +1,4 @@
-"""Commands that are started in a directory which someone else has filled: nothing there is executed."""
+"""Commands started in a directory with hostile files execute none of them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def answers(request: Request) -> object:
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with a module for every name that Python could look for there, and programs."""
+    """A directory with a module for every name that Python could import there, and programs."""
     folder = tmp_path_factory.mktemp("hostile")
     (folder / "workers").mkdir()
     (folder / "workers" / "__init__.py").write_text(_note(folder, "workers"))
@@ -92,7 +92,7 @@ def model() -> Iterator[ScriptedModel]:
 
 
 class CommandRunner:
-    """Runs `fdstore` in a directory, with a data directory of its own."""
+    """Runs `fdstore` in a directory, with a separate data directory."""
 
     def __init__(self, folder: Path, data: Path, **environment: str) -> None:
         self.folder = folder

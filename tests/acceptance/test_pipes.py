@@ -70,7 +70,7 @@ exit $code
 
 @pytest.fixture
 def bwrap_folder() -> Iterator[Path]:
-    """Where everybody may run a program that stands in for bubblewrap, until `refuse` lies beside it."""
+    """A directory with a substitute for bubblewrap that works until a file `refuse` exists beside it."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
         folder = Path(name)
         folder.chmod(0o755)

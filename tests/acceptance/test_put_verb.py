@@ -1,4 +1,4 @@
-"""`fdstore put`: several files, other encodings, live text, and what is left when it is interrupted."""
+"""`fdstore put`: several files, other encodings, live text, and interruptions."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_a_killed_live_put_leaves_a_stream_whose_lease_expires(command, store):
     with redis.Redis.from_url(store.url) as client:
         key = f"{store.prefix}:{{triage}}:triage:fd:1"
         left_s = float(client.hget(key, "writer_until")) - float(client.time()[0])
-        # as if the lease had run out, and a reader had found that, long ago
+        # as if the lease had expired, and a reader had noticed, long ago
         client.hset(key, mapping={"writer_until": "1000000000", "doubt": "1000000000 1000000001"})
     assert 0 < left_s <= 31
     with pytest.raises(fdstore.errors.StreamBroken, match="writer_lost"):

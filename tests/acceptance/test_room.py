@@ -1,4 +1,4 @@
-"""A person at a terminal is asked before a tree is removed."""
+"""Removing a tree at a terminal asks for confirmation."""
 
 from __future__ import annotations
 

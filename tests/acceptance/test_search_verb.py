@@ -108,7 +108,7 @@ def test_search_as_json_has_the_requested_context_lines(command, store):
 
 
 def test_search_stops_reading_at_the_match_limit(command, store):
-    # a reader that went on would meet the stretch of pages that is not there
+    # reading on would hit the deleted pages and fail
     made = store.process("triage").create("hit\n" + "x\n" * 3_000_000)
     store.run(_delete_page(store, made.pages))
 
@@ -124,7 +124,7 @@ def _delete_page(store, page):
 
 
 def peak_bytes_of_search(command, *words: str) -> tuple[int, int]:
-    """The most memory that a search took before its last output, and how many lines it printed."""
+    """Return the peak memory of a search before its last output, and the number of lines it printed."""
     with command.start("search", "triage", "1", *words) as process:
         peak = lines = 0
         while piece := process.stdout.read(1 << 20):

@@ -1,4 +1,4 @@
-"""What a verb prints while it goes on is there at once for a reader behind a pipe, too."""
+"""Output of a running verb reaches a reader behind a pipe immediately."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROGRAM = '[model]\nname = "scripted"\n[prompt]\nsystem = "You wait."\n'
 
 @pytest.fixture
 def answer_gate(command: Command) -> Iterator[threading.Event]:
-    """Set when the agents of `command` may answer; one that runs `program.toml` waits for it."""
+    """An event that the agents of `command` wait for before they answer."""
     may_answer = threading.Event()
 
     def script(request: Request) -> object:
@@ -96,7 +96,7 @@ def test_run_of_an_agent_killed_from_outside_reports_only_the_cancellation(
     with command.start("run", "program.toml", "-p", "go", "--name", "triage", "-q") as running:
         wait_until(lambda: any(each.state == "running" for each in store.processes()))
         killed = command("kill", "triage")
-        answer_gate.set()  # it is seen when the model has answered
+        answer_gate.set()  # the kill is noticed when the model has answered
         out, err = running.communicate(timeout=30)
 
     assert killed.out == "cancelled triage\n"

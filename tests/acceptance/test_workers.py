@@ -1,4 +1,4 @@
-"""The workers that commands start, and what commands say of workers that do not fit them or are not there."""
+"""The workers that commands start, and the messages of commands about unsuitable or missing workers."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_busy_worker_is_not_replaced_and_the_differences_are_printed_before_th
 
 
 def start_running_agent(store) -> None:
-    """An agent that some program runs."""
+    """Launch an agent that is running elsewhere."""
     store.process("busy")
     with redis.Redis.from_url(store.url) as client:
         client.hset(f"{store.prefix}:{{busy}}:busy", mapping={"state": "running", "attempt": 1})
@@ -178,8 +178,7 @@ except fdstore.errors.MissingExtra as error:
 
 @pytest.fixture
 def command_without_agents_extra(make_command, tmp_path: Path) -> Command:
-    """The command where the packages of the extra `agents` are not installed: neither in it, nor in what it
-    starts."""
+    """The command without the packages of the extra `agents`, in itself and in the processes it starts."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(HIDING)
     command: Command = make_command(PYTHONPATH=str(tmp_path / "site"))

@@ -63,10 +63,10 @@ class GatedScript:
     def _hand(self, request: Request) -> Reply:
         return self._delay("hand", say("done"))
 
-    def _delay(self, who: str, reply: Reply) -> Reply:
-        first = not self.asked[who].is_set()
-        self.asked[who].set()
-        return slow(reply, 3600) if first and who in self.held else reply
+    def _delay(self, agent: str, reply: Reply) -> Reply:
+        first = not self.asked[agent].is_set()
+        self.asked[agent].set()
+        return slow(reply, 3600) if first and agent in self.held else reply
 
 
 @pytest.fixture

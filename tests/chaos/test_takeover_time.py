@@ -36,9 +36,9 @@ def slow_first_requests() -> tuple[list[str], object]:
     asked: list[str] = []
 
     def reply(request: Request) -> Reply:
-        who = str(request.messages[0]["content"])
-        asked.append(who)
-        return say("done") if asked.count(who) > 1 else slow(say("never"), 3600)
+        agent = str(request.messages[0]["content"])
+        asked.append(agent)
+        return say("done") if asked.count(agent) > 1 else slow(say("never"), 3600)
 
     return asked, reply
 

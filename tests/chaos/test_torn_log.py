@@ -1,8 +1,8 @@
 """A log truncated inside a script, on a Redis with default settings: partial state never reads as complete.
 
 A run truncates some scripts at a point chosen by the seed; `make chaos` truncates each script in the middle
-of every command that it wrote, and at every byte of short ones. Then the server is started, other clients write
-more, and it is started again: `torn_log` explains why.
+of every command that it wrote, and at every byte of short ones. Then the server is started, other clients
+write more, and it is started again: `torn_log` explains why.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A process that a test starts cannot make the test wait for ever, and never outlives it."""
+"""A child process of a test cannot block the test for ever, and never outlives it."""
 
 from __future__ import annotations
 

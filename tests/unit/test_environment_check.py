@@ -1,4 +1,4 @@
-"""What a background worker has otherwise than a later command, in words."""
+"""Descriptions of how the environment of a background worker differs from that of a later command."""
 
 from __future__ import annotations
 

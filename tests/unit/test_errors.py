@@ -1,4 +1,4 @@
-"""Errors have stable types, cross processes whole, and stay short whatever the argument."""
+"""Errors have stable types, survive pickling, and stay short for any argument."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def test_an_example_prints_its_expected_output(found: examples.Docstring) -> Non
 
 
 def public_callables(module: ModuleType) -> set[str]:
-    """What a user may call: the functions and classes of a module, and their public methods."""
+    """Return the public functions, classes and methods of a module."""
     calls = set()
     for name in module.__all__:
         found = getattr(module, name)

@@ -1,4 +1,4 @@
-"""Importing fdstore does nothing and costs next to nothing: libraries are loaded when used."""
+"""Importing fdstore has no side effects and is fast: libraries are imported on first use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LIBRARIES = ("redis", "celery", "kombu", "anthropic", "httpx2", "msgspec", "clic
 
 
 def libraries_loaded_by(code: str, *libraries: str) -> set[str]:
-    """Which of the libraries a fresh Python has loaded after the code."""
+    """Return which of the libraries a new interpreter has loaded after running the code."""
     asked = f"{code}\nimport sys; print(*[name for name in {libraries!r} if name in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", asked],

@@ -1,5 +1,5 @@
-"""Two threads that decode a type of msgspec's for the first time, at the same time, crash the interpreter;
-so no type is met for the first time by a thread."""
+"""Two threads that decode a msgspec type for the first time concurrently crash the interpreter, so every type
+is prepared before threads start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program loads for good is no matter for Python's collector of garbage any more."""
+"""Objects created by the imports of a program are frozen, so the garbage collector skips them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program may do on a machine: everything where a person runs it, else what an operator allows."""
+"""Permissions of a program: everything on a person's embedded store, otherwise what the operator allows."""
 
 from __future__ import annotations
 

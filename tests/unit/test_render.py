@@ -1,4 +1,4 @@
-"""What a model sees is exact, can be taken apart again, and cannot be forged by any content."""
+"""Rendered frames are exact, can be parsed again, and cannot be forged by any content."""
 
 from __future__ import annotations
 
@@ -100,10 +100,10 @@ def context_lines(line: int, text: str, left_out: int = 0) -> tuple[ContextLine,
 
 
 def parse_frame(rendered: str) -> tuple[ElementTree.Element, list[str]]:
-    """The frame as XML and the bodies it holds, taken as described to the model.
+    """Return the frame as XML and its bodies, parsed as described to the model.
 
-    A body is what stands between the LF after an opening tag and the LF before its closing tag, where no
-    other tag of ours comes between. Each is cut out (its number is put there), the rest is parsed.
+    A body is the text between the LF after an opening tag and the LF before its closing tag, without another
+    frame tag in between. Each body is replaced by its number, and the remainder is parsed.
     """
     tags = list(TAG.finditer(rendered))
     frame, bodies, done = "", [], 0
@@ -439,7 +439,7 @@ def test_a_megabyte_of_blanks_after_an_angle_bracket_is_escaped_in_linear_time()
 
 
 def elements_with(text: str, other: str) -> list[tuple[Rendered, list[str], list[str]]]:
-    """Each element made of hostile text: rendered, the tags it must have, the bodies it must hold."""
+    """Return each element with hostile text: its rendering, its expected tags, its expected bodies."""
     result = render.fd_result(
         descriptor(source=text), make_slice(text), Tail(text=other, lines="1-2"), "Stored."
     )

@@ -1,4 +1,4 @@
-"""What is dropped from the places in which modules and programs are looked for."""
+"""Entries that are removed from the search paths of modules and programs."""
 
 from __future__ import annotations
 

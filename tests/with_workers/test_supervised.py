@@ -102,12 +102,12 @@ class CrashAfterAllArrived:
         self._met: Counter[str] = Counter()
 
     def __call__(self, request: Request) -> Reply:
-        who = str(request.messages[0]["content"])
-        self._met[who] += 1
-        if self._met[who] == 1:
+        agent = str(request.messages[0]["content"])
+        self._met[agent] += 1
+        if self._met[agent] == 1:
             self._there.wait(PATIENCE_S)
-            return call(self._kill_tool) if "killer" in who else slow(call("list_fds"), STRIKE_S)
-        if "killer" in who:
+            return call(self._kill_tool) if "killer" in agent else slow(call("list_fds"), STRIKE_S)
+        if "killer" in agent:
             return call(self._kill_tool)
         return call("list_fds") if request.turn_number < 2 else say("done")
 

@@ -1,4 +1,4 @@
-"""The conversation: what its records mean for the next step, and what the Messages API is sent."""
+"""The conversation: how its records determine the next step and the request to the Messages API."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_every_kind_of_record_has_its_own_tag() -> None:
     assert kinds == ["brief", "start", "assistant", "result"]
 
 
-# what is to be done next
+# the next step
 
 
 def test_an_empty_journal_has_no_start() -> None:
@@ -147,7 +147,7 @@ def test_input_and_output_tokens_of_all_answers_are_summed() -> None:
     assert Conversation([BRIEF, START, *answers]).tokens == 32
 
 
-# what the API is sent
+# requests to the API
 
 
 def test_results_follow_their_calls_in_the_order_of_the_calls() -> None:
@@ -259,9 +259,9 @@ def test_an_empty_answer_gives_no_message() -> None:
 
 @st.composite
 def conversations(draw: st.DrawFn) -> list[Entry]:
-    """Any conversation up to the moment before the model is asked again."""
+    """Any conversation up to the next request to the model."""
     found: list[Entry] = [BRIEF, START]
-    ids = st.integers(0, 9)  # some providers number the calls of each answer anew
+    ids = st.integers(0, 9)  # some providers restart the numbering of calls in each answer
     for _ in range(draw(st.integers(0, 5))):
         words = [text(draw(st.sampled_from(["", " ", "So."])))] * draw(st.integers(0, 2))
         calls = [f"toolu_{draw(ids)}" for _ in range(draw(st.integers(0, 3)))]

@@ -1,5 +1,5 @@
-"""The model client against a scripted Messages API: what it sends, what it makes of answers, which
-failures it tries again and how it says that it gave up."""
+"""The model client on a scripted Messages API: its requests, how it parses answers, which failures it retries
+and the errors that it raises."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ADD = {"name": "add", "description": "Adds.", "input_schema": {"type": "object",
 
 
 class ClientUnderTest:
-    """A model client on a scripted model, and how long it paused between its tries."""
+    """A model client on a scripted model, and its pauses between retries."""
 
     def __init__(self, model: AnthropicModel) -> None:
         self.model = model
@@ -51,7 +51,7 @@ def open_client(scripted: ScriptedModel) -> Iterator[ClientUnderTest]:
         model.close()
 
 
-# what is sent and what comes back
+# requests and answers
 
 
 def test_a_request_is_streamed_with_the_parameters_of_the_program() -> None:
@@ -129,7 +129,7 @@ def test_cached_tokens_are_counted() -> None:
     assert (answer.input_tokens, answer.output_tokens) == (3210, 5)
 
 
-# what is tried again
+# retries
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_an_exception_raised_by_the_pause_ends_the_retries() -> None:
 
 
 class StreamServer(http.server.BaseHTTPRequestHandler):
-    """Says `stream` and closes the connection in good order, as a proxy does that lost its upstream."""
+    """Send `stream` and close the connection cleanly, like a proxy that lost its upstream."""
 
     stream = b""
     requests = 0
@@ -219,7 +219,7 @@ BEGINNING = (
 
 @contextmanager
 def client_of_server(stream: bytes) -> Iterator[tuple[ClientUnderTest, type[StreamServer]]]:
-    """A client of a server that says this to every request."""
+    """A client of a server that answers every request with `stream`."""
     handler = type("Handler", (StreamServer,), {"stream": stream, "requests": 0})
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
@@ -245,7 +245,7 @@ def test_a_stream_that_closes_cleanly_before_the_answer_is_complete_is_retried(s
 
 
 def streamed(block: dict[str, Any], *deltas: dict[str, Any]) -> bytes:
-    """A whole answer of one block, in ASCII as some servers write JSON."""
+    """Return a complete answer of one block, in ASCII as some servers write JSON."""
     events = [
         {"type": "content_block_start", "index": 0, "content_block": block},
         *({"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas),
@@ -369,7 +369,7 @@ def test_an_answer_that_stays_unreadable_fails_with_the_reason(event: bytes) -> 
     assert server.requests == READABLE_TRIES
 
 
-# what is given up
+# permanent failures and deadlines
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Program files: what they may say, how a mistake is told, and the bundle they become."""
+"""Program files: their contents, the reports of mistakes, and the bundles made from them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def write(tmp_path):
 
 @pytest.fixture
 def root(write):
-    """Load a one-file bundle and give its root program."""
+    """Load a one-file bundle and return its root program."""
 
     def root(text: str = "") -> Program:
         bundle = load(write("agent.toml", text))
@@ -44,7 +44,7 @@ def root(write):
 
 @pytest.fixture
 def load_error(write):
-    """The (key, problem) with which a program file is refused."""
+    """Return the key and problem of the error for a program file."""
 
     def load_error(text: str) -> tuple[str, str]:
         path = write("agent.toml", text)
@@ -295,10 +295,10 @@ def test_a_tool_with_nothing_to_run_is_a_warning(write, tool, lacks):
     ],
 )
 def test_a_mistake_is_reported_with_its_key_and_the_allowed_values(load_error, text, key, problem):
-    told_key, told_problem = load_error(text)
+    error_key, error_problem = load_error(text)
 
-    assert told_key == key
-    assert problem in told_problem
+    assert error_key == key
+    assert problem in error_problem
 
 
 LIMITS = ["max_turns", "wall_seconds", "token_budget", "max_losses", "stream_bytes", "stream_idle_seconds"]
@@ -459,9 +459,9 @@ def test_a_system_prompt_can_be_set_only_once(load_error):
 def test_a_file_named_by_a_program_must_exist(load_error, tmp_path, text, key, name, problem):
     (tmp_path / "sub").mkdir()
 
-    told_key, told = load_error(text.format(name))
+    error_key, told = load_error(text.format(name))
 
-    assert told_key == key
+    assert error_key == key
     assert told == f"'{tmp_path / name}' {problem}"
 
 

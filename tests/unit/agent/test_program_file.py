@@ -62,7 +62,7 @@ values = st.recursive(
 
 
 def program_or_key(path, text: str) -> Program | str:
-    """The program that a file is, or the key that its error names."""
+    """Return the program of a file, or the key that its error names."""
     path.write_text(text, "utf-8")
     try:
         bundle = load(path)

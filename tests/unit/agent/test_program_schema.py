@@ -1,4 +1,4 @@
-"""What is derived from the Struct of a program file: the schema for editors, the file of `fdstore init`."""
+"""The schema for editors and the file of `fdstore init`, both generated from the Struct of a program file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def uncommented(text: str) -> str:
 
 
 def create_example_files(folder: Path) -> None:
-    """Makes the files and directories that the examples name."""
+    """Create the files and directories that the examples name."""
     for directory in ("lib", "docs"):
         (folder / directory).mkdir()
     (folder / "notes.md").write_text("n")

@@ -1,4 +1,4 @@
-"""When a lease that ran out may be counted as a loss, by what a sweeper saw of Redis' clock."""
+"""When an expired lease counts as a loss, depending on the sweeper's observations of the Redis clock."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ START = 1_700_000_000.0
 
 
 def detector_after_an_hour() -> tuple[LossDetector, float]:
-    """One that has watched for an hour, and when it last looked."""
+    """Return a detector that has observed for an hour, and the time of its last observation."""
     watch = LossDetector()
     now = START
     while now < START + 3600:

@@ -1,4 +1,4 @@
-"""A growing text and its writer, without a server: what is stored, when, and what an error means."""
+"""A growing text and its writer, without a server: what is stored, when, and the effect of errors."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ sizes = st.integers(1, 9) | st.just(4000)
 
 
 def expected_state(text: str, size: int) -> tuple[dict[int, bytes], dict[str, str], tuple[int, ...]]:
-    """Pages, index and totals of a text that is stored at once."""
+    """Return pages, index and totals of a text that is stored in one call."""
     pages: list[Page] = [page for run in cut(text, size) for page in run]
     index = IndexWriter()
     index.add(pages)
@@ -53,7 +53,7 @@ def expected_state(text: str, size: int) -> tuple[dict[int, bytes], dict[str, st
 
 
 class StoredState:
-    """What Redis would hold after these changes."""
+    """The state of Redis after these changes."""
 
     def __init__(self) -> None:
         self.pages: dict[int, bytes] = {}
@@ -130,9 +130,8 @@ def test_a_change_contains_only_the_last_page_and_new_pages() -> None:
 
 
 class FakeRunner:
-    """Answers the commands of a pen: good, or with the errors that a test puts in front. `texts` holds
-    the pages of each append, which with pages this large is the text so far, `scripts` the names of all
-    scripts."""
+    """A runner that replies with success, or with the next error queued by the test. `texts` has the pages of
+    each append, with pages this large the whole text so far; `scripts` has the names of all scripts."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []

@@ -1,4 +1,4 @@
-"""Where paths may lead, hostile ones and moving ones: seen through the files that are written, or not."""
+"""Where hostile paths and paths that change during a call may lead, checked by the files that are written."""
 
 from __future__ import annotations
 

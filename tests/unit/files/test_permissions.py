@@ -1,4 +1,4 @@
-"""Who may do what with a file that was written: nobody gains or loses a right by its being replaced."""
+"""Permissions of written files: replacing a file grants or removes no permission."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def listing(directory: Path) -> dict[str, bytes | None]:
 
 
 def without_privileges(script: str, directory: Path) -> str:
-    """Run `script` in `directory` as a user whom permissions bind, also when the tests run as root.
+    """Run `script` in `directory` as an unprivileged user, even if the tests run as root.
 
     The path to `directory` may be closed to that user, so the script must use relative paths.
     """

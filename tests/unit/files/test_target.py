@@ -1,4 +1,4 @@
-"""What `fdstore.files.target` promises: a file is written whole or not at all, and only where it may be."""
+"""`fdstore.files.target` writes a file completely or not at all, and only in permitted places."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_exactly_one_of_sixteen_writers_creates_a_file_that_must_not_exist(tmp_p
 
 
 def together(count: int, target_for: Callable[[str], Target]) -> dict[str, str]:
-    """`count` threads write their own name, all opened before any commits: what came of each."""
+    """Let `count` threads write their names, all opened before any commits; return the outcome of each."""
     all_open = threading.Barrier(count)
     outcomes: dict[str, str] = {}
 

@@ -1,4 +1,4 @@
-"""A look beside the work: again and again, until it has seen enough or the work is over."""
+"""A function that runs periodically on a thread until it returns False or the block exits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the values of ceilings are read, and what they leave of the limits asked for."""
+"""How the values of ceilings are parsed, and how they reduce the requested limits."""
 
 from __future__ import annotations
 

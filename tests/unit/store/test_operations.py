@@ -1,4 +1,4 @@
-"""What operations cost: one yield is one round trip, counted on a fake Redis."""
+"""The round trips of operations, one for each yield, counted on a fake Redis."""
 
 from __future__ import annotations
 
@@ -314,12 +314,12 @@ def test_a_known_content_that_another_client_closed_is_looked_up_once_more(
     with pytest.raises(NotFound):
         proc.store.run(reading.read(proc.handle, "fd:1", Part("page", 1, 1)))
 
-    # the last asks whether the number was given out at all: it was, so nothing is lost
+    # the last request checks whether the number was ever assigned: it was, so no data is lost
     assert commands(runner) == [["HGET", "HGET"], ["look", "HGET", "HGET", "HGETALL"], ["HGET"]]
 
 
 class Finished(NamedTuple):
-    """What an operation that is done has returned."""
+    """The return value of a finished operation."""
 
     result: Any
 

@@ -1,4 +1,4 @@
-"""What `fdstore doctor` calls unsafe: each a problem or a note, with what to do."""
+"""The findings of `fdstore doctor`: problems and notes, each with a remedy."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_version_with_known_flaws_is_a_problem_where_others_can_reach_it(
     name: str, flawed: list[str], mended: str
 ) -> None:
     def info(version: str) -> dict[str, str]:
-        # Valkey says the version of Redis that it is compatible with, too
+        # Valkey also reports the version of Redis that it is compatible with
         return (
             {"redis_version": "7.2.4", "valkey_version": version}
             if name == "valkey"

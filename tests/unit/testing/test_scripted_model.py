@@ -1,5 +1,5 @@
-"""The scripted model, seen through the real SDK: what it says arrives whole, what breaks the
-API's rules is refused, and a script's own mistakes fail the test that has them."""
+"""The scripted model through the real SDK: replies arrive complete, requests that break the API's rules are
+refused, and mistakes in a script fail its test."""
 
 from __future__ import annotations
 

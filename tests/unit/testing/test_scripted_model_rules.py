@@ -1,5 +1,5 @@
-"""What the scripted model refuses, as the real API does: the mistakes of agent loops, each with its
-place in the request."""
+"""Requests that the scripted model refuses as the real API does: mistakes of agent loops, each with its
+location in the request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pipelines as a model writes them, and what exit codes say."""
+"""Pipelines as models write them, and the meaning of exit codes."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_a_path_is_refused_as_a_program_even_if_it_is_listed(program: str) -> No
         ((0, 2, 0, 1), 1, None),
         ((141, 141, 0), 0, None),
         ((3, 141, 0), 3, None),
-        ((141, 1), 1, None),  # the reader's failure is told by its own code
+        ((141, 1), 1, None),  # the reader has an exit code of its own for its failure
         ((137, 0), 137, 9),
         ((137, 1), 1, 9),
         ((141,), 141, 13),

@@ -1,4 +1,4 @@
-"""Text in other encodings than UTF-8: read in pieces of any size, and named by how it begins."""
+"""Text in encodings other than UTF-8: decoded in pieces of any size, and detected by its first bytes."""
 
 from __future__ import annotations
 

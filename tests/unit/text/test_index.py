@@ -1,4 +1,4 @@
-"""The sparse line index: it finds every line and character, and says what the text says."""
+"""The sparse line index finds every line and character, and agrees with the text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def index_of(text: str, page_size: int) -> tuple[IndexWriter, dict[int, Group]]:
 
 
 def places_of(text: str, page_size: int) -> list[TextPosition]:
-    """Where every page begins, found by looking at the text; the last is the end of the text."""
+    """Return the start of every page, computed from the text; the last item is the end of the text."""
     places, position = [], 0
     for number, page in enumerate([*pages_of(text, page_size), ""], start=1):
         before = text[:position]

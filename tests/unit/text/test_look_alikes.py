@@ -1,4 +1,4 @@
-"""No text can hold what a model could read as one of our tags, however it is spelled."""
+"""No displayed text contains anything that a model could read as a frame tag, however it is spelled."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ hostile = st.lists(disguised | invisible | st.sampled_from(" \n>x<") | st.charac
 
 
 def read_leniently(text: str) -> str:
-    """`text` for a reader that knows neither what is invisible, nor case, nor fonts."""
+    """Return `text` without invisible characters and differences of case and font."""
     seen = "".join(char for char in text if ord(char) not in UNSEEN)
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen).casefold())
 

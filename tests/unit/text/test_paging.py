@@ -1,4 +1,4 @@
-"""The page rule and the cutter: the join of all pages is the text, however it arrived."""
+"""The page rule and the cutter: the join of all pages is the text, in whatever pieces it arrived."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ page_sizes = st.integers(1, 40) | st.just(10**6)
 
 
 def rule(text: str, size: int) -> list[str]:
-    """The page rule of the contract, word by word and slowly."""
+    """Apply the page rule of the contract literally and slowly."""
     pages, start = [], 0
     while len(text) - start > size:
         window = text[start : start + size]

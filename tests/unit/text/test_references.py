@@ -1,4 +1,4 @@
-"""Passages a model names, and places where it asks for a content: found exactly, whatever else is there."""
+"""Named passages and placeholders in a model's text are found exactly, whatever surrounds them."""
 
 from __future__ import annotations
 

@@ -297,7 +297,7 @@ def test_lines_without_a_hit_do_not_count_as_kept(monkeypatch):
 
 
 def grep(pattern: str, text: str, context: int) -> str:
-    """What `grep -n -C` prints, made the slow way."""
+    """Return the output of `grep -n -C`, computed slowly."""
     lines = lines_of(text)
     matched = {number for number, line in enumerate(lines, 1) if Reference(pattern).span(line)}
     shown = {

@@ -1,4 +1,4 @@
-"""What people and models may write for a descriptor, and what a number may be."""
+"""Accepted spellings of descriptors and selectors, and the range of numbers."""
 
 from __future__ import annotations
 

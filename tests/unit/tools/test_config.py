@@ -1,4 +1,4 @@
-"""`[file_descriptor]`: its names, its defaults, and that a wrong one cannot be made."""
+"""`[file_descriptor]`: its names, its defaults, and the refusal of invalid values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments of tools: the schema that a model is shown, and what is made of what it sends."""
+"""Arguments of tools: the schema for the model, and the conversion of what it sends."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Drawing(Arguments, frozen=True, kw_only=True):
 
 
 def refused(given: object, arguments: type = Drawing) -> str:
-    """How the arguments were refused."""
+    """Return the error message for these arguments."""
     with pytest.raises(InvalidArgument) as caught:
         convert(arguments, given)
     assert len(str(caught.value)) < 1000

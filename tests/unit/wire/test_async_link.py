@@ -1,4 +1,4 @@
-"""An awaited connection as operations use it, with a server of this test's own at the other end."""
+"""An async connection as operations use it, with a server of the test at the other end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TIMEOUT_S = 0.1
 
 
 class Server:
-    """The other end: what came on its last connection, and a way to answer."""
+    """The server side: the data received on its last connection, and a way to reply."""
 
     def __init__(self) -> None:
         self.connections: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
@@ -43,7 +43,7 @@ class Server:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[[Callable[[Link, Server], Awaitable[T]]], T]:
-    """Runs `work(link, server)` in a loop of its own."""
+    """`run(work)` runs `work(link, server)` in a new event loop."""
 
     def run_it(work: Callable[[Link, Server], Awaitable[T]]) -> T:
         async def main() -> T:

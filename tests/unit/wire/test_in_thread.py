@@ -1,4 +1,4 @@
-"""Awaited calls in threads: what a cancel waits for, and what it does not."""
+"""Async calls in threads: which of them a cancellation waits for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fdstore.wire._async.in_thread import run_in_thread
 
 
 async def cancelled_while_it_runs(*, must_end: bool) -> tuple[bool, bool]:
-    """Cancels an awaited call while it runs: whether the awaiting task ended before it, and at last."""
+    """Cancel a call while it runs; return whether the awaiting task ended before it, and whether it ended."""
     runs, may_end = threading.Event(), threading.Event()
 
     def call() -> None:

@@ -1,4 +1,4 @@
-"""A connection as operations use it, with a server of this test's own at the other end."""
+"""A connection as operations use it, with a server of the test at the other end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def listener(tmp_path: Path) -> Iterator[socket.socket]:
 
 @pytest.fixture
 def link(listener: socket.socket) -> Iterator[Link]:
-    # nothing is said when it connects: no database is chosen, no name given, the protocol is the old one
+    # connecting sends nothing: no SELECT, no CLIENT SETNAME, no HELLO
     made = Link(
         UnixDomainSocketConnection(
             path=listener.getsockname(), protocol=2, driver_info=None, socket_timeout=TIMEOUT_S
@@ -142,8 +142,8 @@ def test_data_of_a_lost_connection_is_not_read_on_the_next(
     with pytest.raises(LostConnection):
         received(link, 1)
     link.send(b"again", 1)
-    with listener.accept()[0] as anew:
-        anew.sendall(b"+afresh\r\n")
+    with listener.accept()[0] as second:
+        second.sendall(b"+afresh\r\n")
         assert received(link, 1) == [b"afresh"]
 
 

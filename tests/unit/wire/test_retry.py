@@ -1,5 +1,5 @@
-"""What is sent again when a connection was lost, and when it is given up: no more than was not answered, in
-ever smaller pieces, until the time is over."""
+"""Retries after a lost connection: only unanswered commands are sent again, in ever smaller pieces, until the
+deadline."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def broken_batch(batch: Batch, replies: list[Any]) -> RetryState:
 
 
 def fail_retry(tries: RetryState, *replies: Any) -> None:
-    """One more try, that brings so much and breaks too."""
+    """Make one more try that receives these replies and fails."""
     piece = tries.piece()
     tries.sent = True
     tries.add_replies(piece, list(replies))

@@ -1,4 +1,4 @@
-"""Finding the node of a Cluster for each request, without a Cluster: the nodes are Python functions."""
+"""Routing of requests to the nodes of a Cluster, with Python functions as nodes."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def test_the_test_keys_are_in_the_expected_halves_of_the_slots() -> None:
 
 
 class Nodes:
-    """Two nodes that share the slots; `says` is what they answer to a batch, by default its commands'
-    keys. `asked` is what they were asked, but for the map."""
+    """Two nodes that share the slots. `says` sets the replies to a batch, by default its commands' keys.
+    `asked` has the requests that they received, except those for the slot map."""
 
     def __init__(self) -> None:
         self.says: dict[Address, Iterator[Any]] = {}
@@ -269,6 +269,6 @@ def test_a_batch_is_split_at_its_transactions() -> None:
     batch = [("MULTI",), ("HSET", LOW, 1, "x"), ("EXEC",), ("GET", HIGH), ("INFO", "server")]
 
     assert [(unit.start, unit.size) for unit in units_of(batch)] == [(0, 3), (3, 1), (4, 1)]
-    # what has no key goes with the first that has one
+    # a command without a key goes with the first that has one
     assert [unit.slot for unit in units_of(batch)] == [key_slot(b"b"), key_slot(b"a"), key_slot(b"b")]
     assert [unit.slot for unit in units_of([("TIME",)])] == [None]

@@ -122,7 +122,7 @@ def test_no_script_returns_an_error_after_its_first_write(name: str) -> None:
     written = False
     late = []
 
-    # what a branch writes before it returns is that branch's own answer; what counts is the main way
+    # a branch may write before its own return; only the main path counts
     for line in code_of(SCRIPTS[name]).splitlines():
         if written and re.search(refusals, line):
             late.append(line)

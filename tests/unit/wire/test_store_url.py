@@ -1,4 +1,4 @@
-"""The URL of a store says what kind it is and which hosts to ask."""
+"""Parsing of store URLs into the kind of server and its hosts."""
 
 from __future__ import annotations
 

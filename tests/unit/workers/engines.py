@@ -37,7 +37,7 @@ ENGINES = ("bubblewrap", "sandlock", ALONE)
 
 
 class CommandOutput(Record, frozen=True, kw_only=True):
-    """What a command answered."""
+    """The output and the end of a command."""
 
     ended: Ended
     output: str
@@ -46,8 +46,8 @@ class CommandOutput(Record, frozen=True, kw_only=True):
 
 @cache
 def working() -> dict[str, Bubblewrap | Sandlock]:
-    """Each engine that works here, by its name. An engine falls back to what a machine allows; under the
-    name of the better one is only that."""
+    """Return each engine that works on this machine by its name. An engine may fall back to weaker isolation;
+    the name of the stronger one never stands for a fallback."""
     found: dict[str, Bubblewrap | Sandlock] = {}
     bubblewrap = find_sandbox(engine="bubblewrap", limits=TIGHT)
     if isinstance(bubblewrap, Bubblewrap):
@@ -67,7 +67,7 @@ def run_in(
     grace_s: float = 15.0,
     stdin: bytes = b"",
 ) -> CommandOutput:
-    """Run a command; with `kill_at_output`, until it says something."""
+    """Run a command; with `kill_at_output`, kill it at its first output."""
     output, errors = bytearray(), bytearray()
 
     def receive(piece: bytes, into: bytearray = output) -> None:

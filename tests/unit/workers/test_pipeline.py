@@ -1,4 +1,4 @@
-"""Pipelines of real programs: what comes out, and that nothing hangs or stays."""
+"""Pipelines of real programs: their output, and that nothing hangs or remains."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BLOCK = b"x" * 65536
 
 
 class Run:
-    """One run of a pipeline, its outputs gathered: `output`, `errors` and `tees` by stage."""
+    """A run of a pipeline that collects `output`, and `errors` and `tees` by stage."""
 
     def __init__(
         self,
@@ -385,7 +385,7 @@ def test_an_exception_in_a_receiver_ends_the_pipeline_and_propagates() -> None:
 
 
 def killed_when(run: Run, ready: bytes, *graces: float) -> Ended:
-    """Runs it in a thread and kills it once for each grace, when it has said `ready`."""
+    """Run the pipeline in a thread, and when it prints `ready`, kill it once for each grace."""
     result: list[Ended] = []
     thread = threading.Thread(target=lambda: result.append(run.end()))
     thread.start()
@@ -454,7 +454,7 @@ def test_children_of_a_stage_in_a_new_session_are_killed_too() -> None:
 
 
 def pids_running(*argv: str) -> list[int]:
-    """The processes that run just this."""
+    """Return the pids of processes with exactly this command line."""
     wanted = b"".join(word.encode() + b"\0" for word in argv)
     found = []
     for entry in Path("/proc").iterdir():

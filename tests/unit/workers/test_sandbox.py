@@ -1,6 +1,6 @@
-"""What a command finds in a sandbox, and how it ends; and what is said where there is none.
+"""Commands in a sandbox: what they see and how they end; and the messages if there is no sandbox.
 
-Those of the first kind run in each sandbox that works here (`test_sandbox_probes.py` asserts that one does).
+Tests of the first kind run in each sandbox that works here (`test_sandbox_probes.py` asserts that one does).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ WITH_NAMESPACES = [engine for engine in ENGINES if engine in working() and engin
 
 
 def open_sandbox_runner(engine: str) -> Iterator[Inside]:
-    """Runs a command in the sandbox. Nothing of it may be left."""
+    """Yield a function that runs a command in the sandbox; fail if any process remains."""
     sandbox = working()[engine]
     before = ProcessSnapshot().below(os.getpid())
     yield lambda *argv, **options: run_in(sandbox, *argv, **options)
@@ -51,7 +51,7 @@ def in_any_sandbox(request: pytest.FixtureRequest) -> Iterator[Inside]:
 
 @pytest.fixture(params=WITH_NAMESPACES)
 def inside(request: pytest.FixtureRequest) -> Iterator[Inside]:
-    """In each sandbox with namespaces, so with a root of its own."""
+    """In each sandbox with namespaces, and so with its own root directory."""
     yield from open_sandbox_runner(request.param)
 
 
@@ -153,7 +153,7 @@ def test_no_mount_is_writable_but_the_scratch_and_what_the_kernel_makes(engine: 
         assert running.stdout
         assert running.stdout.readline() == "begun\n"
         program = next(each for each in ProcessSnapshot().below(running.pid) if each.inside and not each.init)
-        # from outside: sandlock shows a program mounts that are none
+        # read from outside: in sandlock, programs see mounts that do not exist
         mounts = [line.split() for line in Path(f"/proc/{program.pid}/mounts").read_text().splitlines()]
         running.communicate("end\n", timeout=20)
     writable = {place for _, place, kind, options, *_ in mounts if "rw" in options.split(",")}
@@ -162,9 +162,9 @@ def test_no_mount_is_writable_but_the_scratch_and_what_the_kernel_makes(engine: 
 
 
 def below_usr(engine: str, moment: str) -> str:
-    """What a command says that writes into a directory below /usr, where the host mounts a file system that
-    anybody may write, "before" or "after" the command starts. All in a mount namespace of the test's own, and
-    for who is not root in a user namespace too, whose maker may mount."""
+    """Return the output of a command that writes below /usr, where the host mounts a world-writable file
+    system "before" or "after" the command starts. Runs in a new mount namespace, and, unless the user is
+    root, in a new user namespace, whose creator may mount."""
     place = next(path for path in sorted(Path("/usr/share").iterdir()) if path.is_dir())
     arguments = [sys.executable, "-c", MOUNTED_BELOW_USR, engine, str(place), moment]
     apart = ["--user", "--map-current-user", "--keep-caps"] if os.geteuid() else []
@@ -319,7 +319,7 @@ def test_a_sandbox_describes_its_restrictions(engine: str) -> None:
 
 
 def search_in(sandbox: Bubblewrap | Sandlock) -> tuple[Ended, str]:
-    """How a search ends that finds nothing, and what it says of errors."""
+    """Run a search without matches and return its end and its stderr."""
     errors = bytearray()
     ended = Pipeline(
         [["grep", "wanted"]],
@@ -424,7 +424,7 @@ def program(directory: Path, name: str, script: str) -> None:
 
 @pytest.fixture
 def world_readable_dir() -> Iterator[Path]:
-    """A directory that everybody may look into, as those of programs are."""
+    """A directory that every user can read, like those of programs."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
         Path(name).chmod(0o755)
         yield Path(name)

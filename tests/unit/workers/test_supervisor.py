@@ -1,4 +1,4 @@
-"""The supervisor, with workers that only report: what it starts, hears, forwards and ends with."""
+"""The supervisor with workers that only report: what it starts, reads and forwards, and its exit status."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ sys.exit(supervisor.Supervisor(supervisor.Roles(work, run_alone, bury), 2).run()
 
 @pytest.fixture
 def supervised(tmp_path: Path) -> Callable[[str], tuple[int, list[Any], str]]:
-    """Runs a supervisor whose workers do `work(reporter)`: its status, what was noted, what it logged."""
+    """Run a supervisor whose workers run `work(reporter)`; return its status, the notes and its log."""
 
     def run(work: str) -> tuple[int, list[Any], str]:
         book = tmp_path / "book"
