@@ -136,7 +136,7 @@ def test_a_redis_outage_longer_than_a_lease_counts_as_no_loss_for_running_agents
         worker_pool.logs()
     )
     check_lives(store, members, TURNS)
-    assert store.run(inspection.answer_of(store.prefix, root.id)).text == expected_answer()
+    assert store.run(process_records.answer_of(store.prefix, root.id)).text == expected_answer()
 
 
 # one attempt, and Redis killed at each of its requests

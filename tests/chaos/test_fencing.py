@@ -85,7 +85,7 @@ def test_a_worker_suspended_past_its_lease_writes_nothing_after_resuming(
         faults.note("worker stopped past its lease")
         asleep.set()
         other = worker_pool.start_worker(1)
-        wait_until(lambda: store.run(inspection.record(store.prefix, root.id)).state in ENDED)
+        wait_until(lambda: store.run(process_records.record(store.prefix, root.id)).state in ENDED)
         before = everything(execute, root.id)
 
         sleeper.resume()
@@ -133,4 +133,4 @@ def test_a_message_delivered_ten_times_starts_one_run(
     assert [member.losses for member in members] == [0] * PROCESSES
     check_lives(store, members, TURNS)
     assert requests == sum(TURNS[(m.program or "").rpartition("/")[2].removesuffix(".toml")] for m in members)
-    assert store.run(inspection.answer_of(store.prefix, root.id)).text == expected_answer()
+    assert store.run(process_records.answer_of(store.prefix, root.id)).text == expected_answer()

@@ -150,7 +150,7 @@ def test_a_pipeline_whose_worker_is_killed_is_complete_or_broken_and_never_run_t
 
     outcomes = {"whole": 0, "broken": 0}
     for root in roots:
-        ended = store.run(inspection.answer_of(store.prefix, root))
+        ended = store.run(process_records.answer_of(store.prefix, root))
         assert (ended.record.state, ended.text) == ("exited", digest(OUTPUT)), worker_pool.logs()
         made = [member for member in store.tree(root).members if member.id != root]
         for pipeline in made:

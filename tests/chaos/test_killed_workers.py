@@ -44,7 +44,7 @@ def test_a_tree_whose_workers_are_killed_gives_the_same_answer(
     members = store.tree(root.id).members
     assert len(members) == PROCESSES, members
     check_lives(store, members, TURNS)
-    assert store.run(inspection.answer_of(store.prefix, root.id)).text == expected_answer()
+    assert store.run(process_records.answer_of(store.prefix, root.id)).text == expected_answer()
     observer.check_nothing_lost(root.id)
 
 

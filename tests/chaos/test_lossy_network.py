@@ -162,7 +162,7 @@ def test_agents_on_a_network_that_loses_replies_give_the_same_answer(
     members = store.tree(root.id).members
     assert len(members) == PROCESSES
     check_lives(store, members, TURNS)
-    assert store.run(inspection.answer_of(store.prefix, root.id)).text == expected_answer()
+    assert store.run(process_records.answer_of(store.prefix, root.id)).text == expected_answer()
     observer.check_nothing_lost(root.id)
 
 

@@ -114,7 +114,7 @@ def test_a_restart_loses_no_acknowledged_text_and_clients_and_agents_continue(
     members = store.tree(root.id).members
     assert len(members) == PROCESSES, members
     check_lives(store, members, TURNS)
-    assert store.run(inspection.answer_of(store.prefix, root.id)).text == expected_answer()
+    assert store.run(process_records.answer_of(store.prefix, root.id)).text == expected_answer()
     observer.check_nothing_lost(root.id)
 
 

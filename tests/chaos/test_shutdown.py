@@ -74,7 +74,7 @@ def test_sigterm_during_a_long_step_hands_the_agent_to_another_worker(
         took_s = time.monotonic() - began
         if busy_with == "a model":
             worker_pool.start_worker(1).wait_until_ready()
-            wait_until(lambda: store.run(inspection.record(store.prefix, root.id)).state in ENDED)
+            wait_until(lambda: store.run(process_records.record(store.prefix, root.id)).state in ENDED)
 
     print(f"{pool}, {busy_with}: gone after {took_s:.1f} s")
     record = store.run(process_records.record(store.prefix, root.id))
@@ -109,7 +109,7 @@ def test_a_repeated_signal_ends_no_agent(
         leaving.process.wait(GONE_WITHIN_S)
         assert "Traceback" not in leaving.log, leaving.log
         worker_pool.start_worker(1)
-        wait_until(lambda: store.run(inspection.record(store.prefix, root.id)).state in ENDED)
+        wait_until(lambda: store.run(process_records.record(store.prefix, root.id)).state in ENDED)
 
     record = store.run(process_records.record(store.prefix, root.id))
     assert (record.state, record.exit_code) == ("exited", 0)

@@ -471,7 +471,7 @@ def pids_running(*argv: str) -> list[int]:
     ("limits", "reason"),
     [(PipelineLimits(stream_idle_seconds=0.2), "idle"), (PipelineLimits(wall_seconds=0.2), "wall")],
 )
-def test_idle_time_and_total_time_are_limited(limits: StageLimits, reason: str) -> None:
+def test_idle_time_and_total_time_are_limited(limits: PipelineLimits, reason: str) -> None:
     ended = Run("sleep 100", "cat", limits=limits).end()
 
     assert (ended.reason, ended.codes[0]) == (reason, 143)
@@ -484,7 +484,7 @@ def test_a_pipeline_that_moves_bytes_is_not_idle() -> None:
 
 
 def test_an_output_is_cut_at_its_limit() -> None:
-    run = Run("yes", limits=StageLimits(stream_bytes=100_001))
+    run = Run("yes", limits=PipelineLimits(stream_bytes=100_001))
 
     assert run.end().reason == "bytes"
     assert len(run.output) == 100_001
