@@ -1,11 +1,10 @@
-"""Processes that tests start: none of them outlives its test, and none makes a test wait for ever.
+"""Child processes of tests: none outlives its test, and none blocks a test for ever.
 
-`Child` is `subprocess.Popen` with an end. One that belongs to a test is killed, by its own id, when its
-time is over; whatever waits for it or reads from it then goes on, and the test fails. One that belongs to
-a fixture may live on (`deadline_s=None`), and the fixture ends it with `end`.
+`Child` is `subprocess.Popen` with a deadline. A child of a test is killed by its id at its deadline; pending
+waits and reads then return, and the test fails. A child of a fixture has no deadline (`deadline_s=None`);
+the fixture ends it with `end`.
 
-Children inherit the environment as a user's commands would: PYTHONUNBUFFERED, which hides output that
-is never flushed, is taken out.
+Children inherit the environment without PYTHONUNBUFFERED, which would hide output that is never flushed.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ DEADLINE_S = 100.0
 END_S = 30.0
 
 alive: set[Child[Any]] = set()
-"""The children with a deadline that nobody has waited for yet."""
+"""The children with a deadline that were not waited for yet."""
 
 
 class Child(subprocess.Popen[AnyStr]):
@@ -76,9 +75,9 @@ class Child(subprocess.Popen[AnyStr]):
         super().__exit__(kind, error, trace)
 
 
-def end_those_left() -> list[str]:
-    """End the children with a deadline that still run, and return what is wrong with each that is not
-    over in good order."""
+def end_remaining_children() -> list[str]:
+    """End the remaining children that have a deadline, and return the problem of each that did not end
+    cleanly."""
     problems = []
     for child in list(alive):
         alive.discard(child)

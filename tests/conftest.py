@@ -1,7 +1,7 @@
-"""What tests of several folders hold the store against: plain Python strings, and its own keys.
+"""Checks of the store for tests of several folders.
 
-    StoreModel      a hypothesis machine: any sequence of calls gives what strings would give
-    check_keys      recomputes everything that the store counts from what it stores
+    StoreModel      a hypothesis state machine: any sequence of calls gives the results of plain strings
+    check_keys      recomputes every counter of the store from the stored keys
 
 Both need only a client and a function that sends one command, so they run on fakes and real servers.
 """
@@ -44,7 +44,7 @@ PIECES = [
 texts = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=12).map("".join)
 some_numbers = st.integers(1, 12) | st.just(2**53)
 
-# How long an example takes is for the bench to say; a machine may be busy with others.
+# No deadline per example: the machine may be busy, and the bench measures time.
 settings.register_profile("fdstore", deadline=None)
 settings.load_profile("fdstore")
 
@@ -58,9 +58,9 @@ os.environ.pop("PYTHONUNBUFFERED", None)
 
 @pytest.fixture(autouse=True)
 def children_end() -> Iterator[None]:
-    """Ends the processes that the test left behind, and fails for them."""
+    """End the processes that the test left running, and fail if there were any."""
     yield
-    problems = children.end_those_left()
+    problems = children.end_remaining_children()
     assert not problems, "\n".join(problems)
 
 
@@ -84,15 +84,15 @@ def units_of(text: str, size: int, mode: str) -> list[str]:
 
 
 def children_of(pid: int) -> list[int]:
-    """The children of a process with one thread, the oldest first; none if it has ended."""
+    """Return the children of a single-threaded process, oldest first; empty if it has ended."""
     try:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except FileNotFoundError:
         return []
 
 
-def runs(pid: int) -> bool:
-    """Whether there is such a process, and it has not ended."""
+def is_running(pid: int) -> bool:
+    """Return whether the process exists and has not ended."""
     try:
         return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -112,7 +112,7 @@ def _members(replies: list[bytes]) -> set[str]:
 
 
 def check_keys(execute: Execute, prefix: str = "fdstore") -> None:
-    """Every counter, holder and total of every tree is what the stored keys say, and nothing is left over."""
+    """Check that every counter, holder and total of every tree matches the stored keys, without leftovers."""
     keys = _members(execute("KEYS", "*"))
     for tree in sorted(key for key in keys if re.fullmatch(re.escape(prefix) + r":\{[^}]*\}", key)):
         _check_tree(execute, tree, {key for key in keys if key.startswith(tree)}, f"{prefix}:trees")
@@ -174,7 +174,7 @@ def _check_content(execute: Execute, record: str) -> int:
 
 
 def check_slice(found: Slice, text: str, size: int, mode: str, start: int, count: int) -> None:
-    """`found` is what the contract says of these units of `text`."""
+    """Check that `found` is the slice of `text` that the contract specifies."""
     units = units_of(text, size, mode)
     piece = "".join(units[start - 1 : start - 1 + count])
     begin = len("".join(units[: start - 1]))
@@ -195,9 +195,9 @@ def check_slice(found: Slice, text: str, size: int, mode: str, start: int, count
 
 
 class StoreModel(RuleBasedStateMachine):
-    """Calls in any order on the processes of one tree, beside a model of dicts and strings.
+    """Calls in any order on the processes of one tree, compared with a model of dicts and strings.
 
-    A subclass says which store, how to send it a command, and where files may be written.
+    A subclass sets the store, the function that sends a command, and the directory for files.
     """
 
     store: Store
@@ -214,32 +214,32 @@ class StoreModel(RuleBasedStateMachine):
 
     # what the rules choose from
 
-    def a_process(self, data: st.DataObject) -> Process:
-        return self.a_client(data, data.draw(st.sampled_from(sorted(self.clients)), "process"))
+    def draw_process(self, data: st.DataObject) -> Process:
+        return self.draw_client(data, data.draw(st.sampled_from(sorted(self.clients)), "process"))
 
-    def a_client(self, data: st.DataObject, process: str) -> Process:
+    def draw_client(self, data: st.DataObject, process: str) -> Process:
         clients = self.clients[process]
         return clients[data.draw(st.integers(0, len(clients) - 1), "client")]
 
-    def a_descriptor(self, data: st.DataObject) -> tuple[Process, str, str, int]:
+    def draw_descriptor(self, data: st.DataObject) -> tuple[Process, str, str, int]:
         owners = sorted(process for process in self.clients if self.tables[process])
         process = data.draw(st.sampled_from(owners), "process")
         fd = data.draw(st.sampled_from(sorted(self.tables[process])), "fd")
-        return self.a_client(data, process), fd, *self.tables[process][fd]
+        return self.draw_client(data, process), fd, *self.tables[process][fd]
 
-    def a_part(self, data: st.DataObject, text: str, size: int) -> tuple[Any, int, int]:
+    def draw_part(self, data: st.DataObject, text: str, size: int) -> tuple[Any, int, int]:
         mode = data.draw(st.sampled_from(["page", "line", "char"]), "mode")
         start = data.draw(st.integers(1, max(1, len(units_of(text, size, mode)))), "start")
         return mode, start, data.draw(some_numbers, "count")
 
-    def something_is_held(self) -> bool:
+    def has_descriptors(self) -> bool:
         return any(self.tables[process] for process in self.clients)
 
     # making
 
     @rule(data=st.data(), text=texts, size=st.integers(1, 9) | st.just(4000))
     def create(self, data: st.DataObject, text: str, size: int) -> None:
-        proc = self.a_process(data)
+        proc = self.draw_process(data)
 
         made = proc.create(text, page_size=size)
 
@@ -249,8 +249,8 @@ class StoreModel(RuleBasedStateMachine):
         self.next_fd[proc.id] += 1
 
     @rule(data=st.data(), text=texts, name=st.sampled_from(["ref:a", "ref:b"]))
-    def name_a_passage(self, data: st.DataObject, text: str, name: str) -> None:
-        proc = self.a_process(data)
+    def create_with_passage(self, data: st.DataObject, text: str, name: str) -> None:
+        proc = self.draw_process(data)
 
         made = self.store.run(contents.create(proc.handle, text, "text", 7, name=name))
 
@@ -258,11 +258,11 @@ class StoreModel(RuleBasedStateMachine):
         self.tables[proc.id][name] = (text, 7)
         self.next_fd[proc.id] += 1
 
-    @precondition(something_is_held)
+    @precondition(has_descriptors)
     @rule(data=st.data())
     def extract(self, data: st.DataObject) -> None:
-        proc, fd, text, size = self.a_descriptor(data)
-        mode, start, count = self.a_part(data, text, size)
+        proc, fd, text, size = self.draw_descriptor(data)
+        mode, start, count = self.draw_part(data, text, size)
 
         made = proc.extract(fd, mode=mode, start=start, count=count)
 
@@ -273,39 +273,39 @@ class StoreModel(RuleBasedStateMachine):
 
     # reading
 
-    @precondition(something_is_held)
+    @precondition(has_descriptors)
     @rule(data=st.data())
     def read(self, data: st.DataObject) -> None:
-        proc, fd, text, size = self.a_descriptor(data)
-        mode, start, count = self.a_part(data, text, size)
+        proc, fd, text, size = self.draw_descriptor(data)
+        mode, start, count = self.draw_part(data, text, size)
 
         found = proc.read(fd, mode=mode, start=start, count=count)
 
         check_slice(found, text, size, mode, start, count)
 
-    @precondition(something_is_held)
+    @precondition(has_descriptors)
     @rule(data=st.data())
     def read_all(self, data: st.DataObject) -> None:
-        proc, fd, text, _ = self.a_descriptor(data)
+        proc, fd, text, _ = self.draw_descriptor(data)
 
         found = proc.read(fd, read_all=True)
 
         assert (found.text, found.page, found.eof) == (text, "all", True)
 
-    @precondition(something_is_held)
+    @precondition(has_descriptors)
     @rule(data=st.data())
     def export(self, data: st.DataObject) -> None:
-        proc, fd, text, _ = self.a_descriptor(data)
+        proc, fd, text, _ = self.draw_descriptor(data)
 
         done = proc.export(fd, self.folder / "out.txt")
 
         assert (self.folder / "out.txt").read_bytes() == text.encode()
         assert (done.char_count, done.size_bytes) == (len(text), len(text.encode()))
 
-    @precondition(something_is_held)
+    @precondition(has_descriptors)
     @rule(data=st.data(), wanted=st.sampled_from(["a", "line", "漢", "page ", "\r", "zz"]))
     def search(self, data: st.DataObject, wanted: str) -> None:
-        proc, fd, text, _ = self.a_descriptor(data)
+        proc, fd, text, _ = self.draw_descriptor(data)
         lines = [line.removesuffix("\n") for line in lines_of(text)]
         expected = [(number, line) for number, line in enumerate(lines, 1) if wanted in line]
 
@@ -318,8 +318,8 @@ class StoreModel(RuleBasedStateMachine):
             assert text[first - 1 : last] == wanted
 
     @rule(data=st.data(), beyond=st.integers(1, 3))
-    def read_what_is_not_there(self, data: st.DataObject, beyond: int) -> None:
-        proc = self.a_process(data)
+    def read_out_of_range(self, data: st.DataObject, beyond: int) -> None:
+        proc = self.draw_process(data)
 
         with pytest.raises(NotFound) as caught:
             proc.read(self.next_fd[proc.id] + beyond)
@@ -331,7 +331,7 @@ class StoreModel(RuleBasedStateMachine):
     @precondition(lambda self: len(self.tables) < 8)
     @rule(data=st.data())
     def child(self, data: st.DataObject) -> None:
-        proc = self.a_process(data)
+        proc = self.draw_process(data)
         table = self.tables[proc.id]
         share = data.draw(st.lists(st.sampled_from(sorted(table)), unique=True)) if table else []
 
@@ -340,7 +340,7 @@ class StoreModel(RuleBasedStateMachine):
     @precondition(lambda self: len(self.tables) < 8)
     @rule(data=st.data())
     def fork(self, data: st.DataObject) -> None:
-        proc = self.a_process(data)
+        proc = self.draw_process(data)
 
         self.born(proc.id, proc.fork(), dict(self.tables[proc.id]))
 
@@ -353,17 +353,17 @@ class StoreModel(RuleBasedStateMachine):
         self.children[child.id] = 0
 
     @rule(data=st.data())
-    def open_once_more(self, data: st.DataObject) -> None:
-        proc = self.a_process(data)
+    def reopen(self, data: st.DataObject) -> None:
+        proc = self.draw_process(data)
 
         self.clients[proc.id].append(self.store.process(proc.id))
 
     # dropping
 
-    @precondition(something_is_held)
+    @precondition(has_descriptors)
     @rule(data=st.data())
     def close(self, data: st.DataObject) -> None:
-        proc, fd, _, _ = self.a_descriptor(data)
+        proc, fd, _, _ = self.draw_descriptor(data)
 
         proc.close(fd)
 
@@ -372,7 +372,7 @@ class StoreModel(RuleBasedStateMachine):
     @precondition(lambda self: len(self.clients) > 1)
     @rule(data=st.data())
     def end(self, data: st.DataObject) -> None:
-        proc = self.a_process(data)
+        proc = self.draw_process(data)
 
         proc.end()
         proc.end()
@@ -385,11 +385,11 @@ class StoreModel(RuleBasedStateMachine):
     # what holds after every step
 
     @invariant()
-    def keys_are_accounted_for(self) -> None:
+    def counters_match_stored_keys(self) -> None:
         check_keys(self.execute)
 
     @invariant()
-    def tables_are_those_of_the_model(self) -> None:
+    def tables_match_the_model(self) -> None:
         for process, clients in self.clients.items():
             found = {d.fd: (d.chars, d.page_size) for d in clients[0].list()}
             assert found == {fd: (len(text), size) for fd, (text, size) in self.tables[process].items()}
@@ -397,7 +397,7 @@ class StoreModel(RuleBasedStateMachine):
 
 @pytest.fixture
 def assert_counted() -> Callable[..., None]:
-    """Fails unless everything that the store counts is what it stores: `assert_counted(execute)`."""
+    """`assert_counted(execute)` fails unless every counter matches the stored keys."""
     return check_keys
 
 

@@ -1,7 +1,7 @@
-"""Takes apart what a model is shown, by the rules of the contract alone and without the builder's code.
+"""A parser of tool results as models see them, written from the contract and independent of `render.py`.
 
-Because no content can forge a frame, every one of our tags in a result is a real one: what stands
-between them is bodies, each with one LF after the opening tag and one before the closing tag.
+No content can forge a frame, so every frame tag in a result is real. The text between them is bodies, each
+with one LF after the opening tag and one before the closing tag.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Element(NamedTuple):
 
 
 def elements(shown: str) -> list[Element]:
-    """The elements of a result, which must hold nothing else; fails if they are malformed."""
+    """Return the elements of a result; fail if it contains anything else or is malformed."""
     found, end = [], 0
     while end < len(shown):
         element, end = _element(shown, end)
@@ -53,7 +53,7 @@ def elements(shown: str) -> list[Element]:
 
 
 def only(shown: str) -> Element:
-    """The one element of a result."""
+    """Return the only element of a result."""
     [element] = elements(shown)
     return element
 

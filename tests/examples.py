@@ -1,7 +1,7 @@
 """The examples of docstrings, found without importing anything and run as a reader would type them.
 
-Awaited ones run as in `python -m asyncio`: `await` stands wherever an expression may. What an example
-prints is compared as by doctest; `...` in it stands for any text.
+Async examples run as in `python -m asyncio`: `await` is allowed in any expression. Output is compared as in
+doctest; `...` matches any text.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ def docstrings() -> Iterator[Docstring]:
             if ">>> " in source:
                 module = ".".join(path.relative_to(package.parent).with_suffix("").parts)
                 module = module.removesuffix(".__init__")
-                yield from _within(ast.parse(source), module, module)
+                yield from _docstrings_in(ast.parse(source), module, module)
 
 
-def _within(node: Any, name: str, module: str) -> Iterator[Docstring]:
+def _docstrings_in(node: Any, name: str, module: str) -> Iterator[Docstring]:
     text = ast.get_docstring(node)
     if text and ">>> " in text:
         yield Docstring(name, module, text)
     for inner in node.body:
         if isinstance(inner, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield from _within(inner, f"{name}.{inner.name}", module)
+            yield from _docstrings_in(inner, f"{name}.{inner.name}", module)
 
 
 def run(found: Docstring, names: dict[str, Any], loop: asyncio.AbstractEventLoop | None = None) -> None:

@@ -1,8 +1,8 @@
-"""What deploy/ promises: its Redis starts and keeps its data, its users may do what they must and no more,
-and every command, option, verb and variable that it names is there.
+"""Tests of deploy/: its Redis starts and keeps its data, its users have exactly the permissions they need,
+and every command, option, verb and variable that it names exists.
 
-Each Redis here is started with deploy/redis.conf itself, on a unix socket, once for every redis-server
-that this machine has. Docker is not run: its files are held against the project they copy.
+Each Redis is started with deploy/redis.conf on a unix socket, once for every redis-server of this machine.
+Docker does not run: its files are compared with the project that they copy.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ BINARIES = list({path.resolve(): path for path in installed_binaries()}.values()
 
 
 class Deployed:
-    """A Redis as deploy/ would run it. `users` have PASSWORD, as the runbook gives it to them."""
+    """A Redis as deploy/ runs it. Its users have PASSWORD, set as in the runbook."""
 
     def __init__(self, binary: Path, folder: Path, *, with_passwords: bool = True) -> None:
         self.binary, self.folder = binary, folder
@@ -71,7 +71,7 @@ class Deployed:
         (folder / "users.acl").write_text(users)
 
     def add_tenant(self) -> None:
-        """Adds the user `acme` as the runbook does, with PASSWORD."""
+        """Add the user `acme` as in the runbook, with PASSWORD."""
         [commands] = [
             block for block in re.findall(r"^```bash\n(.*?)^```", RUNBOOK, re.M | re.S) if "acme.acl" in block
         ]
@@ -87,12 +87,12 @@ class Deployed:
         return f"unix://{user}:{PASSWORD}@{self.socket}"
 
     def client(self, user: str, password: str = PASSWORD) -> redis.Redis:
-        # a refusal is an answer: redis-py would ask ten times
+        # no retries: redis-py would repeat a refused login ten times
         once = Retry(NoBackoff(), 0)
         return redis.Redis(unix_socket_path=str(self.socket), username=user, password=password, retry=once)
 
     def start(self) -> Child[str]:
-        """The server's process, which may have ended at once."""
+        """Start the server. The process may end immediately."""
         options = {"dir": ".", "aclfile": "users.acl", "port": "0", "unixsocket": "redis.sock"}
         started = Child(
             [
@@ -117,7 +117,7 @@ class Deployed:
                 return False
 
     def wait_logged(self) -> None:
-        """Waits until what was written is in the log. On a busy disk Redis puts that off for up to two
+        """Wait until all writes are in the append-only file. On a busy disk Redis delays them for up to two
         seconds, as appendfsync everysec allows."""
         with self.client("worker") as client:
             wait_until(lambda: not client.info("persistence")["aof_buffer_length"])
@@ -138,14 +138,14 @@ class Deployed:
 
 @pytest.fixture(params=BINARIES, ids=lambda binary: str(binary).replace(os.sep, "_"))
 def deployed(request: pytest.FixtureRequest) -> Iterator[Deployed]:
-    """One for each redis-server that is here; not started."""
+    """A stopped Redis for each redis-server of this machine."""
     # not tmp_path: the address of a socket holds about 100 bytes
     with tempfile.TemporaryDirectory(prefix="fdstore-") as folder:
         yield Deployed(request.param, Path(folder))
 
 
 def granted(user: str) -> set[str]:
-    """The commands that users.acl allows by name."""
+    """Return the commands that users.acl allows by name."""
     [line] = [
         line for line in (DEPLOY / "users.acl").read_text().split("\n") if line.startswith(f"user {user} ")
     ]
@@ -155,11 +155,11 @@ def granted(user: str) -> set[str]:
 # --- Redis
 
 
-def test_there_is_a_redis_server_to_try() -> None:
+def test_a_redis_server_is_installed() -> None:
     assert BINARIES
 
 
-def test_what_was_stored_is_there_after_a_crash_and_the_store_is_found_fit(deployed: Deployed) -> None:
+def test_stored_data_survives_a_crash_and_doctor_finds_no_problem(deployed: Deployed) -> None:
     with deployed.running(), fdstore.connect(deployed.url("worker")) as store:
         store.process("triage").create("kept\n")
         findings = store.run(examine(parse_store_url(store.url)))
@@ -171,7 +171,7 @@ def test_what_was_stored_is_there_after_a_crash_and_the_store_is_found_fit(deplo
         assert store.process("triage").read("fd:1").text == "kept\n"
 
 
-def test_a_torn_log_is_refused_until_it_is_mended_as_the_runbook_says(deployed: Deployed) -> None:
+def test_a_torn_log_is_refused_until_repaired_as_in_the_runbook(deployed: Deployed) -> None:
     with deployed.running(), fdstore.connect(deployed.url("worker")) as store:
         proc = store.process("triage")
         proc.create("whole\n")
@@ -199,7 +199,7 @@ def test_a_torn_log_is_refused_until_it_is_mended_as_the_runbook_says(deployed: 
 # --- users
 
 
-def test_nobody_gets_in_before_a_password_is_set(deployed: Deployed) -> None:
+def test_no_user_can_log_in_before_a_password_is_set(deployed: Deployed) -> None:
     open_door = Deployed(deployed.binary, deployed.folder, with_passwords=False)
 
     with open_door.running():
@@ -210,7 +210,9 @@ def test_nobody_gets_in_before_a_password_is_set(deployed: Deployed) -> None:
             probe.get("fdstore:trees")
 
 
-def test_the_worker_does_all_that_a_client_does_and_nothing_else(deployed: Deployed, tmp_path: Path) -> None:
+def test_the_worker_user_can_run_every_client_operation_and_nothing_else(
+    deployed: Deployed, tmp_path: Path
+) -> None:
     with deployed.running():
         with fdstore.connect(deployed.url("worker")) as store:
             proc = store.process("triage")
@@ -232,16 +234,16 @@ def test_the_worker_does_all_that_a_client_does_and_nothing_else(deployed: Deplo
                 with pytest.raises(redis.exceptions.NoPermissionError):
                     client.execute_command(*command.split())
 
-    # some servers let redis-py say its name, and it may not: it does not mind; nor does who connects and asks
-    # whether a torn log is loaded as it is
+    # denied and ignored: CLIENT SETINFO by redis-py on some servers, and the check on connecting whether a
+    # truncated log is loaded
     assert set(refused_before) <= {"client", "client|setinfo", "config", "config|get"}
 
 
-def test_the_reader_reads_and_never_writes(deployed: Deployed) -> None:
+def test_the_reader_user_can_read_and_cannot_write(deployed: Deployed) -> None:
     with deployed.running():
         with fdstore.connect(deployed.url("worker")) as store:
             store.process("triage").create("text\n")
-        with deployed.client("worker") as worker:  # so that its use would be noted, by who may
+        with deployed.client("worker") as worker:  # a user with write access would record the use
             worker.hset("fdstore:{triage}", "used_at", "1000000000")
         with deployed.client("reader") as reader:
             assert reader.hget("fdstore:{triage}:triage:fd:1:pages", "1") == b"text\n"
@@ -259,7 +261,7 @@ def test_the_reader_reads_and_never_writes(deployed: Deployed) -> None:
     assert verbs
 
 
-def test_every_command_in_the_code_is_one_that_the_worker_may_give() -> None:
+def test_every_command_in_the_code_is_allowed_for_the_worker_user() -> None:
     lua = "".join(path.read_text() for path in (ROOT / "fdstore/store/lua").glob("*.lua"))
     python = "".join(path.read_text() for path in (ROOT / "fdstore/store").glob("*.py"))
 
@@ -272,7 +274,7 @@ def test_every_command_in_the_code_is_one_that_the_worker_may_give() -> None:
     assert {command.lower() for command in used} - allowed == does_without, "users.acl must allow these"
 
 
-def test_the_users_reach_the_keys_that_are_used_by_default() -> None:
+def test_the_users_can_access_the_default_keys() -> None:
     prefix, queue = settings.DEFAULT_PREFIX, f"~{settings.queue_prefix(settings.DEFAULT_PREFIX)}*"
     expected = {
         "worker": [f"~{prefix}:[^l]*", f"%R~{prefix}:limits", queue],
@@ -283,7 +285,7 @@ def test_the_users_reach_the_keys_that_are_used_by_default() -> None:
         assert re.findall(r"(?:%R)?~\S+", line) == patterns
 
 
-def test_the_worker_reads_the_ceilings_and_only_the_operator_sets_them(deployed: Deployed) -> None:
+def test_the_worker_user_reads_ceilings_and_only_the_operator_sets_them(deployed: Deployed) -> None:
     set_ceiling = [sys.executable, "-m", "fdstore", "limits", "set", "tree_fds", "1", "--url"]
     with deployed.running():
         subprocess.run([*set_ceiling, deployed.url("admin")], check=True, capture_output=True)
@@ -326,7 +328,7 @@ SET fdq:fdstore:unacked_mutex 1
 """
 
 
-def test_a_tenant_reaches_nothing_of_another(deployed: Deployed) -> None:
+def test_a_tenant_cannot_access_keys_of_another(deployed: Deployed) -> None:
     deployed.add_tenant()
     with deployed.running():
         for user, prefix in (("worker", "fdstore"), ("acme", "acme")):
@@ -350,8 +352,8 @@ def test_a_tenant_reaches_nothing_of_another(deployed: Deployed) -> None:
             assert (admin.llen("fdq:fdstore:queue"), admin.llen("fdq:acme:queue")) == (1, 1)
 
 
-def test_a_user_of_one_tree_would_reach_the_list_of_all(deployed: Deployed) -> None:
-    """Why the runbook says that there is none: what it must write to use its tree takes others away."""
+def test_a_user_restricted_to_one_tree_could_change_the_list_of_all_trees(deployed: Deployed) -> None:
+    """The runbook therefore advises against such a user: the writes that it needs can remove other trees."""
     users = deployed.folder / "users.acl"
     [worker] = re.findall(r"^user worker .*$", users.read_text(), re.M)
     only_one = re.sub(r"(?:%R)?~\S+", "", worker).replace("user worker", "user one")
@@ -397,7 +399,7 @@ def test_workers_of_two_tenants_share_a_redis(tmp_path: Path) -> None:
     assert "NOPERM" not in (tmp_path / "fdstore.log").read_text() + (tmp_path / "acme.log").read_text()
 
 
-def test_a_worker_runs_an_agent_as_the_user_worker_and_is_seen_alive(
+def test_a_worker_logged_in_as_the_worker_user_runs_an_agent_and_is_listed_as_alive(
     deployed: Deployed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = importlib.util.spec_from_file_location("worker_alive", DEPLOY / "worker_alive.py")
@@ -433,7 +435,7 @@ def worker_options() -> set[str]:
 
 
 @pytest.mark.parametrize("file", ["compose.yaml", "Dockerfile", "fdstore-worker@.service"])
-def test_workers_are_started_with_options_that_they_have(file: str) -> None:
+def test_units_and_containers_start_workers_with_existing_options(file: str) -> None:
     lines = [line for line in (DEPLOY / file).read_text().split("\n") if not line.lstrip().startswith("#")]
     started = [line for line in lines if re.search(r'\bworker"?,? .*--', line)]
 
@@ -441,7 +443,7 @@ def test_workers_are_started_with_options_that_they_have(file: str) -> None:
     assert set(re.findall(r"--[a-z-]+", started[0])) <= worker_options()
 
 
-def test_the_unit_of_workers_takes_away_nothing_that_sandboxes_are_made_of() -> None:
+def test_the_systemd_unit_of_workers_allows_everything_that_sandboxes_need() -> None:
     unit = (DEPLOY / "fdstore-worker@.service").read_text()
     settings = {line.split("=")[0] for line in unit.splitlines() if "=" in line and not line.startswith("#")}
     fatal = {"RestrictNamespaces", "ProtectHostname", "ProtectProc", "ProtectKernelTunables"}
@@ -450,7 +452,7 @@ def test_the_unit_of_workers_takes_away_nothing_that_sandboxes_are_made_of() -> 
     assert not fatal & settings
 
 
-def test_a_worker_is_bounded_in_memory_and_processes_by_its_unit_and_its_container() -> None:
+def test_the_unit_and_the_container_limit_memory_and_processes_of_a_worker() -> None:
     unit = (DEPLOY / "fdstore-worker@.service").read_text()
     compose = yaml_outline((DEPLOY / "compose.yaml").read_text())
 
@@ -525,7 +527,7 @@ def test_compose_starts_redis_as_configured_and_workers_that_can_be_scaled() -> 
     assert "--user probe" in compose["services.redis.healthcheck.test"]
 
 
-def test_the_image_copies_what_is_there_and_let_through_and_runs_as_nobody_special() -> None:
+def test_the_image_copies_existing_files_and_runs_as_an_unprivileged_user() -> None:
     dockerfile = (DEPLOY / "Dockerfile").read_text()
     let_through = re.findall(r"^!(.+)$", (DEPLOY / "Dockerfile.dockerignore").read_text(), re.M)
 
@@ -544,7 +546,7 @@ def test_the_image_copies_what_is_there_and_let_through_and_runs_as_nobody_speci
 # --- words
 
 
-def test_every_variable_of_the_example_is_read_by_somebody() -> None:
+def test_every_variable_of_the_example_is_read_by_the_code() -> None:
     example = (DEPLOY / "fdstore.env.example").read_text()
     ours = set(re.findall(r"\"((?:FDSTORE|XDG)_\w+)\"", inspect.getsource(settings)))
     sdk = Path(anthropic.Anthropic.__init__.__code__.co_filename).read_text("utf-8")
@@ -568,7 +570,7 @@ def test_every_verb_and_section_that_the_runbook_names_exists() -> None:
     assert set(re.findall(r"\]\(#([^)]+)\)", RUNBOOK)) <= headings
 
 
-def test_the_times_of_the_runbook_are_those_of_the_code() -> None:
+def test_the_durations_in_the_runbook_match_the_code() -> None:
     lapse = (ROOT / "fdstore/store/lua/lapse.lua").read_text()
     [doublings] = re.findall(r"^local MAX_DOUBLINGS = (\d+)$", lapse, re.M)
     said = " ".join(RUNBOOK.split())
@@ -579,7 +581,7 @@ def test_the_times_of_the_runbook_are_those_of_the_code() -> None:
     assert f"for up to {claim.STOP_GRACE_S:g} s, gives it back" in said
 
 
-def test_what_took_most_of_redis_comes_last() -> None:
+def test_the_runbook_lists_the_redis_command_with_the_most_time_last() -> None:
     [line] = re.findall(r"^rc INFO commandstats .*$", RUNBOOK, re.M)
     stats = "".join(
         f"cmdstat_{name}:calls={calls},usec={usec},usec_per_call=1.00\r\n"
@@ -594,7 +596,7 @@ def test_what_took_most_of_redis_comes_last() -> None:
 
 
 def shell_of(deployed: Deployed, folder: Path) -> Callable[[str], str]:
-    """Runs lines of the runbook as they stand, in a folder of their own; what they print."""
+    """Run lines of the runbook in a separate folder and return their output."""
     programs = {
         "redis-cli": f"exec {shlex.quote(str(find_cli()))}",
         "redis-check-rdb": f"exec -a redis-check-rdb {shlex.quote(str(deployed.binary))}",
@@ -628,8 +630,8 @@ def shell_of(deployed: Deployed, folder: Path) -> Callable[[str], str]:
     return shell
 
 
-def test_the_commands_of_the_runbook_work_as_they_stand(deployed: Deployed, tmp_path: Path) -> None:
-    """Those marked `sh`, in order. Those marked `bash` need root, systemd or docker."""
+def test_the_shell_commands_of_the_runbook_run_unchanged(deployed: Deployed, tmp_path: Path) -> None:
+    """Blocks marked `sh` run in order. Blocks marked `bash` need root, systemd or docker."""
     shell = shell_of(deployed, tmp_path)
     with deployed.running():
         with fdstore.connect(deployed.url("worker")) as store:
@@ -647,8 +649,8 @@ def test_the_commands_of_the_runbook_work_as_they_stand(deployed: Deployed, tmp_
     assert stat.S_IMODE((tmp_path / "backup.rdb").stat().st_mode) == 0o600
 
 
-def test_a_redis_that_is_full_is_freed_as_the_runbook_says(deployed: Deployed, tmp_path: Path) -> None:
-    """Full for real, and freed without more memory: of a killed agent's descriptor, then of a whole tree."""
+def test_a_full_redis_is_freed_as_in_the_runbook(deployed: Deployed, tmp_path: Path) -> None:
+    """Fill Redis, then free it without extra memory: a killed agent's descriptor, then a whole tree."""
     shell = shell_of(deployed, tmp_path)
     section = RUNBOOK.partition("## Redis is full")[2].partition("\n## ")[0]
     _, freeing, *_ = re.findall(r"^```sh\n(.*?)^```", section, re.M | re.S)
@@ -692,7 +694,7 @@ def test_a_redis_that_is_full_is_freed_as_the_runbook_says(deployed: Deployed, t
         assert [tree.id for tree in store.trees()] == ["other", "triage"]
 
 
-def test_every_copy_of_the_data_that_the_runbook_makes_is_for_its_owner_alone() -> None:
+def test_every_copy_of_the_data_in_the_runbook_is_readable_by_its_owner_only() -> None:
     installed = re.findall(r"^install .*(?:rdb|fdstore-redis)$", RUNBOOK, re.M)
 
     assert installed

@@ -1,4 +1,4 @@
-"""The README is run: its Python, its programs, its shell lines, and what it says exists."""
+"""Run the Python, programs and shell lines of the README, and check that everything it names exists."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def blocks(language: str) -> list[str]:
 
 
 def answers(request: Request):
-    """A model that uses what it is offered: its own tool first, then the store's."""
+    """A model that calls the tools that it is offered: the user's tool first, then those of the store."""
     if "read_log" in request.tools and request.turn_number == 0:
         return call("read_log", path="build.log")
     if "spawn" in request.tools and request.turn_number == 0:
@@ -45,7 +45,7 @@ def answers(request: Request):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
-    """A directory with what the README takes for granted, and the environment it asks for."""
+    """A directory with the files that the README assumes, and the environment that it requires."""
     folder = tmp_path_factory.mktemp("readme")
     (folder / "build.log").write_text("".join(f"line {number} of the build\n" for number in range(1, 5001)))
     for text in blocks("toml"):
@@ -60,7 +60,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict
             yield folder, environment
 
 
-def test_its_python_runs_as_it_stands(place):
+def test_the_python_of_the_readme_runs_unchanged(place):
     folder, environment = place
     script = "\n".join(blocks("python"))
 
@@ -78,7 +78,7 @@ def test_its_python_runs_as_it_stands(place):
     assert (folder / "part.txt").read_text().count("\n") == 20
 
 
-def test_its_shell_lines_run_as_they_stand(place):
+def test_the_shell_lines_of_the_readme_run_unchanged(place):
     folder, environment = place
     lines = [line for text in blocks("sh") for line in text.splitlines()]
     ran = []
@@ -97,7 +97,7 @@ def test_its_shell_lines_run_as_they_stand(place):
     assert sum(line.startswith("fdstore redis-cli ") for line in ran) >= 8
 
 
-def test_every_verb_it_shows_exists():
+def test_every_verb_in_the_readme_exists():
     known = {name for section in VERBS.values() for name in section}
 
     shown = set(re.findall(r"\bfdstore (?:--\S+ )*([a-z][a-z-]*)\b(?=[^a-z`]*)", " ".join(blocks("sh"))))
@@ -105,13 +105,13 @@ def test_every_verb_it_shows_exists():
     assert shown <= known, shown - known
 
 
-def test_it_tells_of_every_tool():
+def test_the_readme_mentions_every_tool():
     missing = [name for name in BUILT_IN if f"`{name}`" not in README]
 
     assert not missing
 
 
-def test_every_file_it_links_to_exists():
+def test_every_file_that_the_readme_links_to_exists():
     links = re.findall(r"\]\(([^)#:]+)\)", README)
 
     missing = [link for link in links if not (ROOT / link).exists()]
@@ -120,7 +120,7 @@ def test_every_file_it_links_to_exists():
     assert not missing
 
 
-def test_every_module_says_why_it_exists():
+def test_every_module_has_a_docstring():
     modules = [*(ROOT / "fdstore").rglob("*.py"), *(ROOT / "workers").rglob("*.py")]
 
     silent = [path for path in modules if not path.read_text("utf-8").startswith(('"""', 'r"""', "#"))]
@@ -128,8 +128,8 @@ def test_every_module_says_why_it_exists():
     assert not silent
 
 
-def test_nothing_says_to_install_fdstore_by_its_name_from_a_package_index():
-    # the name is not ours there: whoever registers it would run code on the machines of our users
+def test_no_document_installs_fdstore_by_name_from_a_package_index():
+    # the name is not registered by this project: its owner could run code on the machines of users
     said = re.compile(r"pip3? (?:install|download)(?: -\S+)* ['\"]?fdstore(?![\w/])")
     files = [ROOT / name for name in ("README.md", "CHANGELOG.md", "Makefile", "pyproject.toml")]
     for folder, kinds in {"deploy": "*", "fdstore": "*.py", "workers": "*.py"}.items():

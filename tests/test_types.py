@@ -1,4 +1,4 @@
-"""What a user's type checker says: nothing of the README's code, and what it should of wrong calls."""
+"""A user's type checker accepts the README's code and reports wrong calls."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def awaited() -> None:
 """
 
 
-def test_a_strict_type_checker_finds_nothing_in_the_readme_and_what_is_wrong_in_wrong_calls(
+def test_a_strict_type_checker_accepts_the_readme_and_rejects_wrong_calls(
     tmp_path: Path,
 ) -> None:
     readme, use = tmp_path / "readme.py", tmp_path / "use.py"
@@ -82,5 +82,5 @@ def test_a_strict_type_checker_finds_nothing_in_the_readme_and_what_is_wrong_in_
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_names_of_tools_that_a_type_checker_knows_are_those_of_a_loop_of_ones_own() -> None:
+def test_the_tool_names_known_to_a_type_checker_match_those_of_a_custom_loop() -> None:
     assert set(get_args(fdstore.ToolName)) == BUILT_IN.keys() - {"fork"}

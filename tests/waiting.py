@@ -1,4 +1,4 @@
-"""Waiting for what happens elsewhere: bounded, and without knowing how long it takes."""
+"""Bounded waiting for a condition that another thread or process makes true."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PATIENCE_S = 60.0
 
 
 def wait_until(happened: Callable[[], object], seconds: float = PATIENCE_S, what: str = "it") -> None:
-    """Return when `happened()` is true; fail when it still is not after `seconds`."""
+    """Return when `happened()` is true; fail if it is still false after `seconds`."""
     until = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < until, f"{what} did not happen within {seconds:g} s"

@@ -1,4 +1,4 @@
-"""Real workers as subprocesses: the one way in which tests start them."""
+"""Real workers as subprocesses. All tests start workers through this module."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 
 from fdstore.local.worker import worker_command
 from tests.children import Child
-from tests.conftest import children_of, runs
+from tests.conftest import children_of, is_running
 from tests.waiting import wait_until
 
 
 class WorkerProcess:
-    """A running worker, and what it wrote to its log. `process` is its supervisor.
+    """A running worker and its log. `process` is its supervisor.
 
     options   of `fdstore worker`
     program   a script that starts a worker in another way, in place of the package
@@ -45,7 +45,7 @@ class WorkerProcess:
 
     @property
     def name(self) -> str:
-        """What it is called in the records of the processes that it runs."""
+        """The worker's name in the records of the processes that it runs."""
         return f"{socket.gethostname()}:{self.pid}"
 
     @property
@@ -62,7 +62,7 @@ class WorkerProcess:
 
     @property
     def working_pid(self) -> int:
-        """The supervisor's child that takes messages, while no other runs an agent alone."""
+        """The pid of the supervisor's child that takes messages, while no other child runs an agent alone."""
         [pid] = children_of(self.pid)
         return pid
 
@@ -74,23 +74,23 @@ class WorkerProcess:
         self.process.terminate()
 
     def end(self) -> int:
-        """Ask it to end, and return its exit code."""
+        """Terminate the worker and return its exit code."""
         return self.process.end()
 
     def kill(self) -> None:
-        """End the supervisor as a crash of the machine would; its children end with it."""
+        """Kill the supervisor as a crash of the machine would; its children end with it."""
         children = children_of(self.pid)
         if self.is_alive:
             self.process.kill()
         self.process.wait()
-        wait_until(lambda: not any(map(runs, children)), what="the end of a worker's children")
+        wait_until(lambda: not any(map(is_running, children)), what="the end of a worker's children")
 
 
 @contextmanager
 def running_worker(
     folder: Path, *options: str, environ: Mapping[str, str] | None = None, log: str = "worker.log"
 ) -> Iterator[WorkerProcess]:
-    """A worker that is ready, in `folder`; it ends in good order."""
+    """Start a worker in `folder`, yield it when it is ready, and end it cleanly."""
     worker = WorkerProcess(folder / log, options, environ={**os.environ, **(environ or {})}, folder=folder)
     try:
         worker.wait_until_ready()

@@ -1,8 +1,7 @@
-"""The real command, run as a person runs it: a process of its own, with an environment of its own.
+"""The real command in a separate process with its own environment, as a person runs it.
 
-All tests share one embedded server, started by the first command that needs it, and are kept apart
-by their key prefixes. A test of the server itself takes a `fresh` command, with a data directory that
-is its own.
+All tests share one embedded server, started by the first command that needs it, and are isolated by key
+prefixes. A test of the server itself uses the `fresh` command, which has its own data directory.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ DEADLINE_S = 60
 _prefixes = (f"t{number}" for number in itertools.count())
 
 
-class Ended(NamedTuple):
-    """How a command ended: its exit code, and what it printed."""
+class CommandResult(NamedTuple):
+    """The exit code and the output of a command."""
 
     code: int
     raw: bytes
@@ -56,7 +55,7 @@ class Command:
         self.environment = {**kept, "NO_COLOR": "1", "FDSTORE_DATA_DIR": str(data_dir), **environment}
 
     def start(self, *args: str | Path, **streams: int) -> Child[bytes]:
-        """A command that runs beside the test; `streams` are those of Popen, pipes by default."""
+        """Start a command in the background; `streams` are those of Popen, pipes by default."""
         return Child(
             [sys.executable, "-m", "fdstore", *map(str, args)],
             env=self.environment,
@@ -64,21 +63,21 @@ class Command:
             **{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | streams,
         )
 
-    def __call__(self, *args: str | Path, stdin: bytes = b"") -> Ended:
+    def __call__(self, *args: str | Path, stdin: bytes = b"") -> CommandResult:
         with self.start(*args) as process:
             out, err = process.communicate(stdin, timeout=DEADLINE_S)
-        return Ended(process.returncode, out, err.decode("utf-8"))
+        return CommandResult(process.returncode, out, err.decode("utf-8"))
 
-    def python(self, program: str, *args: str) -> Ended:
-        """A Python program of the user's, in the same environment."""
+    def python(self, program: str, *args: str) -> CommandResult:
+        """Run a user's Python program in the same environment."""
         words = [sys.executable, "-c", program, *args]
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         with Child(words, env=self.environment, cwd=self.folder, **pipes) as process:
             out, err = process.communicate(timeout=DEADLINE_S)
-        return Ended(process.returncode, out, err.decode("utf-8"))
+        return CommandResult(process.returncode, out, err.decode("utf-8"))
 
-    def on_terminal(self, *args: str | Path, columns: int = 80) -> Ended:
-        """The command with a terminal for its output; `raw` is what the terminal was sent."""
+    def on_terminal(self, *args: str | Path, columns: int = 80) -> CommandResult:
+        """Run the command with a terminal for its output; `raw` is the output sent to the terminal."""
         terminal, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         with self.start(*args, stdout=theirs) as process:
@@ -90,10 +89,10 @@ class Command:
             os.close(terminal)
             err = process.stderr.read().decode("utf-8")
             process.wait(DEADLINE_S)
-        return Ended(process.returncode, sent.replace(b"\r\n", b"\n"), err)
+        return CommandResult(process.returncode, sent.replace(b"\r\n", b"\n"), err)
 
     def store(self) -> fdstore.Store:
-        """The library's view of the same store, to set a scene or look behind it."""
+        """Open the same store through the library, to prepare or inspect it."""
         url = EmbeddedServer(self.data_dir).ensure()
         return fdstore.connect(url, self.environment.get("FDSTORE_PREFIX"))
 
@@ -113,13 +112,13 @@ def shared_data_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def command(shared_data_dir: Path, tmp_path: Path) -> Command:
-    """The command on the shared server, with a prefix of this test's own, in an empty folder."""
+    """The command on the shared server, with its own prefix, in an empty folder."""
     return Command(shared_data_dir, tmp_path, FDSTORE_PREFIX=next(_prefixes))
 
 
 @pytest.fixture
 def fresh(tmp_path: Path) -> Iterator[Command]:
-    """The command with a data directory that nothing was ever stored in."""
+    """The command with a new, empty data directory."""
     made = Command(tmp_path / "data", tmp_path)
     yield made
     ended = made("down")

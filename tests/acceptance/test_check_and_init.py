@@ -1,4 +1,4 @@
-"""`fdstore init` and `fdstore check`, as a person writes a first program and mends it."""
+"""`fdstore init` and `fdstore check`: writing a first program and correcting it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ MODEL = '[model]\nname = "claude-x"\n'
 
 
 @pytest.fixture
-def storeless(make_command):
-    """The command with a store that nothing listens at, and without the key of a model."""
+def offline_command(make_command):
+    """The command with an unreachable store and without a model key."""
     command = make_command(FDSTORE_URL="redis://127.0.0.1:1")
     command.environment.pop("ANTHROPIC_API_KEY", None)
     return command
@@ -27,9 +27,9 @@ def write(folder: Path, name: str, text: str = "") -> None:
     path.write_text(MODEL + text)
 
 
-def test_a_new_file_is_right_and_says_what_comes_next(storeless, tmp_path):
-    written = storeless("init")
-    checked = storeless("check", "agent.toml")
+def test_init_writes_a_valid_file_and_prints_the_next_steps(offline_command, tmp_path):
+    written = offline_command("init")
+    checked = offline_command("check", "agent.toml")
 
     assert (written.code, written.err) == (0, "")
     assert written.lines[1:] == [
@@ -44,7 +44,7 @@ def test_a_new_file_is_right_and_says_what_comes_next(storeless, tmp_path):
     ]
 
 
-def test_a_new_file_runs_as_it_stands(command):
+def test_a_new_file_runs_unchanged(command):
     command("init", "first.toml")
     with ScriptedModel([say("I read texts.")]) as model:
         command.environment |= model.environ
@@ -55,12 +55,12 @@ def test_a_new_file_runs_as_it_stands(command):
     assert model.requests[0].tools == ("read_fd", "search_fd", "list_fds")
 
 
-def test_a_file_that_is_there_is_replaced_only_when_asked(storeless, tmp_path):
+def test_an_existing_file_is_replaced_only_on_request(offline_command, tmp_path):
     (tmp_path / "agent.toml").write_text("mine")
 
-    refused = storeless("init")
+    refused = offline_command("init")
     kept = (tmp_path / "agent.toml").read_text()
-    forced = storeless("init", "--force", "--json")
+    forced = offline_command("init", "--force", "--json")
 
     assert (refused.code, refused.out, kept) == (1, "", "mine")
     assert refused.err.startswith("fdstore: file_exists: the file 'agent.toml' exists")
@@ -69,12 +69,12 @@ def test_a_file_that_is_there_is_replaced_only_when_asked(storeless, tmp_path):
     assert (tmp_path / "agent.toml").read_text().startswith("# An agent")
 
 
-def test_a_file_whose_name_cannot_be_the_programs_is_right_too(storeless):
-    assert "'My Agent.toml'" in storeless("init", "My Agent.toml").out
-    assert storeless("check", "My Agent.toml").code == 0
+def test_a_file_whose_name_is_not_a_valid_program_name_is_valid_too(offline_command):
+    assert "'My Agent.toml'" in offline_command("init", "My Agent.toml").out
+    assert offline_command("check", "My Agent.toml").code == 0
 
 
-def test_check_follows_links_relative_to_their_files_and_tells_of_each_file_once(storeless, tmp_path):
+def test_check_follows_links_relative_to_their_files_and_reports_each_file_once(offline_command, tmp_path):
     write(
         tmp_path,
         "agent.toml",
@@ -83,7 +83,7 @@ def test_check_follows_links_relative_to_their_files_and_tells_of_each_file_once
     write(tmp_path, "sub/expert.toml", '[linked_programs]\nboss = "../agent.toml"\n')
     write(tmp_path, "other.toml", '[tools]\npython = ["m:f"]\n')
 
-    ended = storeless("check", "agent.toml", "sub/expert.toml", tmp_path / "other.toml")
+    ended = offline_command("check", "agent.toml", "sub/expert.toml", tmp_path / "other.toml")
 
     assert (ended.code, ended.err) == (0, "")
     assert ended.lines == [
@@ -94,13 +94,13 @@ def test_check_follows_links_relative_to_their_files_and_tells_of_each_file_once
     ]
 
 
-def test_a_mistake_names_file_key_and_reason_and_the_other_files_are_checked_too(storeless, tmp_path):
+def test_a_mistake_names_file_key_and_reason_and_the_other_files_are_checked_too(offline_command, tmp_path):
     write(tmp_path, "agent.toml", '[linked_programs]\na = "bad.toml"\n')
     write(tmp_path, "bad.toml", "[limits]\nmax_turns = 0\n")
     write(tmp_path, "dead.toml", '[linked_programs]\na = "absent.toml"\n')
     write(tmp_path, "dead too.toml", '[program]\nname = "d"\n[linked_programs]\na = "absent.toml"\n')
 
-    ended = storeless("check", "agent.toml", "dead.toml", "dead too.toml", "absent.toml")
+    ended = offline_command("check", "agent.toml", "dead.toml", "dead too.toml", "absent.toml")
 
     assert (ended.code, ended.err) == (1, "")
     assert ended.lines == [
@@ -112,11 +112,11 @@ def test_a_mistake_names_file_key_and_reason_and_the_other_files_are_checked_too
     ]
 
 
-def test_check_prints_json_for_programs(storeless, tmp_path):
+def test_check_can_print_json(offline_command, tmp_path):
     write(tmp_path, "agent.toml", '[tools]\nenabled = ["pipe"]\n[linked_programs]\nb = "bad.toml"\n')
     write(tmp_path, "bad.toml", "[tools]\nenabled = 3\n")
 
-    right, wrong = map(json.loads, storeless("check", "agent.toml", "--json").lines)
+    right, wrong = map(json.loads, offline_command("check", "agent.toml", "--json").lines)
 
     assert (right["file"], right["ok"], right["name"], right["model"]) == (
         "agent.toml",
@@ -130,10 +130,10 @@ def test_check_prints_json_for_programs(storeless, tmp_path):
     assert (wrong["key"], wrong["problem"]) == ("tools.enabled", "must be a list, not an integer")
 
 
-def test_what_is_suspicious_is_a_note_and_no_failure(storeless, tmp_path):
+def test_suspicious_settings_are_notes_and_not_failures(offline_command, tmp_path):
     write(tmp_path, "agent.toml", '[tools]\nenabled = ["spawn"]\n')
 
-    ended = storeless("check", "agent.toml")
+    ended = offline_command("check", "agent.toml")
 
     assert ended.code == 0
     assert ended.lines[1] == (
@@ -141,7 +141,7 @@ def test_what_is_suspicious_is_a_note_and_no_failure(storeless, tmp_path):
     )
 
 
-def test_functions_are_imported_only_when_asked_and_one_that_cannot_be_is_a_note(storeless, tmp_path):
+def test_functions_are_imported_only_on_request_and_a_failed_import_is_a_note(offline_command, tmp_path):
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "own_tools.py").write_text(
         'open("imported", "w").close()\ndef good(n: int) -> int:\n    return n\ndef bad(*n):\n    pass\n'
@@ -149,9 +149,9 @@ def test_functions_are_imported_only_when_asked_and_one_that_cannot_be_is_a_note
     functions = '["own_tools:good", "own_tools:bad", "own_tools:absent", "no_such_module:f"]'
     write(tmp_path, "agent.toml", f'[tools]\npath = "lib"\npython = {functions}\n')
 
-    plain = storeless("check", "agent.toml")
+    plain = offline_command("check", "agent.toml")
     untouched = not (tmp_path / "imported").exists()
-    imported = storeless("check", "agent.toml", "--imports")
+    imported = offline_command("check", "agent.toml", "--imports")
 
     assert (plain.code, len(plain.lines), untouched) == (0, 1, True)
     assert (imported.code, imported.err) == (0, "")
@@ -162,9 +162,9 @@ def test_functions_are_imported_only_when_asked_and_one_that_cannot_be_is_a_note
     ]
 
 
-def test_the_schema_for_editors_is_json_and_takes_no_file(storeless):
-    printed = storeless("check", "--schema")
+def test_the_schema_for_editors_is_json_and_takes_no_file(offline_command):
+    printed = offline_command("check", "--schema")
 
     assert json.loads(printed.out)["properties"]["model"]["required"] == ["name"]
-    assert storeless("check", "--schema", "agent.toml").code == 2
-    assert storeless("check").code == 2
+    assert offline_command("check", "--schema", "agent.toml").code == 2
+    assert offline_command("check").code == 2

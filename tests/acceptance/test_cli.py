@@ -59,7 +59,7 @@ def test_a_file_is_put_listed_and_read_back(command, tmp_path):
     assert read.raw == b"three\n"
 
 
-def test_standard_input_is_put_with_a_dash(command, store):
+def test_put_with_a_dash_reads_standard_input(command, store):
     command("put", "triage", "-", stdin=b"a\r\nb\0")
     command("put", "triage", "-", "--source", "by hand", stdin=b"")
 
@@ -68,7 +68,7 @@ def test_standard_input_is_put_with_a_dash(command, store):
     assert command("cat", "triage", "1").raw == b"a\r\nb\0"
 
 
-def test_one_ctrl_d_ends_what_is_put_from_a_terminal(command, store):
+def test_one_ctrl_d_ends_a_put_from_a_terminal(command, store):
     ours, theirs = pty.openpty()
     with command.start("put", "triage", "-", stdin=theirs) as putting:
         os.close(theirs)
@@ -82,7 +82,7 @@ def test_one_ctrl_d_ends_what_is_put_from_a_terminal(command, store):
     assert store.process("triage").read("fd:1").text == "typed\nna\u00efve\n"
 
 
-def test_bytes_that_are_not_utf8_are_refused_or_kept_as_the_caller_says(command, tmp_path):
+def test_bytes_that_are_not_utf8_are_refused_or_escaped_as_requested(command, tmp_path):
     (tmp_path / "latin").write_bytes(b"caf\xe9\n")
 
     refused = command("put", "triage", "latin")
@@ -95,14 +95,14 @@ def test_bytes_that_are_not_utf8_are_refused_or_kept_as_the_caller_says(command,
     assert command("cat", "triage", kept.out.strip()).raw == b"caf\\xe9\n"
 
 
-def test_a_file_that_is_not_there_makes_no_process(command, store):
+def test_putting_a_missing_file_creates_no_process(command, store):
     ended = command("put", "triage", "nope.log")
 
     assert (ended.code, ended.err.split(":")[1].strip()) == (1, "file_not_found")
     assert store.processes() == []
 
 
-def test_stat_says_where_an_extraction_was_cut_from(command, store):
+def test_stat_names_the_source_of_an_extraction(command, store):
     proc = store.process("triage")
     proc.create("one\ntwo\nthree\n", source="web")
     proc.extract("fd:1#L2-3")
@@ -136,7 +136,7 @@ def test_a_part_is_read_by_selector_or_by_options(command, store, asked):
     assert (ended.code, ended.raw) == (0, b"two\nthree\n")
 
 
-def test_read_all_is_the_whole_text(command, store):
+def test_read_all_prints_the_complete_text(command, store):
     store.process("triage").create("a\nb\nc", page_size=2)
 
     assert command("read", "triage", "1", "--all").raw == b"a\nb\nc"
@@ -168,7 +168,7 @@ def test_cat_prints_the_part_a_selector_names(command, store):
     assert "".join(piece["text"] for piece in pieces) == "one\ntwo\nthree\n"
 
 
-def test_a_reader_that_goes_away_ends_cat_without_a_word(command, store):
+def test_cat_ends_silently_when_its_reader_closes_the_pipe(command, store):
     store.process("triage").create("x" * 5_000_000)
 
     with command.start("cat", "triage", "1") as process:
@@ -179,7 +179,7 @@ def test_a_reader_that_goes_away_ends_cat_without_a_word(command, store):
     assert (process.returncode, err) == (141, b"")
 
 
-def test_an_output_that_takes_no_more_is_an_error(command, store):
+def test_a_full_output_device_is_an_error(command, store):
     store.process("triage").create("x" * 5_000)
 
     with Path("/dev/full").open("wb") as full, command.start("cat", "triage", "1", stdout=full) as process:
@@ -189,7 +189,7 @@ def test_an_output_that_takes_no_more_is_an_error(command, store):
     assert err.startswith("fdstore: write_error: standard output failed: no space left")
 
 
-def test_export_writes_appends_and_refuses_as_told(command, store, tmp_path):
+def test_export_writes_appends_or_refuses_as_requested(command, store, tmp_path):
     store.process("triage").create("one\ntwo\n")
 
     written = command("export", "triage", "fd:1", "out.txt")
@@ -221,7 +221,7 @@ def test_run_refuses_a_name_that_is_taken(command, store, tmp_path):
     assert [process.id for process in store.processes()] == ["triage"]
 
 
-def test_rm_drops_what_it_can_and_tells_of_the_rest(command, store):
+def test_rm_removes_what_it_can_and_reports_the_others(command, store):
     proc = store.process("triage")
     for text in "abc":
         proc.create(text)
@@ -233,7 +233,7 @@ def test_rm_drops_what_it_can_and_tells_of_the_rest(command, store):
     assert [descriptor.fd for descriptor in proc.list()] == ["fd:2"]
 
 
-def test_rm_with_a_typing_error_drops_nothing(command, store):
+def test_rm_with_a_typo_removes_nothing(command, store):
     proc = store.process("triage")
     proc.create("a")
 
@@ -269,7 +269,7 @@ def test_ps_draws_each_tree_with_ended_processes(command, store):
 # --- JSON
 
 
-def test_json_is_one_document_or_one_on_each_line(command, store, tmp_path):
+def test_json_output_is_one_document_or_one_per_line(command, store, tmp_path):
     (tmp_path / "a.txt").write_text("one\n")
 
     put = command("put", "triage", "a.txt", "--json")
@@ -291,7 +291,7 @@ def test_json_is_one_document_or_one_on_each_line(command, store, tmp_path):
     assert (nothing.code, nothing.out) == (0, "")
 
 
-def test_errors_are_json_too_when_it_was_asked_for(command):
+def test_errors_are_json_too_with_the_json_option(command):
     ended = command("ls", "nope", "--json")
 
     assert (ended.code, ended.out) == (1, "")
@@ -304,7 +304,7 @@ def test_errors_are_json_too_when_it_was_asked_for(command):
 
 
 @pytest.mark.parametrize("verb", [["ls"], ["stat", "1"], ["read", "1"], ["cat", "1"], ["rm", "1"]])
-def test_looking_for_a_process_that_is_not_there_does_not_make_it(command, store, verb):
+def test_looking_up_a_missing_process_does_not_create_it(command, store, verb):
     store.process("triage")
 
     ended = command(verb[0], "tirage", *verb[1:])
@@ -367,7 +367,7 @@ limits show nope
 limits set trees x"""
 
 
-def test_no_error_of_a_verb_speaks_python(command, store, tmp_path):
+def test_no_error_of_a_verb_mentions_python_internals(command, store, tmp_path):
     proc = store.process("triage")
     proc.create("one\n")
     proc.child().end()
@@ -409,7 +409,7 @@ def test_an_error_is_one_line_with_its_type_and_exit_code_1(command, store, args
     assert ended.err.count("\n") == 1
 
 
-def test_the_common_options_are_taken_before_the_verb_too_and_after_it_they_count(command, store):
+def test_common_options_are_accepted_before_the_verb_and_overridden_after_it(command, store):
     store.process("triage").create("one\n")
 
     before = command("--prefix", "other", "--json", "ps")
@@ -493,7 +493,7 @@ def test_a_wrong_command_line_is_exit_code_2(command, args):
 
 
 @pytest.mark.parametrize("args", [["ls", "triage"], ["put", "triage", "/dev/null"], ["ps"], ["status"]])
-def test_a_redis_that_is_not_there_is_told_at_once_in_one_line(make_command, args):
+def test_an_unreachable_redis_is_reported_immediately_in_one_line(make_command, args):
     command = make_command(FDSTORE_URL=CLOSED_PORT_URL)
 
     began = time.monotonic()
@@ -519,7 +519,7 @@ def test_ctrl_c_ends_a_command_with_130(command, store):
 # --- the server
 
 
-def test_the_server_starts_by_itself_and_keeps_its_data_over_down_and_up(fresh):
+def test_the_server_starts_on_demand_and_keeps_its_data_over_down_and_up(fresh):
     before = fresh("status", "--json")
     fresh("put", "triage", "-", stdin=b"kept")
     running = decoded(fresh("status", "--json").out, dict)
@@ -544,7 +544,7 @@ def test_the_server_starts_by_itself_and_keeps_its_data_over_down_and_up(fresh):
     assert fresh("cat", "triage", "1").raw == b"kept"
 
 
-def test_status_is_for_people_too(fresh, tmp_path):
+def test_status_prints_text_for_people(fresh, tmp_path):
     kept = {name: value for name, value in fresh.environment.items() if not name.startswith("ANTHROPIC_")}
     fresh.environment = kept | {"HOME": str(tmp_path)}
     stopped = fresh("status")
@@ -561,7 +561,7 @@ def test_status_is_for_people_too(fresh, tmp_path):
     assert "0 trees, 0 processes (0 not ended), 0 contents with 0 B of text" in running.out
 
 
-def test_ten_commands_at_once_start_one_server(fresh):
+def test_ten_concurrent_commands_start_one_server(fresh):
     started = [fresh.start("put", "triage", "-") for _ in range(10)]
     ended = [process.communicate(b"x", timeout=60) for process in started]
 
@@ -570,7 +570,7 @@ def test_ten_commands_at_once_start_one_server(fresh):
     assert fresh.data_dir.joinpath("redis.log").read_text().count("eady to accept connections") == 1
 
 
-def test_status_of_a_named_redis_is_about_that_one(make_command):
+def test_status_with_a_url_describes_that_redis(make_command):
     with PrivateServer({"maxmemory": "100mb"}) as server:
         command = make_command(FDSTORE_URL=server.url)
         command("put", "triage", "-", stdin=b"text")
@@ -595,7 +595,7 @@ def test_prefixes_keep_stores_apart(command):
 
 
 def age(store, *trees):
-    """As if nobody had used these trees for years."""
+    """Set the last use of these trees to years ago."""
     with redis.Redis.from_url(store.url) as client:
         for tree in trees:
             client.hset(f"{store.prefix}:{{{tree}}}", "used_at", "1000000000")
@@ -623,7 +623,7 @@ def test_gc_explains_what_it_removes_and_a_dry_run_removes_nothing(command, stor
     assert [process.id for process in store.processes()] == ["kept"]
 
 
-def test_a_dry_run_of_gc_says_of_each_tree_what_and_why(command, store):
+def test_a_dry_run_of_gc_states_for_each_tree_the_action_and_the_reason(command, store):
     store.run(processes.create_child(store.process("busy").handle, [], state="ready"))
     old = store.process("old")
     old.create("four")
@@ -677,7 +677,7 @@ def test_doctor_finds_nothing_wrong_with_a_fresh_installation(fresh):
     assert all(finding["ok"] for finding in findings.values())
 
 
-def test_doctor_says_what_to_do_about_each_problem(make_command):
+def test_doctor_suggests_a_remedy_for_each_problem(make_command):
     with PrivateServer({"maxmemory-policy": "allkeys-lru"}) as server:
         ended = make_command(FDSTORE_URL=server.url)("doctor")
 
@@ -687,14 +687,14 @@ def test_doctor_says_what_to_do_about_each_problem(make_command):
     assert "PROBLEM  durability: the append-only file is off" in ended.out
 
 
-def test_doctor_tells_of_a_redis_that_is_not_there(make_command):
+def test_doctor_reports_an_unreachable_redis(make_command):
     ended = make_command(FDSTORE_URL=CLOSED_PORT_URL)("doctor")
 
     assert ended.code == 1
     assert "PROBLEM  store: Redis at redis://:***@127.0.0.1:1: " in ended.out
 
 
-def test_nothing_is_made_in_an_unsafe_redis_and_the_way_out_is_told(make_command):
+def test_an_unsafe_redis_is_refused_before_anything_is_created_and_the_remedy_is_named(make_command):
     with PrivateServer({"maxmemory-policy": "allkeys-lru"}) as server:
         ended = make_command(FDSTORE_URL=server.url)("put", "triage", "-", stdin=b"x")
 
@@ -715,7 +715,7 @@ def guarded_url() -> Iterator[str]:
 WARNED = "fdstore: warning: others on this machine can see the password in --url; "
 
 
-def test_a_password_on_the_command_line_is_warned_of_and_one_elsewhere_is_not(make_command, guarded_url):
+def test_only_a_password_on_the_command_line_gives_a_warning(make_command, guarded_url):
     command = make_command()
     for words in (
         ["--url", guarded_url, "ps"],
@@ -763,9 +763,7 @@ def test_a_file_without_a_url_is_a_usage_error(command, tmp_path, content):
 @pytest.mark.parametrize(
     "words", [["--url", "{}", "worker"], ["--url-file", "url", "worker"], ["worker", "--url-file", "url"]]
 )
-def test_the_command_line_of_a_worker_holds_no_url_that_was_given_before_it(
-    make_command, guarded_url, tmp_path, words
-):
+def test_the_command_line_of_a_worker_does_not_contain_the_url(make_command, guarded_url, tmp_path, words):
     (tmp_path / "url").write_text(guarded_url)
     (tmp_path / "url").chmod(0o600)
     with make_command().start(*[word.format(guarded_url) for word in words]) as worker:
@@ -778,7 +776,7 @@ def test_the_command_line_of_a_worker_holds_no_url_that_was_given_before_it(
     assert b"topsecret" not in command_line
 
 
-def test_the_background_worker_is_told_its_store_by_the_environment(fresh):
+def test_the_background_worker_receives_its_store_in_the_environment(fresh):
     up = decoded(fresh("up", "--json").out, dict)
 
     process = Path(f"/proc/{up['worker']['pid']}")
@@ -789,7 +787,7 @@ def test_the_background_worker_is_told_its_store_by_the_environment(fresh):
 # --- the terminal
 
 
-def test_a_terminal_is_shown_control_characters_and_a_pipe_gets_them(command, store):
+def test_control_characters_are_escaped_on_a_terminal_and_raw_in_a_pipe(command, store):
     text = "\x1b]0;owned\x07\u202eabc\tkept\r\nend"
     store.process("triage").create(text, source="\x1b[31mred")
     escaped = "\\u{1b}]0;owned\\u{7}\\u{202e}abc\tkept\\u{d}\nend\n"
@@ -828,7 +826,7 @@ def test_an_answer_a_reason_and_a_name_are_escaped_on_a_terminal(command, store,
     assert decoded(command.on_terminal("ps", "other", "--json").lines[0], dict)["reason"] == hostile
 
 
-def test_what_a_worker_refuses_is_one_line_that_a_terminal_can_trust(command):
+def test_a_refusal_of_a_worker_is_one_line_without_control_characters(command):
     ended = command("worker", "--url", "redis://\x1b[2J\nhost:0/[")
 
     assert ended.code == 2
@@ -837,7 +835,7 @@ def test_what_a_worker_refuses_is_one_line_that_a_terminal_can_trust(command):
     assert "\x1b" not in ended.err
 
 
-def test_a_table_fits_the_terminal_and_is_whole_elsewhere(command, store):
+def test_a_table_fits_the_terminal_and_is_complete_elsewhere(command, store):
     source = "\u6f22\u5b57" * 40
     store.process("triage").create("x", source=source)
 
@@ -848,7 +846,7 @@ def test_a_table_fits_the_terminal_and_is_whole_elsewhere(command, store):
     assert source in command("ls", "triage").out
 
 
-def test_states_are_coloured_on_a_terminal_and_what_is_stored_is_not(command, store):
+def test_states_are_coloured_on_a_terminal_and_stored_text_is_not(command, store):
     proc = store.process("triage")
     proc.open_stream(source="\x1b[31mred").fail("signal 9")
     plain = {verb: command.on_terminal(*verb.split()) for verb in ("ls triage", "ps", "doctor")}
@@ -868,7 +866,7 @@ def test_states_are_coloured_on_a_terminal_and_what_is_stored_is_not(command, st
     assert "\\u{1b}[31mred" in command.on_terminal("stat", "triage", "1").out
 
 
-def test_who_watches_a_long_put_sees_how_far_it_is(command):
+def test_a_long_put_shows_its_progress_on_a_terminal(command):
     terminal, theirs = os.openpty()
     with command.start("put", "triage", "-", stderr=theirs) as process:
         os.close(theirs)
@@ -922,14 +920,14 @@ def test_the_help_of_a_verb_names_its_options(command, name):
     assert {"--url", "--prefix", "--help"} <= set(ended.out.replace(",", " ").split())
 
 
-def test_version_is_that_of_the_package(command):
+def test_version_prints_the_version_of_the_package(command):
     assert command("--version").out == f"fdstore {fdstore.__version__}\n"
 
 
 # --- redis-cli
 
 
-def test_redis_cli_is_told_where_the_store_is(fresh):
+def test_redis_cli_connects_to_the_store(fresh):
     fresh("put", "triage", "-", stdin=b"kept\n")
 
     page = fresh("redis-cli", "--raw", "HGET", "fdstore:{triage}:triage:fd:1:pages", "1")
@@ -941,7 +939,7 @@ def test_redis_cli_is_told_where_the_store_is(fresh):
     assert typed.out == "hash\n"
 
 
-def test_redis_cli_gets_a_password_that_no_command_line_shows(make_command, guarded_url, tmp_path):
+def test_redis_cli_receives_the_password_without_a_command_line_argument(make_command, guarded_url, tmp_path):
     (tmp_path / "url").write_text(guarded_url)
     (tmp_path / "url").chmod(0o600)
     command = make_command()

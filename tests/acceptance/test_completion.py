@@ -1,4 +1,4 @@
-"""What TAB gives in a shell: bash itself, at a terminal, and the answers that zsh is given."""
+"""Completion with TAB: a real bash at a terminal, and the replies to zsh."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Bash:
         return seen
 
     def tab(self, line: str) -> str:
-        """What the line is after TAB was pressed at its end."""
+        """Return the line after pressing TAB at its end."""
         # the line is shown by bash when it is run: with a word before it, as the argument of echo
         self._send(f"{line}\t")
         self._send("\x01echo 'is:' \x05 :'end'\n")
@@ -125,7 +125,7 @@ def zsh_items(command, *words: str) -> list[tuple[str, str]]:
     return [(value, about) for _, value, about in zip(lines[::3], lines[1::3], lines[2::3], strict=True)]
 
 
-def test_zsh_is_told_where_descriptors_come_from(command, store):
+def test_zsh_completions_describe_the_source_of_descriptors(command, store):
     store.process("triage").create("x", source="build\x1b[31m.log\nred")
 
     assert zsh_items(command, "fdstore", "read", "triage", "fd:") == [
@@ -141,7 +141,7 @@ def test_the_script_for_a_shell_is_printed(command, shell):
     assert "_FDSTORE_COMPLETE" in ended.out
 
 
-def test_completion_starts_no_server_and_says_nothing_about_one_that_is_not_there(make_command, tmp_path):
+def test_completion_starts_no_server_and_is_silent_if_none_runs(make_command, tmp_path):
     away = make_command(FDSTORE_URL="redis://127.0.0.1:1")
     none = make_command()
 

@@ -1,4 +1,4 @@
-"""Commands that are started in a directory which someone else has filled: nothing there is executed."""
+"""Commands started in a directory with hostile files execute none of them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def answers(request: Request) -> object:
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with a module for every name that Python could look for there, and programs."""
+    """A directory with a module for every name that Python could import there, and programs."""
     folder = tmp_path_factory.mktemp("hostile")
     (folder / "workers").mkdir()
     (folder / "workers" / "__init__.py").write_text(_note(folder, "workers"))
@@ -91,8 +91,8 @@ def model() -> Iterator[ScriptedModel]:
         yield model
 
 
-class Person:
-    """Runs `fdstore` in a directory, with a data directory of its own."""
+class CommandRunner:
+    """Runs `fdstore` in a directory, with a separate data directory."""
 
     def __init__(self, folder: Path, data: Path, **environment: str) -> None:
         self.folder = folder
@@ -113,7 +113,7 @@ class Person:
         return done.stdout
 
 
-def executed(folder: Path) -> list[str]:
+def executed_files(folder: Path) -> list[str]:
     noted = folder / "executed"
     return noted.read_text().split() if noted.exists() else []
 
@@ -121,7 +121,7 @@ def executed(folder: Path) -> list[str]:
 def test_no_file_of_the_current_directory_is_executed(
     hostile: Path, model: ScriptedModel, tmp_path: Path
 ) -> None:
-    person = Person(hostile, tmp_path, **model.environ, PATH=os.pathsep + os.environ["PATH"])
+    person = CommandRunner(hostile, tmp_path, **model.environ, PATH=os.pathsep + os.environ["PATH"])
 
     try:
         person("status")
@@ -132,14 +132,14 @@ def test_no_file_of_the_current_directory_is_executed(
     finally:
         person("down")
 
-    assert executed(hostile) == []
+    assert executed_files(hostile) == []
 
 
 def test_a_worker_with_a_process_for_each_agent_executes_no_file_of_the_current_directory(
     hostile: Path, model: ScriptedModel, tmp_path: Path
 ) -> None:
     with PrivateServer() as server:
-        person = Person(hostile, tmp_path, **model.environ, FDSTORE_URL=server.url)
+        person = CommandRunner(hostile, tmp_path, **model.environ, FDSTORE_URL=server.url)
         log = tmp_path / "worker.log"
         with log.open("wb") as output:
             worker = Child(
@@ -154,10 +154,10 @@ def test_a_worker_with_a_process_for_each_agent_executes_no_file_of_the_current_
         finally:
             worker.end()
 
-    assert executed(hostile) == [], log.read_text()
+    assert executed_files(hostile) == [], log.read_text()
 
 
-def test_files_that_a_model_wrote_are_not_executed_by_the_next_run(tmp_path: Path) -> None:
+def test_files_written_by_a_model_are_not_executed_by_the_next_run(tmp_path: Path) -> None:
     folder = tmp_path / "project"
     (folder / ".git").mkdir(parents=True)
     (folder / ".git" / "config").write_text("ours\n")
@@ -173,7 +173,7 @@ def test_files_that_a_model_wrote_are_not_executed_by_the_next_run(tmp_path: Pat
         return turn(*(call("fd_to_file", fd="fd:1", file_path=path) for path in wanted + refused))
 
     with ScriptedModel(attack) as model, PrivateServer() as server:
-        person = Person(folder, tmp_path / "data", **model.environ, FDSTORE_URL=server.url)
+        person = CommandRunner(folder, tmp_path / "data", **model.environ, FDSTORE_URL=server.url)
         for _ in range(2):
             assert person("run", "agent.toml", "-p", "go") == "Done.\n"
         results = model.requests[-1].tool_results()
@@ -183,23 +183,23 @@ def test_files_that_a_model_wrote_are_not_executed_by_the_next_run(tmp_path: Pat
     assert written == set(wanted)
     assert (folder / ".git" / "config").read_text() == "ours\n"
     assert not (folder / ".env").exists()
-    assert executed(folder) == []
+    assert executed_files(folder) == []
 
 
-def test_a_relative_entry_of_pythonpath_brings_no_package_in(tmp_path: Path) -> None:
+def test_a_relative_entry_of_pythonpath_provides_no_package(tmp_path: Path) -> None:
     # what Python itself loads when it starts is beyond our reach, and so are modules of its library
     for name in ("redis", "msgspec", "click", "celery", "hiredis", "re2"):
         (tmp_path / f"{name}.py").write_text(_note(tmp_path, name))
     (tmp_path / "notes.txt").write_text("b\na\n")
     with PrivateServer() as server:
-        person = Person(tmp_path, tmp_path / "data", FDSTORE_URL=server.url, PYTHONPATH=":.:sub")
+        person = CommandRunner(tmp_path, tmp_path / "data", FDSTORE_URL=server.url, PYTHONPATH=":.:sub")
 
         person("put", "triage", "notes.txt")
 
-    assert executed(tmp_path) == []
+    assert executed_files(tmp_path) == []
 
 
-def test_the_installed_packages_are_ours_by_name() -> None:
+def test_the_project_installs_only_its_own_top_level_packages() -> None:
     project = tomllib.loads((ROOT_FOLDER / "pyproject.toml").read_text())
 
     installed = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]

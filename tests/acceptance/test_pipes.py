@@ -20,7 +20,7 @@ from tests.worker_process import WorkerProcess, running_worker
 TEXT = "an x\nnone\nx again\n"
 
 
-def worker_of(
+def start_worker_for(
     command: Command, store: fdstore.Store, tmp_path: Path, *allowed: str
 ) -> AbstractContextManager[WorkerProcess]:
     """A worker on the store of `command`; with a sandbox where there can be one."""
@@ -31,16 +31,14 @@ def worker_of(
 @pytest.fixture
 def worker(command: Command, store: fdstore.Store, tmp_path: Path) -> Iterator[WorkerProcess]:
     """A worker beside the embedded server."""
-    with worker_of(command, store, tmp_path) as running:
+    with start_worker_for(command, store, tmp_path) as running:
         yield running
 
 
-def test_a_worker_runs_the_commands_that_its_operator_allows_and_says_how_to_allow_others(
-    command, store, tmp_path
-):
+def test_a_worker_runs_allowed_commands_and_names_the_option_that_allows_others(command, store, tmp_path):
     store.process("triage").create(TEXT)
 
-    with worker_of(command, store, tmp_path, "--allow-command", "grep"):
+    with start_worker_for(command, store, tmp_path, "--allow-command", "grep"):
         found = command("pipe", "triage", "-i", "fd:1", "--", "grep", "x")
         refused = command("pipe", "triage", "-i", "fd:1", "--", "grep", "x", "|", "sort")
         status = command("status")
@@ -72,7 +70,7 @@ exit $code
 
 @pytest.fixture
 def bwrap_folder() -> Iterator[Path]:
-    """Where everybody may run a program that stands in for bubblewrap, until `refuse` lies beside it."""
+    """A directory with a substitute for bubblewrap that works until a file `refuse` exists beside it."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -81,13 +79,13 @@ def bwrap_folder() -> Iterator[Path]:
         yield folder
 
 
-def test_a_search_whose_sandbox_cannot_be_made_does_not_say_that_it_found_nothing(
+def test_a_search_without_its_sandbox_is_an_error_and_not_an_empty_result(
     command, store, tmp_path, bwrap_folder
 ):
     store.process("triage").create(TEXT)
     command.environment["PATH"] = f"{bwrap_folder}:{os.environ['PATH']}"
 
-    with worker_of(command, store, tmp_path, "--sandbox", "bubblewrap"):
+    with start_worker_for(command, store, tmp_path, "--sandbox", "bubblewrap"):
         found = command("pipe", "triage", "-i", "fd:1", "--", "grep", "x")
         (bwrap_folder / "refuse").touch()
         failed = command("pipe", "triage", "-i", "fd:1", "--", "grep", "x")
@@ -113,7 +111,7 @@ def test_pipe_prints_the_output_and_ends_with_its_code(command, store, worker):
     assert store.process("triage").read("fd:2").chain == "0,0"
 
 
-def test_pipe_passes_on_what_a_stage_says_of_errors(command, store, worker):
+def test_pipe_forwards_stderr_of_the_stages(command, store, worker):
     store.process("triage").create(TEXT)
 
     ended = command("pipe", "triage", "-i", "fd:1", "--", "ls", "/there-is-no-such-file")
@@ -122,7 +120,7 @@ def test_pipe_passes_on_what_a_stage_says_of_errors(command, store, worker):
     assert "No such file or directory" in ended.err
 
 
-def test_pipe_of_a_pipeline_that_was_killed_prints_what_there_is_and_says_so(command, store, worker):
+def test_pipe_prints_the_partial_output_of_a_killed_pipeline_and_reports_the_kill(command, store, worker):
     with store.process("triage").open_stream(source="feed") as feed:
         feed.write("one\n")
         feed.flush()
@@ -136,7 +134,7 @@ def test_pipe_of_a_pipeline_that_was_killed_prints_what_there_is_and_says_so(com
     assert b"cancelled" in err
 
 
-def test_pipe_detached_prints_what_was_made(command, store, worker):
+def test_a_detached_pipe_prints_the_created_process_and_descriptors(command, store, worker):
     store.process("triage").create(TEXT)
 
     made = command("pipe", "triage", "-i", "fd:1", "--tee", "1", "--detach", "--", "sort", "|", "cat")
@@ -162,7 +160,7 @@ def test_ps_shows_the_commands_of_a_pipeline(command, store, worker):
     assert "exit code 1" in line
 
 
-def test_pipe_refuses_an_input_that_is_not_there(command, store, worker):
+def test_pipe_refuses_a_missing_input(command, store, worker):
     store.process("triage")
 
     ended = command("pipe", "triage", "-i", "fd:9", "--", "cat")
@@ -172,7 +170,7 @@ def test_pipe_refuses_an_input_that_is_not_there(command, store, worker):
     assert len(store.tree("triage").members) == 1
 
 
-def test_pipe_refuses_a_tee_of_a_stage_that_is_not_there_before_anything_is_made(command, store):
+def test_pipe_refuses_a_tee_of_a_missing_stage_before_creating_anything(command, store):
     proc = store.process("triage")
 
     ended = command("pipe", "triage", "--tee", "2", "--", "cat")
@@ -182,7 +180,7 @@ def test_pipe_refuses_a_tee_of_a_stage_that_is_not_there_before_anything_is_made
     assert proc.list() == []
 
 
-def test_the_pipeline_goes_on_when_its_watcher_leaves(command, store, worker):
+def test_the_pipeline_continues_after_its_watcher_leaves(command, store, worker):
     with store.process("triage").open_stream(source="feed") as feed:
         feed.write("one\n")
         feed.flush()
@@ -213,7 +211,7 @@ def test_tail_begins_with_the_last_lines_and_follows_to_the_end(command, store):
 
 
 @pytest.mark.parametrize("words", ["-n +3", "-n +0", "-n 2", "-n -2", "-n 0", "-n +9", "-n +4"])
-def test_tail_prints_the_lines_that_tail_prints(command, store, words):
+def test_tail_prints_the_same_lines_as_the_system_tail(command, store, words):
     text = "one\ntwo\nthree\nfo\u00fcr"
     store.process("triage").create(text, page_size=5)
 
@@ -223,7 +221,7 @@ def test_tail_prints_the_lines_that_tail_prints(command, store, words):
     assert command("tail", "triage", "1", "-f", *words.split()).raw == theirs.stdout
 
 
-def test_tail_from_a_line_that_is_not_there_yet_waits_for_it(command, store):
+def test_tail_from_a_line_not_written_yet_waits_for_it(command, store):
     with store.process("triage").open_stream(source="build") as out:
         out.write("one\ntw")
         out.flush()
@@ -237,7 +235,7 @@ def test_tail_from_a_line_that_is_not_there_yet_waits_for_it(command, store):
     assert (following.returncode, printed, err) == (0, b"four\nfive\n", b"")
 
 
-def test_tail_of_a_stream_that_breaks_prints_all_of_it_and_says_why(command, store):
+def test_tail_of_a_broken_stream_prints_all_of_it_and_the_reason(command, store):
     out = store.process("triage").open_stream(source="build")
     out.write("half\n")
     out.fail("signal 9")
@@ -250,7 +248,7 @@ def test_tail_of_a_stream_that_breaks_prints_all_of_it_and_says_why(command, sto
         assert "signal 9" in ended.err
 
 
-def test_tail_prints_json_when_it_was_asked_for(command, store):
+def test_tail_can_print_json(command, store):
     out = store.process("triage").open_stream(source="build")
     out.write("one\ntwo\n")
     out.end()
@@ -264,7 +262,7 @@ def test_tail_prints_json_when_it_was_asked_for(command, store):
     assert "".join(json.loads(line)["text"] for line in whole.lines) == "one\ntwo\n"
 
 
-def test_pipe_prints_json_when_it_was_asked_for(command, store, worker):
+def test_pipe_can_print_json(command, store, worker):
     store.process("triage").create("b\na\n")
 
     ended = command("pipe", "triage", "-i", "1", "--json", "--", "sort")
@@ -274,7 +272,7 @@ def test_pipe_prints_json_when_it_was_asked_for(command, store, worker):
     assert {piece["fd"] for piece in pieces} == {"fd:2"}
 
 
-def test_reading_to_where_a_stream_broke_off_says_why_and_a_part_before_it_is_a_part(command, store):
+def test_only_reading_to_the_end_of_a_broken_stream_reports_the_reason(command, store):
     out = store.process("triage").open_stream(source="build", page_size=5)
     out.write("half\nand a half")
     out.fail("signal 9")
@@ -289,14 +287,14 @@ def test_reading_to_where_a_stream_broke_off_says_why_and_a_part_before_it_is_a_
     assert "broken (signal 9)" in command("stat", "triage", out.fd).out
 
 
-def test_status_says_what_commands_run_in(command, store, worker):
+def test_status_names_the_sandbox_of_commands(command, store, worker):
     ended = command("status", "--json")
 
     assert '"commands":{' in ended.out.replace(" ", "")
     assert "commands run " in ended.out
 
 
-def test_pipe_without_a_worker_says_why_nothing_comes_or_is_refused_when_it_shall_not_wait(command, store):
+def test_pipe_without_a_worker_explains_the_wait_or_is_refused_with_no_wait(command, store):
     store.process("triage").create(TEXT)
 
     refused = command("pipe", "triage", "--no-wait", "-i", "fd:1", "--", "cat")

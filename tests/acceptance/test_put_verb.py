@@ -1,4 +1,4 @@
-"""`fdstore put`: several files, other encodings, live text, and what is left when it is interrupted."""
+"""`fdstore put`: several files, other encodings, live text, and interruptions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import fdstore
 from tests.waiting import wait_until
 
 
-def test_several_files_are_stored_in_their_order_and_one_that_cannot_be_keeps_no_other(
+def test_several_files_are_stored_in_order_and_one_failure_does_not_prevent_the_others(
     command, store, tmp_path
 ):
     (tmp_path / "one.log").write_text("one\n")
@@ -30,7 +30,7 @@ def test_several_files_are_stored_in_their_order_and_one_that_cannot_be_keeps_no
     assert [each.source for each in store.process("triage").list()] == ["one.log", "three.log", "stdin"]
 
 
-def test_a_file_that_is_not_there_keeps_all_from_being_stored(command, store, tmp_path):
+def test_a_missing_file_prevents_storing_all_files(command, store, tmp_path):
     (tmp_path / "one.log").write_text("one\n")
 
     ended = command("put", "triage", "one.log", "nope.log")
@@ -51,7 +51,7 @@ def test_a_file_that_is_not_there_keeps_all_from_being_stored(command, store, tm
         ["a", "--page-size", "0"],
     ],
 )
-def test_put_says_what_does_not_go_together(command, store, tmp_path, words):
+def test_put_refuses_conflicting_options(command, store, tmp_path, words):
     for name in "ab":
         (tmp_path / name).write_text(name)
 
@@ -75,7 +75,7 @@ def test_a_text_in_another_encoding_is_stored_as_text(command, store, tmp_path):
     assert [proc.read(fd, read_all=True).text for fd in (1, 2, 3)] == [text, text, "café\n"]
 
 
-def test_utf_16_and_compressed_text_are_named_with_what_can_be_done(command, store, tmp_path):
+def test_utf_16_and_compressed_text_are_recognized_and_a_remedy_is_named(command, store, tmp_path):
     (tmp_path / "notes").write_text("one\ntwo\n", "utf-16")
     (tmp_path / "bare").write_text("one\ntwo\n", "utf-16-le")
     (tmp_path / "a log.gz").write_bytes(gzip.compress(b"one\n" * 1000))
@@ -93,7 +93,7 @@ def test_utf_16_and_compressed_text_are_named_with_what_can_be_done(command, sto
     assert store.process("triage").read(1).text == "one\ntwo\n".encode("utf-16-le").decode()
 
 
-def test_what_is_piped_into_a_stream_is_with_its_readers_while_it_comes(command, store):
+def test_text_piped_into_a_stream_reaches_its_readers_live(command, store):
     with command.start("put", "triage", "-", "--stream", "--source", "make") as putting:
         assert putting.stdout.readline() == b"fd:1\n"
         putting.stdin.write("compiling naïve.c\n".encode() + b"caf\xc3")
@@ -119,7 +119,7 @@ def test_what_is_piped_into_a_stream_is_with_its_readers_while_it_comes(command,
         (signal.SIGHUP, 129, "signal 1"),
     ],
 )
-def test_a_live_put_that_is_ended_breaks_its_stream_at_once(command, store, number, code, reason):
+def test_a_signal_to_a_live_put_breaks_its_stream_immediately(command, store, number, code, reason):
     with command.start("put", "triage", "-", "--stream") as putting:
         putting.stdout.readline()
         putting.stdin.write(b"half\n")
@@ -133,7 +133,7 @@ def test_a_live_put_that_is_ended_breaks_its_stream_at_once(command, store, numb
     assert (found.state, found.reason, found.chars) == ("broken", reason, 5)
 
 
-def test_a_live_put_that_is_killed_leaves_a_stream_whose_lease_runs_out(command, store):
+def test_a_killed_live_put_leaves_a_stream_whose_lease_expires(command, store):
     with command.start("put", "triage", "-", "--stream") as putting:
         putting.stdout.readline()
         putting.kill()
@@ -142,14 +142,14 @@ def test_a_live_put_that_is_killed_leaves_a_stream_whose_lease_runs_out(command,
     with redis.Redis.from_url(store.url) as client:
         key = f"{store.prefix}:{{triage}}:triage:fd:1"
         left_s = float(client.hget(key, "writer_until")) - float(client.time()[0])
-        # as if the lease had run out, and a reader had found that, long ago
+        # as if the lease had expired, and a reader had noticed, long ago
         client.hset(key, mapping={"writer_until": "1000000000", "doubt": "1000000000 1000000001"})
     assert 0 < left_s <= 31
     with pytest.raises(fdstore.errors.StreamBroken, match="writer_lost"):
         list(store.process("triage").follow(1))
 
 
-def test_a_live_text_that_is_not_utf8_breaks_with_the_reason_unless_it_is_kept_as_escapes(command, store):
+def test_a_live_stream_breaks_on_invalid_utf8_unless_it_is_escaped(command, store):
     refused = command("put", "triage", "-", "--stream", stdin=b"good\ncaf\xe9\n")
     kept = command("put", "triage", "-", "--stream", "--errors", "backslashreplace", stdin=b"caf\xe9\n")
 
@@ -161,7 +161,7 @@ def test_a_live_text_that_is_not_utf8_breaks_with_the_reason_unless_it_is_kept_a
     assert (second.state, store.process("triage").read(2).text) == ("sealed", "caf\\xe9\n")
 
 
-def test_a_live_put_as_json_says_how_it_began_and_how_it_ended(command):
+def test_a_live_put_with_json_reports_its_start_and_its_end(command):
     ended = command("put", "triage", "-", "--stream", "--json", stdin=b"one\n")
 
     began, done = map(json.loads, ended.lines)
@@ -170,7 +170,7 @@ def test_a_live_put_as_json_says_how_it_began_and_how_it_ended(command):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_what_an_interrupted_put_had_stored_out_of_sight_goes_at_once(command, store, number):
+def test_an_interrupted_put_removes_its_staged_pages_immediately(command, store, number):
     with redis.Redis.from_url(store.url) as client, command.start("put", "triage", "-") as putting:
         for _ in range(10):
             putting.stdin.write(b"a line of some length\n" * 10_000)

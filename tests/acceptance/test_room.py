@@ -1,4 +1,4 @@
-"""A person at a terminal is asked before a tree is removed."""
+"""Removing a tree at a terminal asks for confirmation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 
 @pytest.mark.parametrize(("answer", "left"), [(b"y\n", []), (b"\n", ["triage"])])
-def test_rm_of_a_tree_asks_a_person(command, store, answer, left):
+def test_rm_of_a_tree_asks_for_confirmation_on_a_terminal(command, store, answer, left):
     store.process("triage").create("x" * 5000)
     terminal, theirs = os.openpty()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import Ended
+from tests.acceptance.conftest import CommandResult
 
 TEXT = "".join(
     f"{number}: {['ok', 'ERROR disk', 'ok, no error', 'Error ERROR'][number % 4]} é {'x' * (number % 7)}\n"
@@ -18,11 +18,11 @@ TEXT = "".join(
 COLOURS = re.compile("\x1b\\[[0-9;]*[mK]")
 
 
-def grep(text: str, *options: str) -> Ended:
+def grep(text: str, *options: str) -> CommandResult:
     done = subprocess.run(
         ["grep", "-E", *options], input=text.encode(), capture_output=True, timeout=20, check=False
     )
-    return Ended(done.returncode, done.stdout, done.stderr.decode())
+    return CommandResult(done.returncode, done.stdout, done.stderr.decode())
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def grep(text: str, *options: str) -> Ended:
     ],
     ids=" ".join,
 )
-def test_search_prints_what_grep_prints_and_ends_as_grep_ends(command, store, options):
+def test_search_has_the_output_and_exit_code_of_grep(command, store, options):
     store.process("triage").create(TEXT, page_size=100)
 
     ours = command("search", "triage", "1", *options[-1:], *options[:-1])
@@ -50,7 +50,7 @@ def test_search_prints_what_grep_prints_and_ends_as_grep_ends(command, store, op
     assert (ours.code, ours.out, ours.err) == (theirs.code, theirs.out, "")
 
 
-def test_search_without_line_numbers_prints_the_lines_alone(command, store):
+def test_search_without_line_numbers_prints_only_the_lines(command, store):
     store.process("triage").create(TEXT)
 
     assert command("search", "triage", "1", "disk", "-N").out == grep(TEXT, "disk").out
@@ -59,7 +59,7 @@ def test_search_without_line_numbers_prints_the_lines_alone(command, store):
 @pytest.mark.parametrize(
     "words", [["fd:9", "x"], ["fd:1", "("], ["fd:1#L9", "x"], ["fd:1", "x", "-C", "101"]]
 )
-def test_search_that_fails_ends_with_2_since_1_says_that_nothing_was_found(command, store, words):
+def test_a_failed_search_exits_with_2_since_1_means_no_match(command, store, words):
     store.process("triage").create("x\n")
 
     ended = command("search", "triage", *words)
@@ -68,7 +68,7 @@ def test_search_that_fails_ends_with_2_since_1_says_that_nothing_was_found(comma
     assert ended.err
 
 
-def test_search_prints_more_lines_than_one_answer_of_the_library_holds(command, store):
+def test_search_prints_more_lines_than_one_library_call_returns(command, store):
     text = "".join(f"hit {number}\n" for number in range(30_000))
     store.process("triage").create(text)
 
@@ -77,7 +77,7 @@ def test_search_prints_more_lines_than_one_answer_of_the_library_holds(command, 
     assert (ended.code, ended.out, ended.err) == (0, text, "")
 
 
-def test_search_paints_matches_on_a_terminal_and_shows_control_characters_escaped(command, store):
+def test_search_colours_matches_and_escapes_control_characters_on_a_terminal(command, store):
     store.process("triage").create("a \x1b[2J hit\n" + "y" * 3000 + "hit" + "z" * 3000 + "\n")
     command.environment.pop("NO_COLOR", None)
 
@@ -95,7 +95,7 @@ def test_search_paints_matches_on_a_terminal_and_shows_control_characters_escape
     assert piped.out == "1:a \x1b[2J hit\n2:" + "y" * 3000 + "hit" + "z" * 3000 + "\n"
 
 
-def test_search_as_json_has_lines_around_hits_as_they_were_asked_for(command, store):
+def test_search_as_json_has_the_requested_context_lines(command, store):
     store.process("triage").create(TEXT)
 
     found = json.loads(command("search", "triage", "1", "ERROR", "-A1", "-m2", "--json").out)
@@ -107,10 +107,10 @@ def test_search_as_json_has_lines_around_hits_as_they_were_asked_for(command, st
     assert counted == {"fd": "fd:1", "matches": 29, "lines_searched": 59}
 
 
-def test_search_that_found_enough_does_not_read_on(command, store):
-    # a reader that went on would meet the stretch of pages that is not there
+def test_search_stops_reading_at_the_match_limit(command, store):
+    # reading on would hit the deleted pages and fail
     made = store.process("triage").create("hit\n" + "x\n" * 3_000_000)
-    store.run(_without_page(store, made.pages))
+    store.run(_delete_page(store, made.pages))
 
     ended = command("search", "triage", "1", "hit", "-m", "1")
 
@@ -118,13 +118,13 @@ def test_search_that_found_enough_does_not_read_on(command, store):
     assert "store_lost_data" in command("search", "triage", "1", "hit").err
 
 
-def _without_page(store, page):
+def _delete_page(store, page):
     [removed] = yield [("HDEL", f"{store.prefix}:{{triage}}:triage:fd:1:pages", page)]
     assert removed == 1
 
 
 def peak_bytes_of_search(command, *words: str) -> tuple[int, int]:
-    """The most memory that a search took before its last output, and how many lines it printed."""
+    """Return the peak memory of a search before its last output, and the number of lines it printed."""
     with command.start("search", "triage", "1", *words) as process:
         peak = lines = 0
         while piece := process.stdout.read(1 << 20):
@@ -135,7 +135,7 @@ def peak_bytes_of_search(command, *words: str) -> tuple[int, int]:
     return peak * 1024, lines
 
 
-def test_search_of_a_large_content_takes_little_memory_however_much_it_finds(command, tmp_path):
+def test_search_of_a_large_content_uses_little_memory_with_any_number_of_matches(command, tmp_path):
     (tmp_path / "large").write_bytes(b"a line that will be found, again and again\n" * 300_000)
     command("put", "triage", "large")
 
@@ -147,7 +147,7 @@ def test_search_of_a_large_content_takes_little_memory_however_much_it_finds(com
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_search_of_1_gb_takes_little_memory_however_much_it_finds(command, tmp_path):
+def test_search_of_1_gb_uses_little_memory_with_any_number_of_matches(command, tmp_path):
     with (tmp_path / "large").open("wb") as file:
         for _ in range(1000):
             file.write(b"x" * 999_979 + b"\n" + b"a line to be found\n")

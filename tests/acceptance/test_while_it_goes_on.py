@@ -1,4 +1,4 @@
-"""What a verb prints while it goes on is there at once for a reader behind a pipe, too."""
+"""Output of a running verb reaches a reader behind a pipe immediately."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import pytest
 import fdstore
 from fdstore.testing import Request, ScriptedModel, say
 from tests.acceptance.conftest import Command
-from tests.conftest import runs
+from tests.conftest import is_running
 from tests.waiting import wait_until
 
 PROGRAM = '[model]\nname = "scripted"\n[prompt]\nsystem = "You wait."\n'
 
 
 @pytest.fixture
-def answering(command: Command) -> Iterator[threading.Event]:
-    """Set when the agents of `command` may answer; one that runs `program.toml` waits for it."""
+def answer_gate(command: Command) -> Iterator[threading.Event]:
+    """An event that the agents of `command` wait for before they answer."""
     may_answer = threading.Event()
 
     def script(request: Request) -> object:
@@ -36,7 +36,7 @@ def answering(command: Command) -> Iterator[threading.Event]:
         may_answer.set()
 
 
-def test_tail_prints_what_is_there_before_it_follows(command: Command, store: fdstore.Store) -> None:
+def test_tail_prints_existing_text_before_following(command: Command, store: fdstore.Store) -> None:
     out = store.process("triage").open_stream(source="build")
     out.write("one\n")
     out.flush()
@@ -51,16 +51,14 @@ def test_tail_prints_what_is_there_before_it_follows(command: Command, store: fd
     assert (rest, following.returncode) == (b"", 0)
 
 
-def test_run_and_attach_tell_what_happens_while_it_happens(
-    command: Command, answering: threading.Event
-) -> None:
+def test_run_and_attach_print_progress_without_delay(command: Command, answer_gate: threading.Event) -> None:
     with command.start("run", "program.toml", "-p", "go", "--name", "triage") as running:
         assert running.stderr is not None
         told = running.stderr.readline()
         with command.start("attach", "triage") as watching:
             assert watching.stderr is not None
             seen = watching.stderr.readline()
-            answering.set()
+            answer_gate.set()
             watched, _ = watching.communicate()
         answer, _ = running.communicate()
 
@@ -70,8 +68,8 @@ def test_run_and_attach_tell_what_happens_while_it_happens(
     assert (running.returncode, watching.returncode) == (0, 0)
 
 
-def test_term_and_hup_end_run_and_attach_as_ctrl_c_does(
-    command: Command, store: fdstore.Store, answering: threading.Event
+def test_sigterm_and_sighup_end_run_and_attach_like_ctrl_c(
+    command: Command, store: fdstore.Store, answer_gate: threading.Event
 ) -> None:
     def state() -> str:
         return store.tree("triage").members[0].state
@@ -92,13 +90,13 @@ def test_term_and_hup_end_run_and_attach_as_ctrl_c_does(
     assert state() == "cancelled"
 
 
-def test_run_of_an_agent_that_somebody_kills_says_that_it_was_cancelled_and_nothing_else(
-    command: Command, store: fdstore.Store, answering: threading.Event
+def test_run_of_an_agent_killed_from_outside_reports_only_the_cancellation(
+    command: Command, store: fdstore.Store, answer_gate: threading.Event
 ) -> None:
     with command.start("run", "program.toml", "-p", "go", "--name", "triage", "-q") as running:
         wait_until(lambda: any(each.state == "running" for each in store.processes()))
         killed = command("kill", "triage")
-        answering.set()  # it is seen when the model has answered
+        answer_gate.set()  # the kill is noticed when the model has answered
         out, err = running.communicate(timeout=30)
 
     assert killed.out == "cancelled triage\n"
@@ -107,7 +105,7 @@ def test_run_of_an_agent_that_somebody_kills_says_that_it_was_cancelled_and_noth
     assert err.count(b"\n") == 1
 
 
-def test_a_worker_says_that_it_is_ready(command: Command, store: fdstore.Store) -> None:
+def test_a_worker_reports_that_it_is_ready(command: Command, store: fdstore.Store) -> None:
     with command.start("worker", "--url", store.url, "-c", "1") as worker:
         assert worker.stderr is not None
         assert any(b"ready: " in line for line in worker.stderr)
@@ -117,7 +115,7 @@ def test_a_worker_says_that_it_is_ready(command: Command, store: fdstore.Store) 
     assert worker.returncode == 0
 
 
-def test_the_demo_says_what_it_does_before_it_has_done_it(fresh: Command, tmp_path: Path) -> None:
+def test_the_demo_announces_each_step_before_doing_it(fresh: Command, tmp_path: Path) -> None:
     with fresh.start("demo", "-o", tmp_path / "out") as demo:
         assert demo.stdout is not None
         first = demo.stdout.readline()
@@ -130,4 +128,4 @@ def test_the_demo_says_what_it_does_before_it_has_done_it(fresh: Command, tmp_pa
 
     assert first == b"The model is a scripted server on this machine. Redis and the worker are real.\n"
     assert demo.returncode == 128 + signal.SIGTERM
-    assert not runs(int(worker[1]))
+    assert not is_running(int(worker[1]))

@@ -1,4 +1,4 @@
-"""The workers that commands start, and what commands say of workers that do not fit them or are not there."""
+"""The workers that commands start, and the messages of commands about unsuitable or missing workers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fdstore.local.redis_server import PrivateServer
 from fdstore.local.worker_environment import Surroundings
 from fdstore.testing import Request, ScriptedModel, call, say
 from tests.acceptance.conftest import Command
-from tests.conftest import runs
+from tests.conftest import is_running
 
 PARENT = """
 [model]
@@ -58,7 +58,7 @@ def worker_pid(command: Command) -> int | None:
     return pid
 
 
-def put_programs(folder: Path, child: str = CHILD) -> None:
+def write_programs(folder: Path, child: str = CHILD) -> None:
     folder.mkdir(exist_ok=True)
     (folder / "parent.toml").write_text(PARENT)
     (folder / "child.toml").write_text(child)
@@ -68,11 +68,11 @@ def keyless(command: Command) -> dict[str, str]:
     return {name: value for name, value in command.environment.items() if not name.startswith("ANTHROPIC_")}
 
 
-def test_run_starts_a_worker_with_its_own_key_directory_and_tools_in_place_of_an_idle_one(
+def test_run_replaces_an_idle_worker_by_one_with_its_own_key_directory_and_tools(
     fresh: Command, tmp_path: Path
 ) -> None:
     fresh.environment = keyless(fresh) | {"HOME": str(tmp_path)}
-    put_programs(fresh.folder, CHILD + CALLING)
+    write_programs(fresh.folder, CHILD + CALLING)
     fresh("up")
     first = worker_pid(fresh)
 
@@ -91,17 +91,17 @@ def test_run_starts_a_worker_with_its_own_key_directory_and_tools_in_place_of_an
     assert worker_pid(fresh) != first
 
 
-def test_a_worker_at_work_is_not_replaced_and_what_it_lacks_is_said_before_the_run_begins(
+def test_a_busy_worker_is_not_replaced_and_the_differences_are_printed_before_the_run(
     command: Command, tmp_path: Path
 ) -> None:
     command.environment = keyless(command) | {"HOME": str(tmp_path)}
-    put_programs(command.folder)
+    write_programs(command.folder)
     stem = command.data_dir / f"worker@{command.environment['FDSTORE_PREFIX']}"
     started_with = Surroundings.here("salt", command.environment)
     stem.with_suffix(".json").write_bytes(msgspec.json.encode(started_with))
     stem.with_suffix(".pid").write_text("4711\n")
     with command.store() as store, ScriptedModel([say("Alone.")]) as model:
-        with_one_at_work(store)
+        start_running_agent(store)
         command.environment |= model.environ
         with stem.with_suffix(".lock").open("wb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # as the worker would
@@ -112,8 +112,8 @@ def test_a_worker_at_work_is_not_replaced_and_what_it_lacks_is_said_before_the_r
     assert ran.out == "Alone.\n"
 
 
-def with_one_at_work(store) -> None:
-    """An agent that some program runs."""
+def start_running_agent(store) -> None:
+    """Launch an agent that is running elsewhere."""
     store.process("busy")
     with redis.Redis.from_url(store.url) as client:
         client.hset(f"{store.prefix}:{{busy}}:busy", mapping={"state": "running", "attempt": 1})
@@ -127,8 +127,8 @@ def test_each_prefix_has_a_background_worker_and_down_ends_them_all(fresh: Comma
     fresh("down")
 
     assert one != other
-    assert not runs(one)
-    assert not runs(other)
+    assert not is_running(one)
+    assert not is_running(other)
 
 
 def test_up_with_a_url_starts_a_worker_for_that_store_and_down_ends_it(fresh: Command) -> None:
@@ -137,7 +137,7 @@ def test_up_with_a_url_starts_a_worker_for_that_store_and_down_ends_it(fresh: Co
         up = json.loads(fresh("up", "--json").out)
         status = json.loads(fresh("status", "--json").out)
         down = fresh("down", "--json")
-        still_runs = runs(up["worker"]["pid"])
+        still_runs = is_running(up["worker"]["pid"])
     del fresh.environment["FDSTORE_URL"]
 
     assert (up["server"], up["store"]) == (None, server.url)
@@ -148,7 +148,7 @@ def test_up_with_a_url_starts_a_worker_for_that_store_and_down_ends_it(fresh: Co
     assert not (fresh.data_dir / "redis.log").exists()
 
 
-def test_up_with_a_url_where_no_redis_answers_starts_nothing(fresh: Command) -> None:
+def test_up_with_the_url_of_an_unreachable_redis_starts_nothing(fresh: Command) -> None:
     ended = fresh("up", "--url", "redis://127.0.0.1:1")
 
     assert ended.code == 1
@@ -177,13 +177,12 @@ except fdstore.errors.MissingExtra as error:
 
 
 @pytest.fixture
-def bare(make_command, tmp_path: Path) -> Command:
-    """The command where the packages of the extra `agents` are not installed: neither in it, nor in what it
-    starts."""
+def command_without_agents_extra(make_command, tmp_path: Path) -> Command:
+    """The command without the packages of the extra `agents`, in itself and in the processes it starts."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(HIDING)
     command: Command = make_command(PYTHONPATH=str(tmp_path / "site"))
-    put_programs(command.folder)
+    write_programs(command.folder)
     return command
 
 
@@ -199,28 +198,30 @@ def bare(make_command, tmp_path: Path) -> Command:
     ],
     ids=lambda words: words[0],
 )
-def test_without_the_extra_a_verb_says_what_to_install_before_it_starts_anything(
-    bare: Command, words: list[str]
+def test_without_the_extra_a_verb_names_the_package_to_install_before_starting_anything(
+    command_without_agents_extra: Command, words: list[str]
 ) -> None:
-    ended = bare(*words)
+    ended = command_without_agents_extra(*words)
 
     assert (ended.code, ended.out) == (1, "")
     assert ended.err == (
         "fdstore: missing_extra: this needs the Python package 'anthropic'; install it with: "
         "pip install '.[agents]' in a checkout of fdstore\n"
     )
-    assert not bare.data_dir.exists()
-    assert not (bare.folder / "out").exists()
+    assert not command_without_agents_extra.data_dir.exists()
+    assert not (command_without_agents_extra.folder / "out").exists()
 
 
-def test_without_the_extra_pipe_and_a_toolset_that_spawns_make_nothing_and_kill_works(bare: Command) -> None:
+def test_without_the_extra_pipe_and_spawn_create_nothing_and_kill_works(
+    command_without_agents_extra: Command,
+) -> None:
     with PrivateServer() as server:
-        bare.environment["FDSTORE_URL"] = server.url
-        bare("put", "triage", "-", stdin=b"text")
-        piped = bare("pipe", "triage", "-i", "fd:1", "--", "cat")
-        killed = bare("kill", "triage")
-        spawned = bare.python(SPAWNING, server.url)
-        listed = [json.loads(line)["id"] for line in bare("ps", "--json").lines]
+        command_without_agents_extra.environment["FDSTORE_URL"] = server.url
+        command_without_agents_extra("put", "triage", "-", stdin=b"text")
+        piped = command_without_agents_extra("pipe", "triage", "-i", "fd:1", "--", "cat")
+        killed = command_without_agents_extra("kill", "triage")
+        spawned = command_without_agents_extra.python(SPAWNING, server.url)
+        listed = [json.loads(line)["id"] for line in command_without_agents_extra("ps", "--json").lines]
 
     assert piped.err.startswith("fdstore: missing_extra: this needs the Python package 'celery'; ")
     assert (killed.code, killed.out) == (0, "cancelled triage\n")

@@ -1,4 +1,4 @@
-"""The tools that agents of these tests are given by `[tools] python`."""
+"""Python tools of the agents in these tests (`[tools] python`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def numbered(count: int) -> str:
 
 
 def rest(seconds: float) -> str:
-    """Does nothing for a while, as a function that computes does. A file says that it has begun."""
+    """Sleep, as a long computation would, after creating a file that marks the start."""
     Path("resting").touch()
     threading.Event().wait(seconds)
     return f"rested for {seconds:g} s"

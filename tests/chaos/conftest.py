@@ -1,11 +1,11 @@
-"""The fault kit: real servers, workers and clients that are killed, stopped, cut off and filled up.
+"""Fault injection: real servers, workers and clients that are killed, suspended, disconnected and filled up.
 
-Every test of this folder notes the faults that it caused; one in which no fault happened proved
-nothing, and fails. After each of them the store's counters are held against what it stores. Random
-schedules come from a seed, which is in the test's name:
+Every test of this folder records the faults that it injected; a test without a fault proves nothing and
+fails. After each test the store's counters are checked against its keys. Random schedules come from a seed,
+which is part of the test id:
 
     CHAOS_SEEDS=100 pytest tests/chaos -k seed       100 seeds in place of the few of a normal run
-    CHAOS_SEED=17 pytest tests/chaos -k seed         that one again
+    CHAOS_SEED=17 pytest tests/chaos -k seed         this seed only
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import redis
 import fdstore
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
-from tests.chaos.crew import Crew
 from tests.chaos.proxy import Proxy
+from tests.chaos.worker_pool import WorkerPool
 
 FEW_SEEDS = 2
 DURABLE = {"appendonly": "yes", "appendfsync": "always"}
@@ -39,7 +39,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 class Faults:
-    """What was done to the system in one test."""
+    """The faults that one test injected."""
 
     def __init__(self) -> None:
         self.kinds: Counter[str] = Counter()
@@ -53,7 +53,7 @@ class Faults:
 
 @pytest.fixture(autouse=True)
 def faults() -> Iterator[Faults]:
-    """Tells what happened; fails a test in which nothing did."""
+    """Print the injected faults; fail a test without any."""
     noted = Faults()
     yield noted
     print(f"faults: {noted}")
@@ -62,7 +62,7 @@ def faults() -> Iterator[Faults]:
 
 @pytest.fixture
 def server() -> Iterator[PrivateServer]:
-    """A Redis that keeps what it acknowledged, whatever happens to it."""
+    """A Redis that keeps every acknowledged write, even when killed."""
     with PrivateServer(DURABLE, port=True) as started:
         yield started
 
@@ -75,7 +75,7 @@ def store(server: PrivateServer) -> Iterator[Store]:
 
 @pytest.fixture
 def execute(server: PrivateServer) -> Iterator[Execute]:
-    """Sends one command; its reply as Redis gives it. Survives a restart of the server."""
+    """`execute(*command)` returns the raw reply of Redis. Works across restarts of the server."""
     with redis.Redis.from_url(server.url, protocol=2) as client:
 
         def send(*command: Any) -> Any:
@@ -91,7 +91,7 @@ def execute(server: PrivateServer) -> Iterator[Execute]:
 
 @pytest.fixture(autouse=True)
 def counted(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Whatever was done, everything that the store counts is what it stores when all workers are gone."""
+    """Check after every test, when all workers are gone, that the counters match the stored keys."""
     if "server" not in request.fixturenames:
         yield
         return
@@ -102,15 +102,15 @@ def counted(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture
-def crew(server: PrivateServer, tmp_path: Path, faults: Faults) -> Iterator[Crew]:
-    """Workers of the test's own, with leases of a second."""
-    hired = Crew(server.url, tmp_path, faults.note)
+def worker_pool(server: PrivateServer, tmp_path: Path, faults: Faults) -> Iterator[WorkerPool]:
+    """Workers of this test, with leases of one second."""
+    hired = WorkerPool(server.url, tmp_path, faults.note)
     yield hired
-    hired.dismiss()
+    hired.kill_all()
 
 
 @pytest.fixture
 def proxy(server: PrivateServer, faults: Faults) -> Iterator[Proxy]:
-    """A way to the server that breaks when it is told to."""
+    """A proxy in front of the server that injects network faults."""
     with Proxy(server.url, faults.note) as between:
         yield between

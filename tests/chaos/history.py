@@ -1,7 +1,7 @@
-"""What somebody saw while things went wrong, and what must hold of it afterwards.
+"""Observations during faults, and the checks of them afterwards.
 
-The observer reads every descriptor the moment it is listed: what is listed can be read whole, and
-what a process that keeps its table once listed is there at the end, unchanged.
+The observer reads every descriptor as soon as it is listed: a listed descriptor can be read completely, and
+a descriptor of a process that keeps its table still exists at the end, unchanged.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord
 from fdstore.runtime.periodic import run_periodically
 from fdstore.store import journal, process_records
-from tests.chaos.family import digest
+from tests.chaos.agent_tree import digest
 
 LOOK_EVERY_S = 0.05
 
 
 class Takeovers:
-    """How long it took until somebody went on with what a killed worker had run, or ended it."""
+    """Times from the kill of a worker until another one continued or ended its processes."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lost: dict[str, tuple[int, float]] = {}
-        self.took_s: list[float] = []
+        self.durations_s: list[float] = []
 
-    def noted(self) -> AbstractContextManager[None]:
-        """They are noted while the block runs."""
+    def record(self) -> AbstractContextManager[None]:
+        """Record takeovers while the block runs."""
         return run_periodically(LOOK_EVERY_S, self._look, "takeovers")
 
     def __str__(self) -> str:
-        if not self.took_s:
+        if not self.durations_s:
             return "no takeovers"
-        median_s, worst_s = statistics.median(self.took_s), max(self.took_s)
-        return f"{len(self.took_s)} takeovers: median {median_s:.2f} s, worst {worst_s:.2f} s"
+        median_s, worst_s = statistics.median(self.durations_s), max(self.durations_s)
+        return f"{len(self.durations_s)} takeovers: median {median_s:.2f} s, worst {worst_s:.2f} s"
 
     def expect(self, lost: list[ProcessRecord]) -> None:
-        """These were run by a worker that was killed just now."""
+        """Register processes of a worker that was killed just now."""
         for record in lost:
             self._lost[record.id] = record.attempt, time.monotonic()
 
@@ -49,14 +49,14 @@ class Takeovers:
         for process, (attempt, killed_at) in list(self._lost.items()):
             found = self._store.run(process_records.record(self._store.prefix, process))
             if found.losses and (found.attempt > attempt or found.state == "failed"):
-                self.took_s.append(time.monotonic() - killed_at)
+                self.durations_s.append(time.monotonic() - killed_at)
             if found.attempt > attempt or found.state in ENDED:
-                del self._lost[process]  # or it had come to its end, or given it back, just before
+                del self._lost[process]  # if `losses` is 0, it had ended or was released just before the kill
         return True
 
 
 class Observer:
-    """Looks at the tree of `root`."""
+    """A reader of every descriptor in the tree of `root`."""
 
     def __init__(self, store: Store, root: str) -> None:
         self._store = store
@@ -65,25 +65,25 @@ class Observer:
         """Process and descriptor, with the digest of the text that was read."""
         self.problems: list[str] = []
 
-    def looking(self) -> AbstractContextManager[None]:
-        """It looks while the block runs."""
+    def watch(self) -> AbstractContextManager[None]:
+        """Observe the tree while the block runs."""
         return run_periodically(LOOK_EVERY_S, self._look, "observer")
 
     def _look(self) -> bool:
-        with suppress(FDStoreError):  # the store is away at this moment
+        with suppress(FDStoreError):  # the store is unavailable at the moment
             for member in self._store.tree(self._root).members:
                 self.look(self._store.process(member.id))
         return True
 
     def look(self, process: Process) -> None:
-        """Reads what the process lists."""
+        """Read every descriptor that the process lists."""
         for listed in process.list():
             try:
                 text = process.read(listed.fd, read_all=True).text
             except NotFound:
                 if any(each.fd == listed.fd for each in process.list()):
                     self.problems.append(f"{process.id} lists {listed.fd}, which cannot be read")
-                continue  # it was dropped in between
+                continue  # it was closed meanwhile
             if len(text) != listed.chars:
                 self.problems.append(f"{process.id} {listed.fd} has {len(text)} of {listed.chars} characters")
             before = self.seen.setdefault((process.id, listed.fd), digest(text))
@@ -91,7 +91,7 @@ class Observer:
                 self.problems.append(f"{process.id} {listed.fd} changed")
 
     def check_nothing_lost(self, *keepers: str) -> None:
-        """What these processes were seen to hold, they hold still, unchanged."""
+        """Check that these processes still hold every descriptor they were observed with, unchanged."""
         for keeper in keepers:
             process = self._store.process(keeper)
             self.look(process)
@@ -102,8 +102,8 @@ class Observer:
 
 
 def check_lives(store: Store, members: tuple[ProcessRecord, ...], turns: dict[str, int]) -> None:
-    """Every process ended well, asked its model as often as its program does, and has one result for
-    each call."""
+    """Check that every process exited normally, queried its model as often as its program does, and has one
+    result for each call."""
     for member in members:
         assert member.state in ENDED, member
         assert (member.state, member.exit_code) == ("exited", 0), member

@@ -1,4 +1,4 @@
-"""What the store should be, as plain Python: strings in dictionaries, for random runs to be compared with."""
+"""A model of the store in plain Python, strings in dictionaries, to compare random runs with."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LETTERS = [
 
 
 def random_text(rng: random.Random) -> str:
-    """A text of any script, of no character up to some hundred thousand, with short lines or long ones."""
+    """Return a text of any script with 0 to some hundred thousand characters and short or long lines."""
     size = rng.choice([0, 1, 5, 200, 3000, 30_000, 200_000])
     letters = rng.sample(LETTERS, rng.randint(1, len(LETTERS)))
     words = ["".join(rng.choices(letters, k=rng.randint(1, 60))) for _ in range(20)]
@@ -32,7 +32,7 @@ def random_text(rng: random.Random) -> str:
 
 @dataclass(eq=False)
 class Text:
-    """A content: all that was written to it, and whether more may come."""
+    """A content: the text written to it, and whether it is still open."""
 
     text: str
     state: str = "sealed"
@@ -45,7 +45,7 @@ class Text:
 
 @dataclass(eq=False)
 class Member:
-    """A process: the descriptors that it holds, and what its next ones will be called."""
+    """A process: its descriptors and the number of its next one."""
 
     id: str
     table: dict[str, Text] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Member:
 
     @property
     def depth(self) -> int:
-        """How many processes are above it, and itself."""
+        """The number of its ancestors, plus one."""
         return self.id.count(".") + 1
 
     def add(self, text: Text) -> str:
@@ -65,7 +65,7 @@ class Member:
         return fd
 
     def child(self, shared: list[str]) -> Member:
-        """A process that holds these descriptors, under the same numbers, and counts on from there."""
+        """Return a child that holds these descriptors under the same numbers and continues the numbering."""
         made = Member(f"{self.id}.{self.next_child}", {fd: self.table[fd] for fd in shared}, self.next_fd)
         self.next_child += 1
         return made
@@ -75,5 +75,5 @@ class Member:
 
 
 def held(members: list[Member]) -> set[Text]:
-    """The contents that somebody holds."""
+    """Return the contents that some process holds."""
     return {text for member in members if not member.ended for text in member.table.values()}

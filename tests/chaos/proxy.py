@@ -1,13 +1,12 @@
-"""A TCP way to Redis that delays, loses, cuts and falls silent, as networks do.
+"""A TCP proxy in front of Redis that delays and loses replies, cuts connections and falls silent.
 
     client --- commands --> proxy --> server
                             proxy <-- server
     client <-- replies ---  proxy
 
-To lose a reply is to let the command through, wait until the server has answered, pass on the answers
-to what was asked before, and hang up: what was asked for is done, and who asked does not know.
-Every command counts, also one of many that are sent together; Redis's protocol says where a reply ends.
-One thread runs it all, with asyncio.
+To lose a reply, the proxy forwards the command, waits for the server's reply, forwards the replies of earlier
+commands, and closes the connection: the command was executed, but its client cannot know. Every command of a
+pipelined batch counts; RESP marks where a reply ends. One thread runs the proxy, with asyncio.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ CHUNK_BYTES = 1 << 16
 T = TypeVar("T")
 
 
-def whole_in(data: bytes) -> tuple[int, int]:
-    """How many whole commands or replies `data` begins with, and how many bytes they are.
+def count_complete(data: bytes) -> tuple[int, int]:
+    """Return how many complete commands or replies `data` begins with, and their size in bytes.
 
-    >>> whole_in(b"*1\\r\\n$4\\r\\nPING\\r\\n*1\\r\\n$4")
+    >>> count_complete(b"*1\\r\\n$4\\r\\nPING\\r\\n*1\\r\\n$4")
     (1, 14)
     """
     count = at = 0
@@ -37,7 +36,7 @@ def whole_in(data: bytes) -> tuple[int, int]:
 
 
 def _end(data: bytes, at: int) -> int | None:
-    """Where the value that begins at `at` ends, in the protocol's second version; None: not here yet."""
+    """Return where the RESP2 value that begins at `at` ends; None if it is incomplete."""
     line = data.find(b"\r\n", at)
     if line < 0:
         return None
@@ -54,13 +53,13 @@ def _end(data: bytes, at: int) -> int | None:
     return after if after <= len(data) else None
 
 
-async def _flushed(writer: asyncio.StreamWriter) -> None:
-    """Returns when all that was written is on its way, or never will be."""
+async def _drain(writer: asyncio.StreamWriter) -> None:
+    """Wait until the write buffer is empty or the connection is lost."""
     while writer.transport.get_write_buffer_size() and not writer.transport.is_closing():
         await asyncio.sleep(0.001)
 
 
-class _Passage:
+class _ProxyConnection:
     """One connection through the proxy."""
 
     def __init__(self, client: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
@@ -73,14 +72,14 @@ class _Passage:
 
 
 class Proxy:
-    """A way to the server at `url` (redis://HOST:PORT) through `self.url`.
+    """A proxy for the server at `url` (redis://HOST:PORT); clients connect to `self.url`.
 
     lose_every(n)    the reply of every n-th command from now on is lost (0: of none)
     delay(seconds)   every reply comes so much later
     cut()            all connections break now
     silence(True)    connections stay, and nothing passes
 
-    `note` is told of each fault that happened.
+    `note` is called for each fault.
     """
 
     def __init__(self, url: str, note: Callable[[str], None]) -> None:
@@ -88,7 +87,7 @@ class Proxy:
         self._server_at = (parts.hostname or "127.0.0.1", parts.port or 6379)
         self._note = note
         self._loop = asyncio.new_event_loop()
-        self._passages: set[_Passage] = set()
+        self._passages: set[_ProxyConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._every = self._answered = 0
         self._delay_s = 0.0
@@ -113,8 +112,8 @@ class Proxy:
     def cut(self) -> None:
         async def cut_all() -> int:
             passages = list(self._passages)
-            for passage in passages:
-                passage.cut()
+            for connection in passages:
+                connection.cut()
             return len(passages)
 
         if self._do(cut_all()):
@@ -137,26 +136,26 @@ class Proxy:
         except OSError:
             writer.transport.abort()
             return
-        passage = _Passage(writer, to_server)
-        self._passages.add(passage)
-        for pump in (self._commands(reader, passage), self._replies(from_server, passage)):
+        connection = _ProxyConnection(writer, to_server)
+        self._passages.add(connection)
+        for pump in (self._commands(reader, connection), self._replies(from_server, connection)):
             task = self._loop.create_task(pump)
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _commands(self, client: asyncio.StreamReader, passage: _Passage) -> None:
+    async def _commands(self, client: asyncio.StreamReader, connection: _ProxyConnection) -> None:
         try:
             while data := await client.read(CHUNK_BYTES):
                 await self._open.wait()
-                passage.server.write(data)
-                await passage.server.drain()
+                connection.server.write(data)
+                await connection.server.drain()
         except OSError:
             pass
         finally:
-            passage.cut()
-            self._passages.discard(passage)
+            connection.cut()
+            self._passages.discard(connection)
 
-    async def _replies(self, server: asyncio.StreamReader, passage: _Passage) -> None:
+    async def _replies(self, server: asyncio.StreamReader, connection: _ProxyConnection) -> None:
         held = b""
         try:
             while data := await server.read(CHUNK_BYTES):
@@ -170,26 +169,26 @@ class Proxy:
                         return
                     if self._delay_s:
                         await asyncio.sleep(self._delay_s)
-                    passage.client.write(held[:end])
+                    connection.client.write(held[:end])
                     held = held[end:]
-                await passage.client.drain()
+                await connection.client.drain()
         except OSError:
             pass
         finally:
-            await _flushed(passage.client)
-            passage.cut()
+            await _drain(connection.client)
+            connection.cut()
 
     def _do(self, what: Coroutine[Any, Any, T]) -> T:
-        """Runs something in the proxy's thread; its result."""
+        """Run a coroutine in the proxy's thread and return its result."""
         return asyncio.run_coroutine_threadsafe(what, self._loop).result(10)
 
     def close(self) -> None:
-        """Breaks all connections and listens no more."""
+        """Close all connections and stop listening."""
 
         async def end() -> None:
             self._listener.close()
-            for passage in list(self._passages):
-                passage.cut()
+            for connection in list(self._passages):
+                connection.cut()
             tasks = list(self._tasks)
             for task in tasks:
                 task.cancel()

@@ -1,4 +1,4 @@
-"""`fdstore` in quick times."""
+"""`fdstore` with the times of `quick_times`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Every time of a lease, and how long Redis is asked again, a fraction of what it is, for who imports this:
-a test need not wait for longer than what it tests. The proportions are kept, so what holds here holds
-there. `CHAOS_FASTER` says how much faster."""
+"""Importing this module divides all lease times and the retry deadline of Redis by `CHAOS_FASTER`, so that
+tests are short. The proportions are kept, so results carry over to the real times."""
 
 from __future__ import annotations
 

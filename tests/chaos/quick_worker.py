@@ -1,4 +1,4 @@
-"""`python -P -m fdstore_workers` in quick times."""
+"""`python -P -m fdstore_workers` with the times of `quick_times`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""A Redis that is away for longer than a lease: whoever lives goes on, and only the dead count as lost.
+"""A Redis outage longer than a lease: live holders continue, and only processes of dead workers are lost.
 
-The times are tenths of what users have, and less where a machine that is busy with other things must not
-look like a worker that died.
+The times are a tenth of the real ones, or longer where a busy machine must not look like a dead worker.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ from fdstore.store.process_handle import ProcessHandle
 from fdstore.testing import ScriptedModel, call, say
 from fdstore.wire import retry
 from fdstore_workers.sweeper import Sweeper
+from tests.chaos.agent_tree import PROCESSES, TURNS, AgentTree, expected_answer
 from tests.chaos.conftest import Faults
-from tests.chaos.crew import Crew
-from tests.chaos.family import PROCESSES, TURNS, ProcessSnapshot, right_answer
 from tests.chaos.fatal import FatalRunner, Send
 from tests.chaos.history import check_lives
-from tests.chaos.proxy import whole_in
+from tests.chaos.proxy import count_complete
+from tests.chaos.worker_pool import WorkerPool
 from tests.on_redis.agents import Agents, running, tool
 from tests.waiting import wait_until
 
 
 def hasten(monkeypatch: pytest.MonkeyPatch, faster: float) -> None:
-    """The times of this process as those of quick workers."""
+    """Divide the lease times of this process as in quick workers."""
     for module, name in (
         *((leases, name) for name in ("LEASE_S", "RENEW_EVERY_S", "SWEEP_EVERY_S", "WAKE_AGAIN_S")),
         (claim, "POLL_S"),
@@ -51,7 +50,7 @@ def hasten(monkeypatch: pytest.MonkeyPatch, faster: float) -> None:
 
 @pytest.fixture
 def sweepers(store: Store) -> Iterator[Callable[[], Sweeper]]:
-    """`sweepers()` starts one."""
+    """`sweepers()` starts a sweeper."""
     started: list[Sweeper] = []
 
     def start() -> Sweeper:
@@ -72,7 +71,7 @@ def claimed(store: Store, parent: ProcessHandle) -> ProcessHandle:
 
 
 @pytest.mark.parametrize("how", ["killed", "stopped", "killed, and who swept too"])
-def test_after_redis_was_away_the_dead_are_lost_and_the_living_are_not(
+def test_after_a_redis_outage_only_processes_of_dead_workers_count_as_lost(
     how: str,
     server: PrivateServer,
     store: Store,
@@ -109,16 +108,16 @@ def test_after_redis_was_away_the_dead_are_lost_and_the_living_are_not(
         assert (found.state, found.attempt, found.losses) == ("running", 1, 0)
 
 
-def test_a_redis_that_is_away_for_longer_than_a_lease_costs_no_agent_a_loss(
-    server: PrivateServer, store: Store, crew: Crew, tmp_path: Path, faults: Faults
+def test_a_redis_outage_longer_than_a_lease_counts_as_no_loss_for_running_agents(
+    server: PrivateServer, store: Store, worker_pool: WorkerPool, tmp_path: Path, faults: Faults
 ) -> None:
-    family = ProcessSnapshot(tmp_path, pace_s=0.3)
-    with ScriptedModel(family.script) as model:
-        crew.environment |= model.environ | {"CHAOS_FASTER": "4"}
-        workers = [crew.hire(2, pool="prefork") for _ in range(2)]
+    agent_tree = AgentTree(tmp_path, pace_s=0.3)
+    with ScriptedModel(agent_tree.script) as model:
+        worker_pool.environment |= model.environ | {"CHAOS_FASTER": "4"}
+        workers = [worker_pool.start_worker(2, pool="prefork") for _ in range(2)]
         for worker in workers:
             worker.wait_until_ready()
-        root = family.launch(store)
+        root = agent_tree.launch(store)
         for requests in (1, 4):
             model.wait_for(requests)
             server.kill()
@@ -131,11 +130,13 @@ def test_a_redis_that_is_away_for_longer_than_a_lease_costs_no_agent_a_loss(
             "the end of the root",
         )
 
-    assert all(worker.is_alive for worker in workers), crew.logs()
+    assert all(worker.is_alive for worker in workers), worker_pool.logs()
     members = store.tree(root.id).members
-    assert [(member.losses, member.state) for member in members] == [(0, "exited")] * PROCESSES, crew.logs()
+    assert [(member.losses, member.state) for member in members] == [(0, "exited")] * PROCESSES, (
+        worker_pool.logs()
+    )
     check_lives(store, members, TURNS)
-    assert store.run(process_records.answer_of(store.prefix, root.id)).text == right_answer()
+    assert store.run(process_records.answer_of(store.prefix, root.id)).text == expected_answer()
 
 
 # one attempt, and Redis killed at each of its requests
@@ -145,7 +146,7 @@ class KillingRunner(FatalRunner):
     """A runner whose Redis dies at the n-th request of the thread that made it, and comes back later.
 
     before   the request was not received
-    after    it was carried out, and its replies are lost
+    after    it was executed, and its replies are lost
     """
 
     def __init__(self, server: PrivateServer, number: int, moment: str, away_s: float) -> None:
@@ -164,11 +165,11 @@ class KillingRunner(FatalRunner):
     def counts(self) -> bool:
         return threading.get_ident() == self._thread
 
-    def strike(self, link: Any, send: Send, request: bytes) -> None:
+    def inject_fault(self, link: Any, send: Send, request: bytes) -> None:
         if self._moment == "after":
             send(request)
             with suppress(ResponseError):
-                link.receive([], whole_in(request)[0])
+                link.receive([], count_complete(request)[0])
         self._server.kill()
         self.killed = True
         self._return.start()
@@ -176,17 +177,17 @@ class KillingRunner(FatalRunner):
             send(request)
 
 
-def run_to_the_end(agents: Agents, store: Store) -> None:
-    """One attempt after another, as workers make them."""
+def run_until_ended(agents: Agents, store: Store) -> None:
+    """Run attempts until the process ends, as workers do."""
     while agents.record().state not in ENDED:
         wait_until(lambda: agents.record().state == "ready", what="an attempt")
-        with suppress(StoreUnavailable):  # it was not taken then
+        with suppress(StoreUnavailable):  # it was not claimed
             agents.attempt("solo", store)
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("at_most", [3, pytest.param(1000, marks=pytest.mark.long)])
-def test_redis_killed_at_any_request_of_an_attempt_is_no_loss(
+def test_killing_redis_at_any_request_of_an_attempt_does_not_count_as_a_loss(
     at_most: int,
     moment: str,
     server: PrivateServer,
@@ -209,7 +210,7 @@ def test_redis_killed_at_any_request_of_an_attempt_is_no_loss(
             Store(killing, "fdstore", server.url) as dying,
         ):
             agents.launch(tools=("read_fd",), python=(tool("lines"), tool("echo")))
-            run_to_the_end(agents, dying)
+            run_until_ended(agents, dying)
             record, answer = agents.record(), agents.answer()
             sources = [d.source for d in store.process("solo").list()]
 

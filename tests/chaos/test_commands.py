@@ -20,7 +20,7 @@ from fdstore.records import ProcessRecord
 from fdstore.store import process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.chaos.conftest import Faults
-from tests.chaos.crew import HERE, Crew
+from tests.chaos.worker_pool import HERE, WorkerPool
 from tests.children import Child
 from tests.waiting import PATIENCE_S, wait_until
 
@@ -43,9 +43,9 @@ system = "You are HAND."
 Start = Callable[..., Child[str]]
 
 
-class Office:
-    """A boss that spawns a hand, and the moment of each: whoever has asked its model waits until it is
-    let go on."""
+class GatedScript:
+    """A script for a `boss` that spawns a `hand`. `asked` has an event for each first request; the requests
+    named in `held` are answered after an hour."""
 
     def __init__(self) -> None:
         self.asked = {"boss": threading.Event(), "hand": threading.Event(), "last": threading.Event()}
@@ -57,33 +57,33 @@ class Office:
 
     def _boss(self, request: Request) -> Reply:
         if request.turn_number == 0:
-            return self._said("boss", call("spawn", program_name="hand", query="help"))
-        return self._said("last", say(f"the hand said {request.last_text().splitlines()[1]}"))
+            return self._delay("boss", call("spawn", program_name="hand", query="help"))
+        return self._delay("last", say(f"the hand said {request.last_text().splitlines()[1]}"))
 
     def _hand(self, request: Request) -> Reply:
-        return self._said("hand", say("done"))
+        return self._delay("hand", say("done"))
 
-    def _said(self, who: str, reply: Reply) -> Reply:
-        first = not self.asked[who].is_set()
-        self.asked[who].set()
-        return slow(reply, 3600) if first and who in self.held else reply
-
-
-@pytest.fixture
-def office() -> Office:
-    return Office()
+    def _delay(self, agent: str, reply: Reply) -> Reply:
+        first = not self.asked[agent].is_set()
+        self.asked[agent].set()
+        return slow(reply, 3600) if first and agent in self.held else reply
 
 
 @pytest.fixture
-def model(office: Office, crew: Crew) -> Iterator[ScriptedModel]:
-    with ScriptedModel(office.script) as listening:
-        crew.environment |= listening.environ
+def gated_script() -> GatedScript:
+    return GatedScript()
+
+
+@pytest.fixture
+def model(gated_script: GatedScript, worker_pool: WorkerPool) -> Iterator[ScriptedModel]:
+    with ScriptedModel(gated_script.script) as listening:
+        worker_pool.environment |= listening.environ
         yield listening
 
 
 @pytest.fixture
 def command(server: PrivateServer, model: ScriptedModel, tmp_path: Path) -> Iterator[Start]:
-    """`command("run", ...)`: the command, started in a folder with the programs."""
+    """`command("run", ...)` starts the command in a folder with the programs."""
     (tmp_path / "boss.toml").write_text(BOSS)
     (tmp_path / "hand.toml").write_text(HAND)
     started: list[Child[str]] = []
@@ -114,13 +114,13 @@ def run_boss(command: Start, *more: str) -> Child[str]:
     return command("run", "boss.toml", "-p", "do it", "--name", "boss", *more)
 
 
-def test_ctrl_c_of_a_run_cancels_it_with_all_that_it_started(
-    command: Start, office: Office, store: Store, crew: Crew, faults: Faults
+def test_ctrl_c_cancels_a_run_and_its_descendants(
+    command: Start, gated_script: GatedScript, store: Store, worker_pool: WorkerPool, faults: Faults
 ) -> None:
-    office.held.add("hand")
-    crew.hire(1).wait_until_ready()
+    gated_script.held.add("hand")
+    worker_pool.start_worker(1).wait_until_ready()
     running = run_boss(command)
-    assert office.asked["hand"].wait(PATIENCE_S)
+    assert gated_script.asked["hand"].wait(PATIENCE_S)
 
     running.send_signal(signal.SIGINT)
     faults.note("run interrupted")
@@ -129,14 +129,14 @@ def test_ctrl_c_of_a_run_cancels_it_with_all_that_it_started(
     assert {(m.state, m.reason) for m in store.tree("boss").members} == {("cancelled", "interrupted")}
 
 
-def test_ctrl_c_of_a_run_cancels_what_a_worker_has_taken_over(
-    command: Start, office: Office, store: Store, crew: Crew, faults: Faults
+def test_ctrl_c_cancels_a_run_that_a_worker_has_taken_over(
+    command: Start, gated_script: GatedScript, store: Store, worker_pool: WorkerPool, faults: Faults
 ) -> None:
-    office.held.add("hand")
-    crew.hire(2).wait_until_ready()
+    gated_script.held.add("hand")
+    worker_pool.start_worker(2).wait_until_ready()
     running = run_boss(command)
     assert running.stderr is not None
-    assert office.asked["hand"].wait(PATIENCE_S)
+    assert gated_script.asked["hand"].wait(PATIENCE_S)
     running.send_signal(signal.SIGSTOP)
     faults.note("run stopped")
     wait_until(lambda: state(store, "boss").attempt == 2, what="a worker that takes it")
@@ -149,13 +149,13 @@ def test_ctrl_c_of_a_run_cancels_what_a_worker_has_taken_over(
     assert {(m.state, m.reason) for m in store.tree("boss").members} == {("cancelled", "interrupted")}
 
 
-def test_ctrl_c_of_a_run_leaves_it_to_the_workers_if_it_is_told_to(
-    command: Start, office: Office, store: Store, crew: Crew, faults: Faults
+def test_ctrl_c_with_on_interrupt_leave_hands_the_run_to_a_worker(
+    command: Start, gated_script: GatedScript, store: Store, worker_pool: WorkerPool, faults: Faults
 ) -> None:
-    office.held.add("hand")
-    crew.hire(2).wait_until_ready()
+    gated_script.held.add("hand")
+    worker_pool.start_worker(2).wait_until_ready()
     running = run_boss(command, "--on-interrupt", "leave")
-    assert office.asked["hand"].wait(PATIENCE_S)
+    assert gated_script.asked["hand"].wait(PATIENCE_S)
 
     running.send_signal(signal.SIGINT)
     faults.note("run interrupted")
@@ -174,21 +174,26 @@ def test_ctrl_c_of_a_run_leaves_it_to_the_workers_if_it_is_told_to(
 
 
 @pytest.mark.parametrize("moment", ["boss", "hand", "last"])
-def test_a_run_that_was_killed_is_resumed_from_where_it_was(
-    moment: str, command: Start, office: Office, store: Store, crew: Crew, faults: Faults
+def test_a_killed_run_resumes_where_it_stopped(
+    moment: str,
+    command: Start,
+    gated_script: GatedScript,
+    store: Store,
+    worker_pool: WorkerPool,
+    faults: Faults,
 ) -> None:
-    office.held.add(moment)
-    worker = crew.hire(1)
+    gated_script.held.add(moment)
+    worker = worker_pool.start_worker(1)
     worker.wait_until_ready()
     running = run_boss(command)
-    assert office.asked[moment].wait(PATIENCE_S)
+    assert gated_script.asked[moment].wait(PATIENCE_S)
     worker.kill()
     running.kill()
     faults.note("run killed")
 
     resumed = command("resume", "boss")
     wait_until(lambda: state(store, "boss").attempt == 2, what="the resumption")
-    crew.hire(1)
+    worker_pool.start_worker(1)
     out, err = resumed.communicate(timeout=PATIENCE_S)
 
     assert (resumed.returncode, out) == (0, "the hand said done\n"), err
@@ -197,13 +202,13 @@ def test_a_run_that_was_killed_is_resumed_from_where_it_was(
     assert state(store, "boss").attempt == 2
 
 
-def test_a_run_that_was_killed_goes_on_at_a_worker(
-    command: Start, office: Office, store: Store, crew: Crew, faults: Faults
+def test_a_worker_continues_a_killed_run(
+    command: Start, gated_script: GatedScript, store: Store, worker_pool: WorkerPool, faults: Faults
 ) -> None:
-    office.held.add("last")
-    crew.hire(1).wait_until_ready()
+    gated_script.held.add("last")
+    worker_pool.start_worker(1).wait_until_ready()
     running = run_boss(command)
-    assert office.asked["last"].wait(PATIENCE_S)
+    assert gated_script.asked["last"].wait(PATIENCE_S)
 
     running.kill()
     faults.note("run killed")
@@ -213,12 +218,12 @@ def test_a_run_that_was_killed_goes_on_at_a_worker(
     assert out == "the hand said done\n"
 
 
-def test_what_somebody_runs_is_not_resumed(
-    command: Start, office: Office, store: Store, crew: Crew, faults: Faults
+def test_resume_refuses_a_process_that_is_still_running(
+    command: Start, gated_script: GatedScript, store: Store, worker_pool: WorkerPool, faults: Faults
 ) -> None:
-    office.held |= {"boss", "hand"}
+    gated_script.held |= {"boss", "hand"}
     running = run_boss(command)
-    assert office.asked["boss"].wait(PATIENCE_S)
+    assert gated_script.asked["boss"].wait(PATIENCE_S)
 
     _, err = command("resume", "boss").communicate(timeout=PATIENCE_S)
     assert "runs it; watch it with: fdstore attach boss" in err
@@ -229,21 +234,21 @@ def test_what_somebody_runs_is_not_resumed(
 
     running.kill()
     faults.note("run killed")
-    crew.hire(1).wait_until_ready()
-    assert office.asked["hand"].wait(PATIENCE_S)
+    worker_pool.start_worker(1).wait_until_ready()
+    assert gated_script.asked["hand"].wait(PATIENCE_S)
     wait_until(lambda: state(store, "boss").state == "waiting")
     _, err = command("resume", "boss").communicate(timeout=PATIENCE_S)
     assert "it waits for boss.1; watch it with: fdstore attach boss" in err
 
 
-def test_a_detached_run_is_watched_left_and_killed(
-    command: Start, office: Office, store: Store, crew: Crew, faults: Faults
+def test_a_detached_run_can_be_attached_detached_and_killed(
+    command: Start, gated_script: GatedScript, store: Store, worker_pool: WorkerPool, faults: Faults
 ) -> None:
-    office.held.add("hand")
-    crew.hire(1).wait_until_ready()
+    gated_script.held.add("hand")
+    worker_pool.start_worker(1).wait_until_ready()
     out, err = run_boss(command, "--detach").communicate(timeout=PATIENCE_S)
     assert out == "boss\n", err
-    assert office.asked["hand"].wait(PATIENCE_S)
+    assert gated_script.asked["hand"].wait(PATIENCE_S)
     watching = command("attach", "boss")
     assert watching.stderr is not None
     wait_until(lambda: "hand" in watching.stderr.readline(), what="a word of the hand")

@@ -1,7 +1,7 @@
-"""Random runs over a network that loses replies and connections come to what plain strings come to.
+"""Random runs over a network that loses replies and connections give the results of plain strings.
 
-Each seed is a run of some hundred calls: texts of any script, streams, children, forks, closes and ends, and
-after each of them something is read, by page, line or character, and compared.
+Each seed is a run of some hundred calls: texts of any script, streams, children, forks, closes and ends.
+After each call a part is read by page, line or character, and compared.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ STEPS = 120
 
 
 class Run:
-    """One random run: each step is done to the store and to the model."""
+    """A random run that applies each step to the store and to the model."""
 
     def __init__(self, store: Store, rng: random.Random) -> None:
         self.store = store
@@ -33,7 +33,7 @@ class Run:
         member = self.rng.choice([each for each in self.members if not each.ended])
         proc = self.processes[member.id]
         steps = [self.create, self.open, self.end_stream, self.extract, self.close]
-        steps += [self.child, self.fork, self.end, self.meet_again, self.create, *[self.write] * 3]
+        steps += [self.child, self.fork, self.end, self.reopen_client, self.create, *[self.write] * 3]
         step = self.rng.choice(steps)
         self.log.append(f"{member.id} {step.__name__}")
         step(member, proc)
@@ -89,13 +89,13 @@ class Run:
     def child(self, member: Member, proc: Process) -> None:
         if member.depth < TreeLimits().tree_depth:
             shared = [fd for fd in member.table if self.rng.random() < 0.5]
-            self.take_in(proc.child(share=shared), member.child(shared))
+            self.add(proc.child(share=shared), member.child(shared))
 
     def fork(self, member: Member, proc: Process) -> None:
         if member.depth < TreeLimits().tree_depth:
-            self.take_in(proc.fork(), member.fork())
+            self.add(proc.fork(), member.fork())
 
-    def take_in(self, proc: Process, member: Member) -> None:
+    def add(self, proc: Process, member: Member) -> None:
         assert proc.id == member.id
         self.members.append(member)
         self.processes[proc.id] = proc
@@ -105,8 +105,8 @@ class Run:
             proc.end()
             member.ended = True
 
-    def meet_again(self, member: Member, proc: Process) -> None:
-        """A client that knows nothing yet takes over."""
+    def reopen_client(self, member: Member, proc: Process) -> None:
+        """Continue with a new client that has nothing cached."""
         if not any(writer is member for writer, *_ in self.streams):
             self.processes[member.id] = self.store.process(member.id)
 
@@ -149,7 +149,7 @@ class Run:
         return any(open_text is text for _, _, _, open_text in self.streams)
 
 
-def test_any_sequence_of_calls_is_what_strings_would_give(
+def test_any_sequence_of_calls_matches_plain_strings(
     store: Store, proxy: Proxy, faults: Any, seed: int
 ) -> None:
     rng = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Two who believe that a process is theirs: one of them writes, and that is the later one."""
+"""Two workers that both believe they hold a process: only the later holder can write."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from fdstore.runtime.queue import Dispatcher
 from fdstore.runtime.waker import waker
 from fdstore.store import journal, process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, turn
+from tests.chaos.agent_tree import PROCESSES, TURNS, AgentTree, expected_answer
 from tests.chaos.conftest import Execute, Faults
-from tests.chaos.crew import Crew
-from tests.chaos.family import PROCESSES, TURNS, ProcessSnapshot, right_answer
 from tests.chaos.history import check_lives
+from tests.chaos.worker_pool import WorkerPool
 from tests.waiting import wait_until
 
 PROGRAM = """
@@ -42,7 +42,7 @@ def writer(tmp_path: Path) -> Path:
 
 
 def everything(execute: Execute, tree: str) -> dict[bytes, Any]:
-    """All keys of a tree as Redis would save them; those that expire by themselves excepted."""
+    """Dump all keys of a tree, except those that expire."""
     keys = execute("KEYS", f"fdstore:{{{tree}}}*")
     return {key: execute("DUMP", key) for key in keys if execute("PTTL", key) == -1}
 
@@ -61,8 +61,8 @@ def everything(execute: Execute, tree: str) -> dict[bytes, Any]:
         ),
     ],
 )
-def test_a_worker_stopped_past_its_lease_writes_nothing_when_it_goes_on(
-    late: Reply, writer: Path, store: Store, crew: Crew, execute: Execute, faults: Faults
+def test_a_worker_suspended_past_its_lease_writes_nothing_after_resuming(
+    late: Reply, writer: Path, store: Store, worker_pool: WorkerPool, execute: Execute, faults: Faults
 ) -> None:
     asked = threading.Event()
     asleep = threading.Event()
@@ -75,8 +75,8 @@ def test_a_worker_stopped_past_its_lease_writes_nothing_when_it_goes_on(
         return call("numbered", count=3000) if request.turn_number == 0 else say("the right words")
 
     with ScriptedModel(script) as model:
-        crew.environment |= model.environ
-        sleeper = crew.hire(1)
+        worker_pool.environment |= model.environ
+        sleeper = worker_pool.start_worker(1)
         sleeper.wait_until_ready()
         root = launch_root(store, load(writer), "write")
         waker(store.url, store.prefix)(root.id)
@@ -84,11 +84,11 @@ def test_a_worker_stopped_past_its_lease_writes_nothing_when_it_goes_on(
         sleeper.stop()
         faults.note("worker stopped past its lease")
         asleep.set()
-        other = crew.hire(1)
+        other = worker_pool.start_worker(1)
         wait_until(lambda: store.run(process_records.record(store.prefix, root.id)).state in ENDED)
         before = everything(execute, root.id)
 
-        sleeper.go_on()
+        sleeper.resume()
         wait_until(
             lambda: f"{root.id} is no longer run here" in sleeper.log,
             what="the sleeper's end of that attempt",
@@ -105,15 +105,15 @@ def test_a_worker_stopped_past_its_lease_writes_nothing_when_it_goes_on(
     assert other.is_alive
 
 
-def test_a_message_that_is_delivered_ten_times_gives_one_run(
-    store: Store, crew: Crew, tmp_path: Path, execute: Execute, faults: Faults
+def test_a_message_delivered_ten_times_starts_one_run(
+    store: Store, worker_pool: WorkerPool, tmp_path: Path, execute: Execute, faults: Faults
 ) -> None:
-    family = ProcessSnapshot(tmp_path, pace_s=0.05)
-    with ScriptedModel(family.script) as model:
-        crew.environment |= model.environ
-        for worker in [crew.hire(4), crew.hire(4)]:
+    agent_tree = AgentTree(tmp_path, pace_s=0.05)
+    with ScriptedModel(agent_tree.script) as model:
+        worker_pool.environment |= model.environ
+        for worker in [worker_pool.start_worker(4), worker_pool.start_worker(4)]:
             worker.wait_until_ready()
-        root = family.launch(store)
+        root = agent_tree.launch(store)
         dispatcher = Dispatcher(store.url, prefix=store.prefix)
 
         def repeat() -> bool:
@@ -133,4 +133,4 @@ def test_a_message_that_is_delivered_ten_times_gives_one_run(
     assert [member.losses for member in members] == [0] * PROCESSES
     check_lives(store, members, TURNS)
     assert requests == sum(TURNS[(m.program or "").rpartition("/")[2].removesuffix(".toml")] for m in members)
-    assert store.run(process_records.answer_of(store.prefix, root.id)).text == right_answer()
+    assert store.run(process_records.answer_of(store.prefix, root.id)).text == expected_answer()

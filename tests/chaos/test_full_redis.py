@@ -1,4 +1,4 @@
-"""A Redis at its maxmemory: nothing is half there, and what reads, frees or tidies works."""
+"""A Redis at its maxmemory: no partial writes remain, and reading, freeing and collecting work."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LARGE = b"a line of a large file\n" * 300_000
 
 @pytest.fixture
 def proc(store: Store) -> Process:
-    """A process with a text, and a little room left in Redis."""
+    """A process with a text in a Redis that is nearly full."""
     made = store.process("t")
     made.create(TEXT)
     return made
@@ -31,7 +31,7 @@ def proc(store: Store) -> Process:
 
 @pytest.fixture
 def fill(execute: Execute, faults: Faults) -> Iterator[Callable[[], None]]:
-    """`fill()` takes the rest of the room, to the last byte."""
+    """`fill()` uses up the remaining memory to the last byte."""
 
     def now() -> None:
         execute("CONFIG", "SET", "maxmemory", "1")
@@ -47,7 +47,7 @@ def leave(room_bytes: int, execute: Execute) -> None:
 
 
 @pytest.mark.parametrize("how", ["ingest", "create", "extract"])
-def test_what_does_not_fit_leaves_nothing_behind(
+def test_a_write_that_exceeds_maxmemory_leaves_no_keys_behind(
     how: str, store: Store, proc: Process, execute: Execute, faults: Faults
 ) -> None:
     proc.ingest(io.BytesIO(LARGE), "a file")
@@ -100,7 +100,7 @@ def test_closing_and_ending_make_room_in_a_full_redis(
     assert store.tree("t").bytes == 0
 
 
-def test_a_full_redis_is_tidied(
+def test_a_full_redis_can_be_collected(
     proc: Process, store: Store, fill: Callable[[], None], execute: Execute
 ) -> None:
     old = store.process("old", limits=TreeLimits(retention_days=1))

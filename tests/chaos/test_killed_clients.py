@@ -1,4 +1,4 @@
-"""A client that is killed at any of its requests leaves the store as it was, or as it was to become."""
+"""A client that is killed at any request leaves the store in the state before or after its operation."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ SHORT = "one\ntwo\nthree\n"
 
 
 @pytest.fixture
-def order(server: PrivateServer, tmp_path: Path) -> Iterator[Callable[[str, int, str], str]]:
-    """`order(work, number, moment)`: what became of a client that was to die there."""
+def run_victim(server: PrivateServer, tmp_path: Path) -> Iterator[Callable[[str, int, str], str]]:
+    """`run_victim(work, number, moment)` runs a client that dies there, and returns `died` or `lived`."""
     program = tmp_path / "reader.toml"
     program.write_text('[model]\nname = "scripted"\n[prompt]\nsystem = "You read."\n')
     with Child(
@@ -48,7 +48,7 @@ def order(server: PrivateServer, tmp_path: Path) -> Iterator[Callable[[str, int,
         yield send
 
 
-def scene(store: Store, execute: Execute, work: str) -> Process:
+def set_up_process(store: Store, execute: Execute, work: str) -> Process:
     """The process `t` with a short and, where the work is on it, a long text and a draft, and another one
     that holds the short one too."""
     execute("FLUSHALL")
@@ -62,7 +62,7 @@ def scene(store: Store, execute: Execute, work: str) -> Process:
 
 
 def state(store: Store, execute: Execute) -> dict[str, Any]:
-    """All that somebody can see."""
+    """Return everything that a client can read."""
     found: dict[str, Any] = {}
     for tree in store.trees():
         for member in tree.members:
@@ -79,17 +79,17 @@ def state(store: Store, execute: Execute) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("work", WORK)
-def test_a_client_killed_at_any_request_leaves_before_or_after(
+def test_a_client_killed_at_any_request_leaves_the_state_before_or_after_the_operation(
     work: str,
-    order: Callable[[str, int, str], str],
+    run_victim: Callable[[str, int, str], str],
     store: Store,
     execute: Execute,
     faults: Faults,
     assert_counted: Callable[..., None],
 ) -> None:
-    scene(store, execute, work)
+    set_up_process(store, execute, work)
     before = state(store, execute)
-    assert order(work, 1000, "before") == "lived"
+    assert run_victim(work, 1000, "before") == "lived"
     after = state(store, execute)
     assert before != after
     outcomes = {"before": 0, "after": 0}
@@ -99,18 +99,18 @@ def test_a_client_killed_at_any_request_leaves_before_or_after(
         answer = "died"
         while answer == "died":
             number += 1
-            scene(store, execute, work)
+            set_up_process(store, execute, work)
             ours = clients(execute)
-            answer = order(work, number, moment)
+            answer = run_victim(work, number, moment)
             if answer == "died":
                 faults.note(f"client killed {moment} a request")
-                # then Redis has read all that the dead client had sent
-                wait_until(partial(alone, execute, ours), 10, "the end of its connections")
+                # then Redis has read everything that the dead client sent
+                wait_until(partial(has_no_other_client, execute, ours), 10, "the end of its connections")
             found = state(store, execute)
             assert found in (before, after), f"{work}, request {number}, {moment}"
             outcomes["before" if found == before else "after"] += answer == "died"
             assert_counted(execute)
-            assert not [key for key in unfinished(execute) if execute("PTTL", key) == -1]
+            assert not [key for key in leftover_keys(execute) if execute("PTTL", key) == -1]
         assert answer == "lived", answer
 
     print(f"{work}: {outcomes}")
@@ -118,29 +118,29 @@ def test_a_client_killed_at_any_request_leaves_before_or_after(
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_an_append_whose_client_was_killed_at_any_request_happens_once_when_it_is_made_again(
+def test_retrying_an_append_after_its_client_was_killed_at_any_request_appends_once(
     moment: str,
-    order: Callable[[str, int, str], str],
+    run_victim: Callable[[str, int, str], str],
     store: Store,
     execute: Execute,
     faults: Faults,
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "out.txt"
-    scene(store, execute, "append-file")
-    assert order("append-file", 1000, "before") == "lived"
+    set_up_process(store, execute, "append-file")
+    assert run_victim("append-file", 1000, "before") == "lived"
     found: Counter[str] = Counter()
     number = 0
     answer = "died"
     while answer == "died":
         number += 1
-        proc = scene(store, execute, "append-file")
+        proc = set_up_process(store, execute, "append-file")
         path.write_text("old\n")
         ours = clients(execute)
-        answer = order("append-file", number, moment)
+        answer = run_victim("append-file", number, moment)
         if answer == "died":
             faults.note(f"client killed {moment} a request")
-            wait_until(partial(alone, execute, ours), 10, "the end of its connections")
+            wait_until(partial(has_no_other_client, execute, ours), 10, "the end of its connections")
         found[path.read_text()] += 1
 
         again = append(proc, str(tmp_path))
@@ -151,8 +151,8 @@ def test_an_append_whose_client_was_killed_at_any_request_happens_once_when_it_i
     assert set(found) == {"old\n", "old\n" + SHORT}, "both ends must have been seen"
 
 
-def unfinished(execute: Execute) -> list[bytes]:
-    """What was left by somebody who did not come to an end."""
+def leftover_keys(execute: Execute) -> list[bytes]:
+    """Return the keys left by an operation that was not completed."""
     return [key for key in execute("KEYS", "*") if b"}:staging:" in key or b"}:op:" in key]
 
 
@@ -160,5 +160,5 @@ def clients(execute: Execute) -> int:
     return len(execute("CLIENT", "LIST").splitlines())
 
 
-def alone(execute: Execute, ours: int) -> bool:
+def has_no_other_client(execute: Execute, ours: int) -> bool:
     return clients(execute) == ours

@@ -1,7 +1,7 @@
-"""Workers that die under pipelines: each of these ends whole or broken, and agents can tell and begin anew.
+"""Workers that die while running pipelines: each pipeline ends complete or broken, and agents can start over.
 
-A pipeline is never run twice, so an agent whose pipeline was lost sees it, and makes another one. What the
-lost one wrote stays readable: a beginning of the right text, and never an EOF.
+A pipeline is never run twice, so an agent whose pipeline was lost sees the loss and starts another one. The
+output of the lost one stays readable: a prefix of the right text, without EOF.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from fdstore.records import ProcessRecord
 from fdstore.runtime.waker import waker
 from fdstore.store import pipelines, process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
-from tests.chaos.crew import Crew
-from tests.chaos.family import digest
+from tests.chaos.agent_tree import digest
 from tests.chaos.history import Takeovers
+from tests.chaos.worker_pool import WorkerPool
 from tests.waiting import wait_until
 
 PLUMBERS = 3
@@ -52,9 +52,9 @@ max_turns = 1000
 """
 
 
-def plumber(request: Request) -> Reply:
-    """Feeds a pipeline piece by piece, waits for it, and says what came out; from the beginning whenever
-    the pipeline was lost."""
+def retry_until_complete(request: Request) -> Reply:
+    """Feed a pipeline piece by piece, wait for it, and answer with its output. Start over if the pipeline
+    was lost."""
     results = request.tool_results()
     begun = [number for number, result in enumerate(results) if ' in_fd="' in result.text]
     if not begun:
@@ -87,7 +87,7 @@ def _fact(element: str, name: str) -> str:
 
 
 class Followers:
-    """Somebody who follows every output of these processes from the moment it is there."""
+    """Threads that follow every output of these processes as soon as it exists."""
 
     def __init__(self, store: Store, roots: list[str]) -> None:
         self._store = store
@@ -97,7 +97,7 @@ class Followers:
         """Process and descriptor, with the text that was read and how it ended."""
 
     def look(self) -> None:
-        """Begins to follow what is new."""
+        """Start to follow new outputs."""
         for root in self._roots:
             for listed in self._store.process(root).list():
                 if (root, listed.fd) not in self._threads:
@@ -121,14 +121,14 @@ class Followers:
             thread.join(30)
 
 
-def test_a_pipeline_whose_worker_is_killed_is_whole_or_broken_and_never_run_twice(
-    seed: int, store: Store, crew: Crew, tmp_path: Path
+def test_a_pipeline_whose_worker_is_killed_is_complete_or_broken_and_never_run_twice(
+    seed: int, store: Store, worker_pool: WorkerPool, tmp_path: Path
 ) -> None:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     (tmp_path / "plumber.toml").write_text(PROGRAM)
-    with ScriptedModel(plumber) as model:
-        crew.environment |= model.environ
-        for worker in [crew.hire(4) for _ in range(KILLS + 1)]:
+    with ScriptedModel(retry_until_complete) as model:
+        worker_pool.environment |= model.environ
+        for worker in [worker_pool.start_worker(4) for _ in range(KILLS + 1)]:
             worker.wait_until_ready()
         roots = [launch_root(store, load(tmp_path / "plumber.toml"), "pipe it").id for _ in range(PLUMBERS)]
         for root in roots:
@@ -140,18 +140,18 @@ def test_a_pipeline_whose_worker_is_killed_is_whole_or_broken_and_never_run_twic
             return all(store.tree(root).live == 0 for root in roots)
 
         takeovers = Takeovers(store)
-        with takeovers.noted():
+        with takeovers.record():
             for _ in range(KILLS):
-                threading.Event().wait(chance.uniform(0, LONGEST_PAUSE_S))
+                threading.Event().wait(rng.uniform(0, LONGEST_PAUSE_S))
                 all_ended()
-                takeovers.expect(crew.kill_one(store, roots, chance))
+                takeovers.expect(worker_pool.kill_one(store, roots, rng))
             wait_until(all_ended, LONGEST_RUN_S, "the end of all agents")
         followers.end()
 
     outcomes = {"whole": 0, "broken": 0}
     for root in roots:
         ended = store.run(process_records.answer_of(store.prefix, root))
-        assert (ended.record.state, ended.text) == ("exited", digest(OUTPUT)), crew.logs()
+        assert (ended.record.state, ended.text) == ("exited", digest(OUTPUT)), worker_pool.logs()
         made = [member for member in store.tree(root).members if member.id != root]
         for pipeline in made:
             outcomes[check_end(store, store.process(root), pipeline)] += 1
@@ -163,7 +163,7 @@ def test_a_pipeline_whose_worker_is_killed_is_whole_or_broken_and_never_run_twic
 
 
 def check_end(store: Store, owner: Process, pipeline: ProcessRecord) -> str:
-    """Whether a pipeline is `whole` or `broken`; fails when it is neither, or half of each."""
+    """Return whether a pipeline is `whole` or `broken`; fail if it is neither or inconsistent."""
     assert pipeline.state in ENDED, pipeline
     assert pipeline.attempt <= 1
     fds = store.run(pipelines.fds_of(store.prefix, pipeline.id))

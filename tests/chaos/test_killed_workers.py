@@ -1,4 +1,4 @@
-"""Workers that die at any moment: the work is done all the same, once, and nothing is lost."""
+"""Workers that die at any moment: the work is still done exactly once, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from fdstore.client import Store
 from fdstore.runtime.waker import waker
 from fdstore.store import process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say
+from tests.chaos.agent_tree import PROCESSES, TURNS, AgentTree, expected_answer
 from tests.chaos.conftest import Faults
-from tests.chaos.crew import Crew
-from tests.chaos.family import PROCESSES, TURNS, ProcessSnapshot, right_answer
 from tests.chaos.history import Observer, Takeovers, check_lives
+from tests.chaos.worker_pool import WorkerPool
 from tests.waiting import wait_until
 
 KILLS = 3
@@ -23,28 +23,28 @@ LONGEST_PAUSE_S = 1.0
 LONGEST_RUN_S = 60
 
 
-def test_a_tree_whose_workers_are_killed_comes_to_the_same_end(
-    seed: int, store: Store, crew: Crew, tmp_path: Path
+def test_a_tree_whose_workers_are_killed_gives_the_same_answer(
+    seed: int, store: Store, worker_pool: WorkerPool, tmp_path: Path
 ) -> None:
-    chance = random.Random(seed)
-    family = ProcessSnapshot(tmp_path, pace_s=0.25)
-    with ScriptedModel(family.script) as model:
-        crew.environment |= model.environ
-        for worker in [crew.hire() for _ in range(KILLS + 1)]:
+    rng = random.Random(seed)
+    agent_tree = AgentTree(tmp_path, pace_s=0.25)
+    with ScriptedModel(agent_tree.script) as model:
+        worker_pool.environment |= model.environ
+        for worker in [worker_pool.start_worker() for _ in range(KILLS + 1)]:
             worker.wait_until_ready()
-        root = family.launch(store)
+        root = agent_tree.launch(store)
         observer, takeovers = Observer(store, root.id), Takeovers(store)
-        with observer.looking(), takeovers.noted():
+        with observer.watch(), takeovers.record():
             for _ in range(KILLS):
-                threading.Event().wait(chance.uniform(0, LONGEST_PAUSE_S))
-                takeovers.expect(crew.kill_one(store, [root.id], chance))
+                threading.Event().wait(rng.uniform(0, LONGEST_PAUSE_S))
+                takeovers.expect(worker_pool.kill_one(store, [root.id], rng))
             wait_until(lambda: store.tree(root.id).live == 0, LONGEST_RUN_S, "the end of the tree")
 
     print(takeovers)
     members = store.tree(root.id).members
     assert len(members) == PROCESSES, members
     check_lives(store, members, TURNS)
-    assert store.run(process_records.answer_of(store.prefix, root.id)).text == right_answer()
+    assert store.run(process_records.answer_of(store.prefix, root.id)).text == expected_answer()
     observer.check_nothing_lost(root.id)
 
 
@@ -58,8 +58,8 @@ python = ["agent_tools:deliver"]
 """
 
 
-def test_a_tool_that_must_not_be_repeated_runs_once_though_its_worker_dies_in_it(
-    store: Store, crew: Crew, tmp_path: Path, faults: Faults
+def test_a_tool_that_must_not_repeat_runs_once_even_if_its_worker_dies_during_the_call(
+    store: Store, worker_pool: WorkerPool, tmp_path: Path, faults: Faults
 ) -> None:
     def courier(request: Request) -> Reply:
         results = request.tool_results()
@@ -67,8 +67,8 @@ def test_a_tool_that_must_not_be_repeated_runs_once_though_its_worker_dies_in_it
 
     (tmp_path / "courier.toml").write_text(COURIER)
     with ScriptedModel(courier) as model:
-        crew.environment |= model.environ
-        worker = crew.hire(1)
+        worker_pool.environment |= model.environ
+        worker = worker_pool.start_worker(1)
         worker.wait_until_ready()
         root = launch_root(store, load(tmp_path / "courier.toml"), "deliver")
         waker(store.url, store.prefix)(root.id)

@@ -1,4 +1,4 @@
-"""The kit itself: a test that disturbed nothing does not pass, and every schedule can be repeated."""
+"""The fault injection itself: a test without a fault fails, and every schedule can be repeated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_rough(seed, faults):
 """
 
 
-def test_a_test_in_which_no_fault_happened_fails_and_its_seed_is_told(tmp_path: Path, faults: Faults) -> None:
+def test_a_test_without_a_fault_fails_and_prints_its_seed(tmp_path: Path, faults: Faults) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", str(tmp_path), "-p", "tests.chaos.conftest", "-vv", "-rA"]
 

@@ -1,4 +1,4 @@
-"""A network that loses, delays and cuts: the results are those of a quiet one, each done once."""
+"""A network that loses and delays replies and cuts connections: results do not change, writes happen once."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from fdstore.local.redis_server import PrivateServer
 from fdstore.store import process_records
 from fdstore.testing import ScriptedModel
 from fdstore.wire import retry
+from tests.chaos.agent_tree import PROCESSES, TURNS, AgentTree, expected_answer
 from tests.chaos.conftest import Execute
-from tests.chaos.crew import Crew
-from tests.chaos.family import PROCESSES, TURNS, ProcessSnapshot, right_answer
 from tests.chaos.history import Observer, check_lives
 from tests.chaos.proxy import Proxy
+from tests.chaos.worker_pool import WorkerPool
 from tests.waiting import wait_until
 
 LONG = "".join(f"{number} of many\n" for number in range(150_000))
 
 
-def a_working_day(proc: Process, folder: Path) -> list[Any]:
-    """Some of everything, and all that came of it."""
+def run_workload(proc: Process, folder: Path) -> list[Any]:
+    """Call every kind of operation and return all results."""
     found: list[Any] = []
     for number in range(6):
         found.append(proc.create(f"text {number}\n" * 50).fd)
@@ -60,26 +60,26 @@ def a_working_day(proc: Process, folder: Path) -> list[Any]:
 
 
 @pytest.fixture
-def quiet_day(store: Store, execute: Execute, tmp_path: Path) -> list[Any]:
-    """What comes of it when nothing goes wrong."""
-    found = a_working_day(store.process("t"), tmp_path)
+def expected_results(store: Store, execute: Execute, tmp_path: Path) -> list[Any]:
+    """Return the results of the workload on an undisturbed network."""
+    found = run_workload(store.process("t"), tmp_path)
     execute("FLUSHALL")
     return found
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 7, 11])
-def test_with_the_reply_of_every_nth_command_lost_all_is_as_without(
-    n: int, quiet_day: list[Any], proxy: Proxy, tmp_path: Path
+def test_losing_the_reply_of_every_nth_command_does_not_change_results(
+    n: int, expected_results: list[Any], proxy: Proxy, tmp_path: Path
 ) -> None:
     with fdstore.connect(proxy.url) as far:
         proxy.lose_every(n)
 
-        assert a_working_day(far.process("t"), tmp_path) == quiet_day
+        assert run_workload(far.process("t"), tmp_path) == expected_results
 
     print(f"{proxy.lost} replies lost")
 
 
-def test_an_awaiting_client_loses_nothing_either(proxy: Proxy) -> None:
+def test_an_async_client_survives_lost_replies_too(proxy: Proxy) -> None:
     async def day() -> list[Any]:
         async with await fdstore.aio.connect(proxy.url) as far:
             proxy.lose_every(2)
@@ -96,7 +96,7 @@ def test_an_awaiting_client_loses_nothing_either(proxy: Proxy) -> None:
 
 
 @pytest.mark.parametrize("size", [100, 1_000_000])
-def test_where_no_reply_ever_comes_there_is_a_typed_error_and_nothing_half_done(
+def test_losing_every_reply_raises_a_typed_error_and_leaves_no_partial_write(
     size: int, store: Store, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retry, "DEADLINE_S", 1.0)
@@ -121,38 +121,38 @@ def test_where_no_reply_ever_comes_there_is_a_typed_error_and_nothing_half_done(
     assert near.create("after").fd in ("fd:2", "fd:3")
 
 
-def test_with_connections_cut_at_random_all_is_as_without(
-    seed: int, quiet_day: list[Any], proxy: Proxy, tmp_path: Path
+def test_cutting_connections_at_random_does_not_change_results(
+    seed: int, expected_results: list[Any], proxy: Proxy, tmp_path: Path
 ) -> None:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     done = threading.Event()
 
     def cut() -> None:
-        while not done.wait(chance.uniform(0, 0.03)):
+        while not done.wait(rng.uniform(0, 0.03)):
             proxy.cut()
 
     cutter = threading.Thread(target=cut, daemon=True)
     with fdstore.connect(proxy.url) as far:
         cutter.start()
 
-        found = a_working_day(far.process("t"), tmp_path)
+        found = run_workload(far.process("t"), tmp_path)
 
         done.set()
         cutter.join()
-    assert found == quiet_day
+    assert found == expected_results
 
 
-def test_agents_behind_a_network_that_loses_replies_come_to_the_same_end(
-    server: PrivateServer, store: Store, crew: Crew, proxy: Proxy, tmp_path: Path
+def test_agents_on_a_network_that_loses_replies_give_the_same_answer(
+    server: PrivateServer, store: Store, worker_pool: WorkerPool, proxy: Proxy, tmp_path: Path
 ) -> None:
-    family = ProcessSnapshot(tmp_path, pace_s=0.1)
-    with ScriptedModel(family.script) as model:
-        crew.environment |= model.environ | {"FDSTORE_BROKER_URL": server.url}
-        crew.hire(4, quick=False, url=proxy.url).wait_until_ready()
+    agent_tree = AgentTree(tmp_path, pace_s=0.1)
+    with ScriptedModel(agent_tree.script) as model:
+        worker_pool.environment |= model.environ | {"FDSTORE_BROKER_URL": server.url}
+        worker_pool.start_worker(4, quick=False, url=proxy.url).wait_until_ready()
         proxy.lose_every(5)
-        root = family.launch(store)
+        root = agent_tree.launch(store)
         observer = Observer(store, root.id)
-        with observer.looking():
+        with observer.watch():
             wait_until(
                 lambda: store.run(process_records.record(store.prefix, root.id)).state in ENDED,
                 60,
@@ -162,11 +162,11 @@ def test_agents_behind_a_network_that_loses_replies_come_to_the_same_end(
     members = store.tree(root.id).members
     assert len(members) == PROCESSES
     check_lives(store, members, TURNS)
-    assert store.run(process_records.answer_of(store.prefix, root.id)).text == right_answer()
+    assert store.run(process_records.answer_of(store.prefix, root.id)).text == expected_answer()
     observer.check_nothing_lost(root.id)
 
 
-def test_a_store_that_falls_silent_for_a_while_is_waited_for(proxy: Proxy, store: Store) -> None:
+def test_a_client_waits_for_a_store_that_is_silent_for_a_while(proxy: Proxy, store: Store) -> None:
     with fdstore.connect(proxy.url) as far:
         proc = far.process("t")
         made: list[str] = []

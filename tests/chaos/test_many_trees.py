@@ -1,4 +1,4 @@
-"""Too much of everything: processes that multiply, and trees that nobody ends."""
+"""Overload: processes that multiply, and trees that are never ended."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fdstore.testing import Reply, Request, ScriptedModel, call, say, turn
 from fdstore.wire.operation import Operation
 from fdstore_workers.sweeper import collect_due, sweep
 from tests.chaos.conftest import Execute, Faults
-from tests.chaos.crew import Crew
+from tests.chaos.worker_pool import WorkerPool
 from tests.waiting import wait_until
 
 BOMB = """
@@ -36,8 +36,8 @@ TREES = 1000
 LONG_AGO_S = 100_000
 
 
-def test_a_spawn_bomb_stops_at_the_limits_and_drains(
-    store: Store, crew: Crew, tmp_path: Path, execute: Execute, faults: Faults
+def test_a_spawn_bomb_stops_at_the_limits_and_then_drains(
+    store: Store, worker_pool: WorkerPool, tmp_path: Path, execute: Execute, faults: Faults
 ) -> None:
     (tmp_path / "bomb.toml").write_text(BOMB)
     most_live = 0
@@ -52,8 +52,8 @@ def test_a_spawn_bomb_stops_at_the_limits_and_drains(
         return say("drained")
 
     with ScriptedModel(script) as model:
-        crew.environment |= model.environ
-        crew.hire(4).wait_until_ready()
+        worker_pool.environment |= model.environ
+        worker_pool.start_worker(4).wait_until_ready()
         root = launch_root(store, load(tmp_path / "bomb.toml"), "go on")
         waker(store.url, store.prefix)(root.id)
 
@@ -75,7 +75,7 @@ def test_a_spawn_bomb_stops_at_the_limits_and_drains(
     assert store.run(process_records.answer_of(store.prefix, root.id)).text == "drained"
 
 
-def test_a_thousand_abandoned_trees_leave_no_key_after_one_sweep(
+def test_one_sweep_removes_every_key_of_a_thousand_abandoned_trees(
     store: Store, execute: Execute, faults: Faults
 ) -> None:
     limits = TreeLimits(retention_days=1)
@@ -87,7 +87,7 @@ def test_a_thousand_abandoned_trees_leave_no_key_after_one_sweep(
             child.create("of a child")
             proc.fork().end()
             unfinished = contents.create(child.handle, "never committed", "text")
-            store.run(first_but_last(unfinished))
+            store.run(run_without_commit(unfinished))
         faults.note("tree abandoned")
     then = time.time() - LONG_AGO_S
     for number in range(TREES):
@@ -102,9 +102,9 @@ def test_a_thousand_abandoned_trees_leave_no_key_after_one_sweep(
     assert [key for key in execute("KEYS", "*") if execute("PTTL", key) == -1] == []
 
 
-def first_but_last(making: Operation[object]) -> Operation[None]:
-    """What a client did that died before its commit."""
-    batch = next(making)
-    making.close()
+def run_without_commit(creation: Operation[object]) -> Operation[None]:
+    """Run an operation except its commit, like a client that died before it."""
+    batch = next(creation)
+    creation.close()
     assert isinstance(batch, list)
     yield batch[:-1]

@@ -1,4 +1,4 @@
-"""A Redis that is killed and comes back: what it acknowledged is there, and everybody goes on."""
+"""A Redis that is killed and restarted: acknowledged writes are kept, and clients and agents continue."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.waker import waker
 from fdstore.store import process_records
 from fdstore.testing import ScriptedModel, say
+from tests.chaos.agent_tree import PROCESSES, TURNS, AgentTree, expected_answer
 from tests.chaos.conftest import Faults
-from tests.chaos.crew import Crew
-from tests.chaos.family import PROCESSES, TURNS, ProcessSnapshot, right_answer
 from tests.chaos.history import Observer, check_lives
+from tests.chaos.worker_pool import WorkerPool
 from tests.waiting import wait_until
 
 RESTARTS = 4
@@ -29,7 +29,7 @@ NEW_PROCESSES = 3
 
 
 class Client:
-    """Creates and reads, until it is told to stop, and notes what was acknowledged."""
+    """A thread that creates and reads texts until it is stopped, and records acknowledged ones."""
 
     def __init__(self, url: str, number: int, stop: threading.Event) -> None:
         self._url = url
@@ -64,30 +64,30 @@ class Client:
 
 
 def restart(server: PrivateServer, faults: Faults) -> float:
-    """Kills the server and starts it again; when it was back."""
+    """Kill the server, start it again, and return the time at which it was available."""
     server.kill()
     faults.note("redis killed")
     server.restart()
     return time.monotonic()
 
 
-def test_no_acknowledged_text_is_lost_and_everybody_goes_on(
-    seed: int, server: PrivateServer, store: Store, crew: Crew, tmp_path: Path, faults: Faults
+def test_a_restart_loses_no_acknowledged_text_and_clients_and_agents_continue(
+    seed: int, server: PrivateServer, store: Store, worker_pool: WorkerPool, tmp_path: Path, faults: Faults
 ) -> None:
-    chance = random.Random(seed)
-    family = ProcessSnapshot(tmp_path, pace_s=0.3)
+    rng = random.Random(seed)
+    agent_tree = AgentTree(tmp_path, pace_s=0.3)
     stop = threading.Event()
     back_at = []
-    with ScriptedModel(family.script) as model:
-        crew.environment |= model.environ
-        worker = crew.hire(4)
+    with ScriptedModel(agent_tree.script) as model:
+        worker_pool.environment |= model.environ
+        worker = worker_pool.start_worker(4)
         worker.wait_until_ready()
         clients = [Client(server.url, number, stop) for number in range(CLIENTS)]
-        root = family.launch(store)
+        root = agent_tree.launch(store)
         observer = Observer(store, root.id)
-        with observer.looking():
+        with observer.watch():
             for _ in range(RESTARTS):
-                threading.Event().wait(chance.uniform(0, 0.8))
+                threading.Event().wait(rng.uniform(0, 0.8))
                 back_at.append(restart(server, faults))
             wait_until(
                 lambda: store.run(process_records.record(store.prefix, root.id)).state in ENDED,
@@ -114,17 +114,17 @@ def test_no_acknowledged_text_is_lost_and_everybody_goes_on(
     members = store.tree(root.id).members
     assert len(members) == PROCESSES, members
     check_lives(store, members, TURNS)
-    assert store.run(process_records.answer_of(store.prefix, root.id)).text == right_answer()
+    assert store.run(process_records.answer_of(store.prefix, root.id)).text == expected_answer()
     observer.check_nothing_lost(root.id)
 
 
-def test_a_worker_takes_new_processes_within_ten_seconds_of_a_restart(
-    server: PrivateServer, store: Store, crew: Crew, tmp_path: Path, faults: Faults
+def test_a_worker_claims_new_processes_within_ten_seconds_of_a_redis_restart(
+    server: PrivateServer, store: Store, worker_pool: WorkerPool, tmp_path: Path, faults: Faults
 ) -> None:
     (tmp_path / "new.toml").write_text('[model]\nname = "scripted"\n[prompt]\nsystem = "You are NEW."\n')
     with ScriptedModel(lambda request: say("done")) as model:
-        crew.environment |= model.environ
-        worker = crew.hire(2)
+        worker_pool.environment |= model.environ
+        worker = worker_pool.start_worker(2)
         worker.wait_until_ready()
         for number in range(NEW_PROCESSES):
             back = restart(server, faults)

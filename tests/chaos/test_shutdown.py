@@ -1,4 +1,4 @@
-"""A worker that is told to stop while agents are in the middle of something that takes for ever."""
+"""A worker that receives a stop signal while its agents are in steps that do not end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fdstore.runtime.waker import waker
 from fdstore.store import process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 from tests.chaos.conftest import Execute, Faults
-from tests.chaos.crew import Crew
+from tests.chaos.worker_pool import WorkerPool
 from tests.waiting import wait_until
 
 PROGRAM = """
@@ -35,8 +35,14 @@ GONE_WITHIN_S = 10
 
 @pytest.mark.parametrize("pool", ["threads", "prefork"])
 @pytest.mark.parametrize("busy_with", ["a model", "a tool"])
-def test_on_term_an_agent_in_a_long_step_goes_to_another_worker(
-    busy_with: str, pool: str, store: Store, crew: Crew, tmp_path: Path, execute: Execute, faults: Faults
+def test_sigterm_during_a_long_step_hands_the_agent_to_another_worker(
+    busy_with: str,
+    pool: str,
+    store: Store,
+    worker_pool: WorkerPool,
+    tmp_path: Path,
+    execute: Execute,
+    faults: Faults,
 ) -> None:
     (tmp_path / "patient.toml").write_text(PROGRAM)
     busy = threading.Event()
@@ -51,8 +57,8 @@ def test_on_term_an_agent_in_a_long_step_goes_to_another_worker(
         return slow(say("never"), 3600) if first else say("done")
 
     with ScriptedModel(script) as model:
-        crew.environment |= model.environ
-        leaving = crew.hire(2, pool=pool)
+        worker_pool.environment |= model.environ
+        leaving = worker_pool.start_worker(2, pool=pool)
         leaving.wait_until_ready()
         root = launch_root(store, load(tmp_path / "patient.toml"), "wait")
         waker(store.url, store.prefix)(root.id)
@@ -67,7 +73,7 @@ def test_on_term_an_agent_in_a_long_step_goes_to_another_worker(
         assert leaving.process.wait(GONE_WITHIN_S) == 0, leaving.log
         took_s = time.monotonic() - began
         if busy_with == "a model":
-            crew.hire(1).wait_until_ready()
+            worker_pool.start_worker(1).wait_until_ready()
             wait_until(lambda: store.run(process_records.record(store.prefix, root.id)).state in ENDED)
 
     print(f"{pool}, {busy_with}: gone after {took_s:.1f} s")
@@ -77,8 +83,8 @@ def test_on_term_an_agent_in_a_long_step_goes_to_another_worker(
     assert execute("ZCARD", "fdstore:workers") == (busy_with == "a model")
 
 
-def test_a_signal_that_comes_twice_ends_no_agent(
-    store: Store, crew: Crew, tmp_path: Path, faults: Faults
+def test_a_repeated_signal_ends_no_agent(
+    store: Store, worker_pool: WorkerPool, tmp_path: Path, faults: Faults
 ) -> None:
     (tmp_path / "patient.toml").write_text(PROGRAM)
     busy = threading.Event()
@@ -89,8 +95,8 @@ def test_a_signal_that_comes_twice_ends_no_agent(
         return slow(say("never"), 3600) if first else say("done")
 
     with ScriptedModel(script) as model:
-        crew.environment |= model.environ
-        leaving = crew.hire(1)
+        worker_pool.environment |= model.environ
+        leaving = worker_pool.start_worker(1)
         leaving.wait_until_ready()
         root = launch_root(store, load(tmp_path / "patient.toml"), "wait")
         waker(store.url, store.prefix)(root.id)
@@ -102,7 +108,7 @@ def test_a_signal_that_comes_twice_ends_no_agent(
             threading.Event().wait(0.2)
         leaving.process.wait(GONE_WITHIN_S)
         assert "Traceback" not in leaving.log, leaving.log
-        crew.hire(1)
+        worker_pool.start_worker(1)
         wait_until(lambda: store.run(process_records.record(store.prefix, root.id)).state in ENDED)
 
     record = store.run(process_records.record(store.prefix, root.id))

@@ -1,4 +1,4 @@
-"""How long a dead worker goes unnoticed, with the times that users have: 15 seconds at most."""
+"""The time until the work of a dead worker is taken over, with the real lease times: at most 15 seconds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fdstore.runtime.waker import waker
 from fdstore.store import process_records
 from fdstore.testing import Reply, Request, ScriptedModel, say, slow
 from tests.chaos.conftest import Faults
-from tests.chaos.crew import Crew
+from tests.chaos.worker_pool import WorkerPool
 from tests.waiting import wait_until
 
 VICTIMS = 4
@@ -31,29 +31,29 @@ system = "You are WAITING."
 """
 
 
-def first_time_slow() -> tuple[list[str], object]:
-    """Who asked, and a script that lets everybody's first request wait for ever."""
+def slow_first_requests() -> tuple[list[str], object]:
+    """Return the list of agents that asked, and a script that never answers an agent's first request."""
     asked: list[str] = []
 
     def reply(request: Request) -> Reply:
-        who = str(request.messages[0]["content"])
-        asked.append(who)
-        return say("done") if asked.count(who) > 1 else slow(say("never"), 3600)
+        agent = str(request.messages[0]["content"])
+        asked.append(agent)
+        return say("done") if asked.count(agent) > 1 else slow(say("never"), 3600)
 
     return asked, reply
 
 
 @pytest.mark.long
-def test_the_work_of_a_dead_child_is_taken_over_within_two_seconds_in_the_median(
-    store: Store, crew: Crew, tmp_path: Path, faults: Faults
+def test_work_of_a_dead_child_is_taken_over_within_a_median_of_two_seconds(
+    store: Store, worker_pool: WorkerPool, tmp_path: Path, faults: Faults
 ) -> None:
     (tmp_path / "waiting.toml").write_text(PROGRAM)
-    asked, script = first_time_slow()
+    asked, script = slow_first_requests()
     wake = waker(store.url, store.prefix)
     took_s = []
     with ScriptedModel(script) as model:
-        crew.environment |= model.environ
-        worker = crew.hire(1, quick=False)
+        worker_pool.environment |= model.environ
+        worker = worker_pool.start_worker(1, quick=False)
         worker.wait_until_ready()
         for number in range(KILLS_OF_A_CHILD):
             root = launch_root(store, load(tmp_path / "waiting.toml"), f"agent {number}").id
@@ -77,15 +77,15 @@ def test_the_work_of_a_dead_child_is_taken_over_within_two_seconds_in_the_median
 
 @pytest.mark.long
 def test_a_dead_worker_is_replaced_within_15_seconds(
-    store: Store, crew: Crew, tmp_path: Path, faults: Faults
+    store: Store, worker_pool: WorkerPool, tmp_path: Path, faults: Faults
 ) -> None:
-    chance = random.Random(1)
+    rng = random.Random(1)
     (tmp_path / "waiting.toml").write_text(PROGRAM)
-    asked, script = first_time_slow()
+    asked, script = slow_first_requests()
     wake = waker(store.url, store.prefix)
     with ScriptedModel(script) as model:
-        crew.environment |= model.environ
-        victims = [crew.hire(1, quick=False) for _ in range(VICTIMS)]
+        worker_pool.environment |= model.environ
+        victims = [worker_pool.start_worker(1, quick=False) for _ in range(VICTIMS)]
         for victim in victims:
             victim.wait_until_ready()
         roots = []
@@ -93,10 +93,10 @@ def test_a_dead_worker_is_replaced_within_15_seconds(
             roots.append(launch_root(store, load(tmp_path / "waiting.toml"), f"agent {number}").id)
             wake(roots[-1])
         wait_until(lambda: len(asked) == VICTIMS, what="the first requests")
-        crew.hire(VICTIMS, quick=False).wait_until_ready()
+        worker_pool.start_worker(VICTIMS, quick=False).wait_until_ready()
         killed_at = {}
         for victim in victims:
-            threading.Event().wait(chance.uniform(0, 1.5))
+            threading.Event().wait(rng.uniform(0, 1.5))
             [its] = [each for each in roots if _worker(store, each).endswith(f":{victim.pid}")]
             victim.kill()
             killed_at[its] = time.monotonic()

@@ -1,8 +1,8 @@
-"""A log torn inside of a script, on a Redis of stock settings: what comes back half is never shown as whole.
+"""A log truncated inside a script, on a Redis with default settings: partial state never reads as complete.
 
-A run tears some scripts somewhere, chosen by the seed; `make chaos` tears each of them in the middle of every
-command that it wrote, and at every byte of those that are short. Then the server is started, other clients
-write more, and it is started again: `torn_log` says why that matters.
+A run truncates some scripts at a point chosen by the seed; `make chaos` truncates each script in the middle
+of every command that it wrote, and at every byte of short ones. Then the server is started, other clients
+write more, and it is started again: `torn_log` explains why.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fdstore.store import leases, pipelines, processes, streams
 from fdstore.store.streams import StreamAppender
 from tests.chaos import torn_log
 from tests.chaos.conftest import Faults
-from tests.chaos.torn_log import STOCK, TYPED, Log, Texts, Torn
+from tests.chaos.torn_log import STOCK, TYPED, Log, Texts, TornLogServer
 
 LONG = "".join(f"line {n} of a text that has several pages\n" for n in range(400))
 SHORT = "a little more, and no end of line"
@@ -140,48 +140,50 @@ def history(store: Store) -> None:
 
 
 @pytest.fixture
-def torn(tmp_path: Path) -> Iterator[Torn]:
+def torn_server(tmp_path: Path) -> Iterator[TornLogServer]:
     with PrivateServer(STOCK) as server:
-        yield Torn(server, tmp_path / "saved")
+        yield TornLogServer(server, tmp_path / "saved")
 
 
 CUTS_A_SEED = 6
 
 
-def test_half_of_a_script_is_never_shown_as_whole(seed: int, torn: Torn, faults: Faults) -> None:
-    chance = random.Random(seed)
+def test_a_partly_logged_script_never_reads_as_complete(
+    seed: int, torn_server: TornLogServer, faults: Faults
+) -> None:
+    rng = random.Random(seed)
     appends = [name for name in WRITES if name.startswith("append")]
-    for last in (*chance.sample(appends, 2), *chance.sample(sorted(WRITES), CUTS_A_SEED - 2)):
-        start, whole = write(last, torn)
-        cut = chance.choice(torn_log.middles(torn.saved, start)[1:])
-        tear(last, [(cut, chance.choice(AFTERWARDS))], start, whole, torn, faults)
+    for last in (*rng.sample(appends, 2), *rng.sample(sorted(WRITES), CUTS_A_SEED - 2)):
+        start, whole = write(last, torn_server)
+        cut = rng.choice(torn_log.command_midpoints(torn_server.saved, start)[1:])
+        tear(last, [(cut, rng.choice(AFTERWARDS))], start, whole, torn_server, faults)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("last", WRITES)
-@pytest.mark.parametrize("where", [torn_log.middles, torn_log.bytes_of])
+@pytest.mark.parametrize("where", [torn_log.command_midpoints, torn_log.bytes_of])
 @pytest.mark.timeout(7200)
-def test_half_of_a_script_is_never_shown_as_whole_wherever_it_is_torn(
-    last: str, where: Callable[[Log, int], list[int]], torn: Torn, faults: Faults
+def test_a_script_torn_at_any_point_of_the_log_never_reads_as_complete(
+    last: str, where: Callable[[Log, int], list[int]], torn_server: TornLogServer, faults: Faults
 ) -> None:
-    start, whole = write(last, torn)
-    cuts = where(torn.saved, start)
-    if where is torn_log.middles:
+    start, whole = write(last, torn_server)
+    cuts = where(torn_server.saved, start)
+    if where is torn_log.command_midpoints:
         tears = [(cut, names) for cut in cuts for names in AFTERWARDS]
     else:
         tears = [(cut, AFTERWARDS[number % 3]) for number, cut in enumerate(cuts)]
-    tear(last, tears, start, whole, torn, faults)
+    tear(last, tears, start, whole, torn_server, faults)
 
 
-def write(last: str, torn: Torn) -> tuple[int, Snapshot]:
-    """A history that ends with this script: where in the log it begins, and how all is with it."""
-    torn.begin()
-    with fdstore.connect(torn.server.url) as store:
+def write(last: str, torn_server: TornLogServer) -> tuple[int, Snapshot]:
+    """Write a history that ends with this script; return its offset in the log and a snapshot after it."""
+    torn_server.begin()
+    with fdstore.connect(torn_server.server.url) as store:
         history(store)
-        start = torn.log.size
+        start = torn_server.log.size
         WRITES[last](store)
         whole = snapshot(store)
-        torn.save()
+        torn_server.save()
     return start, whole
 
 
@@ -190,13 +192,13 @@ def tear(
     tears: list[tuple[int, list[str]]],
     start: int,
     whole: Snapshot,
-    torn: Torn,
+    torn_server: TornLogServer,
     faults: Faults,
 ) -> None:
     wrong = []
     told = 0
     for size, names in tears:
-        problems, errors = judge(torn, size, names, whole)
+        problems, errors = find_problems(torn_server, size, names, whole)
         told += errors
         wrong += [f"{last}, cut at {size - start}, then {names[0]}: {each}" for each in problems]
     faults.note("log torn", len(tears))
@@ -213,24 +215,26 @@ def snapshot(store: Store) -> Snapshot:
     return texts, facts
 
 
-def judge(torn: Torn, size: int, names: list[str], whole: Snapshot) -> tuple[list[str], int]:
-    """What is wrong after the cut, and how many typed errors a reader got."""
-    torn.put_back(size)
-    with fdstore.connect(torn.server.url) as store:
+def find_problems(
+    torn_server: TornLogServer, size: int, names: list[str], whole: Snapshot
+) -> tuple[list[str], int]:
+    """Return the problems after the cut, and the number of typed errors that a reader got."""
+    torn_server.put_back(size)
+    with fdstore.connect(torn_server.server.url) as store:
         half = snapshot(store)
         for name in names:
-            with contextlib.suppress(FDStoreError):  # what it needs was ended before the cut
+            with contextlib.suppress(FDStoreError):  # its process was ended before the cut
                 AFTER[name](store)
         known = snapshot(store)
-    torn.restart()
-    with fdstore.connect(torn.server.url) as store:
+    torn_server.restart()
+    with fdstore.connect(torn_server.server.url) as store:
         problems, errors, found = compare(store, known, half, whole)
         more = write_more(store, found)
     return problems + more, errors
 
 
 def compare(store: Store, known: Snapshot, half: Snapshot, whole: Snapshot) -> tuple[list[str], int, Texts]:
-    """What is there against what was `known` in the second life. What nothing was done to since the cut may
+    """Compare the store with the state `known` in the second life. Whatever was not changed since the cut may
     also be as the `whole` script left it."""
     problems: list[str] = []
     errors = 0
@@ -238,14 +242,14 @@ def compare(store: Store, known: Snapshot, half: Snapshot, whole: Snapshot) -> t
     for tree in store.trees():
         for member in tree.members:
             process = member.id
-            facts = allowed(process, known[1], half[1], whole[1])
+            facts = allowed_values(process, known[1], half[1], whole[1])
             fact = torn_log.fact_of(store, process)
             if fact not in facts:
                 problems.append(f"{process} is {fact}, not {facts}")
             texts = [tables.get(process, {}) for tables in (known[0], half[0], whole[0])]
             listed = [d.fd for d in store.process(process).list()]
             for fd in sorted({*listed, *texts[0]}):
-                wanted = allowed(fd, *texts)
+                wanted = allowed_values(fd, *texts)
                 if not wanted:
                     problems.append(f"{process} has {fd}, which it never had")
                     continue
@@ -263,15 +267,15 @@ def compare(store: Store, known: Snapshot, half: Snapshot, whole: Snapshot) -> t
     return [*problems, *(f"{process} is gone" for process in lost)], errors, found
 
 
-def allowed(key: str, known: dict[str, Any], half: dict[str, Any], whole: dict[str, Any]) -> list[Any]:
-    """What may be there: what was known last, or what the script made of it if nothing was done since."""
+def allowed_values(key: str, known: dict[str, Any], half: dict[str, Any], whole: dict[str, Any]) -> list[Any]:
+    """Return the allowed values: the last known one, or that of the script if unchanged since."""
     if known.get(key) == half.get(key):
         return [each[key] for each in (known, whole) if key in each]
     return [known[key]] if key in known else []
 
 
 def write_more(store: Store, found: Texts) -> list[str]:
-    """Goes on in the third life: what was read well goes on as it was, and what is made is what it is."""
+    """Write more in the third life: readable texts can be extended, and new ones are correct."""
     problems = []
 
     def check(what: str, wanted: str, process: str, fd: str) -> None:

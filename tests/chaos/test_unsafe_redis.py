@@ -1,4 +1,4 @@
-"""A Redis that somebody makes unsafe under workers that run: they say so, wait, and go on when it is safe."""
+"""A Redis that becomes unsafe while workers run: they report it, pause, and resume when it is safe."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fdstore.runtime.waker import waker
 from fdstore.store import process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say
 from tests.chaos.conftest import Execute, Faults
-from tests.chaos.crew import Crew
+from tests.chaos.worker_pool import WorkerPool
 from tests.waiting import wait_until
 
 PROGRAM = """
@@ -29,8 +29,8 @@ python = ["agent_tools:numbered"]
 """
 
 
-def test_agents_pause_while_redis_may_drop_content_and_go_on_afterwards(
-    store: Store, crew: Crew, tmp_path: Path, execute: Execute, faults: Faults
+def test_agents_pause_while_redis_may_evict_content_and_resume_afterwards(
+    store: Store, worker_pool: WorkerPool, tmp_path: Path, execute: Execute, faults: Faults
 ) -> None:
     (tmp_path / "careful.toml").write_text(PROGRAM)
 
@@ -44,8 +44,8 @@ def test_agents_pause_while_redis_may_drop_content_and_go_on_afterwards(
         return call("numbered", count=3000)
 
     with ScriptedModel(script) as model:
-        crew.environment |= model.environ
-        worker = crew.hire(1)
+        worker_pool.environment |= model.environ
+        worker = worker_pool.start_worker(1)
         worker.wait_until_ready()
         root = launch_root(store, load(tmp_path / "careful.toml"), "go on")
         waker(store.url, store.prefix)(root.id)
@@ -68,7 +68,7 @@ def test_agents_pause_while_redis_may_drop_content_and_go_on_afterwards(
 
 
 def status(url: str) -> str:
-    """What `fdstore status` warns of, while it shows the rest."""
+    """Return the warnings of `fdstore status`, which shows everything else as usual."""
     command = [sys.executable, "-m", "fdstore", "status"]
     ended = subprocess.run(command, capture_output=True, env={**os.environ, "FDSTORE_URL": url}, text=True)
     assert (ended.returncode, "holds" in ended.stdout) == (0, True)

@@ -1,14 +1,14 @@
-"""A Redis of stock settings whose log was torn: histories, cuts, and what every reader may see afterwards.
+"""A Redis with default settings whose log was truncated: histories, cuts, and what readers may see then.
 
-Redis writes what a script did as `MULTI ... EXEC`. Where the log ends inside of one, a server with
-`aof-load-truncated yes` (the default) cuts off the command that is torn and leaves the others. What is
-written next follows them, and at the second start the half that was left is executed with it:
+Redis logs the writes of a script as `MULTI ... EXEC`. If the log ends inside one, a server with
+`aof-load-truncated yes` (the default) drops the incomplete command and keeps the others. Later writes are
+appended after them, and at the second start the remaining part is executed with those:
 
     first life     MULTI HSET HSET | HSET EXEC        torn at |
-    second life    MULTI HSET HSET   MULTI HSET EXEC  the half is not in memory, and nothing knows of it
+    second life    MULTI HSET HSET   MULTI HSET EXEC  the partial script is not in memory
     third life     all of it is executed
 
-So the second life knows nothing of the half, and the third finds both.
+So the partial script is invisible in the second life, and takes effect in the third.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Log:
 
     @property
     def path(self) -> Path:
-        """Where what is written now goes: Redis 7 has a folder, 6.2 a file."""
+        """The file that Redis appends to now: Redis 7 has a folder, 6.2 a single file."""
         parts = sorted(self.directory.glob("appendonlydir/*.incr.aof"))
         return parts[-1] if parts else self.directory / "appendonly.aof"
 
@@ -62,8 +62,8 @@ class Log:
             copy(path, self.directory / path.name)
 
 
-class Torn:
-    """One server, put back for each cut to a log that ends there."""
+class TornLogServer:
+    """A server that is reset for each cut to a log that ends there."""
 
     def __init__(self, server: PrivateServer, saved: Path) -> None:
         self.server = server
@@ -71,17 +71,17 @@ class Torn:
         self.saved = Log(saved)
 
     def begin(self) -> None:
-        """Starts the server without any data."""
+        """Start the server without data."""
         self.server.kill()
         self.log.replace_by(Log(Path("/nowhere")))
         self.server.start()
 
     def save(self) -> None:
-        """Keeps the log as it is now, for all cuts."""
+        """Save the current log for all cuts."""
         self.saved.replace_by(self.log)
 
     def put_back(self, size: int) -> None:
-        """Starts the server on the log that was kept, cut after so many bytes."""
+        """Start the server on the saved log, truncated to `size` bytes."""
         self.server.kill()
         self.log.replace_by(self.saved)
         with self.log.path.open("r+b") as log:
@@ -94,7 +94,7 @@ class Torn:
 
 
 def commands_in(data: bytes) -> Iterator[tuple[int, int, list[bytes]]]:
-    """The commands of a piece of a log: where each begins and ends, and its words."""
+    """Yield the start, end and words of each command in a piece of a log."""
     at = 0
     while at < len(data):
         start, words = at, []
@@ -108,14 +108,14 @@ def commands_in(data: bytes) -> Iterator[tuple[int, int, list[bytes]]]:
         yield start, at, words
 
 
-def middles(log: Log, start: int) -> list[int]:
-    """The middle of each command that was written since `start`."""
+def command_midpoints(log: Log, start: int) -> list[int]:
+    """Return the middle of each command that was written since `start`."""
     data = log.path.read_bytes()[start:]
     return [start + (first + last) // 2 for first, last, _ in commands_in(data)]
 
 
 def bytes_of(log: Log, start: int) -> list[int]:
-    """Every byte that was written since `start`; of long commands, which are the same inside, a hundred."""
+    """Return every offset written since `start`; of long, uniform commands only a hundred."""
     data = log.path.read_bytes()[start:]
     return [
         start + at
@@ -125,7 +125,7 @@ def bytes_of(log: Log, start: int) -> list[int]:
 
 
 def texts_of(store: Store, tree: str) -> Texts:
-    """Every text that every process of a tree holds; all must be whole."""
+    """Return every text of every process of a tree; all must be complete."""
     found: Texts = {}
     for member in store.tree(tree).members:
         process = store.process(member.id)
@@ -134,7 +134,7 @@ def texts_of(store: Store, tree: str) -> Texts:
 
 
 def facts_of(store: Store, tree: str) -> dict[str, tuple[Any, ...]]:
-    """What is said of every process of a tree, but for times: its record, its journal."""
+    """Return record and journal, without times, of every process of a tree."""
     record: TreeRecord = store.tree(tree)
     return {member.id: fact_of(store, member.id) for member in record.members}
 
@@ -142,19 +142,19 @@ def facts_of(store: Store, tree: str) -> dict[str, tuple[Any, ...]]:
 def fact_of(store: Store, process: str) -> tuple[Any, ...]:
     found = store.run(process_records.record(store.prefix, process))
     keys = ProcessKeys(TreeKeys(store.prefix, process.partition(".")[0]), process)
-    [journal] = store.run(_once(("LRANGE", keys.journal, 0, -1)))
+    [journal] = store.run(read_reply(("LRANGE", keys.journal, 0, -1)))
     said = found.state, found.program, found.parent, found.kind, found.outputs, found.exit_code, found.attempt
-    # what an open process is told when it is launched may be there before; it is replaced then
+    # fields that launching sets may exist on an open process already; launching replaces them
     return *said, () if found.state == "open" else tuple(journal)
 
 
-def _once(command: tuple[Any, ...]) -> Any:
+def read_reply(command: tuple[Any, ...]) -> Any:
     return (yield [command])
 
 
 def read(store: Store, process: str, fd: str) -> str:
-    """The text of a descriptor, read in every way there is: they agree, and so does the metadata. Raises
-    what a reader is told."""
+    """Return the text of a descriptor after checking that every way to read it and the metadata agree. Raises
+    the errors of a reader."""
     warm = store.process(process)
     whole = warm.read(fd, read_all=True)
     d = warm.stat(fd)

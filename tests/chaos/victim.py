@@ -1,13 +1,13 @@
-"""A client that dies at a chosen moment: `python -m tests.chaos.victim URL FOLDER`, then one order a line on
-its standard input. The folder has a `reader.toml`, and takes what is exported.
+"""A client that dies at a chosen moment: `python -m tests.chaos.victim URL FOLDER`, with one order per line
+on standard input. The folder has a `reader.toml` and receives exports.
 
     create 3 before       die before sending the 3rd request
     create 3 torn         die when half of it was sent
     create 3 short        die when all but its last command was sent
-    create 3 after        die when it was answered, before anybody is told
+    create 3 after        die after the reply arrived, before the caller sees it
 
-For each order a copy of this process does the work on the process `t`; the answer is `died`, or `lived`
-when the work has fewer requests than that.
+For each order a fork of this process does the work on the process `t`; it prints `died`, or `lived` if the
+work has fewer requests.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fdstore.tools.tool import ToolResult
 from fdstore.toolset import Toolset
 from fdstore.wire._sync.runner import Runner
 from tests.chaos.fatal import FatalRunner, Send
-from tests.chaos.proxy import whole_in
+from tests.chaos.proxy import count_complete
 
 LONG = "".join(f"line {number}\n" for number in range(150_000))
 """More than a few requests carry."""
@@ -34,12 +34,12 @@ FILE_CALL = {"fd": "fd:1", "file_path": "out.txt", "mode": "append"}
 
 
 def append(proc: Process, folder: str) -> ToolResult:
-    """One call of a model: to append a text to a file."""
+    """Append a text to a file, as one tool call of a model."""
     return tool(proc, folder, "fd_to_file", **FILE_CALL)
 
 
 def tool(proc: Process, folder: str, name: str, **arguments: Any) -> ToolResult:
-    """What a call of an agent does."""
+    """Run a tool call of an agent."""
     tools = Toolset(
         proc,
         enabled=["read_fd", "write_fd", "fd_to_file", "spawn", "wait"],
@@ -88,16 +88,16 @@ MOMENTS: dict[str, Callable[[bytes], int]] = {
 
 
 class DyingRunner(FatalRunner):
-    """A runner that ends this process at its n-th request."""
+    """A runner that kills this process at its n-th request."""
 
     def __init__(self, url: str, number: int, moment: str) -> None:
         super().__init__(url, number)
         self._moment = moment
 
-    def strike(self, link: Any, send: Send, request: bytes) -> None:
+    def inject_fault(self, link: Any, send: Send, request: bytes) -> None:
         send(request[: MOMENTS[self._moment](request)])
         if self._moment == "after":
-            link.receive([], whole_in(request)[0])
+            link.receive([], count_complete(request)[0])
         os.kill(os.getpid(), signal.SIGKILL)
 
 

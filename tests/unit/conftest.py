@@ -1,4 +1,4 @@
-"""Operations driven by hand, on a Redis that is a Python object."""
+"""A runner that executes operations on a fake Redis and counts round trips."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class CountingRunner:
-    """Serves operations from a fake Redis and notes each round trip: `trips` holds the batches."""
+    """A runner on a fake Redis that records the batch of each round trip in `trips`."""
 
     where = "a fake"
 

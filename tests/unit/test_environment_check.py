@@ -1,4 +1,4 @@
-"""What a background worker has otherwise than a later command, in words."""
+"""Descriptions of how the environment of a background worker differs from that of a later command."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def differences(there: dict[str, str], here: dict[str, str], *, for_functions: b
     return had.differences(now, for_functions=for_functions)
 
 
-def test_the_same_surroundings_fit() -> None:
+def test_identical_environments_have_no_differences() -> None:
     assert differences(BASE, dict(BASE)) == []
 
 
-def test_a_key_that_is_not_set_there_or_another_one_is_named_and_never_shown() -> None:
+def test_a_missing_or_different_key_is_named_without_its_value() -> None:
     keyless = {"PATH": "/usr/bin", "HOUSE": "7"}
 
     assert differences(keyless, BASE) == ["ANTHROPIC_API_KEY is not set there"]
@@ -31,7 +31,7 @@ def test_a_key_that_is_not_set_there_or_another_one_is_named_and_never_shown() -
     assert "secret" not in repr(Surroundings.here("salt", BASE))
 
 
-def test_a_command_without_a_key_takes_a_worker_with_one() -> None:
+def test_a_command_without_a_key_accepts_a_worker_with_one() -> None:
     assert differences(BASE, {"PATH": "/usr/bin", "HOUSE": "7"}) == []
 
 
@@ -52,7 +52,7 @@ def test_variables_and_the_directory_matter_where_python_functions_are_called(
     assert had.differences(now, for_functions=False) == []
 
 
-def test_what_differs_between_terminals_is_no_difference() -> None:
+def test_variables_that_vary_between_terminals_are_ignored() -> None:
     there = {"SHLVL": "2", "TERM": "xterm", "SSH_TTY": "/dev/pts/1", "PWD": "/", "TMUX": "x"}
 
     assert differences(BASE | there, BASE | {"TERM": "vt100"}) == []

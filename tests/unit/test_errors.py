@@ -1,4 +1,4 @@
-"""Errors have stable types, cross processes whole, and stay short whatever the argument."""
+"""Errors have stable types, survive pickling, and stay short for any argument."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def sample(kind: type[FDStoreError], **instead: Any) -> FDStoreError:
     return kind(*arguments)
 
 
-def test_the_types_are_those_of_the_contract() -> None:
+def test_error_types_match_the_contract() -> None:
     assert {kind.type for kind in CLASSES} == CONTRACT_TYPES
 
 
-def test_no_two_classes_share_a_type_unless_one_is_the_other() -> None:
+def test_only_a_subclass_shares_its_error_type() -> None:
     for first in CLASSES:
         for second in CLASSES:
             if first.type == second.type and first is not second and first.type not in SHARED:
@@ -57,7 +57,7 @@ def test_no_two_classes_share_a_type_unless_one_is_the_other() -> None:
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_the_arguments_are_those_of_the_constructor(kind: type[FDStoreError]) -> None:
+def test_args_equal_the_constructor_arguments(kind: type[FDStoreError]) -> None:
     error = sample(kind)
 
     names = [name for name in inspect.signature(kind.__init__).parameters if name != "self"]
@@ -77,7 +77,7 @@ def test_an_error_survives_pickling(kind: type[FDStoreError], protocol: int) -> 
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_an_error_can_be_made_again_from_its_arguments(kind: type[FDStoreError]) -> None:
+def test_an_error_can_be_recreated_from_its_args(kind: type[FDStoreError]) -> None:
     error = sample(kind)
 
     assert str(kind(*error.args)) == str(error)
@@ -110,11 +110,11 @@ def test_every_class_is_documented(kind: type[FDStoreError]) -> None:
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_a_message_never_dumps_what_was_given(error: FDStoreError) -> None:
+def test_a_message_never_contains_a_whole_argument(error: FDStoreError) -> None:
     assert len(str(error)) < 500
 
 
-def test_what_exists_is_named_up_to_a_number() -> None:
+def test_a_message_lists_existing_ids_up_to_a_limit() -> None:
     error = NotFound("fd:99", tuple(f"fd:{n}" for n in range(1, 51)))
 
     assert str(error).startswith("fd:99 does not exist; there are: fd:1, fd:2, ")

@@ -16,12 +16,12 @@ DOCSTRINGS = list(examples.docstrings())
 
 
 @pytest.mark.parametrize("found", [d for d in DOCSTRINGS if not d.needs_store], ids=lambda found: found.name)
-def test_the_example_prints_what_it_says(found: examples.Docstring) -> None:
+def test_an_example_prints_its_expected_output(found: examples.Docstring) -> None:
     examples.run(found, {"fdstore": fdstore})
 
 
-def public_calls(module: ModuleType) -> set[str]:
-    """What a user may call: the functions and classes of a module, and their public methods."""
+def public_callables(module: ModuleType) -> set[str]:
+    """Return the public functions, classes and methods of a module."""
     calls = set()
     for name in module.__all__:
         found = getattr(module, name)
@@ -43,11 +43,11 @@ def public_calls(module: ModuleType) -> set[str]:
 def test_every_public_call_has_an_example(module: ModuleType) -> None:
     with_example = {found.name for found in DOCSTRINGS}
 
-    assert not public_calls(module) - with_example
+    assert not public_callables(module) - with_example
 
 
-def test_the_examples_of_the_awaited_surface_await() -> None:
-    awaited = [found for found in DOCSTRINGS if found.name in public_calls(fdstore.aio)]
+def test_examples_of_the_async_api_use_await() -> None:
+    awaited = [found for found in DOCSTRINGS if found.name in public_callables(fdstore.aio)]
 
     assert awaited
     assert not [found.name for found in awaited if not found.is_awaited]

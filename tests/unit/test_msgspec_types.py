@@ -1,5 +1,5 @@
-"""Two threads that decode a type of msgspec's for the first time, at the same time, crash the interpreter;
-so no type is met for the first time by a thread."""
+"""Two threads that decode a msgspec type for the first time concurrently crash the interpreter, so every type
+is prepared before threads start."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ print(met)
 """
 
 
-def test_every_type_that_threads_decode_is_known_to_msgspec_before() -> None:
+def test_every_type_that_threads_decode_is_prepared_beforehand() -> None:
     done = subprocess.run(
         [sys.executable, "-c", MEETS_TYPES], capture_output=True, text=True, timeout=60, check=False
     )

@@ -1,4 +1,4 @@
-"""What a program loads for good is no matter for Python's collector of garbage any more."""
+"""Objects created by the imports of a program are frozen, so the garbage collector skips them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from fdstore.optional_packages import frozen_imports
 
 
 @pytest.fixture(autouse=True)
-def as_it_was() -> Iterator[None]:
+def restore_gc() -> Iterator[None]:
     frozen = gc.get_freeze_count()
     yield
     if not frozen:
         gc.unfreeze()
 
 
-def test_what_is_made_meanwhile_is_passed_by_afterwards() -> None:
+def test_objects_created_during_imports_are_frozen_afterwards() -> None:
     before = gc.get_freeze_count()
 
     with frozen_imports():
@@ -29,7 +29,7 @@ def test_what_is_made_meanwhile_is_passed_by_afterwards() -> None:
     assert gc.isenabled()
 
 
-def test_the_collector_works_again_when_a_package_is_missing() -> None:
+def test_the_garbage_collector_is_enabled_again_when_an_import_fails() -> None:
     with pytest.raises(ModuleNotFoundError), frozen_imports():
         import no_such_package  # noqa: F401
 

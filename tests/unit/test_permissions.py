@@ -1,4 +1,4 @@
-"""What a program may do on a machine: everything where a person runs it, else what an operator allows."""
+"""Permissions of a program: everything on a person's embedded store, otherwise what the operator allows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def worker(**options: object) -> Permissions:
     return parse_permissions(embedded=False, **options)  # type: ignore[arg-type]
 
 
-def test_programs_of_the_embedded_store_may_do_what_they_name(tmp_path: Path) -> None:
+def test_programs_on_the_embedded_store_may_use_everything_they_name(tmp_path: Path) -> None:
     here = parse_permissions(embedded=True)
     (tmp_path / "notes.txt").write_text("notes")
 
@@ -30,13 +30,13 @@ def test_programs_of_the_embedded_store_may_do_what_they_name(tmp_path: Path) ->
     assert here.resolve_preload_root("/srv/docs") == Root("/srv/docs", kind="preload root")
 
 
-def test_without_a_named_directory_there_is_none() -> None:
+def test_without_a_configured_directory_there_is_no_root() -> None:
     assert parse_permissions(embedded=True).resolve_export_root(None) is None
     assert parse_permissions(embedded=True).resolve_preload_root(None) is None
     assert worker(preload_root="/srv").resolve_preload_root(None) is None
 
 
-def test_options_that_name_what_is_allowed_hold_on_the_embedded_store_too() -> None:
+def test_allow_options_also_apply_to_the_embedded_store() -> None:
     with pytest.raises(NotAllowed):
         parse_permissions(embedded=True, commands=["grep"]).check_commands(["sort"])
 
@@ -45,14 +45,14 @@ def test_options_that_name_what_is_allowed_hold_on_the_embedded_store_too() -> N
     ("pattern", "function"),
     [("pkg.tools:*", "pkg.tools:find"), ("pkg.tools:find", "pkg.tools:find"), ("*", "any.module:find")],
 )
-def test_a_function_that_a_pattern_names_is_allowed(pattern: str, function: str) -> None:
+def test_a_function_that_matches_a_pattern_is_allowed(pattern: str, function: str) -> None:
     worker(python=["other:*", pattern]).check_python([function])
 
 
 @pytest.mark.parametrize(
     "function", ["os:system", "pkg.tools2:find", "a.pkg.tools:find", "PKG.tools:find", ""]
 )
-def test_a_function_that_no_pattern_names_is_refused_with_the_option_that_would_allow_it(
+def test_a_function_that_matches_no_pattern_is_refused_with_the_option_that_would_allow_it(
     function: str,
 ) -> None:
     with pytest.raises(NotAllowed) as refused:
@@ -62,7 +62,7 @@ def test_a_function_that_no_pattern_names_is_refused_with_the_option_that_would_
     assert str(refused.value).endswith(f"its operator allows it with --allow-python '{function}'")
 
 
-def test_a_wildcard_does_not_stand_for_what_a_module_imported_from_another_package() -> None:
+def test_a_wildcard_does_not_match_functions_imported_from_another_package() -> None:
     allowed = worker(python=["pkg.tools:*", "pkg.other:system"])
 
     allowed.check_origin({"pkg.tools:find": "pkg._find", "pkg.other:system": "posix"})

@@ -1,4 +1,4 @@
-"""What a model sees is exact, can be taken apart again, and cannot be forged by any content."""
+"""Rendered frames are exact, can be parsed again, and cannot be forged by any content."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def descriptor(fd: str = "fd:1", **changes: object) -> Descriptor:
     return replace(DESCRIPTOR, fd=fd, **changes)
 
 
-def a_slice(text: str, **changes: object) -> Slice:
+def make_slice(text: str, **changes: object) -> Slice:
     return replace(PAGE, text=text, **changes)
 
 
@@ -95,15 +95,15 @@ def process(**changes: object) -> ProcessRecord:
     return replace(PROCESS, **changes)
 
 
-def near(line: int, text: str, left_out: int = 0) -> tuple[ContextLine, ...]:
+def context_lines(line: int, text: str, left_out: int = 0) -> tuple[ContextLine, ...]:
     return (ContextLine(line=line, text=text, left_out=left_out),)
 
 
-def taken_apart(rendered: str) -> tuple[ElementTree.Element, list[str]]:
-    """The frame as XML and the bodies it holds, taken as described to the model.
+def parse_frame(rendered: str) -> tuple[ElementTree.Element, list[str]]:
+    """Return the frame as XML and its bodies, parsed as described to the model.
 
-    A body is what stands between the LF after an opening tag and the LF before its closing tag, where no
-    other tag of ours comes between. Each is cut out (its number is put there), the rest is parsed.
+    A body is the text between the LF after an opening tag and the LF before its closing tag, without another
+    frame tag in between. Each body is replaced by its number, and the remainder is parsed.
     """
     tags = list(TAG.finditer(rendered))
     frame, bodies, done = "", [], 0
@@ -122,8 +122,8 @@ def taken_apart(rendered: str) -> tuple[ElementTree.Element, list[str]]:
 # One example of each element
 
 
-def test_a_page_is_shown_raw_between_one_line_break_and_another():
-    shown = render.fd_content(a_slice("if a < b && c > d:\n\tprint('&amp;')\n"))
+def test_a_page_is_rendered_raw_between_two_line_breaks():
+    shown = render.fd_content(make_slice("if a < b && c > d:\n\tprint('&amp;')\n"))
 
     assert shown == (
         '<fd_content fd="fd:1" page="2" pages="3" continued="false" truncated="true" lines="41-80"'
@@ -133,15 +133,15 @@ def test_a_page_is_shown_raw_between_one_line_break_and_another():
     )
 
 
-def test_a_whole_content_is_page_all():
-    shown = render.fd_content(a_slice("", page="all"))
+def test_a_complete_content_has_page_all():
+    shown = render.fd_content(make_slice("", page="all"))
 
     assert shown.startswith('<fd_content fd="fd:1" page="all" pages="3" ')
     assert shown.endswith(">\n\n</fd_content>")
 
 
-def test_lines_characters_and_several_pages_say_what_was_read_in_place_of_the_page():
-    shown = render.fd_content(a_slice("x", page=None, mode="line", start=41, count=40))
+def test_ranges_of_lines_characters_or_pages_state_the_range_in_place_of_the_page():
+    shown = render.fd_content(make_slice("x", page=None, mode="line", start=41, count=40))
 
     assert shown == (
         '<fd_content fd="fd:1" pages="3" continued="false" truncated="true" lines="41-80" total_lines="100"'
@@ -149,17 +149,17 @@ def test_lines_characters_and_several_pages_say_what_was_read_in_place_of_the_pa
     )
 
 
-def test_a_stream_shows_its_state_and_at_its_end_the_exit_codes_of_its_chain():
-    growing = render.fd_content(a_slice("x", state="open"))
-    ended = render.fd_content(a_slice("x", eof=True, exit_code=0, chain="0,1 0"))
+def test_a_stream_has_its_state_and_when_ended_the_exit_codes_of_its_chain():
+    growing = render.fd_content(make_slice("x", state="open"))
+    ended = render.fd_content(make_slice("x", eof=True, exit_code=0, chain="0,1 0"))
 
     assert ' chars="4001-8000" state="open" eof="false">' in growing
     assert ' chars="4001-8000" state="sealed" eof="true" exit_code="0" chain="0,1 0">' in ended
-    assert " state=" not in render.fd_content(a_slice("x"))
+    assert " state=" not in render.fd_content(make_slice("x"))
 
 
-def test_a_stream_that_broke_off_says_why_in_every_part_and_in_the_list():
-    part = render.fd_content(a_slice("x", state="broken", reason='signal 9 "at once"'))
+def test_a_broken_stream_gives_its_reason_in_every_part_and_in_the_list():
+    part = render.fd_content(make_slice("x", state="broken", reason='signal 9 "at once"'))
     listed = render.fd_list([descriptor(state="broken", reason="writer_lost"), descriptor("fd:2")], 2)
 
     assert ' state="broken" reason="signal 9 &quot;at once&quot;" eof="false">' in part
@@ -168,9 +168,9 @@ def test_a_stream_that_broke_off_says_why_in_every_part_and_in_the_list():
     assert listed.count("reason") == 1
 
 
-def test_a_stored_text_shows_its_first_page_and_its_end():
+def test_a_stored_text_is_rendered_with_its_first_page_and_its_tail():
     d = descriptor(source="web search")
-    first = a_slice("first page\n", page=1, lines="1-40")
+    first = make_slice("first page\n", page=1, lines="1-40")
 
     shown = render.fd_result(d, first, Tail(text="the end", lines="499-500"), "Stored.")
 
@@ -184,16 +184,16 @@ def test_a_stored_text_shows_its_first_page_and_its_end():
     )
 
 
-def test_a_text_of_one_page_has_no_tail_and_an_open_one_says_so():
+def test_a_text_of_one_page_has_no_tail_and_an_open_one_is_marked_open():
     shown = render.fd_result(
-        descriptor(pages=1, state="open"), a_slice("x"), Tail(text="x", lines="1-1"), "Growing."
+        descriptor(pages=1, state="open"), make_slice("x"), Tail(text="x", lines="1-1"), "Growing."
     )
 
     assert "<tail" not in shown
     assert ' source="tool_result" state="open">' in shown
 
 
-def test_the_message_names_only_tools_that_are_offered():
+def test_the_message_names_only_enabled_tools():
     d = descriptor("fd:3")
 
     assert render.stored_message(d) == "The text is stored as fd:3 (12 pages of at most 4000 characters)."
@@ -219,7 +219,7 @@ def test_the_message_of_a_stream_says_whether_more_may_come():
     )
 
 
-def test_an_extraction_names_both_descriptors_and_never_shows_the_content():
+def test_an_extraction_names_both_descriptors_without_the_content():
     shown = render.fd_extraction(
         "fd:1", descriptor("fd:4", chars=1), "line", 10, 5, tools=frozenset({"read_fd"})
     )
@@ -240,9 +240,21 @@ def test_an_extraction_of_everything_has_a_position_in_place_of_start_and_count(
 
 def test_hits_print_like_grep_with_overlapping_context_merged():
     hits = (
-        Hit(line=2, text="ERROR 1", chars="5-11", before=near(1, "a"), after=near(3, "ERROR 2")),
-        Hit(line=3, text="ERROR 2", chars="13-19", before=near(2, "ERROR 1"), after=near(4, "b")),
-        Hit(line=9, text="ERROR 3", chars="40-46", before=near(8, "c")),
+        Hit(
+            line=2,
+            text="ERROR 1",
+            chars="5-11",
+            before=context_lines(1, "a"),
+            after=context_lines(3, "ERROR 2"),
+        ),
+        Hit(
+            line=3,
+            text="ERROR 2",
+            chars="13-19",
+            before=context_lines(2, "ERROR 1"),
+            after=context_lines(4, "b"),
+        ),
+        Hit(line=9, text="ERROR 3", chars="40-46", before=context_lines(8, "c")),
     )
     result = SearchResult(fd="fd:1", pattern=r'"<E\w+', hits=hits, shown=3, matches=7, lines_searched=100)
 
@@ -261,23 +273,27 @@ def test_hits_without_context_have_no_separators():
     assert "\n2:x\n9:x\n" in render.fd_search(result)
 
 
-def test_a_long_line_is_cut_around_the_hit_and_says_what_is_missing():
+def test_a_long_line_is_cut_around_the_hit_and_counts_the_omitted_characters():
     line = "a" * 1000 + "HIT" + "b" * 1000
     hit = Hit(line=7, text=line, chars="5001-5003", column=1001)
     result = SearchResult(fd="fd:1", pattern="HIT", hits=(hit,), shown=1, matches=1, lines_searched=7)
 
-    _, [body] = taken_apart(render.fd_search(result))
+    _, [body] = parse_frame(render.fd_search(result))
 
     assert body == f"7:[867 characters left out]{'a' * 133}HIT{'b' * 264}[736 characters left out]"
 
 
-def test_what_a_search_left_out_of_a_line_counts_as_missing_too():
+def test_characters_omitted_by_the_search_are_counted_as_missing():
     hit = Hit(
-        line=7, text="HIT" + "b" * 997, chars="5-7", left_out=(1, 500), after=near(8, "c" * 500, left_out=50)
+        line=7,
+        text="HIT" + "b" * 997,
+        chars="5-7",
+        left_out=(1, 500),
+        after=context_lines(8, "c" * 500, left_out=50),
     )
     result = SearchResult(fd="fd:1", pattern="HIT", hits=(hit,), shown=1, matches=1, lines_searched=8)
 
-    _, [body] = taken_apart(render.fd_search(result))
+    _, [body] = parse_frame(render.fd_search(result))
 
     assert body == (
         f"7:[1 character left out]HIT{'b' * 397}[1100 characters left out]\n"
@@ -285,7 +301,7 @@ def test_what_a_search_left_out_of_a_line_counts_as_missing_too():
     )
 
 
-def test_a_list_has_one_line_for_each_descriptor_whatever_its_source_holds():
+def test_a_list_has_one_line_for_each_descriptor_whatever_its_source_contains():
     ds = [
         descriptor(),
         descriptor("ref:plan", source='my\n"notes"', chars=3, lines=1, pages=1, producer="a.1"),
@@ -299,7 +315,7 @@ def test_a_list_has_one_line_for_each_descriptor_whatever_its_source_holds():
     )
 
 
-def test_an_export_says_what_is_in_the_file_now():
+def test_an_export_states_what_the_file_contains():
     export = Export(fd="fd:1", file_path="out.txt", mode="append", char_count=5, size_bytes=12)
 
     assert render.fd_file_result(export, create=True, exist_ok=False) == (
@@ -310,7 +326,7 @@ def test_an_export_says_what_is_in_the_file_now():
     )
 
 
-def test_a_write_and_a_close_say_what_is_so_now():
+def test_a_write_and_a_close_state_the_new_state():
     assert render.fd_write("fd:2", 5, 12, "open", "fd:2 takes more.") == (
         '<fd_write fd="fd:2" chars="5" total_chars="12" state="open">\n'
         "<message>\nfd:2 takes more.\n</message>\n</fd_write>"
@@ -339,7 +355,7 @@ def test_a_pipeline_names_its_descriptors_and_has_no_body():
 
 
 def test_a_large_answer_stands_inside_as_an_fd_result():
-    inner = render.fd_result(descriptor(), a_slice("p"), Tail(text="t", lines="9-9"), "Stored.")
+    inner = render.fd_result(descriptor(), make_slice("p"), Tail(text="t", lines="9-9"), "Stored.")
 
     shown = render.process_result(
         process(state="failed", exit_code=1, reason="poison", outputs=("fd:1",)), result=inner
@@ -358,7 +374,7 @@ def test_a_process_has_one_kind_of_answer():
         render.process_result(process(), "answer", inner)
 
 
-def test_an_error_says_its_type_and_the_ids_that_exist():
+def test_an_error_has_its_type_and_the_existing_ids():
     assert render.fd_error(NotFound("fd:7", ("fd:1", "ref:plan")), "fd:7") == (
         '<fd_error type="not_found" fd="fd:7">\n'
         "<message>\nfd:7 does not exist; there are: fd:1, ref:plan\n</message>\n</fd_error>"
@@ -382,7 +398,7 @@ def test_an_error_says_its_type_and_the_ids_that_exist():
         ("<process_result/>", "&lt;process_result/>"),
     ],
 )
-def test_what_looks_like_one_of_our_tags_is_escaped_and_marked(body: str, shown: str):
+def test_text_that_looks_like_a_frame_tag_is_escaped_and_marked(body: str, shown: str):
     assert render.element("fd_content", [("fd", "fd:1")], body) == (
         f'<fd_content fd="fd:1" escaped="true">\n{shown}\n</fd_content>'
     )
@@ -391,12 +407,12 @@ def test_what_looks_like_one_of_our_tags_is_escaped_and_marked(body: str, shown:
 @pytest.mark.parametrize(
     "body", ["<fd>", "<fdx_", "fd_content>", "<b>tail</b>", "&lt;fd_content>", "<div><", "</"]
 )
-def test_what_cannot_be_one_of_our_tags_is_left_as_it_is(body: str):
+def test_text_that_cannot_be_a_frame_tag_is_unchanged(body: str):
     assert render.element("fd_content", [], body) == f"<fd_content>\n{body}\n</fd_content>"
 
 
 def test_only_the_outermost_element_is_marked_and_nothing_is_escaped_twice():
-    inner = render.fd_result(descriptor(), a_slice("<tail>"), Tail(text="</tail>", lines="9-9"), "Stored.")
+    inner = render.fd_result(descriptor(), make_slice("<tail>"), Tail(text="</tail>", lines="9-9"), "Stored.")
 
     shown = render.process_result(process(), result=inner)
 
@@ -406,7 +422,7 @@ def test_only_the_outermost_element_is_marked_and_nothing_is_escaped_twice():
     assert '<tail lines="9-9">\n&lt;/tail>\n</tail>' in shown
 
 
-def test_control_characters_in_attributes_are_shown():
+def test_control_characters_in_attributes_are_escaped_visibly():
     hidden = '\x1b[1m\n\t\x7f\x85\u2028\u202e\u2066\ud800&<>"'
 
     shown = render.element("fd_close", [("fd", hidden)])
@@ -422,10 +438,10 @@ def test_a_megabyte_of_blanks_after_an_angle_bracket_is_escaped_in_linear_time()
     assert body in render.element("fd_content", [], body)
 
 
-def shapes(text: str, other: str) -> list[tuple[Rendered, list[str], list[str]]]:
-    """Each element made of hostile text: rendered, the tags it must have, the bodies it must hold."""
+def elements_with(text: str, other: str) -> list[tuple[Rendered, list[str], list[str]]]:
+    """Return each element with hostile text: its rendering, its expected tags, its expected bodies."""
     result = render.fd_result(
-        descriptor(source=text), a_slice(text), Tail(text=other, lines="1-2"), "Stored."
+        descriptor(source=text), make_slice(text), Tail(text=other, lines="1-2"), "Stored."
     )
     names = ["message", "/message", "preview", "/preview", "tail", "/tail"]
     in_result = ["fd_result", *names, "/fd_result"]
@@ -433,7 +449,7 @@ def shapes(text: str, other: str) -> list[tuple[Rendered, list[str], list[str]]]
     found = SearchResult(fd="fd:1", pattern=other, hits=(hit,), shown=1, matches=1, lines_searched=1)
     searched = "1:" + text
     return [
-        (render.fd_content(a_slice(text, fd=other)), ["fd_content", "/fd_content"], [text]),
+        (render.fd_content(make_slice(text, fd=other)), ["fd_content", "/fd_content"], [text]),
         (result, in_result, ["Stored.", text, other]),
         (
             render.process_result(process(reason=other), result=result),
@@ -452,15 +468,15 @@ def shapes(text: str, other: str) -> list[tuple[Rendered, list[str], list[str]]]
 
 @given(text=hostile, other=hostile)
 def test_no_body_can_forge_a_frame_or_a_part_of_one(text: str, other: str):
-    for rendered, tags, _ in shapes(text, other):
+    for rendered, tags, _ in elements_with(text, other):
         assert [tag[1] + tag[2] for tag in TAG.finditer(rendered)] == tags
         assert len(LIKE_A_TAG.findall(rendered)) == len(tags)
 
 
 @given(text=hostile, other=hostile)
-def test_without_its_bodies_every_element_is_xml_and_the_bodies_are_what_is_stored(text: str, other: str):
-    for rendered, _, bodies in shapes(text, other):
-        frame, taken = taken_apart(rendered)
+def test_without_bodies_every_element_is_xml_and_the_bodies_are_the_stored_text(text: str, other: str):
+    for rendered, _, bodies in elements_with(text, other):
+        frame, taken = parse_frame(rendered)
 
         marked = [part for part in frame.iter() if "escaped" in part.attrib]
         if marked:

@@ -1,4 +1,4 @@
-"""What is dropped from the places in which modules and programs are looked for."""
+"""Entries that are removed from the search paths of modules and programs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_relative_entries_of_pythonpath_are_dropped_here_and_for_children(
     assert os.environ["PYTHONPATH"] == ("/opt/tools" if "/opt/tools" in given else "")
 
 
-def test_the_current_directory_stays_where_pythonpath_names_it_in_full(
+def test_the_current_directory_is_kept_if_pythonpath_has_its_absolute_path(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", f":{here}")
@@ -69,7 +69,7 @@ def test_programs_of_the_current_directory_are_not_found(here: Path, monkeypatch
         assert all(map(os.path.isabs, os.environ["PATH"].split(os.pathsep)))
 
 
-def test_an_application_of_django_on_this_machine_changes_no_path(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_django_settings_variable_changes_no_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "shop.settings")
     before = list(sys.path)
 

@@ -1,5 +1,5 @@
-"""Real workers in processes of their own, a real Redis for each test that may be killed, and a second
-one, the ledger, that outlives it and keeps what the tasks noted."""
+"""Real worker processes, a real Redis for each test that may be killed, and a second one, the ledger, that
+outlives it and records what the tasks did."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RECORDING_WORKER = Path(__file__).with_name("recording_worker.py")
 
 
 class Ledger:
-    """What the tasks noted, and the way to let those go on that hold."""
+    """The records of the tasks, and the means to release those that wait."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -33,7 +33,7 @@ class Ledger:
         self._redis.flushall()
 
     @property
-    def begun(self) -> list[str]:
+    def started_ids(self) -> list[str]:
         return self._redis.lrange("begun", 0, -1)
 
     @property
@@ -68,14 +68,14 @@ def ledger(ledger_server: PrivateServer) -> Iterator[Ledger]:
 
 @pytest.fixture(params=["unix", "tcp"])
 def redis_server(request: pytest.FixtureRequest) -> Iterator[PrivateServer]:
-    """An empty Redis of this test alone, once on a unix socket and once on TCP."""
+    """An empty Redis for one test, once on a unix socket and once on TCP."""
     with PrivateServer(port=request.param == "tcp") as server:
         yield server
 
 
 @pytest.fixture
 def durable_server() -> Iterator[PrivateServer]:
-    """A Redis on a unix socket that still knows everything after a kill."""
+    """A Redis on a unix socket that keeps all data after a kill."""
     with PrivateServer({"appendonly": "yes", "appendfsync": "always"}) as server:
         yield server
 
@@ -114,7 +114,7 @@ class StartAgentWorker(Protocol):
 
 @contextmanager
 def agent_workers(folder: Path) -> Iterator[StartAgentWorker]:
-    """Starts workers that run in `folder`; kills those that are left."""
+    """Start workers in `folder`; kill the remaining ones at the end."""
     started: list[WorkerProcess] = []
 
     def start(
@@ -149,7 +149,7 @@ def start_agent_worker(tmp_path: Path) -> Iterator[StartAgentWorker]:
 
 @pytest.fixture
 def agents_server() -> Iterator[PrivateServer]:
-    """An empty Redis of this test alone."""
+    """An empty Redis for one test."""
     with PrivateServer() as server:
         yield server
 
@@ -159,25 +159,25 @@ def shared_bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     folder = tmp_path_factory.mktemp("pipelines")
     with PrivateServer() as server, ScriptedModel([]) as model, agent_workers(folder) as start:
         made = Bench(server, model, start)
-        made.hire()
+        made.start_worker()
         yield made
         made.close()
 
 
 @pytest.fixture
 def bench(shared_bench: Bench) -> Iterator[Bench]:
-    """A worker that many tests share; at the end of each, nothing of a pipeline may run."""
+    """A bench whose worker many tests share; after each test no pipeline may be running."""
     shared_bench.begin()
     yield shared_bench
     for member in shared_bench.store.tree(shared_bench.proc.id).members:
         if member.id != shared_bench.proc.id and member.state not in ENDED:
             shared_bench.show("kill", target=member.id)
-    shared_bench.nothing_runs(15)
+    shared_bench.assert_nothing_runs(15)
 
 
 @pytest.fixture
-def alone(agents_server: PrivateServer, start_agent_worker: StartAgentWorker) -> Iterator[Bench]:
-    """A bench of this test alone, without a worker."""
+def empty_bench(agents_server: PrivateServer, start_agent_worker: StartAgentWorker) -> Iterator[Bench]:
+    """A bench for one test, without a worker."""
     with ScriptedModel([]) as model:
         made = Bench(agents_server, model, start_agent_worker)
         made.begin()

@@ -1,5 +1,5 @@
-"""A store, real workers and one process at a time that starts pipelines on them; and what is to be seen of
-the operating system's processes."""
+"""A store with real workers and one process at a time that starts pipelines on them, and functions to inspect
+the processes of the operating system."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Bench:
         self.redis.close()
         self.store.close()
 
-    def hire(self, concurrency: int = 6) -> WorkerProcess:
+    def start_worker(self, concurrency: int = 6) -> WorkerProcess:
         worker = self._start(
             self.url, self.model, concurrency, "threads", WHEREVER, "--sandbox", self.sandbox or SANDBOX
         )
@@ -62,7 +62,7 @@ class Bench:
         return worker
 
     def begin(self, programs: Sequence[str] = PROGRAMS, limits: TreeLimits | None = None) -> None:
-        """A root process of the test's own."""
+        """Create a root process for the test."""
         self.proc: Process = self.store.process(limits=limits)
         self.tools = Toolset(self.proc, enabled=TOOLS, commands=programs)
 
@@ -75,12 +75,12 @@ class Bench:
         return made
 
     def pipe_with(self, limits: dict[str, Any], *commands: list[str], in_fd: str | None = None) -> PipeFds:
-        """A pipeline with limits of its own, as a program file gives them."""
+        """Start a pipeline with its own limits, as set in a program file."""
         brief = PipeTask(commands=list(commands), page_size=4000, **limits)
-        begun = pipelines.start(
+        started_ids = pipelines.start(
             self.proc.handle, encode_task(brief), title="it", in_fd=in_fd, tees=tuple(brief.tee)
         )
-        made = self.store.run(begun)
+        made = self.store.run(started_ids)
         waker(self.url, "fdstore")(made.process)
         return made
 
@@ -102,31 +102,31 @@ class Bench:
         return self.redis.hget(f"fdstore:{{{self.proc.id}}}:{process}", "codes")
 
     def keys(self) -> dict[str, bytes]:
-        """All that the tree has, as Redis dumps it."""
+        """Dump all keys of the tree."""
         with redis.Redis.from_url(self.url) as raw:
             names = raw.keys(f"fdstore:{{{self.proc.id}}}*")
             return {name: raw.dump(name) for name in sorted(names)}
 
     def wait_until_running(self, program: str, worker: WorkerProcess | None = None) -> int:
-        """The pid of a program that runs in a pipeline."""
+        """Wait until a program runs in a pipeline and return its pid."""
         found: list[int] = []
 
         def runs() -> bool:
-            found[:] = [pid for pid in below(self._pid(worker)) if name_of(pid) == program]
+            found[:] = [pid for pid in descendants_of(self._pid(worker)) if command_name(pid) == program]
             return bool(found)
 
         wait_until(runs)
         return found[0]
 
-    def nothing_runs(self, seconds: float) -> None:
-        wait_until(lambda: not below(self._pid(None)), seconds)
+    def assert_nothing_runs(self, seconds: float) -> None:
+        wait_until(lambda: not descendants_of(self._pid(None)), seconds)
 
     def _pid(self, worker: WorkerProcess | None) -> int:
         return (worker or self.workers[-1]).working_pid
 
 
-def below(pid: int) -> list[int]:
-    """Every process below this one that is no zombie."""
+def descendants_of(pid: int) -> list[int]:
+    """Return all descendants of the process except zombies."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -143,15 +143,15 @@ def below(pid: int) -> list[int]:
     return found
 
 
-def name_of(pid: int) -> str:
+def command_name(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
         return ""
 
 
-def memory_kb(pid: int) -> int:
-    """What a process has in memory, 0 if it has ended."""
+def rss_kb(pid: int) -> int:
+    """Return the resident memory of a process in KB, 0 if it has ended."""
     try:
         found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     except OSError:
@@ -160,16 +160,16 @@ def memory_kb(pid: int) -> int:
 
 
 @contextmanager
-def growth_kb(pid: int) -> Iterator[list[int]]:
-    """By how much more memory than now a process and the programs below it had, some milliseconds apart."""
+def track_growth_kb(pid: int) -> Iterator[list[int]]:
+    """Sample every few milliseconds how much the memory of a process and its descendants has grown."""
     over = threading.Event()
-    before, grown = memory_kb(pid), [0]
+    before, grown = rss_kb(pid), [0]
 
     def watch() -> None:
         while not over.wait(0.01):
-            # a child that has not begun its program yet shows the memory of its parent, which it shares
-            programs = [each for each in below(pid) if name_of(each) != name_of(pid)]
-            grown.append(sum(map(memory_kb, [pid, *programs])) - before)
+            # before exec, a child shares the memory of its parent and reports it as its own
+            programs = [each for each in descendants_of(pid) if command_name(each) != command_name(pid)]
+            grown.append(sum(map(rss_kb, [pid, *programs])) - before)
 
     watcher = threading.Thread(target=watch)
     watcher.start()

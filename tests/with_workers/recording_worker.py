@@ -1,11 +1,11 @@
-"""A worker whose task writes what it does into a Redis of the test, the ledger.
+"""A worker whose task records its actions in a second Redis, the ledger.
 
     recording_worker.py STORE_URL LEDGER_URL POOL CONCURRENCY [fan-out] [restore]
 
-The process id says what the task does: `hold...` waits until the test lets it go on, `fail...` raises,
-any other just ends. With `fan-out` the worker also subscribes to Celery's remote control, as a worker
-of ours does not: with a pub/sub channel beside the queue's, kombu's defect shows. With `restore` it looks
-for unacknowledged messages every moment, in place of every 100 s.
+The process id selects the action: `hold...` waits until the test releases it, `fail...` raises, any other
+returns. With `fan-out` the worker also subscribes to Celery's remote control, which our workers do not: a
+pub/sub channel beside the queue's triggers kombu's defect. With `restore` it looks for unacknowledged
+messages continually, in place of every 100 s.
 """
 
 from __future__ import annotations

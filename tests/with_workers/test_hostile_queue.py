@@ -1,4 +1,4 @@
-"""Messages that nobody of ours sends: each is dropped with one line, and the worker goes on.
+"""Malformed messages: each is dropped with one log line, and the worker continues.
 
 Raw bytes are put into the queue key of a real Redis, from which a real worker takes them. The order is
 random; its seed is printed.
@@ -51,7 +51,7 @@ GOOD = messages.envelope("triage")
 
 
 def message(process: object = "triage", **changes: Any) -> dict[str, Any]:
-    """A good message about `process`, with top-level fields replaced."""
+    """A valid message about `process`, with top-level fields replaced."""
     return GOOD | {"body": json.dumps([[process], {}, {}])} | changes
 
 
@@ -75,7 +75,7 @@ def without(*path: str) -> dict[str, Any]:
 
 
 def refused() -> list[bytes]:
-    """Messages that say no process id, or say it in a form that is not ours."""
+    """Messages without a process id, or with one in another format."""
     encoded: list[dict[str, Any]] = [
         *(message(body=wrong) for wrong in WRONG),
         *(message(body=json.dumps(wrong)) for wrong in WRONG),
@@ -133,7 +133,7 @@ def refused() -> list[bytes]:
 
 
 def taken() -> list[bytes]:
-    """Messages that say a process id in our form, and much else that must have no effect."""
+    """Messages with a valid process id and other content that must have no effect."""
     call_back = {"task": "fdstore.run", "args": ["called-back"], "options": {}}
     embedded = {"callbacks": [call_back], "errbacks": [call_back], "chain": [call_back], "chord": call_back}
     later = "2999-01-01T00:00:00+00:00"
@@ -159,7 +159,7 @@ def taken() -> list[bytes]:
     return [json.dumps(each).encode() for each in encoded]
 
 
-def test_a_message_of_the_dispatcher_says_its_process(redis_server: PrivateServer) -> None:
+def test_a_message_of_the_dispatcher_carries_the_process_id(redis_server: PrivateServer) -> None:
     dispatcher = Dispatcher(redis_server.url)
     dispatcher.wake("triage.1.2")
     dispatcher.close()
@@ -168,7 +168,7 @@ def test_a_message_of_the_dispatcher_says_its_process(redis_server: PrivateServe
         assert messages.process_of(client.lindex(QUEUE, 0)) == "triage.1.2"
 
 
-def test_a_message_in_another_form_is_refused_in_one_printable_line() -> None:
+def test_a_malformed_message_is_refused_with_one_printable_line() -> None:
     for raw in refused():
         with pytest.raises(messages.Refused) as reason:
             pytest.fail(f"{raw[:300]!r} says {messages.process_of(raw)}")
@@ -176,18 +176,18 @@ def test_a_message_in_another_form_is_refused_in_one_printable_line() -> None:
         assert len(str(reason.value)) < 300, raw[:300]
 
 
-def test_nothing_but_the_process_id_is_taken_from_a_message() -> None:
+def test_only_the_process_id_is_read_from_a_message() -> None:
     assert {raw: messages.process_of(raw) for raw in taken()} == dict.fromkeys(taken(), "triage")
 
 
 @given(st.binary(max_size=300) | st.text().map(str.encode))
-def test_no_bytes_make_anything_but_an_id_or_a_refusal(raw: bytes) -> None:
+def test_any_bytes_give_a_process_id_or_a_refusal(raw: bytes) -> None:
     for read in (messages.process_of, messages.unacked_process_of):
         with pytest.raises(messages.Refused):
             read(raw)
 
 
-def wait_for_the_good_one(server: PrivateServer, ledger: Ledger, worker: WorkerProcess) -> None:
+def wait_for_valid_message(server: PrivateServer, ledger: Ledger, worker: WorkerProcess) -> None:
     dispatcher = Dispatcher(server.url)
     dispatcher.wake("good")
     dispatcher.close()
@@ -196,7 +196,7 @@ def wait_for_the_good_one(server: PrivateServer, ledger: Ledger, worker: WorkerP
 
 
 @pytest.mark.parametrize("pool", ["threads", "prefork"])
-def test_hundreds_of_hostile_messages_in_any_order_end_no_worker(
+def test_hundreds_of_hostile_messages_in_any_order_do_not_end_the_worker(
     durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker, pool: str
 ) -> None:
     seed = int(os.environ.get("QUEUE_SEED", time.time_ns() % 10**6))
@@ -209,28 +209,28 @@ def test_hundreds_of_hostile_messages_in_any_order_end_no_worker(
         for raw in order:
             client.lpush(QUEUE, raw)
 
-        wait_for_the_good_one(durable_server, ledger, worker)
+        wait_for_valid_message(durable_server, ledger, worker)
 
         wait_until(lambda: client.keys() == [])
-    assert set(ledger.begun) == {"triage", "good"}
-    assert ledger.begun.count("triage") == len(good)
+    assert set(ledger.started_ids) == {"triage", "good"}
+    assert ledger.started_ids.count("triage") == len(good)
     lines = [line for line in worker.log.splitlines() if line]
     assert sum("dropped a message" in line for line in lines) == len(bad)
     assert [line for line in lines if len(line) > 500 or not line.isprintable()] == []
     assert "Traceback" not in worker.log
 
 
-def test_a_message_of_64_megabytes_takes_no_memory_and_one_line(
+def test_a_message_of_64_megabytes_is_dropped_with_one_line_in_bounded_memory(
     durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker
 ) -> None:
     worker = start_worker(durable_server.url)
     with redis.Redis.from_url(durable_server.url) as client:
-        wait_for_the_good_one(durable_server, ledger, worker)
+        wait_for_valid_message(durable_server, ledger, worker)
         before = peak_memory_kb(worker)
         client.lpush(QUEUE, json.dumps(message("x" * (64 << 20))))
         ledger.forget()
 
-        wait_for_the_good_one(durable_server, ledger, worker)
+        wait_for_valid_message(durable_server, ledger, worker)
 
     assert worker.log.count("dropped a message of more than") == 1
     assert peak_memory_kb(worker) - before < 20_000
@@ -242,7 +242,7 @@ def peak_memory_kb(worker: WorkerProcess) -> int:
     return int(status.partition("VmHWM:")[2].split()[0])
 
 
-def test_unacknowledged_messages_return_to_the_queue_only_if_they_are_ours(
+def test_only_well_formed_unacknowledged_messages_return_to_the_queue(
     durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker
 ) -> None:
     def entries(raws: list[bytes]) -> list[bytes]:
@@ -258,10 +258,10 @@ def test_unacknowledged_messages_return_to_the_queue_only_if_they_are_ours(
         worker = start_worker(durable_server.url, restore_often=True)
 
         wait_until(lambda: not worker.is_alive or client.zcard(UNACKED_INDEX) == 0, 60)
-        wait_for_the_good_one(durable_server, ledger, worker)
+        wait_for_valid_message(durable_server, ledger, worker)
 
         wait_until(lambda: client.keys() == [])
-    assert ledger.begun.count("triage") == len(good)
+    assert ledger.started_ids.count("triage") == len(good)
     assert worker.log.count("dropped an unacknowledged message") == len(bad)
     assert "Traceback" not in worker.log
 
@@ -270,14 +270,14 @@ def test_unacknowledged_messages_return_to_the_queue_only_if_they_are_ours(
     ("key", "pool"),
     [(QUEUE, "threads"), (QUEUE, "prefork"), (UNACKED, "threads"), (UNACKED_INDEX, "threads")],
 )
-def test_a_key_of_another_type_stops_no_worker_for_longer_than_it_is_there(
+def test_a_worker_recovers_when_a_queue_key_of_the_wrong_type_is_removed(
     durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker, key: str, pool: str
 ) -> None:
     worker = start_worker(durable_server.url, pool)
     dispatcher = Dispatcher(durable_server.url)
     with redis.Redis.from_url(durable_server.url) as client:
         dispatcher.wake("hold")
-        wait_until(lambda: ledger.begun == ["hold"])
+        wait_until(lambda: ledger.started_ids == ["hold"])
         client.delete(key)
         client.set(key, "a string")
         if key != QUEUE:
@@ -288,4 +288,4 @@ def test_a_key_of_another_type_stops_no_worker_for_longer_than_it_is_there(
         client.delete(key)
 
     dispatcher.close()
-    wait_for_the_good_one(durable_server, ledger, worker)
+    wait_for_valid_message(durable_server, ledger, worker)

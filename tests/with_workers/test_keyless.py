@@ -1,4 +1,4 @@
-"""A worker without the key of the model: it runs pipelines, and leaves agents to those that have one."""
+"""A worker without a model key runs pipelines, and leaves agents to workers with a key."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PROGRAM = '[model]\nname = "scripted"\n[prompt]\nsystem = "You are ROOT."\n'
 
 @pytest.fixture
 def keyless(agents_server: PrivateServer, tmp_path: Path) -> Iterator[WorkerProcess]:
-    """A worker that is ready and has no key, nor a home where the SDK would find one."""
+    """A ready worker without a key and without a home directory where the SDK could find one."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("ANTHROPIC_")}
     options = ["--url", agents_server.url, "--unsandboxed-commands", *ALLOW_ALL]
     environ["HOME"] = str(tmp_path)

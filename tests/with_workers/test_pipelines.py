@@ -1,4 +1,4 @@
-"""Pipelines on real worker processes: what their outputs hold, how they end, and what is left of them."""
+"""Pipelines on real worker processes: their outputs, how they end, and what remains of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fdstore.store import leases, process_records
 from fdstore.testing import ScriptedModel, call, say
 from tests.elements import Element, only
 from tests.waiting import wait_until
-from tests.with_workers.pipe_bench import Bench, below, name_of
+from tests.with_workers.pipe_bench import Bench, command_name, descendants_of
 
 SLOW_S = 8.0
 """By how much a busy machine may be late."""
@@ -27,16 +27,16 @@ SLOW_S = 8.0
 # --- codes
 
 
-def test_a_writer_whose_reader_has_enough_ends_with_141_which_is_no_failure(bench: Bench) -> None:
+def test_a_writer_whose_reader_closed_ends_with_141_and_does_not_fail_the_pipeline(bench: Bench) -> None:
     ended = bench.run("yes", "head -n 1")
 
     assert (ended["state"], ended["exit_code"]) == ("exited", "0")
     assert bench.text(ended["fd"]) == "y\n"
     assert bench.codes(ended["process"]) == "141,0"
-    bench.nothing_runs(2)
+    bench.assert_nothing_runs(2)
 
 
-def test_the_rightmost_failure_is_the_code_of_the_whole(bench: Bench) -> None:
+def test_the_exit_code_of_a_pipeline_is_its_rightmost_failure(bench: Bench) -> None:
     ended = bench.run("false", "true")
 
     assert (ended["state"], ended["exit_code"], bench.codes(ended["process"])) == ("exited", "1", "1,0")
@@ -57,7 +57,7 @@ def test_the_rightmost_failure_is_the_code_of_the_whole(bench: Bench) -> None:
         ({"commands": []}, "invalid_argument", "commands"),
     ],
 )
-def test_what_cannot_run_is_refused_by_name_and_makes_nothing(
+def test_a_command_that_cannot_run_is_refused_by_name_and_creates_nothing(
     bench: Bench, given: dict[str, Any], type_: str, named: str
 ) -> None:
     bench.proc.create("text")
@@ -71,7 +71,7 @@ def test_what_cannot_run_is_refused_by_name_and_makes_nothing(
     assert bench.keys() == before
 
 
-def test_what_a_stage_says_of_errors_can_be_read_after_the_end(bench: Bench) -> None:
+def test_stderr_of_a_stage_can_be_read_after_the_pipeline_ended(bench: Bench) -> None:
     ended = bench.run("ls /there-is-no-such-file")
 
     assert ended["exit_code"] == "2"
@@ -103,7 +103,7 @@ def test_a_pipeline_on_the_growing_output_of_another_ends_when_that_ends(bench: 
     assert bench.proc.read(second["fd"]).chain == "0 0,1"
 
 
-def test_the_chain_is_told_at_the_end_and_not_before(bench: Bench) -> None:
+def test_chain_exit_codes_appear_only_after_the_pipeline_ended(bench: Bench) -> None:
     given = bench.proc.create("x" * 9000).fd
 
     ended = bench.run("cat", "cat", in_fd=given)
@@ -112,7 +112,7 @@ def test_the_chain_is_told_at_the_end_and_not_before(bench: Bench) -> None:
     assert bench.show("read_fd", fd=ended["fd"], start=3)["chain"] == "0,0"
 
 
-def test_a_source_that_goes_on_when_its_reader_has_enough_has_no_codes_in_the_chain_yet(bench: Bench) -> None:
+def test_a_source_that_outlives_its_reader_has_no_exit_codes_in_the_chain_yet(bench: Bench) -> None:
     first = bench.pipe("cat", in_fd="new")
     second = bench.pipe("cat", in_fd=first["fd"])
     bench.show("write_fd", fd=first["in_fd"], data="one\ntwo\n")
@@ -128,7 +128,7 @@ def test_a_source_that_goes_on_when_its_reader_has_enough_has_no_codes_in_the_ch
     assert bench.show("read_fd", fd=second["fd"])["chain"] == "0 0"
 
 
-def test_a_source_ends_with_its_last_reader_when_nobody_else_holds_what_it_writes(bench: Bench) -> None:
+def test_a_source_ends_with_its_last_reader_when_no_other_process_holds_its_output(bench: Bench) -> None:
     source = bench.pipe("yes")
     reader = bench.pipe("head -n 100000", in_fd=source["fd"])
     bench.show("close_fd", fd=source["fd"])
@@ -138,8 +138,8 @@ def test_a_source_ends_with_its_last_reader_when_nobody_else_holds_what_it_write
 
     assert bench.text(reader["fd"]) == "y\n" * 100_000
     assert (ended["state"], ended["reason"]) == ("exited", "closed")
-    assert bench.codes(source["process"]) in ("141", "143")  # it wrote to nobody, or was asked before
-    bench.nothing_runs(2)
+    assert bench.codes(source["process"]) in ("141", "143")  # SIGPIPE, or SIGTERM if that came first
+    bench.assert_nothing_runs(2)
 
 
 def test_every_reader_of_a_stream_sees_every_byte(bench: Bench) -> None:
@@ -156,7 +156,7 @@ def test_every_reader_of_a_stream_sees_every_byte(bench: Bench) -> None:
         assert bench.text(reader["fd"]) == text
 
 
-def test_a_tee_keeps_what_its_stage_wrote(bench: Bench) -> None:
+def test_a_tee_keeps_the_output_of_its_stage(bench: Bench) -> None:
     given = bench.proc.create("b 1\na 2\nc\nb 3\n").fd
 
     ended = bench.run("grep -n b", "sort -r", in_fd=given, tee=[1])
@@ -165,7 +165,7 @@ def test_a_tee_keeps_what_its_stage_wrote(bench: Bench) -> None:
     assert bench.text(ended["fd"]) == "4:b 3\n1:b 1\n"
 
 
-def test_a_closed_branch_leaves_the_others_whole(bench: Bench) -> None:
+def test_closing_one_branch_leaves_the_others_complete(bench: Bench) -> None:
     made = bench.pipe("cat", "cat", in_fd="new", tee=[1])
     bench.show("write_fd", fd=made["in_fd"], data="one\n")
     bench.show("read_fd", fd=made["tee_fds"], mode="line", wait_seconds=20)
@@ -182,7 +182,7 @@ def test_a_closed_branch_leaves_the_others_whole(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("command", ["yes", "sleep 600"])
-def test_a_pipeline_that_nobody_reads_any_more_ends(bench: Bench, command: str) -> None:
+def test_a_pipeline_without_readers_ends(bench: Bench, command: str) -> None:
     made = bench.pipe(command, "cat", tee=[1])
     bench.wait_until_running(command.split()[0])
 
@@ -192,13 +192,13 @@ def test_a_pipeline_that_nobody_reads_any_more_ends(bench: Bench, command: str) 
 
     assert (ended["state"], ended["reason"]) == ("exited", "closed")
     assert bench.proc.stat(made["stderr_fd"]).state == "sealed"
-    bench.nothing_runs(5)
+    bench.assert_nothing_runs(5)
 
 
 # --- violence
 
 
-def test_a_stage_killed_by_a_signal_breaks_the_outputs_after_what_they_hold(bench: Bench) -> None:
+def test_a_stage_killed_by_a_signal_breaks_the_outputs_after_their_stored_text(bench: Bench) -> None:
     made = bench.pipe("cat", in_fd="new")
     bench.show("write_fd", fd=made["in_fd"], data="stored\n")
     bench.show("read_fd", fd=made["fd"], mode="line", wait_seconds=20)
@@ -218,60 +218,62 @@ def test_a_stage_killed_by_a_signal_breaks_the_outputs_after_what_they_hold(benc
     assert (bench.proc.stat(made["fd"]).state, bench.proc.stat(made["fd"]).reason) == ("broken", "signal 9")
 
 
-def test_a_pipeline_of_a_killed_worker_keeps_what_is_stored_has_no_eof_and_is_not_run_again(
-    alone: Bench,
+def test_a_pipeline_of_a_killed_worker_keeps_its_output_without_eof_and_is_not_rerun(
+    empty_bench: Bench,
 ) -> None:
     text = "".join(f"line {number}\n" for number in range(1_000_000))
-    victim = alone.hire(2)
-    with alone.proc.open_stream(source="upstream") as upstream:
+    victim = empty_bench.start_worker(2)
+    with empty_bench.proc.open_stream(source="upstream") as upstream:
         upstream.write(text)
         upstream.flush()
-        made = alone.pipe("cat", in_fd=upstream.fd, tee=[1])
-        follower = alone.proc.follow(made["fd"])
+        made = empty_bench.pipe("cat", in_fd=upstream.fd, tee=[1])
+        follower = empty_bench.proc.follow(made["fd"])
         followed = [next(follower)]
-        left = below(victim.working_pid)
-        alone.hire(2)
+        left = descendants_of(victim.working_pid)
+        empty_bench.start_worker(2)
 
         killed_at = time.time()
         victim.kill()
-        ended = alone.wait(made["process"])
+        ended = empty_bench.wait(made["process"])
 
     assert (ended["state"], ended["reason"]) == ("failed", "worker_lost")
-    record = alone.record(made["process"])
-    assert (record.attempt, alone.codes(made["process"])) == (1, None)
-    # at the second sweep after the end of the lease, should the victim have been the one to sweep
+    record = empty_bench.record(made["process"])
+    assert (record.attempt, empty_bench.codes(made["process"])) == (1, None)
+    # at the second sweep after the lease expired, if the victim was the sweeper
     assert (record.ended_at or 0) - killed_at < leases.LEASE_S + 2 * leases.SWEEP_EVERY_S + SLOW_S
-    assert alone.proc.stat(made["stderr_fd"]).reason == "writer_lost"
+    assert empty_bench.proc.stat(made["stderr_fd"]).reason == "writer_lost"
     for fd in (made["fd"], made["tee_fds"]):
-        stored = alone.proc.read(fd, read_all=True)
+        stored = empty_bench.proc.read(fd, read_all=True)
         assert text.startswith(stored.text)
         assert (stored.state, stored.reason, stored.eof) == ("broken", "writer_lost", False)
     with pytest.raises(StreamBroken, match="writer_lost"):
         followed.extend(follower)
-    assert "".join(followed) == alone.text(made["fd"])
-    wait_until(lambda: not any(name_of(pid) for pid in left), 5)
+    assert "".join(followed) == empty_bench.text(made["fd"])
+    wait_until(lambda: not any(command_name(pid) for pid in left), 5)
 
 
-def test_a_pipeline_that_takes_too_long_for_a_worker_that_stops_ends_as_if_it_had_died(alone: Bench) -> None:
-    worker = alone.hire(2)
-    made = alone.pipe("sleep 600", "cat", in_fd="new")
-    short = alone.pipe("cat", in_fd="new")
-    alone.wait_until_running("sleep")
-    left = below(worker.working_pid)
+def test_a_pipeline_that_outlasts_the_shutdown_grace_ends_as_if_its_worker_had_died(
+    empty_bench: Bench,
+) -> None:
+    worker = empty_bench.start_worker(2)
+    made = empty_bench.pipe("sleep 600", "cat", in_fd="new")
+    short = empty_bench.pipe("cat", in_fd="new")
+    empty_bench.wait_until_running("sleep")
+    left = descendants_of(worker.working_pid)
 
     worker.terminate()
-    alone.show("write_fd", fd=short["in_fd"], data="text\n", eof=True)
+    empty_bench.show("write_fd", fd=short["in_fd"], data="text\n", eof=True)
 
-    assert alone.wait(short["process"])["exit_code"] == "0"
-    assert alone.text(short["fd"]) == "text\n"
-    ended = alone.wait(made["process"])
+    assert empty_bench.wait(short["process"])["exit_code"] == "0"
+    assert empty_bench.text(short["fd"]) == "text\n"
+    ended = empty_bench.wait(made["process"])
     assert (ended["state"], ended["reason"]) == ("failed", "worker_lost")
-    assert alone.proc.stat(made["fd"]).reason == "writer_lost"
+    assert empty_bench.proc.stat(made["fd"]).reason == "writer_lost"
     assert worker.process.wait(20) == 0
-    wait_until(lambda: not any(name_of(pid) for pid in left), 5)
+    wait_until(lambda: not any(command_name(pid) for pid in left), 5)
 
 
-def test_a_kill_may_be_repeated_and_leaves_nothing_running(bench: Bench) -> None:
+def test_a_repeated_kill_is_harmless_and_leaves_nothing_running(bench: Bench) -> None:
     made = bench.pipe("sleep 600", "cat")
     bench.wait_until_running("sleep")
 
@@ -281,11 +283,11 @@ def test_a_kill_may_be_repeated_and_leaves_nothing_running(bench: Bench) -> None
     assert first == again
     assert (only(first.content)["state"], only(first.content)["reason"]) == ("cancelled", "killed")
     assert bench.proc.stat(made["fd"]).reason == "cancelled"
-    bench.nothing_runs(10)
+    bench.assert_nothing_runs(10)
     assert bench.tools.call("kill", {"target": made["process"]}) == first
 
 
-def test_a_kill_lets_go_of_the_input_so_that_its_source_can_end(bench: Bench) -> None:
+def test_a_kill_releases_the_input_so_that_its_source_can_end(bench: Bench) -> None:
     source = bench.pipe("yes")
     reader = bench.pipe("sleep 600", in_fd=source["fd"])
     bench.wait_until_running("sleep")
@@ -296,21 +298,21 @@ def test_a_kill_lets_go_of_the_input_so_that_its_source_can_end(bench: Bench) ->
     assert bench.redis.exists(f"fdstore:{{{bench.proc.id}}}:{reader['process']}:fds") == 0
     ended = bench.wait(source["process"])
     assert (ended["state"], ended["reason"]) == ("exited", "closed")
-    bench.nothing_runs(10)
+    bench.assert_nothing_runs(10)
 
 
-def test_a_pipeline_that_no_worker_has_taken_yet_can_be_killed(alone: Bench) -> None:
-    given = alone.proc.create("text").fd
-    made = alone.pipe("cat", in_fd=given)
+def test_a_pipeline_that_is_still_queued_can_be_killed(empty_bench: Bench) -> None:
+    given = empty_bench.proc.create("text").fd
+    made = empty_bench.pipe("cat", in_fd=given)
 
-    killed = alone.show("kill", target=made["process"])
-    alone.hire(1)
-    ended = alone.run("cat", in_fd=given)
+    killed = empty_bench.show("kill", target=made["process"])
+    empty_bench.start_worker(1)
+    ended = empty_bench.run("cat", in_fd=given)
 
     assert (killed["state"], killed["reason"]) == ("cancelled", "killed")
-    assert alone.proc.stat(made["fd"]).reason == "cancelled"
-    assert (ended["exit_code"], alone.text(ended["fd"])) == ("0", "text")
-    assert alone.show("kill", target=made["process"]) == killed
+    assert empty_bench.proc.stat(made["fd"]).reason == "cancelled"
+    assert (ended["exit_code"], empty_bench.text(ended["fd"])) == ("0", "text")
+    assert empty_bench.show("kill", target=made["process"]) == killed
 
 
 def test_a_kill_after_the_end_changes_nothing(bench: Bench) -> None:
@@ -322,7 +324,7 @@ def test_a_kill_after_the_end_changes_nothing(bench: Bench) -> None:
     assert (bench.text(ended["fd"]), bench.proc.stat(ended["fd"]).state) == ("done\n", "sealed")
 
 
-def test_an_input_that_breaks_gives_what_it_had_and_fails_the_pipeline(bench: Bench) -> None:
+def test_a_broken_input_delivers_its_stored_text_and_fails_the_pipeline(bench: Bench) -> None:
     with bench.proc.open_stream(source="upstream") as writer:
         writer.write("half\n")
         writer.flush()
@@ -345,7 +347,7 @@ def test_an_input_that_breaks_gives_what_it_had_and_fails_the_pipeline(bench: Be
         ({"stream_bytes": 100_000}, ["yes"], "bytes"),
     ],
 )
-def test_a_limit_ends_a_pipeline_and_is_its_reason(
+def test_exceeding_a_limit_ends_the_pipeline_with_that_limit_as_its_reason(
     bench: Bench, limits: dict[str, Any], command: list[str], reason: str
 ) -> None:
     made = bench.pipe_with(limits, command)
@@ -356,7 +358,7 @@ def test_a_limit_ends_a_pipeline_and_is_its_reason(
     assert (bench.proc.stat(made.fd).state, bench.proc.stat(made.fd).reason) == ("broken", reason)
     if reason == "bytes":
         assert bench.text(made.fd) == "y\n" * 50_000
-    bench.nothing_runs(8)
+    bench.assert_nothing_runs(8)
 
 
 @pytest.mark.parametrize(
@@ -364,7 +366,7 @@ def test_a_limit_ends_a_pipeline_and_is_its_reason(
     [([], [["ls", *(f"missing-{number}" for number in range(5000))]]), ([1], [["yes"], ["wc", "-c"]])],
     ids=["stderr", "a tee"],
 )
-def test_what_a_stage_says_beside_its_output_has_the_same_limit(
+def test_stderr_of_a_stage_has_the_same_limit_as_its_output(
     bench: Bench, tee: list[int], commands: list[list[str]]
 ) -> None:
     made = bench.pipe_with({"stream_bytes": 100_000, "tee": tee}, *commands)
@@ -376,7 +378,7 @@ def test_what_a_stage_says_beside_its_output_has_the_same_limit(
     assert bench.proc.stat(flooded).bytes == 100_000
     for fd in (made.fd, made.stderr_fd, *made.tee_fds):
         assert (bench.proc.stat(fd).state, bench.proc.stat(fd).reason) == ("broken", "bytes")
-    bench.nothing_runs(8)
+    bench.assert_nothing_runs(8)
 
 
 def test_a_tree_that_is_full_fails_the_pipeline(bench: Bench) -> None:
@@ -392,7 +394,7 @@ def test_a_tree_that_is_full_fails_the_pipeline(bench: Bench) -> None:
 # --- what it leaves behind
 
 
-def test_what_a_pipeline_made_for_itself_is_released_and_what_was_named_is_kept(bench: Bench) -> None:
+def test_a_pipeline_releases_its_internal_streams_and_keeps_the_named_ones(bench: Bench) -> None:
     given = bench.proc.create("text\n").fd
 
     ended = bench.run("cat", in_fd=given)
@@ -403,7 +405,7 @@ def test_what_a_pipeline_made_for_itself_is_released_and_what_was_named_is_kept(
     assert bench.redis.smembers(f"{tree}:{bench.proc.id}:fd:1:holders") == {bench.proc.id}
 
 
-def test_the_same_call_starts_one_pipeline(bench: Bench) -> None:
+def test_repeating_a_call_id_starts_one_pipeline(bench: Bench) -> None:
     given = {"commands": ["echo once"]}
 
     first = bench.tools.call("pipe", given, "toolu_1")
@@ -427,11 +429,11 @@ allow = ["cat", "sort", "uniq", "sleep"]
 
 
 def results_of(bench: Bench, folder: Path, concurrency: int, script: list[Any]) -> list[Element]:
-    """What an agent was answered, call by call, that ran to its end on a worker of its own."""
+    """Run an agent to its end on its own worker, and return the results of its calls."""
     (folder / "agent.toml").write_text(PROGRAM)
     with ScriptedModel(script) as model:
         bench.model = model
-        bench.hire(concurrency)
+        bench.start_worker(concurrency)
         root = launch_root(bench.store, load(folder / "agent.toml"), "Go.").id
         waker(bench.url, "fdstore")(root)
         assert bench.store.run(process_records.wait_until_ended("fdstore", [root], 30)), "it did not end"
@@ -439,7 +441,9 @@ def results_of(bench: Bench, folder: Path, concurrency: int, script: list[Any]) 
         return [only(result.text) for result in model.requests[-1].tool_results()]
 
 
-def test_an_agent_that_waits_leaves_its_one_slot_to_the_pipeline(alone: Bench, tmp_path: Path) -> None:
+def test_a_waiting_agent_frees_the_only_worker_slot_for_its_pipeline(
+    empty_bench: Bench, tmp_path: Path
+) -> None:
     script = [
         call("pipe", commands=["sort", "uniq -c"], in_fd="new"),
         call("write_fd", fd="fd:1", data="b\na\nb\n", eof=True),
@@ -448,7 +452,7 @@ def test_an_agent_that_waits_leaves_its_one_slot_to_the_pipeline(alone: Bench, t
         say("Done."),
     ]
 
-    piped, written, waited, read = results_of(alone, tmp_path, 1, script)
+    piped, written, waited, read = results_of(empty_bench, tmp_path, 1, script)
 
     assert (piped["fd"], piped["stderr_fd"], piped["in_fd"]) == ("fd:2", "fd:3", "fd:1")
     assert (written["total_chars"], written["state"]) == ("6", "sealed")
@@ -457,7 +461,7 @@ def test_an_agent_that_waits_leaves_its_one_slot_to_the_pipeline(alone: Bench, t
     assert read["chain"] == "0,0"
 
 
-def test_an_agent_sees_that_its_time_to_wait_is_over_and_kills(alone: Bench, tmp_path: Path) -> None:
+def test_an_agent_whose_wait_times_out_can_kill_the_pipeline(empty_bench: Bench, tmp_path: Path) -> None:
     script = [
         call("pipe", commands=["sleep 600"]),
         call("wait", target="fd:1", seconds=0.5),
@@ -466,18 +470,18 @@ def test_an_agent_sees_that_its_time_to_wait_is_over_and_kills(alone: Bench, tmp
         say("Done."),
     ]
 
-    _, waited, killed, read = results_of(alone, tmp_path, 1, script)
+    _, waited, killed, read = results_of(empty_bench, tmp_path, 1, script)
 
     assert waited["state"] == "running"
     assert (killed["state"], killed["reason"]) == ("cancelled", "killed")
     assert (read["state"], read["eof"]) == ("broken", "false")
-    alone.nothing_runs(10)
+    empty_bench.assert_nothing_runs(10)
 
 
-def test_a_program_that_an_agent_may_not_run_is_refused(alone: Bench, tmp_path: Path) -> None:
+def test_a_command_outside_the_allowed_list_is_refused(empty_bench: Bench, tmp_path: Path) -> None:
     script = [call("pipe", commands=["cat", "rm -rf x"]), say("Done.")]
 
-    [refused] = results_of(alone, tmp_path, 1, script)
+    [refused] = results_of(empty_bench, tmp_path, 1, script)
 
     assert refused["type"] == "unknown_program"
     assert refused.message.strip() == "there is no program 'rm'; there are: cat, sort, uniq, sleep"

@@ -1,4 +1,4 @@
-"""What passes through pipelines on real worker processes, whole, in bounded memory, for every reader."""
+"""Data through pipelines on real worker processes: unchanged, in bounded memory, for every reader."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import ScriptedModel
 from tests.waiting import wait_until
 from tests.with_workers.conftest import StartAgentWorker
-from tests.with_workers.pipe_bench import Bench, growth_kb
+from tests.with_workers.pipe_bench import Bench, track_growth_kb
 
 MiB_KB = 1024
 
 LINES = "".join(f"line {number}\n" for number in range(20_000))
 
 
-def test_a_hundred_megabytes_pass_in_bounded_memory(bench: Bench) -> None:
+def test_a_hundred_megabytes_pass_through_in_bounded_memory(bench: Bench) -> None:
     text = "0123456789abcde\n" * 6_250_000
     given = bench.proc.create(text).fd
     bench.run("true")
 
-    with growth_kb(bench.workers[0].working_pid) as grown:
+    with track_growth_kb(bench.workers[0].working_pid) as grown:
         counted = bench.run("cat", "wc -c", in_fd=given)
         copied = bench.run("cat", in_fd=given)
 
@@ -31,7 +31,7 @@ def test_a_hundred_megabytes_pass_in_bounded_memory(bench: Bench) -> None:
     assert max(grown) < 64 * MiB_KB
 
 
-def test_a_line_of_a_megabyte_stays_whole_through_every_stage(bench: Bench) -> None:
+def test_a_line_of_one_megabyte_passes_every_stage_unchanged(bench: Bench) -> None:
     line = "é" * 500_000 + "\n"
     given = bench.proc.create(line).fd
 
@@ -42,18 +42,18 @@ def test_a_line_of_a_megabyte_stays_whole_through_every_stage(bench: Bench) -> N
         assert bench.proc.stat(fd).lines == 1
 
 
-def test_bytes_that_are_no_text_are_shown_as_what_they_are_and_counted(bench: Bench) -> None:
+def test_bytes_that_are_not_utf8_are_escaped_and_counted(bench: Bench) -> None:
     ended = bench.run(r"printf 'a\377b\000c\303'")
 
     assert bench.text(ended["fd"]) == "a\\xffb\0c\\xc3"
     assert bench.text(ended["stderr_fd"]) == "fdstore: 2 bytes were not UTF-8 and are shown as \\xNN\n"
 
 
-def test_a_pipeline_without_an_input_reads_nothing(bench: Bench) -> None:
+def test_a_pipeline_without_input_reads_an_empty_stdin(bench: Bench) -> None:
     assert bench.text(bench.run("wc -c")["fd"]).strip() == "0"
 
 
-def test_followers_that_come_early_late_and_all_at_once_see_the_same_text(bench: Bench) -> None:
+def test_followers_that_start_early_late_or_together_read_the_same_text(bench: Bench) -> None:
     made = bench.pipe("cat", in_fd="new", tee=[1])
     half = len(LINES) // 2
 
@@ -74,12 +74,12 @@ def test_followers_that_come_early_late_and_all_at_once_see_the_same_text(bench:
 
 
 @pytest.mark.parametrize("out_of_patience", [False, pytest.param(True, marks=pytest.mark.long)])
-def test_a_redis_that_is_killed_and_comes_back_costs_a_chain_no_byte(
+def test_a_chain_loses_no_byte_when_redis_is_killed_and_restarted(
     durable_server: PrivateServer, start_agent_worker: StartAgentWorker, out_of_patience: bool
 ) -> None:
     with ScriptedModel([]) as model:
         bench = Bench(durable_server, model, start_agent_worker)
-        worker = bench.hire()
+        worker = bench.start_worker()
         bench.begin()
         source = bench.pipe("cat", in_fd="new", tee=[1])
         readers = [bench.pipe("cat", "cat", in_fd=source["fd"]) for _ in range(2)]
@@ -99,7 +99,7 @@ def test_a_redis_that_is_killed_and_comes_back_costs_a_chain_no_byte(
         bench.close()
 
 
-def test_a_reader_that_never_reads_does_not_hold_the_writer_up(bench: Bench) -> None:
+def test_a_stage_that_never_reads_does_not_block_its_writer(bench: Bench) -> None:
     source = bench.pipe("cat", in_fd="new")
     asleep = bench.pipe("sleep 600", in_fd=source["fd"])
     bench.wait_until_running("sleep")

@@ -1,4 +1,4 @@
-"""A worker whose machine's clock is two hours off does what any worker does."""
+"""A worker whose machine's clock is two hours off works like any other."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def shifted(
             worker.kill()
 
 
-def test_a_worker_with_a_wrong_clock_lives_and_shortens_no_agents_life(
+def test_a_worker_with_a_wrong_clock_keeps_leases_and_does_not_shorten_agents(
     shifted: WorkerProcess, agents_server: PrivateServer
 ) -> None:
     program = Program(name="solo", model="any", tools=("list_fds",), limits=Limits(wall_seconds=WALL_S))

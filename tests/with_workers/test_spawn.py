@@ -1,5 +1,5 @@
-"""Agents that spawn agents, on real worker processes: what travels, what runs at once, and what happens
-when workers stop, die or never hear of it."""
+"""Agents that spawn agents on real worker processes: what is passed on, what runs concurrently, and what
+happens when workers stop, die or never receive the message."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def own_process() -> str:
 '''
 
 
-class Stage:
+class AgentHarness:
     """A store, a scripted model and program files, for agents that run on workers."""
 
     def __init__(self, server: PrivateServer, folder: Path) -> None:
@@ -71,8 +71,8 @@ class Stage:
         self.store.close()
         self.model.close()
 
-    def act(self, parts: Mapping[str, Replies | list[Any]]) -> None:
-        """From now on the agent with the system prompt `You are NAME.` says this."""
+    def set_script(self, parts: Mapping[str, Replies | list[Any]]) -> None:
+        """Set the replies for each agent by the NAME in its system prompt `You are NAME.`."""
         self._seen = len(self.model.requests)
         self._parts = {
             name: part if callable(part) else lambda request, part=part: part[request.turn_number]
@@ -81,7 +81,7 @@ class Stage:
 
     @property
     def requests(self) -> tuple[Request, ...]:
-        """What the model was asked since the script began."""
+        """The requests to the model since the script was set."""
         return self.model.requests[self._seen :]
 
     def program(self, name: str, *, tools: str = "", links: str = "", more: str = "") -> Path:
@@ -96,7 +96,7 @@ class Stage:
         return path
 
     def launch(self, query: str = "Go.", program: str = "root") -> str:
-        """A root that the workers run."""
+        """Launch a root for the workers to run."""
         root = launch_root(self.store, load(self.folder / f"{program}.toml"), query).id
         self._wakes.wake(root)
         return root
@@ -121,8 +121,8 @@ class Stage:
     def answer(self, process: str) -> str:
         return self.store.run(process_records.answer_of("fdstore", process)).text
 
-    def lease_runs_out(self, process: str) -> None:
-        """As if the worker had been dead for long, the sweeper too."""
+    def expire_lease(self, process: str) -> None:
+        """Expire the lease, as if worker and sweeper had been dead for long."""
         tree = process.partition(".")[0]
         self.redis.hset(f"fdstore:{{{tree}}}:{process}", "lease_until", "0")
         self.redis.zadd(f"fdstore:{{{tree}}}:leases", {process: 0})
@@ -130,26 +130,26 @@ class Stage:
 
 
 @contextmanager
-def staged(server: PrivateServer, folder: Path) -> Iterator[Stage]:
-    stage = Stage(server, folder)
+def open_harness(server: PrivateServer, folder: Path) -> Iterator[AgentHarness]:
+    harness = AgentHarness(server, folder)
     try:
-        yield stage
+        yield harness
     finally:
-        stage.close()
+        harness.close()
 
 
 @pytest.fixture
-def stage(agents_server: PrivateServer, tmp_path: Path) -> Iterator[Stage]:
-    """A stage of this test alone, without a worker."""
-    with staged(agents_server, tmp_path) as made:
+def harness(agents_server: PrivateServer, tmp_path: Path) -> Iterator[AgentHarness]:
+    """A harness for one test, without a worker."""
+    with open_harness(agents_server, tmp_path) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """A stage with one worker that many tests share."""
+def shared_harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHarness]:
+    """A harness with one worker that many tests share."""
     folder = tmp_path_factory.mktemp("crew")
-    with PrivateServer() as server, agent_workers(folder) as start, staged(server, folder) as made:
+    with PrivateServer() as server, agent_workers(folder) as start, open_harness(server, folder) as made:
         start(made.url, made.model, concurrency=4)
         yield made
 
@@ -157,33 +157,36 @@ def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 # what travels
 
 
-def test_a_child_reads_the_texts_of_its_parent_under_their_ids(crew: Stage) -> None:
-    crew.program("root", tools="read_fd spawn", links="reader")
-    crew.program("reader", tools="read_fd")
+def test_a_child_reads_the_texts_of_its_parent_under_their_ids(shared_harness: AgentHarness) -> None:
+    shared_harness.program("root", tools="read_fd spawn", links="reader")
+    shared_harness.program("reader", tools="read_fd")
     share = call("spawn", program_name="reader", query="Read page 2.", additional_preload_fds=["fd:1"])
-    crew.act(
+    shared_harness.set_script(
         {
             "ROOT": [call("lines", count=3000), share, say("Done.")],
             "READER": [call("read_fd", fd="fd:1", start=2), say("Read.")],
         }
     )
 
-    root = crew.run()
+    root = shared_harness.run()
 
-    expected = crew.store.process(root).read("fd:1", start=2)
-    [read] = crew.results(f"{root}.1")
+    expected = shared_harness.store.process(root).read("fd:1", start=2)
+    [read] = shared_harness.results(f"{root}.1")
     assert read.content.startswith('<fd_content fd="fd:1" page="2"')
     assert f"\n{expected.text}\n" in read.content
-    assert "\nRead.\n" in crew.results(root)[1].content
+    assert "\nRead.\n" in shared_harness.results(root)[1].content
     # by reference: the tree holds the text once
-    assert (crew.store.tree(root).fds, crew.store.tree(root).bytes) == (1, expected.total_chars)
+    assert (shared_harness.store.tree(root).fds, shared_harness.store.tree(root).bytes) == (
+        1,
+        expected.total_chars,
+    )
 
 
-def test_a_large_answer_comes_back_by_reference_and_outlives_the_child(crew: Stage) -> None:
-    crew.program("root", tools="read_fd spawn", links="writer")
-    crew.program("writer", tools="read_fd")
+def test_a_large_answer_is_returned_by_reference_and_outlives_the_child(shared_harness: AgentHarness) -> None:
+    shared_harness.program("root", tools="read_fd spawn", links="writer")
+    shared_harness.program("writer", tools="read_fd")
     answer = "".join(f"verse {number}\n" for number in range(2000))
-    crew.act(
+    shared_harness.set_script(
         {
             "ROOT": [
                 call("spawn", program_name="writer", query="Write."),
@@ -194,27 +197,27 @@ def test_a_large_answer_comes_back_by_reference_and_outlives_the_child(crew: Sta
         }
     )
 
-    root = crew.run()
+    root = shared_harness.run()
 
-    spawned, read = crew.results(root)
+    spawned, read = shared_harness.results(root)
     assert (
         f'<process_result process="{root}.1" program="writer" state="exited" exit_code="0">'
         in spawned.content
     )
     assert '<fd_result fd="fd:1"' in spawned.content
     assert 'page="2"' in read.content
-    held = crew.store.process(root)
+    held = shared_harness.store.process(root)
     assert held.read("fd:1", read_all=True).text == answer
     assert held.stat("fd:1").producer == f"{root}.1"
-    assert crew.store.process(f"{root}.1").list() == []
-    assert crew.store.tree(root).fds == 1
+    assert shared_harness.store.process(f"{root}.1").list() == []
+    assert shared_harness.store.tree(root).fds == 1
 
 
-def test_a_child_is_given_the_part_that_a_selector_names_and_nothing_else(crew: Stage) -> None:
-    crew.program("root", tools="read_fd spawn", links="reader")
-    crew.program("reader", tools="read_fd list_fds")
+def test_a_child_receives_only_the_part_that_a_selector_names(shared_harness: AgentHarness) -> None:
+    shared_harness.program("root", tools="read_fd spawn", links="reader")
+    shared_harness.program("reader", tools="read_fd list_fds")
     share = call("spawn", program_name="reader", query="Read.", additional_preload_fds=["fd:1#L5-6"])
-    crew.act(
+    shared_harness.set_script(
         {
             "ROOT": [call("lines", count=3000), share, say("Done.")],
             "READER": [
@@ -224,37 +227,37 @@ def test_a_child_is_given_the_part_that_a_selector_names_and_nothing_else(crew: 
         }
     )
 
-    root = crew.run()
+    root = shared_harness.run()
 
-    listed, whole, part = (result.content for result in crew.results(f"{root}.1"))
+    listed, whole, part = (result.content for result in shared_harness.results(f"{root}.1"))
     assert listed.startswith('<fd_list count="1" total="1">\nfd:2 ')
     assert 'type="not_found"' in whole
     assert "\nline 5\nline 6\n" in part
-    [asked] = [r for r in crew.requests if "READER" in r.system and r.turn_number == 0]
+    [asked] = [r for r in shared_harness.requests if "READER" in r.system and r.turn_number == 0]
     assert "\nline 5\nline 6\n" in asked.system
     assert "line 7" not in asked.system
 
 
-def test_files_named_by_a_program_and_by_a_call_are_preloaded(crew: Stage) -> None:
-    (crew.folder / "rules.txt").write_text("Be kind.\n")
-    (crew.folder / "facts.txt").write_text("Water is wet.\n")
-    crew.program("root", tools="spawn", links="reader", more='[preload]\nroot = "."')
-    crew.program("reader", more='[preload]\nfiles = ["rules.txt"]')
+def test_files_named_by_a_program_and_by_a_call_are_preloaded(shared_harness: AgentHarness) -> None:
+    (shared_harness.folder / "rules.txt").write_text("Be kind.\n")
+    (shared_harness.folder / "facts.txt").write_text("Water is wet.\n")
+    shared_harness.program("root", tools="spawn", links="reader", more='[preload]\nroot = "."')
+    shared_harness.program("reader", more='[preload]\nfiles = ["rules.txt"]')
     share = call("spawn", program_name="reader", query="Read.", additional_preload_files=["facts.txt"])
-    crew.act({"ROOT": [share, say("Done.")], "READER": [say("Read.")]})
+    shared_harness.set_script({"ROOT": [share, say("Done.")], "READER": [say("Read.")]})
 
-    crew.run()
+    shared_harness.run()
 
-    [asked] = [request for request in crew.requests if "READER" in request.system]
+    [asked] = [request for request in shared_harness.requests if "READER" in request.system]
     assert asked.system.index("Be kind.") < asked.system.index("Water is wet.")
 
 
 # what runs when
 
 
-def test_two_spawns_of_one_turn_run_at_the_same_time(crew: Stage) -> None:
-    crew.program("root", tools="spawn", links="reader")
-    crew.program("reader")
+def test_two_spawns_of_one_turn_run_at_the_same_time(shared_harness: AgentHarness) -> None:
+    shared_harness.program("root", tools="spawn", links="reader")
+    shared_harness.program("reader")
     both = threading.Barrier(2, timeout=20)
 
     def reader(request: Request) -> Any:
@@ -262,17 +265,19 @@ def test_two_spawns_of_one_turn_run_at_the_same_time(crew: Stage) -> None:
         return say(f"Read {request.last_text()}.")
 
     first, second = (call("spawn", program_name="reader", query=query) for query in ("one", "two"))
-    crew.act({"ROOT": [turn(first, second), say("Done.")], "READER": reader})
+    shared_harness.set_script({"ROOT": [turn(first, second), say("Done.")], "READER": reader})
 
-    root = crew.run()
+    root = shared_harness.run()
 
-    shown = [result.text for result in crew.requests[-1].tool_results()]
+    shown = [result.text for result in shared_harness.requests[-1].tool_results()]
     assert ["\nRead one.\n" in shown[0], "\nRead two.\n" in shown[1]] == [True, True]
-    assert crew.record(root).exit_code == 0
+    assert shared_harness.record(root).exit_code == 0
 
 
-def test_any_depth_runs_on_one_place(stage: Stage, start_agent_worker: StartAgentWorker) -> None:
-    stage.program("link", tools="spawn", links="link")
+def test_children_nested_to_any_depth_run_on_one_worker_slot(
+    harness: AgentHarness, start_agent_worker: StartAgentWorker
+) -> None:
+    harness.program("link", tools="spawn", links="link")
 
     def link(request: Request) -> Any:
         left = int(str(request.messages[0]["content"]))
@@ -280,19 +285,21 @@ def test_any_depth_runs_on_one_place(stage: Stage, start_agent_worker: StartAgen
             return call("spawn", program_name="link", query=str(left - 1))
         return say(f"{left} " + "".join(result.text.split("\n")[1] for result in request.tool_results()))
 
-    stage.act({"LINK": link})
-    start_agent_worker(stage.url, stage.model, concurrency=1)
+    harness.set_script({"LINK": link})
+    start_agent_worker(harness.url, harness.model, concurrency=1)
 
-    root = stage.run("6", "link")
+    root = harness.run("6", "link")
 
-    assert stage.answer(root) == "6 5 4 3 2 1 0 "
-    assert [member.exit_code for member in stage.store.tree(root).members] == [0] * 7
-    assert stage.record(root + ".1" * 6).state == "exited"
+    assert harness.answer(root) == "6 5 4 3 2 1 0 "
+    assert [member.exit_code for member in harness.store.tree(root).members] == [0] * 7
+    assert harness.record(root + ".1" * 6).state == "exited"
 
 
-def test_agents_run_in_processes_of_their_own(stage: Stage, start_agent_worker: StartAgentWorker) -> None:
-    stage.program("root", tools="spawn", links="reader")
-    stage.program("reader")
+def test_agents_run_in_processes_of_their_own(
+    harness: AgentHarness, start_agent_worker: StartAgentWorker
+) -> None:
+    harness.program("root", tools="spawn", links="reader")
+    harness.program("reader")
     both = threading.Barrier(2, timeout=20)
 
     def reader(request: Request) -> Any:
@@ -300,40 +307,42 @@ def test_agents_run_in_processes_of_their_own(stage: Stage, start_agent_worker: 
         return call("own_process") if request.turn_number == 0 else say("Read.")
 
     spawn = call("spawn", program_name="reader", query="Read.")
-    stage.act({"ROOT": [turn(spawn, spawn), say("Done.")], "READER": reader})
-    worker = start_agent_worker(stage.url, stage.model, concurrency=2, pool="prefork")
+    harness.set_script({"ROOT": [turn(spawn, spawn), say("Done.")], "READER": reader})
+    worker = start_agent_worker(harness.url, harness.model, concurrency=2, pool="prefork")
 
-    root = stage.run()
+    root = harness.run()
 
-    assert {member.worker for member in stage.store.tree(root).members} == {worker.name}
-    [[first], [second]] = (stage.results(f"{root}.{number}") for number in (1, 2))
+    assert {member.worker for member in harness.store.tree(root).members} == {worker.name}
+    [[first], [second]] = (harness.results(f"{root}.{number}") for number in (1, 2))
     assert first.content.startswith("process ")
     assert first.content != second.content
     worker.terminate()
     assert worker.process.wait(20) == 0
 
 
-def test_the_queue_may_be_in_another_redis(stage: Stage, start_agent_worker: StartAgentWorker) -> None:
-    stage.program("root", tools="spawn", links="reader")
-    stage.program("reader")
-    stage.act(
+def test_the_queue_may_be_in_another_redis(
+    harness: AgentHarness, start_agent_worker: StartAgentWorker
+) -> None:
+    harness.program("root", tools="spawn", links="reader")
+    harness.program("reader")
+    harness.set_script(
         {
             "ROOT": [call("spawn", program_name="reader", query="Read."), say("Done.")],
             "READER": [say("Read.")],
         }
     )
 
-    # somebody else sweeps, and finds nothing: all that is run was woken through the broker
-    stage.redis.set("fdstore:sweeper", "another", ex=60)
+    # another sweeper holds the lock and does nothing, so every process was woken through the broker
+    harness.redis.set("fdstore:sweeper", "another", ex=60)
 
-    with PrivateServer() as broker, closing(Dispatcher(stage.url, broker.url)) as wakes:
-        start_agent_worker(stage.url, stage.model, 1, "threads", "--broker-url", broker.url)
-        root = launch_root(stage.store, load(stage.folder / "root.toml"), "Go.").id
+    with PrivateServer() as broker, closing(Dispatcher(harness.url, broker.url)) as wakes:
+        start_agent_worker(harness.url, harness.model, 1, "threads", "--broker-url", broker.url)
+        root = launch_root(harness.store, load(harness.folder / "root.toml"), "Go.").id
         wakes.wake(root)
-        stage.wait(root)
+        harness.wait(root)
 
-    assert stage.redis.get("fdstore:sweeper") == "another"
-    assert stage.redis.keys("fdq:*") == []
+    assert harness.redis.get("fdstore:sweeper") == "another"
+    assert harness.redis.keys("fdq:*") == []
 
 
 # what goes wrong
@@ -344,191 +353,195 @@ def test_the_queue_may_be_in_another_redis(stage: Stage, start_agent_worker: Sta
     [("tree_depth = 1", 1, [0]), ("tree_processes = 2", 2, [1]), ("tree_live = 2", 2, [1])],
 )
 def test_a_limit_of_the_tree_is_an_error_that_the_agent_reads(
-    crew: Stage, limit: str, asked: int, failing: list[int]
+    shared_harness: AgentHarness, limit: str, asked: int, failing: list[int]
 ) -> None:
-    crew.program("root", tools="spawn", links="reader", more=f"[limits]\n{limit}")
-    crew.program("reader")
+    shared_harness.program("root", tools="spawn", links="reader", more=f"[limits]\n{limit}")
+    shared_harness.program("reader")
     spawn = call("spawn", program_name="reader", query="Read.")
-    crew.act({"ROOT": [turn(*[spawn] * asked), say("Done.")], "READER": [slow(say("Read."), 0.2)]})
+    shared_harness.set_script(
+        {"ROOT": [turn(*[spawn] * asked), say("Done.")], "READER": [slow(say("Read."), 0.2)]}
+    )
 
-    root = crew.run()
+    root = shared_harness.run()
 
-    shown = crew.requests[-1].tool_results()
+    shown = shared_harness.requests[-1].tool_results()
     name, number = limit.split(" = ")
     assert [index for index, result in enumerate(shown) if result.is_error] == failing
     for index in failing:
         assert '<fd_error type="spawn_limit">' in shown[index].text
         assert f"the limit {name} of this tree is {number}" in shown[index].text
-    assert crew.record(root).exit_code == 0
+    assert shared_harness.record(root).exit_code == 0
 
 
-def test_an_unknown_program_is_answered_with_those_that_there_are(crew: Stage) -> None:
-    crew.program("root", tools="spawn", links="reader")
-    crew.program("reader")
-    crew.act({"ROOT": [call("spawn", program_name="raeder", query="Read."), say("Done.")]})
+def test_the_error_for_an_unknown_program_lists_the_known_ones(shared_harness: AgentHarness) -> None:
+    shared_harness.program("root", tools="spawn", links="reader")
+    shared_harness.program("reader")
+    shared_harness.set_script({"ROOT": [call("spawn", program_name="raeder", query="Read."), say("Done.")]})
 
-    root = crew.run()
+    root = shared_harness.run()
 
-    [result] = crew.results(root)
+    [result] = shared_harness.results(root)
     assert result.is_error
     assert '<fd_error type="unknown_program">' in result.content
     assert "reader" in result.content
-    assert crew.store.tree(root).processes == 1
+    assert shared_harness.store.tree(root).processes == 1
 
 
-def test_a_child_that_fails_is_a_result_with_its_reason(crew: Stage) -> None:
-    crew.program("root", tools="spawn", links="reader")
-    crew.program("reader")
+def test_a_failed_child_is_a_result_with_its_reason(shared_harness: AgentHarness) -> None:
+    shared_harness.program("root", tools="spawn", links="reader")
+    shared_harness.program("reader")
     spawn = call("spawn", program_name="reader", query="Read.")
-    crew.act({"ROOT": [spawn, say("Done.")], "READER": [fail(400, message="messages: too long")]})
+    shared_harness.set_script(
+        {"ROOT": [spawn, say("Done.")], "READER": [fail(400, message="messages: too long")]}
+    )
 
-    root = crew.run()
+    root = shared_harness.run()
 
-    [result] = crew.results(root)
+    [result] = shared_harness.results(root)
     assert result.is_error
     assert f'process="{root}.1" program="reader" state="failed"' in result.content
     assert 'reason="the model answered 400 invalid_request_error: messages: too long"' in result.content
-    assert (crew.record(f"{root}.1").state, crew.record(root).exit_code) == ("failed", 0)
+    assert (shared_harness.record(f"{root}.1").state, shared_harness.record(root).exit_code) == ("failed", 0)
 
 
-# workers that stop, die, or never hear of it
+# workers that stop, die, or never receive the message
 
 
-def reads_at_second_try() -> Replies:
+def answer_second_request() -> Replies:
     """The first request is never answered; later ones are."""
     tries = itertools.count()
     return lambda _: NEVER if next(tries) == 0 else say("Read.")
 
 
-def holder(stage: Stage, process: str, workers: list[WorkerProcess]) -> WorkerProcess:
-    name = stage.record(process).worker
+def holder(harness: AgentHarness, process: str, workers: list[WorkerProcess]) -> WorkerProcess:
+    name = harness.record(process).worker
     [found] = [worker for worker in workers if worker.name == name]
     return found
 
 
 def test_the_child_of_a_killed_worker_is_run_again_by_another(
-    stage: Stage, start_agent_worker: StartAgentWorker
+    harness: AgentHarness, start_agent_worker: StartAgentWorker
 ) -> None:
-    stage.program("root", tools="spawn", links="reader")
-    stage.program("reader")
+    harness.program("root", tools="spawn", links="reader")
+    harness.program("reader")
     spawn = call("spawn", program_name="reader", query="Read.")
-    stage.act({"ROOT": [spawn, say("Done.")], "READER": reads_at_second_try()})
-    workers = [start_agent_worker(stage.url, stage.model) for _ in range(2)]
-    root = stage.launch()
-    stage.model.wait_for(2)
+    harness.set_script({"ROOT": [spawn, say("Done.")], "READER": answer_second_request()})
+    workers = [start_agent_worker(harness.url, harness.model) for _ in range(2)]
+    root = harness.launch()
+    harness.model.wait_for(2)
 
-    holder(stage, f"{root}.1", workers).kill()
+    holder(harness, f"{root}.1", workers).kill()
     killed_at = time.monotonic()
-    stage.model.wait_for(3)
+    harness.model.wait_for(3)
     taken_over_s = time.monotonic() - killed_at
-    stage.wait(root)
+    harness.wait(root)
 
     assert taken_over_s < 15
-    child = stage.record(f"{root}.1")
+    child = harness.record(f"{root}.1")
     assert (child.state, child.losses) == ("exited", 1)
     # the second attempt runs alone, and once past the point of the loss it may go on among others
     assert child.attempt in (2, 3)
-    assert stage.store.tree(root).processes == 2
-    [result] = stage.results(root)
+    assert harness.store.tree(root).processes == 2
+    [result] = harness.results(root)
     assert "\nRead.\n" in result.content
-    assert stage.record(root).exit_code == 0
+    assert harness.record(root).exit_code == 0
 
 
-def test_a_child_that_kills_its_workers_fails_at_the_third(
-    stage: Stage, start_agent_worker: StartAgentWorker
+def test_a_child_that_kills_its_workers_fails_after_three_losses(
+    harness: AgentHarness, start_agent_worker: StartAgentWorker
 ) -> None:
-    stage.program("root", tools="spawn", links="reader")
-    stage.program("reader")
+    harness.program("root", tools="spawn", links="reader")
+    harness.program("reader")
     spawn = call("spawn", program_name="reader", query="Read.")
-    stage.act({"ROOT": [spawn, say("Done.")], "READER": lambda _: NEVER})
-    root = stage.launch()
+    harness.set_script({"ROOT": [spawn, say("Done.")], "READER": lambda _: NEVER})
+    root = harness.launch()
 
     for kill in range(1, 4):
-        worker = start_agent_worker(stage.url, stage.model)
-        stage.model.wait_for(1 + kill)
+        worker = start_agent_worker(harness.url, harness.model)
+        harness.model.wait_for(1 + kill)
         worker.kill()
-        stage.lease_runs_out(f"{root}.1")
-    start_agent_worker(stage.url, stage.model)
-    stage.wait(root)
+        harness.expire_lease(f"{root}.1")
+    start_agent_worker(harness.url, harness.model)
+    harness.wait(root)
 
-    child = stage.record(f"{root}.1")
+    child = harness.record(f"{root}.1")
     assert (child.state, child.reason, child.losses, child.attempt) == ("failed", "poison", 3, 3)
-    [result] = stage.results(root)
+    [result] = harness.results(root)
     assert result.is_error
     assert 'state="failed" reason="poison"' in result.content
-    assert stage.record(root).exit_code == 0
+    assert harness.record(root).exit_code == 0
 
 
-def test_a_program_says_how_many_losses_are_too_many(
-    stage: Stage, start_agent_worker: StartAgentWorker
+def test_max_losses_of_a_program_limits_how_often_it_is_rerun(
+    harness: AgentHarness, start_agent_worker: StartAgentWorker
 ) -> None:
-    stage.program("root", more="[limits]\nmax_losses = 1")
-    stage.act({"ROOT": lambda _: NEVER})
-    root = stage.launch()
+    harness.program("root", more="[limits]\nmax_losses = 1")
+    harness.set_script({"ROOT": lambda _: NEVER})
+    root = harness.launch()
 
-    worker = start_agent_worker(stage.url, stage.model)
-    stage.model.wait_for(1)
+    worker = start_agent_worker(harness.url, harness.model)
+    harness.model.wait_for(1)
     worker.kill()
-    stage.lease_runs_out(root)
-    start_agent_worker(stage.url, stage.model)
-    stage.wait(root)
+    harness.expire_lease(root)
+    start_agent_worker(harness.url, harness.model)
+    harness.wait(root)
 
-    assert (stage.record(root).state, stage.record(root).reason) == ("failed", "poison")
+    assert (harness.record(root).state, harness.record(root).reason) == ("failed", "poison")
 
 
 @pytest.mark.parametrize("pool", ["threads", "prefork"])
-def test_a_worker_that_is_told_to_stop_hands_its_agent_on(
-    stage: Stage, start_agent_worker: StartAgentWorker, pool: str
+def test_a_worker_that_receives_sigterm_hands_its_agent_over(
+    harness: AgentHarness, start_agent_worker: StartAgentWorker, pool: str
 ) -> None:
-    stage.program("root")
-    stage.act({"ROOT": [slow(call("lines", count=3), 1), say("Done.")]})
-    first = start_agent_worker(stage.url, stage.model, pool=pool)
-    root = stage.launch()
-    stage.model.wait_for(1)
+    harness.program("root")
+    harness.set_script({"ROOT": [slow(call("lines", count=3), 1), say("Done.")]})
+    first = start_agent_worker(harness.url, harness.model, pool=pool)
+    root = harness.launch()
+    harness.model.wait_for(1)
 
     first.terminate()
-    second = start_agent_worker(stage.url, stage.model)
-    stage.wait(root)
+    second = start_agent_worker(harness.url, harness.model)
+    harness.wait(root)
 
     assert first.process.wait(20) == 0
-    record = stage.record(root)
+    record = harness.record(root)
     assert (record.exit_code, record.attempt, record.losses) == (0, 2, 0)
     assert record.worker == second.name
-    assert len(stage.requests) == 2
+    assert len(harness.requests) == 2
 
 
-# loops of somebody else, which wait for their children themselves
+# custom agent loops, which wait for their children themselves
 
 
-def spawner(stage: Stage) -> fdstore.Toolset:
-    proc = stage.store.process("own-loop")
+def spawner(harness: AgentHarness) -> fdstore.Toolset:
+    proc = harness.store.process("own-loop")
     proc.create("one\ntwo\n")
     return fdstore.Toolset(
-        proc, enabled=["spawn", "read_fd"], programs={"reader": stage.folder / "reader.toml"}
+        proc, enabled=["spawn", "read_fd"], programs={"reader": harness.folder / "reader.toml"}
     )
 
 
-def spawned(stage: Stage) -> str:
-    """What a spawn of a loop without a worker has put into the queue."""
-    wait_until(lambda: stage.redis.llen("fdq:fdstore:queue") == 1)
-    return stage.redis.lindex("fdq:fdstore:queue", 0)
+def spawned(harness: AgentHarness) -> str:
+    """Return the message that a custom loop without a worker puts into the queue when it spawns."""
+    wait_until(lambda: harness.redis.llen("fdq:fdstore:queue") == 1)
+    return harness.redis.lindex("fdq:fdstore:queue", 0)
 
 
 SPAWN = {"program_name": "reader", "query": "Read.", "additional_preload_fds": ["fd:1"]}
 
 
-def test_a_message_carries_the_id_and_a_lost_one_is_sent_again(
-    stage: Stage, start_agent_worker: StartAgentWorker
+def test_a_message_carries_the_process_id_and_a_lost_one_is_sent_again(
+    harness: AgentHarness, start_agent_worker: StartAgentWorker
 ) -> None:
-    stage.program("reader", tools="read_fd")
-    stage.act({"READER": [say("Read.")]})
-    tools = spawner(stage)
+    harness.program("reader", tools="read_fd")
+    harness.set_script({"READER": [say("Read.")]})
+    tools = spawner(harness)
 
     with ThreadPoolExecutor(1) as threads:
         result = threads.submit(tools.call, "spawn", SPAWN, "toolu_1")
-        message = spawned(stage)
-        stage.redis.delete("fdq:fdstore:queue")
-        start_agent_worker(stage.url, stage.model)
+        message = spawned(harness)
+        harness.redis.delete("fdq:fdstore:queue")
+        start_agent_worker(harness.url, harness.model)
 
         assert "\nRead.\n" in result.result(20).content
 
@@ -537,34 +550,34 @@ def test_a_message_carries_the_id_and_a_lost_one_is_sent_again(
     assert len(message) < 1000
 
 
-def test_a_loop_of_ones_own_spawns_once_for_a_call(crew: Stage) -> None:
-    crew.program("reader", tools="read_fd")
-    crew.act({"READER": [call("read_fd", fd="fd:1"), say("Read.")]})
-    tools = spawner(crew)
+def test_a_custom_agent_loop_spawns_once_for_a_call(shared_harness: AgentHarness) -> None:
+    shared_harness.program("reader", tools="read_fd")
+    shared_harness.set_script({"READER": [call("read_fd", fd="fd:1"), say("Read.")]})
+    tools = spawner(shared_harness)
 
     first = tools.call("spawn", SPAWN, call_id="toolu_1")
     again = tools.call("spawn", SPAWN, call_id="toolu_1")
 
     assert (first.is_error, first) == (False, again)
     assert "\nRead.\n" in first.content
-    assert "\none\ntwo\n" in crew.requests[-1].tool_results()[0].text
-    assert crew.store.tree("own-loop").processes == 2
+    assert "\none\ntwo\n" in shared_harness.requests[-1].tool_results()[0].text
+    assert shared_harness.store.tree("own-loop").processes == 2
 
 
-def test_an_event_loop_goes_on_while_children_run(crew: Stage) -> None:
-    crew.program("reader")
+def test_an_event_loop_is_not_blocked_while_children_run(shared_harness: AgentHarness) -> None:
+    shared_harness.program("reader")
     both = threading.Barrier(2, timeout=20)
 
     def reader(request: Request) -> Any:
         both.wait()
         return say(request.last_text())
 
-    crew.act({"READER": reader})
+    shared_harness.set_script({"READER": reader})
 
     async def main() -> list[str]:
-        async with await fdstore.aio.connect(crew.url) as store:
+        async with await fdstore.aio.connect(shared_harness.url) as store:
             proc = await store.process("event-loop")
-            programs = {"reader": crew.folder / "reader.toml"}
+            programs = {"reader": shared_harness.folder / "reader.toml"}
             tools = fdstore.aio.Toolset(proc, enabled=["spawn"], programs=programs)
             calls = [
                 tools.call("spawn", {"program_name": "reader", "query": query}, call_id=query)
@@ -580,14 +593,14 @@ def test_an_event_loop_goes_on_while_children_run(crew: Stage) -> None:
 # children in the background, whose text is read while they write it
 
 
-def background(stage: Stage, **more: Any) -> fdstore.Toolset:
-    """A loop of its own that spawns `speaker` in the background; its text is fd:1."""
-    stage.program("speaker")
-    proc = stage.store.process("own-loop")
+def background(harness: AgentHarness, **more: Any) -> fdstore.Toolset:
+    """A custom loop that spawns `speaker` in the background; its text is fd:1."""
+    harness.program("speaker")
+    proc = harness.store.process("own-loop")
     tools = fdstore.Toolset(
         proc,
         enabled=["spawn", "read_fd", "wait", "pipe"],
-        programs={"speaker": stage.folder / "speaker.toml"},
+        programs={"speaker": harness.folder / "speaker.toml"},
         commands=["tr"],
     )
     result = tools.call(
@@ -599,14 +612,16 @@ def background(stage: Stage, **more: Any) -> fdstore.Toolset:
     return tools
 
 
-def test_the_text_of_a_child_is_followed_while_it_works_and_ends_with_it(
-    stage: Stage, start_agent_worker: StartAgentWorker
+def test_the_text_of_a_background_child_is_followed_live_and_ends_with_the_child(
+    harness: AgentHarness, start_agent_worker: StartAgentWorker
 ) -> None:
     release = threading.Event()
-    stage.act({"SPEAKER": [turn(say("I look."), call("lines", count=3)), held(say("abcdef"), 4, release)]})
-    tools = background(stage)
-    start_agent_worker(stage.url, stage.model)
-    proc = stage.store.process("own-loop")
+    harness.set_script(
+        {"SPEAKER": [turn(say("I look."), call("lines", count=3)), held(say("abcdef"), 4, release)]}
+    )
+    tools = background(harness)
+    start_agent_worker(harness.url, harness.model)
+    proc = harness.store.process("own-loop")
     heard: list[str] = []
 
     with ThreadPoolExecutor(1) as threads:
@@ -623,35 +638,35 @@ def test_the_text_of_a_child_is_followed_while_it_works_and_ends_with_it(
     assert waited.endswith('state="exited" exit_code="0" fd="fd:1">\nabcdef\n</process_result>')
 
 
-def test_a_killed_worker_leaves_a_text_that_goes_on_with_the_next(
-    stage: Stage, start_agent_worker: StartAgentWorker
+def test_the_text_of_a_child_continues_on_another_worker_after_a_kill(
+    harness: AgentHarness, start_agent_worker: StartAgentWorker
 ) -> None:
     answers = iter([held(say("abcdef"), 4, threading.Event()), say("Whole.")])
-    stage.act({"SPEAKER": lambda _: next(answers)})
-    background(stage)
-    first = start_agent_worker(stage.url, stage.model)
-    proc = stage.store.process("own-loop")
+    harness.set_script({"SPEAKER": lambda _: next(answers)})
+    background(harness)
+    first = start_agent_worker(harness.url, harness.model)
+    proc = harness.store.process("own-loop")
     wait_until(lambda: proc.read("fd:1", read_all=True).text == "ab")
 
     first.kill()
-    stage.lease_runs_out("own-loop.1")
-    start_agent_worker(stage.url, stage.model)
+    harness.expire_lease("own-loop.1")
+    start_agent_worker(harness.url, harness.model)
 
     assert "".join(proc.follow("fd:1")) == f"ab{RETRY_MARKER}Whole."
     assert proc.stat("fd:1").state == "sealed"
 
 
 def test_a_pipeline_reads_what_an_agent_is_still_writing(
-    stage: Stage, start_agent_worker: StartAgentWorker
+    harness: AgentHarness, start_agent_worker: StartAgentWorker
 ) -> None:
     release = threading.Event()
-    stage.act({"SPEAKER": [held(say("abcdef"), 4, release)]})
-    tools = background(stage)
-    start_agent_worker(stage.url, stage.model, 2, "threads", "--unsandboxed-commands")
+    harness.set_script({"SPEAKER": [held(say("abcdef"), 4, release)]})
+    tools = background(harness)
+    start_agent_worker(harness.url, harness.model, 2, "threads", "--unsandboxed-commands")
     piped = tools.call("pipe", {"commands": ["tr a-f A-F"], "in_fd": "fd:1"}, "toolu_2").content
     assert 'fd="fd:2"' in piped
-    proc = stage.store.process("own-loop")
-    wait_until(lambda: stage.record("own-loop.2").state == "running")
+    proc = harness.store.process("own-loop")
+    wait_until(lambda: harness.record("own-loop.2").state == "running")
 
     release.set()
 

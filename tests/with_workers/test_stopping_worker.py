@@ -1,4 +1,4 @@
-"""Pipelines that wait for a free place in a worker that is told to stop."""
+"""Pipelines that wait for a free slot in a worker that receives a stop signal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fdstore_workers.tasks import Clients, WorkerSettings, make_task_body
 from tests.waiting import wait_until
 
 
-def test_pipelines_that_wait_in_a_worker_that_stops_are_left_to_others(agents_server: PrivateServer) -> None:
+def test_a_worker_that_stops_leaves_its_waiting_pipelines_in_the_queue(agents_server: PrivateServer) -> None:
     stopping, began, ran = threading.Event(), threading.Event(), []
 
     def run_pipeline(store: Any, handle: Any, *_: Any) -> ProcessEnd:

@@ -1,4 +1,4 @@
-"""A worker's child that dies: what it ran goes on at once, and what killed it fails alone."""
+"""A worker's child that dies: its processes continue immediately, and only the one that killed it fails."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fdstore.records import ProcessRecord
 from fdstore.runtime.waker import waker
 from fdstore.store import process_records
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
-from tests.conftest import children_of, runs
+from tests.conftest import children_of, is_running
 from tests.waiting import wait_until
 from tests.with_workers.conftest import StartAgentWorker
 from tests.worker_process import WorkerProcess
@@ -92,29 +92,29 @@ def wait_until_ended(store: Store, roots: list[str]) -> None:
     wait_until(lambda: all(each.state in ENDED for each in records(store, roots)), PATIENCE_S)
 
 
-class Meeting:
-    """A script: all wait in their first turn until all are there. Then the killer strikes, while the others
-    are still waiting for the model: those on its worker never get that answer."""
+class CrashAfterAllArrived:
+    """A script that holds the first turn of every agent until all have asked. Then the killer crashes its
+    worker while the others still wait for the model, so those on its worker never get that answer."""
 
-    def __init__(self, weapon: str) -> None:
-        self._weapon = weapon
+    def __init__(self, kill_tool: str) -> None:
+        self._kill_tool = kill_tool
         self._there = threading.Barrier(INNOCENTS + 1)
         self._met: Counter[str] = Counter()
 
     def __call__(self, request: Request) -> Reply:
-        who = str(request.messages[0]["content"])
-        self._met[who] += 1
-        if self._met[who] == 1:
+        agent = str(request.messages[0]["content"])
+        self._met[agent] += 1
+        if self._met[agent] == 1:
             self._there.wait(PATIENCE_S)
-            return call(self._weapon) if "killer" in who else slow(call("list_fds"), STRIKE_S)
-        if "killer" in who:
-            return call(self._weapon)
+            return call(self._kill_tool) if "killer" in agent else slow(call("list_fds"), STRIKE_S)
+        if "killer" in agent:
+            return call(self._kill_tool)
         return call("list_fds") if request.turn_number < 2 else say("done")
 
 
 @pytest.mark.timeout(2 * PATIENCE_S)
 @pytest.mark.parametrize(
-    ("weapon", "workers"),
+    ("kill_tool", "workers"),
     [
         ("is_killed", 1),
         pytest.param("exits", 1, marks=pytest.mark.long),
@@ -124,18 +124,18 @@ class Meeting:
         pytest.param("crashes", 2, marks=pytest.mark.long),
     ],
 )
-def test_an_agent_that_kills_its_worker_fails_alone_and_its_neighbours_finish(
-    store: Store, programs: Path, start_agent_worker: StartAgentWorker, weapon: str, workers: int
+def test_an_agent_that_kills_its_worker_fails_and_the_others_finish(
+    store: Store, programs: Path, start_agent_worker: StartAgentWorker, kill_tool: str, workers: int
 ) -> None:
-    with ScriptedModel(Meeting(weapon)) as model:
-        hired = [start_agent_worker(store.url, model, INNOCENTS + 1) for _ in range(workers)]
+    with ScriptedModel(CrashAfterAllArrived(kill_tool)) as model:
+        workers_started = [start_agent_worker(store.url, model, INNOCENTS + 1) for _ in range(workers)]
         innocents = [launch(store, programs / "innocent.toml", f"innocent {n}") for n in range(INNOCENTS)]
         killer = launch(store, programs / "killer.toml", "killer")
 
         wait_until(
             lambda: all(each.state in ENDED for each in records(store, [*innocents, killer])), PATIENCE_S
         )
-        assert all(worker.is_alive for worker in hired)
+        assert all(worker.is_alive for worker in workers_started)
 
     [poison] = records(store, [killer])
     assert (poison.state, poison.reason, poison.losses) == ("failed", "poison", 3)
@@ -144,7 +144,7 @@ def test_an_agent_that_kills_its_worker_fails_alone_and_its_neighbours_finish(
     assert max(each.losses for each in ended) == 1
 
 
-def test_a_process_of_a_pool_that_dies_takes_no_neighbour_along(
+def test_a_pool_process_that_dies_does_not_affect_the_others(
     store: Store, programs: Path, start_agent_worker: StartAgentWorker
 ) -> None:
     def script(request: Request) -> Reply:
@@ -185,7 +185,7 @@ def busy(
         yield worker, root
 
 
-def test_a_child_that_is_killed_is_replaced_under_the_same_name_and_its_agent_goes_on(
+def test_a_killed_child_is_replaced_under_the_same_name_and_its_agent_continues(
     store: Store, busy: tuple[WorkerProcess, str]
 ) -> None:
     worker, root = busy
@@ -212,7 +212,7 @@ def test_no_child_outlives_its_supervisor(busy: tuple[WorkerProcess, str]) -> No
     os.kill(worker.process.pid, signal.SIGKILL)
 
     assert children
-    wait_until(lambda: not any(map(runs, children)))
+    wait_until(lambda: not any(map(is_running, children)))
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_a_signal_to_the_supervisor_ends_an_idle_worker(
         worker.process.send_signal(number)
 
         assert worker.process.wait(30) == status, worker.log
-        assert not any(map(runs, children))
+        assert not any(map(is_running, children))
 
 
 @pytest.mark.parametrize(

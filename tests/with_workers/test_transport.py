@@ -1,5 +1,5 @@
-"""The queue between those who make a process ready and the workers who run it: what a message holds,
-that it arrives, and that both sides live through a Redis that goes away."""
+"""The queue between dispatchers, which make a process ready, and the workers that run it: the content of a
+message, its delivery, and both sides surviving a Redis outage."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def dispatcher(redis_server: PrivateServer) -> Iterator[Dispatcher]:
     dispatcher.close()
 
 
-def keys_of(server: PrivateServer) -> set[str]:
+def list_keys(server: PrivateServer) -> set[str]:
     with redis.Redis.from_url(server.url, decode_responses=True) as client:
         return set(client.keys("*"))
 
 
-def messages_in(server: PrivateServer) -> list[str]:
+def queued_messages(server: PrivateServer) -> list[str]:
     with redis.Redis.from_url(server.url, decode_responses=True) as client:
         return client.lrange("fdq:fdstore:queue", 0, -1)
 
@@ -58,7 +58,7 @@ def test_a_message_carries_the_process_id_and_nothing_else(
 ) -> None:
     dispatcher.wake(process_id)
 
-    [message] = messages_in(redis_server)
+    [message] = queued_messages(redis_server)
     arguments, keywords, _ = json.loads(json.loads(message)["body"])
     assert (arguments, keywords) == ([process_id], {})
     assert message.count(process_id) == 1
@@ -68,11 +68,11 @@ def test_a_message_carries_the_process_id_and_nothing_else(
 def test_the_queue_is_one_key(redis_server: PrivateServer, dispatcher: Dispatcher) -> None:
     dispatcher.wake("triage.1", "triage.2")
 
-    assert keys_of(redis_server) == {"fdq:fdstore:queue"}
-    assert len(messages_in(redis_server)) == 2
+    assert list_keys(redis_server) == {"fdq:fdstore:queue"}
+    assert len(queued_messages(redis_server)) == 2
 
 
-def test_many_threads_send_through_one_dispatcher(
+def test_many_threads_can_send_through_one_dispatcher(
     redis_server: PrivateServer, dispatcher: Dispatcher
 ) -> None:
     ids = [f"triage.{number}" for number in range(40)]
@@ -83,11 +83,11 @@ def test_many_threads_send_through_one_dispatcher(
     for sender in senders:
         sender.join()
 
-    sent = [json.loads(json.loads(message)["body"])[0][0] for message in messages_in(redis_server)]
+    sent = [json.loads(json.loads(message)["body"])[0][0] for message in queued_messages(redis_server)]
     assert sorted(sent) == sorted(ids)
 
 
-def test_a_restart_of_the_broker_between_two_messages_is_not_noticed(
+def test_a_broker_restart_between_two_messages_raises_no_error(
     redis_server: PrivateServer, dispatcher: Dispatcher
 ) -> None:
     dispatcher.wake("before")
@@ -95,10 +95,10 @@ def test_a_restart_of_the_broker_between_two_messages_is_not_noticed(
     redis_server.restart()
     dispatcher.wake("after")
 
-    assert len(messages_in(redis_server)) == 1
+    assert len(queued_messages(redis_server)) == 1
 
 
-def test_a_dead_broker_is_reported_at_once(redis_server: PrivateServer, dispatcher: Dispatcher) -> None:
+def test_a_dead_broker_is_reported_immediately(redis_server: PrivateServer, dispatcher: Dispatcher) -> None:
     dispatcher.wake("triage")
     redis_server.kill()
 
@@ -135,7 +135,7 @@ def test_a_full_broker_is_reported_as_full(redis_server: PrivateServer, dispatch
         dispatcher.wake("triage")
 
 
-def test_a_celery_variable_of_another_application_does_not_lead_messages_away(
+def test_celery_variables_of_another_application_do_not_redirect_messages(
     redis_server: PrivateServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("CELERY_BROKER_URL", "CELERY_BROKER_WRITE_URL", "CELERY_RESULT_BACKEND"):
@@ -145,7 +145,7 @@ def test_a_celery_variable_of_another_application_does_not_lead_messages_away(
     dispatcher.wake("triage")
     dispatcher.close()
 
-    assert len(messages_in(redis_server)) == 1
+    assert len(queued_messages(redis_server)) == 1
 
 
 def test_importing_dispatch_imports_neither_celery_nor_redis() -> None:
@@ -175,21 +175,21 @@ def test_importing_dispatch_imports_neither_celery_nor_redis() -> None:
         ("sentinel://a,b:1/main/2", "sentinel://a:26379/2;sentinel://b:1/2"),
     ],
 )
-def test_a_store_url_becomes_one_that_kombu_takes(url: str, expected: str) -> None:
+def test_a_store_url_is_converted_to_a_url_that_kombu_accepts(url: str, expected: str) -> None:
     assert broker_url(url) == expected
 
 
-def test_a_broker_url_goes_before_the_store_url() -> None:
+def test_a_broker_url_takes_precedence_over_the_store_url() -> None:
     assert broker_url("redis+cluster://c1/0", "redis://q/0") == "redis://q:6379/0"
 
 
-def test_a_cluster_cannot_be_the_broker_and_the_error_names_the_variable_to_set() -> None:
+def test_a_cluster_is_refused_as_broker_and_the_error_names_the_variable_to_set() -> None:
     with pytest.raises(InvalidArgument, match="set FDSTORE_BROKER_URL"):
         Dispatcher("redis+cluster://c1:7000/0")
 
 
 @given(st.text(st.characters(codec="utf-8"), min_size=1))
-def test_kombu_reads_every_socket_path_as_it_was_meant(name: str) -> None:
+def test_kombu_parses_every_socket_path_correctly(name: str) -> None:
     url = broker_url(f"unix:///run/{quote(name)}")
 
     for connection in (Connection(url), Connection(quote_url(url))):
@@ -199,7 +199,7 @@ def test_kombu_reads_every_socket_path_as_it_was_meant(name: str) -> None:
 
 
 @given(st.text(st.characters(codec="utf-8"), min_size=1))
-def test_kombu_reads_every_password_as_it_was_meant_and_messages_never_show_it(password: str) -> None:
+def test_kombu_parses_every_password_correctly_and_messages_never_show_it(password: str) -> None:
     broker = find_broker(f"redis://ann:{quote(password, safe='')}@db.example:6380/3")
     connection = Connection(broker.url)
 
@@ -209,7 +209,7 @@ def test_kombu_reads_every_password_as_it_was_meant_and_messages_never_show_it(p
 
 
 @pytest.mark.parametrize("url", ["redis://:open-sesame@db.example/0", "unix://:open-sesame@/run/r.sock"])
-def test_a_worker_does_not_write_the_password_of_the_broker(url: str) -> None:
+def test_a_worker_does_not_log_the_password_of_the_broker(url: str) -> None:
     app = make_app(url, run=print)
 
     assert "open-sesame" not in app.connection_for_read().as_uri()
@@ -226,7 +226,7 @@ def test_tls_certificates_are_checked_unless_the_url_says_otherwise() -> None:
 # What workers do with it
 
 
-def test_a_message_is_run_once_and_leaves_nothing_behind(
+def test_a_message_is_run_once_and_leaves_no_keys_behind(
     redis_server: PrivateServer, dispatcher: Dispatcher, ledger: Ledger, start_worker: StartWorker
 ) -> None:
     start_worker(redis_server.url)
@@ -234,11 +234,11 @@ def test_a_message_is_run_once_and_leaves_nothing_behind(
     dispatcher.wake("triage.1", "triage.2")
 
     wait_until(lambda: sorted(ledger.ended) == ["triage.1", "triage.2"])
-    wait_until(lambda: not keys_of(redis_server))
-    assert sorted(ledger.begun) == ["triage.1", "triage.2"]
+    wait_until(lambda: not list_keys(redis_server))
+    assert sorted(ledger.started_ids) == ["triage.1", "triage.2"]
 
 
-def test_a_task_that_raises_is_logged_and_the_worker_goes_on(
+def test_a_task_that_raises_is_logged_and_the_worker_continues(
     durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker
 ) -> None:
     worker = start_worker(durable_server.url)
@@ -249,17 +249,17 @@ def test_a_task_that_raises_is_logged_and_the_worker_goes_on(
 
     wait_until(lambda: ledger.ended == ["triage"])
     wait_until(lambda: "as the test wished" in worker.log)
-    wait_until(lambda: not keys_of(durable_server))
+    wait_until(lambda: not list_keys(durable_server))
 
 
 @pytest.mark.parametrize("pool", ["threads", "prefork"])
-def test_on_term_a_worker_ends_its_task_takes_no_other_and_goes(
+def test_on_sigterm_a_worker_finishes_its_task_and_exits_without_taking_another(
     durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker, pool: str
 ) -> None:
     worker = start_worker(durable_server.url, pool, concurrency=1)
     dispatcher = Dispatcher(durable_server.url)
     dispatcher.wake("hold")
-    wait_until(lambda: ledger.begun == ["hold"])
+    wait_until(lambda: ledger.started_ids == ["hold"])
 
     worker.terminate()
     wait_until(lambda: "shutdown" in worker.log)
@@ -268,12 +268,12 @@ def test_on_term_a_worker_ends_its_task_takes_no_other_and_goes(
     ledger.release("hold")
 
     assert worker.process.wait(20) == 0, worker.log
-    assert ledger.begun == ledger.ended == ["hold"]
-    assert keys_of(durable_server) == {"fdq:fdstore:queue"}
+    assert ledger.started_ids == ledger.ended == ["hold"]
+    assert list_keys(durable_server) == {"fdq:fdstore:queue"}
 
 
 @pytest.mark.parametrize("pool", ["threads", "prefork"])
-def test_term_ends_a_worker_whose_broker_is_dead(
+def test_sigterm_ends_a_worker_whose_broker_is_dead(
     durable_server: PrivateServer, start_worker: StartWorker, pool: str
 ) -> None:
     worker = start_worker(durable_server.url, pool)
@@ -288,13 +288,13 @@ def test_term_ends_a_worker_whose_broker_is_dead(
 @pytest.mark.parametrize(
     ("pool", "fan_out"), [("threads", False), ("prefork", False), ("threads", True), ("prefork", True)]
 )
-def test_a_worker_outlives_a_broker_killed_under_its_task(
+def test_a_worker_survives_a_broker_killed_during_its_task(
     durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker, pool: str, fan_out: bool
 ) -> None:
     worker = start_worker(durable_server.url, pool, fan_out=fan_out)
     dispatcher = Dispatcher(durable_server.url)
     dispatcher.wake("hold")
-    wait_until(lambda: ledger.begun == ["hold"])
+    wait_until(lambda: ledger.started_ids == ["hold"])
 
     durable_server.kill()
     threading.Event().wait(2)
@@ -310,7 +310,7 @@ def test_a_worker_outlives_a_broker_killed_under_its_task(
     assert worker.process.wait(20) == 0, worker.log
 
 
-def test_a_channel_whose_connection_is_gone_says_so_with_an_error_that_celery_expects(
+def test_a_channel_with_a_lost_connection_raises_an_error_that_celery_expects(
     durable_server: PrivateServer,
 ) -> None:
     connection = make_app(durable_server.url, run=print).connection_for_read()

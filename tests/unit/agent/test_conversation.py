@@ -1,4 +1,4 @@
-"""The conversation: what its records mean for the next step, and what the Messages API is sent."""
+"""The conversation: how its records determine the next step and the request to the Messages API."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def tool_use(call: str, name: str = "read_fd") -> dict[str, Any]:
     return {"type": "tool_use", "id": call, "name": name, "input": {"fd": "fd:1"}}
 
 
-def asked(*calls: str) -> Assistant:
+def assistant_with_calls(*calls: str) -> Assistant:
     return Assistant(content=[tool_use(call) for call in calls], stop_reason="tool_use")
 
 
-def said(words: str, stop_reason: str = "end_turn") -> Assistant:
+def assistant_text(words: str, stop_reason: str = "end_turn") -> Assistant:
     return Assistant(content=[text(words)], stop_reason=stop_reason)
 
 
@@ -74,7 +74,7 @@ entries = st.one_of(
 
 
 @given(entries)
-def test_a_record_is_read_as_it_was_written(entry: Entry) -> None:
+def test_a_record_survives_a_round_trip(entry: Entry) -> None:
     assert decode_entry(encode_entry(entry).encode()) == entry
 
 
@@ -83,26 +83,27 @@ def test_a_record_is_one_line(entry: Entry) -> None:
     assert "\n" not in encode_entry(entry)
 
 
-def test_every_kind_of_record_names_itself() -> None:
+def test_every_kind_of_record_has_its_own_tag() -> None:
     kinds = [
-        msgspec.json.decode(encode_entry(entry))["kind"] for entry in (BRIEF, START, said("x"), result("a"))
+        msgspec.json.decode(encode_entry(entry))["kind"]
+        for entry in (BRIEF, START, assistant_text("x"), result("a"))
     ]
 
     assert kinds == ["brief", "start", "assistant", "result"]
 
 
-# what is to be done next
+# the next step
 
 
-def test_a_conversation_that_was_not_begun_has_no_start() -> None:
+def test_an_empty_journal_has_no_start() -> None:
     conversation = Conversation([BRIEF])
 
     assert conversation.start is None
     assert conversation.messages() == []
 
 
-def test_open_calls_are_those_of_the_last_answer_without_a_result_in_order() -> None:
-    conversation = Conversation([BRIEF, START, asked("a", "b", "c"), result("b")])
+def test_open_calls_are_the_calls_of_the_last_answer_that_have_no_result_in_order() -> None:
+    conversation = Conversation([BRIEF, START, assistant_with_calls("a", "b", "c"), result("b")])
 
     assert [call.id for call in conversation.open_calls()] == ["a", "c"]
 
@@ -126,16 +127,18 @@ def test_calls_of_an_answer_that_was_cut_off_are_not_run() -> None:
         ("pause_turn", False),
     ],
 )
-def test_what_does_not_say_how_to_go_on_is_the_end(stop_reason: str | None, last: bool) -> None:
+def test_an_answer_with_another_stop_reason_ends_the_conversation(
+    stop_reason: str | None, last: bool
+) -> None:
     assert Assistant(content=[text("x")], stop_reason=stop_reason).is_last is last
 
 
-def test_an_answer_that_stops_for_tools_without_naming_one_is_the_end() -> None:
-    assert not asked("a").is_last
-    assert said("Let me look.", "tool_use").is_last
+def test_an_answer_that_stops_for_tools_without_a_call_ends_the_conversation() -> None:
+    assert not assistant_with_calls("a").is_last
+    assert assistant_text("Let me look.", "tool_use").is_last
 
 
-def test_tokens_of_all_answers_count_in_and_out() -> None:
+def test_input_and_output_tokens_of_all_answers_are_summed() -> None:
     answers = [
         Assistant(content=[], stop_reason="tool_use", input_tokens=number, output_tokens=1)
         for number in (10, 20)
@@ -144,12 +147,20 @@ def test_tokens_of_all_answers_count_in_and_out() -> None:
     assert Conversation([BRIEF, START, *answers]).tokens == 32
 
 
-# what the API is sent
+# requests to the API
 
 
 def test_results_follow_their_calls_in_the_order_of_the_calls() -> None:
     conversation = Conversation(
-        [BRIEF, START, asked("a", "b"), result("b", is_error=True), result("a"), asked("c"), result("c")]
+        [
+            BRIEF,
+            START,
+            assistant_with_calls("a", "b"),
+            result("b", is_error=True),
+            result("a"),
+            assistant_with_calls("c"),
+            result("c"),
+        ]
     )
 
     first, calls, results, call, last = conversation.messages()
@@ -163,27 +174,29 @@ def test_results_follow_their_calls_in_the_order_of_the_calls() -> None:
     assert (call["role"], last["content"][0]["tool_use_id"]) == ("assistant", "c")
 
 
-def test_a_paused_turn_is_sent_back_as_it_is_and_the_next_one_continues_it() -> None:
+def test_a_paused_turn_is_sent_back_unchanged_and_the_next_one_continues_it() -> None:
     search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}}
     paused = Assistant(content=[text("Searching."), search], stop_reason="pause_turn")
 
     begun = Conversation([BRIEF, START, paused])
     assert begun.messages()[-1] == {"role": "assistant", "content": [text("Searching."), search]}
 
-    begun.add(said("Found."))
+    begun.add(assistant_text("Found."))
     assert [message["role"] for message in begun.messages()] == ["user", "assistant"]
     assert begun.messages()[-1]["content"] == [text("Searching."), search, text("Found.")]
 
 
-def test_the_text_of_an_answer_is_whole_however_often_it_was_paused() -> None:
-    paused = [said("One. ", "pause_turn"), said("Two. ", "pause_turn")]
-    conversation = Conversation([BRIEF, START, said("Before."), *paused, said("Three.")])
+def test_the_text_of_an_answer_joins_all_its_paused_parts() -> None:
+    paused = [assistant_text("One. ", "pause_turn"), assistant_text("Two. ", "pause_turn")]
+    conversation = Conversation([BRIEF, START, assistant_text("Before."), *paused, assistant_text("Three.")])
 
     assert conversation.text == "One. Two. Three."
 
 
-def test_an_id_that_comes_again_in_a_later_answer_is_another_call() -> None:
-    conversation = Conversation([BRIEF, START, asked("a"), result("a"), asked("a")])
+def test_a_call_id_reused_in_a_later_answer_is_a_different_call() -> None:
+    conversation = Conversation(
+        [BRIEF, START, assistant_with_calls("a"), result("a"), assistant_with_calls("a")]
+    )
 
     [call] = conversation.open_calls()
     assert (call.id, call.key) == ("a", "turn2:a")
@@ -195,8 +208,8 @@ def test_an_id_that_comes_again_in_a_later_answer_is_another_call() -> None:
     assert [part[0]["tool_use_id"] for part in shown[1:]] == ["a", "a_2"]
 
 
-def test_calls_of_one_answer_with_the_same_id_are_told_apart() -> None:
-    conversation = Conversation([BRIEF, START, asked("a", "a")])
+def test_calls_of_one_answer_with_the_same_id_are_distinguished() -> None:
+    conversation = Conversation([BRIEF, START, assistant_with_calls("a", "a")])
     assert [call.key for call in conversation.open_calls()] == ["turn1:a", "turn1:a#2"]
 
     conversation.add(Result(call="a", content="first"))
@@ -208,9 +221,19 @@ def test_calls_of_one_answer_with_the_same_id_are_told_apart() -> None:
 
 def test_a_note_follows_the_results_of_its_turn_or_the_next_ones() -> None:
     told = Note(text="ref:plan was not stored.")
-    paused = said("Searching.", "pause_turn")
+    paused = assistant_text("Searching.", "pause_turn")
     conversation = Conversation(
-        [BRIEF, START, asked("a"), told, result("a"), paused, told, asked("b"), result("b")]
+        [
+            BRIEF,
+            START,
+            assistant_with_calls("a"),
+            told,
+            result("a"),
+            paused,
+            told,
+            assistant_with_calls("b"),
+            result("b"),
+        ]
     )
 
     *_, first, _, second = conversation.messages()
@@ -228,7 +251,7 @@ def test_blank_texts_are_left_out_because_the_api_refuses_them() -> None:
     assert messages[1]["content"] == [tool_use("a")]
 
 
-def test_an_empty_answer_is_no_message() -> None:
+def test_an_empty_answer_gives_no_message() -> None:
     empty = Assistant(content=[], stop_reason="pause_turn")
 
     assert Conversation([BRIEF, START, empty]).messages() == [{"role": "user", "content": START.content}]
@@ -236,9 +259,9 @@ def test_an_empty_answer_is_no_message() -> None:
 
 @st.composite
 def conversations(draw: st.DrawFn) -> list[Entry]:
-    """Any conversation up to the moment before the model is asked again."""
+    """Any conversation up to the next request to the model."""
     found: list[Entry] = [BRIEF, START]
-    ids = st.integers(0, 9)  # some providers number the calls of each answer anew
+    ids = st.integers(0, 9)  # some providers restart the numbering of calls in each answer
     for _ in range(draw(st.integers(0, 5))):
         words = [text(draw(st.sampled_from(["", " ", "So."])))] * draw(st.integers(0, 2))
         calls = [f"toolu_{draw(ids)}" for _ in range(draw(st.integers(0, 3)))]
@@ -249,12 +272,12 @@ def conversations(draw: st.DrawFn) -> list[Entry]:
 
 
 @given(conversations())
-def test_whatever_was_said_the_api_takes_the_messages(found: list[Entry]) -> None:
+def test_any_conversation_gives_messages_that_the_api_accepts(found: list[Entry]) -> None:
     check_creation({"model": "any", "max_tokens": 1, "messages": Conversation(found).messages()})
 
 
 @given(conversations(), st.data())
-def test_a_conversation_built_from_its_journal_is_the_one_that_was_written(
+def test_a_conversation_rebuilt_from_its_journal_equals_the_original(
     found: list[Entry], data: st.DataObject
 ) -> None:
     lived = Conversation(found[: data.draw(st.integers(0, len(found)))])

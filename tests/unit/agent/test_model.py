@@ -11,7 +11,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from fdstore.client import Store
 
 
-def test_any_sequence_of_calls_is_what_strings_would_give(
+def test_any_sequence_of_calls_matches_plain_strings(
     store_model: Any, store: Store, runner: Any, tmp_path: Path
 ) -> None:
     class OnAFake(store_model):

@@ -1,5 +1,5 @@
-"""The model client against a scripted Messages API: what it sends, what it makes of answers, which
-failures it tries again and how it says that it gave up."""
+"""The model client on a scripted Messages API: its requests, how it parses answers, which failures it retries
+and the errors that it raises."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ HELLO = [{"role": "user", "content": "Hello"}]
 ADD = {"name": "add", "description": "Adds.", "input_schema": {"type": "object", "properties": {}}}
 
 
-class Asking:
-    """A model client on a scripted model, and how long it paused between its tries."""
+class ClientUnderTest:
+    """A model client on a scripted model, and its pauses between retries."""
 
     def __init__(self, model: AnthropicModel) -> None:
         self.model = model
@@ -43,22 +43,22 @@ class Asking:
 
 
 @contextmanager
-def asking(scripted: ScriptedModel) -> Iterator[Asking]:
+def open_client(scripted: ScriptedModel) -> Iterator[ClientUnderTest]:
     model = AnthropicModel(api_key=scripted.api_key, base_url=scripted.base_url)
     try:
-        yield Asking(model)
+        yield ClientUnderTest(model)
     finally:
         model.close()
 
 
-# what is sent and what comes back
+# requests and answers
 
 
 def test_a_request_is_streamed_with_the_parameters_of_the_program() -> None:
     thinking = {"type": "enabled", "budget_tokens": 2000}
     parameters = {"max_tokens": 3000, "thinking": thinking, "stop_sequences": ["STOP"]}
 
-    with ScriptedModel([say("Hi.")]) as scripted, asking(scripted) as client:
+    with ScriptedModel([say("Hi.")]) as scripted, open_client(scripted) as client:
         client.query(parameters=parameters, tools=[ADD])
 
     [request] = scripted.requests
@@ -69,17 +69,17 @@ def test_a_request_is_streamed_with_the_parameters_of_the_program() -> None:
 
 
 def test_an_empty_system_prompt_and_no_tools_are_left_out() -> None:
-    with ScriptedModel([say("Hi.")]) as scripted, asking(scripted) as client:
+    with ScriptedModel([say("Hi.")]) as scripted, open_client(scripted) as client:
         client.query(system="", tools=[])
 
     assert {"system", "tools"}.isdisjoint(scripted.requests[0].raw)
 
 
-def test_an_answer_keeps_every_block_as_the_api_wants_it_back() -> None:
+def test_an_answer_keeps_every_block_in_the_form_that_the_api_accepts() -> None:
     search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}}
     said = turn(think("Hm."), say("Two at once."), call("add", a=1.5, b=[None]), search, call("add"))
 
-    with ScriptedModel([said, say("Done.")]) as scripted, asking(scripted) as client:
+    with ScriptedModel([said, say("Done.")]) as scripted, open_client(scripted) as client:
         answer = client.query(tools=[ADD])
         results = [
             {"type": "tool_result", "tool_use_id": block["id"], "content": "3"} for block in answer.calls
@@ -104,32 +104,32 @@ def test_an_answer_keeps_every_block_as_the_api_wants_it_back() -> None:
 
 
 @pytest.mark.parametrize("stop_reason", ["max_tokens", "pause_turn", "refusal", "one_nobody_knows_yet"])
-def test_any_stop_reason_comes_through(stop_reason: str) -> None:
+def test_any_stop_reason_is_preserved(stop_reason: str) -> None:
     said = turn(say("Half a sen"), stop_reason=stop_reason)
 
-    with ScriptedModel([said]) as scripted, asking(scripted) as client:
+    with ScriptedModel([said]) as scripted, open_client(scripted) as client:
         assert client.query().stop_reason == stop_reason
 
 
-def test_an_empty_answer_is_an_answer() -> None:
-    with ScriptedModel([turn()]) as scripted, asking(scripted) as client:
+def test_an_empty_answer_is_accepted() -> None:
+    with ScriptedModel([turn()]) as scripted, open_client(scripted) as client:
         answer = client.query()
 
     assert (answer.content, answer.stop_reason) == ([], "end_turn")
 
 
-def test_tokens_that_went_through_the_cache_are_counted_too() -> None:
+def test_cached_tokens_are_counted() -> None:
     usage = Usage(
         input_tokens=10, output_tokens=5, cache_creation_input_tokens=200, cache_read_input_tokens=3000
     )
 
-    with ScriptedModel([turn(say("Hi."), usage=usage)]) as scripted, asking(scripted) as client:
+    with ScriptedModel([turn(say("Hi."), usage=usage)]) as scripted, open_client(scripted) as client:
         answer = client.query()
 
     assert (answer.input_tokens, answer.output_tokens) == (3210, 5)
 
 
-# what is tried again
+# retries
 
 
 @pytest.mark.parametrize(
@@ -145,52 +145,55 @@ def test_tokens_that_went_through_the_cache_are_counted_too() -> None:
     ],
     ids=repr,
 )
-def test_what_may_pass_is_tried_again(failure: Any) -> None:
-    with ScriptedModel([failure, failure, say("Back again.")]) as scripted, asking(scripted) as client:
+def test_a_transient_failure_is_retried(failure: Any) -> None:
+    with ScriptedModel([failure, failure, say("Back again.")]) as scripted, open_client(scripted) as client:
         answer = client.query()
 
     assert answer.text == "Back again."
     assert len(scripted.requests) == 3
 
 
-def test_pauses_grow_and_are_spread() -> None:
-    with ScriptedModel([fail(529)] * 4 + [say("Hi.")]) as scripted, asking(scripted) as client:
+def test_pauses_between_retries_grow_with_jitter() -> None:
+    with ScriptedModel([fail(529)] * 4 + [say("Hi.")]) as scripted, open_client(scripted) as client:
         client.query()
 
     for pause, expected in zip(client.pauses, [0.5, 1, 2, 4], strict=True):
         assert 0.75 * expected <= pause <= 1.25 * expected
 
 
-def test_pauses_end_growing() -> None:
-    with ScriptedModel([fail(529)] * 10 + [say("Hi.")]) as scripted, asking(scripted) as client:
+def test_pauses_between_retries_have_a_maximum() -> None:
+    with ScriptedModel([fail(529)] * 10 + [say("Hi.")]) as scripted, open_client(scripted) as client:
         client.query(within_s=3600)
 
     assert max(client.pauses) <= 1.25 * LONGEST_PAUSE_S
 
 
 @pytest.mark.parametrize(("asked_s", "paused_s"), [(0.007, 0.007), (2.5, 2.5), (100_000, 300)])
-def test_the_pause_is_the_one_that_the_server_asks_for(asked_s: float, paused_s: float) -> None:
-    with ScriptedModel([fail(429, retry_after=asked_s), say("Hi.")]) as scripted, asking(scripted) as client:
+def test_retry_after_of_the_server_sets_the_pause(asked_s: float, paused_s: float) -> None:
+    with (
+        ScriptedModel([fail(429, retry_after=asked_s), say("Hi.")]) as scripted,
+        open_client(scripted) as client,
+    ):
         client.query(within_s=3600)
 
     assert client.pauses == [pytest.approx(paused_s)]
 
 
-def test_an_exception_of_the_pause_ends_the_tries() -> None:
+def test_an_exception_raised_by_the_pause_ends_the_retries() -> None:
     class Stop(Exception):
         pass
 
     def stop(_: float) -> None:
         raise Stop
 
-    with ScriptedModel([fail(529)]) as scripted, asking(scripted) as client, pytest.raises(Stop):
+    with ScriptedModel([fail(529)]) as scripted, open_client(scripted) as client, pytest.raises(Stop):
         client.query(pause=stop)
 
     assert len(scripted.requests) == 1
 
 
-class Ending(http.server.BaseHTTPRequestHandler):
-    """Says `stream` and closes the connection in good order, as a proxy does that lost its upstream."""
+class StreamServer(http.server.BaseHTTPRequestHandler):
+    """Send `stream` and close the connection cleanly, like a proxy that lost its upstream."""
 
     stream = b""
     requests = 0
@@ -215,15 +218,15 @@ BEGINNING = (
 
 
 @contextmanager
-def saying(stream: bytes) -> Iterator[tuple[Asking, type[Ending]]]:
-    """A client of a server that says this to every request."""
-    handler = type("Handler", (Ending,), {"stream": stream, "requests": 0})
+def client_of_server(stream: bytes) -> Iterator[tuple[ClientUnderTest, type[StreamServer]]]:
+    """A client of a server that answers every request with `stream`."""
+    handler = type("Handler", (StreamServer,), {"stream": stream, "requests": 0})
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         model = AnthropicModel(api_key="any", base_url=f"http://127.0.0.1:{server.server_port}")
         try:
-            yield Asking(model), handler
+            yield ClientUnderTest(model), handler
         finally:
             model.close()
             server.shutdown()
@@ -231,9 +234,9 @@ def saying(stream: bytes) -> Iterator[tuple[Asking, type[Ending]]]:
 
 
 @pytest.mark.parametrize("stream", [b"", BEGINNING])
-def test_a_stream_that_ends_in_good_order_before_the_answer_does_is_no_answer(stream: bytes) -> None:
+def test_a_stream_that_closes_cleanly_before_the_answer_is_complete_is_retried(stream: bytes) -> None:
     with (
-        saying(stream) as (client, server),
+        client_of_server(stream) as (client, server),
         pytest.raises(ModelFailed, match=r"the answer broke off.*time was over"),
     ):
         client.query(within_s=2)
@@ -242,7 +245,7 @@ def test_a_stream_that_ends_in_good_order_before_the_answer_does_is_no_answer(st
 
 
 def streamed(block: dict[str, Any], *deltas: dict[str, Any]) -> bytes:
-    """A whole answer of one block, in ASCII as some servers write JSON."""
+    """Return a complete answer of one block, in ASCII as some servers write JSON."""
     events = [
         {"type": "content_block_start", "index": 0, "content_block": block},
         *({"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas),
@@ -258,10 +261,10 @@ TEXT = {"type": "text", "text": ""}
 USE = {"type": "tool_use", "id": "toolu_1", "name": "add", "input": {}}
 
 
-def test_the_halves_of_a_character_are_put_together_and_one_alone_is_made_visible() -> None:
+def test_surrogate_pairs_are_joined_and_a_lone_surrogate_is_escaped() -> None:
     said = streamed(TEXT, *({"type": "text_delta", "text": part} for part in ("Hi \ud83d", "\ude00 \udc80.")))
 
-    with saying(said) as (client, _):
+    with client_of_server(said) as (client, _):
         answer = client.query()
 
     assert answer.text == "Hi \N{GRINNING FACE} \\udc80."
@@ -269,10 +272,10 @@ def test_the_halves_of_a_character_are_put_together_and_one_alone_is_made_visibl
 
 
 @pytest.mark.parametrize("arguments", ['{"a": "\ud800"}', '{"a": "\\ud800"}'])
-def test_half_a_character_in_the_arguments_of_a_tool_is_made_visible(arguments: str) -> None:
+def test_a_lone_surrogate_in_tool_arguments_is_escaped(arguments: str) -> None:
     said = streamed(USE, {"type": "input_json_delta", "partial_json": arguments})
 
-    with saying(said) as (client, _):
+    with client_of_server(said) as (client, _):
         assert client.query().content[0]["input"] == {"a": "\\ud800"}
 
 
@@ -291,10 +294,10 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize("arguments", MALFORMED, ids=lambda arguments: arguments[:16])
-def test_an_answer_whose_call_is_not_json_is_asked_for_again(arguments: str) -> None:
+def test_an_answer_with_a_call_that_is_not_json_is_retried(arguments: str) -> None:
     script = [garbled("add", arguments), call("add", a=1)]
 
-    with ScriptedModel(script) as scripted, asking(scripted) as client:
+    with ScriptedModel(script) as scripted, open_client(scripted) as client:
         answer = client.query(tools=[ADD])
 
     assert (answer.calls[0]["input"], answer.malformed) == ({"a": 1}, {})
@@ -302,11 +305,14 @@ def test_an_answer_whose_call_is_not_json_is_asked_for_again(arguments: str) -> 
 
 
 @pytest.mark.parametrize("arguments", MALFORMED, ids=lambda arguments: arguments[:16])
-def test_a_call_that_is_never_json_is_kept_as_the_api_wants_it_back(arguments: str) -> None:
+def test_a_call_that_is_never_json_is_kept_in_the_form_that_the_api_accepts(arguments: str) -> None:
     usage = Usage(input_tokens=10, output_tokens=1)
     said = turn(say("I add."), garbled("add", arguments, id="toolu_1"), usage=usage)
 
-    with ScriptedModel([said] * READABLE_TRIES + [say("Done.")]) as scripted, asking(scripted) as client:
+    with (
+        ScriptedModel([said] * READABLE_TRIES + [say("Done.")]) as scripted,
+        open_client(scripted) as client,
+    ):
         answer = client.query(tools=[ADD])
         result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "no", "is_error": True}
         back = [
@@ -323,25 +329,25 @@ def test_a_call_that_is_never_json_is_kept_as_the_api_wants_it_back(arguments: s
     assert decode_entry(encode_entry(answer).encode()) == answer
 
 
-def test_a_call_that_was_cut_off_by_max_tokens_is_not_asked_for_again() -> None:
+def test_a_call_cut_off_by_max_tokens_is_not_retried() -> None:
     said = turn(garbled("add", '{"a": 1, "b'), stop_reason="max_tokens")
 
-    with ScriptedModel([said]) as scripted, asking(scripted) as client:
+    with ScriptedModel([said]) as scripted, open_client(scripted) as client:
         answer = client.query(tools=[ADD])
 
     assert (answer.stop_reason, answer.malformed) == ("max_tokens", {})
 
 
-def test_what_a_model_says_is_in_the_journal_as_the_tools_get_it() -> None:
+def test_the_journal_holds_calls_with_the_arguments_that_tools_receive() -> None:
     said = streamed(USE, {"type": "input_json_delta", "partial_json": '{"a": 1e400, "b": 1.0, "c": [1e22]}'})
 
-    with saying(said) as (client, _):
+    with client_of_server(said) as (client, _):
         answer = client.query()
 
     assert decode_entry(encode_entry(answer).encode()) == answer
 
 
-def test_a_reason_can_be_stored_whatever_the_server_said() -> None:
+def test_an_error_reason_can_be_stored_whatever_text_the_server_sent() -> None:
     assert str(ModelFailed("it said \udc80")) == "it said \\udc80"
 
 
@@ -353,14 +359,17 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize("event", UNREADABLE)
-def test_an_answer_that_is_never_readable_is_the_end_and_is_said(event: bytes) -> None:
-    with saying(BEGINNING + event) as (client, server), pytest.raises(ModelFailed, match="cannot be read"):
+def test_an_answer_that_stays_unreadable_fails_with_the_reason(event: bytes) -> None:
+    with (
+        client_of_server(BEGINNING + event) as (client, server),
+        pytest.raises(ModelFailed, match="cannot be read"),
+    ):
         client.query()
 
     assert server.requests == READABLE_TRIES
 
 
-# what is given up
+# permanent failures and deadlines
 
 
 @pytest.mark.parametrize(
@@ -376,23 +385,23 @@ def test_an_answer_that_is_never_readable_is_the_end_and_is_said(event: bytes) -
     ],
     ids=repr,
 )
-def test_what_cannot_pass_fails_at_once_and_says_what_to_do(failure: Any, words: str) -> None:
-    with ScriptedModel([failure]) as scripted, asking(scripted) as client:
+def test_a_permanent_failure_is_not_retried_and_the_error_says_what_to_do(failure: Any, words: str) -> None:
+    with ScriptedModel([failure]) as scripted, open_client(scripted) as client:
         with pytest.raises(ModelFailed, match=words):
             client.query()
 
         assert (len(scripted.requests), client.pauses) == (1, [])
 
 
-def test_a_wrong_key_fails_at_once() -> None:
+def test_a_wrong_api_key_is_not_retried() -> None:
     with ScriptedModel([]) as scripted:
         model = AnthropicModel(api_key="wrong", base_url=scripted.base_url)
         with pytest.raises(ModelFailed, match="check ANTHROPIC_API_KEY"):
-            Asking(model).query()
+            ClientUnderTest(model).query()
         model.close()
 
 
-def test_without_a_key_one_is_told_which(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+def test_a_missing_api_key_is_named_in_the_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -401,34 +410,34 @@ def test_without_a_key_one_is_told_which(monkeypatch: pytest.MonkeyPatch, tmp_pa
         AnthropicModel()
 
 
-def test_a_message_of_any_length_is_cut() -> None:
-    with ScriptedModel([fail(400, message="x" * 10_000)]) as scripted, asking(scripted) as client:
+def test_a_long_error_message_is_cut() -> None:
+    with ScriptedModel([fail(400, message="x" * 10_000)]) as scripted, open_client(scripted) as client:
         with pytest.raises(ModelFailed) as caught:
             client.query()
 
         assert len(str(caught.value)) < 600
 
 
-def test_tries_end_when_the_time_of_the_agent_is_over() -> None:
-    with ScriptedModel([fail(529)] * 99) as scripted, asking(scripted) as client:
+def test_retries_end_at_the_deadline_of_the_agent() -> None:
+    with ScriptedModel([fail(529)] * 99) as scripted, open_client(scripted) as client:
         with pytest.raises(ModelFailed, match=r"529 overloaded_error.*the agent's time was over"):
             client.query(within_s=0.1)
 
         assert client.pauses == []
 
 
-def test_a_pause_that_would_outlast_the_time_is_not_begun() -> None:
-    with ScriptedModel([fail(429, retry_after=60)]) as scripted, asking(scripted) as client:
+def test_a_pause_that_would_pass_the_deadline_is_not_started() -> None:
+    with ScriptedModel([fail(429, retry_after=60)]) as scripted, open_client(scripted) as client:
         with pytest.raises(ModelFailed, match="time was over"):
             client.query(within_s=30)
 
         assert client.pauses == []
 
 
-def test_a_model_that_says_nothing_is_not_waited_for_longer_than_the_time() -> None:
+def test_a_silent_model_is_not_waited_for_beyond_the_deadline() -> None:
     silent: list[Turn | Any] = [slow(say("Late."), 30)]
 
-    with ScriptedModel(silent) as scripted, asking(scripted) as client:
+    with ScriptedModel(silent) as scripted, open_client(scripted) as client:
         began = time.monotonic()
         with pytest.raises(ModelFailed, match="could not be reached"):
             client.query(within_s=0.5)
@@ -436,26 +445,26 @@ def test_a_model_that_says_nothing_is_not_waited_for_longer_than_the_time() -> N
         assert time.monotonic() - began < 5
 
 
-def test_a_model_that_fails_for_longer_than_its_program_allows_is_given_up_with_the_reason() -> None:
-    with ScriptedModel([fail(529)] * 99) as scripted, asking(scripted) as client:
+def test_a_model_that_fails_for_longer_than_its_program_allows_fails_with_the_reason() -> None:
+    with ScriptedModel([fail(529)] * 99) as scripted, open_client(scripted) as client:
         with pytest.raises(ModelFailed, match=r"529 .*; no answer within 1 s .*give_up_seconds.*, tries: \d"):
             client.query(within_s=600, give_up_s=1, pause=time.sleep)
 
         assert len(scripted.requests) in (1, 2)
 
 
-def test_a_model_that_says_nothing_is_given_up_after_what_its_program_allows() -> None:
+def test_a_silent_model_fails_after_the_time_that_its_program_allows() -> None:
     silent: list[Turn | Any] = [slow(say("Late."), 30)]
     why = pytest.raises(ModelFailed, match=r"could not be reached: .*; no answer within 0.5 s")
 
-    with ScriptedModel(silent) as scripted, asking(scripted) as client, why:
+    with ScriptedModel(silent) as scripted, open_client(scripted) as client, why:
         client.query(within_s=600, give_up_s=0.5)
 
 
 def test_each_retry_is_reported_with_its_reason_and_pause() -> None:
     said: list[str] = []
 
-    with ScriptedModel([fail(429, retry_after=2), say("Hi.")]) as scripted, asking(scripted) as client:
+    with ScriptedModel([fail(429, retry_after=2), say("Hi.")]) as scripted, open_client(scripted) as client:
         client.query(report=lambda retry: said.append(str(retry)))
 
     assert len(said) == 1
@@ -463,11 +472,11 @@ def test_each_retry_is_reported_with_its_reason_and_pause() -> None:
     assert said[0].endswith("; asking again in 2.0 s")
 
 
-def test_an_address_where_nobody_listens_is_tried_until_the_time_is_over() -> None:
+def test_an_address_without_a_listener_is_retried_until_the_deadline() -> None:
     with ScriptedModel([]) as scripted:
         address = scripted.base_url
     model = AnthropicModel(api_key="any", base_url=address)
 
     with pytest.raises(ModelFailed, match="could not be reached"):
-        Asking(model).query(within_s=0.2)
+        ClientUnderTest(model).query(within_s=0.2)
     model.close()

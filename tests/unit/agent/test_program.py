@@ -1,4 +1,4 @@
-"""Program files: what they may say, how a mistake is told, and the bundle they become."""
+"""Program files: their contents, the reports of mistakes, and the bundles made from them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def write(tmp_path):
 
 @pytest.fixture
 def root(write):
-    """Load a one-file bundle and give its root program."""
+    """Load a one-file bundle and return its root program."""
 
     def root(text: str = "") -> Program:
         bundle = load(write("agent.toml", text))
@@ -43,22 +43,22 @@ def root(write):
 
 
 @pytest.fixture
-def refusal(write):
-    """The (key, problem) with which a program file is refused."""
+def load_error(write):
+    """Return the key and problem of the error for a program file."""
 
-    def refusal(text: str) -> tuple[str, str]:
+    def load_error(text: str) -> tuple[str, str]:
         path = write("agent.toml", text)
         with pytest.raises(InvalidProgram) as caught:
             load(path)
         return caught.value.argument.removeprefix(str(path)).removeprefix(": "), caught.value.problem
 
-    return refusal
+    return load_error
 
 
 # what a file says
 
 
-def test_a_file_with_a_model_alone_is_a_program_with_all_the_defaults(root):
+def test_a_file_with_only_a_model_gives_a_program_with_all_defaults(root):
     program = root()
 
     assert program == Program(name="agent", model="claude-x", parameters={"max_tokens": 8192})
@@ -76,7 +76,7 @@ def test_a_file_with_a_model_alone_is_a_program_with_all_the_defaults(root):
     assert not program.fds_on
 
 
-def test_every_section_arrives_in_the_program(write):
+def test_every_section_is_loaded_into_the_program(write):
     notes = write("data/notes.md", "n")
     write("expert.toml", '[program]\ndescription = "knows law"')
     path = write(
@@ -141,7 +141,7 @@ def test_every_section_arrives_in_the_program(write):
     )
 
 
-def test_the_system_prompt_may_stand_in_a_file_next_to_the_program_and_is_kept_exactly(write):
+def test_the_system_prompt_may_be_a_file_next_to_the_program_and_is_kept_exactly(write):
     path = write("sub/agent.toml", '[prompt]\nsystem_prompt_file = "prompts/system.md"')
     prompt = write("sub/prompts/system.md")
     prompt.write_bytes("\ufeffDo.\r\nGrüße\n".encode())
@@ -149,7 +149,7 @@ def test_the_system_prompt_may_stand_in_a_file_next_to_the_program_and_is_kept_e
     assert load(path).programs["agent"].system == "\ufeffDo.\r\nGrüße\n"
 
 
-def test_paths_are_relative_to_the_file_wherever_the_caller_stands(write, tmp_path, monkeypatch):
+def test_paths_are_relative_to_the_file_in_any_working_directory(write, tmp_path, monkeypatch):
     write("sub/notes.md")
     write("sub/agent.toml", '[preload]\nfiles = ["notes.md"]')
     monkeypatch.chdir(tmp_path)
@@ -159,7 +159,7 @@ def test_paths_are_relative_to_the_file_wherever_the_caller_stands(write, tmp_pa
     assert preload == str(tmp_path / "sub" / "notes.md")
 
 
-def test_directories_are_relative_to_the_file_but_that_of_exports_to_where_the_agent_runs(
+def test_directories_are_relative_to_the_file_but_the_export_root_to_the_working_directory(
     write, tmp_path, monkeypatch
 ):
     (tmp_path / "sub" / "lib").mkdir(parents=True)
@@ -176,7 +176,7 @@ def test_directories_are_relative_to_the_file_but_that_of_exports_to_where_the_a
 
 
 @pytest.mark.parametrize(("section", "key"), [("tools", "path"), ("preload", "root")])
-def test_a_directory_that_is_none_is_told_with_file_and_key(write, section, key):
+def test_a_path_that_is_not_a_directory_is_reported_with_file_and_key(write, section, key):
     write("notes.md")
     path = write("agent.toml", f'[{section}]\n{key} = "notes.md"')
 
@@ -187,7 +187,7 @@ def test_a_directory_that_is_none_is_told_with_file_and_key(write, section, key)
 
 
 @pytest.mark.timeout(20)
-def test_a_preload_that_is_no_regular_file_is_told_when_the_program_is_read(write, tmp_path):
+def test_a_preload_that_is_not_a_regular_file_is_reported_on_loading(write, tmp_path):
     os.mkfifo(tmp_path / "fifo")
     path = write("agent.toml", '[preload]\nfiles = ["fifo"]')
 
@@ -195,7 +195,7 @@ def test_a_preload_that_is_no_regular_file_is_told_when_the_program_is_read(writ
         load(path)
 
 
-def test_a_person_is_told_that_nothing_is_written_without_a_directory(write):
+def test_a_missing_export_directory_is_a_warning(write):
     without = load(write("agent.toml", '[tools]\nenabled = ["fd_to_file"]')).warnings
     named = load(write("agent.toml", '[tools]\nenabled = ["fd_to_file"]\n[export]\nroot = "out"')).warnings
 
@@ -218,22 +218,22 @@ def test_a_person_is_told_that_nothing_is_written_without_a_directory(write):
         ("[file_descriptor]\nenabled = false", False, ()),
     ],
 )
-def test_descriptors_are_on_when_asked_for_or_when_a_tool_needs_them(root, text, on, tools):
+def test_descriptors_are_on_when_enabled_or_needed_by_a_tool(root, text, on, tools):
     program = root(text)
 
     assert program.fds_on is on
     assert program.tools == tools
 
 
-def test_descriptors_cannot_be_off_with_a_tool_that_needs_them(refusal):
-    key, problem = refusal('[tools]\nenabled = ["wait", "read_fd"]\n[file_descriptor]\nenabled = false')
+def test_descriptors_cannot_be_off_with_a_tool_that_needs_them(load_error):
+    key, problem = load_error('[tools]\nenabled = ["wait", "read_fd"]\n[file_descriptor]\nenabled = false')
 
     assert key == "file_descriptor.enabled"
     assert "[tools] enabled has read_fd;" in problem
 
 
 @pytest.mark.parametrize("switch", ["", "enabled = false\n"])
-def test_settings_of_descriptors_that_are_off_are_a_warning(write, switch):
+def test_descriptor_settings_are_a_warning_while_descriptors_are_off(write, switch):
     path = write("agent.toml", f"[file_descriptor]\n{switch}max_read_chars = 10")
 
     [warning] = load(path).warnings
@@ -241,12 +241,12 @@ def test_settings_of_descriptors_that_are_off_are_a_warning(write, switch):
     assert warning.startswith(f"{path}: [file_descriptor] sets max_read_chars, but descriptors are off")
 
 
-def test_saying_that_descriptors_are_off_is_no_warning(write):
+def test_turning_descriptors_off_explicitly_gives_no_warning(write):
     assert load(write("agent.toml", "[file_descriptor]\nenabled = false")).warnings == ()
 
 
 @pytest.mark.parametrize(("tool", "lacks"), [("spawn", "linked_programs"), ("pipe", "commands")])
-def test_a_tool_that_has_nothing_to_run_is_a_warning(write, tool, lacks):
+def test_a_tool_with_nothing_to_run_is_a_warning(write, tool, lacks):
     [warning] = load(write("agent.toml", f'[tools]\nenabled = ["{tool}"]')).warnings
 
     assert f"enables {tool}, but [{lacks}]" in warning
@@ -294,11 +294,11 @@ def test_a_tool_that_has_nothing_to_run_is_a_warning(write, tool, lacks):
         ("[commands]\nallow = ['']", "commands.allow", "is not the name of a program"),
     ],
 )
-def test_a_mistake_is_told_with_its_key_and_what_is_allowed(refusal, text, key, problem):
-    told_key, told_problem = refusal(text)
+def test_a_mistake_is_reported_with_its_key_and_the_allowed_values(load_error, text, key, problem):
+    error_key, error_problem = load_error(text)
 
-    assert told_key == key
-    assert problem in told_problem
+    assert error_key == key
+    assert problem in error_problem
 
 
 LIMITS = ["max_turns", "wall_seconds", "token_budget", "max_losses", "stream_bytes", "stream_idle_seconds"]
@@ -307,23 +307,23 @@ TREE_SIZES = ["tree_depth", "tree_live", "tree_processes", "tree_fds", "tree_byt
 
 @pytest.mark.parametrize("name", LIMITS + TREE_SIZES)
 @pytest.mark.parametrize("size", ["0", "-1", "9007199254740993", str(10**30), "true", "'5'", "nan", "inf"])
-def test_a_limit_below_1_or_beyond_counting_is_refused(refusal, name, size):
-    key, problem = refusal(f"[limits]\n{name} = {size}")
+def test_a_limit_below_1_or_above_2_to_the_53_is_refused(load_error, name, size):
+    key, problem = load_error(f"[limits]\n{name} = {size}")
 
     assert key == f"limits.{name}"
     assert problem.startswith("must be ")
 
 
 @pytest.mark.parametrize("name", TREE_SIZES)
-def test_a_limit_of_the_tree_goes_to_the_tree(root, name):
+def test_limits_of_the_tree_are_loaded_as_tree_limits(root, name):
     assert getattr(root(f"[limits]\n{name} = 7").tree_limits, name) == 7
 
 
 @pytest.mark.parametrize("days", ["-1", "nan", "inf", "'7'", "true"])
-def test_a_retention_is_a_number_of_days_from_0_on(refusal, root, days):
+def test_a_retention_is_a_number_of_days_from_0_on(load_error, root, days):
     assert root("[limits]\nretention_days = 0.5").tree_limits.retention_days == 0.5
 
-    assert refusal(f"[limits]\nretention_days = {days}")[0] == "limits.retention_days"
+    assert load_error(f"[limits]\nretention_days = {days}")[0] == "limits.retention_days"
 
 
 @pytest.mark.parametrize("text", ["[program]", "[model]", "[model]\nprovider = 'anthropic'"])
@@ -340,24 +340,24 @@ def test_a_model_must_be_named(tmp_path, text):
 @pytest.mark.parametrize(
     ("text", "key"), [("name = ' '", "name"), ("name = 'm'\nprovider = 'other'", "provider")]
 )
-def test_a_model_has_a_name_and_a_known_provider(refusal, text, key):
-    assert refusal(f"[model]\n{text}")[0] == f"model.{key}"
+def test_a_model_has_a_name_and_a_known_provider(load_error, text, key):
+    assert load_error(f"[model]\n{text}")[0] == f"model.{key}"
 
 
 @pytest.mark.parametrize("name", ["", "Agent", "a b", "-a", "a\\n", "é", "a.b", "a" * 49, "1٣"])
-def test_a_program_is_named_like_a_process(refusal, name):
-    key, problem = refusal(f'[program]\nname = "{name}"')
+def test_a_program_is_named_like_a_process(load_error, name):
+    key, problem = load_error(f'[program]\nname = "{name}"')
 
     assert key == "program.name"
     assert "a name is 1-48 of a-z, 0-9, _ and -" in problem
 
 
 @pytest.mark.parametrize("name", ["a", "0", "a-b_c9", "a" * 48])
-def test_a_good_name_is_taken(root, name):
+def test_a_valid_name_is_accepted(root, name):
     assert root(f'[program]\nname = "{name}"').name == name
 
 
-def test_a_file_whose_own_name_cannot_be_the_programs_must_give_one(write):
+def test_a_file_whose_name_is_not_a_valid_program_name_must_set_one(write):
     path = write("My Agent.toml")
     named = write("My Other.toml", '[program]\nname = "other"')
 
@@ -369,16 +369,16 @@ def test_a_file_whose_own_name_cannot_be_the_programs_must_give_one(write):
 
 
 @pytest.mark.parametrize("key", ["model", "messages", "system", "tools", "stream"])
-def test_a_parameter_that_the_loop_sets_itself_is_refused(refusal, key):
-    told, problem = refusal(f"[parameters]\n{key} = 'x'")
+def test_a_parameter_that_the_loop_sets_itself_is_refused(load_error, key):
+    told, problem = load_error(f"[parameters]\n{key} = 'x'")
 
     assert told == f"parameters.{key}"
     assert problem.startswith("is set by the agent itself; ")
 
 
 @pytest.mark.parametrize("value", ["0", "-5", "true", "1.5", "'many'", str(2**53 + 1)])
-def test_max_tokens_is_a_whole_number_from_1_on(refusal, value):
-    key, problem = refusal(f"[parameters]\nmax_tokens = {value}")
+def test_max_tokens_is_a_whole_number_from_1_on(load_error, value):
+    key, problem = load_error(f"[parameters]\nmax_tokens = {value}")
 
     assert key == "parameters.max_tokens"
     assert problem.startswith("must be an integer")
@@ -387,16 +387,16 @@ def test_max_tokens_is_a_whole_number_from_1_on(refusal, value):
 @pytest.mark.parametrize(
     "value", ["2020-01-01", "[nan]", "{ a = [inf] }", str(10**30), "[" * 40 + "]" * 40, "12:00:00"]
 )
-def test_a_parameter_that_json_cannot_carry_is_refused(refusal, value):
-    key, problem = refusal(f"[parameters]\nmetadata = {value}")
+def test_a_parameter_that_json_cannot_carry_is_refused(load_error, value):
+    key, problem = load_error(f"[parameters]\nmetadata = {value}")
 
     assert key == "parameters.metadata"
     assert "finite numbers" in problem
 
 
 @pytest.mark.parametrize("tool", ["read", "Read_fd", "read_fd ", ""])
-def test_a_tool_that_does_not_exist_is_answered_with_those_that_do(refusal, tool):
-    key, problem = refusal(f"[tools]\nenabled = ['{tool}']")
+def test_the_error_for_an_unknown_tool_lists_the_known_ones(load_error, tool):
+    key, problem = load_error(f"[tools]\nenabled = ['{tool}']")
 
     assert key == "tools.enabled"
     assert problem == (
@@ -414,16 +414,16 @@ def test_a_tool_that_does_not_exist_is_answered_with_those_that_do(refusal, tool
         ("[commands]\nallow = ['grep', 'grep']", "commands.allow"),
     ],
 )
-def test_what_is_listed_twice_is_a_mistake(refusal, text, key):
-    told, problem = refusal(text)
+def test_a_duplicate_list_item_is_refused(load_error, text, key):
+    told, problem = load_error(text)
 
     assert told == key
     assert "is listed twice" in problem
 
 
 @pytest.mark.parametrize("python", [("a:f", "b:f"), ("a:wait",)])
-def test_two_tools_cannot_have_one_name(refusal, python):
-    key, problem = refusal(f"[tools]\nenabled = ['wait']\npython = {list(python)}")
+def test_two_tools_cannot_have_one_name(load_error, python):
+    key, problem = load_error(f"[tools]\nenabled = ['wait']\npython = {list(python)}")
 
     assert key == "tools.python"
     assert "two tools are named" in problem
@@ -432,15 +432,15 @@ def test_two_tools_cannot_have_one_name(refusal, python):
 @pytest.mark.parametrize(
     "path", ["", "f", "a.b", ":f", "a:", "a:b:c", "a b:f", "a..b:f", "a:f()", "a-b:f", "a:class", "a:f\\n"]
 )
-def test_a_python_tool_is_named_as_module_and_function(refusal, path):
-    key, problem = refusal(f'[tools]\npython = ["{path}"]')
+def test_a_python_tool_is_named_as_module_and_function(load_error, path):
+    key, problem = load_error(f'[tools]\npython = ["{path}"]')
 
     assert key == "tools.python"
     assert '"package.module:function"' in problem
 
 
-def test_a_system_prompt_is_given_once(refusal):
-    key, problem = refusal('[prompt]\nsystem = ""\nsystem_prompt_file = "s.md"')
+def test_a_system_prompt_can_be_set_only_once(load_error):
+    key, problem = load_error('[prompt]\nsystem = ""\nsystem_prompt_file = "s.md"')
 
     assert (key, problem) == ("prompt.system_prompt_file", "system is given too; keep one of them")
 
@@ -456,12 +456,12 @@ def test_a_system_prompt_is_given_once(refusal):
 @pytest.mark.parametrize(
     ("name", "problem"), [("absent", "does not exist"), ("sub", "is a directory; name a file")]
 )
-def test_a_file_that_a_program_names_must_be_there(refusal, tmp_path, text, key, name, problem):
+def test_a_file_named_by_a_program_must_exist(load_error, tmp_path, text, key, name, problem):
     (tmp_path / "sub").mkdir()
 
-    told_key, told = refusal(text.format(name))
+    error_key, told = load_error(text.format(name))
 
-    assert told_key == key
+    assert error_key == key
     assert told == f"'{tmp_path / name}' {problem}"
 
 
@@ -474,7 +474,7 @@ def test_a_file_that_a_program_names_must_be_there(refusal, tmp_path, text, key,
         ("a = " + "[" * 5000, "is nested too deep"),
     ],
 )
-def test_a_file_that_is_not_toml_is_told_with_the_line(tmp_path, text, problem):
+def test_invalid_toml_is_reported_with_its_line(tmp_path, text, problem):
     path = tmp_path / "agent.toml"
     path.write_text(text)
 
@@ -493,7 +493,7 @@ def test_a_file_that_is_not_toml_is_told_with_the_line(tmp_path, text, problem):
         ("[linked_programs]\nexpert = 'latin'", "linked_programs.expert"),
     ],
 )
-def test_a_file_that_is_not_utf8_is_told_with_the_byte(write, tmp_path, text, key):
+def test_invalid_utf8_is_reported_with_its_byte_offset(write, tmp_path, text, key):
     latin = tmp_path / "latin"
     latin.write_bytes(b"# gr\xfc\xdfe")
     path = write("agent.toml", text) if key else latin
@@ -504,7 +504,7 @@ def test_a_file_that_is_not_utf8_is_told_with_the_byte(write, tmp_path, text, ke
     assert caught.value.argument == (f"{path}: {key}" if key else str(latin))
 
 
-def test_a_missing_root_file_is_told_with_advice(tmp_path):
+def test_a_missing_root_file_is_reported_with_advice(tmp_path):
     with pytest.raises(TargetMissing, match="give the path of a program file") as caught:
         load(tmp_path / "agent.toml")
 
@@ -521,7 +521,7 @@ def test_a_path_through_a_file_cannot_be_read(write):
         load(write("agent.toml") / "agent.toml")
 
 
-def test_a_link_that_leads_in_a_circle_cannot_be_read(tmp_path):
+def test_a_circular_symlink_cannot_be_read(tmp_path):
     (tmp_path / "agent.toml").symlink_to(tmp_path / "agent.toml")
 
     with pytest.raises(InvalidProgram, match="cannot be read: Too many levels of symbolic links"):
@@ -529,7 +529,7 @@ def test_a_link_that_leads_in_a_circle_cannot_be_read(tmp_path):
 
 
 @pytest.mark.parametrize("path", ["", "a\0b"])
-def test_a_path_that_cannot_be_one_is_an_invalid_argument(path):
+def test_an_impossible_path_is_an_invalid_argument(path):
     with pytest.raises(InvalidArgument, match="path: must be a path"):
         load(path)
 
@@ -545,7 +545,7 @@ def test_a_preload_in_a_folder_that_json_cannot_name_is_refused(tmp_path):
         load(path)
 
 
-def test_an_error_survives_pickling_and_says_file_key_and_problem(write):
+def test_a_program_error_survives_pickling_and_names_file_key_and_problem(write):
     path = write("agent.toml", "[limits]\nmax_turns = 0")
 
     with pytest.raises(InvalidProgram) as caught:
@@ -604,7 +604,7 @@ def test_different_files_with_one_name_get_numbers(write):
     assert bundle.programs["helper-3"].name == "helper-3"
 
 
-def test_a_numbered_name_is_still_a_name(write):
+def test_a_numbered_name_is_still_a_valid_name(write):
     long = "a" * 48
     write("b.toml", f'[program]\nname = "{long}"')
     path = write("agent.toml", f'[program]\nname = "{long}"\n[linked_programs]\nb = "b.toml"')
@@ -612,7 +612,7 @@ def test_a_numbered_name_is_still_a_name(write):
     assert list(load(path).programs) == [long, "a" * 46 + "-2"]
 
 
-def test_a_link_says_what_its_program_is_for_unless_the_linking_file_says_it(write):
+def test_the_description_of_a_linked_program_is_used_unless_the_link_sets_one(write):
     write("expert.toml", '[program]\ndescription = "own"')
     path = write(
         "agent.toml",
@@ -634,7 +634,7 @@ def test_a_mistake_in_a_linked_file_names_that_file(write):
     assert caught.value.argument == f"{expert}: limits.max_turns"
 
 
-def test_links_are_relative_to_the_file_that_has_them(write):
+def test_links_are_relative_to_the_file_that_contains_them(write):
     write("sub/deep/leaf.toml")
     write("sub/expert.toml", '[linked_programs]\nleaf = "deep/leaf.toml"')
     path = write("agent.toml", '[linked_programs]\nexpert = "sub/expert.toml"')
@@ -684,7 +684,7 @@ def bundles(draw) -> Bundle:
 
 
 @given(bundles())
-def test_a_bundle_comes_out_of_json_as_it_went_in(bundle):
+def test_a_bundle_survives_a_json_round_trip(bundle):
     again = Bundle.from_json(bundle.to_json())
 
     assert again == bundle
@@ -694,7 +694,7 @@ def test_a_bundle_comes_out_of_json_as_it_went_in(bundle):
     assert again.digest() == bundle.digest()
 
 
-def test_a_digest_is_8_hex_digits_that_follow_the_content(write):
+def test_a_digest_is_8_hex_digits_and_changes_with_the_content(write):
     path = write("agent.toml")
     before = load(path).digest()
     write("agent.toml", "[limits]\nretention_days = 7\nwall_seconds = 3600\nmax_turns = 50")
@@ -722,7 +722,7 @@ STORED = """
 """A bundle as the first version stored it."""
 
 
-def test_a_bundle_of_the_first_version_is_read_and_keeps_its_text_and_its_digest():
+def test_a_bundle_of_format_version_1_loads_and_keeps_its_text_and_digest():
     bundle = Bundle.from_json(STORED)
 
     assert bundle.to_json() == STORED.replace("\n", "").replace(
@@ -754,6 +754,6 @@ def test_warnings_are_neither_stored_nor_digested():
         b'{"root": "\xff"}',
     ],
 )
-def test_what_is_not_a_bundle_is_refused(text):
+def test_text_that_is_not_a_bundle_is_refused(text):
     with pytest.raises(InvalidProgram, match="bundle"):
         Bundle.from_json(text)

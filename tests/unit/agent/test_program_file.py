@@ -62,7 +62,7 @@ values = st.recursive(
 
 
 def program_or_key(path, text: str) -> Program | str:
-    """The program that a file is, or the key that its error names."""
+    """Return the program of a file, or the key that its error names."""
     path.write_text(text, "utf-8")
     try:
         bundle = load(path)
@@ -102,7 +102,7 @@ def test_any_value_in_place_of_a_section_is_a_program_or_an_error_in_that_sectio
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(section=st.sampled_from([*SECTIONS]), key=texts.filter(bool))
-def test_a_key_that_does_not_exist_is_named_and_those_that_do_are_listed(path, section, key):
+def test_an_unknown_key_is_named_and_the_known_keys_are_listed(path, section, key):
     kind = SECTIONS[section]
     if not isinstance(kind, type) or key in kind.__struct_fields__:
         return
@@ -116,12 +116,12 @@ def test_a_key_that_does_not_exist_is_named_and_those_that_do_are_listed(path, s
     assert caught.value.problem == f"unknown key; the keys are: {', '.join(kind.__struct_fields__)}"
 
 
-def test_a_section_or_a_link_cannot_have_a_key_that_does_not_exist():
+def test_no_section_or_link_accepts_an_unknown_key():
     for kind in (ProgramFile, LinkedEntry, FDConfig, *SECTIONS.values()):
         assert not isinstance(kind, type) or kind.__struct_config__.forbid_unknown_fields
 
 
-def test_the_limits_of_the_file_are_those_of_a_process_and_those_of_a_tree():
+def test_the_limits_section_has_the_limits_of_processes_and_trees():
     of_file = LimitsSection()
 
     assert (of_file.of_process, of_file.of_tree) == (Limits(), TreeLimits())
@@ -142,7 +142,7 @@ def test_the_limits_of_the_file_are_those_of_a_process_and_those_of_a_tree():
         ("'x` - at `$.limits' = 3", "model.'x` - at `$.limits'", "unknown key; the keys are: name, provider"),
     ],
 )
-def test_a_mistake_is_explained_from_the_file_and_not_from_the_message_of_a_library(path, text, key, problem):
+def test_a_mistake_is_explained_in_terms_of_the_file_and_not_of_a_library(path, text, key, problem):
     path.write_text(f"[model]\n{text}")
 
     with pytest.raises(InvalidProgram) as caught:
@@ -152,7 +152,7 @@ def test_a_mistake_is_explained_from_the_file_and_not_from_the_message_of_a_libr
     assert caught.value.problem.startswith(problem)
 
 
-def test_of_several_links_the_wrong_one_is_named(path):
+def test_the_wrong_one_of_several_links_is_named(path):
     path.write_text(
         '[model]\nname = "m"\n[linked_programs]\n'
         'a = "agent.toml"\nb = { path = "agent.toml" }\nc = { path = 3 }'

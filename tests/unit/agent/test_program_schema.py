@@ -1,4 +1,4 @@
-"""What is derived from the Struct of a program file: the schema for editors, the file of `fdstore init`."""
+"""The schema for editors and the file of `fdstore init`, both generated from the Struct of a program file."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def uncommented(text: str) -> str:
     return re.sub(r"(?m)^#(?=[a-z_]+ = )", "", text)
 
 
-def named_by_examples(folder: Path) -> None:
-    """Makes the files and directories that the examples name."""
+def create_example_files(folder: Path) -> None:
+    """Create the files and directories that the examples name."""
     for directory in ("lib", "docs"):
         (folder / directory).mkdir()
     (folder / "notes.md").write_text("n")
@@ -45,7 +45,7 @@ def nodes(schema):
             yield from nodes(inner)
 
 
-def test_the_file_as_written_is_a_program_that_needs_no_prompt(tmp_path):
+def test_the_generated_file_loads_without_a_prompt(tmp_path):
     path = tmp_path / "agent.toml"
     path.write_text(starter_file())
 
@@ -56,7 +56,7 @@ def test_the_file_as_written_is_a_program_that_needs_no_prompt(tmp_path):
     assert bundle.programs["agent"].fds_on
 
 
-def test_a_file_whose_own_name_cannot_be_the_programs_gives_one(tmp_path):
+def test_a_file_whose_name_is_not_a_valid_program_name_sets_one(tmp_path):
     path = tmp_path / "My Agent.toml"
     path.write_text(starter_file("agent"))
 
@@ -64,19 +64,19 @@ def test_a_file_whose_own_name_cannot_be_the_programs_gives_one(tmp_path):
 
 
 @pytest.mark.parametrize("alternative", ["system", "system_prompt_file"])
-def test_with_every_key_uncommented_it_loads_and_has_every_key_of_the_struct(tmp_path, alternative):
+def test_with_every_key_uncommented_the_generated_file_loads_and_has_every_key(tmp_path, alternative):
     text = uncommented(starter_file())
     other = {"system", "system_prompt_file"} - {alternative}
     path = tmp_path / "agent.toml"
     path.write_text(re.sub(rf"(?m)^{other.pop()} = .*\n", "", text))
-    named_by_examples(tmp_path)
+    create_example_files(tmp_path)
 
     load(path)
 
     assert {name: set(table) for name, table in tomllib.loads(text).items()} == KEYS
 
 
-def test_what_is_commented_as_a_default_is_the_default(tmp_path):
+def test_commented_defaults_are_the_real_defaults(tmp_path):
     path = tmp_path / "agent.toml"
     path.write_text(starter_file())
     as_written = load(path)
@@ -122,7 +122,7 @@ def test_the_schema_is_of_draft_7_without_references_and_null():
         assert "default" not in node or node["default"] is not None
 
 
-def test_the_schema_allows_what_the_file_allows():
+def test_the_schema_accepts_valid_files():
     sections = editor_schema()["properties"]
 
     assert sections["model"]["properties"]["provider"]["enum"] == ["anthropic"]

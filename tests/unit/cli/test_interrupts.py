@@ -11,7 +11,7 @@ from fdstore.cli.interrupts import Interrupted, as_interrupts
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_interrupts_the_block_once_and_cleaning_up_is_not_interrupted(number: int) -> None:
+def test_a_signal_interrupts_the_block_once_and_does_not_interrupt_cleanup(number: int) -> None:
     before = signal.getsignal(number)
     cleaned = False
 
@@ -30,7 +30,7 @@ def test_a_signal_interrupts_the_block_once_and_cleaning_up_is_not_interrupted(n
     assert signal.getsignal(number) is before
 
 
-def test_a_signal_that_is_ignored_stays_so() -> None:
+def test_an_ignored_signal_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with as_interrupts():

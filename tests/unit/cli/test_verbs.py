@@ -70,7 +70,7 @@ VERBS = [name for section in cli.VERBS.values() for name in section]
 
 
 @pytest.mark.parametrize("name", VERBS)
-def test_the_help_of_a_verb_has_what_is_its_own_first_and_in_one_style(name):
+def test_the_help_of_a_verb_lists_its_own_options_first_and_in_one_style(name):
     command = cli.load_verb(name)
     common = [parameter.name for parameter in session.common_options()]
     names = [parameter.name for parameter in command.params]
@@ -89,7 +89,7 @@ def test_the_help_of_a_verb_has_what_is_its_own_first_and_in_one_style(name):
 
 
 @pytest.mark.parametrize("path", sorted(Path(cli.__file__).parent.glob("*.py")), ids=lambda path: path.stem)
-def test_a_verb_prints_through_the_output_module_alone(path):
+def test_verbs_print_only_through_the_output_module(path):
     if path.stem == "output":
         return
     code = path.read_text("utf-8")
@@ -99,7 +99,7 @@ def test_a_verb_prints_through_the_output_module_alone(path):
     assert not re.findall(r"(?m)click\.s?echo|^\s*print\(|sys\.std(?:out|err)\.(?:write|buffer)", code)
 
 
-def test_a_log_line_is_one_line_without_control_characters_whatever_it_tells():
+def test_a_log_message_is_one_line_without_control_characters():
     formatter = VisibleFormatter("%(levelname)s: %(message)s")
     try:
         raise ValueError("\x1b[2Jone\ntwo\x9b")
@@ -156,7 +156,7 @@ def test_a_table_is_cut_to_the_terminal_in_the_column_that_may_be_cut(texts, col
     assert all(width(line) <= columns for line in shown.split("\n"))
 
 
-def test_children_are_drawn_below_their_parents_by_number():
+def test_children_are_drawn_below_their_parents_in_numeric_order():
     born = ["b", "b.2", "b.10", "b.2.1", "a", "lost.1"]
 
     drawn = [branch + process.id for branch, process in as_trees(record(name) for name in born)]

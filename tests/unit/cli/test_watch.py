@@ -1,4 +1,4 @@
-"""When a lease that ran out may be counted as a loss, by what a sweeper saw of Redis' clock."""
+"""When an expired lease counts as a loss, depending on the sweeper's observations of the Redis clock."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ GRACE_S = LEASE_S / 2
 START = 1_700_000_000.0
 
 
-def watching() -> tuple[LossDetector, float]:
-    """One that has watched for an hour, and when it last looked."""
+def detector_after_an_hour() -> tuple[LossDetector, float]:
+    """Return a detector that has observed for an hour, and the time of its last observation."""
     watch = LossDetector()
     now = START
     while now < START + 3600:
@@ -20,14 +20,14 @@ def watching() -> tuple[LossDetector, float]:
     return watch, now
 
 
-def test_who_has_watched_without_a_gap_judges_at_once() -> None:
-    watch, now = watching()
+def test_after_watching_without_a_gap_an_expired_lease_is_lost_immediately() -> None:
+    watch, now = detector_after_an_hour()
 
     assert watch.look(now + SWEEP_EVERY_S) == 0
     assert watch.look(now + SWEEP_EVERY_S + GRACE_S) == 0
 
 
-def test_who_has_just_begun_to_watch_gives_holders_half_a_lease() -> None:
+def test_a_new_sweeper_grants_holders_half_a_lease() -> None:
     watch = LossDetector()
 
     assert watch.look(START) == GRACE_S
@@ -36,16 +36,16 @@ def test_who_has_just_begun_to_watch_gives_holders_half_a_lease() -> None:
 
 
 @pytest.mark.parametrize("gap_s", [GRACE_S + 0.1, LEASE_S, 3600, -0.1, -3600])
-def test_after_a_gap_and_after_the_clock_was_set_holders_get_their_time(gap_s: float) -> None:
-    watch, now = watching()
+def test_after_a_gap_or_a_clock_change_holders_get_half_a_lease(gap_s: float) -> None:
+    watch, now = detector_after_an_hour()
     back = now + gap_s
 
     assert watch.look(back) == GRACE_S
     assert watch.look(back + GRACE_S) == 0
 
 
-def test_a_gap_while_holders_are_given_time_gives_it_anew() -> None:
-    watch, now = watching()
+def test_a_gap_during_the_grace_period_restarts_it() -> None:
+    watch, now = detector_after_an_hour()
     back = now + 60
     assert watch.look(back) == GRACE_S
     back_again = back + 1 + LEASE_S
@@ -54,8 +54,8 @@ def test_a_gap_while_holders_are_given_time_gives_it_anew() -> None:
     assert watch.look(back_again) == GRACE_S
 
 
-def test_a_holder_has_time_to_renew_after_the_longest_gap_that_is_none() -> None:
-    watch, now = watching()
+def test_a_holder_can_renew_after_the_longest_silence_that_is_not_a_gap() -> None:
+    watch, now = detector_after_an_hour()
     renewed_at = now - RENEW_EVERY_S  # at the latest, when Redis goes away at `now`
     back = now + GRACE_S
 

@@ -1,4 +1,4 @@
-"""A growing text and its writer, without a server: what is stored, when, and what an error means."""
+"""A growing text and its writer, without a server: what is stored, when, and the effect of errors."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ texts = st.lists(
 sizes = st.integers(1, 9) | st.just(4000)
 
 
-def whole(text: str, size: int) -> tuple[dict[int, bytes], dict[str, str], tuple[int, ...]]:
-    """Pages, index and totals of a text that is stored at once."""
+def expected_state(text: str, size: int) -> tuple[dict[int, bytes], dict[str, str], tuple[int, ...]]:
+    """Return pages, index and totals of a text that is stored in one call."""
     pages: list[Page] = [page for run in cut(text, size) for page in run]
     index = IndexWriter()
     index.add(pages)
@@ -52,8 +52,8 @@ def whole(text: str, size: int) -> tuple[dict[int, bytes], dict[str, str], tuple
     return {i: page.data for i, page in enumerate(pages, 1)}, index.fields(), totals
 
 
-class Stored:
-    """What Redis would hold after these changes."""
+class StoredState:
+    """The state of Redis after these changes."""
 
     def __init__(self) -> None:
         self.pages: dict[int, bytes] = {}
@@ -74,8 +74,8 @@ class Stored:
 
 
 @given(pieces=texts, size=sizes)
-def test_after_every_piece_all_is_as_if_the_text_were_stored_at_once(pieces: list[str], size: int) -> None:
-    growth, stored, text = GrowingText(size), Stored(), ""
+def test_appending_in_pieces_stores_the_same_as_storing_the_whole_text(pieces: list[str], size: int) -> None:
+    growth, stored, text = GrowingText(size), StoredState(), ""
     stored.take(growth.add(""))
 
     for piece in pieces:
@@ -83,12 +83,12 @@ def test_after_every_piece_all_is_as_if_the_text_were_stored_at_once(pieces: lis
         assert change.before == len(text)
         stored.take(change)
         text += piece
-        assert stored.all == whole(text, size)
+        assert stored.all == expected_state(text, size)
 
 
 @given(pieces=texts, size=sizes)
-def test_somebody_else_can_go_on_from_what_is_stored(pieces: list[str], size: int) -> None:
-    stored, text = Stored(), ""
+def test_another_writer_can_continue_from_the_stored_state(pieces: list[str], size: int) -> None:
+    stored, text = StoredState(), ""
     stored.take(GrowingText(size).add(""))
 
     for piece in pieces:
@@ -98,12 +98,12 @@ def test_somebody_else_can_go_on_from_what_is_stored(pieces: list[str], size: in
         assert growth.chars == len(text)
         stored.take(growth.add(piece))
         text += piece
-        assert stored.all == whole(text, size)
+        assert stored.all == expected_state(text, size)
 
 
 @pytest.mark.parametrize("pages", [255, 256, 257, 512, 513])
-def test_the_borders_of_index_groups_are_right(pages: int) -> None:
-    growth, stored = GrowingText(3), Stored()
+def test_index_groups_are_right_at_their_boundaries(pages: int) -> None:
+    growth, stored = GrowingText(3), StoredState()
     text = "ab\n" * (pages - 1) + "c"
     for start in range(0, len(text), 5):
         stored.take(growth.add(text[start : start + 5]))
@@ -113,10 +113,10 @@ def test_the_borders_of_index_groups_are_right(pages: int) -> None:
     resumed = GrowingText.resumed(3, last, stored.pages[last], stored.totals[1], group)
     stored.take(resumed.add("d\nlast"))
 
-    assert stored.all == whole(text + "d\nlast", 3)
+    assert stored.all == expected_state(text + "d\nlast", 3)
 
 
-def test_a_change_holds_the_last_page_and_new_ones_only() -> None:
+def test_a_change_contains_only_the_last_page_and_new_pages() -> None:
     growth = GrowingText(4)
     growth.add("one\ntwo\nthr")
 
@@ -129,10 +129,9 @@ def test_a_change_holds_the_last_page_and_new_ones_only() -> None:
 # --- the writer
 
 
-class Shelf:
-    """Answers the commands of a pen: good, or with the errors that a test puts in front. `texts` holds
-    the pages of each append, which with pages this large is the text so far, `scripts` the names of all
-    scripts."""
+class FakeRunner:
+    """A runner that replies with success, or with the next error queued by the test. `texts` has the pages of
+    each append, with pages this large the whole text so far; `scripts` has the names of all scripts."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -180,8 +179,8 @@ class Shelf:
 
 
 @pytest.fixture
-def shelf() -> Shelf:
-    return Shelf()
+def runner() -> FakeRunner:
+    return FakeRunner()
 
 
 def appender_of(lease_s: float = 30.0) -> StreamAppender:
@@ -192,68 +191,68 @@ def appender_of(lease_s: float = 30.0) -> StreamAppender:
 
 
 @pytest.fixture
-def out(shelf: Shelf) -> Iterator[StreamWriter]:
-    writer = StreamWriter(shelf.run, appender_of())
+def out(runner: FakeRunner) -> Iterator[StreamWriter]:
+    writer = StreamWriter(runner.run, appender_of())
     yield writer
-    shelf.errors.clear()
+    runner.errors.clear()
     writer.fail("the test is over")
 
 
-def test_bits_are_collected_and_stored_together(shelf: Shelf, out: StreamWriter) -> None:
+def test_small_writes_are_buffered_and_stored_together(runner: FakeRunner, out: StreamWriter) -> None:
     for _ in range(100):
         out.write("bit ")
     out.flush()
 
-    assert shelf.texts[-1] == "bit " * 100
-    assert len(shelf.texts) < 20
+    assert runner.texts[-1] == "bit " * 100
+    assert len(runner.texts) < 20
 
 
-def test_much_text_is_stored_at_once(shelf: Shelf, out: StreamWriter) -> None:
+def test_a_large_write_is_stored_immediately(runner: FakeRunner, out: StreamWriter) -> None:
     out.write("x" * GROUP_CHARS)
 
-    assert shelf.texts[-1] == "x" * GROUP_CHARS
-    assert len(shelf.texts) == GROUP_CHARS / PIECE_CHARS
+    assert runner.texts[-1] == "x" * GROUP_CHARS
+    assert len(runner.texts) == GROUP_CHARS / PIECE_CHARS
 
 
-def test_enough_text_does_not_wait_to_grow_old(
-    shelf: Shelf, out: StreamWriter, monkeypatch: pytest.MonkeyPatch
+def test_a_full_buffer_is_flushed_before_its_time(
+    runner: FakeRunner, out: StreamWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fdstore.client._sync.writer.MAX_AGE_S", 600.0)
 
     out.write("a little, and ")
     out.write("x" * ENOUGH_CHARS)
 
-    wait_until(lambda: shelf.texts == ["a little, and " + "x" * ENOUGH_CHARS], 5)
+    wait_until(lambda: runner.texts == ["a little, and " + "x" * ENOUGH_CHARS], 5)
 
 
-def test_what_comes_while_a_piece_is_on_its_way_goes_together(shelf: Shelf, out: StreamWriter) -> None:
+def test_writes_during_a_request_are_sent_together_in_the_next(runner: FakeRunner, out: StreamWriter) -> None:
     text = "x" * ENOUGH_CHARS
 
-    with shelf.lock:
+    with runner.lock:
         out.write(text)
         wait_until(lambda: not out._buffer.chars, 5)
         for _ in range(3):
             out.write(text)
     out.flush()
 
-    assert shelf.texts == [text, text * 4]
+    assert runner.texts == [text, text * 4]
 
 
-def test_a_little_text_is_stored_by_itself(shelf: Shelf, out: StreamWriter) -> None:
+def test_a_little_text_is_flushed_after_a_while(runner: FakeRunner, out: StreamWriter) -> None:
     out.write("a little")
 
-    wait_until(lambda: shelf.texts == ["a little"], 5)
+    wait_until(lambda: runner.texts == ["a little"], 5)
 
 
-def test_a_long_text_is_stored_in_pieces(shelf: Shelf, out: StreamWriter) -> None:
+def test_a_long_text_is_stored_in_pieces(runner: FakeRunner, out: StreamWriter) -> None:
     out.write("x" * (2 * PIECE_CHARS + 1))
     out.flush()
 
-    assert shelf.scripts.count("append") == 3
-    assert shelf.texts[-1] == "x" * (2 * PIECE_CHARS + 1)
+    assert runner.scripts.count("append") == 3
+    assert runner.texts[-1] == "x" * (2 * PIECE_CHARS + 1)
 
 
-def test_a_piece_is_made_ready_but_not_sent_while_the_one_in_front_of_it_is_on_its_way() -> None:
+def test_a_piece_is_prepared_but_not_sent_while_the_previous_one_is_in_flight() -> None:
     appender = appender_of()
     appender.put("x" * PIECE_CHARS + "y" * PIECE_CHARS)
 
@@ -268,7 +267,7 @@ def test_a_piece_is_made_ready_but_not_sent_while_the_one_in_front_of_it_is_on_i
     assert second == appender._ready[0] != sent.batch
 
 
-def test_what_was_on_its_way_when_storing_broke_off_is_sent_first(shelf: Shelf) -> None:
+def test_a_piece_in_flight_when_storing_failed_is_sent_first(runner: FakeRunner) -> None:
     appender = appender_of()
     appender.put("x" * PIECE_CHARS + "y" * PIECE_CHARS + "z")
     storing = appender.store()
@@ -278,69 +277,71 @@ def test_what_was_on_its_way_when_storing_broke_off_is_sent_first(shelf: Shelf) 
         storing.throw(StoreUnavailable("here", "away"))
 
     assert next(appender.store()) == sent.batch
-    shelf.run(appender.store())
+    runner.run(appender.store())
 
-    assert shelf.texts[-1] == "x" * PIECE_CHARS + "y" * PIECE_CHARS + "z"
-    assert shelf.scripts.count("append") == 3
+    assert runner.texts[-1] == "x" * PIECE_CHARS + "y" * PIECE_CHARS + "z"
+    assert runner.scripts.count("append") == 3
 
 
-def test_a_writer_with_nothing_to_say_shows_that_it_lives(shelf: Shelf) -> None:
-    out = StreamWriter(shelf.run, appender_of(lease_s=0.15))
+def test_an_idle_writer_renews_its_lease(runner: FakeRunner) -> None:
+    out = StreamWriter(runner.run, appender_of(lease_s=0.15))
 
-    wait_until(lambda: shelf.scripts.count("append") >= 3, 5)
-    assert shelf.texts == []
+    wait_until(lambda: runner.scripts.count("append") >= 3, 5)
+    assert runner.texts == []
     out.end()
 
 
 @pytest.mark.parametrize("text", [b"bytes", None, 1, bytearray(b"x")])
-def test_only_str_is_taken(out: StreamWriter, text: Any) -> None:
+def test_only_str_is_accepted(out: StreamWriter, text: Any) -> None:
     with pytest.raises(InvalidArgument, match="a str is needed"):
         out.write(text)
 
 
-def test_a_lone_surrogate_is_refused_and_the_writer_goes_on(shelf: Shelf, out: StreamWriter) -> None:
+def test_a_lone_surrogate_is_refused_and_the_writer_stays_usable(
+    runner: FakeRunner, out: StreamWriter
+) -> None:
     out.write("good ")
     with pytest.raises(InvalidArgument, match=r"U\+D800"):
         out.write("bad \ud800")
     out.write("text")
     out.flush()
 
-    assert shelf.texts[-1] == "good text"
+    assert runner.texts[-1] == "good text"
 
 
 @pytest.mark.parametrize("code", [True, 1.0, "1", None, 2**60])
-def test_an_exit_code_that_cannot_be_is_refused_and_nothing_ended(
-    shelf: Shelf, out: StreamWriter, code: Any
+def test_an_invalid_exit_code_is_refused_and_the_stream_stays_open(
+    runner: FakeRunner, out: StreamWriter, code: Any
 ) -> None:
     with pytest.raises(InvalidArgument, match="exit_code"):
         out.end(code)
 
     out.write("goes on")
     out.flush()
-    assert "seal" not in shelf.scripts
+    assert "seal" not in runner.scripts
 
 
 @pytest.mark.parametrize("reason", ["", "x" * 201, None, 1, "\ud800"])
-def test_a_reason_that_cannot_be_is_refused(out: StreamWriter, reason: Any) -> None:
+def test_an_invalid_reason_is_refused(out: StreamWriter, reason: Any) -> None:
     with pytest.raises(InvalidArgument):
         out.fail(reason)
 
 
-def test_an_end_stores_what_is_left_and_comes_once(shelf: Shelf, out: StreamWriter) -> None:
+def test_ending_flushes_the_buffer_and_happens_once(runner: FakeRunner, out: StreamWriter) -> None:
     out.write("the last words")
 
     out.end(1)
     out.end(2)
     out.fail("too late")
 
-    assert shelf.texts[-1] == "the last words"
-    assert shelf.scripts.count("seal") == 1
+    assert runner.texts[-1] == "the last words"
+    assert runner.scripts.count("seal") == 1
     with pytest.raises(StreamClosed):
         out.write("more")
 
 
-def test_an_error_that_lasts_is_told_every_time(shelf: Shelf, out: StreamWriter) -> None:
-    shelf.errors.append([b"quota_exceeded", b"tree_bytes", 100])
+def test_a_permanent_error_is_raised_by_every_call(runner: FakeRunner, out: StreamWriter) -> None:
+    runner.errors.append([b"quota_exceeded", b"tree_bytes", 100])
 
     out.write("x")
     with pytest.raises(QuotaExceeded):
@@ -350,38 +351,38 @@ def test_an_error_that_lasts_is_told_every_time(shelf: Shelf, out: StreamWriter)
             call()
 
 
-def test_an_error_of_the_thread_shows_at_the_next_call(shelf: Shelf, out: StreamWriter) -> None:
-    shelf.errors.append([b"stream_closed", b"fd:1", b"broken"])
+def test_an_error_of_the_thread_is_raised_by_the_next_call(runner: FakeRunner, out: StreamWriter) -> None:
+    runner.errors.append([b"stream_closed", b"fd:1", b"broken"])
 
     out.write("stored by the thread")
 
-    wait_until(lambda: not shelf.errors, 5)
+    wait_until(lambda: not runner.errors, 5)
     with pytest.raises(StreamClosed, match="broken"):
         out.flush()
 
 
-def test_an_error_that_passes_loses_nothing(shelf: Shelf, out: StreamWriter) -> None:
-    shelf.errors.append(StoreUnavailable("here", "away"))
+def test_a_transient_error_loses_no_text(runner: FakeRunner, out: StreamWriter) -> None:
+    runner.errors.append(StoreUnavailable("here", "away"))
 
     with pytest.raises(StoreUnavailable):
         out.write("x" * GROUP_CHARS)
     out.write("two")
     out.end()
 
-    assert shelf.texts[-1] == "x" * GROUP_CHARS + "two"
+    assert runner.texts[-1] == "x" * GROUP_CHARS + "two"
 
 
-def test_an_error_of_the_block_outweighs_one_of_the_store(shelf: Shelf) -> None:
+def test_an_error_of_the_with_block_takes_precedence_over_one_of_the_store(runner: FakeRunner) -> None:
     def write() -> None:
-        with StreamWriter(shelf.run, appender_of()):
-            shelf.errors.append([b"gone"])
+        with StreamWriter(runner.run, appender_of()):
+            runner.errors.append([b"gone"])
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         write()
 
 
-def test_many_threads_may_write(shelf: Shelf, out: StreamWriter) -> None:
+def test_many_threads_may_write(runner: FakeRunner, out: StreamWriter) -> None:
     def write(name: str) -> None:
         for _ in range(2000):
             out.write(f"{name} wrote\n")
@@ -393,12 +394,12 @@ def test_many_threads_may_write(shelf: Shelf, out: StreamWriter) -> None:
         thread.join()
     out.flush()
 
-    lines = shelf.texts[-1].split("\n")
+    lines = runner.texts[-1].split("\n")
     assert sorted(lines) == sorted(["", *(f"{name} wrote" for name in "abcd" for _ in range(2000))])
 
 
-def test_a_forgotten_writer_is_told_of_and_its_thread_ends(shelf: Shelf) -> None:
-    out = StreamWriter(shelf.run, appender_of())
+def test_a_writer_that_is_garbage_collected_warns_and_its_thread_ends(runner: FakeRunner) -> None:
+    out = StreamWriter(runner.run, appender_of())
     thread = out._task
 
     with warnings.catch_warnings(record=True) as told:
@@ -409,13 +410,13 @@ def test_a_forgotten_writer_is_told_of_and_its_thread_ends(shelf: Shelf) -> None
 
     assert not thread.is_alive()
     assert [str(one.message) for one in told] == ["the stream fd:1 was never ended"]
-    assert "seal" not in shelf.scripts
+    assert "seal" not in runner.scripts
 
 
-def test_an_ended_writer_leaves_no_thread(shelf: Shelf) -> None:
+def test_an_ended_writer_leaves_no_thread(runner: FakeRunner) -> None:
     start = time.monotonic()
 
-    with StreamWriter(shelf.run, appender_of()) as out:
+    with StreamWriter(runner.run, appender_of()) as out:
         out.write("x")
 
     assert not out._task.is_alive()

@@ -1,4 +1,4 @@
-"""Where paths may lead, hostile ones and moving ones: seen through the files that are written, or not."""
+"""Where hostile paths and paths that change during a call may lead, checked by the files that are written."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_a_device_is_refused() -> None:
         put("null", root="/dev")
 
 
-def test_a_missing_directory_is_not_made(root: Path) -> None:
+def test_a_missing_directory_is_not_created(root: Path) -> None:
     with pytest.raises(TargetMissing, match="its directory does not exist"):
         put("none/out.txt", root=root)
 
@@ -158,7 +158,7 @@ def test_a_missing_directory_is_not_made(root: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["none", "file"])
-def test_a_root_that_is_no_directory_is_named(tmp_path: Path, name: str) -> None:
+def test_a_root_that_is_not_a_directory_is_named_in_the_error(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").touch()
 
     with pytest.raises(PathRefused, match=f"the export root .*{name}' cannot be used"):
@@ -174,7 +174,9 @@ def test_the_root_itself_may_be_reached_through_a_link(root: Path) -> None:
 
 
 @both_modes
-def test_a_directory_swapped_for_a_link_during_the_call_leads_nowhere_else(root: Path, mode: Mode) -> None:
+def test_a_directory_replaced_by_a_link_during_the_call_does_not_redirect_the_write(
+    root: Path, mode: Mode
+) -> None:
     with Target("sub/secret", mode=mode, root=root) as target:
         target.write(b"new")
         (root / "sub").rename(root / "moved")
@@ -185,7 +187,7 @@ def test_a_directory_swapped_for_a_link_during_the_call_leads_nowhere_else(root:
     assert listing(root / "moved") == {"secret": b"new"}
 
 
-def test_a_directory_swapped_for_a_link_while_the_path_is_walked_is_not_followed(
+def test_a_directory_replaced_by_a_link_during_the_path_walk_is_not_followed(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     look = os.stat
@@ -209,7 +211,7 @@ def test_a_directory_swapped_for_a_link_while_the_path_is_walked_is_not_followed
 
 @both_modes
 @pytest.mark.parametrize("kind", ["link", "fifo", "directory"])
-def test_a_file_swapped_for_something_else_during_the_call_is_refused(
+def test_a_file_replaced_by_something_else_during_the_call_is_refused(
     root: Path, mode: Mode, kind: str
 ) -> None:
     (root / "out.txt").write_bytes(b"old")
@@ -262,7 +264,9 @@ def test_no_path_leads_out_of_the_root(names: list[str], mode: Mode) -> None:
 # Any path
 
 
-def test_a_path_like_and_a_relative_path_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_path_objects_and_relative_paths_are_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
 
     put(Path("one"))
@@ -275,9 +279,7 @@ def test_a_path_like_and_a_relative_path_are_taken(tmp_path: Path, monkeypatch: 
 
 @pytest.mark.parametrize("link", ["sub/link", "sub/link-to-link"])
 @both_modes
-def test_of_a_link_the_file_it_leads_to_is_replaced_and_the_link_stays(
-    root: Path, mode: Mode, link: str
-) -> None:
+def test_writing_to_a_link_replaces_its_target_and_keeps_the_link(root: Path, mode: Mode, link: str) -> None:
     (root / "file").write_bytes(b"old")
     (root / "sub" / "link").symlink_to("../file")
     (root / "sub" / "link-to-link").symlink_to("link")
@@ -288,7 +290,7 @@ def test_of_a_link_the_file_it_leads_to_is_replaced_and_the_link_stays(
     assert (root / "file").read_bytes() == (b"oldnew" if mode == "append" else b"new")
 
 
-def test_of_a_link_to_nothing_the_file_it_names_is_made(root: Path) -> None:
+def test_writing_to_a_dangling_link_creates_its_target(root: Path) -> None:
     (root / "link").symlink_to("sub/new")
 
     put(root / "link")
@@ -316,7 +318,7 @@ def test_of_a_link_to_nothing_the_file_it_names_is_made(root: Path) -> None:
         ("/dev/null", "it is a device"),
     ],
 )
-def test_a_path_that_is_no_regular_file_is_refused(
+def test_a_path_that_is_not_a_regular_file_is_refused(
     root: Path, path: str, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "file").write_bytes(b"old")
@@ -351,7 +353,7 @@ def test_the_standard_output_is_refused_when_it_is_a_pipe() -> None:
 
 
 @pytest.mark.parametrize("link", [False, True], ids=["path", "link"])
-def test_a_missing_directory_is_not_made_for_a_programmer_either(tmp_path: Path, link: bool) -> None:
+def test_a_missing_directory_is_not_created_without_a_root_either(tmp_path: Path, link: bool) -> None:
     path = tmp_path / "none" / "out.txt"
     if link:
         path = tmp_path / "link"
@@ -377,7 +379,7 @@ def test_a_root_below_another_is_walked_without_following_links(root: Path) -> N
     assert (root.parent / "outside" / "secret").read_bytes() == b"secret"
 
 
-def test_only_a_root_that_says_so_is_made_and_its_parents_are_not(root: Path) -> None:
+def test_a_root_is_created_only_on_request_and_its_parents_never(root: Path) -> None:
     with pytest.raises(PathRefused, match=r"the export root .* cannot be used"):
         put("out.txt", root=Root(str(root / "new")))
     with pytest.raises(PathRefused, match=r"the export root .* cannot be used"):

@@ -1,4 +1,4 @@
-"""Who may do what with a file that was written: nobody gains or loses a right by its being replaced."""
+"""Permissions of written files: replacing a file grants or removes no permission."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def listing(directory: Path) -> dict[str, bytes | None]:
 
 
 def without_privileges(script: str, directory: Path) -> str:
-    """Run `script` in `directory` as a user whom permissions bind, also when the tests run as root.
+    """Run `script` in `directory` as an unprivileged user, even if the tests run as root.
 
     The path to `directory` may be closed to that user, so the script must use relative paths.
     """
@@ -65,7 +65,7 @@ def run_python(script: str, directory: Path) -> str:
 
 @both_modes
 @pytest.mark.parametrize("permissions", [0o600, 0o640, 0o755, 0o666])
-def test_a_replaced_file_keeps_its_permissions_and_its_owner(
+def test_a_replaced_file_keeps_its_permissions_and_owner(
     tmp_path: Path, mode: Mode, permissions: int
 ) -> None:
     file = tmp_path / "out.txt"
@@ -104,7 +104,7 @@ def test_a_private_file_is_replaced_by_one_that_was_never_readable_to_others(
     assert stat.S_IMODE((tmp_path / "out.txt").stat().st_mode) == 0o600
 
 
-def test_a_file_that_ran_as_its_owner_no_longer_does_with_another_content(tmp_path: Path) -> None:
+def test_a_setuid_bit_is_dropped_when_the_content_changes(tmp_path: Path) -> None:
     (tmp_path / "tool").touch()
     (tmp_path / "tool").chmod(0o6755)
 
@@ -113,7 +113,7 @@ def test_a_file_that_ran_as_its_owner_no_longer_does_with_another_content(tmp_pa
     assert stat.S_IMODE((tmp_path / "tool").stat().st_mode) == 0o755
 
 
-def test_a_new_file_gets_what_the_umask_leaves(tmp_path: Path) -> None:
+def test_the_mode_of_a_new_file_follows_the_umask(tmp_path: Path) -> None:
     said = run_python(
         "import os\n"
         "from fdstore.files.target import Target\n"
@@ -127,7 +127,7 @@ def test_a_new_file_gets_what_the_umask_leaves(tmp_path: Path) -> None:
     assert said == "0o640\n"
 
 
-def test_the_rights_of_a_group_do_not_pass_to_another_group(tmp_path: Path) -> None:
+def test_group_permissions_do_not_pass_to_another_group(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     (tmp_path / "out.txt").write_bytes(b"old")
     (tmp_path / "out.txt").chmod(0o662)
@@ -151,7 +151,7 @@ def test_a_write_protected_file_is_not_replaced(tmp_path: Path, mode: Mode) -> N
 
 
 @pytest.mark.parametrize("how", ["", ", root='.'"], ids=["anywhere", "rooted"])
-def test_a_directory_that_may_not_be_written_to_is_refused(tmp_path: Path, how: str) -> None:
+def test_a_directory_without_write_permission_is_refused(tmp_path: Path, how: str) -> None:
     tmp_path.chmod(0o755)
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub").chmod(0o555)
@@ -162,7 +162,7 @@ def test_a_directory_that_may_not_be_written_to_is_refused(tmp_path: Path, how: 
     assert listing(tmp_path) == {"sub": None}
 
 
-def test_a_file_that_may_not_be_read_cannot_be_appended_to(tmp_path: Path) -> None:
+def test_an_unreadable_file_cannot_be_appended_to(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     (tmp_path / "out.txt").write_bytes(b"old")
     (tmp_path / "out.txt").chmod(0o222)
@@ -174,7 +174,7 @@ def test_a_file_that_may_not_be_read_cannot_be_appended_to(tmp_path: Path) -> No
     assert listing(tmp_path) == {"out.txt": b"old"}
 
 
-def test_a_directory_that_may_only_be_passed_through_is_passed_through(tmp_path: Path) -> None:
+def test_a_directory_with_only_search_permission_can_be_traversed(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     (tmp_path / "hidden" / "open").mkdir(parents=True)
     (tmp_path / "hidden" / "open").chmod(0o777)

@@ -1,4 +1,4 @@
-"""What `fdstore.files.target` promises: a file is written whole or not at all, and only where it may be."""
+"""`fdstore.files.target` writes a file completely or not at all, and only in permitted places."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_the_table_of_create_and_exist_ok_holds(
 
 
 @both_modes
-def test_a_file_that_appears_during_the_call_is_not_replaced_when_it_must_not_exist(
+def test_a_file_created_during_the_call_is_not_replaced_if_it_must_not_exist(
     tmp_path: Path, mode: Mode
 ) -> None:
     file = tmp_path / "out.txt"
@@ -119,7 +119,7 @@ def test_a_file_that_appears_during_the_call_is_not_replaced_when_it_must_not_ex
 
 
 @both_modes
-def test_a_file_that_appears_after_the_last_look_is_not_replaced_either(
+def test_a_file_created_after_the_last_check_is_not_replaced_either(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Mode
 ) -> None:
     file = tmp_path / "out.txt"
@@ -138,9 +138,7 @@ def test_a_file_that_appears_after_the_last_look_is_not_replaced_either(
 
 
 @both_modes
-def test_a_file_that_vanishes_during_the_call_is_not_made_again_without_create(
-    tmp_path: Path, mode: Mode
-) -> None:
+def test_a_file_deleted_during_the_call_is_not_recreated_without_create(tmp_path: Path, mode: Mode) -> None:
     file = tmp_path / "out.txt"
     file.write_bytes(b"old")
 
@@ -153,7 +151,7 @@ def test_a_file_that_vanishes_during_the_call_is_not_made_again_without_create(
     assert listing(tmp_path) == {}
 
 
-def test_of_sixteen_writers_of_a_file_that_must_not_exist_exactly_one_wins(tmp_path: Path) -> None:
+def test_exactly_one_of_sixteen_writers_creates_a_file_that_must_not_exist(tmp_path: Path) -> None:
     outcomes = together(16, lambda name: Target(tmp_path / "out.txt", exist_ok=False))
 
     assert sorted(outcomes.values()) == ["file_exists"] * 15 + ["written"]
@@ -162,7 +160,7 @@ def test_of_sixteen_writers_of_a_file_that_must_not_exist_exactly_one_wins(tmp_p
 
 
 def together(count: int, target_for: Callable[[str], Target]) -> dict[str, str]:
-    """`count` threads write their own name, all opened before any commits: what came of each."""
+    """Let `count` threads write their names, all opened before any commits; return the outcome of each."""
     all_open = threading.Barrier(count)
     outcomes: dict[str, str] = {}
 
@@ -188,14 +186,14 @@ def together(count: int, target_for: Callable[[str], Target]) -> dict[str, str]:
 
 
 @both_modes
-def test_an_append_to_a_missing_file_and_a_write_are_the_same(tmp_path: Path, mode: Mode) -> None:
+def test_appending_to_a_missing_file_equals_writing_it(tmp_path: Path, mode: Mode) -> None:
     assert put(tmp_path / "out.txt", "grün\r\n\0".encode(), mode=mode) == 8
 
     assert (tmp_path / "out.txt").read_bytes() == "grün\r\n\0".encode()
 
 
 @pytest.mark.parametrize("change", ["rewritten", "grown", "replaced"])
-def test_an_append_leaves_a_file_alone_that_changed_meanwhile(tmp_path: Path, change: str) -> None:
+def test_an_append_does_not_replace_a_file_that_changed_meanwhile(tmp_path: Path, change: str) -> None:
     file = tmp_path / "out.txt"
     file.write_bytes(b"old")
 
@@ -213,7 +211,7 @@ def test_an_append_leaves_a_file_alone_that_changed_meanwhile(tmp_path: Path, ch
     assert listing(tmp_path) == {"out.txt": changed}
 
 
-def test_an_append_does_not_replace_a_file_that_was_not_there_when_it_began(tmp_path: Path) -> None:
+def test_an_append_does_not_replace_a_file_created_after_it_began(tmp_path: Path) -> None:
     file = tmp_path / "out.txt"
 
     with Target(file, mode="append") as target:
@@ -225,7 +223,7 @@ def test_an_append_does_not_replace_a_file_that_was_not_there_when_it_began(tmp_
     assert listing(tmp_path) == {"out.txt": b"newcomer"}
 
 
-def test_appenders_at_the_same_time_never_lose_what_one_of_them_was_told_is_written(tmp_path: Path) -> None:
+def test_concurrent_appends_never_lose_an_acknowledged_append(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"old;")
 
     outcomes = together(16, lambda name: Target(tmp_path / "log", mode="append"))
@@ -235,7 +233,7 @@ def test_appenders_at_the_same_time_never_lose_what_one_of_them_was_told_is_writ
     assert listing(tmp_path) == {"log": b"old;" + winner.encode()}
 
 
-def test_an_append_gives_way_to_one_that_is_just_being_put_in_place(tmp_path: Path) -> None:
+def test_an_append_yields_to_another_that_is_committing(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"old")
 
     # An appender holds this lock from its last look at the file until it has replaced it.
@@ -271,7 +269,7 @@ def test_an_append_to_a_big_file_takes_little_memory(tmp_path: Path) -> None:
 
 @both_modes
 @pytest.mark.parametrize("error", [None, ValueError, KeyboardInterrupt])
-def test_without_a_commit_everything_is_as_before(
+def test_without_a_commit_nothing_changes(
     tmp_path: Path, mode: Mode, error: type[BaseException] | None
 ) -> None:
     (tmp_path / "out.txt").write_bytes(b"old")
@@ -291,7 +289,7 @@ def test_without_a_commit_everything_is_as_before(
     assert listing(tmp_path) == {"out.txt": b"old"}
 
 
-def test_nothing_shows_under_the_name_before_the_commit(tmp_path: Path) -> None:
+def test_the_file_does_not_appear_before_the_commit(tmp_path: Path) -> None:
     file = tmp_path / "out.txt"
 
     with Target(file) as target:
@@ -306,7 +304,7 @@ def test_nothing_shows_under_the_name_before_the_commit(tmp_path: Path) -> None:
 
 @both_modes
 @pytest.mark.parametrize("present", [True, False], ids=["present", "absent"])
-def test_a_write_that_the_system_cuts_short_leaves_the_old_file(
+def test_a_write_cut_short_by_the_system_keeps_the_old_file(
     tmp_path: Path, mode: Mode, present: bool
 ) -> None:
     if present:
@@ -338,7 +336,7 @@ def test_a_write_that_the_system_cuts_short_leaves_the_old_file(
     assert listing(tmp_path) == before
 
 
-def test_an_append_whose_copy_is_cut_short_leaves_the_old_file(tmp_path: Path) -> None:
+def test_an_append_whose_copy_is_cut_short_keeps_the_old_file(tmp_path: Path) -> None:
     (tmp_path / "out.txt").write_bytes(b"o" * 150_000)
 
     said = run_python(
@@ -360,7 +358,7 @@ def test_an_append_whose_copy_is_cut_short_leaves_the_old_file(tmp_path: Path) -
 
 @pytest.mark.parametrize("call", ["read", "write", "fsync", "rename"])
 @pytest.mark.parametrize("error", [OSError(errno.EIO, "Input/output error"), KeyboardInterrupt()], ids=repr)
-def test_whichever_step_fails_the_old_file_stays(
+def test_a_failure_at_any_step_keeps_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, error: BaseException
 ) -> None:
     (tmp_path / "out.txt").write_bytes(b"old")
@@ -379,7 +377,7 @@ def test_whichever_step_fails_the_old_file_stays(
         assert caught.value.__cause__ is error
 
 
-def test_a_file_that_is_in_place_is_not_reported_as_failed(
+def test_an_error_after_the_rename_is_not_reported_as_a_failed_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flush = os.fsync
@@ -395,7 +393,7 @@ def test_a_file_that_is_in_place_is_not_reported_as_failed(
     assert listing(tmp_path) == {"out.txt": b"new"}
 
 
-def test_a_reader_of_the_old_file_keeps_the_old_text(tmp_path: Path) -> None:
+def test_an_open_reader_keeps_reading_the_old_text(tmp_path: Path) -> None:
     (tmp_path / "out.txt").write_bytes(b"old")
 
     with (tmp_path / "out.txt").open("rb") as reader:
@@ -403,7 +401,7 @@ def test_a_reader_of_the_old_file_keeps_the_old_text(tmp_path: Path) -> None:
         assert reader.read() == b"old"
 
 
-def test_another_name_of_the_same_file_keeps_the_old_text(tmp_path: Path) -> None:
+def test_a_hard_link_to_the_old_file_keeps_the_old_text(tmp_path: Path) -> None:
     (tmp_path / "other").write_bytes(b"old")
     os.link(tmp_path / "other", tmp_path / "out.txt")
 
@@ -412,9 +410,7 @@ def test_another_name_of_the_same_file_keeps_the_old_text(tmp_path: Path) -> Non
     assert listing(tmp_path) == {"other": b"old", "out.txt": b"new"}
 
 
-def test_a_file_system_without_hard_links_still_has_files_that_must_not_exist(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_exclusive_creation_works_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_hard_links(*_: object, **__: object) -> None:
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
@@ -429,7 +425,7 @@ def test_a_file_system_without_hard_links_still_has_files_that_must_not_exist(
 
 @pytest.mark.parametrize("mode", ["write", "append"])
 @pytest.mark.parametrize("old", [None, "old\n"])
-def test_a_mark_tells_a_target_that_was_put_in_place_from_one_that_never_will_be(
+def test_a_mark_distinguishes_a_committed_target_from_one_that_never_will_be(
     tmp_path: Path, mode: Mode, old: str | None
 ) -> None:
     path = tmp_path / "out.txt"
@@ -452,7 +448,7 @@ def test_a_mark_tells_a_target_that_was_put_in_place_from_one_that_never_will_be
     assert path.read_text() == (old or "" if mode == "append" else "") + "new\n"
 
 
-def test_a_mark_finds_its_target_though_others_wrote_into_it_since(tmp_path: Path) -> None:
+def test_a_mark_finds_its_target_after_others_wrote_into_it(tmp_path: Path) -> None:
     path = tmp_path / "out.txt"
     with Target(path, mode="append") as target:
         target.write(b"new\n")
@@ -464,7 +460,7 @@ def test_a_mark_finds_its_target_though_others_wrote_into_it_since(tmp_path: Pat
     assert Target(path).was_committed(mark) is True
 
 
-def test_a_mark_cannot_tell_what_became_of_its_target_when_others_replaced_the_file(tmp_path: Path) -> None:
+def test_a_mark_is_inconclusive_when_others_replaced_the_file(tmp_path: Path) -> None:
     path = tmp_path / "out.txt"
     path.write_text("old\n")
     with Target(path, mode="append") as target:
@@ -478,7 +474,7 @@ def test_a_mark_cannot_tell_what_became_of_its_target_when_others_replaced_the_f
     assert Target(path).was_committed(mark) is None
 
 
-def test_a_target_that_gave_up_in_good_order_left_the_file_as_it_was(tmp_path: Path) -> None:
+def test_a_target_that_aborted_cleanly_left_the_file_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "out.txt"
     path.write_text("old\n")
     with Target(path, mode="append") as target:
@@ -501,7 +497,7 @@ def test_a_target_is_closed_by_its_commit(tmp_path: Path) -> None:
     assert listing(tmp_path) == {"out.txt": b"new"}
 
 
-def test_no_descriptor_of_the_system_stays_open_whatever_happens(tmp_path: Path) -> None:
+def test_no_os_file_descriptor_leaks_in_any_case(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "old").write_bytes(b"old")
     (tmp_path / "link").symlink_to("old")
@@ -524,7 +520,7 @@ any_target: Callable[..., Target] = Target
 
 
 @pytest.mark.parametrize("path", [b"out.txt", 3, None, ["out.txt"]])
-def test_a_path_that_is_no_text_is_an_invalid_argument(path: object) -> None:
+def test_a_path_that_is_not_text_is_an_invalid_argument(path: object) -> None:
     with pytest.raises(InvalidArgument, match="file_path: must be a path as text"):
         any_target(path)
 
@@ -534,6 +530,6 @@ def test_an_unknown_mode_is_an_invalid_argument() -> None:
         any_target("out.txt", mode="w")
 
 
-def test_a_target_knows_the_path_as_it_was_given() -> None:
+def test_a_target_keeps_the_original_path() -> None:
     assert Target(Path("a") / "b.txt").path == "a/b.txt"
     assert Target("./a//b.txt").path == "./a//b.txt"

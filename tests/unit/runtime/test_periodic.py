@@ -1,4 +1,4 @@
-"""A look beside the work: again and again, until it has seen enough or the work is over."""
+"""A function that runs periodically on a thread until it returns False or the block exits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from fdstore.runtime.periodic import run_periodically
 
 
-def test_a_look_goes_on_while_the_block_does_and_ends_with_it() -> None:
+def test_the_function_runs_periodically_until_the_block_exits() -> None:
     enough = threading.Event()
     looks: list[int] = []
 
@@ -27,7 +27,7 @@ def test_a_look_goes_on_while_the_block_does_and_ends_with_it() -> None:
     assert len(looks) == seen
 
 
-def test_a_look_that_has_seen_enough_is_the_last() -> None:
+def test_a_function_that_returns_false_is_not_called_again() -> None:
     looks: list[int] = []
     may_look = threading.Event()
 
@@ -44,7 +44,7 @@ def test_a_look_that_has_seen_enough_is_the_last() -> None:
     assert looks == [0, 1, 2]
 
 
-def test_a_look_under_way_is_waited_for_though_an_error_leaves_the_block() -> None:
+def test_a_running_call_is_joined_even_if_the_block_raises() -> None:
     begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
 
     def look() -> bool:

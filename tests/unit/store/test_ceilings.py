@@ -1,4 +1,4 @@
-"""How the values of ceilings are read, and what they leave of the limits asked for."""
+"""How the values of ceilings are parsed, and how they reduce the requested limits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OF_TREES = sorted(CEILINGS.keys() & set(TreeLimits.__struct_fields__))
         ("bytes", str(MAX_INTEGER), MAX_INTEGER),
     ],
 )
-def test_a_value_is_a_number_with_or_without_a_unit_or_none(
+def test_a_ceiling_is_a_number_with_an_optional_unit_or_none(
     name: str, given_value: str, value: int | None
 ) -> None:
     assert parse_value(name, given_value) == value
@@ -50,17 +50,17 @@ def test_a_value_is_a_number_with_or_without_a_unit_or_none(
         ("bytes", "9" * 400),
     ],
 )
-def test_a_value_that_makes_no_sense_is_refused_with_the_forms_that_do(name: str, given_value: str) -> None:
+def test_an_invalid_value_is_refused_with_the_valid_forms(name: str, given_value: str) -> None:
     with pytest.raises(InvalidArgument, match=rf"{name}: .*or none$"):
         parse_value(name, given_value)
 
 
-def test_a_name_that_is_none_is_answered_with_all_names() -> None:
+def test_the_error_for_an_unknown_name_lists_all_names() -> None:
     with pytest.raises(InvalidArgument, match="trees, bytes, export_bytes_per_day, tree_depth"):
         parse_value("tree_height", "1")
 
 
-def test_what_a_newer_version_wrote_is_left_out_and_what_cannot_be_read_is_an_error() -> None:
+def test_ceilings_of_a_newer_version_are_ignored_and_unreadable_values_are_an_error() -> None:
     assert parse([b"tree_height", b"7 m", b"trees", b"5"]) == Ceilings({"trees": 5})
 
     with pytest.raises(InvalidArgument, match=r"ceiling trees: .*fdstore limits set trees VALUE"):
@@ -71,7 +71,7 @@ def test_what_a_newer_version_wrote_is_left_out_and_what_cannot_be_read_is_an_er
     asked=st.dictionaries(st.sampled_from(OF_TREES), st.integers(1, 10**6)),
     tops=st.dictionaries(st.sampled_from(sorted(CEILINGS)), st.none() | st.integers(0, 10**6)),
 )
-def test_a_tree_has_the_lower_of_what_it_asks_for_and_the_ceiling(
+def test_the_effective_limit_is_the_lower_of_the_request_and_the_ceiling(
     asked: dict[str, int], tops: dict[str, int | None]
 ) -> None:
     limits = TreeLimits(**asked)

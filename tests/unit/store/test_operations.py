@@ -1,4 +1,4 @@
-"""What operations cost: one yield is one round trip, counted on a fake Redis."""
+"""The round trips of operations, one for each yield, counted on a fake Redis."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def commands(runner: Any) -> list[list[str]]:
 # --- reading
 
 
-def test_a_page_of_a_known_descriptor_is_one_round_trip_for_the_page_and_its_proof(
+def test_a_page_of_a_cached_descriptor_is_one_round_trip_that_also_validates_the_cache(
     proc: Process, runner: Any
 ) -> None:
     proc.create(LOG, page_size=100)
@@ -46,7 +46,7 @@ def test_a_page_of_a_known_descriptor_is_one_round_trip_for_the_page_and_its_pro
     assert commands(runner) == [["HGET", "HGET"]]
 
 
-def test_the_first_page_of_a_known_descriptor_is_one_round_trip(proc: Process, runner: Any) -> None:
+def test_the_first_page_of_a_cached_descriptor_is_one_round_trip(proc: Process, runner: Any) -> None:
     proc.create(LOG, page_size=100)
     commands(runner)
 
@@ -55,7 +55,7 @@ def test_the_first_page_of_a_known_descriptor_is_one_round_trip(proc: Process, r
     assert commands(runner) == [["HGET", "HGET", "HGET"]]
 
 
-def test_a_page_of_an_unknown_descriptor_is_one_round_trip(store: Store, proc: Process, runner: Any) -> None:
+def test_a_page_of_an_uncached_descriptor_is_one_round_trip(store: Store, proc: Process, runner: Any) -> None:
     proc.create(LOG, page_size=100)
     afresh = store.process("triage")
     commands(runner)
@@ -101,7 +101,7 @@ def test_a_range_costs_two_round_trips_and_then_one(
     assert commands(runner) == [["HMGET", "HGET"]]
 
 
-def test_a_short_text_is_read_whole_in_one_request(proc: Process, runner: Any) -> None:
+def test_a_short_text_is_read_completely_in_one_request(proc: Process, runner: Any) -> None:
     proc.create(LOG)
     commands(runner)
 
@@ -136,7 +136,7 @@ def test_a_long_text_is_read_ahead_and_never_more_than_three_requests(proc: Proc
     assert (most, ahead) == (3, 0)
 
 
-def test_what_cannot_be_is_refused_without_a_round_trip(proc: Process, runner: Any) -> None:
+def test_invalid_arguments_are_refused_without_a_round_trip(proc: Process, runner: Any) -> None:
     proc.create(LOG)
     commands(runner)
 
@@ -164,7 +164,7 @@ def test_a_small_create_is_one_round_trip(proc: Process, runner: Any) -> None:
     assert batch == [*STAGED, "commit"]
 
 
-def test_a_large_create_is_sent_ahead_and_committed_once(proc: Process, runner: Any) -> None:
+def test_a_large_create_is_staged_and_committed_once(proc: Process, runner: Any) -> None:
     commands(runner)
 
     proc.create(LOG * 100)
@@ -184,7 +184,7 @@ def test_no_text_goes_through_the_arguments_of_a_script(proc: Process, runner: A
     assert not any("SECRET" in str(argument) for argument in commit)
 
 
-def test_what_is_staged_expires_by_itself_also_when_its_writer_dies_between_two_commands(
+def test_staged_content_expires_even_if_its_writer_dies_between_two_commands(
     proc: Process, runner: Any
 ) -> None:
     operation = contents.create(proc.handle, LOG, "text")
@@ -235,7 +235,7 @@ def test_a_list_of_any_length_is_two_round_trips(proc: Process, runner: Any) -> 
     assert commands(runner) == [["HGETALL"], ["HGETALL"] * 30]
 
 
-def test_opening_what_exists_is_one_round_trip_and_writes_nothing(store: Store, runner: Any) -> None:
+def test_opening_an_existing_process_is_one_round_trip_and_writes_nothing(store: Store, runner: Any) -> None:
     store.process("triage").fork()
     commands(runner)
 
@@ -245,7 +245,7 @@ def test_opening_what_exists_is_one_round_trip_and_writes_nothing(store: Store, 
     assert commands(runner) == [["HGET", "HMGET", "TIME"]] * 2
 
 
-def test_a_tree_is_entered_outside_before_it_is_made(store: Store, runner: Any) -> None:
+def test_a_tree_is_registered_in_the_list_of_trees_before_it_is_created(store: Store, runner: Any) -> None:
     store.process("triage")
 
     names = [name for trip in commands(runner) for name in trip]
@@ -256,7 +256,7 @@ def test_a_tree_is_entered_outside_before_it_is_made(store: Store, runner: Any) 
 # --- scripted replies
 
 
-def test_a_repeated_create_names_the_same_operation(proc: Process) -> None:
+def test_a_repeated_create_has_the_same_operation_id(proc: Process) -> None:
     operation = contents.create(proc.handle, "text", "text")
     batch = next(operation)
 
@@ -278,7 +278,7 @@ def test_a_repeated_create_names_the_same_operation(proc: Process) -> None:
         ([b"lost"], "store_unavailable"),
     ],
 )
-def test_the_answers_of_scripts_are_typed_errors(proc: Process, reply: list[Any], error: str) -> None:
+def test_error_replies_of_scripts_become_typed_errors(proc: Process, reply: list[Any], error: str) -> None:
     operation = contents.create(proc.handle, "text", "text")
     next(operation)
 
@@ -293,7 +293,7 @@ def test_the_answers_of_scripts_are_typed_errors(proc: Process, reply: list[Any]
     assert caught.value.type == error
 
 
-def test_a_text_over_the_limit_stops_while_it_is_sent(store: Store, runner: Any) -> None:
+def test_a_text_over_the_limit_stops_being_sent_midway(store: Store, runner: Any) -> None:
     proc = store.process("small", limits=TreeLimits(tree_bytes=1_000_000))
     commands(runner)
 
@@ -314,12 +314,12 @@ def test_a_known_content_that_another_client_closed_is_looked_up_once_more(
     with pytest.raises(NotFound):
         proc.store.run(reading.read(proc.handle, "fd:1", Part("page", 1, 1)))
 
-    # the last asks whether the number was given out at all: it was, so nothing is lost
+    # the last request checks whether the number was ever assigned: it was, so no data is lost
     assert commands(runner) == [["HGET", "HGET"], ["look", "HGET", "HGET", "HGETALL"], ["HGET"]]
 
 
 class Finished(NamedTuple):
-    """What an operation that is done has returned."""
+    """The return value of a finished operation."""
 
     result: Any
 
@@ -335,7 +335,7 @@ def resumed(operation: Any, reply: Any) -> Any:
 # --- being run
 
 
-def test_a_claim_brings_all_that_running_begins_with_in_one_round_trip(
+def test_a_claim_returns_everything_needed_to_run_in_one_round_trip(
     store: Store, proc: Process, runner: Any
 ) -> None:
     child = store.run(processes.create_child(proc.handle, [], state="ready", brief='{"kind": "brief"}'))
@@ -351,7 +351,7 @@ def test_a_claim_brings_all_that_running_begins_with_in_one_round_trip(
 # --- what does not grow with the table
 
 
-def test_a_page_of_the_list_looks_at_its_own_descriptors_alone(proc: Process, runner: Any) -> None:
+def test_a_page_of_the_list_reads_only_its_own_descriptors(proc: Process, runner: Any) -> None:
     for n in range(9):
         proc.create(str(n))
     commands(runner)

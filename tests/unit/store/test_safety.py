@@ -1,4 +1,4 @@
-"""What `fdstore doctor` calls unsafe: each a problem or a note, with what to do."""
+"""The findings of `fdstore doctor`: problems and notes, each with a remedy."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_beyond_this_machine_a_password_and_tls_are_needed() -> None:
     assert [mark(safety.encryption(way)) for way in (HERE, AWAY, safe)] == ["ok", "problem", "ok"]
 
 
-def test_a_torn_log_that_is_loaded_as_it_is_is_a_problem_where_there_is_a_log() -> None:
+def test_loading_a_truncated_log_is_a_problem_if_the_append_only_file_is_on() -> None:
     yes, no = {"aof-load-truncated": "yes"}, {"aof-load-truncated": "no"}
 
     assert mark(safety.torn_log(LOGGED, yes)) == "problem"
@@ -55,7 +55,7 @@ def test_a_torn_log_that_is_loaded_as_it_is_is_a_problem_where_there_is_a_log() 
     assert mark(safety.torn_log(LOGGED, {})) == "note"
 
 
-def test_how_much_a_power_cut_takes_is_said() -> None:
+def test_the_possible_data_loss_of_a_power_cut_is_reported() -> None:
     marks = [
         mark(safety.log_writes(LOGGED, {"appendfsync": how} if how else {}))
         for how in ("always", "everysec", "no", "")
@@ -82,7 +82,7 @@ def test_a_version_with_known_flaws_is_a_problem_where_others_can_reach_it(
     name: str, flawed: list[str], mended: str
 ) -> None:
     def info(version: str) -> dict[str, str]:
-        # Valkey says the version of Redis that it is compatible with, too
+        # Valkey also reports the version of Redis that it is compatible with
         return (
             {"redis_version": "7.2.4", "valkey_version": version}
             if name == "valkey"

@@ -1,5 +1,5 @@
-"""The scripted model, seen through the real SDK: what it says arrives whole, what breaks the
-API's rules is refused, and a script's own mistakes fail the test that has them."""
+"""The scripted model through the real SDK: replies arrive complete, requests that break the API's rules are
+refused, and mistakes in a script fail its test."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ Ask = Callable[..., anthropic.types.Message]
 
 
 @ways
-def test_a_text_arrives_whole(ask: Ask) -> None:
+def test_a_text_arrives_complete(ask: Ask) -> None:
     with playing([say("Grüße, 世界 🌍!\n")]) as (_, client):
         answer = ask(client)
 
@@ -189,9 +189,7 @@ def test_a_stream_has_the_events_of_the_api_in_their_order() -> None:
 
 
 @given(st.text(), st.dictionaries(st.text(), st.text() | st.integers(-(2**53), 2**53) | st.none()))
-def test_deltas_join_to_what_was_said_for_every_text_and_arguments(
-    text: str, arguments: dict[str, Any]
-) -> None:
+def test_deltas_join_to_the_original_text_and_arguments(text: str, arguments: dict[str, Any]) -> None:
     said = turn(say(text), call("f", arguments))
     finished = message(said, id="msg", model="m", call_ids=iter(["toolu"]), input_tokens=1)
 
@@ -205,7 +203,7 @@ def test_deltas_join_to_what_was_said_for_every_text_and_arguments(
 # Failures
 
 
-def test_a_failure_is_the_error_class_that_the_sdk_knows() -> None:
+def test_a_failure_raises_the_matching_sdk_error() -> None:
     script = [fail(429), fail(529, message="busy"), fail(500), fail(400, "billing_error")]
 
     with playing(script) as (_, client):
@@ -222,7 +220,7 @@ def test_a_failure_is_the_error_class_that_the_sdk_knows() -> None:
     assert overloaded.value.request_id == "req_0002"
 
 
-def test_the_sdk_repeats_after_the_time_that_a_failure_names() -> None:
+def test_the_sdk_retries_after_the_retry_after_of_a_failure() -> None:
     script = [fail(529, retry_after=0.02), fail(429, retry_after=0.02), say("At last.")]
 
     with ScriptedModel(script) as model, client_of(model, retries=2) as client:
@@ -274,7 +272,7 @@ def test_a_stream_can_end_with_an_error_of_the_api() -> None:
         assert streamed(client).content[0].to_dict()["text"] == "again"
 
 
-def test_closing_ends_a_slow_answer_at_once() -> None:
+def test_closing_ends_a_slow_answer_immediately() -> None:
     model = ScriptedModel([slow(say("never"), 600)])
 
     with client_of(model) as client, ThreadPoolExecutor() as pool:
@@ -307,7 +305,7 @@ def test_a_held_answer_stands_still_until_it_is_released() -> None:
     assert (first, rest) == ("ab", ["cd", "ef"])
 
 
-def test_closing_ends_a_held_answer_at_once() -> None:
+def test_closing_ends_a_held_answer_immediately() -> None:
     model = ScriptedModel([held(say("never"), 4, threading.Event())])
 
     with client_of(model) as client, ThreadPoolExecutor() as pool:
@@ -321,7 +319,7 @@ def test_closing_ends_a_held_answer_at_once() -> None:
 # Scripts
 
 
-def test_a_script_that_is_over_says_so_and_counts_the_request() -> None:
+def test_an_exhausted_script_reports_it_and_counts_the_request() -> None:
     with playing([say("only")]) as (model, client):
         created(client)
         with pytest.raises(
@@ -332,7 +330,7 @@ def test_a_script_that_is_over_says_so_and_counts_the_request() -> None:
     assert len(model.requests) == 2
 
 
-def test_a_function_sees_what_the_tools_answered() -> None:
+def test_a_script_function_receives_the_tool_results() -> None:
     def script(request: Request) -> Turn:
         if request.turn_number == 0:
             return turn(say("Reading."), call("read_fd", fd="fd:1"))
@@ -380,7 +378,7 @@ def test_a_mapping_has_a_script_for_each_program() -> None:
     assert answers == ["c1", "You are an expert.", "c2"]
 
 
-def test_what_a_script_raises_reaches_the_agent_once_and_the_test_at_the_end() -> None:
+def test_an_exception_in_a_script_reaches_the_agent_once_and_the_test_at_the_end() -> None:
     def script(request: Request) -> Turn:
         assert "fd:1" in request.last_text(), "the agent forgot the descriptor"
         return say("fine")
@@ -423,7 +421,7 @@ def test_a_script_must_consist_of_replies() -> None:
         created(client)
 
 
-def test_what_no_reply_can_carry_is_refused_where_it_is_written() -> None:
+def test_invalid_reply_content_is_refused_at_construction() -> None:
     with pytest.raises(TypeError, match="object"):
         call("f", x=object())
     with pytest.raises(ValueError, match="surrogates"):
@@ -537,7 +535,7 @@ def test_a_body_that_is_not_a_json_object_is_refused_and_the_connection_lives_on
         connection.close()
 
 
-def test_several_hundred_agents_ask_at_once() -> None:
+def test_several_hundred_agents_can_ask_concurrently() -> None:
     together = threading.Barrier(300)
 
     def script(request: Request) -> Turn:
@@ -601,7 +599,7 @@ def test_closing_leaves_no_thread_and_no_listener() -> None:
 # Conversations
 
 
-def test_a_refused_request_takes_no_reply_and_can_be_looked_at() -> None:
+def test_a_refused_request_consumes_no_reply_and_is_recorded() -> None:
     with playing([say("first")]) as (model, client):
         with pytest.raises(anthropic.BadRequestError, match=r"invalid_request_error.*tool_use"):
             created(client, messages=[*HELLO, CALLED])

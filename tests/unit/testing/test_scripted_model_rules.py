@@ -1,5 +1,5 @@
-"""What the scripted model refuses, as the real API does: the mistakes of agent loops, each with its
-place in the request."""
+"""Requests that the scripted model refuses as the real API does: mistakes of agent loops, each with its
+location in the request."""
 
 from __future__ import annotations
 
@@ -112,12 +112,14 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("raw", ALLOWED.values(), ids=ALLOWED.keys())
-def test_what_the_api_takes_is_taken(raw: dict[str, Any]) -> None:
+def test_requests_that_the_api_accepts_are_accepted(raw: dict[str, Any]) -> None:
     check_creation(raw)
 
 
 @pytest.mark.parametrize(("problem", "raw"), REFUSED.items(), ids=REFUSED.keys())
-def test_what_the_api_refuses_is_refused_with_its_place(problem: str, raw: dict[str, Any]) -> None:
+def test_requests_that_the_api_refuses_are_refused_with_the_location(
+    problem: str, raw: dict[str, Any]
+) -> None:
     with pytest.raises(Refused, match=problem):
         check_creation(raw)
 
@@ -145,7 +147,9 @@ any_message = st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant
 
 
 @given(st.lists(any_message | json_values, max_size=4), json_values, json_values)
-def test_any_json_is_taken_or_refused_and_can_be_read(messages: list[Any], system: Any, tools: Any) -> None:
+def test_any_json_is_accepted_or_refused_with_a_readable_error(
+    messages: list[Any], system: Any, tools: Any
+) -> None:
     raw = body(*messages, system=system, tools=tools)
 
     with suppress(Refused):

@@ -1,4 +1,4 @@
-"""Pipelines as a model writes them, and what exit codes say."""
+"""Pipelines as models write them, and the meaning of exit codes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_each_line_is_a_stage_split_as_a_shell_splits_words() -> None:
 
 
 @given(st.lists(words, max_size=5))
-def test_any_arguments_come_through_when_they_are_quoted(arguments: list[str]) -> None:
+def test_quoted_arguments_are_preserved_exactly(arguments: list[str]) -> None:
     [argv] = argvs(shlex.join(["grep", *arguments]))
 
     assert argv == ("grep", *arguments)
@@ -64,11 +64,11 @@ def test_any_line_is_a_command_or_refused_with_a_reason(line: str) -> None:
         "sort -k2,2 # not a comment",
     ],
 )
-def test_what_a_shell_acts_upon_is_plain_text_in_quotes(line: str) -> None:
+def test_shell_metacharacters_are_plain_text_in_quotes(line: str) -> None:
     assert argvs(line) == [tuple(shlex.split(line))]
 
 
-def test_a_hash_begins_no_comment() -> None:
+def test_a_hash_does_not_start_a_comment() -> None:
     assert argvs("grep # x") == [("grep", "#", "x")]
 
 
@@ -96,7 +96,7 @@ def test_a_hash_begins_no_comment() -> None:
         ('grep "a `date`"', "nothing is substituted"),
     ],
 )
-def test_what_needs_a_shell_is_refused_with_the_way_it_is_done_here(line: str, advice: str) -> None:
+def test_shell_syntax_is_refused_with_the_alternative(line: str, advice: str) -> None:
     with pytest.raises(InvalidArgument, match=r"stage 2.*there is no shell") as refusal:
         parse(["sort", line], ALLOWED)
 
@@ -117,7 +117,7 @@ def test_what_needs_a_shell_is_refused_with_the_way_it_is_done_here(line: str, a
         ("grep " + "é" * (MAX_COMMAND_BYTES // 2), "longer than"),
     ],
 )
-def test_a_line_that_is_no_command_is_refused_by_its_number(line: str, problem: str) -> None:
+def test_an_invalid_command_line_is_refused_with_its_number(line: str, problem: str) -> None:
     with pytest.raises(InvalidArgument, match=f"stage 3: .*{problem}"):
         parse(["sort", "uniq", line], ALLOWED)
 
@@ -138,7 +138,7 @@ def test_a_program_that_is_not_allowed_is_named_with_those_that_are() -> None:
 
 
 @pytest.mark.parametrize("program", ["/usr/bin/sort", "./sort", "../sort", "bin/sort"])
-def test_a_path_is_no_program_even_if_it_is_listed(program: str) -> None:
+def test_a_path_is_refused_as_a_program_even_if_it_is_listed(program: str) -> None:
     with pytest.raises(UnknownProgram):
         parse([program], ["sort", program])
 
@@ -155,7 +155,7 @@ def test_a_path_is_no_program_even_if_it_is_listed(program: str) -> None:
         ((0, 2, 0, 1), 1, None),
         ((141, 141, 0), 0, None),
         ((3, 141, 0), 3, None),
-        ((141, 1), 1, None),  # the reader's failure is told by its own code
+        ((141, 1), 1, None),  # the reader has an exit code of its own for its failure
         ((137, 0), 137, 9),
         ((137, 1), 1, 9),
         ((141,), 141, 13),
@@ -182,7 +182,7 @@ def test_the_codes_of_stages_give_one_code_and_the_signal_that_cut_work_short(
         ((0, 1), 1, None),
     ],
 )
-def test_the_last_stage_does_not_fail_by_an_output_that_all_have_closed(
+def test_the_last_stage_does_not_fail_when_all_readers_closed_its_output(
     ended: tuple[int, ...], code: int, signal: int | None
 ) -> None:
     assert pipeline_exit_code(ended, is_unread=True) == code
@@ -190,7 +190,7 @@ def test_the_last_stage_does_not_fail_by_an_output_that_all_have_closed(
 
 
 @given(codes)
-def test_a_pipeline_succeeds_just_when_nothing_failed_but_writers_whose_reader_closed(
+def test_a_pipeline_succeeds_only_if_no_stage_failed_except_by_a_closed_reader(
     ended: list[int],
 ) -> None:
     failed = [code for code in ended[:-1] if code not in (0, 141)] + [code for code in ended[-1:] if code]

@@ -1,4 +1,4 @@
-"""Text in other encodings than UTF-8: read in pieces of any size, and named by how it begins."""
+"""Text in encodings other than UTF-8: decoded in pieces of any size, and detected by its first bytes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_text_is_the_same_in_whatever_encoding_and_pieces_it_comes(text: str, 
 
 
 @given(data=st.binary(max_size=40), size=st.integers(1, 9))
-def test_a_file_without_an_encoding_is_handed_on_as_it_is(data: bytes, size: int):
+def test_a_file_without_an_encoding_is_passed_through_unchanged(data: bytes, size: int):
     assert read(data, None, size) == data
 
 
@@ -46,14 +46,14 @@ def test_a_byte_that_is_not_in_the_encoding_is_named_by_its_number(text: str, ba
 
 
 @given(text=texts.filter(lambda text: not text.startswith("\ufeff")))
-def test_ordinary_text_in_utf8_is_not_taken_for_another_encoding(text: str):
+def test_ordinary_utf8_is_not_detected_as_another_encoding(text: str):
     if text.count("\0") < 2:
         assert wide_encoding_of(text.encode()) is None
     assert packed_as(text.encode()) is None or text.startswith(("BZh", "PK\3\4"))
 
 
 @pytest.mark.parametrize("name", ["base64", "rot13", "no such", "", "zlib", "undefined"])
-def test_what_is_not_the_name_of_an_encoding_is_refused(name: str):
+def test_an_unknown_encoding_name_is_refused(name: str):
     with pytest.raises(InvalidArgument, match=r"^encoding: "):
         make_decoder(name, "strict")
 

@@ -1,4 +1,4 @@
-"""The sparse line index: it finds every line and character, and says what the text says."""
+"""The sparse line index finds every line and character, and agrees with the text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def index_of(text: str, page_size: int) -> tuple[IndexWriter, dict[int, Group]]:
 
 
 def places_of(text: str, page_size: int) -> list[TextPosition]:
-    """Where every page begins, found by looking at the text; the last is the end of the text."""
+    """Return the start of every page, computed from the text; the last item is the end of the text."""
     places, position = [], 0
     for number, page in enumerate([*pages_of(text, page_size), ""], start=1):
         before = text[:position]
@@ -106,7 +106,7 @@ def test_a_line_and_a_character_are_found_by_bisection(text: str, page_size: int
                 assert group.page_of_newline(newlines) == number
 
 
-def test_what_comes_after_the_last_is_on_the_last_page() -> None:
+def test_positions_after_the_end_are_on_the_last_page() -> None:
     _, groups = index_of("ab\ncd\nef", 3)
 
     assert groups[1].page_of_newline(99) == groups[1].page_of_char(99) == groups[1].last == 3
@@ -119,7 +119,7 @@ def test_an_empty_text_has_one_empty_page_that_begins_a_line() -> None:
     assert groups[1].before(1) == TextPosition(1, 0, 0, mid_line=False)
 
 
-def test_a_full_group_is_handed_out_once_and_never_changes() -> None:
+def test_a_full_group_is_returned_once_and_never_changes() -> None:
     writer = IndexWriter()
     handed: list[str] = []
 

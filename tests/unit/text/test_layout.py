@@ -106,7 +106,7 @@ def test_a_tail_is_an_end_of_the_text_and_is_cut_inside_a_line_only_if_that_line
 # JSON
 
 
-def test_json_is_indented_and_its_tokens_stay_as_they_were():
+def test_json_is_indented_and_its_tokens_are_unchanged():
     text = '{"b":1E+05,"a":[1.10,-0.0,12345678901234567890],"b":"\\u00e9\\/ {x}",  "e":{ },"l":[\n]}'
 
     assert reindent_json(text) == (
@@ -159,11 +159,11 @@ def test_only_an_object_or_an_array_is_indented(text: str):
         '{"a",1}',
     ],
 )
-def test_what_is_not_strict_json_is_left_alone(text: str):
+def test_text_that_is_not_strict_json_is_unchanged(text: str):
     assert reindent_json(text) is None
 
 
-def test_no_control_character_may_stand_in_a_string_as_itself():
+def test_raw_control_characters_in_strings_are_refused():
     taken = [number for number in range(128) if reindent_json(f'["{chr(number)}"]') is not None]
 
     assert taken == [number for number in range(32, 128) if chr(number) not in '"\\']
@@ -172,7 +172,7 @@ def test_no_control_character_may_stand_in_a_string_as_itself():
 @given(text=json_pieces | containers.map(json.dumps))
 @example('["\\ud800"]')
 @example('{"a" :\t[ ] }\r\n')
-def test_what_is_taken_is_exactly_what_a_strict_parser_takes(text: str):
+def test_exactly_the_input_of_a_strict_parser_is_accepted(text: str):
     assert (reindent_json(text) is not None) == is_container(text)
 
 
@@ -199,14 +199,14 @@ def test_indenting_twice_is_indenting_once_and_keeps_every_character_but_blanks(
         assert parsed(indented) == parsed(text)
 
 
-def test_nesting_is_followed_to_a_limit_and_never_breaks_the_stack():
+def test_nesting_has_a_limit_and_never_overflows_the_stack():
     assert reindent_json("[" * MAX_NESTING + "]" * MAX_NESTING) is not None
     assert reindent_json("[" * (MAX_NESTING + 1) + "]" * (MAX_NESTING + 1)) is None
     assert reindent_json("[" * 100_000 + "]" * 100_000) is None
     assert reindent_json('{"a":' * 100_000) is None
 
 
-def test_indentation_that_would_turn_a_megabyte_into_gigabytes_is_not_made():
+def test_json_is_not_indented_if_that_would_turn_a_megabyte_into_gigabytes():
     text = "[" * 900 + ",".join("1" * 500_000) + "]" * 900
 
     assert reindent_json(text) is None

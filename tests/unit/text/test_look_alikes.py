@@ -1,4 +1,4 @@
-"""No text can hold what a model could read as one of our tags, however it is spelled."""
+"""No displayed text contains anything that a model could read as a frame tag, however it is spelled."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ hostile = st.lists(disguised | invisible | st.sampled_from(" \n>x<") | st.charac
 
 
 def read_leniently(text: str) -> str:
-    """`text` for a reader that knows neither what is invisible, nor case, nor fonts."""
+    """Return `text` without invisible characters and differences of case and font."""
     seen = "".join(char for char in text if ord(char) not in UNSEEN)
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen).casefold())
 
@@ -111,7 +111,7 @@ def test_a_text_without_such_a_tag_stays_as_it_is(text: str) -> None:
 @given(text=hostile)
 @example("<\u2061fd_")
 @example("<\U000e0066\U000e0064\U000e005f" + "fd_")
-def test_no_tag_survives_for_a_reader_who_skips_what_is_invisible_and_folds_the_rest(text: str) -> None:
+def test_no_tag_survives_dropping_invisible_characters_and_folding_the_rest(text: str) -> None:
     attribute = render.element("fd_close", [("fd", text)])
     inline = render.fd_inline(text)
     own = 2 if inline != text else 0
@@ -155,11 +155,11 @@ def test_no_character_of_unicode_can_stand_for_letters_of_a_tag_unnoticed() -> N
     ids=["angle brackets", "long gaps", "short gaps", "beginnings"],
 )
 @pytest.mark.timeout(30)
-def test_ten_megabytes_of_what_nearly_is_a_tag_are_read_once(body: str) -> None:
+def test_ten_megabytes_of_near_tags_are_scanned_in_one_pass(body: str) -> None:
     assert render.fd_inline(body) is body
 
 
-def test_the_task_of_a_copy_cannot_pass_for_a_result() -> None:
+def test_the_task_of_a_fork_cannot_be_mistaken_for_a_result() -> None:
     birth = ForkTask(of="a", records=3, call="c", prompt="<process_result>", copy=1, copies=1)
 
     assert fork_task_text(birth).endswith('\n\n<fd_inline escaped="true">\n&lt;process_result>\n</fd_inline>')

@@ -1,4 +1,4 @@
-"""The page rule and the cutter: the join of all pages is the text, however it arrived."""
+"""The page rule and the cutter: the join of all pages is the text, in whatever pieces it arrived."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ page_sizes = st.integers(1, 40) | st.just(10**6)
 
 
 def rule(text: str, size: int) -> list[str]:
-    """The page rule of the contract, word by word and slowly."""
+    """Apply the page rule of the contract literally and slowly."""
     pages, start = [], 0
     while len(text) - start > size:
         window = text[start : start + size]
@@ -64,7 +64,7 @@ def test_the_join_of_all_pages_is_the_text_and_no_page_is_too_long(text: str, si
 
 
 @given(text=texts, size=page_sizes)
-def test_pages_are_those_of_the_rule(text: str, size: int) -> None:
+def test_pages_match_the_reference_rule(text: str, size: int) -> None:
     assert pages_of(text, size) == rule(text, size)
 
 
@@ -115,7 +115,7 @@ def test_a_trailing_lf_opens_no_further_line(text: str, lines: int) -> None:
     assert count_lines(text.count("\n"), len(text), text.endswith("\n")) == lines
 
 
-def test_the_end_of_a_page_depends_on_what_follows_its_start_alone() -> None:
+def test_the_end_of_a_page_depends_only_on_the_text_after_its_start() -> None:
     assert page_end("xx\nab\ncd", 3, 4) == 6
     assert page_end("ab\ncd", 0, 4) == 3
 
@@ -148,12 +148,12 @@ def test_characters_may_arrive_in_any_pieces(text: str, size: int, cuts: list[in
 
 
 @given(text=texts, size=page_sizes)
-def test_a_text_in_memory_is_cut_alike(text: str, size: int) -> None:
+def test_a_text_in_memory_gives_the_same_pages(text: str, size: int) -> None:
     assert [page for run in cut(text, size) for page in run] == [described(p) for p in rule(text, size)]
 
 
 @pytest.mark.parametrize("line", ["x" * 79 + "\n", "漢" * 30 + "\n", "é", "\n"])
-def test_a_text_of_several_blocks_is_cut_alike(line: str) -> None:
+def test_a_text_of_several_blocks_gives_the_same_pages(line: str) -> None:
     text = line * (2_300_000 // len(line)) + "the rest"
 
     pages = [page for run in cut(text, 4000) for page in run]
@@ -208,7 +208,7 @@ def test_two_surrogates_in_two_pieces_do_not_become_a_character() -> None:
         cutter.finish()
 
 
-def test_a_text_that_streams_by_is_not_kept_in_memory() -> None:
+def test_a_streamed_text_is_not_kept_in_memory() -> None:
     cutter = Cutter(4000)
     block = b"x" * 99 + b"\n"
     block *= 1000

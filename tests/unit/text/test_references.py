@@ -1,4 +1,4 @@
-"""Passages a model names, and places where it asks for a content: found exactly, whatever else is there."""
+"""Named passages and placeholders in a model's text are found exactly, whatever surrounds them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def named(text: str) -> list[tuple[str, str]]:
         (f'<ref id="{"n" * 64}">x</ref>', [("n" * 64, "x")]),
     ],
 )
-def test_a_passage_is_exactly_what_stands_between_its_tags(text: str, found: list[tuple[str, str]]):
+def test_a_passage_is_exactly_the_text_between_its_tags(text: str, found: list[tuple[str, str]]):
     assert named(text) == found
 
 
@@ -93,7 +93,7 @@ def test_the_last_passage_of_a_name_wins():
     assert last_of_each(references(text)) == {"a": "3", "b": "2"}
 
 
-def test_passages_nest_to_a_limit_beyond_which_they_are_text_of_those_around_them():
+def test_passages_nested_beyond_the_limit_are_text_of_the_enclosing_passage():
     depth = MAX_NESTING + 5
     text = "".join(f'<ref id="r{n}">' for n in range(1, depth + 1)) + "x" + "</ref>" * depth
 
@@ -124,7 +124,7 @@ def test_a_megabyte_of_hostile_tags_takes_no_more_than_linear_time(text: str):
 
 
 @given(text=pieces)
-def test_every_passage_stands_in_the_text_between_its_own_tags(text: str):
+def test_every_passage_is_found_in_the_text_between_its_own_tags(text: str):
     for found in references(text):
         assert (
             f'<ref id="{found.name}">{found.content}</ref' in text
@@ -140,7 +140,7 @@ def test_every_passage_stands_in_the_text_between_its_own_tags(text: str):
         )
     )
 )
-def test_whatever_was_named_is_found_again(passages: list[tuple[str, str]]):
+def test_every_named_passage_is_found(passages: list[tuple[str, str]]):
     text = "".join(f'<ref id="{name}">{content}</ref>' for name, content in passages)
 
     assert named(text) == passages
@@ -183,5 +183,5 @@ def test_a_placeholder_is_found_with_its_place(text: str, selectors: list[str]):
         "{{ref:}}",
     ],
 )
-def test_other_braces_are_the_texts_own(text: str):
+def test_other_braces_are_plain_text(text: str):
     assert placeholders(text) == []

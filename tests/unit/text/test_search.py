@@ -177,7 +177,7 @@ def test_cr_is_a_part_of_the_line():
 
 
 @pytest.mark.parametrize("density", [0.0, 0.1, 0.6, 1.0])
-def test_blocks_of_any_density_are_counted_alike(density: float):
+def test_counts_do_not_depend_on_the_density_of_hits(density: float):
     lines = ["hit 1" if number % 10 < density * 10 else "miss 1" for number in range(2000)]
     text = "\n".join(lines)
 
@@ -273,7 +273,7 @@ def test_a_long_line_near_a_hit_is_kept_from_its_beginning():
     assert hit.before[0].left_out == 5000 - KEPT_LINE_CHARS
 
 
-def test_what_is_kept_in_all_is_bounded_and_counting_goes_on(monkeypatch):
+def test_the_total_text_kept_is_bounded_while_counting_continues(monkeypatch):
     monkeypatch.setattr(hits_module, "KEPT_CHARS", 1000)
     text = ("x" * 99 + "\n") * 500 + ("a" * 99 + "\n") * 100
 
@@ -284,7 +284,7 @@ def test_what_is_kept_in_all_is_bounded_and_counting_goes_on(monkeypatch):
     assert scan.matches == 100
 
 
-def test_lines_that_pass_without_a_hit_do_not_count_as_kept(monkeypatch):
+def test_lines_without_a_hit_do_not_count_as_kept(monkeypatch):
     monkeypatch.setattr(hits_module, "KEPT_CHARS", 1000)
     text = ("x" * 99 + "\n") * 500 + "hit\n"
 
@@ -297,7 +297,7 @@ def test_lines_that_pass_without_a_hit_do_not_count_as_kept(monkeypatch):
 
 
 def grep(pattern: str, text: str, context: int) -> str:
-    """What `grep -n -C` prints, made the slow way."""
+    """Return the output of `grep -n -C`, computed slowly."""
     lines = lines_of(text)
     matched = {number for number, line in enumerate(lines, 1) if Reference(pattern).span(line)}
     shown = {
@@ -375,7 +375,7 @@ def test_the_matches_in_a_line_are_those_of_the_pattern_one_after_the_other(patt
         assert [line.encode()[a:b].decode() for a, b in found] == [line[a:b] for a, b in spans if a < b]
 
 
-def test_a_printed_line_is_whole_however_long():
+def test_a_printed_line_is_never_truncated():
     line = "é" * 50_000 + "X"
     printer = GrepPrinter(1, 1)
 

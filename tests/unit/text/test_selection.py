@@ -1,4 +1,4 @@
-"""What people and models may write for a descriptor, and what a number may be."""
+"""Accepted spellings of descriptors and selectors, and the range of numbers."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_every_form_of_a_number_means_the_same_descriptor(n: int) -> None:
 
 
 @given(fd=fds)
-def test_the_shown_form_is_taken_as_it_is(fd: str) -> None:
+def test_the_displayed_form_of_an_id_is_accepted(fd: str) -> None:
     assert fd_id(fd) == fd
     assert selector(fd) == Selector(fd)
 
@@ -70,7 +70,7 @@ def test_a_reference_is_kept_as_it_is_written(name: str) -> None:
 
 
 @pytest.mark.parametrize("value", HOSTILE_IDS, ids=lambda value: ascii(value)[:30])
-def test_anything_else_names_no_descriptor(value: str) -> None:
+def test_other_text_is_not_a_descriptor(value: str) -> None:
     for read in (fd_id, selector, parse_request):
         with pytest.raises(InvalidArgument) as caught:
             read(value)
@@ -82,14 +82,14 @@ def test_anything_else_names_no_descriptor(value: str) -> None:
     [None, True, False, 0, -1, 1.0, math.nan, b"fd:1", ["fd:1"], {}, 10**5000],
     ids=lambda value: type(value).__name__,
 )
-def test_values_that_are_no_ids_are_refused_and_never_formatted(value: object) -> None:
+def test_values_that_are_not_ids_are_refused_and_never_formatted(value: object) -> None:
     with pytest.raises(InvalidArgument) as caught:
         fd_id(value)
     assert len(str(caught.value)) < 300
 
 
 @given(value=st.text(max_size=12))
-def test_what_is_taken_is_always_safe_inside_a_key(value: str) -> None:
+def test_an_accepted_id_is_always_safe_in_a_key(value: str) -> None:
     try:
         found = fd_id(value)
     except InvalidArgument:
@@ -118,7 +118,7 @@ def test_a_selector_names_a_part(written: str, part: Part) -> None:
     assert selector(written) == Selector("fd:3", part)
 
 
-def test_a_reference_takes_a_part_too() -> None:
+def test_a_reference_accepts_a_part_too() -> None:
     assert selector("ref:plan#L1-5") == Selector("ref:plan", Part("line", 1, 5))
 
 
@@ -166,7 +166,7 @@ def test_any_other_part_is_refused(written: str) -> None:
 
 
 @pytest.mark.parametrize("value", [1, 2, MAX_INTEGER])
-def test_whole_numbers_from_1_to_2_to_the_53_are_taken(value: int) -> None:
+def test_whole_numbers_from_1_to_2_to_the_53_are_accepted(value: int) -> None:
     assert number("start", value) == value
 
 
@@ -193,7 +193,7 @@ def test_an_unknown_mode_is_refused_with_the_known_ones(mode: object, whole: boo
     assert len(str(caught.value)) < 300
 
 
-def test_what_is_not_said_is_one_unit_from_the_start() -> None:
+def test_omitted_arguments_default_to_one_unit_from_the_start() -> None:
     assert parse_request("fd:1", default=FIRST_PAGE).part == Part("page", 1, 1)
     assert parse_request("fd:1", start=2).part == Part("page", 2, 1)
     assert parse_request("fd:1", count=2).part == Part("page", 1, 2)
@@ -201,14 +201,14 @@ def test_what_is_not_said_is_one_unit_from_the_start() -> None:
     assert parse_request("fd:1").part is None
 
 
-def test_everything_is_asked_for_by_read_all() -> None:
+def test_read_all_selects_everything() -> None:
     assert parse_request("fd:1", whole=True, default=FIRST_PAGE) == Selector("fd:1", None)
 
 
 @pytest.mark.parametrize(
     "beside", [{"mode": "page"}, {"start": 1}, {"count": 1}, {"whole": True}, {"mode": "line", "start": 1}]
 )
-def test_a_selector_and_separate_arguments_do_not_mix(beside: dict[str, Any]) -> None:
+def test_a_selector_and_separate_arguments_cannot_be_combined(beside: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgument, match="says which part already"):
         parse_request("fd:1#L1", **beside)
 
@@ -244,7 +244,7 @@ def test_reading_nothing_from_anywhere_else_is_not() -> None:
         clamp("fd:1", Part("page", 2, 1), 1)
 
 
-def test_the_largest_numbers_do_no_harm() -> None:
+def test_the_largest_numbers_do_not_overflow() -> None:
     assert clamp("fd:1", Part("char", 1, MAX_INTEGER), 3).count == 3
     with pytest.raises(PositionOutOfRange):
         clamp("fd:1", Part("char", MAX_INTEGER, MAX_INTEGER), 3)

@@ -1,4 +1,4 @@
-"""`[file_descriptor]`: its names, its defaults, and that a wrong one cannot be made."""
+"""`[file_descriptor]`: its names, its defaults, and the refusal of invalid values."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_flag_that_is_not_a_bool_is_refused_by_name(name, flag):
 
 
 @pytest.mark.parametrize("flag", [1, "no"])
-def test_enabled_may_be_left_out_but_not_be_something_else(flag):
+def test_enabled_may_be_omitted_but_must_be_a_bool(flag):
     assert FDConfig().enabled is None
 
     with pytest.raises(InvalidArgument, match="enabled: must be true or false, or left out"):
@@ -69,7 +69,7 @@ def test_an_error_does_not_repeat_a_huge_argument():
     assert len(str(caught.value)) < 100
 
 
-def test_the_checks_hold_for_a_config_that_comes_out_of_json():
+def test_a_config_decoded_from_json_is_checked():
     with pytest.raises(InvalidArgument, match="max_read_chars"):
         msgspec.json.decode(b'{"max_read_chars": 0}', type=FDConfig)
 

@@ -1,4 +1,4 @@
-"""Arguments of tools: the schema that a model is shown, and what is made of what it sends."""
+"""Arguments of tools: the schema for the model, and the conversion of what it sends."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Drawing(Arguments, frozen=True, kw_only=True):
 
 
 def refused(given: object, arguments: type = Drawing) -> str:
-    """How the arguments were refused."""
+    """Return the error message for these arguments."""
     with pytest.raises(InvalidArgument) as caught:
         convert(arguments, given)
     assert len(str(caught.value)) < 1000
@@ -48,7 +48,7 @@ def refused(given: object, arguments: type = Drawing) -> str:
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.TOOL.name)
-def test_a_schema_is_flat_closed_and_plain(module: Any) -> None:
+def test_a_schema_is_flat_and_closed(module: Any) -> None:
     schema = schema_of(module.TOOL.arguments)
 
     assert (schema["type"], schema["additionalProperties"]) == ("object", False)
@@ -57,7 +57,7 @@ def test_a_schema_is_flat_closed_and_plain(module: Any) -> None:
     assert json.loads(json.dumps(schema)) == schema
 
 
-def test_a_schema_says_names_types_defaults_and_bounds() -> None:
+def test_a_schema_has_names_types_defaults_and_bounds() -> None:
     schema = schema_of(Drawing)
 
     assert schema["required"] == ["title"]
@@ -66,7 +66,7 @@ def test_a_schema_says_names_types_defaults_and_bounds() -> None:
     assert (copies["type"], copies["minimum"], copies["default"]) == ("integer", 1, 1)
 
 
-def test_structs_inside_are_defined_beside_it() -> None:
+def test_nested_structs_are_in_the_definitions() -> None:
     schema = schema_of(Drawing)
 
     assert schema["properties"]["corners"]["items"] == {"$ref": "#/$defs/Point"}
@@ -74,13 +74,13 @@ def test_structs_inside_are_defined_beside_it() -> None:
     assert "title" not in schema["$defs"]["Point"]
 
 
-def test_aliases_are_taken_and_not_shown() -> None:
+def test_aliases_are_accepted_but_not_in_the_schema() -> None:
     assert {"page", "start_line", "end_line"}.isdisjoint(schema_of(ReadFD)["properties"])
 
     assert convert(ReadFD, {"fd": "fd:1", "page": 2}).page == 2
 
 
-def test_what_may_be_left_out_is_no_part_of_the_type() -> None:
+def test_optional_fields_do_not_add_null_to_the_type() -> None:
     start = schema_of(ReadFD)["properties"]["start"]
 
     assert (start["type"], start["default"], start["minimum"]) == ("integer", 1, 1)
@@ -134,7 +134,7 @@ def test_a_whole_number_may_be_written_loosely(written: Any, meant: int) -> None
     ],
     ids=repr,
 )
-def test_what_is_no_whole_number_is_refused_by_name(written: Any) -> None:
+def test_a_value_that_is_not_a_whole_number_is_refused_by_name(written: Any) -> None:
     assert "copies" in refused({"title": "t", "copies": written})
 
 
@@ -155,7 +155,7 @@ def test_what_is_no_whole_number_is_refused_by_name(written: Any) -> None:
     ],
     ids=lambda written: type(written).__name__,
 )
-def test_numbers_that_cannot_be_are_refused_and_never_printed(written: Any) -> None:
+def test_out_of_range_numbers_are_refused_and_never_printed(written: Any) -> None:
     for name in ("copies", "either"):
         message = refused({"title": "t", name: written})
 
@@ -163,13 +163,13 @@ def test_numbers_that_cannot_be_are_refused_and_never_printed(written: Any) -> N
         assert "99999" not in message
 
 
-def test_digits_stay_a_text_where_a_text_is_taken() -> None:
+def test_digits_stay_text_in_a_text_field() -> None:
     found = convert(Drawing, {"title": "007", "name_or_number": "3"})
 
     assert (found.title, found.name_or_number) == ("007", "3")
 
 
-def test_descriptors_may_be_numbers_where_ids_are_taken() -> None:
+def test_ids_of_descriptors_may_be_numbers() -> None:
     found = convert(Spawn, {"program_name": "p", "query": "q", "additional_preload_fds": ["fd:1", 2]})
 
     assert found.additional_preload_fds == ["fd:1", 2]
@@ -189,11 +189,11 @@ def test_every_way_to_write_a_number_means_the_same(number: int) -> None:
 
 
 @pytest.mark.parametrize("written", [None, [], "", "{}", 3, True, [{"title": "t"}]], ids=repr)
-def test_arguments_that_are_no_object_are_refused(written: Any) -> None:
+def test_arguments_that_are_not_an_object_are_refused(written: Any) -> None:
     assert "JSON object" in refused(written)
 
 
-def test_an_unknown_field_is_refused_with_those_that_there_are() -> None:
+def test_an_unknown_field_is_refused_with_the_known_ones() -> None:
     message = refused({"title": "t", "colour": "red"})
 
     assert "colour" in message
@@ -208,16 +208,16 @@ def test_a_missing_field_is_named() -> None:
     assert "title" in refused({})
 
 
-def test_a_mistake_inside_is_shown_with_its_path() -> None:
+def test_a_nested_mistake_is_reported_with_its_path() -> None:
     assert "corners[1].x" in refused({"title": "t", "corners": [{"x": 1}, {"x": "one"}]})
 
 
 @pytest.mark.parametrize("written", [3, None, ["t"], {"t": 1}, True])
-def test_what_is_no_text_is_not_made_one(written: Any) -> None:
+def test_other_types_are_not_converted_to_text(written: Any) -> None:
     assert "title" in refused({"title": written})
 
 
-def test_deep_json_is_refused_and_not_a_crash() -> None:
+def test_deeply_nested_json_is_refused_without_a_crash() -> None:
     deep: Any = []
     for _ in range(100_000):
         deep = [deep]
@@ -236,7 +236,7 @@ names = st.sampled_from(sorted(ReadFD.__struct_fields__ + Drawing.__struct_field
 
 
 @given(st.sampled_from([Drawing, ReadFD, Spawn]), some_json | st.dictionaries(names, some_json))
-def test_whatever_a_model_sends_is_taken_or_refused_in_our_words(arguments: type, written: Any) -> None:
+def test_any_input_is_accepted_or_refused_with_our_own_message(arguments: type, written: Any) -> None:
     try:
         found = convert(arguments, written)
     except InvalidArgument as error:

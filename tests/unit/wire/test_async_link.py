@@ -1,4 +1,4 @@
-"""An awaited connection as operations use it, with a server of this test's own at the other end."""
+"""An async connection as operations use it, with a server of the test at the other end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TIMEOUT_S = 0.1
 
 
 class Server:
-    """The other end: what came on its last connection, and a way to answer."""
+    """The server side: the data received on its last connection, and a way to reply."""
 
     def __init__(self) -> None:
         self.connections: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
@@ -43,7 +43,7 @@ class Server:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[[Callable[[Link, Server], Awaitable[T]]], T]:
-    """Runs `work(link, server)` in a loop of its own."""
+    """`run(work)` runs `work(link, server)` in a new event loop."""
 
     def run_it(work: Callable[[Link, Server], Awaitable[T]]) -> T:
         async def main() -> T:
@@ -117,7 +117,7 @@ def test_an_error_is_a_reply_like_others(run: Any) -> None:
         (b"-ERR Error running script: @user_script:1: -READONLY You can't write\r\n", ReadOnlyError),
     ],
 )
-def test_a_server_that_serves_nobody_now_is_as_good_as_lost(run: Any, said: bytes, error: Any) -> None:
+def test_a_server_that_refuses_service_counts_as_connection_lost(run: Any, said: bytes, error: Any) -> None:
     async def work(link: Link, server: Server) -> list[Any]:
         await sent(link, server, 3)
         server.answer(b"+before\r\n" + said)
@@ -130,7 +130,7 @@ def test_a_server_that_serves_nobody_now_is_as_good_as_lost(run: Any, said: byte
 
 
 @pytest.mark.parametrize("begun", [b"", b"$5\r\nfi"])
-def test_a_reply_that_does_not_come_is_lost(run: Any, begun: bytes) -> None:
+def test_a_missing_reply_counts_as_connection_lost(run: Any, begun: bytes) -> None:
     async def work(link: Link, server: Server) -> None:
         await sent(link, server)
         server.answer(begun)
@@ -141,7 +141,7 @@ def test_a_reply_that_does_not_come_is_lost(run: Any, begun: bytes) -> None:
     run(work)
 
 
-def test_a_reply_that_is_held_back_is_waited_for_longer(run: Any) -> None:
+def test_a_blocking_command_extends_the_reply_time_out(run: Any) -> None:
     async def work(link: Link, server: Server) -> None:
         await sent(link, server, 2)
         asyncio.get_running_loop().call_later(3 * TIMEOUT_S, server.answer, b"+OK\r\n")
@@ -152,7 +152,7 @@ def test_a_reply_that_is_held_back_is_waited_for_longer(run: Any) -> None:
     run(work)
 
 
-def test_a_server_that_goes_takes_the_connection_along(run: Any) -> None:
+def test_a_server_that_closes_counts_as_connection_lost(run: Any) -> None:
     async def work(link: Link, server: Server) -> None:
         await sent(link, server, 2)
         server.answer(b"+whole\r\n+torn")
@@ -165,7 +165,7 @@ def test_a_server_that_goes_takes_the_connection_along(run: Any) -> None:
     run(work)
 
 
-def test_what_came_on_a_lost_connection_is_no_reply_on_the_next(run: Any) -> None:
+def test_data_of_a_lost_connection_is_not_read_on_the_next(run: Any) -> None:
     async def work(link: Link, server: Server) -> None:
         await sent(link, server, 2)
         server.answer(b"+whole\r\n+left over\r\n")
@@ -184,7 +184,7 @@ def test_what_came_on_a_lost_connection_is_no_reply_on_the_next(run: Any) -> Non
     run(work)
 
 
-def test_a_link_that_is_owed_replies_is_not_used_again(run: Any) -> None:
+def test_a_link_with_outstanding_replies_is_not_reused(run: Any) -> None:
     async def work(link: Link, server: Server) -> None:
         await sent(link, server)
         waiting = asyncio.create_task(received(link, 1))
@@ -199,7 +199,7 @@ def test_a_link_that_is_owed_replies_is_not_used_again(run: Any) -> None:
     run(work)
 
 
-def test_a_server_that_takes_nothing_more_is_lost(run: Any) -> None:
+def test_a_server_that_stops_reading_counts_as_connection_lost(run: Any) -> None:
     async def work(link: Link, server: Server) -> None:
         with pytest.raises(LostReply):
             await link.send(b"x" * 50_000_000, 1)
@@ -207,7 +207,7 @@ def test_a_server_that_takes_nothing_more_is_lost(run: Any) -> None:
     run(work)
 
 
-def test_a_large_request_goes_as_fast_as_the_server_takes_it(run: Any) -> None:
+def test_a_large_request_is_sent_as_fast_as_the_server_reads_it(run: Any) -> None:
     async def work(link: Link, server: Server) -> None:
         request = b"x" * 20_000_000
         sending = asyncio.create_task(link.send(request, 1, 30))

@@ -1,4 +1,4 @@
-"""Awaited calls in threads: what a cancel waits for, and what it does not."""
+"""Async calls in threads: which of them a cancellation waits for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fdstore.wire._async.in_thread import run_in_thread
 
 
 async def cancelled_while_it_runs(*, must_end: bool) -> tuple[bool, bool]:
-    """Cancels an awaited call while it runs: whether the awaiting task ended before it, and at last."""
+    """Cancel a call while it runs; return whether the awaiting task ended before it, and whether it ended."""
     runs, may_end = threading.Event(), threading.Event()
 
     def call() -> None:
@@ -30,15 +30,15 @@ async def cancelled_while_it_runs(*, must_end: bool) -> tuple[bool, bool]:
     return before, awaiting.cancelled()
 
 
-def test_a_cancel_is_passed_on_when_a_call_that_must_end_has_ended() -> None:
+def test_a_cancel_waits_for_a_call_that_must_end() -> None:
     assert asyncio.run(cancelled_while_it_runs(must_end=True)) == (False, True)
 
 
-def test_a_cancel_is_passed_on_at_once_where_nothing_is_released() -> None:
+def test_a_cancel_is_immediate_if_the_call_need_not_end() -> None:
     assert asyncio.run(cancelled_while_it_runs(must_end=False)) == (True, True)
 
 
-def test_a_call_that_was_cancelled_before_it_began_is_not_waited_for_and_never_begins() -> None:
+def test_a_call_cancelled_before_it_starts_never_starts_and_is_not_waited_for() -> None:
     begun: list[int] = []
 
     async def main() -> bool:
@@ -65,7 +65,7 @@ def test_a_call_that_was_cancelled_before_it_began_is_not_waited_for_and_never_b
     assert begun == []
 
 
-def test_what_a_call_returns_or_raises_comes_back() -> None:
+def test_the_result_or_exception_of_a_call_is_propagated() -> None:
     assert asyncio.run(run_in_thread(lambda: 7, must_end=True)) == 7
     with pytest.raises(ZeroDivisionError):
         asyncio.run(run_in_thread(lambda: 1 // 0, must_end=True))

@@ -1,4 +1,4 @@
-"""A connection as operations use it, with a server of this test's own at the other end."""
+"""A connection as operations use it, with a server of the test at the other end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def listener(tmp_path: Path) -> Iterator[socket.socket]:
 
 @pytest.fixture
 def link(listener: socket.socket) -> Iterator[Link]:
-    # nothing is said when it connects: no database is chosen, no name given, the protocol is the old one
+    # connecting sends nothing: no SELECT, no CLIENT SETNAME, no HELLO
     made = Link(
         UnixDomainSocketConnection(
             path=listener.getsockname(), protocol=2, driver_info=None, socket_timeout=TIMEOUT_S
@@ -92,7 +92,7 @@ def test_an_error_is_a_reply_like_others(link: Link, server: socket.socket) -> N
     assert after == b"after"
 
 
-def test_a_server_that_serves_nobody_now_is_as_good_as_lost(link: Link, server: socket.socket) -> None:
+def test_a_server_that_refuses_service_counts_as_connection_lost(link: Link, server: socket.socket) -> None:
     server.sendall(b"+before\r\n-LOADING the data set\r\n")
     replies: list[Any] = []
 
@@ -102,14 +102,14 @@ def test_a_server_that_serves_nobody_now_is_as_good_as_lost(link: Link, server: 
     assert replies == [b"before"]
 
 
-def test_a_reply_that_does_not_come_is_lost(link: Link, server: socket.socket) -> None:
+def test_a_missing_reply_counts_as_connection_lost(link: Link, server: socket.socket) -> None:
     server.sendall(b"$5\r\nfi")
 
     with pytest.raises(LostReply):
         received(link, 1)
 
 
-def test_a_reply_that_is_held_back_is_waited_for_longer(link: Link, server: socket.socket) -> None:
+def test_a_blocking_command_extends_the_reply_time_out(link: Link, server: socket.socket) -> None:
     later = threading.Timer(3 * TIMEOUT_S, server.sendall, [b"+OK\r\n"])
     later.start()
 
@@ -120,7 +120,7 @@ def test_a_reply_that_is_held_back_is_waited_for_longer(link: Link, server: sock
         received(link, 1)
 
 
-def test_a_server_that_goes_takes_the_connection_along(link: Link, server: socket.socket) -> None:
+def test_a_server_that_closes_counts_as_connection_lost(link: Link, server: socket.socket) -> None:
     server.sendall(b"+whole\r\n+torn")
     server.close()
 
@@ -131,7 +131,7 @@ def test_a_server_that_goes_takes_the_connection_along(link: Link, server: socke
         link.send(b"more", 1)
 
 
-def test_what_came_on_a_lost_connection_is_no_reply_on_the_next(
+def test_data_of_a_lost_connection_is_not_read_on_the_next(
     link: Link, server: socket.socket, listener: socket.socket
 ) -> None:
     server.sendall(b"+whole\r\n+torn")
@@ -142,8 +142,8 @@ def test_what_came_on_a_lost_connection_is_no_reply_on_the_next(
     with pytest.raises(LostConnection):
         received(link, 1)
     link.send(b"again", 1)
-    with listener.accept()[0] as anew:
-        anew.sendall(b"+afresh\r\n")
+    with listener.accept()[0] as second:
+        second.sendall(b"+afresh\r\n")
         assert received(link, 1) == [b"afresh"]
 
 
@@ -191,16 +191,14 @@ def test_signals_that_keep_coming_do_not_prolong_the_wait(link: Link, server: so
         b"-ERR Error running script: @user_script:1: -READONLY You can't write\r\n",
     ],
 )
-def test_a_server_that_takes_no_writes_is_as_good_as_lost(
-    link: Link, server: socket.socket, said: bytes
-) -> None:
+def test_a_read_only_server_counts_as_connection_lost(link: Link, server: socket.socket, said: bytes) -> None:
     server.sendall(said)
 
     with pytest.raises(ReadOnlyError):
         received(link, 1)
 
 
-def test_a_link_that_is_owed_replies_is_not_used_again(link: Link, server: socket.socket) -> None:
+def test_a_link_with_outstanding_replies_is_not_reused(link: Link, server: socket.socket) -> None:
     class Stop(BaseException):
         pass
 
@@ -221,19 +219,19 @@ def test_a_link_that_is_owed_replies_is_not_used_again(link: Link, server: socke
     assert not link.check_clean().is_connected
 
 
-def test_a_link_whose_replies_all_came_is_used_again(link: Link, server: socket.socket) -> None:
+def test_a_link_with_all_replies_received_is_reused(link: Link, server: socket.socket) -> None:
     server.sendall(b"+OK\r\n")
     received(link, 1)
 
     assert link.check_clean().is_connected
 
 
-def test_a_server_that_takes_nothing_more_is_lost(link: Link, server: socket.socket) -> None:
+def test_a_server_that_stops_reading_counts_as_connection_lost(link: Link, server: socket.socket) -> None:
     with pytest.raises(LostReply):
         link.send(b"x" * 50_000_000, 1)
 
 
-def test_whether_an_error_came_is_told_anew_for_each_request(link: Link, server: socket.socket) -> None:
+def test_the_error_flag_is_reset_for_each_request(link: Link, server: socket.socket) -> None:
     server.sendall(b"*2\r\n+fine\r\n-ERR inside\r\n")
     received(link, 1)
     assert link.refused
@@ -257,7 +255,9 @@ def test_replies_to_one_request_may_come_in_any_pieces(link: Link, server: socke
 
 
 @pytest.mark.parametrize("answer", [b"-LOADING the data set\r\n", b""])
-def test_one_request_to_who_serves_nobody_is_lost(link: Link, server: socket.socket, answer: bytes) -> None:
+def test_a_single_request_to_a_server_that_refuses_service_counts_as_lost(
+    link: Link, server: socket.socket, answer: bytes
+) -> None:
     server.sendall(answer)
     server.close()
 

@@ -1,5 +1,5 @@
-"""What is sent again when a connection was lost, and when it is given up: no more than was not answered, in
-ever smaller pieces, until the time is over."""
+"""Retries after a lost connection: only unanswered commands are sent again, in ever smaller pieces, until the
+deadline."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ STAGED: Batch = [
 ]
 
 
-def lost(batch: Batch, replies: list[Any]) -> RetryState:
+def broken_batch(batch: Batch, replies: list[Any]) -> RetryState:
     """A batch whose connection broke after these replies."""
     tries = RetryState("somewhere", batch, replies, sent=True, started=time.monotonic())
     tries.after(LOST)
     return tries
 
 
-def retried(tries: RetryState, *replies: Any) -> None:
-    """One more try, that brings so much and breaks too."""
+def fail_retry(tries: RetryState, *replies: Any) -> None:
+    """Make one more try that receives these replies and fails."""
     piece = tries.piece()
     tries.sent = True
     tries.add_replies(piece, list(replies))
     tries.after(LOST)
 
 
-def test_what_was_answered_is_not_asked_again() -> None:
+def test_answered_commands_are_not_sent_again() -> None:
     replies = [b"1", b"2"]
-    tries = lost(READS, replies)
+    tries = broken_batch(READS, replies)
 
     assert tries.piece() == READS[2:]
     tries.add_replies(READS[2:], [b"3", b"4", b"5"])
@@ -56,10 +56,10 @@ def test_what_was_answered_is_not_asked_again() -> None:
     assert tries.piece() == []
 
 
-def test_after_a_try_in_vain_the_rest_is_asked_one_by_one() -> None:
+def test_after_a_retry_without_progress_commands_are_sent_one_by_one() -> None:
     replies = [b"1"]
-    tries = lost(READS, replies)
-    retried(tries)
+    tries = broken_batch(READS, replies)
+    fail_retry(tries)
 
     for number, command in enumerate(READS[1:], 2):
         assert tries.piece() == [command]
@@ -68,8 +68,8 @@ def test_after_a_try_in_vain_the_rest_is_asked_one_by_one() -> None:
     assert replies == [b"1", 2, 3, 4, 5]
 
 
-def test_a_try_that_reached_nobody_says_nothing_about_the_network() -> None:
-    tries = lost(READS, [])
+def test_a_failed_connect_does_not_reduce_the_batch_size() -> None:
+    tries = broken_batch(READS, [])
 
     tries.piece()
     tries.after(LOST)
@@ -77,19 +77,19 @@ def test_a_try_that_reached_nobody_says_nothing_about_the_network() -> None:
     assert tries.piece() == READS
 
 
-def test_of_a_transaction_that_did_not_come_through_nothing_is_known() -> None:
+def test_a_transaction_without_a_reply_is_sent_again_completely() -> None:
     replies = [b"OK", b"QUEUED"]
 
-    tries = lost(STAGED, replies)
+    tries = broken_batch(STAGED, replies)
 
     assert replies == []
     assert tries.piece() == STAGED
 
 
-def test_alone_a_transaction_is_one_command() -> None:
+def test_a_transaction_sent_alone_is_one_command() -> None:
     replies: list[Any] = []
-    tries = lost(STAGED, replies)
-    retried(tries, b"OK")
+    tries = broken_batch(STAGED, replies)
+    fail_retry(tries, b"OK")
 
     [script] = tries.piece()
     tries.add_replies([script], [[b"ok"]])
@@ -99,19 +99,19 @@ def test_alone_a_transaction_is_one_command() -> None:
     assert tries.piece() == STAGED[4:]
 
 
-def test_alone_a_transaction_that_a_script_decides_about_is_the_script_with_all_texts() -> None:
+def test_a_transaction_guarded_by_a_script_is_sent_alone_as_the_script_with_all_texts() -> None:
     call = script("append")(("{t}:pages", "{t}:lent"), "an argument")
     batch = hset_if_accepted(
         (*call, 13), (*call, 15, "1", "index"), "{t}:pages", "{t}:lent", [1, b"one", 2, b"two"]
     )
     replies: list[Any] = []
-    tries = lost(batch, replies)
-    retried(tries)
+    tries = broken_batch(batch, replies)
+    fail_retry(tries)
 
     assert tries.piece() == [as_eval((*call, 15, "1", "index", 1, b"one", 2, b"two"))]
 
 
-def test_who_gets_on_does_not_pause() -> None:
+def test_retries_that_make_progress_do_not_pause() -> None:
     tries = RetryState("somewhere", READS, [], sent=True, started=time.monotonic())
 
     pauses = [tries.after(LOST), tries.after(LOST)]
@@ -130,7 +130,7 @@ def test_who_gets_on_does_not_pause() -> None:
         (READS, [], True, StoreUnavailable),
     ],
 )
-def test_when_the_time_is_over_a_write_that_was_not_answered_is_in_doubt(
+def test_at_the_deadline_an_unanswered_write_is_in_doubt(
     batch: Batch, replies: list[Any], sent: bool, error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retry, "DEADLINE_S", -1.0)
@@ -139,7 +139,7 @@ def test_when_the_time_is_over_a_write_that_was_not_answered_is_in_doubt(
         RetryState("somewhere", batch, replies, sent=sent, started=time.monotonic()).after(LOST)
 
 
-def test_the_time_is_counted_from_the_first_try_and_no_try_waits_beyond_it() -> None:
+def test_the_deadline_counts_from_the_first_try_and_bounds_every_wait() -> None:
     before = time.monotonic() - retry.DEADLINE_S
     nearly = RetryState("somewhere", READS, [], sent=True, started=before + 1)
     over = RetryState("somewhere", READS, [], sent=True, started=before - 1)
@@ -150,7 +150,7 @@ def test_the_time_is_counted_from_the_first_try_and_no_try_waits_beyond_it() -> 
         over.after(LOST)
 
 
-def test_the_time_that_the_server_may_hold_a_reply_back_is_added() -> None:
+def test_the_blocking_time_of_a_command_extends_the_deadline() -> None:
     started = time.monotonic() - retry.DEADLINE_S - 1
     tries = RetryState("somewhere", READS, [], sent=True, started=started, block_s=60)
 
@@ -159,7 +159,7 @@ def test_the_time_that_the_server_may_hold_a_reply_back_is_added() -> None:
 
 
 @pytest.mark.parametrize("batch", [STAGED, READS])
-def test_a_server_that_takes_no_writes_is_left_once(batch: Batch) -> None:
+def test_a_read_only_server_is_left_once(batch: Batch) -> None:
     tries = RetryState("somewhere", batch, [], sent=True, started=time.monotonic())
 
     assert tries.after(READ_ONLY) == 0
@@ -168,7 +168,7 @@ def test_a_server_that_takes_no_writes_is_left_once(batch: Batch) -> None:
         tries.after(READ_ONLY)
 
 
-def test_where_another_server_takes_over_a_read_only_one_is_left_until_the_time_is_over() -> None:
+def test_with_failover_a_read_only_server_is_left_until_the_deadline() -> None:
     started = time.monotonic()
     tries = RetryState("somewhere", STAGED, [], sent=True, started=started, fails_over=True)
     pauses = [tries.after(READ_ONLY) for _ in range(4)]
@@ -179,7 +179,7 @@ def test_where_another_server_takes_over_a_read_only_one_is_left_until_the_time_
         tries.after(READ_ONLY)
 
 
-def test_what_is_in_doubt_is_called_by_the_name_of_the_script(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_in_doubt_operation_has_the_name_of_its_script(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "DEADLINE_S", -1.0)
     call = script("append")(("{t}:pages", "{t}:lent"))
     batch = hset_if_accepted(call, call, "{t}:pages", "{t}:lent", [1, b"one"])
@@ -188,7 +188,7 @@ def test_what_is_in_doubt_is_called_by_the_name_of_the_script(monkeypatch: pytes
         RetryState("somewhere", batch, [], sent=True, started=time.monotonic()).after(LOST)
 
 
-def test_a_script_does_what_the_transaction_would(runner: Any) -> None:
+def test_the_script_form_has_the_effect_of_the_transaction(runner: Any) -> None:
     fields = [part for number in range(1700) for part in (number, f"page {number}")]
 
     runner.execute(*as_one_script([("HSET", "{t}:pages", *fields), ("EXPIRE", "{t}:pages", 900)]))
@@ -205,8 +205,8 @@ def test_a_content_can_be_staged_one_by_one(
 
     def one_by_one(batch: Batch) -> list[Any]:
         replies: list[Any] = []
-        tries = lost(batch, replies)
-        retried(tries)
+        tries = broken_batch(batch, replies)
+        fail_retry(tries)
         while piece := tries.piece():
             tries.add_replies(piece, serve(piece))
         return replies

@@ -1,4 +1,4 @@
-"""Finding the node of a Cluster for each request, without a Cluster: the nodes are Python functions."""
+"""Routing of requests to the nodes of a Cluster, with Python functions as nodes."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ LOW, HIGH = "b", "a"
 MAP = [[0, HALF - 1, [b"one", 1, b"id"]], [HALF, 16383, [b"two", 2, b"id"]]]
 
 
-def test_the_keys_are_in_the_halves_that_they_are_named_for() -> None:
+def test_the_test_keys_are_in_the_expected_halves_of_the_slots() -> None:
     assert key_slot(LOW.encode()) < HALF <= key_slot(HIGH.encode())
 
 
 class Nodes:
-    """Two nodes that share the slots; `says` is what they answer to a batch, by default its commands'
-    keys. `asked` is what they were asked, but for the map."""
+    """Two nodes that share the slots. `says` sets the replies to a batch, by default its commands' keys.
+    `asked` has the requests that they received, except those for the slot map."""
 
     def __init__(self) -> None:
         self.says: dict[Address, Iterator[Any]] = {}
@@ -100,22 +100,29 @@ def test_reads_go_to_each_node_once_and_their_replies_come_in_order(nodes: Nodes
     assert nodes.asked == [(ONE, [("GET", LOW)] * 2), (TWO, [("GET", HIGH)] * 2)]
 
 
-def test_writes_go_in_the_order_in_which_they_were_said(nodes: Nodes) -> None:
+def test_writes_are_sent_in_the_order_of_the_batch(nodes: Nodes) -> None:
     nodes.ask(("SET", HIGH, 1), ("GET", LOW), ("SET", HIGH, 2))
 
-    assert nodes.asked == [(TWO, [("SET", HIGH, 1)]), (ONE, [("GET", LOW)]), (TWO, [("SET", HIGH, 2)])]
+    assert nodes.asked == [
+        (TWO, [("SET", HIGH, 1)]),
+        (ONE, [("GET", LOW)]),
+        (TWO, [("SET", HIGH, 2)]),
+    ]
 
 
-def test_what_comes_after_a_refused_write_waits_for_it(nodes: Nodes) -> None:
+def test_commands_after_a_redirected_write_wait_for_it(nodes: Nodes) -> None:
     nodes.says[ONE] = iter([["done", TryAgainError(), "too early"]])
 
     replies = nodes.ask(("SET", LOW, 0), ("SET", LOW, 1), ("SET", LOW, 2), ("SET", HIGH, 3))
 
     assert replies == ["done", LOW, LOW, HIGH]
-    assert nodes.asked[1:] == [(ONE, [("SET", LOW, 1), ("SET", LOW, 2)]), (TWO, [("SET", HIGH, 3)])]
+    assert nodes.asked[1:] == [
+        (ONE, [("SET", LOW, 1), ("SET", LOW, 2)]),
+        (TWO, [("SET", HIGH, 3)]),
+    ]
 
 
-def test_a_moved_slot_is_asked_for_where_it_is_from_then_on(nodes: Nodes) -> None:
+def test_moved_updates_the_slot_map(nodes: Nodes) -> None:
     slot = key_slot(LOW.encode())
     nodes.says[ONE] = iter([[MovedError(f"{slot} two:2")]])
 
@@ -124,7 +131,7 @@ def test_a_moved_slot_is_asked_for_where_it_is_from_then_on(nodes: Nodes) -> Non
     assert nodes.paused == []
 
 
-def test_a_key_on_its_way_is_asked_for_there_this_once(nodes: Nodes) -> None:
+def test_ask_redirects_a_single_request(nodes: Nodes) -> None:
     nodes.says[ONE] = iter([[AskError("1 two:2"), LOW]])
     nodes.says[TWO] = iter([["OK", "there"]])
 
@@ -134,7 +141,7 @@ def test_a_key_on_its_way_is_asked_for_there_this_once(nodes: Nodes) -> None:
     assert nodes.asked[2][0] == ONE
 
 
-def test_a_transaction_is_asked_for_elsewhere_as_a_whole(nodes: Nodes) -> None:
+def test_a_redirected_transaction_is_sent_again_completely(nodes: Nodes) -> None:
     transaction = [("MULTI",), ("HSET", LOW, 1, "x"), ("EXPIRE", LOW, 9), ("EXEC",)]
     aborted = ResponseError("EXECABORT")
     nodes.says[ONE] = iter([["OK", AskError("1 two:2"), AskError("1 two:2"), aborted]])
@@ -178,7 +185,7 @@ def test_a_script_is_given_one_key_more_than_there_can_be() -> None:
     assert rest == ["fdstore:{t}", "fdstore:{t}:t", "fdstore:{t}:guard", "an", "argument"]
 
 
-def test_a_lost_node_is_asked_again_after_the_others_were_asked_who_serves_it(nodes: Nodes) -> None:
+def test_a_lost_node_is_retried_after_refreshing_the_slot_map_from_the_others(nodes: Nodes) -> None:
     nodes.says[TWO] = iter([AttemptFailed(LostConnection("gone"), sent=True)] * 3)
 
     assert nodes.ask(("GET", HIGH)) == [HIGH]
@@ -196,7 +203,7 @@ def test_a_lost_node_is_asked_again_after_the_others_were_asked_who_serves_it(no
         (("SET", LOW, 1), [TryAgainError("Multiple keys request")], StoreUnavailable),
     ],
 )
-def test_what_stays_refused_is_a_typed_error_and_in_doubt_only_when_it_may_be_done(
+def test_a_lasting_refusal_is_a_typed_error_and_in_doubt_only_if_the_write_may_have_run(
     nodes: Nodes, monkeypatch: pytest.MonkeyPatch, command: Any, said: Any, error: type[Exception]
 ) -> None:
     monkeypatch.setattr(retry, "DEADLINE_S", 0.0)
@@ -206,9 +213,7 @@ def test_what_stays_refused_is_a_typed_error_and_in_doubt_only_when_it_may_be_do
         nodes.ask(command)
 
 
-def test_two_nodes_that_send_us_to_each_other_are_not_asked_for_ever(
-    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_redirect_loop_between_two_nodes_ends(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "DEADLINE_S", 0.0)
     slot = key_slot(LOW.encode())
     nodes.says[ONE] = iter([[MovedError(f"{slot} two:2")]] * 1000)
@@ -218,7 +223,7 @@ def test_two_nodes_that_send_us_to_each_other_are_not_asked_for_ever(
         nodes.ask(("GET", LOW))
 
 
-def test_requests_on_their_way_to_a_node_that_is_lost_are_asked_for_one_by_one(nodes: Nodes) -> None:
+def test_requests_in_flight_to_a_lost_node_are_retried_one_by_one(nodes: Nodes) -> None:
     nodes.says[ONE] = iter([["first"], AttemptFailed(LostConnection("gone"), sent=True), ["never read"]])
 
     def operation() -> Operation[Any]:
@@ -233,7 +238,7 @@ def test_requests_on_their_way_to_a_node_that_is_lost_are_asked_for_one_by_one(n
     assert nodes.run(operation()) == ["first", LOW, LOW, LOW]
 
 
-def test_every_primary_is_asked_and_one_that_is_gone_is_said(nodes: Nodes) -> None:
+def test_every_primary_is_asked_and_a_lost_one_is_reported(nodes: Nodes) -> None:
     nodes.says[TWO] = iter([AttemptFailed(LostConnection("gone"), sent=False)])
 
     def operation() -> Operation[Any]:
@@ -245,14 +250,14 @@ def test_every_primary_is_asked_and_one_that_is_gone_is_said(nodes: Nodes) -> No
     assert isinstance(error, StoreUnavailable)
 
 
-def test_a_node_that_serves_nothing_yet_is_not_believed(nodes: Nodes) -> None:
+def test_the_slot_map_of_a_node_without_slots_is_ignored(nodes: Nodes) -> None:
     nodes.first_maps = [[]]
     nodes.router = Router("the test", (TWO, ONE))
 
     assert nodes.ask(("GET", LOW)) == [LOW]
 
 
-def test_a_cluster_that_serves_nothing_yet_is_a_typed_error(nodes: Nodes) -> None:
+def test_a_cluster_without_slots_is_a_typed_error(nodes: Nodes) -> None:
     nodes.first_maps = [[], []]
     nodes.router = Router("the test", (TWO, ONE))
 
@@ -260,10 +265,10 @@ def test_a_cluster_that_serves_nothing_yet_is_a_typed_error(nodes: Nodes) -> Non
         nodes.ask(("GET", LOW))
 
 
-def test_a_batch_is_taken_apart_at_its_transactions() -> None:
+def test_a_batch_is_split_at_its_transactions() -> None:
     batch = [("MULTI",), ("HSET", LOW, 1, "x"), ("EXEC",), ("GET", HIGH), ("INFO", "server")]
 
     assert [(unit.start, unit.size) for unit in units_of(batch)] == [(0, 3), (3, 1), (4, 1)]
-    # what has no key goes with the first that has one
+    # a command without a key goes with the first that has one
     assert [unit.slot for unit in units_of(batch)] == [key_slot(b"b"), key_slot(b"a"), key_slot(b"b")]
     assert [unit.slot for unit in units_of([("TIME",)])] == [None]

@@ -56,7 +56,7 @@ def calls_of(source: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_a_script_says_what_it_does_takes_and_answers(name: str) -> None:
+def test_the_header_of_a_script_states_purpose_arguments_and_result(name: str) -> None:
     header = header_of(SCRIPTS[name])
 
     assert re.match(r"-- [A-Z](?:.|\n)*?\.\n-- KEYS", header)
@@ -78,7 +78,7 @@ def test_every_key_and_argument_used_is_in_the_header(name: str, list_: str) -> 
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_every_key_is_passed_or_made_from_one_that_was(name: str) -> None:
+def test_every_key_is_passed_or_derived_from_a_passed_one(name: str) -> None:
     code = code_of(SCRIPTS[name])
     made = {"KEYS[", "process_record(", "content_record("}
     grown = True
@@ -102,7 +102,7 @@ def test_every_key_is_passed_or_made_from_one_that_was(name: str) -> None:
         )
 
 
-def test_shared_functions_make_keys_from_the_tree_alone() -> None:
+def test_shared_functions_derive_keys_only_from_the_tree() -> None:
     for command, key in calls_of(SHARED):
         if command not in ("TIME", "INFO"):
             assert re.match(
@@ -112,17 +112,17 @@ def test_shared_functions_make_keys_from_the_tree_alone() -> None:
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_no_script_looks_for_keys(name: str) -> None:
+def test_no_script_scans_for_keys(name: str) -> None:
     assert not {command for command, _ in calls_of(SCRIPTS[name])} & {"KEYS", "SCAN", "RANDOMKEY", "FLUSHALL"}
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_no_error_is_answered_after_the_first_write(name: str) -> None:
+def test_no_script_returns_an_error_after_its_first_write(name: str) -> None:
     refusals = r"return (\{ '(gone|fenced|quota_exceeded|spawn_limit|not_found|lost|stream_closed)'|refused)"
     written = False
     late = []
 
-    # what a branch writes before it returns is that branch's own answer; what counts is the main way
+    # a branch may write before its own return; only the main path counts
     for line in code_of(SCRIPTS[name]).splitlines():
         if written and re.search(refusals, line):
             late.append(line)
@@ -140,7 +140,7 @@ def test_only_commands_of_redis_6_2_are_used(name: str) -> None:
     assert not {command for command, _ in calls_of(SCRIPTS[name])} & newer
 
 
-def test_a_script_is_known_by_its_sha_and_sent_in_full_when_the_server_is_not_told_yet() -> None:
+def test_a_script_is_sent_by_sha_and_in_full_if_the_server_lacks_it() -> None:
     command = script("close")(("a", "b"), "x")
 
     assert command[0] == "EVALSHA"
@@ -151,7 +151,7 @@ def test_a_script_is_known_by_its_sha_and_sent_in_full_when_the_server_is_not_to
     assert full[2:] == (2, "a", "b", "x")
 
 
-def test_writes_and_reads_are_told_apart() -> None:
+def test_writing_and_reading_scripts_are_distinguished() -> None:
     assert is_read(("HGET", "k", "f"))
     assert is_read(script("look")(("a", "b", "c"), "fd:1", 0, ""))
     assert not is_read(("HSET", "k", "f", "v"))

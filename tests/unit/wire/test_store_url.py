@@ -1,4 +1,4 @@
-"""The URL of a store says what kind it is and which hosts to ask."""
+"""Parsing of store URLs into the kind of server and its hosts."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from fdstore.wire.store_url import parse_store_url
         ("sentinel://:pw@a/a%20name", "sentinel", (("a", 26379),), "a name"),
     ],
 )
-def test_every_form_is_read(url: str, kind: str, hosts: tuple[object, ...], master: str) -> None:
+def test_every_form_of_url_is_parsed(url: str, kind: str, hosts: tuple[object, ...], master: str) -> None:
     place = parse_store_url(url)
 
     assert (place.kind, place.hosts, place.master) == (kind, hosts, master)
 
 
-def test_login_options_and_database_hold_for_every_host() -> None:
+def test_login_options_and_database_apply_to_every_host() -> None:
     cluster = parse_store_url("rediss+cluster://ann:p%40ss@a:7000,b:7001?ssl_ca_certs=ca.crt").options
     behind = parse_store_url("sentinel://ann:p%40ss@a,b/main/2").options
 
@@ -50,7 +50,7 @@ def test_login_options_and_database_hold_for_every_host() -> None:
 
 
 @pytest.mark.parametrize("url", ["redis+cluster://ann:s3cret@a:1,b:2", "sentinel://:s3cret@a:1,b:2/main"])
-def test_what_is_shown_names_the_hosts_and_no_password(url: str) -> None:
+def test_the_displayed_url_has_the_hosts_and_no_password(url: str) -> None:
     shown = parse_store_url(url).shown
 
     assert "s3cret" not in shown
@@ -72,7 +72,7 @@ def test_what_is_shown_names_the_hosts_and_no_password(url: str) -> None:
         ("a:6379", "begins with"),
     ],
 )
-def test_any_other_form_is_refused_and_the_error_says_why(url: str, said: str) -> None:
+def test_other_forms_are_refused_with_the_reason(url: str, said: str) -> None:
     with pytest.raises(InvalidArgument, match=said) as caught:
         parse_store_url(url)
 
@@ -90,7 +90,7 @@ def test_any_other_form_is_refused_and_the_error_says_why(url: str, said: str) -
         "redis://[::sec",
     ],
 )
-def test_a_url_that_cannot_be_read_shows_nothing_of_a_password(url: str) -> None:
+def test_the_error_for_an_invalid_url_reveals_no_password(url: str) -> None:
     assert hide_password(url) == "the URL given"
     with pytest.raises(InvalidArgument, match="%2F") as caught:
         parse_store_url(url)
@@ -101,22 +101,22 @@ def test_a_url_that_cannot_be_read_shows_nothing_of_a_password(url: str) -> None
     assert "sec" not in str(of_the_queue.value)
 
 
-def test_what_is_no_text_is_no_url() -> None:
+def test_a_url_must_be_text() -> None:
     with pytest.raises(InvalidArgument, match="url: a str is needed, not 'int'"):
         parse_store_url(5)  # type: ignore[arg-type]
 
 
-def test_the_tree_of_a_child_is_named_to_who_takes_the_child_for_one() -> None:
+def test_passing_a_child_id_as_a_tree_names_the_real_tree() -> None:
     with pytest.raises(InvalidArgument, match=r"triage\.1\.2 is a child; .* root, triage"):
         check_root("triage.1.2")
 
 
-def test_a_password_in_the_query_is_not_shown_either() -> None:
+def test_a_password_in_the_query_string_is_hidden_too() -> None:
     assert hide_password("redis://host/0?password=s3cret&db=1") == "redis://host/0?password=***&db=1"
     assert hide_password("unix:///run/a@b.sock") == "unix:///run/a@b.sock"
 
 
-def test_store_and_queue_read_the_url_of_sentinels_alike() -> None:
+def test_store_and_queue_parse_sentinel_urls_identically() -> None:
     url = "sentinel://ann:pw@a:1,b/main/2"
     place, broker = parse_store_url(url), find_broker(url)
 
@@ -162,7 +162,7 @@ def test_sentinels_have_a_login_of_their_own_and_tls_goes_to_them_too() -> None:
         ("redis+cluster://a?max_connections=3", "'max_connections'"),
     ],
 )
-def test_an_option_that_is_not_taken_is_named(url: str, said: str) -> None:
+def test_an_unsupported_option_is_named(url: str, said: str) -> None:
     with pytest.raises(InvalidArgument, match=re.escape(said)) as caught:
         parse_store_url(url)
 
@@ -177,14 +177,14 @@ def test_an_option_that_is_not_taken_is_named(url: str, said: str) -> None:
         ("sentinel://a/main?protocol=3", "'protocol'"),
     ],
 )
-def test_an_option_of_the_queue_that_is_not_taken_is_named_with_its_variable(url: str, said: str) -> None:
+def test_an_unsupported_option_of_the_queue_is_named_with_its_variable(url: str, said: str) -> None:
     with pytest.raises(InvalidArgument, match=re.escape(said)) as caught:
         find_broker("redis://b", url)
 
     assert caught.value.argument == "FDSTORE_BROKER_URL"
 
 
-def test_a_wrong_option_beside_a_misplaced_password_shows_neither() -> None:
+def test_the_error_for_a_wrong_option_hides_a_misplaced_password() -> None:
     with pytest.raises(InvalidArgument) as caught:
         parse_store_url("redis://ann:sec?ret=x@db.example")
 

@@ -36,8 +36,8 @@ ALONE = "sandlock, no namespaces"
 ENGINES = ("bubblewrap", "sandlock", ALONE)
 
 
-class Said(Record, frozen=True, kw_only=True):
-    """What a command answered."""
+class CommandOutput(Record, frozen=True, kw_only=True):
+    """The output and the end of a command."""
 
     ended: Ended
     output: str
@@ -46,8 +46,8 @@ class Said(Record, frozen=True, kw_only=True):
 
 @cache
 def working() -> dict[str, Bubblewrap | Sandlock]:
-    """Each engine that works here, by its name. An engine falls back to what a machine allows; under the
-    name of the better one is only that."""
+    """Return each engine that works on this machine by its name. An engine may fall back to weaker isolation;
+    the name of the stronger one never stands for a fallback."""
     found: dict[str, Bubblewrap | Sandlock] = {}
     bubblewrap = find_sandbox(engine="bubblewrap", limits=TIGHT)
     if isinstance(bubblewrap, Bubblewrap):
@@ -66,8 +66,8 @@ def run_in(
     kill_at_output: bool = False,
     grace_s: float = 15.0,
     stdin: bytes = b"",
-) -> Said:
-    """Run a command; with `kill_at_output`, until it says something."""
+) -> CommandOutput:
+    """Run a command; with `kill_at_output`, kill it at its first output."""
     output, errors = bytearray(), bytearray()
 
     def receive(piece: bytes, into: bytearray = output) -> None:
@@ -86,4 +86,4 @@ def run_in(
         limits=PipelineLimits(wall_seconds=60.0),
     )
     ended = pipeline.run()
-    return Said(ended=ended, output=output.decode(), errors=errors.decode())
+    return CommandOutput(ended=ended, output=output.decode(), errors=errors.decode())

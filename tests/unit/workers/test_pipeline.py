@@ -1,4 +1,4 @@
-"""Pipelines of real programs: what comes out, and that nothing hangs or stays."""
+"""Pipelines of real programs: their output, and that nothing hangs or remains."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BLOCK = b"x" * 65536
 
 
 class Run:
-    """One run of a pipeline, its outputs gathered: `output`, `errors` and `tees` by stage."""
+    """A run of a pipeline that collects `output`, and `errors` and `tees` by stage."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ def nothing_left() -> Iterator[None]:
 # --- codes
 
 
-def test_a_writer_whose_reader_has_enough_ends_as_in_a_shell() -> None:
+def test_a_writer_whose_reader_closed_ends_with_sigpipe_as_in_a_shell() -> None:
     run = Run("yes", "head -n 1")
 
     ended = run.end()
@@ -101,13 +101,13 @@ def test_a_failure_before_the_last_stage_counts() -> None:
     assert (ended.codes, ended.code) == ((1, 0), 1)
 
 
-def test_a_stage_that_is_killed_is_seen_in_the_codes() -> None:
+def test_the_exit_codes_show_a_killed_stage() -> None:
     ended = Run(shell("echo out; kill -9 $$"), "cat").end()
 
     assert (ended.codes, ended.code, ended.signal) == ((137, 0), 137, signal.SIGKILL)
 
 
-def test_a_program_that_does_not_exist_has_the_code_of_a_shell_and_harms_no_other(tmp_path: Path) -> None:
+def test_a_missing_program_gives_exit_code_127_and_does_not_affect_other_stages(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("no program")
     run = Run(str(tmp_path / "data"), "no-such-program", "wc -c")
 
@@ -122,7 +122,7 @@ def test_a_directory_that_does_not_exist_starts_nothing() -> None:
         Run("cat", "cat", cwd="/no/such/directory").end()
 
 
-def test_when_descriptors_run_out_the_stages_that_began_are_ended() -> None:
+def test_running_out_of_file_descriptors_ends_the_started_stages() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 40, hard))
     try:
@@ -138,12 +138,12 @@ def test_a_pipeline_without_a_program_is_refused(stages: list[list[str]]) -> Non
         Run(*stages)
 
 
-def test_a_tee_of_a_stage_that_is_not_there_is_refused() -> None:
+def test_a_tee_of_a_missing_stage_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="no stage 2"):
         Run("cat", tee=(2,))
 
 
-def test_an_output_that_all_have_closed_harms_no_tee() -> None:
+def test_closing_the_output_does_not_affect_a_tee() -> None:
     run = Run("seq 1 200000", "cat", "cat", tee=(1,), output=closed)
 
     ended = run.end()
@@ -153,7 +153,7 @@ def test_an_output_that_all_have_closed_harms_no_tee() -> None:
     assert (ended.code, ended.signal, ended.reason) == (0, None, None)
 
 
-def test_a_tee_of_the_last_stage_is_whole_though_all_have_closed_the_output() -> None:
+def test_a_tee_of_the_last_stage_is_complete_after_the_output_is_closed() -> None:
     run = Run("seq 1 200000", tee=(1,), output=closed)
 
     ended = run.end()
@@ -162,7 +162,7 @@ def test_a_tee_of_the_last_stage_is_whole_though_all_have_closed_the_output() ->
     assert (ended.codes, ended.code, ended.is_unread) == ((0,), 0, False)
 
 
-def test_a_last_stage_that_ends_itself_by_the_signal_of_a_closed_pipe_has_failed() -> None:
+def test_a_last_stage_that_sends_itself_sigpipe_has_failed() -> None:
     ended = Run("true", shell("kill -PIPE $$"), tee=(1,)).end()
 
     assert (ended.codes, ended.code, ended.signal) == ((0, 141), 141, signal.SIGPIPE)
@@ -179,7 +179,7 @@ def test_without_a_feed_the_input_is_empty() -> None:
     assert run.output.strip() == b"0"
 
 
-def test_much_more_than_memory_may_grow_by_goes_through() -> None:
+def test_a_large_stream_passes_through_in_bounded_memory() -> None:
     Run("cat", feed=blocks(16)).end()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     run = Run("cat", "wc -c", feed=blocks(1600))
@@ -190,7 +190,7 @@ def test_much_more_than_memory_may_grow_by_goes_through() -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024
 
 
-def test_a_line_of_a_megabyte_comes_whole_through_three_stages() -> None:
+def test_a_line_of_one_megabyte_passes_three_stages_unchanged() -> None:
     line = b"".join(b"%d," % number for number in range(170_000)) + b"\n"
     run = Run("cat", "grep ,", "cat", feed=iter([line]))
 
@@ -208,7 +208,7 @@ def test_output_is_read_while_input_is_still_written() -> None:
     assert run.output == BLOCK * 64
 
 
-def test_a_feed_that_ends_at_once_after_its_last_piece_is_heard() -> None:
+def test_a_feed_that_ends_right_after_its_last_piece_is_noticed() -> None:
     for _ in range(30):
         run = Run("cat", feed=iter([b"a", b"b", b"c"]), limits=PipelineLimits(wall_seconds=20))
 
@@ -216,7 +216,7 @@ def test_a_feed_that_ends_at_once_after_its_last_piece_is_heard() -> None:
         assert run.output == b"abc"
 
 
-def test_many_stages_that_fill_every_pipe() -> None:
+def test_many_stages_that_fill_every_pipe_do_not_deadlock() -> None:
     run = Run(*["cat"] * 32, tee=(1, 16, 31), feed=blocks(32))
 
     ended = run.end()
@@ -225,7 +225,7 @@ def test_many_stages_that_fill_every_pipe() -> None:
     assert run.output == run.tees[1] == run.tees[16] == run.tees[31] == BLOCK * 32
 
 
-def test_a_program_that_never_reads_is_fed_in_vain() -> None:
+def test_a_program_that_never_reads_does_not_block_the_feed() -> None:
     given: list[int] = []
 
     def feed() -> Iterator[bytes]:
@@ -275,7 +275,7 @@ def test_a_tee_is_the_output_of_its_stage() -> None:
     assert run.tees[2] == run.output == b"      1 a\n      2 b\n"
 
 
-def test_a_tee_goes_on_when_the_next_stage_has_enough() -> None:
+def test_a_tee_continues_after_the_next_stage_closed_its_input() -> None:
     run = Run("cat", "head -c 1", tee=(1,), feed=blocks(20))
 
     ended = run.end()
@@ -284,7 +284,7 @@ def test_a_tee_goes_on_when_the_next_stage_has_enough() -> None:
     assert (run.output, len(run.tees[1])) == (b"x", 20 * len(BLOCK))
 
 
-def test_a_closed_tee_does_not_harm_the_output() -> None:
+def test_closing_a_tee_does_not_affect_the_output() -> None:
     run = Run("cat", "cat", receivers={1: closed}, feed=blocks(20))
 
     ended = run.end()
@@ -292,7 +292,7 @@ def test_a_closed_tee_does_not_harm_the_output() -> None:
     assert (ended.codes, ended.reason, len(run.output)) == ((0, 0), None, 20 * len(BLOCK))
 
 
-def test_a_closed_output_does_not_harm_the_tee() -> None:
+def test_closing_the_output_does_not_affect_the_tee() -> None:
     run = Run("cat", "cat", tee=(1,), feed=blocks(20), output=closed)
 
     ended = run.end()
@@ -301,7 +301,7 @@ def test_a_closed_output_does_not_harm_the_tee() -> None:
     assert len(run.tees[1]) == 20 * len(BLOCK)
 
 
-def test_a_closed_error_does_not_harm_its_stage() -> None:
+def test_closing_stderr_does_not_affect_its_stage() -> None:
     def error(number: int, piece: bytes) -> None:
         raise BranchClosed
 
@@ -326,7 +326,7 @@ def test_a_source_that_writes_nothing_more_is_stopped_too_when_every_branch_is_c
 # --- feeds
 
 
-def test_a_slow_feed_does_not_hold_up_the_output() -> None:
+def test_a_slow_feed_does_not_delay_the_output() -> None:
     seen = threading.Event()
 
     def feed() -> Iterator[bytes]:
@@ -346,7 +346,7 @@ def test_a_slow_feed_does_not_hold_up_the_output() -> None:
     assert output == b"first\nsecond\n"
 
 
-def test_a_pipeline_that_ends_closes_a_feed_that_has_nothing_yet() -> None:
+def test_a_pipeline_that_ends_closes_an_idle_feed() -> None:
     was_closed = threading.Event()
 
     def feed() -> Iterator[bytes]:
@@ -364,7 +364,7 @@ def test_a_pipeline_that_ends_closes_a_feed_that_has_nothing_yet() -> None:
     assert was_closed.is_set()
 
 
-def test_an_error_of_the_feed_ends_the_pipeline_and_comes_out() -> None:
+def test_an_exception_in_the_feed_ends_the_pipeline_and_propagates() -> None:
     def feed() -> Iterator[bytes]:
         yield b"line\n"
         raise LookupError("the source is gone")
@@ -373,7 +373,7 @@ def test_an_error_of_the_feed_ends_the_pipeline_and_comes_out() -> None:
         Run("cat", "sleep 100", feed=feed()).end()
 
 
-def test_an_error_of_a_receiver_ends_the_pipeline_and_comes_out() -> None:
+def test_an_exception_in_a_receiver_ends_the_pipeline_and_propagates() -> None:
     def receive(piece: bytes) -> None:
         raise LookupError("no room")
 
@@ -385,7 +385,7 @@ def test_an_error_of_a_receiver_ends_the_pipeline_and_comes_out() -> None:
 
 
 def killed_when(run: Run, ready: bytes, *graces: float) -> Ended:
-    """Runs it in a thread and kills it once for each grace, when it has said `ready`."""
+    """Run the pipeline in a thread, and when it prints `ready`, kill it once for each grace."""
     result: list[Ended] = []
     thread = threading.Thread(target=lambda: result.append(run.end()))
     thread.start()
@@ -397,7 +397,7 @@ def killed_when(run: Run, ready: bytes, *graces: float) -> Ended:
     return result[0]
 
 
-def test_kill_asks_first_and_twice_is_as_once() -> None:
+def test_kill_sends_sigterm_first_and_can_be_repeated() -> None:
     script = "trap 'echo asked; exit 3' TERM; echo ready; while :; do sleep 0.01; done"
     run = Run(shell(script), feed=blocks(10_000))
 
@@ -407,7 +407,7 @@ def test_kill_asks_first_and_twice_is_as_once() -> None:
     assert run.output == b"ready\nasked\n"
 
 
-def test_who_does_not_listen_is_killed_after_the_shortest_grace() -> None:
+def test_a_program_that_ignores_sigterm_is_killed_after_the_shortest_grace() -> None:
     run = Run(shell("trap '' TERM; echo ready; while :; do sleep 1; done"))
 
     ended = killed_when(run, b"ready", 1000.0, 0.1)
@@ -435,26 +435,26 @@ def test_kill_after_the_end_does_nothing() -> None:
 @pytest.mark.parametrize(
     "aside", ["sleep 1000 &", "setsid sleep 1000 &", "setsid -f sh -c 'sleep 1000; true';"]
 )
-def test_what_a_stage_started_ends_with_it(aside: str) -> None:
+def test_children_of_a_stage_end_with_it(aside: str) -> None:
     run = Run(shell(f"{aside} echo main"))
 
     ended = run.end()
 
     assert ended.codes == (0,)
     assert run.output == b"main\n"
-    assert not [pid for pid in _mine("sleep", "1000") if is_alive(pid)]
+    assert not [pid for pid in pids_running("sleep", "1000") if is_alive(pid)]
 
 
-def test_what_a_stage_put_into_a_session_of_its_own_is_killed_too() -> None:
+def test_children_of_a_stage_in_a_new_session_are_killed_too() -> None:
     run = Run(shell("setsid sleep 1001 & trap '' TERM; echo ready; while :; do sleep 0.01; done"))
 
     killed_when(run, b"ready", 0.1)
 
-    assert not [pid for pid in _mine("sleep", "1001") if is_alive(pid)]
+    assert not [pid for pid in pids_running("sleep", "1001") if is_alive(pid)]
 
 
-def _mine(*argv: str) -> list[int]:
-    """The processes that run just this."""
+def pids_running(*argv: str) -> list[int]:
+    """Return the pids of processes with exactly this command line."""
     wanted = b"".join(word.encode() + b"\0" for word in argv)
     found = []
     for entry in Path("/proc").iterdir():
@@ -471,7 +471,7 @@ def _mine(*argv: str) -> list[int]:
     ("limits", "reason"),
     [(PipelineLimits(stream_idle_seconds=0.2), "idle"), (PipelineLimits(wall_seconds=0.2), "wall")],
 )
-def test_silence_and_time_are_limited(limits: PipelineLimits, reason: str) -> None:
+def test_idle_time_and_total_time_are_limited(limits: PipelineLimits, reason: str) -> None:
     ended = Run("sleep 100", "cat", limits=limits).end()
 
     assert (ended.reason, ended.codes[0]) == (reason, 143)
@@ -483,7 +483,7 @@ def test_a_pipeline_that_moves_bytes_is_not_idle() -> None:
     assert Run(shell(script), limits=PipelineLimits(stream_idle_seconds=0.5)).end().reason is None
 
 
-def test_an_output_gives_as_much_as_it_may_and_no_more() -> None:
+def test_an_output_is_cut_at_its_limit() -> None:
     run = Run("yes", limits=PipelineLimits(stream_bytes=100_001))
 
     assert run.end().reason == "bytes"

@@ -1,6 +1,6 @@
-"""What a command finds in a sandbox, and how it ends; and what is said where there is none.
+"""Commands in a sandbox: what they see and how they end; and the messages if there is no sandbox.
 
-Those of the first kind run in each sandbox that works here (`test_sandbox_probes.py` asserts that one does).
+Tests of the first kind run in each sandbox that works here (`test_sandbox_probes.py` asserts that one does).
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from fdstore_workers.pipeline.sandbox import Sandbox, find_sandbox
 from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
 from fdstore_workers.pipeline.unsandboxed import CommandsDisabled, Unsandboxed
 from tests.children import Child
-from tests.unit.workers.engines import ALONE, ENGINES, TIGHT, Said, run_in, working
+from tests.unit.workers.engines import ALONE, ENGINES, TIGHT, CommandOutput, run_in, working
 from tests.waiting import wait_until
 
-Inside = Callable[..., Said]
+Inside = Callable[..., CommandOutput]
 WITH_NAMESPACES = [engine for engine in ENGINES if engine in working() and engine != ALONE]
 
 
-def run_in_one(engine: str) -> Iterator[Inside]:
-    """Runs a command in the sandbox. Nothing of it may be left."""
+def open_sandbox_runner(engine: str) -> Iterator[Inside]:
+    """Yield a function that runs a command in the sandbox; fail if any process remains."""
     sandbox = working()[engine]
     before = ProcessSnapshot().below(os.getpid())
     yield lambda *argv, **options: run_in(sandbox, *argv, **options)
@@ -44,15 +44,15 @@ def run_in_one(engine: str) -> Iterator[Inside]:
 
 
 @pytest.fixture(params=list(working()))
-def anywhere(request: pytest.FixtureRequest) -> Iterator[Inside]:
+def in_any_sandbox(request: pytest.FixtureRequest) -> Iterator[Inside]:
     """In each sandbox."""
-    yield from run_in_one(request.param)
+    yield from open_sandbox_runner(request.param)
 
 
 @pytest.fixture(params=WITH_NAMESPACES)
 def inside(request: pytest.FixtureRequest) -> Iterator[Inside]:
-    """In each sandbox with namespaces, so with a root of its own."""
-    yield from run_in_one(request.param)
+    """In each sandbox with namespaces, and so with its own root directory."""
+    yield from open_sandbox_runner(request.param)
 
 
 def bash(script: str) -> tuple[str, str, str]:
@@ -62,20 +62,22 @@ def bash(script: str) -> tuple[str, str, str]:
 # --- what it cannot do
 
 
-def test_a_program_runs_and_its_code_comes_out(anywhere: Inside) -> None:
-    assert anywhere("echo", "hello").output == "hello\n"
-    assert anywhere(*bash("exit 7")).ended == Ended(codes=(7,))
-    assert anywhere(*bash("kill -9 $$")).ended == Ended(codes=(137,))
-    assert anywhere("no-such-program").ended == Ended(codes=(127,))
+def test_a_program_runs_and_its_exit_code_is_returned(in_any_sandbox: Inside) -> None:
+    assert in_any_sandbox("echo", "hello").output == "hello\n"
+    assert in_any_sandbox(*bash("exit 7")).ended == Ended(codes=(7,))
+    assert in_any_sandbox(*bash("kill -9 $$")).ended == Ended(codes=(137,))
+    assert in_any_sandbox("no-such-program").ended == Ended(codes=(127,))
 
 
-def test_a_program_that_failed_is_not_a_sandbox_that_failed(anywhere: Inside) -> None:
+def test_a_program_that_failed_is_not_a_sandbox_that_failed(in_any_sandbox: Inside) -> None:
     for code in (1, NOT_MADE):
-        assert anywhere(*bash(f"exit {code}")).ended == Ended(codes=(code,))
+        assert in_any_sandbox(*bash(f"exit {code}")).ended == Ended(codes=(code,))
 
 
-def test_a_program_does_not_see_what_its_launcher_reports_to(anywhere: Inside) -> None:
-    said = anywhere(*bash("env; for fd in {3..63}; do (: >&$fd) 2>/dev/null && echo open $fd; done; true"))
+def test_a_program_has_no_access_to_the_report_pipe_of_its_launcher(in_any_sandbox: Inside) -> None:
+    said = in_any_sandbox(
+        *bash("env; for fd in {3..63}; do (: >&$fd) 2>/dev/null && echo open $fd; done; true")
+    )
 
     assert "PATH=" in said.output
     assert "FDSTORE_STATUS" not in said.output
@@ -92,7 +94,7 @@ def test_files_of_the_host_are_not_there(inside: Inside, tmp_path: Path) -> None
         assert "No such file" in said.errors
 
 
-def test_only_what_a_program_needs_is_in_sight(inside: Inside) -> None:
+def test_only_files_that_programs_need_are_visible(inside: Inside) -> None:
     top = set(inside("ls", "/").output.split())
 
     assert {"usr", "proc", "dev", "tmp", "work", "etc"} <= top
@@ -151,7 +153,7 @@ def test_no_mount_is_writable_but_the_scratch_and_what_the_kernel_makes(engine: 
         assert running.stdout
         assert running.stdout.readline() == "begun\n"
         program = next(each for each in ProcessSnapshot().below(running.pid) if each.inside and not each.init)
-        # from outside: sandlock shows a program mounts that are none
+        # read from outside: in sandlock, programs see mounts that do not exist
         mounts = [line.split() for line in Path(f"/proc/{program.pid}/mounts").read_text().splitlines()]
         running.communicate("end\n", timeout=20)
     writable = {place for _, place, kind, options, *_ in mounts if "rw" in options.split(",")}
@@ -160,9 +162,9 @@ def test_no_mount_is_writable_but_the_scratch_and_what_the_kernel_makes(engine: 
 
 
 def below_usr(engine: str, moment: str) -> str:
-    """What a command says that writes into a directory below /usr, where the host mounts a file system that
-    anybody may write, "before" or "after" the command starts. All in a mount namespace of the test's own, and
-    for who is not root in a user namespace too, whose maker may mount."""
+    """Return the output of a command that writes below /usr, where the host mounts a world-writable file
+    system "before" or "after" the command starts. Runs in a new mount namespace, and, unless the user is
+    root, in a new user namespace, whose creator may mount."""
     place = next(path for path in sorted(Path("/usr/share").iterdir()) if path.is_dir())
     arguments = [sys.executable, "-c", MOUNTED_BELOW_USR, engine, str(place), moment]
     apart = ["--user", "--map-current-user", "--keep-caps"] if os.geteuid() else []
@@ -212,11 +214,11 @@ def test_a_file_system_of_its_own_below_usr_can_be_read_only(engine: str) -> Non
 
 
 @pytest.mark.parametrize("engine", WITH_NAMESPACES)
-def test_what_is_mounted_below_usr_while_a_command_runs_is_not_there(engine: str) -> None:
+def test_a_file_system_mounted_below_usr_during_a_command_is_not_visible(engine: str) -> None:
     assert below_usr(engine, "after") == "done\n"
 
 
-def test_it_is_nobody_without_powers_and_cannot_get_any(inside: Inside) -> None:
+def test_a_command_runs_as_nobody_without_capabilities_and_cannot_gain_any(inside: Inside) -> None:
     assert inside("id", "-u").output == "65534\n"
     status = dict(line.split(":", 1) for line in inside("cat", "/proc/self/status").output.splitlines())
     assert all(int(status[name], 16) == 0 for name in ("CapPrm", "CapEff", "CapBnd", "CapAmb"))
@@ -245,18 +247,22 @@ def test_one_file_has_a_bounded_size(inside: Inside) -> None:
     assert inside("dd", "if=/dev/zero", "of=big", "bs=1M", "count=12").ended.codes == (153,)  # XFSZ
 
 
-def test_a_command_is_asked_to_end_and_can_say_so(anywhere: Inside) -> None:
+def test_a_command_receives_sigterm_and_can_handle_it(in_any_sandbox: Inside) -> None:
     script = "trap 'echo asked; exit 3' TERM; echo begun; while :; do sleep 0.05; done"
 
-    said = anywhere(*bash(script), kill_at_output=True)
+    said = in_any_sandbox(*bash(script), kill_at_output=True)
 
-    assert (said.ended.codes, said.output, said.ended.reason) == ((3,), "begun\nasked\n", "cancelled")
+    assert (said.ended.codes, said.output, said.ended.reason) == (
+        (3,),
+        "begun\nasked\n",
+        "cancelled",
+    )
 
 
-def test_what_a_command_left_behind_ends_with_it(anywhere: Inside) -> None:
+def test_background_processes_of_a_command_end_with_it(in_any_sandbox: Inside) -> None:
     marker = f"98{os.getpid()}"
 
-    said = anywhere("bash", "-c", f"setsid sleep {marker} & echo main")
+    said = in_any_sandbox("bash", "-c", f"setsid sleep {marker} & echo main")
 
     assert (said.ended.codes, said.output) == ((0,), "main\n")
     assert not [path for path in Path("/proc").glob("[0-9]*/cmdline") if marker in text_of(path)]
@@ -299,7 +305,7 @@ def test_commands_of_a_worker_that_is_killed_end_with_it(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", working())
-def test_what_is_in_force_is_told(engine: str) -> None:
+def test_a_sandbox_describes_its_restrictions(engine: str) -> None:
     told = working()[engine].describe()
 
     assert engine.split(",")[0] in told
@@ -313,7 +319,7 @@ def test_what_is_in_force_is_told(engine: str) -> None:
 
 
 def search_in(sandbox: Bubblewrap | Sandlock) -> tuple[Ended, str]:
-    """How a search ends that finds nothing, and what it says of errors."""
+    """Run a search without matches and return its end and its stderr."""
     errors = bytearray()
     ended = Pipeline(
         [["grep", "wanted"]],
@@ -327,22 +333,26 @@ def search_in(sandbox: Bubblewrap | Sandlock) -> tuple[Ended, str]:
     return ended, errors.decode()
 
 
-def test_a_sandbox_that_bubblewrap_cannot_make_is_not_a_search_that_found_nothing(open_path: Path) -> None:
+def test_a_sandbox_that_bubblewrap_cannot_make_is_not_a_search_that_found_nothing(
+    world_readable_dir: Path,
+) -> None:
     if "bubblewrap" not in working():
         assert isinstance(find_sandbox(engine="bubblewrap"), CommandsDisabled)
         return
-    refusing = f"[ -e {open_path}/refuse ] && echo 'bwrap: No space left on device' >&2 && exit 1"
-    program(open_path, "bwrap", f'{refusing}\nexec {shutil.which("bwrap")} "$@"')
-    sandbox = find_sandbox(engine="bubblewrap", limits=TIGHT, search_path=f"{open_path}:{os.environ['PATH']}")
+    refusing = f"[ -e {world_readable_dir}/refuse ] && echo 'bwrap: No space left on device' >&2 && exit 1"
+    program(world_readable_dir, "bwrap", f'{refusing}\nexec {shutil.which("bwrap")} "$@"')
+    sandbox = find_sandbox(
+        engine="bubblewrap", limits=TIGHT, search_path=f"{world_readable_dir}:{os.environ['PATH']}"
+    )
     assert isinstance(sandbox, Bubblewrap)
     assert search_in(sandbox)[0] == Ended(codes=(1,))
 
-    (open_path / "refuse").touch()
+    (world_readable_dir / "refuse").touch()
     ended, errors = search_in(sandbox)
 
     assert ended == Ended(codes=(NOT_MADE,), reason="sandbox")
     assert errors == "bwrap: No space left on device\n"
-    (open_path / "bwrap").unlink()
+    (world_readable_dir / "bwrap").unlink()
     assert search_in(sandbox)[0] == ended
 
 
@@ -413,8 +423,8 @@ def program(directory: Path, name: str, script: str) -> None:
 
 
 @pytest.fixture
-def open_path() -> Iterator[Path]:
-    """A directory that everybody may look into, as those of programs are."""
+def world_readable_dir() -> Iterator[Path]:
+    """A directory that every user can read, like those of programs."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
         Path(name).chmod(0o755)
         yield Path(name)
@@ -451,27 +461,35 @@ def test_an_old_bubblewrap_is_refused_by_what_it_lacks(tmp_path: Path) -> None:
     assert "0.8 or later" in find_sandbox(engine="bubblewrap", search_path=str(tmp_path)).describe()
 
 
-def test_a_bubblewrap_that_may_not_make_namespaces_is_refused_in_its_own_words(open_path: Path) -> None:
+def test_a_bubblewrap_that_may_not_make_namespaces_is_refused_in_its_own_words(
+    world_readable_dir: Path,
+) -> None:
     program(
-        open_path,
+        world_readable_dir,
         "bwrap",
         "case $1 in --version) echo bubblewrap 0.9.0;;\n"
         "--help) echo --clearenv --size --disable-userns --seccomp;;\n"
         "*) echo 'bwrap: setting up uid map: Permission denied' >&2; exit 1;; esac",
     )
 
-    told = find_sandbox(engine="bubblewrap", search_path=f"{open_path}:{os.environ['PATH']}").describe()
+    told = find_sandbox(
+        engine="bubblewrap", search_path=f"{world_readable_dir}:{os.environ['PATH']}"
+    ).describe()
 
     assert (
         "bubblewrap 0.9.0 cannot create a sandbox here (bwrap: setting up uid map: Permission denied)" in told
     )
 
 
-def test_where_only_bubblewrap_may_make_namespaces_it_is_used_and_what_lacks_is_told(open_path: Path) -> None:
+def test_if_only_bubblewrap_may_create_namespaces_it_is_used_and_the_gaps_are_described(
+    world_readable_dir: Path,
+) -> None:
     real = shutil.which("bwrap") or "no-bwrap"
-    program(open_path, "bwrap", f'case "$*" in *\'--bind /sys/\'*) exit 1;; esac; exec {real} "$@"')
+    program(world_readable_dir, "bwrap", f'case "$*" in *\'--bind /sys/\'*) exit 1;; esac; exec {real} "$@"')
 
-    alone = find_sandbox(engine="bubblewrap", limits=TIGHT, search_path=f"{open_path}:{os.environ['PATH']}")
+    alone = find_sandbox(
+        engine="bubblewrap", limits=TIGHT, search_path=f"{world_readable_dir}:{os.environ['PATH']}"
+    )
 
     if "bubblewrap" not in working():
         assert isinstance(alone, CommandsDisabled)
@@ -518,7 +536,7 @@ print(run_in(sandbox, "echo", "hello").output)
 
 
 @pytest.mark.parametrize("engine", [engine for engine in working() if engine == ALONE])
-def test_where_nothing_may_make_namespaces_as_in_a_container_commands_run_in_sandlock_alone(
+def test_without_namespaces_as_in_a_container_commands_run_in_sandlock_alone(
     engine: str,
 ) -> None:
     command = [sys.executable, "-c", CONTAINER]
@@ -529,7 +547,7 @@ def test_where_nothing_may_make_namespaces_as_in_a_container_commands_run_in_san
     assert said.endswith("hello\n\n")
 
 
-def test_without_a_sandbox_the_operator_may_allow_commands_and_is_told_what_that_means(
+def test_without_a_sandbox_the_operator_may_allow_commands_and_is_warned(
     tmp_path: Path,
 ) -> None:
     allowed = find_sandbox(engine="bubblewrap", search_path=str(tmp_path), allow_unsandboxed=True)
@@ -581,7 +599,7 @@ def test_commands_without_a_sandbox_have_limits_where_they_can_be_set() -> None:
     assert said.output == "64\n" or "no limits" in unsandboxed.describe()
 
 
-def test_an_operator_s_permission_does_not_turn_a_sandbox_off() -> None:
+def test_allowing_unsandboxed_commands_does_not_turn_a_sandbox_off() -> None:
     assert isinstance(find_sandbox(allow_unsandboxed=True), type(find_sandbox()))
 
 

@@ -182,7 +182,7 @@ REACHED = (
 """What succeeds without a sandbox on any machine, in a container too."""
 
 DIFFERENCES = {
-    # engine: probe: what it says of itself
+    # engine: probe: the engine's description of the gap
     ALONE: {
         "ask for a file's size": "can learn that a file exists and how large it is by its path",
         "write to scratch": "there is no scratch, nothing can be written",
@@ -244,7 +244,7 @@ AS_NOBODY: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": []
 
 @contextmanager
 def host() -> Iterator[dict[str, object]]:
-    """What commands shall not reach, made as reachable as can be: for all, or for the user they run as."""
+    """Targets that commands must not reach, accessible to all users or to the user of the commands."""
     user = NOBODY if os.geteuid() == 0 else os.geteuid()
     with ExitStack() as stack, tempfile.TemporaryDirectory(dir="/tmp") as name:
         folder = Path(name)
@@ -308,7 +308,7 @@ def host() -> Iterator[dict[str, object]]:
 
 @cache
 def answers(engine: str) -> dict[str, str]:
-    """What each probe came to."""
+    """Return the result of each probe."""
     with host() as at:
         told = "".join(f"{name} {value}\n" for name, value in at.items())
         os.environ["SECRET"] = "hidden"
@@ -460,7 +460,7 @@ def test_memory_time_files_and_cores_are_bounded(sandbox: Bubblewrap | Sandlock)
     assert time.ended.codes == (152,)  # XCPU
 
 
-def test_a_terminal_is_not_typed_into(sandbox: Bubblewrap | Sandlock) -> None:
+def test_input_cannot_be_injected_into_a_terminal(sandbox: Bubblewrap | Sandlock) -> None:
     master, slave = pty.openpty()
     ran = subprocess.run(
         sandbox.wrap(["perl", "-e", "my $c = 'x'; print ioctl(STDIN, 0x5412, $c) ? 'typed' : 'refused'"]),
@@ -478,7 +478,7 @@ def test_a_terminal_is_not_typed_into(sandbox: Bubblewrap | Sandlock) -> None:
 
 
 def test_a_command_has_a_session_keyring_of_its_own() -> None:
-    """Whatever a filter of system calls refuses later."""
+    """Independent of any later system call filter."""
     ids = [
         "import ctypes; from fdstore_workers.pipeline import kernel",
         "libc = ctypes.CDLL(None); number = kernel._NR_KEYCTL",

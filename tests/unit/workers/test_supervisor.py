@@ -1,4 +1,4 @@
-"""The supervisor, with workers that only report: what it starts, hears, forwards and ends with."""
+"""The supervisor with workers that only report: what it starts, reads and forwards, and its exit status."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ sys.exit(supervisor.Supervisor(supervisor.Roles(work, run_alone, bury), 2).run()
 
 @pytest.fixture
 def supervised(tmp_path: Path) -> Callable[[str], tuple[int, list[Any], str]]:
-    """Runs a supervisor whose workers do `work(reporter)`: its status, what was noted, what it logged."""
+    """Run a supervisor whose workers run `work(reporter)`; return its status, the notes and its log."""
 
     def run(work: str) -> tuple[int, list[Any], str]:
         book = tmp_path / "book"
@@ -82,7 +82,7 @@ def supervised(tmp_path: Path) -> Callable[[str], tuple[int, list[Any], str]]:
 Supervised = Callable[[str], tuple[int, list[Any], str]]
 
 
-def test_a_worker_that_dies_is_started_again_and_what_it_held_is_buried(supervised: Supervised) -> None:
+def test_a_worker_that_dies_is_restarted_and_its_processes_are_reported_lost(supervised: Supervised) -> None:
     status, noted, _ = supervised("""
 def work(reporter):
     note("work")
@@ -104,7 +104,7 @@ def work(reporter):
     assert (status, sum(entry == ["work"] for entry in noted)) == (0, 2)
 
 
-def test_a_worker_that_ends_by_itself_with_status_0_is_started_again(supervised: Supervised) -> None:
+def test_a_worker_that_exits_with_status_0_is_restarted(supervised: Supervised) -> None:
     status, noted, log = supervised("""
 def work(reporter):
     note("work")
@@ -118,7 +118,7 @@ def work(reporter):
     assert log.count("ended with status 0: it held no process") == 3
 
 
-def test_a_worker_that_never_was_ready_and_ends_is_the_end(supervised: Supervised) -> None:
+def test_a_worker_that_exits_before_it_was_ever_ready_ends_the_supervisor(supervised: Supervised) -> None:
     status, noted, log = supervised("""
 from fdstore.errors import StoreUnavailable
 
@@ -131,7 +131,7 @@ def work(reporter):
     assert log.startswith("fdstore: store_unavailable: ")
 
 
-def test_one_that_was_ready_before_is_tried_again_though_it_cannot_start(supervised: Supervised) -> None:
+def test_a_worker_that_was_ready_once_is_restarted_even_if_it_cannot_start(supervised: Supervised) -> None:
     status, noted, _ = supervised("""
 def work(reporter):
     note("work")
@@ -150,7 +150,7 @@ def test_pauses_double_for_workers_that_are_never_ready_and_only_for_those() -> 
     assert [pause_before_next(0, lived_s) for lived_s in (0.0, 2.9, 3.1)] == [0.25, 0.25, 0]
 
 
-def test_no_more_run_alone_at_a_time_than_may_and_none_twice(supervised: Supervised) -> None:
+def test_the_number_of_processes_run_alone_is_limited_and_none_runs_twice(supervised: Supervised) -> None:
     _, noted, _ = supervised("""
 def work(reporter):
     for process in ("one", "two", "one", "three", "two"):
@@ -170,7 +170,7 @@ def work(reporter):
     assert {process for _, process in noted} == {"one", "two", "three"}
 
 
-def test_the_death_of_a_process_below_the_worker_is_seen(supervised: Supervised) -> None:
+def test_the_death_of_a_descendant_of_the_worker_is_noticed(supervised: Supervised) -> None:
     _, noted, _ = supervised("""
 def work(reporter):
     reporter.ready()
@@ -188,7 +188,7 @@ def work(reporter):
     assert [entry[2:] for entry in noted] == [[[["of.the.pool", "claim-1"]], []]]
 
 
-def test_garbage_in_the_pipe_hurts_nothing(supervised: Supervised) -> None:
+def test_garbage_in_the_report_pipe_is_ignored(supervised: Supervised) -> None:
     status, noted, log = supervised("""
 def work(reporter):
     reporter.ready()
@@ -218,7 +218,7 @@ def work(reporter):
     assert (status, noted) == (7, [["heard", 2]])
 
 
-def test_a_line_is_never_longer_than_a_pipe_takes_in_one_piece(tmp_path: Path) -> None:
+def test_a_report_line_fits_into_one_atomic_pipe_write(tmp_path: Path) -> None:
     with (tmp_path / "pipe").open("w+b") as pipe:
         reporter = Reporter(pipe.fileno())
         reporter.claim("p" * 200, "c" * 32)
@@ -233,9 +233,9 @@ def test_a_line_is_never_longer_than_a_pipe_takes_in_one_piece(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("line", [b"", b" ", b"1", b"x ready", b"1 a b c d", b"99999999999 ready", b"\xff 1"])
-def test_a_line_that_says_nothing_is_no_report(line: bytes) -> None:
+def test_a_malformed_line_is_not_a_report(line: bytes) -> None:
     assert parse(line) is None
 
 
-def test_a_report_is_read_as_it_was_said() -> None:
+def test_a_report_survives_a_round_trip() -> None:
     assert parse(b"12 claim triage.1 abc") == Report(12, "claim", "triage.1", "abc")

@@ -1,11 +1,11 @@
-"""A tree of agents whose every word is known beforehand.
+"""A tree of agents with a deterministic answer.
 
     root     makes a long text, spawns two readers on it, reads both answers, ends with their digest
-    reader   reads its text, spawns a leaf, ends with a long answer that holds what both said
+    reader   reads its text, spawns a leaf, ends with a long answer that contains both
     leaf     ends with a few words
 
-The model's answers follow from the conversation alone, so an agent that was resumed any number of
-times must end with the same words as one that was never disturbed.
+The model's answers depend only on the conversation, so an agent that was resumed any number of times must
+end with the same answer as an undisturbed one.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ max_losses = 1000
 """
 
 
-class ProcessSnapshot:
-    """The programs, and the script of their model; `pace_s` is how long each answer takes."""
+class AgentTree:
+    """The programs and the script of their model; each answer takes `pace_s` seconds."""
 
     def __init__(self, folder: Path, pace_s: float) -> None:
         self._folder = folder
@@ -57,12 +57,12 @@ class ProcessSnapshot:
         return {"You are ROOT": self._root, "You are READER": self._reader, "You are LEAF": self._leaf}
 
     def launch(self, store: Store) -> Process:
-        """A root that the workers run."""
+        """Launch a root for the workers to run."""
         root = launch_root(store, load(self._folder / "root.toml"), "compare them")
         waker(store.url, store.prefix)(root.id)
         return root
 
-    def _said(self, reply: Reply) -> Reply:
+    def _delay(self, reply: Reply) -> Reply:
         return slow(reply, self._pace_s) if self._pace_s and not hasattr(reply, "seconds") else reply
 
     def _root(self, request: Request) -> Reply:
@@ -84,7 +84,7 @@ class ProcessSnapshot:
                 )
             case _:
                 reply = say(digest("".join(_body(result.text) for result in results[3:5])))
-        return self._said(reply)
+        return self._delay(reply)
 
     def _reader(self, request: Request) -> Reply:
         query = _query(request)
@@ -96,10 +96,10 @@ class ProcessSnapshot:
                 reply = call("spawn", program_name="leaf", query=f"leaf of {query}")
             case _:
                 reply = say(long_answer(query, _body(results[0].text), _body(results[1].text)))
-        return self._said(reply)
+        return self._delay(reply)
 
     def _leaf(self, request: Request) -> Reply:
-        return self._said(say(f"seen by {_query(request)}"))
+        return self._delay(say(f"seen by {_query(request)}"))
 
 
 def long_answer(query: str, read: str, leaf: str) -> str:
@@ -110,8 +110,8 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def right_answer() -> str:
-    """What the root says if nothing went wrong anywhere."""
+def expected_answer() -> str:
+    """Return the root's answer in an undisturbed run."""
     lines = [f"{number} of {LINES}\n" for number in range(1, LINES + 1)]
     answers = []
     for query in QUERIES:
@@ -132,5 +132,5 @@ def _fd_in(text: str) -> str:
 
 
 def _body(text: str) -> str:
-    """What stands between the tags of the outermost element."""
+    """Return the body of the outermost element."""
     return text[text.index(">\n") + 2 : text.rindex("\n</")]

@@ -1,4 +1,4 @@
-"""Real workers that may be killed, stopped and continued, and others hired in their place."""
+"""Real workers that tests kill, suspend, resume and replace."""
 
 from __future__ import annotations
 
@@ -20,45 +20,45 @@ QUICK_WORKER = HERE / "quick_worker.py"
 
 
 class Worker(WorkerProcess):
-    """One worker. What is done to it is done to all of its processes, as to a machine."""
+    """A worker whose processes are suspended and resumed together, like those of a machine."""
 
     def send(self, number: signal.Signals) -> None:
-        """Sends a signal to the supervisor, which forwards it."""
+        """Send a signal to the supervisor, which forwards it."""
         self.process.send_signal(number)
 
     def stop(self) -> None:
-        """Stands still, until it is continued."""
+        """Suspend all processes of the worker until `resume`."""
         for pid in (self.pid, *children_of(self.pid)):
             os.kill(pid, signal.SIGSTOP)
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         for pid in (*children_of(self.pid), self.pid):
             os.kill(pid, signal.SIGCONT)
 
     def kill_child(self) -> int:
-        """Kills the child that works, which the supervisor sees; its pid."""
+        """Kill the working child, which the supervisor notices, and return its pid."""
         [pid] = children_of(self.pid)
         os.kill(pid, signal.SIGKILL)
         return pid
 
 
-class Crew:
+class WorkerPool:
     """The workers of one test."""
 
     def __init__(self, url: str, folder: Path, note: Callable[[str], None]) -> None:
         self._url = url
         self._folder = folder
         self._note = note
-        self._hired: list[Worker] = []
+        self._workers: list[Worker] = []
         self.environment: dict[str, str] = {"PYTHONPATH": str(HERE)}
 
-    def hire(
+    def start_worker(
         self, concurrency: int = 2, *, pool: str = "threads", quick: bool = True, url: str | None = None
     ) -> Worker:
-        """A worker that starts; quick: its leases last a second in place of ten."""
+        """Start a worker without waiting for it. A quick one has leases of one second in place of ten."""
         options = ["--url", url or self._url, "-c", str(concurrency), "--pool", pool]
         options += ["--allow-python", "*", "--allow-command", "*"]
-        log = self._folder / f"worker-{len(self._hired)}.log"
+        log = self._folder / f"worker-{len(self._workers)}.log"
         worker = Worker(
             log,
             options,
@@ -66,41 +66,41 @@ class Crew:
             folder=self._folder,
             program=QUICK_WORKER if quick else None,
         )
-        self._hired.append(worker)
+        self._workers.append(worker)
         return worker
 
     @property
     def alive(self) -> list[Worker]:
-        return [worker for worker in self._hired if worker.is_alive]
+        return [worker for worker in self._workers if worker.is_alive]
 
-    def kill_one(self, store: Store, trees: list[str], chance: random.Random) -> list[ProcessRecord]:
-        """Kills a worker that runs something of these trees; which one, is for chance to say. What it ran:
-        nothing, if all came to their end first."""
-        at_work: dict[int, list[ProcessRecord]] = {}
+    def kill_one(self, store: Store, trees: list[str], rng: random.Random) -> list[ProcessRecord]:
+        """Kill a random worker that runs processes of these trees, and return the records of what it ran.
+        Empty if all processes ended first."""
+        held: dict[int, list[ProcessRecord]] = {}
 
         def found() -> bool:
-            at_work.clear()
+            held.clear()
             members = [member for tree in trees for member in store.tree(tree).members]
             for member in members:
                 if member.state == "running" and member.worker:
-                    at_work.setdefault(int(member.worker.rpartition(":")[2]), []).append(member)
-            for dead in at_work.keys() - {worker.pid for worker in self.alive}:
-                del at_work[dead]  # nobody has noticed yet
-            return bool(at_work) or all(member.state in ENDED for member in members)
+                    held.setdefault(int(member.worker.rpartition(":")[2]), []).append(member)
+            for dead in held.keys() - {worker.pid for worker in self.alive}:
+                del held[dead]  # its death is not recorded yet
+            return bool(held) or all(member.state in ENDED for member in members)
 
-        wait_until(found, 60, "somebody at work")
-        if not at_work:
+        wait_until(found, 60, "a worker that runs a process")
+        if not held:
             return []
-        victim = chance.choice([worker for worker in self.alive if worker.pid in at_work])
+        victim = rng.choice([worker for worker in self.alive if worker.pid in held])
         victim.kill()
         self._note("worker killed")
-        return at_work[victim.pid]
+        return held[victim.pid]
 
     def logs(self) -> str:
-        return "\n".join(f"--- worker {worker.pid}\n{worker.log}" for worker in self._hired)
+        return "\n".join(f"--- worker {worker.pid}\n{worker.log}" for worker in self._workers)
 
-    def dismiss(self) -> None:
-        """Ends those that are left."""
+    def kill_all(self) -> None:
+        """Kill the remaining workers."""
         for worker in self.alive:
-            worker.go_on()
+            worker.resume()
             worker.kill()
