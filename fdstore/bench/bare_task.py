@@ -44,6 +44,6 @@ def also_bare(make_task_body: Callable[..., Callable[[str], None]]) -> Callable[
 
 
 if __name__ == "__main__":
-    worker: Any = import_module("fdstore_workers.roles")
+    worker: Any = import_module("fdstore_workers.worker")
     worker.make_task_body = also_bare(worker.make_task_body)
     runpy.run_module("fdstore_workers", run_name="__main__")

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from fdstore.bench.measuring import Lap, Row, at_most, slower, take_turns
 from fdstore.bench.stage import Stage
 from fdstore.client import Store, connect
-from fdstore.store import collect, leases, process_records, streams
+from fdstore.store import collect_trees, leases, process_records, streams
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import TreeKeys
 
@@ -77,8 +77,8 @@ def collecting(stage: Stage, store: Store) -> Lap:
                 stage.plain.hset(tree.record, "used_at", 0)
                 stage.plain.zadd(tree.trees, {tree.tree: 0})
             start = time.perf_counter()
-            for keys in store.run(collect.due_trees(store.prefix)):
-                assert store.run(collect.collect_tree(keys)).outcome == "gone"
+            for keys in store.run(collect_trees.due_trees(store.prefix)):
+                assert store.run(collect_trees.collect_tree(keys)).outcome == "gone"
             passed += time.perf_counter() - start
         return passed / DUE
 

@@ -57,7 +57,7 @@ def demo(session: Session, file: str | None, live: bool, out: str) -> None:
             environment: Mapping[str, str] = {}
             output.line("The model is real. Redis and the worker are too.")
         else:
-            from fdstore.demo.script import script_for
+            from fdstore.demo.scripted_answers import script_for
             from fdstore.testing import ScriptedModel
 
             model = held.enter_context(ScriptedModel(script_for(file and os.path.abspath(file))))

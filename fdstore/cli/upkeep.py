@@ -13,7 +13,7 @@ from fdstore.cli.tables import moment, table
 if TYPE_CHECKING:
     from fdstore.client import Store
     from fdstore.store.audit import Damage
-    from fdstore.store.collect import Collected
+    from fdstore.store.collect_trees import Collected
     from fdstore.store.keys import TreeKeys
 
 
@@ -26,7 +26,7 @@ def gc(session: Session, dry_run: bool) -> None:
     format: standard error names it, or with --json a last document, `unreadable`. Workers do the same
     periodically.
     """
-    from fdstore.store.collect import due_trees
+    from fdstore.store.collect_trees import due_trees
     from fdstore.store.record_format import SKIPPABLE, unreadable
 
     found, damaged = [], []
@@ -48,7 +48,7 @@ def gc(session: Session, dry_run: bool) -> None:
 
 
 def _collected(store: Store, tree: TreeKeys, dry_run: bool) -> Collected:
-    from fdstore.store.collect import Collected, collect_tree
+    from fdstore.store.collect_trees import Collected, collect_tree
 
     seen = store.run(collect_tree(tree, dry_run=True))
     if dry_run:

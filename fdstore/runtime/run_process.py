@@ -16,8 +16,8 @@ from fdstore.client import Store
 from fdstore.permissions import Permissions
 from fdstore.runtime.attempt import Attempt, Ending
 from fdstore.runtime.claim import Flag, claim_process
+from fdstore.runtime.pipeline_attempt import RunCommands, run_pipeline
 from fdstore.runtime.run_agent import run_agent
-from fdstore.runtime.run_pipeline import RunCommands, run_pipeline
 from fdstore.store import leases
 from fdstore.store.keys import process_keys
 from fdstore.wire.operation import new_op

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from fdstore.errors import DamagedRecord, NotFound
 from fdstore.records import DroppedTree
-from fdstore.store.collect import PIECE, drop_entry, look_again_at
+from fdstore.store.collect_trees import PIECE, drop_entry, look_again_at
 from fdstore.store.keys import TreeKeys, check_root
 from fdstore.store.outcomes import outcome
 from fdstore.store.processes import cancel

@@ -25,7 +25,7 @@ from fdstore.records import TreeLimits, Unreadable
 from fdstore.store.ceilings import apply_to_tree, run_with_ceilings
 from fdstore.store.ceilings import parse as ceilings_in
 from fdstore.store.clock import redis_now, seconds_of
-from fdstore.store.collect import collect_tree, due_trees
+from fdstore.store.collect_trees import collect_tree, due_trees
 from fdstore.store.keys import ProcessKeys, TreeKeys, check_root, process_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import CEILINGS_EVERY_S, DAY_S, ProcessHandle

@@ -1,6 +1,6 @@
 """Resolve descriptors to contents.
 
-One script (`look.lua`) resolves a descriptor and fetches the metadata and the part of the index a reader
+One script (`resolve.lua`) resolves a descriptor and fetches the metadata and the part of the index a reader
 needs, so a first read costs one round trip for a page and two for a range.
 """
 
@@ -50,7 +50,7 @@ def resolve(
     own, group = ContentKeys(f"{handle.keys.record}:{fd}"), group_of(page)
     while True:
         keys = (tree.record, handle.keys.fds, own.record)
-        batch: Batch = [script("look")(keys, fd, page, expected, *((unit, first, last) if unit else ()))]
+        batch: Batch = [script("resolve")(keys, fd, page, expected, *((unit, first, last) if unit else ()))]
         if expected:
             batch += [("HGET", own.pages, page), ("HGET", own.index, group), ("HGETALL", own.record)]
         reply, *direct = yield batch

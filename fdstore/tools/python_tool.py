@@ -25,7 +25,7 @@ import msgspec
 from fdstore.errors import FDStoreError, InvalidArgument, TooLarge, quoted
 from fdstore.store import reading
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.text.references import placeholders
+from fdstore.text.ref_tags import placeholders
 from fdstore.text.selection import selector
 from fdstore.tools.arguments import schema_of
 from fdstore.tools.wrapping import to_text

@@ -17,7 +17,7 @@ from fdstore.render import Rendered, Tail, fd_error, fd_inline, fd_result, store
 from fdstore.store import contents, descriptors, reading, tool_calls
 from fdstore.text.layout import TAIL_CHARS, reindent_json, tail_of
 from fdstore.text.paging import count_lines
-from fdstore.text.references import last_of_each, references
+from fdstore.text.ref_tags import last_of_each, references
 from fdstore.text.selection import Part
 from fdstore.tools.context import Context
 from fdstore.wire.operation import Operation

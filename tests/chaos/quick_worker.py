@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import quick_times
 
-from fdstore_workers import roles as worker
 from fdstore_workers import sweeper
+from fdstore_workers import worker as worker
 from fdstore_workers.__main__ import main
 
 sweeper.SWEEPER_S /= quick_times.FASTER

@@ -11,7 +11,7 @@ import pytest
 from fdstore.client import Process, Store
 from fdstore.errors import StoreFull
 from fdstore.records import TreeLimits
-from fdstore.store import collect, leases, processes
+from fdstore.store import collect_trees, leases, processes
 from fdstore.store.keys import TreeKeys
 from fdstore.store.process_handle import ProcessHandle
 from tests.chaos.conftest import Execute, Faults
@@ -108,7 +108,7 @@ def test_a_full_redis_can_be_collected(
     execute("HSET", "fdstore:{old}", "used_at", "1000000000")
     fill()
 
-    assert store.run(collect.collect_tree(TreeKeys("fdstore", "old"))).outcome == "gone"
+    assert store.run(collect_trees.collect_tree(TreeKeys("fdstore", "old"))).outcome == "gone"
 
     assert execute("KEYS", "fdstore:{old}:old*") == []
     assert proc.read("fd:1").pages > 1

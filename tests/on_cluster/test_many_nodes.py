@@ -15,7 +15,7 @@ from fdstore.cli import cli
 from fdstore.client import Store
 from fdstore.errors import InvalidArgument, NotFound, StoreUnavailable, UnsafeStore
 from fdstore.local.redis_server import PrivateServer
-from fdstore.store import ceilings, collect, leases, streams
+from fdstore.store import ceilings, collect_trees, leases, streams
 from fdstore.store.keys import TreeKeys
 from tests.on_cluster.cluster import Cluster, Move
 from tests.on_redis.conftest import Execute
@@ -85,8 +85,8 @@ def test_the_sweep_and_the_collection_find_trees_on_every_node(
         appender.end()
     for name in NAMES:
         execute("HSET", TreeKeys("fdstore", name).record, "used_at", 0)
-    for tree in list(store.run(collect.due_trees(store.prefix, late))):
-        assert store.run(collect.collect_tree(tree)).outcome == "gone"
+    for tree in list(store.run(collect_trees.due_trees(store.prefix, late))):
+        assert store.run(collect_trees.collect_tree(tree)).outcome == "gone"
 
     assert store.trees() == []
     assert [key for key in execute("KEYS", "*") if b":op:" not in key] == []

@@ -17,7 +17,7 @@ import fdstore
 from fdstore.cli import cli
 from fdstore.client import Process, Store
 from fdstore.local.redis_server import PrivateServer
-from fdstore.store import collect, leases, processes, streams
+from fdstore.store import collect_trees, leases, processes, streams
 from fdstore.store.audit import Damage, check_tree, named_trees
 from fdstore.store.keys import TreeKeys
 from tests.on_redis.damage import DamagedStore, cases
@@ -215,7 +215,7 @@ def test_a_tree_written_during_the_audit_is_not_reported(redis_url: str, store: 
 def test_a_tree_that_does_not_exist_is_not_reported(store: Store, proc: Process) -> None:
     assert find_damage(store, "gone") == []
     assert [tree.tree for tree in store.run(named_trees("fdstore"))] == ["t"]
-    store.run(collect.collect_tree(HURT, dry_run=True))
+    store.run(collect_trees.collect_tree(HURT, dry_run=True))
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -17,7 +17,7 @@ from fdstore.agent.program_loader import Limits
 from fdstore.cli import cli
 from fdstore.client import Store
 from fdstore.records import TreeLimits
-from fdstore.store import collect, worker_registry
+from fdstore.store import collect_trees, worker_registry
 from fdstore.store.clock import redis_now
 from fdstore.testing import Request, Turn, call, say
 from fdstore_workers.sweeper import collect_due, sweep
@@ -132,7 +132,7 @@ def test_no_tree_is_due_too_soon_for_a_machine_whose_clock_is_early(
     execute("ZADD", "fdstore:trees", store.run(redis_now()) + 3600, "t")
     shift(7200)
 
-    assert store.run(collect.due_trees("fdstore")) == []
+    assert store.run(collect_trees.due_trees("fdstore")) == []
     assert "nothing to remove" in CliRunner().invoke(cli, ["--url", store.url, "gc", "--dry-run"]).output
 
 

@@ -11,7 +11,7 @@ from fdstore import Toolset
 from fdstore.client import Process, Store
 from fdstore.errors import NotFound, StoreLostData
 from fdstore.records import TreeLimits
-from fdstore.store import collect, processes
+from fdstore.store import collect_trees, processes
 from fdstore.store.keys import TreeKeys
 from tests.waiting import wait_until
 
@@ -26,8 +26,8 @@ def age_trees(execute: Any, *trees: str, seconds: float = 100_000) -> None:
         execute("ZADD", "fdstore:trees", f"{then + 86_400:.3f}", tree)
 
 
-def collect_tree_now(store: Store, tree: str, *, dry_run: bool = False) -> collect.Collected:
-    return store.run(collect.collect_tree(TreeKeys("fdstore", tree), dry_run=dry_run))
+def collect_tree_now(store: Store, tree: str, *, dry_run: bool = False) -> collect_trees.Collected:
+    return store.run(collect_trees.collect_tree(TreeKeys("fdstore", tree), dry_run=dry_run))
 
 
 def leftovers(execute: Any, tree: str) -> list[bytes]:
@@ -97,7 +97,7 @@ def test_retention_0_keeps_a_tree_forever(store: Store, execute: Any) -> None:
 
     assert collect_tree_now(store, "for-ever").outcome == "kept"
     assert execute("ZSCORE", "fdstore:trees", "for-ever") == b"inf"
-    assert list(store.run(collect.due_trees("fdstore", time.time() + 1e9))) == []
+    assert list(store.run(collect_trees.due_trees("fdstore", time.time() + 1e9))) == []
 
 
 @pytest.mark.parametrize("state", ["ready", "running", "waiting"])
@@ -116,7 +116,7 @@ def test_a_tree_with_unfinished_agents_is_not_collected(store: Store, execute: A
 
 def test_a_tree_with_more_contents_than_one_step_removes_is_removed_whole(store: Store, execute: Any) -> None:
     proc = store.process("many", limits=DAY)
-    for n in range(2 * collect.PIECE + 7):
+    for n in range(2 * collect_trees.PIECE + 7):
         proc.create(str(n))
     age_trees(execute, "many")
 
@@ -127,10 +127,10 @@ def test_a_tree_with_more_contents_than_one_step_removes_is_removed_whole(store:
 
 def test_recreating_a_tree_finishes_its_interrupted_collection(store: Store, execute: Any) -> None:
     proc = store.process("many", limits=DAY)
-    for n in range(collect.PIECE + 7):
+    for n in range(collect_trees.PIECE + 7):
         proc.create(str(n))
     age_trees(execute, "many")
-    first_step = collect.collect_tree(TreeKeys("fdstore", "many"))
+    first_step = collect_trees.collect_tree(TreeKeys("fdstore", "many"))
     store.run(single_batch(next(first_step)))
     first_step.close()
     assert leftovers(execute, "many") != []
@@ -230,7 +230,7 @@ def test_due_trees_are_found_through_the_shared_key_of_trees(store: Store, execu
     store.process("young")
     age_trees(execute, "old")
 
-    due = list(store.run(collect.due_trees("fdstore", time.time() + 1)))
+    due = list(store.run(collect_trees.due_trees("fdstore", time.time() + 1)))
 
     assert [keys.tree for keys in due] == ["old"]
 
@@ -287,7 +287,7 @@ def test_trees_are_collected_in_a_full_redis(store: Store, execute: Any) -> None
     execute("ZADD", "fdstore:trees", 1, "a-used-one")
     execute("CONFIG", "SET", "maxmemory", "1")
     try:
-        due = [keys.tree for keys in store.run(collect.due_trees("fdstore", time.time()))]
+        due = [keys.tree for keys in store.run(collect_trees.due_trees("fdstore", time.time()))]
         outcomes = {tree: collect_tree_now(store, tree).outcome for tree in due}
     finally:
         execute("CONFIG", "SET", "maxmemory", "0")
@@ -298,7 +298,7 @@ def test_trees_are_collected_in_a_full_redis(store: Store, execute: Any) -> None
 def test_a_tree_recreated_during_its_collection_always_has_an_entry(store: Store, execute: Any) -> None:
     create_filled_tree(store, "t")
     age_trees(execute, "t")
-    collector = collect.collect_tree(TreeKeys("fdstore", "t"))
+    collector = collect_trees.collect_tree(TreeKeys("fdstore", "t"))
     command = next(collector)
     [reply] = store.run(single_batch(command))
 

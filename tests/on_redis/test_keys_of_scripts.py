@@ -13,7 +13,7 @@ import redis
 
 from fdstore.client import Store
 from fdstore.errors import FDStoreError
-from fdstore.store import collect, contents
+from fdstore.store import collect_trees, contents
 from fdstore.store.keys import TreeKeys
 
 KEYLESS = {"TIME", "INFO", "PING", "CLIENT", "SELECT", "HELLO", "ECHO"}
@@ -78,7 +78,7 @@ def test_operations_on_a_tree_access_only_its_own_keys(
     proc.close("fd:1")
     twin.end()
     store.tree("triage")
-    store.run(collect.collect_tree(TreeKeys("fdstore", "triage")))
+    store.run(collect_trees.collect_tree(TreeKeys("fdstore", "triage")))
 
     calls = list(watched.calls())
 

@@ -16,7 +16,7 @@ from fdstore.client import Process, Store
 from fdstore.errors import InvalidProgram, NewerFormat
 from fdstore.store import leases, process_records, processes
 from fdstore.store.clock import redis_now
-from fdstore.store.collect import collect_tree
+from fdstore.store.collect_trees import collect_tree
 from fdstore.store.keys import TreeKeys, process_keys
 from fdstore.store.record_format import FORMAT
 from fdstore.testing import Request, call, say

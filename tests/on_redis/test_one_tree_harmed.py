@@ -21,7 +21,7 @@ from fdstore.client import Store
 from fdstore.errors import DamagedRecord
 from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
-from fdstore.store import ceilings, collect, leases, pipelines, process_records, processes
+from fdstore.store import ceilings, collect_trees, leases, pipelines, process_records, processes
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import process_keys
 from fdstore.tools.process_task import ForkTask, encode_task
@@ -363,7 +363,7 @@ def test_damaged_trees_block_neither_new_trees_nor_the_collection_of_old_ones(
 
     assert not client.exists("fdstore:{old}")
     assert client.exists("fdstore:{a}", "fdstore:{b}", "fdstore:{c}") == 3
-    assert store.run(collect.due_trees("fdstore")) == []
+    assert store.run(collect_trees.due_trees("fdstore")) == []
 
 
 # --- agents

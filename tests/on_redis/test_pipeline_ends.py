@@ -16,9 +16,9 @@ from fdstore.store import pipelines, process_records
 from fdstore.store.pipelines import PipeFds
 from fdstore.tools.process_task import PipeTask, encode_task
 from fdstore_workers.pipeline import launch
+from fdstore_workers.pipeline.choose_sandbox import Sandbox
 from fdstore_workers.pipeline.command_limits import CommandLimits
 from fdstore_workers.pipeline.run_pipeline import run_pipeline
-from fdstore_workers.pipeline.sandbox import Sandbox
 from fdstore_workers.pipeline.sandlock_engine import Sandlock
 from fdstore_workers.pipeline.unsandboxed import Unsandboxed
 from tests.on_redis.agents import running

@@ -16,7 +16,7 @@ import fdstore
 import fdstore.aio
 from fdstore.client import Process, Store
 from fdstore.errors import Fenced, NewerFormat, NotFound, TreeInUse
-from fdstore.store import collect, descriptors, dropping, leases, processes
+from fdstore.store import collect_trees, descriptors, dropping, leases, processes
 from fdstore.store.keys import TreeKeys
 from fdstore.store.process_handle import ProcessHandle
 
@@ -241,7 +241,7 @@ def single_batch(batch: Any) -> Any:
 
 def test_an_interrupted_drop_is_finished_by_the_next_drop(store: Store, execute: Any) -> None:
     proc = store.process("many")
-    for number in range(2 * collect.PIECE + 7):
+    for number in range(2 * collect_trees.PIECE + 7):
         proc.create(str(number))
     broken_off = dropping.drop_tree("fdstore", "many")
     request = next(broken_off)
@@ -260,7 +260,7 @@ def test_an_interrupted_drop_is_finished_by_the_next_drop(store: Store, execute:
 
 def test_an_interrupted_drop_is_finished_by_the_collector(store: Store, execute: Any) -> None:
     proc = store.process("many")
-    for number in range(collect.PIECE + 7):
+    for number in range(collect_trees.PIECE + 7):
         proc.create(str(number))
     broken_off = dropping.drop_tree("fdstore", "many")
     request = next(broken_off)
@@ -269,8 +269,8 @@ def test_an_interrupted_drop_is_finished_by_the_collector(store: Store, execute:
     broken_off.close()
     assert leftovers(execute, "many") != []
 
-    for tree in store.run(collect.due_trees("fdstore")):
-        store.run(collect.collect_tree(tree))
+    for tree in store.run(collect_trees.due_trees("fdstore")):
+        store.run(collect_trees.collect_tree(tree))
 
     assert leftovers(execute, "many") == []
     assert execute("EXISTS", "fdstore:trees") == 0
@@ -278,7 +278,7 @@ def test_an_interrupted_drop_is_finished_by_the_collector(store: Store, execute:
 
 def test_a_drop_in_progress_does_not_touch_a_new_tree_of_the_same_name(store: Store, execute: Any) -> None:
     proc = store.process("many")
-    for number in range(collect.PIECE + 7):
+    for number in range(collect_trees.PIECE + 7):
         proc.create(str(number))
     under_way = dropping.drop_tree("fdstore", "many")
     request = next(under_way)
@@ -292,7 +292,7 @@ def test_a_drop_in_progress_does_not_touch_a_new_tree_of_the_same_name(store: St
     except StopIteration as done:
         dropped = done.value
 
-    assert dropped.contents == collect.PIECE
+    assert dropped.contents == collect_trees.PIECE
     assert store.process("many").read("fd:1").text == "new"
     assert [tree.id for tree in store.trees()] == ["many"]
 
@@ -398,14 +398,14 @@ def test_dropping_ten_thousand_descriptors_does_not_block_redis(
     assert execute("SLOWLOG", "LEN") == 0  # no step of 100 ms, on a machine that is busy with others
     assert dropped.contents == 10_000
     assert progress == sorted(progress)
-    assert len(progress) >= 10_000 // collect.PIECE
+    assert len(progress) >= 10_000 // collect_trees.PIECE
     assert leftovers(execute, "triage") == []
     execute("CONFIG", "SET", "slowlog-log-slower-than", "10000")
 
 
 def test_two_concurrent_drops_of_one_tree_both_succeed(redis_url: str, store: Store, execute: Any) -> None:
     proc = store.process("many")
-    for number in range(collect.PIECE + 7):
+    for number in range(collect_trees.PIECE + 7):
         proc.create(str(number))
     ended: list[object] = []
 

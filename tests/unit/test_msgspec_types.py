@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-import fdstore_workers.roles
+import fdstore_workers.worker
 from fdstore.agent.program_loader import Bundle, Program, load
 from fdstore.errors import InvalidArgument
 from fdstore.records import TreeLimits

@@ -118,8 +118,8 @@ def worker(
     with frozen_imports():
         from fdstore.runtime.broker_url import find_broker
         from fdstore.wire.store_url import parse_store_url
-        from fdstore_workers.roles import Worker
         from fdstore_workers.tasks import worker_name
+        from fdstore_workers.worker import Worker
 
     warnings = [
         password_warning(*each) for each in (("--url", url or ""), ("--broker-url", broker_url or ""))

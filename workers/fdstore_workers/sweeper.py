@@ -24,7 +24,7 @@ from fdstore.agent.program_loader import Bundle
 from fdstore.client import Store
 from fdstore.errors import DamagedRecord, FDStoreError, Fenced, InvalidProgram, NewerFormat, NotFound
 from fdstore.records import TreeLimits, Unreadable
-from fdstore.store import collect, leases, process_records, processes, streams, worker_registry
+from fdstore.store import collect_trees, leases, process_records, processes, streams, worker_registry
 from fdstore.store.check import check_server
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import ProcessKeys
@@ -162,9 +162,9 @@ def _one_tree(tree: str, report: Report) -> Iterator[None]:
 
 def collect_due(store: Store, report: Report | None = None) -> None:
     """Collect the trees past their retention."""
-    for tree in store.run(collect.due_trees(store.prefix)):
+    for tree in store.run(collect_trees.due_trees(store.prefix)):
         with _one_tree(tree.tree, report or DamageLog()):
-            collected = store.run(collect.collect_tree(tree))
+            collected = store.run(collect_trees.collect_tree(tree))
             if collected.outcome == "gone":
                 log.info("tree %s was collected", collected.tree)
 

@@ -62,7 +62,7 @@ def test_a_page_of_an_uncached_descriptor_is_one_round_trip(store: Store, proc: 
 
     assert afresh.read("fd:1", start=300).page == 300
 
-    assert commands(runner) == [["look", "HGET", "HGET", "HGETALL"]]
+    assert commands(runner) == [["resolve", "HGET", "HGET", "HGETALL"]]
 
 
 def test_a_page_of_a_shared_descriptor_is_one_round_trip(store: Store, proc: Process, runner: Any) -> None:
@@ -82,7 +82,7 @@ def test_a_named_passage_is_one_round_trip_every_time(proc: Process, runner: Any
     for _ in range(2):
         proc.read("ref:plan")
 
-    assert commands(runner) == [["look"], ["look"]]
+    assert commands(runner) == [["resolve"], ["resolve"]]
 
 
 @pytest.mark.parametrize(("mode", "start"), [("line", 2500), ("char", 20_000)])
@@ -97,7 +97,7 @@ def test_a_range_costs_two_round_trips_and_then_one(
     first = commands(runner)
     afresh.read("fd:1", mode=mode, start=start + 1)
 
-    assert first == [["look"], ["HMGET", "HGET"]]
+    assert first == [["resolve"], ["HMGET", "HGET"]]
     assert commands(runner) == [["HMGET", "HGET"]]
 
 
@@ -315,7 +315,7 @@ def test_a_known_content_that_another_client_closed_is_looked_up_once_more(
         proc.store.run(reading.read(proc.handle, "fd:1", Part("page", 1, 1)))
 
     # the last request checks whether the number was ever assigned: it was, so no data is lost
-    assert commands(runner) == [["HGET", "HGET"], ["look", "HGET", "HGET", "HGETALL"], ["HGET"]]
+    assert commands(runner) == [["HGET", "HGET"], ["resolve", "HGET", "HGET", "HGETALL"], ["HGET"]]
 
 
 class Finished(NamedTuple):

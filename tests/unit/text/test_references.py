@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fdstore.text.references import MAX_NESTING, last_of_each, placeholders, references
+from fdstore.text.ref_tags import MAX_NESTING, last_of_each, placeholders, references
 
 pieces = st.lists(
     st.sampled_from(

@@ -153,7 +153,7 @@ def test_a_script_is_sent_by_sha_and_in_full_if_the_server_lacks_it() -> None:
 
 def test_writing_and_reading_scripts_are_distinguished() -> None:
     assert is_read(("HGET", "k", "f"))
-    assert is_read(script("look")(("a", "b", "c"), "fd:1", 0, ""))
+    assert is_read(script("resolve")(("a", "b", "c"), "fd:1", 0, ""))
     assert not is_read(("HSET", "k", "f", "v"))
     assert not is_read(script("close")(("a",)))
     assert not is_read(("ZADD", "k", 1, "m"))

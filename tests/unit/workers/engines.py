@@ -14,10 +14,10 @@ from pathlib import Path
 from fdstore.pipeline_limits import PipelineLimits
 from fdstore.records import Record
 from fdstore_workers.pipeline.bubblewrap import Bubblewrap
+from fdstore_workers.pipeline.choose_sandbox import HIDDEN, find_sandbox
 from fdstore_workers.pipeline.command_limits import CommandLimits, CommandsOff
 from fdstore_workers.pipeline.ended import Ended
 from fdstore_workers.pipeline.poll_loop import Pipeline
-from fdstore_workers.pipeline.sandbox import HIDDEN, find_sandbox
 from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
 from fdstore_workers.pipeline.unsandboxed import Unsandboxed
 

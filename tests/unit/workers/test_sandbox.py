@@ -19,12 +19,12 @@ import pytest
 
 from fdstore.pipeline_limits import PipelineLimits
 from fdstore_workers.pipeline.bubblewrap import Bubblewrap
+from fdstore_workers.pipeline.choose_sandbox import Sandbox, find_sandbox
 from fdstore_workers.pipeline.command_limits import CommandsOff
 from fdstore_workers.pipeline.ended import Ended
 from fdstore_workers.pipeline.launch import NOT_MADE
 from fdstore_workers.pipeline.poll_loop import Pipeline
 from fdstore_workers.pipeline.process_tree import ProcessSnapshot
-from fdstore_workers.pipeline.sandbox import Sandbox, find_sandbox
 from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
 from fdstore_workers.pipeline.unsandboxed import CommandsDisabled, Unsandboxed
 from tests.children import Child
@@ -178,7 +178,7 @@ def below_usr(engine: str, moment: str) -> str:
 
 MOUNTED_BELOW_USR = """
 import ctypes, subprocess, sys
-from fdstore_workers.pipeline.sandbox import Engine, Sandbox, find_sandbox
+from fdstore_workers.pipeline.choose_sandbox import Engine, Sandbox, find_sandbox
 from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
 engine, place, moment = sys.argv[1:]
 libc = ctypes.CDLL(None)
@@ -525,7 +525,7 @@ def test_without_bubblewrap_commands_run_in_sandlock(tmp_path: Path) -> None:
 CONTAINER = """
 import ctypes
 from fdstore_workers.pipeline import kernel, syscall_filter
-from fdstore_workers.pipeline.sandbox import find_sandbox
+from fdstore_workers.pipeline.choose_sandbox import find_sandbox
 from tests.unit.workers.engines import run_in
 ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS, which a filter wants
 kernel.filter_system_calls(syscall_filter.make(sockets=True, attributes=True, supervised=True))
@@ -561,7 +561,7 @@ def test_without_a_sandbox_the_operator_may_allow_commands_and_is_warned(
 
 WORKER_WITHOUT = """
 import sys
-from fdstore_workers.pipeline.sandbox import Engine, Sandbox, find_sandbox
+from fdstore_workers.pipeline.choose_sandbox import Engine, Sandbox, find_sandbox
 from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
 from fdstore_workers.pipeline.poll_loop import Pipeline
 without = find_sandbox(engine="bubblewrap", allow_unsandboxed=True, search_path=sys.argv[1])

@@ -50,11 +50,11 @@ from fdstore.store.pipelines import PipeFds
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.utf8 import Utf8Text
 from fdstore.tools.process_task import PipeTask
+from fdstore_workers.pipeline.choose_sandbox import Sandbox
 from fdstore_workers.pipeline.command_limits import CommandsOff
 from fdstore_workers.pipeline.ended import Ended
 from fdstore_workers.pipeline.pipes import BranchClosed
 from fdstore_workers.pipeline.poll_loop import Pipeline
-from fdstore_workers.pipeline.sandbox import Sandbox
 
 log = logging.getLogger("fdstore.pipelines")
 

@@ -36,8 +36,8 @@ from fdstore.runtime.waker import waker
 from fdstore_workers.app import log_to_stderr, make_app, start_worker
 from fdstore_workers.forks import die_with_parent
 from fdstore_workers.losses import release_held
+from fdstore_workers.pipeline.choose_sandbox import Engine, find_sandbox
 from fdstore_workers.pipeline.run_pipeline import run_pipeline
-from fdstore_workers.pipeline.sandbox import Engine, find_sandbox
 from fdstore_workers.reports import Reporter
 from fdstore_workers.supervisor import HeldProcess, Roles, Supervisor
 from fdstore_workers.sweeper import Sweeper
