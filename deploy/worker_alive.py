@@ -12,13 +12,13 @@ import sys
 
 import fdstore
 from fdstore.errors import FDStoreError
-from fdstore.store import leases
+from fdstore.store import worker_registry
 
 
 def is_alive(host: str) -> bool:
     """Return whether a worker of this host is registered in Redis. Raises `FDStoreError`."""
     with fdstore.connect() as store:
-        workers = store.run(leases.workers(store.prefix))
+        workers = store.run(worker_registry.workers(store.prefix))
     return any(worker.rpartition(":")[0] == host for worker in workers)
 
 

@@ -436,6 +436,7 @@ WORDS = {
     "kill": "p",
     "run": "agent.toml",
     "holders": "p 1",
+    "find": "x",
 }
 """What a verb wants beside its options."""
 

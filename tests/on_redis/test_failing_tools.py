@@ -50,7 +50,7 @@ FAILING = {
     "panics": "RustPanic: index out of bounds",
     "cancels": "CancelledError: its own task was cancelled",
     "cancelled_later": "CancelledError: its own task was cancelled",
-    "unspeakable": "Unspeakable",
+    "unspeakable": "UnprintableError",
 }
 
 
