@@ -13,12 +13,12 @@ demo: $(READY)
 	@echo
 	@echo "The embedded Redis keeps running; stop it with: $(BIN)/fdstore down"
 
-# Five at a time, even on two processors: the tests with workers wait for most of their time. What takes longest
+# Four at a time, even on two processors: the tests with workers wait for most of their time. What takes longest
 # begins, so that no processor is idle at the end. Hundreds of commands and workers are started, which must not
 # compile their source each time, as they would where the environment forbids bytecode.
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(READY)
-	$(BIN)/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder \
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder \
 		tests/with_workers tests/chaos tests/on_cluster tests/acceptance tests/test_*.py tests/bench \
 		tests/on_redis tests/unit
 

@@ -199,7 +199,7 @@ def test_a_killed_run_resumes_where_it_stopped(
     assert (resumed.returncode, out) == (0, "the hand said done\n"), err
     tree = store.tree("boss")
     assert [(m.state, m.exit_code) for m in tree.members] == [("exited", 0)] * 2
-    assert state(store, "boss").attempt == 2
+    assert state(store, "boss").losses == 1
 
 
 def test_a_worker_continues_a_killed_run(
