@@ -33,7 +33,6 @@ KILLED: Final = "killed"
 INTERRUPTED: Final = "interrupted"
 SPAWN_LIMIT: Final = "spawn_limit"
 
-
 STREAM_REASONS: frozenset[str] = frozenset(
     {WRITER_LOST, CANCELLED, CLOSED, IDLE, WALL, BYTES, SANDBOX, UPSTREAM_BROKEN, QUOTA_EXCEEDED, POISON}
 )

@@ -38,6 +38,9 @@ the one that it runs."""
 ENDED: frozenset[ProcessState] = frozenset(state for state, moves in PROCESS_MOVES.items() if not moves)
 """The process states that are final."""
 
+BUSY: frozenset[ProcessState] = frozenset(PROCESS_MOVES) - ENDED - {"open"}
+"""The states of a process that workers run, or will run."""
+
 
 class ProcessEnd(NamedTuple):
     """How a process ended."""

@@ -1,7 +1,7 @@
 """The record of a program as it is stored, and the bundle of all programs that a tree may need.
 
 A `Bundle` stands on its own: stored as JSON with the root process, it is all that a worker on another
-machine needs to run any process of the tree. `program` makes one of program files.
+machine needs to run any process of the tree. `program_loader` makes one of program files.
 
     programs  "agent"  linked {expert: "expert"}      root  "agent"
               "expert" linked {boss: "agent"}

@@ -119,7 +119,7 @@ class ToolCall(msgspec.Struct, frozen=True):
 
 class UnknownEntry(msgspec.Struct, frozen=True):
     """A record of a kind that a newer fdstore writes. It is skipped: a kind that older versions must not skip
-    raises the format version of the tree (see `store.decoding.FORMAT`)."""
+    raises the format version of the tree (see `store.record_format.FORMAT`)."""
 
     kind: str
 

@@ -1,11 +1,11 @@
 """What a program file may say: one Struct, whose fields are the sections, whose fields are the keys.
 
-This is the only list of them. `program_reader` converts a TOML file to it, `program` makes of it the
-record that is stored, `program_schema` derives the schema for editors and the file that `fdstore init`
+This is the only list of them. `program_parser` converts a TOML file to it, `program_loader` makes of it the
+record that is stored, `editor_schema` derives the schema for editors and the file that `fdstore init`
 writes. So each key has its type, its bounds, its default and its description here.
 
 Types and bounds are checked by msgspec. What they cannot express is checked in `__post_init__`, which
-raises `InvalidKey`; whether a named file exists is for `program` to check.
+raises `InvalidKey`; whether a named file exists is for `program_loader` to check.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ class CommandsSection(Section, frozen=True, kw_only=True):
 
 
 class Limits(Section, frozen=True, kw_only=True):
-    """What one process of a program may use; None is no limit. Stored with it."""
+    """The limits of one process of a program, stored with it. None means unlimited."""
 
     max_turns: Annotated[Size, _about("The most answers of the model.")] = 50
     wall_seconds: Annotated[Seconds, _about("The most seconds from its start to its end.")] = (

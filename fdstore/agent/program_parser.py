@@ -3,7 +3,7 @@
 A program file is written by hand, so the answer to every mistake is what a person needs to mend it:
 `agent.toml: limits.max_turns: must be an integer >= 1`. `msgspec.convert` finds the mistake; its message
 is turned into ours with the document beside it, because msgspec names neither the keys of a dict nor those
-that are allowed. Files that a program names, and links to other programs, are left to `program`.
+that are allowed. Files that a program names, and links to other programs, are left to `program_loader`.
 """
 
 from __future__ import annotations

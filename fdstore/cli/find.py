@@ -26,10 +26,8 @@ def find(session: Session, pattern: str) -> None:
     """
     from fdstore.store import finding
 
-    with session.store(use="look") as store:
-        total = len(store.trees()) if output.stderr_is_terminal() else None
-        with progress("find", total, "tree") as tell:
-            found = store.run(finding.find(store.prefix, pattern, tell or (lambda done: None)))
+    with session.store(use="look") as store, progress("find", None, "tree") as tell:
+        found = store.run(finding.find(store.prefix, pattern, tell or (lambda done: None)))
     if session.as_json:
         for each in (*found.processes, *found.descriptors):
             output.document(each)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,15 +15,18 @@ from fdstore.cli import output
 from fdstore.cli.durations import DURATION
 from fdstore.cli.session import Session, verb
 from fdstore.cli.tables import ago, format_size, table
+from fdstore.errors import NotFound
+from fdstore.lifecycle import PROCESS_MOVES
+from fdstore.records import ProcessRecord, Unreadable
 
 if TYPE_CHECKING:
     from fdstore.client import Store
-    from fdstore.records import ProcessRecord, TreeRecord
+    from fdstore.records import TreeRecord
 
 
-STATES = ("open", "ready", "running", "waiting", "exited", "failed", "cancelled")
+STATES = tuple(PROCESS_MOVES)
 ORDERS = ("id", "started", "ended", "state", "program", "bytes")
-LOOK_EVERY_S = 2.0
+REFRESH_S = 2.0
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +68,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     default="id",
     help="Order. id, the default: as trees; started, ended: the latest first; bytes: the largest first.",
 )
-@click.option("--watch", is_flag=True, help=f"Show them again every {LOOK_EVERY_S:g} s until Ctrl-C.")
+@click.option("--watch", is_flag=True, help=f"Show them again every {REFRESH_S:g} s until Ctrl-C.")
 def ps(
     session: Session,
     tree: str | None,
@@ -85,14 +89,27 @@ def ps(
     """
     query = Query(tree=tree, states=states, program=program, since_s=since_s, order=order)
     with session.store(use="look") as store:
-        _show(session, store, query)
+        _print(session, _find(store, query))
         while watch:
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(REFRESH_S)
+            found = _find(store, query)
             output.clear_screen()
-            _show(session, store, query)
+            _print(session, found)
 
 
-def _show(session: Session, store: Store, query: Query) -> None:
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """The processes to show in order, each with the branch to draw before it. `usage`: of the one tree that
+    was asked for. `is_empty`: there is no process at all."""
+
+    rows: list[tuple[str, ProcessRecord]]
+    sizes: dict[str, int]
+    usage: str
+    is_empty: bool
+    unreadable: list[Unreadable]
+    now_s: float
+
+
+def _find(store: Store, query: Query) -> Found:
     from fdstore.store.clock import redis_now
 
     one = None if query.tree is None else store.tree(query.tree)
@@ -105,41 +122,53 @@ def _show(session: Session, store: Store, query: Query) -> None:
     now = store.run(redis_now())
     found = [member for member in members if query.selects(member, now)]
     sizes = _sizes(store, found) if query.order == "bytes" else {}
-    if query.order == "id":
-        rows = list(as_trees(found))
-    else:
-        rows = [("", process) for process in sorted(found, key=lambda each: _rank(each, query.order, sizes))]
+    ordered = [("", process) for process in sorted(found, key=lambda each: _rank(each, query.order, sizes))]
+    return Found(
+        rows=list(as_trees(found)) if query.order == "id" else ordered,
+        sizes=sizes,
+        usage="" if one is None else format_usage(one),
+        is_empty=not members,
+        unreadable=damaged,
+        now_s=now,
+    )
+
+
+def _print(session: Session, found: Found) -> None:
     if session.as_json:
-        for _, process in rows if query.order != "id" else [("", each) for each in found]:
+        for _, process in found.rows:
             output.document(process)
-    elif not members:
-        if not damaged:
-            output.note("there are no processes yet; `fdstore put PROC FILE` creates the first")
-    elif not found:
+    elif found.rows:
+        head = [
+            "PROCESS",
+            "STATE",
+            "PROGRAM",
+            "STARTED",
+            "ENDED",
+            *(["BYTES"] if found.sizes else []),
+            "DETAIL",
+        ]
+        rows = [_row(branch, process, found.now_s, found.sizes) for branch, process in found.rows]
+        columns, coloured = output.columns(), output.use_colours()
+        output.print_painted(table(head, rows, cut="DETAIL", columns=columns, coloured=coloured))
+        if found.usage:
+            output.line(found.usage)
+    elif not found.is_empty:
         output.note("no process matches")
-    else:
-        head = ["PROCESS", "STATE", "PROGRAM", "STARTED", "ENDED", *(["BYTES"] if sizes else []), "DETAIL"]
-        output.print_painted(
-            table(
-                head,
-                [_row(branch, process, now, sizes) for branch, process in rows],
-                cut="DETAIL",
-                columns=output.columns(),
-                coloured=output.use_colours(),
-            )
-        )
-        if one is not None:
-            output.line(format_usage(one))
-    output.report_unreadable(damaged, as_json=session.as_json)
+    elif not found.unreadable:
+        output.note("there are no processes yet; `fdstore put PROC FILE` creates the first")
+    output.report_unreadable(found.unreadable, as_json=session.as_json)
 
 
 def _sizes(store: Store, processes: Iterable[ProcessRecord]) -> dict[str, int]:
     """Return the bytes of text behind the descriptors of each process, by id."""
     from fdstore.store import usage
 
-    trees = sorted({process.id.partition(".")[0] for process in processes})
-    found = [store.run(usage.usage_of_tree(store.prefix, tree)) for tree in trees]
-    return {each.process: each.bytes for tree in found for each in tree.processes}
+    sizes = {}
+    for tree in sorted({process.id.partition(".")[0] for process in processes}):
+        with suppress(NotFound):  # it was just collected
+            for each in store.run(usage.usage_of_tree(store.prefix, tree)).processes:
+                sizes[each.process] = each.bytes
+    return sizes
 
 
 def _rank(process: ProcessRecord, order: str, sizes: dict[str, int]) -> tuple[Any, ...]:

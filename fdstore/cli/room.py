@@ -233,8 +233,8 @@ def _agreed(question: str) -> bool:
 def _look_at_tree(store: Store, name: str, *, kill: bool) -> tuple[int | None, str]:
     """Return the number of contents of a tree and a description of it. Raises `NotFound`, `TreeInUse`."""
     from fdstore.errors import DamagedRecord, NotFound, TreeInUse
+    from fdstore.lifecycle import BUSY
     from fdstore.store.dropping import is_left
-    from fdstore.store.process_records import BUSY
 
     try:
         tree = store.tree(name)

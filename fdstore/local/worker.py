@@ -7,8 +7,8 @@ beside it names the process; only a process that holds the lock is ever signalle
     worker@PREFIX.*                     of the embedded store, with another prefix for its keys
     worker-DIGEST.*                     of another store
 
-The .json describes the environment it was started in (see `surroundings`), so that a command with another
-API key, environment or directory detects the difference.
+The .json describes the environment it was started in (see `worker_environment`), so that a command with
+another API key, environment or directory detects the difference.
 """
 
 from __future__ import annotations

@@ -7,9 +7,7 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urls
 
 import msgspec
 
-from fdstore.errors import (
-    InvalidArgument,
-)
+from fdstore.errors import InvalidArgument
 from fdstore.url_options import (
     HOW_TO_QUOTE,
     UNREADABLE,

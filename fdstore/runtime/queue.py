@@ -51,7 +51,6 @@ the lease detects a lost worker much earlier."""
 SEND_TIMEOUT_S = 0.8
 """Time-out for connecting and for each reply. A caller waits for two tries at most."""
 
-
 REFUSED = re.compile(
     "NOAUTH|WRONGPASS|NOPERM|Authentication required|invalid username-password|AUTH <password>|no permissions"
 )

@@ -31,7 +31,6 @@ from fdstore.wire.operation import Command, NumberedFields
 MAX_GROUPS = 256
 """Index groups (256 pages each) cached for one content."""
 
-
 EXTRACTION = "extraction"
 """The source of a content that was cut from another content; only these have an origin."""
 
@@ -111,7 +110,7 @@ def pairs(flat: list[bytes]) -> dict[str, str]:
 
 def descriptor_of(fd: str, fields: dict[str, str]) -> Descriptor:
     """Build the descriptor from a content's metadata, under the name this process has for it. Raises one of
-    `decoding.UNREADABLE`, also for impossible numbers: readers compute positions from them."""
+    `record_format.UNREADABLE`, also for impossible numbers: readers compute positions from them."""
     values: dict[str, object] = {**fields, "fd": fd}
     if fields["state"] != "sealed":
         values.pop("exit_code", None)  # left by an end that a torn log half restored, see lua/common.lua

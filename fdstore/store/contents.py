@@ -1,4 +1,4 @@
-"""Create, list, extract, export and close contents. `staging` stores new ones."""
+"""Create contents, from text, files and parts of others. `staging` stores them."""
 
 from __future__ import annotations
 

@@ -8,19 +8,12 @@ from fnmatch import translate
 
 import msgspec
 
-from fdstore.errors import DamagedRecord, FDStoreError
+from fdstore.errors import NotFound
 from fdstore.records import ProcessRecord, Unreadable
-from fdstore.store.keys import ProcessKeys, TreeKeys
+from fdstore.store.keys import TreeKeys
 from fdstore.store.process_records import tree_names, tree_record
 from fdstore.store.record_format import SKIPPABLE, unreadable
-from fdstore.store.usage import (
-    DescriptorUsage,
-    Tell,
-    Usage,
-    describe,
-    read_contents,
-    read_table,
-)
+from fdstore.store.usage import DescriptorUsage, Tell, Usage, describe, read_tables
 from fdstore.wire.operation import Operation
 
 
@@ -55,11 +48,10 @@ def find(prefix: str, pattern: str, tell: Tell = lambda done: None) -> Operation
     for done, name in enumerate((yield from tree_names(prefix, found.unreadable)), 1):
         try:
             yield from _find_in_tree(prefix, name, matches, found)
-        except (DamagedRecord, *SKIPPABLE) as error:
+        except NotFound:
+            pass  # it was just collected
+        except SKIPPABLE as error:
             found.unreadable.append(unreadable(error))
-        except FDStoreError as error:
-            if error.type != "not_found":  # else it was just collected
-                raise
         tell(done)
     return found
 
@@ -70,16 +62,13 @@ def _find_in_tree(prefix: str, name: str, matches: Callable[[str], bool], found:
     found.processes += [
         member for member in record.members if matches(member.id) or matches(member.program or "")
     ]
-    tree, damaged = TreeKeys(prefix, name), Usage()
-    tables: dict[str, dict[str, str]] = {}
-    for member in record.members:
-        tables[member.id] = yield from read_table(ProcessKeys(tree, member.id), damaged)
-    held = {content for table in tables.values() for content in table.values()}
-    contents = yield from read_contents(tree, held, damaged)
-    for member in record.members:
-        found.descriptors += [
-            each
-            for each in describe(member.id, tables[member.id], contents)
-            if matches(each.source) or (not each.fd.startswith("fd:") and matches(each.fd))
-        ]
+    damaged = Usage()
+    ids = [member.id for member in record.members]
+    tables, contents = yield from read_tables(TreeKeys(prefix, name), ids, damaged)
+    found.descriptors += [
+        each
+        for process, table in tables.items()
+        for each in describe(process, table, contents)
+        if matches(each.source) or (not each.fd.startswith("fd:") and matches(each.fd))
+    ]
     found.unreadable += damaged.unreadable

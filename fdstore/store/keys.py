@@ -36,8 +36,8 @@ All keys of a tree share the hash tag `{tree}`, so a tree lives in one slot of a
 script may access all of it. Process ids contain no braces and no colons, so keys are unambiguous. The id
 of a content names its creator: `triage/3` is number 3 of process `triage`.
 
-`format` of a tree (`decoding.FORMAT`) says which versions can read it. All times are by the clock of Redis.
-Nothing read from these keys is trusted: see `decoding`.
+`format` of a tree (`record_format.FORMAT`) says which versions can read it. All times are by the clock of
+Redis. Nothing read from these keys is trusted: see `record_format`.
 """
 
 from __future__ import annotations

@@ -5,28 +5,21 @@ from __future__ import annotations
 import threading
 import time
 
-from fdstore.errors import (
-    StoreLostData,
-)
+from fdstore.errors import StoreLostData
 from fdstore.records import TreeLimits
 from fdstore.store.content_info import ContentInfo
 from fdstore.store.keys import ProcessKeys
 from fdstore.store.recent import Recent
+from fdstore.store.tree_limits import DAY_S
 
 MAX_VIEWS = 1000
 """Contents that a handle caches."""
 
-
 MAX_MET = 10_000
 """Contents whose creation time a handle remembers."""
 
-
-DAY_S = 86_400
-
-
 NOTES_PER_RETENTION = 100
 """A client records the use of a tree at most this many times per retention period."""
-
 
 CEILINGS_EVERY_S = 60.0
 """How often a client that writes reads the operator's ceilings (see `ceilings`)."""
@@ -55,7 +48,7 @@ class ProcessHandle:
         advances while the machine is suspended."""
         return bool(self._note_every_s) and not 0 <= time.time() - self._noted_at <= self._note_every_s
 
-    def noted(self) -> None:
+    def mark_touched(self) -> None:
         """Record that the use of the tree was stored just now."""
         self._noted_at = time.time()
 

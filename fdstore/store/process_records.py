@@ -23,7 +23,6 @@ from fdstore.store.keys import (
     member_of,
     process_keys,
 )
-from fdstore.store.process_handle import DAY_S
 from fdstore.store.record_format import (
     MAX_MOMENT_S,
     SKIPPABLE,
@@ -36,18 +35,16 @@ from fdstore.store.record_format import (
     unreadable,
     whole_number,
 )
+from fdstore.store.tree_limits import DAY_S
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Block, Operation
 from fdstore.wire.scripts import text
 
 log = logging.getLogger("fdstore.store")
 
-BUSY = frozenset({"ready", "running", "waiting"})
-"""The states of an agent or a pipeline that has not ended."""
-
 
 def decode_process(process: str, fields: dict[str, str]) -> ProcessRecord:
-    """Decode the record of a process from its hash. Raises one of `decoding.UNREADABLE`."""
+    """Decode the record of a process from its hash. Raises one of `record_format.UNREADABLE`."""
 
     def number(name: str, least: int = 0) -> int | None:
         return whole_number(fields[name], least) if fields.get(name) else None

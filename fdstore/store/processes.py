@@ -1,4 +1,4 @@
-"""Open, launch, end and cancel processes, and create children. `inspection` reads their state.
+"""Open, launch, end and cancel processes, and create children. `process_records` reads their state.
 
 Two kinds of process share one record. A client program's process is `open` until it ends. A process that
 workers run moves through states; each transition is one script, which checks the state it starts from:
@@ -28,7 +28,7 @@ from fdstore.store.clock import redis_now, seconds_of
 from fdstore.store.collect_trees import collect_tree, due_trees
 from fdstore.store.keys import ProcessKeys, TreeKeys, check_root, process_keys
 from fdstore.store.outcomes import outcome
-from fdstore.store.process_handle import CEILINGS_EVERY_S, DAY_S, ProcessHandle
+from fdstore.store.process_handle import CEILINGS_EVERY_S, ProcessHandle
 from fdstore.store.process_records import missing
 from fdstore.store.record_format import (
     FORMAT,
@@ -41,7 +41,7 @@ from fdstore.store.record_format import (
 )
 from fdstore.store.resolving import TAKES_NO_WRITES
 from fdstore.store.staging import MAX_REASON_CHARS, check_page_size, check_source
-from fdstore.store.tree_limits import check_limits, due_at, fresh_name
+from fdstore.store.tree_limits import DAY_S, check_limits, due_at, fresh_name
 from fdstore.text.growth import empty_index
 from fdstore.wire.operation import Command, Operation, new_op
 from fdstore.wire.scripts import script, text
@@ -337,4 +337,4 @@ def touch(handle: ProcessHandle) -> Operation[None]:
             return
         due = due_at(handle.limits, float(reply[1]))
         yield [("ZADD", tree.trees, "XX", due, tree.tree)]
-    handle.noted()
+    handle.mark_touched()

@@ -109,7 +109,6 @@ def resolve(
 TAKES_NO_WRITES = (StoreFull, StoreReadOnly, StoreRefused, UnsafeStore)
 """Errors of a cleanup write that a reader may ignore: reading still works."""
 
-
 RENEWS_WITHIN_S = 5.0
 """Within this time after Redis becomes available again, a live writer has renewed its lease."""
 

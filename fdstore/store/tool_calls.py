@@ -5,7 +5,7 @@
                                            toolu_1/outcome  result of the whole call (JSON)
                                            toolu_1/begun    the run of a tool that must not run twice
                                            toolu_1/plan     the file about to be renamed into place (JSON)
-                                           toolu_1/exported bytes written to a file (see `exports`)
+                                           toolu_1/exported bytes written to a file (see `export_quota`)
 
 A call id belongs to one request for ever: with another request it is refused, and never returns the first
 one's result.

@@ -8,8 +8,9 @@ import msgspec
 
 from fdstore.errors import InvalidArgument
 from fdstore.records import TreeLimits
-from fdstore.store.process_handle import DAY_S
 from fdstore.text.numbers import MAX_INTEGER
+
+DAY_S = 86_400
 
 NAME_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 

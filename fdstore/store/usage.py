@@ -165,11 +165,7 @@ def usage_of_tree(prefix: str, name: str, tell: Tell = lambda done: None) -> Ope
     tree = TreeKeys(prefix, name)
     found = Usage(unreadable=list(record.unreadable), staged=(yield from _staged([tree])))
     found.trees.append(_summary(record))
-    tables: dict[str, dict[str, str]] = {}
-    for member in record.members:
-        tables[member.id] = yield from read_table(ProcessKeys(tree, member.id), found)
-    held = {content for table in tables.values() for content in table.values()}
-    contents = yield from read_contents(tree, held, found, tell)
+    tables, contents = yield from read_tables(tree, [member.id for member in record.members], found, tell)
     for member in record.members:
         of_one = [contents[content] for content in tables[member.id].values() if content in contents]
         found.processes.append(
@@ -204,9 +200,8 @@ def usage_of_process(keys: ProcessKeys, tell: Tell = lambda done: None) -> Opera
         raise (yield from missing(keys))
     check_format(keys.tree.tree, form)
     found = Usage()
-    table = yield from read_table(keys, found)
-    contents = yield from read_contents(keys.tree, set(table.values()), found, tell)
-    found.descriptors = describe(keys.process, table, contents)
+    tables, contents = yield from read_tables(keys.tree, [keys.process], found, tell)
+    found.descriptors = describe(keys.process, tables[keys.process], contents)
     found.staged = [each for each in (yield from _staged([keys.tree])) if each.process == keys.process]
     return _sorted(found)
 
@@ -218,8 +213,19 @@ class _Content(msgspec.Struct, frozen=True):
     source: str
 
 
-def read_table(keys: ProcessKeys, found: Usage) -> Operation[dict[str, str]]:
-    """Return the descriptor table of a process, descriptor -> content; what is damaged goes to `found`."""
+def read_tables(
+    tree: TreeKeys, processes: list[str], found: Usage, tell: Tell = lambda done: None
+) -> Operation[tuple[dict[str, dict[str, str]], dict[str, _Content]]]:
+    """Return the descriptor tables of these processes of a tree, and the contents in them by name. What is
+    damaged goes to `found`. One round trip for each process, and one for 500 contents."""
+    tables: dict[str, dict[str, str]] = {}
+    for process in processes:
+        tables[process] = yield from _read_table(ProcessKeys(tree, process), found)
+    held = {content for table in tables.values() for content in table.values()}
+    return tables, (yield from _read_contents(tree, held, found, tell))
+
+
+def _read_table(keys: ProcessKeys, found: Usage) -> Operation[dict[str, str]]:
     [flat] = yield from replies_or_damage([("HGETALL", keys.fds)])
     try:
         if isinstance(flat, DamagedRecord):
@@ -231,10 +237,9 @@ def read_table(keys: ProcessKeys, found: Usage) -> Operation[dict[str, str]]:
         return {}
 
 
-def read_contents(
+def _read_contents(
     tree: TreeKeys, names: set[str], found: Usage, tell: Tell = lambda done: None
 ) -> Operation[dict[str, _Content]]:
-    """Return the facts of these contents by name; what is damaged goes to `found`. One round trip for 500."""
     contents: dict[str, _Content] = {}
     known = sorted(name for name in names if is_content(tree, name.encode()))
     found.unreadable += [

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from fdstore.store.clock import redis_now
-from fdstore.store.record_format import (
-    show_bytes,
-)
+from fdstore.store.record_format import show_bytes
 from fdstore.wire.operation import Batch, Operation, Value
 
 ACCEPTS_AGENTS = "taken"

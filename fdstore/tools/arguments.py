@@ -22,7 +22,6 @@ KNOWN_TYPES = 256
 """Size of the schema caches. Bounded, because a user's function gets a new argument type for every agent
 that is offered it, and a worker runs for weeks."""
 
-
 _NAMES_FD: dict[str, Any] = {"names": "a descriptor"}
 """Marker of fields in which 3 and 3.0 mean fd:3."""
 
@@ -36,7 +35,6 @@ Fd = Annotated[
     ),
 ]
 
-
 WholeFd = Annotated[
     Any,
     msgspec.Meta(
@@ -49,7 +47,6 @@ WholeFd = Annotated[
 
 # the upper bound, MAX_INTEGER, is left out of the schema, which costs tokens at every turn
 Number = Annotated[int, msgspec.Meta(ge=1)]
-
 
 UNSET = msgspec.UNSET
 
@@ -67,7 +64,6 @@ Start = (
     | msgspec.UnsetType
 )
 
-
 Count = (
     Annotated[
         Number,
@@ -75,7 +71,6 @@ Count = (
     ]
     | msgspec.UnsetType
 )
-
 
 Units = (
     Annotated[

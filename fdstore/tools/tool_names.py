@@ -9,10 +9,8 @@ FD_TOOLS: frozenset[str] = frozenset(
 )
 """Tools on descriptors; enabling any of them turns descriptors on."""
 
-
 PROCESS_TOOLS: frozenset[str] = frozenset({"spawn", "fork", "pipe", "wait", "kill"})
 """Tools on processes; they also work with descriptors off."""
-
 
 ToolName = Literal[
     "read_fd",

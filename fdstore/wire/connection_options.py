@@ -9,9 +9,7 @@ from redis.retry import Retry
 
 SOCKET_TIMEOUT_S = 5.0
 
-
 CONNECT_TIMEOUT_S = 2.0
-
 
 READ_SIZE_BYTES = 256 * 1024
 

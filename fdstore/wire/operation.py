@@ -105,7 +105,7 @@ class NumberedFields:
         return [("HGET", self._key, number), self._proof]
 
     def request(self, number: int) -> bytes:
-        """Return the batch encoded for the wire, in a third of the time of `retry.pack`."""
+        """Return the batch encoded for the wire, in a third of the time of `packing.pack`."""
         if not self._head:
             key = self._key.encode("utf-8")
             self._head = b"*3\r\n$4\r\nHGET\r\n$%d\r\n%b\r\n" % (len(key), key)

@@ -6,9 +6,7 @@ from collections.abc import Callable
 from typing import cast
 
 from hiredis import Reader, pack_command
-from redis.exceptions import (
-    InvalidResponse,
-)
+from redis.exceptions import InvalidResponse
 
 from fdstore.wire.operation import Batch, Command
 

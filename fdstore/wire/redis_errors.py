@@ -29,17 +29,13 @@ from fdstore.wire.scripts import name_of
 WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
 """WRONGTYPE: expected in the HSET of a refused batch (see `scripts.hset_if_accepted`)."""
 
-
 NO_KEY = "no such key"
 """The error of RENAME for a missing key: also expected there."""
 
-
 _EXPECTED = (WRONG_TYPE, NO_KEY, f"ERR {NO_KEY}")
-
 
 IN_A_SCRIPT = re.compile(r"NOPERM|NOAUTH|ACL failure in script|The user executing the script can't")
 """The errors for a command in a script that the ACL forbids; versions of Redis differ."""
-
 
 _NO_WRITES = re.compile(r"READONLY|MISCONF|NOREPLICAS")
 

@@ -21,9 +21,7 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import TimeoutError as LostReply
 
-from fdstore.errors import (
-    UnknownOutcome,
-)
+from fdstore.errors import UnknownOutcome
 from fdstore.wire.connection_options import SOCKET_TIMEOUT_S
 from fdstore.wire.operation import Batch
 from fdstore.wire.redis_errors import error_in, translate
@@ -31,7 +29,6 @@ from fdstore.wire.scripts import as_one_script, is_read, name_of
 
 DEADLINE_S = 10.0
 """For how long, from its first attempt, a request whose reply was lost is retried."""
-
 
 MIN_WAIT_S = 0.01
 """The shortest time-out of an attempt, also when the deadline is over."""
@@ -42,7 +39,6 @@ PAUSES_S = (0.0, 0.05, 0.1, 0.2, 0.5)
 NOT_ON_THIS_NODE = (AskError, TryAgainError, ClusterDownError, NoScriptError)
 """Refusals of a Cluster node that executed nothing: another node serves the key (MOVED is an AskError, too),
 or no node does now, or the script must be sent with its source."""
-
 
 TRANSIENT_ERRORS = (LostConnection, LostReply, BusyLoadingError, ReadOnlyError, *NOT_ON_THIS_NODE)
 """Errors worth a retry. An authentication error is excluded, although it is a LostConnection by class. A

@@ -136,5 +136,5 @@ def is_read(command: Command) -> bool:
 
 def text(value: Any) -> str:
     """Decode a reply as text. Raises `UnicodeDecodeError`; decode values that may be damaged under
-    `decoding.decoding`."""
+    `record_format.decoding`."""
     return value.decode("utf-8") if isinstance(value, bytes) else str(value)

@@ -7,7 +7,7 @@
     redis+cluster://HOST[:PORT],...          a Redis Cluster, found through any of these nodes;
                                              rediss+cluster:// with TLS
 
-USER:PASSWORD@ of Redis may precede the hosts; the options in `urls.OPTIONS` may follow the path, e.g.
+USER:PASSWORD@ of Redis may precede the hosts; the options in `url_options.OPTIONS` may follow the path, e.g.
 `?ssl_ca_certs=...` (with TLS). A separate login of the Sentinels is given there too: `sentinel_username`,
 `sentinel_password`. The queue of the workers uses the same forms for Sentinels. Other options of redis-py's
 URLs (time-outs, the protocol, decoding) are refused: fdstore sets them.

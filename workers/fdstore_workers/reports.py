@@ -22,7 +22,6 @@ import msgspec
 MAX_LINE_BYTES = 512
 """The limit for a line. POSIX guarantees atomic writes of this size."""
 
-
 WORDS = {"ready": 2, "take": 3, "claim": 4, "release": 4, "alone": 3}
 """The number of words of each kind of line."""
 

@@ -1,7 +1,7 @@
 """The runner for a Redis Cluster: sends each attempt to a node, over a connection cached for it.
 
-`routing` decides which node to try and how to retry; this module does the I/O. `make_runner` returns the
-right runner for any store URL.
+`cluster_routing` decides which node to try and how to retry; this module does the I/O. `make_runner` returns
+the right runner for any store URL.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # Generated from fdstore/wire/_async/cluster.py by `make generate`: change that one.
 """The runner for a Redis Cluster: sends each attempt to a node, over a connection cached for it.
 
-`routing` decides which node to try and how to retry; this module does the I/O. `make_runner` returns the
-right runner for any store URL.
+`cluster_routing` decides which node to try and how to retry; this module does the I/O. `make_runner` returns
+the right runner for any store URL.
 """
 
 from __future__ import annotations

@@ -38,8 +38,10 @@ from fdstore.wire.redis_errors import refuses_service
 FINISH_S = 1.0
 POLLS = 48
 """How often a reader polls before it sleeps: about 45 us."""
-MIN_PAUSE, MAX_PAUSE = 16, 256
-"""How many replies are waited for without polling after a poll in vain; doubled each time."""
+
+MIN_UNPOLLED, MAX_UNPOLLED = 16, 256
+"""Number of replies that are waited for without polling after polls in vain: at first, and after it doubled
+each time that happened again."""
 
 
 class Link:
@@ -178,21 +180,21 @@ class Link:
 def _polling_reader(sock: socket.socket, buffer: bytearray) -> Callable[[], int]:
     """Return a function that reads into `buffer`, polling a few times before it waits."""
     poll = partial(os.readv, sock.fileno(), [buffer])
-    waits_left, pause = 0, MIN_PAUSE
+    left, unpolled = 0, MIN_UNPOLLED
 
     def read() -> int:
-        nonlocal waits_left, pause
-        if waits_left:
-            waits_left -= 1
+        nonlocal left, unpolled
+        if left:
+            left -= 1
             return sock.recv_into(buffer)
         for _ in range(POLLS):
             try:
                 received = poll()
             except BlockingIOError:
                 continue
-            pause = MIN_PAUSE
+            unpolled = MIN_UNPOLLED
             return received
-        waits_left, pause = pause, min(2 * pause, MAX_PAUSE)
+        left, unpolled = unpolled, min(2 * unpolled, MAX_UNPOLLED)
         return sock.recv_into(buffer)
 
     return read

@@ -21,6 +21,7 @@ from fdstore.cli.tables import ago, duration, format_size, shorten, table, width
 from fdstore.logs import VisibleFormatter
 from fdstore.records import ProcessRecord
 from fdstore.text import grep, search
+from fdstore.text.layout import show_controls
 
 cells = st.text(max_size=12) | st.sampled_from(["漢字", "e\u0301", "\x1b[31m", "a\nb"])
 
@@ -141,7 +142,7 @@ def test_columns_of_a_table_begin_where_their_header_does(rows):
     assert all(char.isprintable() or char.isspace() or not char.isascii() for line in lines for char in line)
     third = width(lines[0][: lines[0].index("C")])
     for line, (_, _, last) in zip(lines[1:], rows, strict=True):
-        shown = tables.show_controls(last, keep="").rstrip()
+        shown = show_controls(last, keep="").rstrip()
         assert line.endswith(shown)
         if shown:
             assert width(line.removesuffix(shown)) == third

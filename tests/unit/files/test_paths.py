@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -17,32 +16,7 @@ from hypothesis import strategies as st
 from fdstore.errors import PathRefused, TargetMissing
 from fdstore.files.paths import Root
 from fdstore.files.target import Target
-
-Mode = Literal["write", "append"]
-MODES: tuple[Mode, ...] = ("write", "append")
-both_modes = pytest.mark.parametrize("mode", MODES)
-
-
-def put(
-    path: str | Path,
-    data: bytes = b"new",
-    *,
-    mode: Mode = "write",
-    exist_ok: bool = True,
-    root: str | Path | None = None,
-) -> int:
-    """Write `data` to `path` in one go."""
-    with Target(path, mode=mode, exist_ok=exist_ok, root=root) as target:
-        target.write(data)
-        return target.commit()
-
-
-def listing(directory: Path) -> dict[str, bytes | None]:
-    """Every name below `directory`, with its content where it is a file: equal means untouched."""
-    return {
-        str(found.relative_to(directory)): found.read_bytes() if found.is_file() else None
-        for found in sorted(directory.rglob("*"))
-    }
+from tests.unit.files.writing import MODES, Mode, both_modes, listing, put
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ import threading
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
 
 import pytest
 
@@ -24,32 +23,7 @@ from fdstore.errors import (
     WriteFailed,
 )
 from fdstore.files.target import Target
-
-Mode = Literal["write", "append"]
-MODES: tuple[Mode, ...] = ("write", "append")
-both_modes = pytest.mark.parametrize("mode", MODES)
-
-
-def put(
-    path: str | Path,
-    data: bytes = b"new",
-    *,
-    mode: Mode = "write",
-    exist_ok: bool = True,
-    root: str | Path | None = None,
-) -> int:
-    """Write `data` to `path` in one go."""
-    with Target(path, mode=mode, exist_ok=exist_ok, root=root) as target:
-        target.write(data)
-        return target.commit()
-
-
-def listing(directory: Path) -> dict[str, bytes | None]:
-    """Every name below `directory`, with its content where it is a file: equal means untouched."""
-    return {
-        str(found.relative_to(directory)): found.read_bytes() if found.is_file() else None
-        for found in sorted(directory.rglob("*"))
-    }
+from tests.unit.files.writing import Mode, both_modes, listing, put
 
 
 def run_python(script: str, directory: Path) -> str:

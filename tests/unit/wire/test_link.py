@@ -16,7 +16,7 @@ from redis.exceptions import BusyLoadingError, NoScriptError, ReadOnlyError
 from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import TimeoutError as LostReply
 
-from fdstore.wire._sync.link import Link
+from fdstore.wire._sync.link import MIN_UNPOLLED, Link, _polling_reader
 
 TIMEOUT_S = 0.1
 
@@ -263,3 +263,19 @@ def test_a_single_request_to_a_server_that_refuses_service_counts_as_lost(
 
     with pytest.raises(LostConnection):
         asked(link, b"request")
+
+
+def test_a_reader_that_polls_gets_what_is_there_waits_with_a_time_out_and_sees_the_end() -> None:
+    server, client = socket.socketpair()
+    buffer = bytearray(8)
+    with server, client:
+        client.settimeout(0.001)
+        read = _polling_reader(client, buffer)
+        for number in range(3 * MIN_UNPOLLED):  # polled in vain, then not polled
+            if number % 3 == 0:
+                with pytest.raises(TimeoutError):
+                    read()
+            server.sendall(b"reply")
+            assert bytes(buffer[: read()]) == b"reply"
+        server.close()
+        assert read() == 0

@@ -63,7 +63,6 @@ FEED_WAIT_S = 0.5
 STOP_KILL_S = 5.0
 """How long before the worker's own end it kills a running pipeline."""
 
-
 OUT_OF_REACH = (StoreUnavailable, StoreRefused, UnknownOutcome)
 """Errors that end when the store is back, or accepts this worker's password again."""
 
