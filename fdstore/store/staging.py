@@ -140,7 +140,7 @@ class StagedContent:
             if self._is_staged:
                 yield from self._drop()
             raise
-        except KeyboardInterrupt:
+        except (Exception, KeyboardInterrupt):  # of the source, of `progress`, or of a signal
             if self._is_staged:
                 yield Abandon("stage")  # a reply may have been lost
                 self._in_flight = 0

@@ -13,9 +13,9 @@ drive it without a server and count.
 Every request must be idempotent: a read, a write of the same value to the same place, or a script that
 remembers its operation id. A runner that loses a connection sends it again.
 
-A runner throws errors of fdstore into the operation, and a blocking one KeyboardInterrupt too. The
-operation may then yield more requests to clean up. Its lanes may have lost a reply, so it first abandons
-them (`Abandon`).
+A runner throws errors into the operation, those of a `Disk` call included, and a blocking one
+KeyboardInterrupt too. The operation may then yield more requests to clean up. Its lanes may have lost a
+reply, so it first abandons them (`Abandon`).
 """
 
 from __future__ import annotations

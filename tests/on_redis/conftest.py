@@ -7,6 +7,8 @@ After every test, the remaining keys are checked against the table in `fdstore.s
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -17,6 +19,8 @@ import fdstore
 from fdstore.client import Process, Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.store import keys
+from tests.children import Child
+from tests.waiting import wait_until
 
 Execute = Callable[..., Any]
 
@@ -62,6 +66,34 @@ def store(redis_url: str) -> Iterator[Store]:
 def proc(store: Store) -> Process:
     """The root process of a new tree."""
     return store.process("triage")
+
+
+UPLOADER = """
+import sys, fdstore
+class Source:
+    def read(self, count, parts=iter([b"a line\\n" * 100_000] * 3)):
+        return next(parts, b"") or sys.stdin.buffer.read(1)  # which nothing is written to
+fdstore.connect(sys.argv[1]).process("triage").ingest(Source(), "cut off")
+"""
+
+
+@pytest.fixture
+def cut_off_upload(redis_url: str, execute: Execute) -> Callable[[], None]:
+    """Return a function that leaves the upload of about 2 MB, `cut off`, into `triage` by a killed client."""
+
+    def connections() -> set[bytes]:
+        return set(re.findall(rb"(?m)^id=\d+", execute("CLIENT", "LIST")))
+
+    def cut_off() -> None:
+        before = connections()
+        command = [sys.executable, "-c", UPLOADER, redis_url]
+        with Child(command, stdin=subprocess.PIPE) as uploader:
+            wait_until(lambda: execute("EXISTS", "fdstore:{triage}:staging"), what="staging")
+            uploader.kill()
+        # what it sent before is executed by then
+        wait_until(lambda: connections() <= before, what="the end of its connections")
+
+    return cut_off
 
 
 # --- the leak check

@@ -244,6 +244,30 @@ def test_a_file_that_fails_while_being_read_is_a_typed_error_and_stores_nothing(
     assert proc.list() == []
 
 
+class OwnError(Exception):
+    """An error of a program that uses fdstore."""
+
+
+def fail(_: object) -> Any:
+    raise OwnError
+
+
+def test_an_error_of_the_caller_in_an_ingest_passes_and_leaves_no_staged_pages(
+    proc: Process, execute: Any
+) -> None:
+    class Source(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            return super().read(size) or fail(size)
+
+    with pytest.raises(OwnError):
+        proc.ingest(Source(b"x" * 3_000_000), source="mine")
+    with pytest.raises(OwnError):
+        proc.ingest(io.BytesIO(b"x" * 3_000_000), source="mine", progress=fail)
+
+    assert execute("KEYS", "*:staging*") == []
+    assert proc.create("after").fd == "fd:1"
+
+
 # --- reading
 
 

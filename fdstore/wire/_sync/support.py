@@ -5,13 +5,12 @@ from __future__ import annotations
 from time import sleep
 from typing import Any
 
-from fdstore.errors import FDStoreError
 from fdstore.wire.operation import Disk
 from fdstore.wire.store_url import make_pool
 
 __all__ = ["THROWN", "make_pool", "run_call", "sleep"]
 
-THROWN = (FDStoreError, KeyboardInterrupt)
+THROWN = (Exception, KeyboardInterrupt)
 """Exceptions thrown into an operation; on KeyboardInterrupt it may clean up."""
 
 
