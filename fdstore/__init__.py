@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from fdstore.text.selection import FdLike
     from fdstore.tools.config import FDConfig
     from fdstore.tools.python_tool import tool
-    from fdstore.tools.tool import ToolResult
     from fdstore.tools.tool_names import ToolName
+    from fdstore.tools.tool_outcome import ToolResult
     from fdstore.toolset import Toolset
 
 __version__ = "0.1.0"
@@ -66,7 +66,7 @@ _HOMES = {
     "fdstore.tools.config": ("FDConfig",),
     "fdstore.tools.tool_names": ("ToolName",),
     "fdstore.tools.python_tool": ("tool",),
-    "fdstore.tools.tool": ("ToolResult",),
+    "fdstore.tools.tool_outcome": ("ToolResult",),
     "fdstore.toolset": ("Toolset",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -32,7 +32,7 @@ from fdstore.store import contents, journal, leases, process_records, processes
 from fdstore.store.clock import redis_now
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.tools.process_task import SpawnTask
-from fdstore.tools.tool import Started, ToolResult
+from fdstore.tools.tool_outcome import Started, ToolResult
 from fdstore.tools.toolbox import Toolbox
 from fdstore.tools.wrapping import escape_surrogates, reference_passages, store_passage
 from fdstore.wire.operation import Operation

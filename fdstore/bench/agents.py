@@ -23,7 +23,7 @@ from fdstore.bench.stage import KB, MB, Stage
 from fdstore.client import Process
 from fdstore.errors import TimedOut
 from fdstore.runtime.queue import Dispatcher
-from fdstore.store import process_records
+from fdstore.store import process_records, waiting
 from fdstore.testing import Reply, Request, ScriptedModel, call, say, slow
 
 AGENTS = 200
@@ -48,7 +48,7 @@ PARENTS = Bundle(root="parent", programs={"parent": PARENT, "child": CHILD})
 
 def rows(stage: Stage) -> Iterator[Row]:
     yield from running(stage, *((50, 1.0) if stage.quick else (AGENTS, 2.0)))
-    yield from waiting(stage, WAITING)
+    yield from waiting_agents(stage, WAITING)
 
 
 def running(stage: Stage, agents: int, answer_s: float) -> Iterator[Row]:
@@ -88,7 +88,7 @@ def running(stage: Stage, agents: int, answer_s: float) -> Iterator[Row]:
     yield row("agent that ended: Redis, beside texts and journal", at_most(8000, "B"), beside[1])
 
 
-def waiting(stage: Stage, agents: int) -> Iterator[Row]:
+def waiting_agents(stage: Stage, agents: int) -> Iterator[Row]:
     """Measure parents whose children hold all slots, or wait for one. No parent starts before all are queued,
     so that no child is queued before a parent."""
     begin_now, go_on = threading.Event(), threading.Event()
@@ -133,7 +133,7 @@ def begin(stage: Stage, bundle: Bundle, query: str, count: int) -> list[Process]
 def finish(stage: Stage, roots: list[Process]) -> None:
     """Wait until all have ended, and check that they succeeded."""
     for root in roots:
-        stage.store.run(process_records.wait_until_ended(stage.store.prefix, [root.id], PATIENCE_S))
+        stage.store.run(waiting.wait_until_ended(stage.store.prefix, [root.id], PATIENCE_S))
         record = stage.store.run(process_records.record(stage.store.prefix, root.id))
         assert (record.state, record.exit_code, record.losses) == ("exited", 0, 0), record
 

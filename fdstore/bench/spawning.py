@@ -25,7 +25,7 @@ from fdstore.bench.stage import KB, Stage
 from fdstore.client import Process
 from fdstore.errors import TimedOut
 from fdstore.runtime.queue import Dispatcher
-from fdstore.store import process_records, processes
+from fdstore.store import processes, waiting
 from fdstore.testing import ScriptedModel, say
 from fdstore.tools.process_task import SpawnTask, encode_task
 
@@ -99,7 +99,7 @@ def spawning(stage: Stage, monitor: CommandMonitor, parent: Process) -> Lap:
             dispatcher.wake(child.id)
             # the worker's first read of its descriptor table
             passed += monitor.time_of(child.keys.fds) - start
-            stage.store.run(process_records.wait_until_ended(stage.store.prefix, [child.id], PATIENCE_S))
+            stage.store.run(waiting.wait_until_ended(stage.store.prefix, [child.id], PATIENCE_S))
         return passed
 
     return run

@@ -53,7 +53,7 @@ def pipe(
     running. With --json each line is a chunk of the output.
     """
     from fdstore.runtime.waker import waker
-    from fdstore.store import pipelines, process_records, worker_check
+    from fdstore.store import pipelines, process_records, waiting, worker_check
     from fdstore.store.staging import DEFAULT_PAGE_SIZE
     from fdstore.text.commands import check_tees, parse
     from fdstore.text.selection import fd_id
@@ -92,7 +92,7 @@ def pipe(
         except StreamBroken as error:
             broken = error
         # the process ends a moment after its output, and has the exit code
-        caller.store.run(process_records.wait_until_ended(caller.store.prefix, [made.process], END_S))
+        caller.store.run(waiting.wait_until_ended(caller.store.prefix, [made.process], END_S))
         errors = caller.read(made.stderr_fd, read_all=True).text
         output.errors(errors, raw=raw)
         ended = caller.store.run(process_records.record(caller.store.prefix, made.process))

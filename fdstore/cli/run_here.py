@@ -88,9 +88,9 @@ def _watched(store: Store, process: str, *, quiet: bool) -> AbstractContextManag
 
 
 def _wait_for(store: Store, process: str) -> None:
-    from fdstore.store import process_records
+    from fdstore.store import waiting
 
-    store.run(process_records.wait_until_ended(store.prefix, [process], math.inf))
+    store.run(waiting.wait_until_ended(store.prefix, [process], math.inf))
 
 
 def _exit_as(session: Session, store: Store, process: str) -> None:

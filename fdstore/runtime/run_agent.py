@@ -18,7 +18,7 @@ from fdstore.permissions import Permissions
 from fdstore.pipeline_limits import PipelineLimits
 from fdstore.runtime.attempt import Attempt, Ending
 from fdstore.runtime.claim import Lease, WorkerStopping
-from fdstore.store import leases, process_records, processes
+from fdstore.store import processes, waiting
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import decoding
 from fdstore.tools.context import Context, Linked
@@ -77,7 +77,7 @@ def run_agent(
             children = list(outcome.children)
             if wait_here:
                 _wait(store, children, outcome.left_s, attempt.lease)
-            elif store.run(leases.park(handle, children, outcome.left_s)):
+            elif store.run(waiting.park(handle, children, outcome.left_s)):
                 attempt.log.left(f"waits for {', '.join(children)}")
                 return "waiting"
         elif isinstance(outcome, Finished):
@@ -92,7 +92,7 @@ def _wait(store: Store, children: list[str], left_s: float | None, lease: Lease)
     while True:
         lease.check()
         slice_s = 1.0 if until is None else min(1.0, until - time.monotonic())
-        if slice_s <= 0 or store.run(process_records.wait_until_ended(store.prefix, children, slice_s)):
+        if slice_s <= 0 or store.run(waiting.wait_until_ended(store.prefix, children, slice_s)):
             return
 
 

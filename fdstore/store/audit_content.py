@@ -13,8 +13,8 @@ from fdstore.errors import FDStoreError
 from fdstore.records import Descriptor, Record
 from fdstore.store.content_info import descriptor_of, pairs
 from fdstore.store.keys import ContentKeys, TreeKeys, content_keys
+from fdstore.store.locating import window_of
 from fdstore.store.record_format import UNREADABLE, replies_or_damage, show_bytes, whole_number
-from fdstore.store.spans import window_of
 from fdstore.text.index import GROUP_PAGES, IndexWriter
 from fdstore.text.paging import Page, newlines_in
 from fdstore.wire.operation import Operation

@@ -9,9 +9,9 @@ from fdstore.errors import InvalidArgument, quoted
 from fdstore.files.source import next_block
 from fdstore.records import Descriptor, Origin
 from fdstore.store.content_info import EXTRACTION, ContentInfo
+from fdstore.store.locating import Span, fetch_part, locate, total_of
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.resolving import content_info, reads_content, retry_if_gone
-from fdstore.store.spans import Span, fetch_part, locate, total_of
 from fdstore.store.staging import StagedContent, check_page_size
 from fdstore.text.index import TextPosition
 from fdstore.text.paging import BLOCK_CHARS, Cutter, DecodeErrors, cut

@@ -10,9 +10,9 @@ from fdstore.files.target import Target, TargetIdentity
 from fdstore.records import Export
 from fdstore.store.contents import part_of
 from fdstore.store.export_quota import LEFT_AS_IT_IS, Allowance
+from fdstore.store.locating import fetch_part
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.resolving import content_info, reads_content, resolve, retry_if_gone
-from fdstore.store.spans import fetch_part
 from fdstore.text.selection import Part
 from fdstore.wire.operation import Disk, Operation
 

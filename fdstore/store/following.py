@@ -14,10 +14,10 @@ import msgspec
 from fdstore.errors import InvalidArgument, NotFound, PositionOutOfRange, StoreLostData, StreamBroken
 from fdstore.records import Slice
 from fdstore.store.content_info import ContentInfo
+from fdstore.store.locating import WINDOW_BYTES, collect
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.reading import read
 from fdstore.store.resolving import content_info, reads_content, resolve
-from fdstore.store.spans import WINDOW_BYTES, collect
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.text.selection import Part
 from fdstore.wire.operation import Block, Operation

@@ -122,16 +122,6 @@ def renew(handle: ProcessHandle, trouble: str | None = None) -> Operation[None]:
     outcome(reply, keys.process)
 
 
-def park(handle: ProcessHandle, children: list[str], seconds: float | None = None) -> Operation[bool]:
-    """Park the process until these children end or `seconds` pass, which frees its worker. Return False if
-    all have ended already. Raises `Fenced`, `NotFound`."""
-    keys = handle.keys
-    until = "" if seconds is None else max(seconds, 0.0)
-    arguments = (handle.id, handle.attempt, until, *children)
-    [reply] = yield [script("wait")((keys.tree.record, keys.record), *arguments)]
-    return text(outcome(reply, handle.id)[0]) == "waiting"
-
-
 class LapseDecision(msgspec.Struct, frozen=True):
     """The decision about an overdue process: `wake` it, it is `poison` (too many losses, the last under
     `attempt`), it is a pipeline whose worker is `lost`, or nothing to do."""

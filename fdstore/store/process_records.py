@@ -1,17 +1,16 @@
 """Read the state of processes and trees: their records, their answers, and their ends.
 
-Nothing here writes; `processes` and `leases` change processes.
+Nothing here writes; `processes` and `leases` change processes, `waiting` waits for their ends.
 """
 
 from __future__ import annotations
 
 import logging
-import time
 
 import msgspec
 
 from fdstore.errors import DamagedRecord, NotFound
-from fdstore.lifecycle import ENDED, ProcessState
+from fdstore.lifecycle import ProcessState
 from fdstore.records import ProcessRecord, Survey, TreeRecord, Unreadable
 from fdstore.store.content_info import pairs
 from fdstore.store.keys import (
@@ -37,7 +36,7 @@ from fdstore.store.record_format import (
 )
 from fdstore.store.tree_limits import DAY_S
 from fdstore.text.numbers import MAX_INTEGER
-from fdstore.wire.operation import Block, Operation
+from fdstore.wire.operation import Operation
 from fdstore.wire.scripts import text
 
 log = logging.getLogger("fdstore.store")
@@ -114,23 +113,6 @@ def answer_of(prefix: str, process: str) -> Operation[Answer]:
         raise (yield from missing(keys))
     found, fields = _decode(process, flat)
     return Answer(found, fields.get("answer", ""), fields.get("answer_fd") or None)
-
-
-def wait_until_ended(prefix: str, processes: list[str], seconds: float) -> Operation[bool]:
-    """Wait until all these processes have ended or `seconds` pass. Return whether all have ended."""
-    until = time.monotonic() + seconds
-    keys = [process_keys(prefix, process) for process in processes]
-    while True:
-        states = yield [("HGET", each.record, "state") for each in keys]
-        live = [
-            each for each, state in zip(keys, states, strict=True) if state and show_bytes(state) not in ENDED
-        ]
-        left = until - time.monotonic()
-        if not live or left <= 0:
-            return not live
-        # a process adds an event when it ends; "0" also returns one added before this request
-        pause = min(left, 10.0)
-        yield Block(("XREAD", "BLOCK", max(1, int(pause * 1000)), "STREAMS", live[0].events, "0"), pause)
 
 
 def tree_record(prefix: str, tree: str) -> Operation[TreeRecord]:

@@ -12,6 +12,7 @@ from typing import Literal
 from fdstore.errors import PageOutOfRange, TooLarge
 from fdstore.records import Descriptor, Mode, Slice
 from fdstore.store.content_info import ContentInfo
+from fdstore.store.locating import Span, collect, cut_head, cut_tail, fetch, locate
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import UNREADABLE, damage
 from fdstore.store.resolving import (
@@ -22,7 +23,6 @@ from fdstore.store.resolving import (
     resolve,
     retry_if_gone,
 )
-from fdstore.store.spans import Span, collect, cut_head, cut_tail, fetch, locate
 from fdstore.text.index import Group, group_of
 from fdstore.text.paging import count_lines, newlines_in
 from fdstore.text.selection import Part

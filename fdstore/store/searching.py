@@ -14,9 +14,9 @@ from fdstore.errors import InvalidArgument, NotFound
 from fdstore.records import Descriptor, SearchResult
 from fdstore.store.content_info import ContentInfo
 from fdstore.store.contents import part_of
+from fdstore.store.locating import Span, fetch_part
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.resolving import reads_content, resolve, retry_if_gone
-from fdstore.store.spans import Span, fetch_part
 from fdstore.store.staging import StagedContent
 from fdstore.text.grep import GrepPrinter
 from fdstore.text.hits import HitCollector

@@ -7,7 +7,8 @@ from fdstore.store import descriptors
 from fdstore.text.selection import fd_id
 from fdstore.tools.arguments import Arguments, WholeFd
 from fdstore.tools.context import Context
-from fdstore.tools.tool import Tool, ToolOutcome
+from fdstore.tools.tool import Tool
+from fdstore.tools.tool_outcome import ToolOutcome
 from fdstore.wire.operation import Operation
 
 

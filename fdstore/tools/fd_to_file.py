@@ -23,7 +23,8 @@ from fdstore.store.export_quota import Allowance
 from fdstore.text.selection import parse_request
 from fdstore.tools.arguments import Arguments, Fd, WriteMode
 from fdstore.tools.context import Context
-from fdstore.tools.tool import Tool, ToolOutcome
+from fdstore.tools.tool import Tool
+from fdstore.tools.tool_outcome import ToolOutcome
 from fdstore.wire.operation import Disk, Operation
 
 

@@ -11,7 +11,8 @@ from fdstore.render import fd_list
 from fdstore.store import descriptors
 from fdstore.tools.arguments import Arguments, Number
 from fdstore.tools.context import Context
-from fdstore.tools.tool import Tool, ToolOutcome, never
+from fdstore.tools.tool import Tool, never
+from fdstore.tools.tool_outcome import ToolOutcome
 from fdstore.wire.operation import Operation
 
 

@@ -13,7 +13,8 @@ from fdstore.text.selection import fd_id
 from fdstore.tools.arguments import Arguments
 from fdstore.tools.context import Context
 from fdstore.tools.process_task import PipeTask, encode_task
-from fdstore.tools.tool import Tool, ToolOutcome
+from fdstore.tools.tool import Tool
+from fdstore.tools.tool_outcome import ToolOutcome
 from fdstore.wire.operation import Disk, Operation
 
 MAX_SHOWN = 150

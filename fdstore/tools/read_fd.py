@@ -8,11 +8,12 @@ import msgspec
 
 from fdstore.errors import InvalidArgument
 from fdstore.render import fd_content, fd_extraction
-from fdstore.store import contents, following, reading, spans
+from fdstore.store import contents, following, locating, reading
 from fdstore.text.selection import FIRST_PAGE, Selector, parse_request
 from fdstore.tools.arguments import UNSET, Arguments, Count, Fd, Start, Units, unset_to_none
 from fdstore.tools.context import Context
-from fdstore.tools.tool import Tool, ToolOutcome
+from fdstore.tools.tool import Tool
+from fdstore.tools.tool_outcome import ToolOutcome
 from fdstore.wire.operation import Operation
 
 MAX_WAIT_S = 60.0
@@ -89,7 +90,7 @@ def run(context: Context, arguments: ReadFD, call_id: str | None) -> Operation[T
     extraction = yield from contents.extract(context.handle, chosen.fd, chosen.part, call_id=call_id)
     if chosen.part is None:
         return fd_extraction(chosen.fd, extraction, "page", position="all", tools=context.enabled)
-    part = yield from spans.clamp_span(context.handle, chosen.fd, chosen.part)
+    part = yield from locating.clamp_span(context.handle, chosen.fd, chosen.part)
     return fd_extraction(chosen.fd, extraction, part.mode, part.start, part.count, tools=context.enabled)
 
 

@@ -8,13 +8,14 @@ import msgspec
 
 from fdstore.records import Hit, SearchResult
 from fdstore.render import LINE_CHARS, fd_extraction, fd_search
-from fdstore.store import reading, searching, spans
+from fdstore.store import locating, reading, searching
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.search import MAX_CONTEXT, MAX_MATCHES
 from fdstore.text.selection import Part, Selector, parse_request
 from fdstore.tools.arguments import Arguments, Fd
 from fdstore.tools.context import Context
-from fdstore.tools.tool import Tool, ToolOutcome
+from fdstore.tools.tool import Tool
+from fdstore.tools.tool_outcome import ToolOutcome
 from fdstore.wire.operation import Operation
 
 MARGIN_CHARS = 60
@@ -97,7 +98,7 @@ def _remaining_selector(handle: ProcessHandle, chosen: Selector, result: SearchR
     inside a line."""
     hit, part = result.hits[-1], chosen.part
     if part is not None and part.mode != "line":
-        whole = yield from spans.clamp_span(handle, chosen.fd, part)
+        whole = yield from locating.clamp_span(handle, chosen.fd, part)
         end = yield from reading.read(handle, chosen.fd, Part(whole.mode, whole.last, 1))
         if end.truncated:
             after = hit.line_start + hit.left_out[0] + len(hit.text) + hit.left_out[1] + 1

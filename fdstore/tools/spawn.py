@@ -18,7 +18,8 @@ from fdstore.text.selection import selector
 from fdstore.tools.arguments import Arguments, Fd, check_message
 from fdstore.tools.context import Context
 from fdstore.tools.process_task import SpawnTask, encode_task
-from fdstore.tools.tool import Started, Tool, ToolOutcome
+from fdstore.tools.tool import Tool
+from fdstore.tools.tool_outcome import Started, ToolOutcome
 from fdstore.wire.operation import Disk, Operation
 
 MAX_PRELOADS = 100

@@ -17,33 +17,11 @@ from typing import Any, TypeAlias
 import msgspec
 
 from fdstore.msgspec_types import prepare
-from fdstore.render import Rendered
 from fdstore.tools.arguments import Arguments, schema_of
 from fdstore.tools.context import Context
+from fdstore.tools.tool_outcome import ToolOutcome
 from fdstore.wire.operation import Operation
 
-
-class ToolResult(msgspec.Struct, frozen=True, tag="result", tag_field="kind"):
-    """Result of a call for the model: `content` is the text; with `is_error` the call failed and the text
-    says why. Both go into the `tool_result` block unchanged.
-
-    >>> ToolResult("12 lines")
-    ToolResult(content='12 lines', is_error=False)
-    """
-
-    content: str
-    is_error: bool = False
-
-
-class Started(msgspec.Struct, frozen=True, tag="started", tag_field="kind"):
-    """A call whose result is the end of other processes, in this order, or their state at `until_s` (seconds
-    since the epoch by Redis's clock) if that is earlier."""
-
-    processes: tuple[str, ...]
-    until_s: float | None = None
-
-
-ToolOutcome: TypeAlias = Rendered | Started
 Run: TypeAlias = Callable[[Context, Any, str | None], Operation[ToolOutcome]]
 
 

@@ -34,7 +34,7 @@ from fdstore.errors import (
 from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord
 from fdstore.render import Rendered, fd_error, process_result
-from fdstore.store import process_records, processes, tool_calls, worker_check
+from fdstore.store import process_records, processes, tool_calls, waiting, worker_check
 from fdstore.store.clock import redis_now
 from fdstore.store.record_format import decoding
 from fdstore.text.selection import selector
@@ -54,8 +54,9 @@ from fdstore.tools.arguments import convert
 from fdstore.tools.context import Context
 from fdstore.tools.instructions import instructions
 from fdstore.tools.python_tool import PythonTool, call_function, expand_placeholders, python_tool
-from fdstore.tools.tool import Started, Tool, ToolResult
+from fdstore.tools.tool import Tool
 from fdstore.tools.tool_names import FD_TOOLS, PROCESS_TOOLS
+from fdstore.tools.tool_outcome import Started, ToolResult
 from fdstore.tools.wrapping import render_fd, wrap, wrap_error
 from fdstore.wire.operation import Disk, Operation
 
@@ -139,11 +140,11 @@ class Toolbox:
     def _wait(self, started: list[str], left_s: float) -> Operation[None]:
         """Wait until all processes end or `left_s` pass. Log a warning if no worker claims them."""
         prefix, first_s = self.context.prefix, min(left_s, worker_check.PATIENCE_S)
-        if (yield from process_records.wait_until_ended(prefix, started, first_s)) or left_s <= first_s:
+        if (yield from waiting.wait_until_ended(prefix, started, first_s)) or left_s <= first_s:
             return
         if why := (yield from worker_check.why_unclaimed(prefix, started)):
             log.warning("%s", why)
-        yield from process_records.wait_until_ended(prefix, started, left_s - first_s)
+        yield from waiting.wait_until_ended(prefix, started, left_s - first_s)
 
     def start(
         self, name: object, arguments: object, call_id: str | None = None

@@ -16,7 +16,8 @@ from fdstore.store.resolving import resolve
 from fdstore.text.selection import fd_id
 from fdstore.tools.arguments import Arguments
 from fdstore.tools.context import Context
-from fdstore.tools.tool import Started, Tool, ToolOutcome
+from fdstore.tools.tool import Tool
+from fdstore.tools.tool_outcome import Started, ToolOutcome
 from fdstore.wire.operation import Disk, Operation
 
 MAX_WAIT_S = 86_400

@@ -22,7 +22,8 @@ from fdstore.store.resolving import resolve
 from fdstore.text.selection import fd_id
 from fdstore.tools.arguments import Arguments, WholeFd, check_storable
 from fdstore.tools.context import Context
-from fdstore.tools.tool import Tool, ToolOutcome
+from fdstore.tools.tool import Tool
+from fdstore.tools.tool_outcome import ToolOutcome
 from fdstore.wire.operation import Operation
 
 SOURCE = "note"

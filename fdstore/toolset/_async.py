@@ -8,8 +8,8 @@ from typing import Any
 
 from fdstore.client._async.process import Process
 from fdstore.tools.config import FDConfig
-from fdstore.tools.tool import ToolResult
 from fdstore.tools.tool_names import ToolName
+from fdstore.tools.tool_outcome import ToolResult
 from fdstore.tools.toolbox import Toolbox
 from fdstore.tools.wrapping import store_references, to_text, wrap_input, wrap_once
 from fdstore.toolset.build import DEFAULT_TOOLS, context_for, linked_programs, waker_for

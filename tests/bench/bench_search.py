@@ -20,7 +20,7 @@ from collections.abc import Callable
 from fdstore.client import Process, connect
 from fdstore.local.redis_server import PrivateServer
 from fdstore.store.contents import part_of
-from fdstore.store.spans import fetch_part
+from fdstore.store.locating import fetch_part
 from fdstore.wire.operation import Operation
 
 ROUNDS = 5

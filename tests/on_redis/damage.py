@@ -97,7 +97,7 @@ class DamagedStore:
         waits = self._child(root, "waiting")
         waiting = self._running(waits.id)
         below = self._child(waiting, "child")
-        run(leases.park(waiting, [below.id]))
+        run(waiting.park(waiting, [below.id]))
         ended = self._child(root, "ended")
         run(processes.end(ended, "cancelled", exit_code=None, reason="killed"))
         fork = ForkTask(of=waits.id, records=1, call="toolu", prompt="Look.", copy=1, copies=1)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from fdstore import FDConfig, errors
 from fdstore.client import Store
-from fdstore.tools.tool import Started, ToolResult
+from fdstore.tools.tool_outcome import Started, ToolResult
 from fdstore.tools.toolbox import Toolbox
 from fdstore.tools.wrapping import store_references
 from fdstore.toolset.build import context_for, linked_programs

@@ -19,7 +19,7 @@ from fdstore.permissions import Permissions
 from fdstore.runtime.run_agent import make_toolbox
 from fdstore.store import journal
 from fdstore.tools.process_task import ForkTask, SpawnTask, Task, encode_task
-from fdstore.tools.tool import Started
+from fdstore.tools.tool_outcome import Started
 from fdstore.tools.toolbox import Toolbox
 from fdstore.tools.wrapping import store_references
 from tests.elements import only

@@ -24,8 +24,8 @@ from fdstore.store import tool_calls
 from fdstore.testing.rules import check_creation
 from fdstore.tools.context import Context
 from fdstore.tools.process_task import SpawnTask
-from fdstore.tools.tool import Started
 from fdstore.tools.tool_names import FD_TOOLS
+from fdstore.tools.tool_outcome import Started
 from fdstore.tools.toolbox import Toolbox
 from fdstore.toolset.build import context_for, linked_programs
 from tests.elements import Element, elements, only

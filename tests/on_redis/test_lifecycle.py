@@ -11,7 +11,7 @@ import pytest
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError
 from fdstore.lifecycle import CONTENT_MOVES, ENDED, PROCESS_MOVES, ContentState, ProcessState
-from fdstore.store import leases, processes, streams
+from fdstore.store import leases, processes, streams, waiting
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.wire.operation import Operation
 
@@ -52,7 +52,7 @@ class Subject:
         if state in ("running", "waiting"):
             self.claim()
         if state == "waiting":
-            self.run(leases.park(self.handle, [self.child.id]))
+            self.run(waiting.park(self.handle, [self.child.id]))
         if state in ("exited", "failed"):
             self.run(processes.end(self.handle, state))
         if state == "cancelled":
@@ -66,7 +66,7 @@ STEPS: dict[str, Step] = {
     "launch": lambda it: it.run(processes.launch(it.handle, "{}")),
     "claim": lambda it: it.claim(),
     "renew": lambda it: it.run(leases.renew(it.handle)),
-    "park": lambda it: it.run(leases.park(it.handle, [it.child.id])),
+    "park": lambda it: it.run(waiting.park(it.handle, [it.child.id])),
     "lapse": lambda it: it.run(leases.check_overdue(it.handle.keys, moment=it.now() + FAR_AWAY_S)),
     "look early": lambda it: it.run(leases.check_overdue(it.handle.keys)),
     "record a loss": lambda it: it.run(leases.record_loss(it.handle.keys, "claim-1")),

@@ -16,7 +16,7 @@ import fdstore
 import fdstore.aio
 from fdstore.client import Process, Store
 from fdstore.errors import Fenced, NewerFormat, NotFound, TreeInUse
-from fdstore.store import collect_trees, descriptors, dropping, leases, processes
+from fdstore.store import collect_trees, descriptors, dropping, leases, processes, waiting
 from fdstore.store.keys import TreeKeys
 from fdstore.store.process_handle import ProcessHandle
 
@@ -36,7 +36,7 @@ def agent(store: Store, proc: Process, state: str = "ready") -> ProcessHandle:
     running = ProcessHandle(child.keys, child.limits, claimed.attempt)
     if state == "waiting":
         below = store.run(processes.create_child(running, [], state="ready"))
-        assert store.run(leases.park(running, [below.id]))
+        assert store.run(waiting.park(running, [below.id]))
     return running
 
 

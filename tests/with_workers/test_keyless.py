@@ -14,7 +14,7 @@ from fdstore.agent.program_loader import load
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.waker import waker
-from fdstore.store import process_records, worker_registry
+from fdstore.store import process_records, waiting, worker_registry
 from fdstore.testing import ScriptedModel, say
 from fdstore.toolset import Toolset
 from tests.elements import only
@@ -58,7 +58,7 @@ def test_a_worker_without_a_key_runs_pipelines_and_leaves_agents_to_one_with_a_k
     before = store.run(process_records.record(store.prefix, root))
     with ScriptedModel([say("Done.")]) as model:
         keyed = start_agent_worker(store.url, model)
-        ended = store.run(process_records.wait_until_ended(store.prefix, [root], 30))
+        ended = store.run(waiting.wait_until_ended(store.prefix, [root], 30))
         living = store.run(worker_registry.workers(store.prefix))
 
     assert proc.read(made.attributes["fd"]).text == "yes\n"

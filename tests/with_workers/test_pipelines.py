@@ -15,7 +15,7 @@ from fdstore.agent.launch import launch_root
 from fdstore.agent.program_loader import load
 from fdstore.errors import StreamBroken
 from fdstore.runtime.waker import waker
-from fdstore.store import leases, process_records
+from fdstore.store import leases, waiting
 from fdstore.testing import ScriptedModel, call, say
 from tests.elements import Element, only
 from tests.waiting import wait_until
@@ -436,7 +436,7 @@ def results_of(bench: Bench, folder: Path, concurrency: int, script: list[Any]) 
         bench.start_worker(concurrency)
         root = launch_root(bench.store, load(folder / "agent.toml"), "Go.").id
         waker(bench.url, "fdstore")(root)
-        assert bench.store.run(process_records.wait_until_ended("fdstore", [root], 30)), "it did not end"
+        assert bench.store.run(waiting.wait_until_ended("fdstore", [root], 30)), "it did not end"
         assert bench.record(root).exit_code == 0
         return [only(result.text) for result in model.requests[-1].tool_results()]
 

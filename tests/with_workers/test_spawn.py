@@ -26,7 +26,7 @@ from fdstore.agent.program_loader import load
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.queue import Dispatcher
-from fdstore.store import journal, process_records
+from fdstore.store import journal, process_records, waiting
 from fdstore.testing import Request, ScriptedModel, call, fail, held, say, slow, turn
 from tests.waiting import wait_until
 from tests.with_workers.conftest import StartAgentWorker, agent_workers
@@ -102,7 +102,7 @@ class AgentHarness:
         return root
 
     def wait(self, process: str, seconds: float = 40) -> None:
-        assert self.store.run(process_records.wait_until_ended("fdstore", [process], seconds)), (
+        assert self.store.run(waiting.wait_until_ended("fdstore", [process], seconds)), (
             f"{process} did not end"
         )
 

@@ -1,0 +1,32 @@
+"""What a call of a tool leads to: a result for the model, or other processes that it waits for."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from fdstore.render import Rendered
+
+
+class ToolResult(msgspec.Struct, frozen=True, tag="result", tag_field="kind"):
+    """Result of a call for the model: `content` is the text; with `is_error` the call failed and the text
+    says why. Both go into the `tool_result` block unchanged.
+
+    >>> ToolResult("12 lines")
+    ToolResult(content='12 lines', is_error=False)
+    """
+
+    content: str
+    is_error: bool = False
+
+
+class Started(msgspec.Struct, frozen=True, tag="started", tag_field="kind"):
+    """A call whose result is the end of other processes, in this order, or their state at `until_s` (seconds
+    since the epoch by Redis's clock) if that is earlier."""
+
+    processes: tuple[str, ...]
+    until_s: float | None = None
+
+
+ToolOutcome: TypeAlias = Rendered | Started
