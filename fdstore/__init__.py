@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         TreeRecord,
         Unreadable,
     )
+    from fdstore.store.naming import ABSENT
     from fdstore.text.selection import FdLike
     from fdstore.tools.config import FDConfig
     from fdstore.tools.python_tool import tool
@@ -62,6 +63,7 @@ _HOMES = {
             "Unreadable",
         ),
     ),
+    "fdstore.store.naming": ("ABSENT",),
     "fdstore.text.selection": ("FdLike",),
     "fdstore.tools.config": ("FDConfig",),
     "fdstore.tools.tool_names": ("ToolName",),
@@ -72,6 +74,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "ABSENT",
     "ContentState",
     "ContextLine",
     "Descriptor",

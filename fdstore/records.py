@@ -16,6 +16,12 @@ from fdstore.msgspec_types import prepare
 
 Mode = Literal["page", "line", "char"]
 
+ContentKind = Literal["text", "bytes"]
+"""Whether a content is text (with pages, lines and characters) or bytes."""
+
+TEXT_TYPE = "text/plain"
+"""The media type of text that has no other."""
+
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """The base of all records: immutable, keyword-only."""
@@ -40,7 +46,7 @@ class Descriptor(Record, frozen=True, kw_only=True):
     `chars`, `bytes`, `lines` and `pages` count the whole content; an empty content has one (empty) page.
     `producer` is the process that created it. `chain` has the exit codes of the pipelines that produced it,
     source first: pipelines separated by a blank, stages by a comma, `?` for a pipeline that was lost, or was
-    still running when its reader ended.
+    still running when its reader ended. Bytes (`kind`) have neither characters nor lines.
     """
 
     fd: str
@@ -57,6 +63,8 @@ class Descriptor(Record, frozen=True, kw_only=True):
     exit_code: int | None = None
     reason: str | None = None
     chain: str | None = None
+    kind: ContentKind = "text"
+    media_type: str = TEXT_TYPE
 
 
 class Slice(Record, frozen=True):

@@ -136,6 +136,8 @@ def _check_tree(execute: Execute, tree: str, keys: set[str], trees: str) -> None
         content: execute("HGET", f"{tree}:{content.replace('/', ':fd:')}", "state") for content in stored
     }
     for process in processes:
+        names = {fd.removeprefix("name:") for fd in tables[process] if fd.startswith("name:")}
+        assert _members(execute("ZRANGE", f"{tree}:{process}:names", 0, -1)) == names
         numbers = _members(execute("SMEMBERS", f"{tree}:{process}:writes"))
         written = {f"{process}/{number}" for number in numbers}
         assert written == {
@@ -156,6 +158,10 @@ def _check_tree(execute: Execute, tree: str, keys: set[str], trees: str) -> None
 
 def _check_content(execute: Execute, record: str) -> int:
     said = _hash(execute, record)
+    for key in (record, f"{record}:pages", f"{record}:index", f"{record}:holders"):
+        assert execute("PTTL", key) in (-1, -2)
+    if said.get("kind") == "bytes":
+        return _check_bytes(execute, record, said)
     pages = _hash(execute, f"{record}:pages")
     ordered = [pages[str(number)] for number in range(1, len(pages) + 1)]
     text = "".join(ordered)
@@ -165,9 +171,18 @@ def _check_content(execute: Execute, record: str) -> int:
     assert int(said["lines"]) == len(lines_of(text))
     assert int(said["pages"]) == len(pages)
     assert execute("HLEN", f"{record}:index") == (len(pages) - 1) // 256 + 1
-    for key in (record, f"{record}:pages", f"{record}:index", f"{record}:holders"):
-        assert execute("PTTL", key) == -1
     return len(text.encode())
+
+
+def _check_bytes(execute: Execute, record: str, said: dict[str, str]) -> int:
+    size, count = int(said["page_size"]), int(said["pages"])
+    pages = [execute("HGET", f"{record}:pages", number) for number in range(1, count + 1)]
+    assert execute("HLEN", f"{record}:pages") == count == max(1, -(-int(said["bytes"]) // size))
+    assert all(len(page) == size for page in pages[:-1])
+    assert (said["chars"], said["lines"]) == ("0", "0")
+    assert len(b"".join(pages)) == int(said["bytes"])
+    assert execute("EXISTS", f"{record}:index") == 0
+    return int(said["bytes"])
 
 
 # --- what the store answers

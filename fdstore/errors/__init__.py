@@ -20,7 +20,9 @@ from fdstore.errors.base import (
     quoted,
 )
 from fdstore.errors.content import (
+    Conflict,
     NotEncoded,
+    NotText,
     PageOutOfRange,
     PositionOutOfRange,
     StreamBroken,
@@ -66,6 +68,7 @@ __all__ = [
     "STORE_FAILURES",
     "CallInterrupted",
     "Cancelled",
+    "Conflict",
     "DamagedRecord",
     "FDStoreError",
     "Fenced",
@@ -78,6 +81,7 @@ __all__ = [
     "NotAllowed",
     "NotEncoded",
     "NotFound",
+    "NotText",
     "PageOutOfRange",
     "PathRefused",
     "PositionOutOfRange",

@@ -1,4 +1,4 @@
-"""Errors about contents and descriptors: out of range, too large, closed, broken, wrongly encoded."""
+"""Errors about contents and descriptors: out of range, too large, no text, closed, broken, taken."""
 
 from __future__ import annotations
 
@@ -59,6 +59,22 @@ class TooLarge(FDStoreError):
         return f"{self.what} has {self.size} characters, more than the limit of {self.limit}{advice}"
 
 
+class NotText(FDStoreError):
+    """The content is bytes, and was to be read as text."""
+
+    type = "not_text"
+
+    def __init__(self, fd: str, media_type: str, size_bytes: int) -> None:
+        super().__init__(fd, media_type, size_bytes)
+        self.fd, self.media_type, self.size_bytes = fd, media_type, size_bytes
+
+    def __str__(self) -> str:
+        return (
+            f"{self.fd} is {self.media_type} ({self.size_bytes} bytes), not text; write it to a file, pass "
+            "it to a command, or read its bytes"
+        )
+
+
 class StreamClosed(FDStoreError):
     """A write to a content that is sealed, broken or no longer held."""
 
@@ -83,3 +99,20 @@ class StreamBroken(FDStoreError):
 
     def __str__(self) -> str:
         return f"{self.fd} broke off ({self.reason}); what was stored before can be read"
+
+
+class Conflict(FDStoreError):
+    """A name does not mean what the caller expected; nothing was changed. `found` is "absent" (the name means
+    nothing), "taken" (it was expected to be free) or "other" (it means another content)."""
+
+    type = "conflict"
+
+    def __init__(self, fd: str, found: str) -> None:
+        super().__init__(fd, found)
+        self.fd, self.found = fd, found
+
+    def __str__(self) -> str:
+        what = {"absent": "does not exist", "taken": "exists already"}.get(
+            self.found, "means another content by now"
+        )
+        return f"{self.fd} {what}; nothing was changed. Read what it means now, and decide again"

@@ -18,13 +18,14 @@ from typing import Literal
 
 import msgspec
 
-from fdstore.errors import NotFound, StoreLostData
+from fdstore.errors import NotFound, NotText, StoreLostData
 from fdstore.records import Descriptor
 from fdstore.store.keys import ContentKeys
 from fdstore.store.recent import Recent
 from fdstore.store.record_format import timestamp
 from fdstore.text.growth import ended_at
 from fdstore.text.index import Group, group_of
+from fdstore.text.media_types import BYTES_TYPE
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Command, NumberedFields
 
@@ -37,6 +38,12 @@ EXTRACTION = "extraction"
 _RANGE = re.compile(r"[0-9]{1,16}-[0-9]{1,16}", re.ASCII)
 
 Unit = Literal["newlines", "chars"]
+"""What the index counts."""
+
+
+class ContentGone(NotFound):
+    """A content was deleted after its descriptor was resolved: it was closed, or its name was given to
+    another content. `resolving.retry_if_gone` resolves it again."""
 
 
 class ContentInfo:
@@ -74,15 +81,21 @@ class ContentInfo:
     def check(self, created: bytes | None, *, complete: bool = True) -> None:
         """Validate the reply to `proof`; `complete` is false if any other requested field was missing.
 
-        Raises `NotFound` (the content was released), `StoreLostData`.
+        Raises `ContentGone`, `StoreLostData`.
         """
         fd = self.descriptor.fd
         if created is None:
-            raise NotFound(fd)
+            raise ContentGone(fd)
         if created != self.created:
             raise StoreLostData(fd, "its number now belongs to another text")
         if not complete:
             raise StoreLostData(fd, "a part of its text or of its index is missing")
+
+    def require_text(self) -> None:
+        """Raise `NotText` for a content of bytes."""
+        d = self.descriptor
+        if d.kind != "text":
+            raise NotText(d.fd, d.media_type, d.bytes)
 
     def learn(self, first: int, value: bytes) -> Group:
         """Decode and cache a field of the index. Return the group."""
@@ -116,6 +129,8 @@ def descriptor_of(fd: str, fields: dict[str, str]) -> Descriptor:
         values.pop("exit_code", None)  # left by an end that a torn log half restored, see lua/common.lua
     if fields["state"] != "broken":
         values.pop("reason", None)
+    if "kind" in fields and "media_type" not in fields:
+        values["media_type"] = BYTES_TYPE
     if "origin" in fields and fields["source"] != EXTRACTION:
         del values["origin"]  # left by a torn content that had the same number
     elif "origin" in fields:

@@ -3,43 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.files.source import next_block
-from fdstore.records import Descriptor, Origin
+from fdstore.records import ContentKind, Descriptor, Origin
 from fdstore.store.content_info import EXTRACTION, ContentInfo
 from fdstore.store.locating import Span, fetch_part, locate, total_of
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.resolving import content_info, reads_content, retry_if_gone
 from fdstore.store.staging import StagedContent, check_page_size
+from fdstore.text.byte_pages import ByteCutter, cut_bytes
 from fdstore.text.index import TextPosition
-from fdstore.text.paging import BLOCK_CHARS, Cutter, DecodeErrors, cut
+from fdstore.text.media_types import check_media_type, media_type_of
+from fdstore.text.names import NAME
+from fdstore.text.paging import BLOCK_CHARS, Cutter, cut
 from fdstore.text.selection import Part
 from fdstore.wire.operation import Disk, Operation
+
+IngestErrors = Literal["strict", "backslashreplace", "bytes"]
+"""Refuse a file that is not UTF-8, escape its invalid bytes, or store any file as bytes."""
 
 
 def create(
     handle: ProcessHandle,
-    content: str,
-    source: str,
+    content: str | bytes,
+    source: str | None = None,
     page_size: int | None = None,
     *,
+    media_type: str | None = None,
     name: str = "",
+    expected: str = "",
     call_id: str | None = None,
 ) -> Operation[Descriptor]:
-    """Store a text that is in memory."""
-    if not isinstance(content, str):
+    """Store a text or bytes that are in memory, under the next number or under a name (see `naming`)."""
+    kind: ContentKind = "text" if isinstance(content, str) else "bytes"
+    if isinstance(content, (bytearray, memoryview)):
+        content = bytes(content)
+    if not isinstance(content, (str, bytes)):
         raise InvalidArgument(
-            "text", f"a str is needed, not {quoted(content)}; use ingest for bytes and files"
+            "content", f"a str or bytes is needed, not {quoted(content)}; use ingest for files"
         )
-    size = check_page_size(page_size)
-    stage = StagedContent(handle, size, source, call_id)
+    size = check_page_size(page_size, kind)
+    if media_type is not None:
+        media_type = check_media_type(media_type)
+    else:
+        head = content if isinstance(content, bytes) else b""
+        media_type = media_type_of(kind, name.removeprefix(NAME) if name.startswith(NAME) else "", head)
+    stage = StagedContent(handle, size, kind if source is None else source, call_id, kind)
 
     def store() -> Operation[Descriptor]:
-        for pages in cut(content, size):
+        for pages in cut(content, size) if isinstance(content, str) else cut_bytes(content, size):
             yield from stage.add(pages)
-        return (yield from stage.commit(name=name))
+        return (yield from stage.commit(name=name, expected=expected, media_type=media_type))
 
     return (yield from stage.unstage_on_error(store()))
 
@@ -49,27 +65,37 @@ def ingest(
     file: BinaryIO,
     source: str,
     page_size: int | None = None,
-    errors: DecodeErrors = "strict",
+    errors: IngestErrors = "strict",
     progress: Callable[[int], None] | None = None,
     *,
+    media_type: str | None = None,
+    name: str = "",
+    expected: str = "",
     call_id: str | None = None,
 ) -> Operation[Descriptor]:
-    """Store the text of a binary file, in bounded memory. `progress` is called with the bytes read so far."""
-    size = check_page_size(page_size)
-    if errors not in ("strict", "backslashreplace"):
-        raise InvalidArgument("errors", "use strict or backslashreplace")
-    stage = StagedContent(handle, size, source, call_id)
+    """Store a binary file in bounded memory: as text, or with errors="bytes" as bytes. `progress` is called
+    with the bytes read so far. The media type is given, or that of the source's name."""
+    if errors not in ("strict", "backslashreplace", "bytes"):
+        raise InvalidArgument("errors", "use strict, backslashreplace or bytes")
+    kind: ContentKind = "bytes" if errors == "bytes" else "text"
+    size = check_page_size(page_size, kind)
+    if media_type is not None:
+        media_type = check_media_type(media_type)
+    stage = StagedContent(handle, size, source, call_id, kind)
 
     def store() -> Operation[Descriptor]:
-        cutter = Cutter(size, errors)
+        cutter = ByteCutter(size) if errors == "bytes" else Cutter(size, errors)
+        found = media_type
         read = 0
         while block := (yield Disk(lambda: next_block(file, BLOCK_CHARS))):
+            found = found or media_type_of(kind, source, block)
             yield from stage.add(cutter.feed(block))
             read += len(block)
             if progress:
                 progress(read)
         yield from stage.add(cutter.finish())
-        return (yield from stage.commit())
+        found = found or media_type_of(kind, source)
+        return (yield from stage.commit(name=name, expected=expected, media_type=found))
 
     return (yield from stage.unstage_on_error(store()))
 
@@ -129,9 +155,16 @@ def _origin(view: ContentInfo, chars_before: int, newlines_before: int, stage: S
 
 @reads_content
 def part_of(handle: ProcessHandle, fd: str, part: Part | None) -> Operation[tuple[ContentInfo, Span]]:
-    """Locate a part of a content; None means all of it."""
+    """Locate a part of a text; None means all of it. Raises `NotText`."""
     if part is not None:
         return (yield from locate(handle, fd, part))
+    view, span = yield from whole_of(handle, fd)
+    view.require_text()
+    return view, span
+
+
+def whole_of(handle: ProcessHandle, fd: str) -> Operation[tuple[ContentInfo, Span]]:
+    """Return the span of a whole content, text or bytes."""
     view = yield from content_info(handle, fd)
     pages = view.descriptor.pages
     everything = Part("page", 1, total_of(view.descriptor, "page"))

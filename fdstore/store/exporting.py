@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from fdstore.errors import FDStoreError, NotFound
+from fdstore.errors import FDStoreError
 from fdstore.files.target import Target, TargetIdentity
 from fdstore.records import Export
-from fdstore.store.contents import part_of
+from fdstore.store.content_info import ContentGone
+from fdstore.store.contents import part_of, whole_of
 from fdstore.store.export_quota import LEFT_AS_IT_IS, Allowance
 from fdstore.store.locating import fetch_part
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.resolving import content_info, reads_content, resolve, retry_if_gone
+from fdstore.store.resolving import content_info, reads_content, report_gone, retry_if_gone
 from fdstore.text.selection import Part
 from fdstore.wire.operation import Disk, Operation
 
@@ -26,25 +27,24 @@ def write_part(
     allowance: Allowance | None = None,
 ) -> Operation[int]:
     """Pass a part of a content (all of it for None) to `write`, in order and in bounded memory: each call
-    gets whole characters of UTF-8, after the `allowance` has reserved room for them. Return the number of
-    characters."""
+    gets whole characters of UTF-8 (or bytes, of bytes), after the `allowance` has reserved room for them.
+    Return the number of characters."""
     chars = 0
 
     def take(run: list[bytes]) -> Operation[None]:
         nonlocal chars
         data = b"".join(run)
-        chars += len(data) if data.isascii() else len(data.decode("utf-8"))
+        if view.descriptor.kind == "text":
+            chars += len(data) if data.isascii() else len(data.decode("utf-8"))
         if allowance:
             yield from allowance.add(len(data))
         yield Disk(lambda: write(data), must_end=True)
 
     try:
-        view, span = yield from part_of(handle, fd, part)
+        view, span = yield from (part_of(handle, fd, part) if part else whole_of(handle, fd))
         yield from fetch_part(view, span, take)
-    except NotFound:
-        if handle.known(fd) is not None:
-            yield from resolve(handle, fd)  # raises an error that names the existing descriptors
-        raise
+    except ContentGone as error:
+        yield from report_gone(handle, fd, error)
     return chars
 
 

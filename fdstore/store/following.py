@@ -11,7 +11,14 @@ import time
 
 import msgspec
 
-from fdstore.errors import InvalidArgument, NotFound, PositionOutOfRange, StoreLostData, StreamBroken
+from fdstore.errors import (
+    Conflict,
+    InvalidArgument,
+    NotFound,
+    PositionOutOfRange,
+    StoreLostData,
+    StreamBroken,
+)
 from fdstore.records import Slice
 from fdstore.store.content_info import ContentInfo
 from fdstore.store.locating import WINDOW_BYTES, collect
@@ -90,12 +97,13 @@ def _is_whole(view: ContentInfo, part: Part | None) -> bool:
 
 
 class Position(msgspec.Struct, frozen=True):
-    """The position of a follower: it has read `chars` characters. `page` holds the next character or ends
-    just before it, and begins after `page_chars` characters. Page 0: not located yet."""
+    """The position of a follower: it has read `chars` characters of `content`. `page` holds the next
+    character or ends just before it, and begins after `page_chars` characters. Page 0: not located yet."""
 
     chars: int
     page: int = 0
     page_chars: int = 0
+    content: str = ""
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -128,7 +136,7 @@ def follow(handle: ProcessHandle, fd: str, position: Position, wait_s: float = B
     arrives within `wait_s`. Two round trips for text that was just appended.
 
     Raises `StreamBroken` at the end of a broken stream, `PositionOutOfRange` for a position beyond the end
-    of an ended one, `NotFound`.
+    of an ended one, `Conflict` if a name means another content by now, `NotFound`.
     """
     until = time.monotonic() + wait_s
     next_char = position.chars + 1
@@ -137,6 +145,9 @@ def follow(handle: ProcessHandle, fd: str, position: Position, wait_s: float = B
             view = yield from content_info(handle, fd)
         else:
             view, _ = yield from resolve(handle, fd, unit="chars", first=next_char, last=next_char)
+        if position.content not in ("", view.content):
+            raise Conflict(fd, "other")
+        view.require_text()
         d = view.descriptor
         if next_char <= d.chars:
             return (yield from _piece(view, position if position.page else _locate(view, next_char)))
@@ -157,7 +168,7 @@ def _locate(view: ContentInfo, char: int) -> Position:
     if group is None:
         raise NotFound(view.descriptor.fd)
     start = group.before(group.page_of_char(char))
-    return Position(char - 1, start.page, start.chars)
+    return Position(char - 1, start.page, start.chars, view.content)
 
 
 def _piece(view: ContentInfo, position: Position) -> Operation[Piece]:
@@ -171,5 +182,5 @@ def _piece(view: ContentInfo, position: Position) -> Operation[Piece]:
         raise ValueError(f"its pages have fewer than its {d.chars} characters")
     reached = position.chars + len(new)
     # the last page may still grow, so the next piece starts by reading it again
-    after = Position(reached, last, reached - len(pages[-1].decode("utf-8")))
+    after = Position(reached, last, reached - len(pages[-1].decode("utf-8")), view.content)
     return Piece(new, after, d.state == "sealed" and reached >= d.chars)

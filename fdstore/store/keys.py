@@ -19,7 +19,8 @@
     {triage}:staging:OP:pages, :index    hash    a content being stored               commit; expires (15 min)
     {triage}:op:OP                       string  reply of a script, for retries       expires (30 s)
     {triage}:triage.1                    hash    a process                            collect
-    {triage}:triage.1:fds                hash    its table: fd:3 -> triage/3          its end
+    {triage}:triage.1:fds                hash    its table: fd:3, name:KEY -> triage/3 its end
+    {triage}:triage.1:names              zset    the KEY of each name:KEY, in order   its end
     {triage}:triage.1:writes             set     numbers of open contents it writes   their end
     {triage}:triage.1:calls              hash    tool-call id -> idempotency record   collect
     {triage}:triage.1:journal            list    its conversation, one JSON a record  collect
@@ -164,6 +165,10 @@ class ProcessKeys(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def fds(self) -> str:
         return f"{self.record}:fds"
+
+    @property
+    def names(self) -> str:
+        return f"{self.record}:names"
 
     @property
     def calls(self) -> str:

@@ -11,9 +11,8 @@ from typing import Any, cast
 
 import msgspec
 
-from fdstore.errors import NotFound
 from fdstore.records import Descriptor
-from fdstore.store.content_info import ContentInfo, Unit
+from fdstore.store.content_info import ContentGone, ContentInfo, Unit
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.resolving import content_info, group_with, resolve
 from fdstore.text.index import Group, TextPosition
@@ -89,6 +88,7 @@ def locate(handle: ProcessHandle, fd: str, part: Part) -> Operation[tuple[Conten
     """
     if part.mode == "page":
         view = yield from content_info(handle, fd)
+        view.require_text()
         clamped = clamp(fd, part, view.descriptor.pages)
         head = (yield from group_with(view, clamped.start)).before(clamped.start)
         tail = (yield from group_with(view, clamped.last)).before(clamped.last)
@@ -102,11 +102,12 @@ def locate(handle: ProcessHandle, fd: str, part: Part) -> Operation[tuple[Conten
     for _ in range(LOOKS):
         if known is None or found is None:
             known, _ = yield from resolve(handle, fd, unit=unit, first=first, last=part.last)
+            known.require_text()
             found = _groups(known, unit, first, part)
     assert known is not None
     clamped = clamp(fd, part, total_of(known.descriptor, part.mode))
     if found is None:
-        raise NotFound(fd)
+        raise ContentGone(fd)
     head_group, tail_group = found
     if part.mode == "line":
         return known, Span(clamped, _line_start(head_group, first), _line_end(tail_group, clamped.last))
@@ -118,6 +119,7 @@ def locate(handle: ProcessHandle, fd: str, part: Part) -> Operation[tuple[Conten
 def clamp_span(handle: ProcessHandle, fd: str, part: Part) -> Operation[Part]:
     """Return the part, cut at the end of the content."""
     view = yield from content_info(handle, fd)
+    view.require_text()
     return clamp(fd, part, total_of(view.descriptor, part.mode))
 
 
@@ -154,7 +156,7 @@ def request(view: ContentInfo, run: range) -> Batch:
 
 
 def require_pages(view: ContentInfo, replies: list[Any]) -> list[bytes]:
-    """Return the pages in the replies to a `request`. Raises `NotFound` if the content is gone,
+    """Return the pages in the replies to a `request`. Raises `ContentGone` if the content is gone,
     `StoreLostData` if it was replaced or pages are missing."""
     found, created = replies
     view.check(created, complete=None not in found)
@@ -165,7 +167,7 @@ def fetch(view: ContentInfo, pages: range, take: Take) -> Operation[None]:
     """Pass the pages to `take` in order, in runs of about `WINDOW_BYTES`, with several requests in flight.
     The last page of an open content is taken from the view.
 
-    Raises `NotFound` if the content is gone.
+    Raises `ContentGone` if the content is gone.
     """
     if view.last_page is not None and pages[-1] == view.descriptor.pages:
         if len(pages) > 1:
@@ -207,7 +209,10 @@ def fetch_part(
     view: ContentInfo, span: Span, take: Take, begins: Callable[[tuple[int, int]], None] | None = None
 ) -> Operation[None]:
     """Pass the text of a span to `take` as UTF-8, in order, cut at both ends. `begins` is called first,
-    with the number of characters and LFs before the span."""
+    with the number of characters and LFs before the span. A span of bytes is whole pages."""
+    if view.descriptor.kind == "bytes":
+        yield from fetch(view, span.pages, take)
+        return
     left = len(span.pages)
     first = True
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fdstore.errors import (
+    Conflict,
     DamagedRecord,
     FDStoreError,
     Fenced,
@@ -37,6 +38,8 @@ def _error(kind: str, facts: list[Any], process: str) -> FDStoreError:
         case "lost_data":
             problem = f"the stream has {text(facts[1])} whole pages, fewer than its metadata says"
             return StoreLostData(text(facts[0]), problem)
+        case "conflict":
+            return Conflict(*map(text, facts))
         case "gone":
             return NotFound(f"process {process}")
         case "fenced":

@@ -80,13 +80,18 @@ class ProcessHandle:
             self.highest_child = max(self.highest_child, int(process.rpartition(".")[2]))
 
     def known(self, fd: str) -> ContentInfo | None:
-        """Return the cached view of a sealed content, or None."""
+        """Return the cached view of a sealed content, or None. A number always means the same content; a name
+        may have been given to another one, so it is resolved again for every read."""
+        return self._views.get(fd) if fd.startswith("fd:") else None
+
+    def last_seen(self, fd: str) -> ContentInfo | None:
+        """Return the view of the sealed content that a descriptor, or a name, meant when it was last
+        resolved, or None."""
         return self._views.get(fd)
 
     def remember(self, fd: str, view: ContentInfo) -> ContentInfo:
         """Cache the view of a sealed content. Return the view."""
-        # a number always means the same content, but another client may move a name to another content
-        if view.descriptor.state != "open" and not view.is_torn and not fd.startswith("ref:"):
+        if view.descriptor.state != "open" and not view.is_torn:
             self._views.put(fd, view)
         return view
 

@@ -102,6 +102,8 @@ def read_page(handle: ProcessHandle, fd: str, number: int, limit: int | None = N
     view = handle.known(fd)
     data = created = None
     group: Group | None = None
+    if view is not None:
+        view.require_text()
     if view is not None and number <= view.descriptor.pages:
         # keep a reference: other threads that read the same content may evict the group
         group = view.groups.get(first)
@@ -113,6 +115,7 @@ def read_page(handle: ProcessHandle, fd: str, number: int, limit: int | None = N
             group = view.learn(first, value[0])
     if view is None:
         view, data = yield from resolve(handle, fd, page=number)
+        view.require_text()
         created, group = view.created, view.groups.get(first)
     if number > view.descriptor.pages:
         raise PageOutOfRange(fd, number, view.descriptor.pages)
@@ -133,6 +136,7 @@ def _page(descriptor: Descriptor, group: Group, number: int, data: bytes, limit:
 def read_all(handle: ProcessHandle, fd: str, limit: int | None = None) -> Operation[Slice]:
     """Read the whole text. Raises `TooLarge` before any page is fetched."""
     view = yield from content_info(handle, fd)
+    view.require_text()
     descriptor = view.descriptor
     if limit is not None and descriptor.chars > limit:
         raise too_large(fd, descriptor.chars, limit)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, Literal, ParamSpec, TypeVar
 
 from fdstore.errors import (
+    Conflict,
     DamagedRecord,
     NotFound,
     StoreFull,
@@ -19,7 +20,7 @@ from fdstore.errors import (
     StoreRefused,
     UnsafeStore,
 )
-from fdstore.store.content_info import ContentInfo, Unit, descriptor_of, pairs
+from fdstore.store.content_info import ContentGone, ContentInfo, Unit, descriptor_of, pairs
 from fdstore.store.keys import ContentKeys, TreeKeys, content_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
@@ -35,11 +36,19 @@ P = ParamSpec("P")
 
 
 def resolve(
-    handle: ProcessHandle, fd: str, *, page: int = 0, unit: Unit | None = None, first: int = 0, last: int = 0
+    handle: ProcessHandle,
+    fd: str,
+    *,
+    page: int = 0,
+    unit: Unit | Literal["bytes"] | None = None,
+    first: int = 0,
+    last: int = 0,
 ) -> Operation[tuple[ContentInfo, bytes | None]]:
     """Resolve `fd` in Redis, ignoring the cache. Return its view and the text of `page`. With `unit`, also
-    fetch the index groups that hold the LFs or characters `first` and `last`. One round trip; two more
-    for the reader that finds an expired writer and breaks its stream.
+    fetch the index groups that hold the LFs or characters `first` and `last`; with "bytes", find the pages
+    that hold these bytes of a text (counted from 0), and return "FIRST-PAGE BYTES-BEFORE-IT LAST-PAGE" in
+    place of a page's text. One round trip; two more for the reader that finds an expired writer and breaks
+    its stream.
 
     Most contents are read by the process that created them. So the page is requested from this process's
     own keys, in the batch of the script, which then only confirms the guess: text that passes through Lua
@@ -85,8 +94,8 @@ def resolve(
             if not created:
                 raise StoreLostData(fd, "its record is missing")
             handle.meet(fd, name, created)
-            view = handle.known(fd)
-            if view is None or view.content != name or live:
+            view = handle.last_seen(fd)
+            if view is None or (view.content, view.created) != (name, created) or live:
                 keys_of = own if reply is None else content_keys(tree, name)
                 view = ContentInfo(name, keys_of, descriptor_of(fd, fields), created)
             if live:
@@ -167,17 +176,31 @@ def content_name(handle: ProcessHandle, fd: str) -> str:
     return f"{fd} of process {handle.id}"
 
 
+NAME_ATTEMPTS = 100
+"""How often a read through a name is begun again because the name was given to another content meanwhile."""
+
+
 def retry_if_gone(handle: ProcessHandle, fd: str, attempt: Callable[[], Operation[T]]) -> Operation[T]:
-    """Run an attempt and return its result. If the content cached as `fd` is gone, resolve it again and
-    retry once, so that the error names the descriptors that exist."""
-    for _ in range(2):
+    """Run an attempt and return its result. If the content is gone, begin again: through a name with the
+    content that it means now; through a number once, so that the error names the descriptors that exist."""
+    for _ in range(2 if fd.startswith("fd:") else NAME_ATTEMPTS):
         try:
             return (yield from attempt())
-        except NotFound:
-            if handle.known(fd) is None:
-                raise
-        yield from resolve(handle, fd)
-    raise StoreLostData(fd, "a part of its text or of its index is missing")
+        except ContentGone as error:
+            yield from report_gone(handle, fd, error, is_final=False)
+    if fd.startswith("fd:"):
+        raise StoreLostData(fd, "a part of its text or of its index is missing")
+    raise Conflict(fd, "other")
+
+
+def report_gone(
+    handle: ProcessHandle, fd: str, error: ContentGone, *, is_final: bool = True
+) -> Operation[None]:
+    """Raise what explains best why a content is gone: an error that names the existing descriptors, or
+    `Conflict` for a name that means another content by now; that one only if this `is_final`."""
+    yield from resolve(handle, fd)
+    if is_final:
+        raise error if fd.startswith("fd:") else Conflict(fd, "other") from error
 
 
 def group_with(view: ContentInfo, page: int) -> Operation[Group]:

@@ -10,13 +10,13 @@ from functools import partial
 
 import msgspec
 
-from fdstore.errors import InvalidArgument, NotFound
+from fdstore.errors import InvalidArgument
 from fdstore.records import Descriptor, SearchResult
-from fdstore.store.content_info import ContentInfo
+from fdstore.store.content_info import ContentGone, ContentInfo
 from fdstore.store.contents import part_of
 from fdstore.store.locating import Span, fetch_part
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.resolving import reads_content, resolve, retry_if_gone
+from fdstore.store.resolving import reads_content, report_gone, retry_if_gone
 from fdstore.store.staging import StagedContent
 from fdstore.text.grep import GrepPrinter
 from fdstore.text.hits import HitCollector
@@ -164,10 +164,8 @@ def print_matches(
         yield from flush()
     except _EnoughFound:
         pass
-    except NotFound:
-        if handle.known(fd) is not None:
-            yield from resolve(handle, fd)  # raises an error that names the existing descriptors
-        raise
+    except ContentGone as error:
+        yield from report_gone(handle, fd, error)
     return Counted(fd, scan.matches, scan.lines)
 
 

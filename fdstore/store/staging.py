@@ -29,21 +29,23 @@ from fdstore.errors import (
     StoreUnavailable,
     UnknownOutcome,
 )
-from fdstore.records import Descriptor, Origin, Record
+from fdstore.records import ContentKind, Descriptor, Origin, Record
 from fdstore.store.ceilings import run_with_ceilings
 from fdstore.store.content_info import ContentInfo
 from fdstore.store.keys import content_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.resolving import resolve
+from fdstore.text.byte_pages import DEFAULT_BYTE_PAGE_SIZE, ByteTotals
 from fdstore.text.index import IndexWriter
+from fdstore.text.media_types import DEFAULT_TYPES
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.text.paging import Page, encode
 from fdstore.wire.operation import Abandon, Batch, Operation, Receive, Send, Value, new_op
 from fdstore.wire.scripts import script, text
 
 DEFAULT_PAGE_SIZE = 4000
-"""The default page size in characters."""
+"""The default page size of text, in characters."""
 
 STAGING_TTL_S = 900
 """TTL of staged keys: how long a source may pause during ingestion, and how long the keys of a dead writer
@@ -68,14 +70,22 @@ class Staged(Record, frozen=True, kw_only=True):
 class StagedContent:
     """A content being stored: accepts pages, sends them in the background, and is committed once."""
 
-    def __init__(self, handle: ProcessHandle, page_size: int, source: str, call_id: str | None) -> None:
+    def __init__(
+        self,
+        handle: ProcessHandle,
+        page_size: int,
+        source: str,
+        call_id: str | None,
+        kind: ContentKind = "text",
+    ) -> None:
         self._handle = handle
         self._page_size = page_size
         self._source = check_source(source)
         self._call_id = call_id
         self._op = new_op()
         self._pages_key, self._index_key = handle.keys.tree.staging(self._op)
-        self._index = IndexWriter()
+        self._kind = kind
+        self._index = ByteTotals() if kind == "bytes" else IndexWriter()
         self._fields: list[Value] = []
         self._waiting_bytes = 0
         self._in_flight = 0
@@ -157,12 +167,21 @@ class StagedContent:
     def _unlisting(self) -> Batch:
         return [("HDEL", self._handle.keys.tree.staged, self._op)] if self._is_listed else []
 
-    def commit(self, origin: Origin | None = None, name: str = "") -> Operation[Descriptor]:
-        """Make the content visible, under the next number or under `ref:NAME`.
+    def commit(
+        self,
+        origin: Origin | None = None,
+        *,
+        name: str = "",
+        expected: str = "",
+        media_type: str | None = None,
+    ) -> Operation[Descriptor]:
+        """Make the content visible, under the next number or under a name, whose content it replaces if that
+        is the `expected` one (see `naming`).
 
-        Raises `Fenced`, `QuotaExceeded`, `NotFound` (the process is gone).
+        Raises `Conflict`, `Fenced`, `QuotaExceeded`, `NotFound` (the process is gone).
         """
         handle, index = self._handle, self._index
+        media_type = media_type or DEFAULT_TYPES[self._kind]
         while self._in_flight:
             yield from self._receive()
         answer_key, answer_field = handle.answer_slot(self._op, self._call_id)
@@ -173,7 +192,9 @@ class StagedContent:
                 (*keys, self._pages_key, self._index_key, answer_key),
                 *(answer_field, handle.attempt, handle.id, name),
                 *(index.chars, index.bytes, index.lines, index.pages, self._page_size, self._source),
-                *(msgspec.json.encode(origin) if origin else "", handle.highest),
+                *(msgspec.json.encode(origin) if origin else "", handle.highest, expected),
+                "" if self._kind == "text" else self._kind,
+                "" if media_type == DEFAULT_TYPES[self._kind] else media_type,
                 *_flat(index.fields()),
             )
         )
@@ -195,6 +216,8 @@ class StagedContent:
             created_at=float(created_at),
             producer=handle.id,
             origin=origin,
+            kind=self._kind,
+            media_type=media_type,
         )
         if self._call_id is not None:
             # an earlier run of the call may have committed another content than the one staged now
@@ -222,10 +245,10 @@ def check_source(source: object) -> str:
     return source
 
 
-def check_page_size(page_size: object) -> int:
-    """Return a valid page size; `None` means the default. Raises `InvalidArgument`."""
+def check_page_size(page_size: object, kind: ContentKind = "text") -> int:
+    """Return a valid page size; `None` means the default of the kind. Raises `InvalidArgument`."""
     if page_size is None:
-        return DEFAULT_PAGE_SIZE
+        return DEFAULT_PAGE_SIZE if kind == "text" else DEFAULT_BYTE_PAGE_SIZE
     if isinstance(page_size, bool) or not isinstance(page_size, int) or not 1 <= page_size <= MAX_INTEGER:
         raise InvalidArgument("page_size", "a whole number of characters, 1 or more, is needed")
     return page_size

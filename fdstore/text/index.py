@@ -11,6 +11,9 @@ name follows from a page number and one HGET fetches it. Its value is readable A
     |     +- characters before the row ("~" after it: the page before does not end in LF)
     +- LFs before the row
 
+Fields after the first end in a row `b1112010`: the bytes before the group. (Contents stored by the first
+version have none.)
+
 A line or a character is located by bisection over groups, over rows and inside a row, and then in the page's
 text, which the reader has anyway. A read of one page parses one row: parsing the counts of 256 pages would
 take longer than fetching the page. A list of all line starts would take twenty times as much memory and save
@@ -37,6 +40,7 @@ MID_LINE = "~"
 """Marks a page (or the text before a row) that does not end in LF."""
 
 _MARK = MID_LINE.encode("ascii")
+_BYTES_ROW = b"\nb"
 
 _NUMBERS = msgspec.json.Decoder(list[int])
 """The fastest parser of many numbers available here."""
@@ -111,11 +115,15 @@ class Row:
 class Group:
     """One field of the index. Rows are parsed on demand."""
 
-    __slots__ = ("_count", "_rows", "_value", "first")
+    __slots__ = ("_count", "_rows", "_value", "bytes", "first")
 
     def __init__(self, first: int, value: bytes) -> None:
         self.first = first
-        self._value = value
+        self._value, found, start = value.rpartition(_BYTES_ROW) if first > 1 else (value, b"", b"0")
+        if not (found or first == 1):
+            self._value, start = value, b""
+        self.bytes = int(start) if start else None
+        """The bytes before the group; None if they are not stored."""
         self._rows: dict[int, Row] = {}
         self._count = 0
 
@@ -198,6 +206,7 @@ class IndexWriter:
         self.bytes = 0
         self.ends_line = True
         self._rows: list[str] = []
+        self._bytes_before: int | None = 0
         self._head = "0 0"
         self._entries: list[str] = []
         self._full: dict[str, str] = {}
@@ -231,6 +240,7 @@ class IndexWriter:
         whole.pages, whole.newlines, whole.chars = self.pages, self.newlines, self.chars
         whole.bytes, whole.ends_line = self.bytes, self.ends_line
         whole._rows, whole._head, whole._entries = self._rows.copy(), self._head, self._entries.copy()
+        whole._bytes_before = self._bytes_before
         whole.add([page])
         return whole
 
@@ -239,7 +249,9 @@ class IndexWriter:
         """Restore the index of all pages before the last page, `page`: they have `size_bytes` bytes, and
         `value` is the field of the group that contains `page`."""
         writer = cls()
-        start = Group(group_of(page), value).before(page)
+        group = Group(group_of(page), value)
+        start = group.before(page)
+        writer._bytes_before = group.bytes
         writer.pages, writer.newlines, writer.chars = page - 1, start.newlines, start.chars
         writer.bytes, writer.ends_line = size_bytes, not start.mid_line
         full, part = divmod(page - group_of(page), ROW_PAGES)
@@ -252,8 +264,8 @@ class IndexWriter:
     def _close_row(self) -> None:
         self._rows.append(self._row())
         if len(self._rows) == GROUP_PAGES // ROW_PAGES:
-            self._full[str(group_of(self.pages))] = "\n".join(self._rows)
-            self._rows = []
+            self._full[str(group_of(self.pages))] = "\n".join([*self._rows, *self._bytes_row()])
+            self._rows, self._bytes_before = [], self.bytes
         # an empty text is at the start of a line
         mark = MID_LINE if self.chars and not self.ends_line else ""
         self._head = f"{self.newlines} {self.chars}{mark}"
@@ -261,6 +273,9 @@ class IndexWriter:
 
     def _row(self) -> str:
         return f"{self._head};{' '.join(self._entries)}"
+
+    def _bytes_row(self) -> list[str]:
+        return [f"b{self._bytes_before}"] if self._bytes_before else []
 
     def full_groups(self) -> dict[str, str]:
         """Return the fields that are final, each once."""
@@ -271,5 +286,6 @@ class IndexWriter:
         """Return the fields not returned yet, including the last, incomplete group."""
         fields = self.full_groups()
         if self._entries:
-            fields[str(group_of(self.pages))] = "\n".join([*self._rows, self._row()])
+            rows = [*self._rows, self._row(), *self._bytes_row()]
+            fields[str(group_of(self.pages))] = "\n".join(rows)
         return fields

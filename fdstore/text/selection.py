@@ -1,7 +1,8 @@
 """Parse descriptor ids and selectors of parts, as people and models write them.
 
     fd:3   fd-3   3          a descriptor (always printed as fd:3)
-    ref:plan                 a named passage
+    ref:plan                 a passage that a model named
+    name:notes/plan.md       a content by its name (see `names`)
     fd:3#P2  fd:3#P2-4       pages           ref:plan#L1-5     any part of either
     fd:3#L120-180            lines
     fd:3#C100-299            characters
@@ -20,18 +21,18 @@ import msgspec
 
 from fdstore.errors import InvalidArgument, PageOutOfRange, PositionOutOfRange, quoted
 from fdstore.records import Mode
+from fdstore.text.names import NAME, SELECTOR, split_name
 from fdstore.text.numbers import MAX_INTEGER
 
 FdLike = str | int
-"""A descriptor id: "fd:3", "fd-3", "3", 3, "ref:plan"; where noted, with "#L1-9"."""
+"""A descriptor id: "fd:3", "fd-3", "3", 3, "ref:plan", "name:plan.md"; where noted, with "#L1-9"."""
 
 _FD = re.compile(r"(?:fd[:-])?([1-9][0-9]{0,15})")
 _REF = re.compile(r"ref:[A-Za-z0-9_.-]{1,64}")
-_PART = re.compile(r"([PLC])([0-9]{1,16})(?:-([0-9]{1,16}))?")
 _MODES: dict[str, Mode] = {"P": "page", "L": "line", "C": "char"}
 MODES: tuple[Mode, ...] = ("page", "line", "char")
 
-ID_FORMS = "write fd:3, or ref:NAME for a named passage"
+ID_FORMS = "write fd:3, ref:NAME for a named passage, or name:KEY"
 SELECTOR_FORMS = "write fd:3#P2-4 for pages, fd:3#L10-20 for lines, fd:3#C1-99 for characters"
 
 
@@ -83,6 +84,11 @@ def fd_id(value: object) -> str:
             return f"fd:{found[1]}"
         if _REF.fullmatch(value):
             return value
+        if value.startswith(NAME):
+            name, part = split_name(value)
+            if part is None:
+                return name
+            raise InvalidArgument("fd", f"{quoted(value)}: a whole content is needed here, without #{part}")
     raise InvalidArgument("fd", f"{quoted(value)} names no descriptor; {ID_FORMS}")
 
 
@@ -100,11 +106,15 @@ def selector(value: object) -> Selector:
 
 @lru_cache(maxsize=1024)
 def _selector(value: str) -> Selector:
-    name, hash_sign, range_text = value.partition("#")
-    fd = fd_id(name)
+    if value.startswith(NAME):
+        fd, part = split_name(value)
+        hash_sign, range_text = part is not None, part or ""
+    else:
+        name, mark, range_text = value.partition("#")
+        fd, hash_sign = fd_id(name), bool(mark)
     if not hash_sign:
         return Selector(fd)
-    found = _PART.fullmatch(range_text)
+    found = SELECTOR.fullmatch(range_text)
     if not found:
         raise InvalidArgument("fd", f"{quoted(range_text)} is not a part of a content; {SELECTOR_FORMS}")
     start, last = int(found[2]), int(found[3] or found[2])

@@ -31,7 +31,7 @@ READS = frozenset(
 CONSTANTS = f"local GROUP_PAGES = {GROUP_PAGES}\n\nlocal MAX_INTEGER = {MAX_INTEGER}"
 """What the scripts share with Python, for those that use it."""
 
-_READING_SCRIPTS = frozenset({"resolve"})
+_READING_SCRIPTS = frozenset({"names", "resolve"})
 _by_sha: dict[Value, Script] = {}
 
 

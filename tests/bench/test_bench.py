@@ -73,7 +73,7 @@ def test_a_file_is_ingested_in_bounded_memory(brief: Stage) -> None:
 
 
 def test_an_agent_takes_little_of_redis(brief: Stage) -> None:
-    measured = only(agents.running(brief, 4, 0.0), "Redis") + only(agents.waiting(brief, 4), "Redis")
+    measured = only(agents.running(brief, 4, 0.0), "Redis") + only(agents.waiting_agents(brief, 4), "Redis")
 
     assert len(measured) == 3
     assert [row.case for row in measured if not row.ok] == []

@@ -14,7 +14,7 @@ import redis
 
 from fdstore.agent.program_loader import Bundle, Program
 from fdstore.client import Process, Store
-from fdstore.store import contents, journal, leases, pipelines, processes, streams, tool_calls
+from fdstore.store import contents, journal, leases, pipelines, processes, streams, tool_calls, waiting
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.tools.process_task import ForkTask, SpawnTask, encode_task
@@ -95,9 +95,9 @@ class DamagedStore:
         self._child(root, "running", output=output)
         self._running(f"{tree}.3")
         waits = self._child(root, "waiting")
-        waiting = self._running(waits.id)
-        below = self._child(waiting, "child")
-        run(waiting.park(waiting, [below.id]))
+        parent = self._running(waits.id)
+        below = self._child(parent, "child")
+        run(waiting.park(parent, [below.id]))
         ended = self._child(root, "ended")
         run(processes.end(ended, "cancelled", exit_code=None, reason="killed"))
         fork = ForkTask(of=waits.id, records=1, call="toolu", prompt="Look.", copy=1, copies=1)

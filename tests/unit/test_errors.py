@@ -17,11 +17,12 @@ CONTRACT_TYPES = {
     *("file_not_found", "permission_error", "write_error", "stream_closed", "stream_broken", "fenced"),
     *("timeout", "unknown_program", "spawn_limit", "quota_exceeded", "cancelled", "unknown_outcome"),
     *("store_full", "store_readonly", "store_unavailable", "unsafe_store", "store_lost_data", "conflict"),
-    *("missing_extra", "no_worker"),
+    *("missing_extra", "no_worker", "not_text"),
 }
-SHARED = {"permission_error", "unsafe_store", "invalid_argument"}
+SHARED = {"permission_error", "unsafe_store", "invalid_argument", "conflict"}
 """What Redis refuses is not what a file system does; a store is not written because of what it is, of a
-newer version that wrote it, or because it is only looked at; a program file is not a text."""
+newer version that wrote it, or because it is only looked at; a program file is not a text; a tree in use is
+no name that means something else."""
 CLASSES = [
     member
     for member in vars(errors).values()

@@ -8,30 +8,34 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import TYPE_CHECKING, BinaryIO, Literal, TypeVar
+from typing import BinaryIO, Literal
 
+from fdstore.client._async.byte_access import ProcessBytes
+from fdstore.client._async.names import ProcessNames
 from fdstore.client._async.writer import StreamWriter
 from fdstore.files.source import open_source, source_name
 from fdstore.files.target import Target
 from fdstore.records import Descriptor, Export, Mode, SearchResult, Slice
-from fdstore.store import contents, descriptors, exporting, following, processes, reading, searching, streams
-from fdstore.store.process_handle import ProcessHandle
-from fdstore.text.paging import DecodeErrors
+from fdstore.store import (
+    contents,
+    descriptors,
+    exporting,
+    following,
+    naming,
+    processes,
+    reading,
+    searching,
+    streams,
+)
 from fdstore.text.selection import FIRST_PAGE, FdLike, fd_id, fd_ids, number, parse_request
-from fdstore.wire.operation import Operation
-
-if TYPE_CHECKING:
-    from fdstore.client._async.store import Store
-
-T = TypeVar("T")
 
 
-class Process:
+class Process(ProcessNames, ProcessBytes):
     r"""A process and its descriptors; created by `Store.process`.
 
-    Descriptors are named "fd:3", "fd-3", "3", 3 or "ref:NAME". Every method that uses Redis raises
-    `StoreUnavailable` if it cannot be reached. Methods that write also raise `Fenced` if the process has
-    ended or another attempt runs it, `StoreFull`, `StoreReadOnly`, and `UnknownOutcome` if Redis becomes
+    Descriptors are named "fd:3", "fd-3", "3", 3, "ref:NAME" or "name:KEY". Every method that uses Redis
+    raises `StoreUnavailable` if it cannot be reached. Methods that write also raise `Fenced` if the process
+    has ended or another attempt runs it, `StoreFull`, `StoreReadOnly`, and `UnknownOutcome` if Redis becomes
     unreachable after a write was sent.
 
     >>> d = await proc.create("one\ntwo\n")
@@ -39,49 +43,38 @@ class Process:
     'one\ntwo\n'
     """
 
-    def __init__(self, store: Store, handle: ProcessHandle) -> None:
-        self.store = store
-        self.handle = handle
+    async def create(
+        self,
+        text: str | bytes,
+        source: str | None = None,
+        page_size: int | None = None,
+        media_type: str | None = None,
+    ) -> Descriptor:
+        r"""Store a text, or bytes, under the next number and return its descriptor. `page_size` is in
+        characters (default 4000), of bytes in bytes (default 65 536). `source` defaults to the kind, "text"
+        or "bytes". One round trip up to about 250 kB.
 
-    def __repr__(self) -> str:
-        return f"<fdstore.aio.Process {self.id}>"
-
-    @property
-    def id(self) -> str:
-        """Its name: `triage`, or `triage.1` for a child.
-
-        >>> (await proc.child()).id
-        'triage.1'
-        """
-        return self.handle.id
-
-    async def _run(self, operation: Operation[T]) -> T:
-        if self.handle.must_touch():
-            await self.store.run(processes.touch(self.handle))
-        return await self.store.run(operation)
-
-    async def create(self, text: str, source: str = "text", page_size: int | None = None) -> Descriptor:
-        r"""Store a text under the next number and return its descriptor. `page_size` is in characters
-        (default 4000). One round trip up to about 250 kB.
-
-        Raises `InvalidArgument` (not a str, a lone surrogate, a page size below 1), `QuotaExceeded`.
+        Raises `InvalidArgument` (neither str nor bytes, a lone surrogate, a page size below 1, no media
+        type), `QuotaExceeded`.
 
         >>> d = await proc.create("one\ntwo\n")
         >>> d.fd, d.lines, d.chars
         ('fd:1', 2, 8)
         """
-        return await self._run(contents.create(self.handle, text, source, page_size))
+        return await self._run(contents.create(self.handle, text, source, page_size, media_type=media_type))
 
     async def ingest(
         self,
         file: str | os.PathLike[str] | BinaryIO,
         source: str | None = None,
         page_size: int | None = None,
-        errors: DecodeErrors = "strict",
+        errors: contents.IngestErrors = "strict",
         progress: Callable[[int], None] | None = None,
+        media_type: str | None = None,
     ) -> Descriptor:
         r"""Store a file (a path, or a file open in binary mode) of any size in bounded memory. Bytes
-        that are not UTF-8 are refused, or kept as `\xNN` with `errors="backslashreplace"`.
+        that are not UTF-8 are refused, or kept as `\xNN` with `errors="backslashreplace"`; with
+        `errors="bytes"` any file is stored as bytes. `media_type` defaults to that of the source's name.
         `source` defaults to the file's name. `progress` is called with the bytes read so far.
 
         Raises `TargetMissing`, `PathRefused`, `InvalidArgument`, `QuotaExceeded`.
@@ -92,7 +85,10 @@ class Process:
         """
         with open_source(file) as binary:
             name = source or source_name(file)
-            return await self._run(contents.ingest(self.handle, binary, name, page_size, errors, progress))
+            operation = contents.ingest(
+                self.handle, binary, name, page_size, errors, progress, media_type=media_type
+            )
+            return await self._run(operation)
 
     async def stat(self, fd: FdLike) -> Descriptor:
         r"""Return the current descriptor: its state, and its size in characters, bytes, lines and pages.
@@ -106,14 +102,20 @@ class Process:
         """
         return await self._run(descriptors.stat(self.handle, fd_id(fd)))
 
-    async def list(self) -> list[Descriptor]:
-        """Return all descriptors, ordered by number.
+    async def list(self, prefix: str | None = None) -> list[Descriptor]:
+        """Return all descriptors, ordered by number; with `prefix`, those of the names that begin with it
+        (all names for ""), in order, in one round trip for each 500.
 
         >>> d = await proc.create("one")
         >>> d = await proc.create("two")
         >>> [d.fd for d in await proc.list()]
         ['fd:1', 'fd:2']
+        >>> d = await proc.put("notes/a.txt", "three")
+        >>> [d.fd for d in await proc.list(prefix="notes/")]
+        ['name:notes/a.txt']
         """
+        if prefix is not None:
+            return await self._run(naming.list_names(self.handle, prefix))
         return await self._run(descriptors.list_fds(self.handle))
 
     async def read(

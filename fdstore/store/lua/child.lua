@@ -27,7 +27,7 @@ if has_output and redis.call('HGET', tree, 'fds') + 1 > limits.tree_fds then
 end
 local shared = {}
 for i = 15, #ARGV do
-  local content = redis.call('HGET', KEYS[3], ARGV[i])
+  local content = content_of(KEYS[3], ARGV[i])
   if not content then
     return not_found(KEYS[3], ARGV[i])
   end
@@ -45,6 +45,7 @@ if ARGV[14] == '*' then
       redis.call('SADD', content_record(tree, held[i]) .. ':holders', id)
     end
   end
+  redis.call('ZUNIONSTORE', process .. ':names', 1, KEYS[2] .. ':names')
   for i = 1, #held, 2000 do -- Lua's stack holds a few thousand values
     redis.call('HSET', process .. ':fds', unpack(held, i, math.min(i + 1999, #held)))
   end

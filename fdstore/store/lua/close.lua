@@ -14,10 +14,10 @@ end
 if redis.call('EXISTS', KEYS[1], KEYS[2]) < 2 then
   return { 'gone' }
 end
-local content = redis.call('HGET', KEYS[3], ARGV[4])
+local content = content_of(KEYS[3], ARGV[4])
 if not content then
   return not_found(KEYS[3], ARGV[4])
 end
-redis.call('HDEL', KEYS[3], ARGV[4])
+remove_names(KEYS[2], { ARGV[4] })
 release(KEYS[1], ARGV[3], { content })
 return answer(KEYS[4], ARGV[1], { 'ok', ARGV[4] })

@@ -1,10 +1,12 @@
--- Makes a staged content visible: one new descriptor of one process.
+-- Makes a staged content visible: one new descriptor of one process, or the new content of a name.
 -- KEYS  1 tree  2 process  3 its fds  4 staged pages  5 staged index  6 answer of this operation
--- ARGV  1 answer field  2 attempt  3 process id  4 name ('' for the next number, or ref:NAME)
+-- ARGV  1 answer field  2 attempt  3 process id  4 name ('' for the next number, ref:NAME, name:KEY)
 --       5 chars  6 bytes  7 lines  8 pages  9 page_size  10 source  11 origin (JSON or '')
---       12 the highest number that the client has seen
---       13.. the groups of the index that are not staged: group, value, ...
--- ->    ok fd content created_at | unsafe policy | gone | fenced why | quota_exceeded name limit | lost
+--       12 the highest number that the client has seen  13 what the name must mean, see `conflict`
+--       14 kind: '' or 'bytes'  15 media type, '' for the default of the kind
+--       16.. the groups of the index that are not staged: group, value, ... (bytes have none)
+-- ->    ok fd content created_at | unsafe policy | gone | fenced why | conflict name found
+--       | quota_exceeded name limit | lost
 local done = answered(KEYS[6], ARGV[1])
 if done then
   redis.call('UNLINK', KEYS[4], KEYS[5])
@@ -17,17 +19,27 @@ local refused = refusal(KEYS[2], ARGV[2]) or unsafe(tree, checked_at, now)
 if refused then
   return refused
 end
+local replaced, freed, freed_bytes = nil, 0, 0
+if ARGV[4] ~= '' then
+  replaced = content_of(KEYS[3], ARGV[4])
+  refused = conflict(tree, ARGV[4], replaced, ARGV[13])
+  if refused then
+    return refused
+  end
+  freed, freed_bytes = freed_by(tree, replaced)
+end
 limits, bytes, fds = cjson.decode(limits), bytes + ARGV[6], fds + 1
-if fds > limits.tree_fds then
+if fds - freed > limits.tree_fds then
   return { 'quota_exceeded', 'tree_fds', limits.tree_fds }
 end
-if bytes > limits.tree_bytes then
+if bytes - freed_bytes > limits.tree_bytes then
   return { 'quota_exceeded', 'tree_bytes', limits.tree_bytes }
 end
-if room and bytes > tonumber(room) then
+if room and bytes - freed_bytes > tonumber(room) then
   return { 'quota_exceeded', 'bytes', tonumber(ceiling) }
 end
-local staged_groups = math.ceil(ARGV[8] / GROUP_PAGES) - (#ARGV - 12) / 2
+local is_bytes = ARGV[14] == 'bytes'
+local staged_groups = is_bytes and 0 or math.ceil(ARGV[8] / GROUP_PAGES) - (#ARGV - 15) / 2
 if redis.call('HLEN', KEYS[4]) ~= tonumber(ARGV[8])
   or staged_groups > 0 and redis.call('HLEN', KEYS[5]) ~= staged_groups then
   return { 'lost' }
@@ -38,27 +50,25 @@ local number = next_number(KEYS[2], 'next_fd', ARGV[12])
 local content = id .. '/' .. number
 local record = KEYS[2] .. ':fd:' .. number
 local pages, index = record .. ':pages', record .. ':index'
-local fd, replaced = 'fd:' .. number, false
-if ARGV[4] ~= '' then
-  fd = ARGV[4]
-  replaced = redis.call('HGET', KEYS[3], fd)
-end
+local fd = ARGV[4] ~= '' and ARGV[4] or 'fd:' .. number
 redis.call('RENAME', KEYS[4], pages)
 redis.call('PERSIST', pages)
 if staged_groups > 0 then
   redis.call('RENAME', KEYS[5], index)
   redis.call('PERSIST', index)
 end
-if ARGV[13] then
-  redis.call('HSET', index, unpack(ARGV, 13))
+if ARGV[16] then
+  redis.call('HSET', index, unpack(ARGV, 16))
 end
+clear_record(record)
 redis.call('HSET', record, 'fd', fd, 'state', 'sealed', 'chars', ARGV[5], 'bytes', ARGV[6], 'lines', ARGV[7],
   'pages', ARGV[8], 'tail', '', 'page_size', ARGV[9], 'source', ARGV[10], 'created_at', now, 'producer', id,
-  unpack(ARGV[11] ~= '' and { 'origin', ARGV[11] } or {}))
+  unpack(set_only({ 'origin', ARGV[11], 'kind', ARGV[14], 'media_type', ARGV[15] })))
 redis.call('SADD', tree .. ':contents', content)
 redis.call('HSET', tree, 'bytes', string.format('%.0f', bytes), 'fds', fds, 'used_at', now)
 -- as `hold`, but both keys are known here
 redis.call('SADD', record .. ':holders', id)
+add_name(KEYS[2], fd)
 redis.call('HSET', KEYS[3], fd, content)
 if replaced then
   release(tree, id, { replaced })

@@ -146,13 +146,77 @@ local function clear(process)
   redis.call('UNLINK', process .. ':fds', process .. ':journal')
 end
 
+-- The same for the record of a content, some of whose fields are written only if they say something.
+local function clear_record(record)
+  redis.call('HSET', record, 'fd', '')
+  redis.call('UNLINK', record)
+end
+
+-- Those fields of a list (name, value, ...) whose value is not empty.
+local function set_only(fields)
+  local set = {}
+  for i = 1, #fields, 2 do
+    if fields[i + 1] ~= '' then
+      set[#set + 1] = fields[i]
+      set[#set + 1] = fields[i + 1]
+    end
+  end
+  return set
+end
+
 local function limits_of(tree)
   return cjson.decode(redis.call('HGET', tree, 'limits'))
 end
 
+-- A process keeps its names (`name:KEY` in its table) in order as well, for listing by prefix. An entry is added
+-- before its name is in the table and removed after it, so those without one are ignored.
+local function add_name(process, fd)
+  if string.sub(fd, 1, 5) == 'name:' then
+    redis.call('ZADD', process .. ':names', 0, string.sub(fd, 6))
+  end
+end
+
+-- Removes names from a process's table, and from the list of its names.
+local function remove_names(process, fds)
+  redis.call('HDEL', process .. ':fds', unpack(fds))
+  local keys = {}
+  for _, fd in ipairs(fds) do
+    if string.sub(fd, 1, 5) == 'name:' then
+      keys[#keys + 1] = string.sub(fd, 6)
+    end
+  end
+  if #keys > 0 then
+    redis.call('ZREM', process .. ':names', unpack(keys))
+  end
+end
+
+-- What a name of a process means: a content, or nil. A torn rename leaves an empty value (rename.lua).
+local function content_of(fds, fd)
+  local content = redis.call('HGET', fds, fd)
+  return content and content ~= '' and content or nil
+end
+
+-- Why the name may not be replaced, or nil: the caller expects another content under it. `expected` is '' for
+-- anything, 'absent', or the creation time and the producer of the content.
+local function conflict(tree, fd, content, expected)
+  if expected == '' then
+    return
+  end
+  local created, producer
+  if content and string.match(content, '^.+/%d+$') then
+    created, producer = unpack(redis.call('HMGET', content_record(tree, content), 'created_at', 'producer'))
+  end
+  local found = content and (created or '') .. ' ' .. (producer or '') or 'absent'
+  if found ~= expected then
+    return { 'conflict', fd, content and (expected == 'absent' and 'taken' or 'other') or 'absent' }
+  end
+end
+
 local function hold(tree, process, fd, content)
+  local record = process_record(tree, process)
   redis.call('SADD', content_record(tree, content) .. ':holders', process)
-  redis.call('HSET', process_record(tree, process) .. ':fds', fd, content)
+  add_name(record, fd)
+  redis.call('HSET', record .. ':fds', fd, content)
 end
 
 -- The number of pages of a stream, and the key that holds them: its pages, or `lent` during a large append.
@@ -199,6 +263,18 @@ local function release(tree, process, contents)
   end
 end
 
+-- How many contents and bytes a process frees by dropping its name of this content (nil for none).
+local function freed_by(tree, content)
+  if not content or not string.match(content, '^.+/%d+$') then
+    return 0, 0
+  end
+  local record = content_record(tree, content)
+  if redis.call('SCARD', record .. ':holders') ~= 1 then
+    return 0, 0
+  end
+  return 1, counted(redis.call('HGET', record, 'bytes'))
+end
+
 -- Drops up to `most` names of a process, except `kept`. Returns whether more are left.
 local function release_piece(tree, process, most, kept)
   local fds, names = process_record(tree, process) .. ':fds', {}
@@ -209,7 +285,7 @@ local function release_piece(tree, process, most, kept)
     return false
   end
   local contents = redis.call('HMGET', fds, unpack(names))
-  redis.call('HDEL', fds, unpack(names))
+  remove_names(process_record(tree, process), names)
   release(tree, process, contents)
   return redis.call('EXISTS', fds) == 1
 end
@@ -217,13 +293,13 @@ end
 local function release_all(tree, process)
   local fds = process_record(tree, process) .. ':fds'
   release(tree, process, redis.call('HVALS', fds))
-  redis.call('UNLINK', fds)
+  redis.call('UNLINK', fds, process_record(tree, process) .. ':names')
 end
 
 local function remove_process(tree, id)
   local process = process_record(tree, id)
   redis.call('UNLINK', process, process .. ':fds', process .. ':calls', process .. ':journal', process .. ':events',
-    process .. ':writes')
+    process .. ':writes', process .. ':names')
 end
 
 -- Removes a tree and its processes, and renames the set of its contents: `remove_contents` removes them in pieces,
@@ -448,6 +524,7 @@ local function make_stream(tree, process, number, page_size, source, writer, lea
   redis.call('SADD', tree .. ':contents', content)
   redis.call('ZADD', tree .. ':writers', stamp(now + (lease ~= '' and lease or PROCESS_WRITES_S)), content)
   redis.call('SADD', process_record(tree, process) .. ':writes', number)
+  clear_record(record)
   redis.call('HSET', record, 'fd', 'fd:' .. number, 'state', 'open', 'chars', 0, 'bytes', 0, 'lines', 0,
     'pages', 1, 'tail', 0, 'page_size', page_size, 'source', source, 'created_at', stamp(now), 'producer', process,
     'writer', writer, 'writer_until', lease ~= '' and stamp(now + lease) or '', 'lease', lease)

@@ -4,13 +4,17 @@
 --       3 the content that the reader expects ('' for none): it fetches that directly, which is cheaper
 --         than through a script, and only needs the confirmation
 --       4 'newlines'|'chars' (absent with a page): bisect the index for 5 first and 6 last position
---         in that unit
+--         in that unit; 'bytes': find the pages that hold bytes 5 to 6 of a text, counted from 0
 -- ->    nothing: it is the expected content, and not open | not_found id known...
---       | ok content metadata page-text|false {group name, group value, ...}; for an open content also the text of
+--       | ok content metadata page-text|false {group name, group value, ...}; with 'bytes', in place of a page's
+--       text: 'first page, bytes before it, last page', or '' past the end; for an open content also the text of
 --       its last page and the seconds until its writer's lease expires; then 'torn' for any stream whose pages and
 --       index may hold more than its totals count: use the last page returned here
 --       | lost_data fd pages | lent content: its pages are under `lent`, `put_back` moves them back
 local content = redis.call('HGET', KEYS[2], ARGV[1])
+if content == '' and string.sub(ARGV[1], 1, 5) == 'name:' then -- left by a torn rename
+  content = false
+end
 
 -- Whether the pages of a stream match its totals. Only a torn log can make them differ.
 local function is_whole(record, count, tail)
@@ -30,7 +34,8 @@ if not content then
 end
 local record = content_record(KEYS[1], content)
 local index = record .. ':index'
-local state, count, tail = unpack(redis.call('HMGET', record, 'state', 'pages', 'tail'))
+local state, count, tail, size, kind =
+  unpack(redis.call('HMGET', record, 'state', 'pages', 'tail', 'bytes', 'kind'))
 local pages = tonumber(count or 0)
 local wanted = tonumber(ARGV[2])
 local groups = {}
@@ -60,6 +65,34 @@ local function group_before(part, position)
   return low * GROUP_PAGES + 1
 end
 
+-- The page that holds a byte, and the bytes before that page. The sizes of the pages of a group are asked of Redis;
+-- without the bytes before groups (stored by the first version), those of all pages.
+local function page_of_byte(position)
+  local low, high, before = 0, math.floor((pages - 1) / GROUP_PAGES), 0
+  while low < high do
+    local middle = math.ceil((low + high) / 2)
+    local value = redis.call('HGET', index, string.format('%d', middle * GROUP_PAGES + 1))
+    local start = tonumber(string.match(value, '\nb(%d+)$'))
+    if not start then
+      low, before = 0, 0
+      break
+    elseif start <= position then
+      low, before = middle, start
+    else
+      high = middle - 1
+    end
+  end
+  local page = low * GROUP_PAGES + 1
+  while page < pages do
+    local after = before + redis.call('HSTRLEN', record .. ':pages', string.format('%d', page))
+    if after > position then
+      break
+    end
+    page, before = page + 1, after
+  end
+  return page, before
+end
+
 local last, torn
 if (tail or '') ~= '' and not is_whole(record, count, tail) then
   local there, key = stored_pages(record .. ':pages', record .. ':lent')
@@ -80,6 +113,13 @@ local text = false
 if wanted > 0 and wanted <= pages then
   text = torn and wanted == pages and last or redis.call('HGET', record .. ':pages', ARGV[2])
   add(math.floor((wanted - 1) / GROUP_PAGES) * GROUP_PAGES + 1)
+elseif ARGV[4] == 'bytes' then
+  text = ''
+  if kind ~= 'bytes' and tonumber(ARGV[5]) < tonumber(size) then
+    local page, before = page_of_byte(tonumber(ARGV[5]))
+    local last_page = page_of_byte(math.min(tonumber(ARGV[6]), size - 1))
+    text = string.format('%d %.0f %d', page, before, last_page)
+  end
 elseif ARGV[4] then
   add(group_before(ARGV[4], tonumber(ARGV[5])))
   add(group_before(ARGV[4], tonumber(ARGV[6])))

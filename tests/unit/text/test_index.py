@@ -133,14 +133,40 @@ def test_a_full_group_is_returned_once_and_never_changes() -> None:
     assert list(rest) == ["769"]
 
 
+@given(text=texts | long_texts, page_size=st.integers(1, 3))
+def test_a_group_knows_the_bytes_before_it(text: str, page_size: int) -> None:
+    _, groups = index_of(text, page_size)
+
+    pages = pages_of(text, page_size)
+    assert {first: group.bytes for first, group in groups.items()} == {
+        first: len("".join(pages[: first - 1]).encode()) for first in groups
+    }
+
+
+def test_a_field_of_the_first_version_has_no_bytes_before_it_and_gets_none() -> None:
+    writer = IndexWriter()
+    for pages in cut("漢" * 300, 1):
+        writer.add(pages)
+    fields = writer.full_groups() | writer.fields()
+    old = fields["257"].partition("\nb")[0].encode()
+
+    group, resumed = Group(257, old), IndexWriter.before_last(300, 897, old)
+
+    assert (group.bytes, group.start.chars, group.last) == (None, 256, 300)
+    assert "b" not in resumed.fields()["257"]
+
+
 @given(text=long_texts, page_size=st.integers(1, 7))
 def test_a_field_is_ascii_that_people_can_read(text: str, page_size: int) -> None:
     writer = IndexWriter()
     for pages in cut(text, page_size):
         writer.add(pages)
 
-    for value in writer.fields().values():
-        for row in value.split("\n"):
+    for name, value in writer.fields().items():
+        rows = value.split("\n")
+        if name != "1":
+            assert re.fullmatch(r"b\d+", rows.pop())
+        for row in rows:
             assert re.fullmatch(r"\d+ \d+~?;\d+,\d+~?( \d+,\d+~?){0,15}", row)
 
 

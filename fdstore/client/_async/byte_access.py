@@ -1,0 +1,40 @@
+"""The part of `Process` that reads bytes."""
+
+from __future__ import annotations
+
+from fdstore.client._async.base import ProcessBase
+from fdstore.client._async.byte_file import ByteFile, open_byte_file
+from fdstore.store import byte_reading
+from fdstore.text.selection import FdLike, fd_id
+
+
+class ProcessBytes(ProcessBase):
+    """Bytes: of contents that are bytes as they are, of text its UTF-8."""
+
+    async def read_bytes(self, fd: FdLike, offset: int = 0, length: int | None = None) -> bytes:
+        r"""Return up to `length` bytes (None: all that follow) from `offset`, counted from 0; past the end
+        b"", as of a file. At most two round trips, whatever the size of the content, and little more than
+        these bytes; a large window is fetched in several requests at a time.
+
+        Raises `NotFound`, `InvalidArgument`.
+
+        >>> d = await proc.create(b"\x89PNG...")
+        >>> d.kind, d.media_type, await proc.read_bytes(d.fd, 1, 3)
+        ('bytes', 'application/octet-stream', b'PNG')
+        """
+        _, found = await self._run(byte_reading.read_bytes(self.handle, fd_id(fd), offset, length))
+        return found
+
+    async def open_bytes(self, fd: FdLike) -> ByteFile:
+        r"""Open a content as a read-only binary file: `read`, `seek`, `tell`. It reads ahead, so that small
+        reads cost few round trips. Of a name it goes on reading what the name meant when it was opened.
+
+        Raises `NotFound`; reading raises `Conflict` once that content is gone.
+
+        >>> d = await proc.ingest("build.log")
+        >>> async with await proc.open_bytes(d.fd) as file:
+        ...     position = await file.seek(-23, 2)
+        ...     await file.read()
+        b'line 5000 of the build\n'
+        """
+        return await open_byte_file(self._run, self.handle, fd_id(fd))

@@ -1,0 +1,41 @@
+# Generated from fdstore/client/_async/byte_access.py by `make generate`: change that one.
+"""The part of `Process` that reads bytes."""
+
+from __future__ import annotations
+
+from fdstore.client._sync.base import ProcessBase
+from fdstore.client._sync.byte_file import ByteFile, open_byte_file
+from fdstore.store import byte_reading
+from fdstore.text.selection import FdLike, fd_id
+
+
+class ProcessBytes(ProcessBase):
+    """Bytes: of contents that are bytes as they are, of text its UTF-8."""
+
+    def read_bytes(self, fd: FdLike, offset: int = 0, length: int | None = None) -> bytes:
+        r"""Return up to `length` bytes (None: all that follow) from `offset`, counted from 0; past the end
+        b"", as of a file. At most two round trips, whatever the size of the content, and little more than
+        these bytes; a large window is fetched in several requests at a time.
+
+        Raises `NotFound`, `InvalidArgument`.
+
+        >>> d = proc.create(b"\x89PNG...")
+        >>> d.kind, d.media_type, proc.read_bytes(d.fd, 1, 3)
+        ('bytes', 'application/octet-stream', b'PNG')
+        """
+        _, found = self._run(byte_reading.read_bytes(self.handle, fd_id(fd), offset, length))
+        return found
+
+    def open_bytes(self, fd: FdLike) -> ByteFile:
+        r"""Open a content as a read-only binary file: `read`, `seek`, `tell`. It reads ahead, so that small
+        reads cost few round trips. Of a name it goes on reading what the name meant when it was opened.
+
+        Raises `NotFound`; reading raises `Conflict` once that content is gone.
+
+        >>> d = proc.ingest("build.log")
+        >>> with proc.open_bytes(d.fd) as file:
+        ...     position = file.seek(-23, 2)
+        ...     file.read()
+        b'line 5000 of the build\n'
+        """
+        return open_byte_file(self._run, self.handle, fd_id(fd))
