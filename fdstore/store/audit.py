@@ -18,6 +18,7 @@ from fdstore.lifecycle import ENDED
 from fdstore.records import Record
 from fdstore.store.audit_content import Damage, check_content, in_pieces
 from fdstore.store.content_info import pairs
+from fdstore.store.descriptors import is_renamed
 from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content, is_root, member_of
 from fdstore.store.process_records import decode_process
 from fdstore.store.record_format import (
@@ -265,7 +266,7 @@ def _table(keys: ProcessKeys, holders: dict[str, set[str]], found: list[Damage])
     for fd, content in (_fields(keys.fds, flat, found) or {}).items():
         if is_content(keys.tree, content.encode()):
             holders.setdefault(content, set()).add(keys.process)
-        else:
+        elif not is_renamed(fd.encode(), content.encode()):
             said = f"{show_bytes(fd)} names {show_bytes(content)}, which is not a content"
             found.append(Damage(key=keys.fds, said=said, advice=REMOVE_MEMBER))
 

@@ -33,7 +33,7 @@ class Listing(msgspec.Struct, frozen=True):
 
 
 def list_fds(handle: ProcessHandle) -> Operation[list[Descriptor]]:
-    """Return all descriptors of the process, in number order. Two round trips."""
+    """Return all descriptors: by number, then the named ones by creation. Two round trips."""
     return (yield from listing(handle)).descriptors
 
 
@@ -57,6 +57,8 @@ def listing(handle: ProcessHandle, start: int = 1, count: int | None = None) -> 
     [flat] = yield [("HGETALL", handle.keys.fds)]
     tree, known, damaged = handle.keys.tree, [], []
     for name, content in zip(flat[::2], flat[1::2], strict=True):
+        if is_renamed(name, content):
+            continue
         try:
             if not (is_content(tree, content) and _ID.match(name)):
                 raise ValueError(f"{show_bytes(content)} is not a content of its tree")
@@ -82,11 +84,16 @@ def listing(handle: ProcessHandle, start: int = 1, count: int | None = None) -> 
     return Listing(found, len(known), damaged)
 
 
+def is_renamed(name: bytes, content: bytes) -> bool:
+    """Return whether this entry of a table was left by a torn rename; it names nothing."""
+    return not content and name.startswith(b"name:")
+
+
 _ID = re.compile(rb"fd:[1-9][0-9]{0,15}\Z|(?!fd:)[a-z]+:.")
 
 
 def _number(entry: tuple[str, str]) -> int:
-    # a named passage has a number too: that of its content
+    # a name has the number of its content, which is above all numbers of descriptors
     fd, content = entry
     return int(fd[3:] if fd.startswith("fd:") else content.rpartition("/")[2])
 

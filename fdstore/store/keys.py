@@ -35,7 +35,8 @@
 
 All keys of a tree share the hash tag `{tree}`, so a tree lives in one slot of a Redis Cluster and a
 script may access all of it. Process ids contain no braces and no colons, so keys are unambiguous. The id
-of a content names its creator: `triage/3` is number 3 of process `triage`.
+of a content names its creator: `triage/3` is number 3 of process `triage`. The number of a named content
+is the time of its creation in microseconds.
 
 `format` of a tree (`record_format.FORMAT`) says which versions can read it. All times are by the clock of
 Redis. Nothing read from these keys is trusted: see `record_format`.

@@ -57,6 +57,7 @@ def set_up_process(store: Store, execute: Execute, work: str) -> Process:
     proc.create(LONG[:1_500_000] if work == "extract-long" else SHORT)
     appender = store.run(streams.open_stream(proc.handle, "a draft", lease_s=None))
     store.run(appender.store_once("so far\n", None))
+    proc.put("plan", "a plan")
     proc.child(share=["fd:1"])
     return proc
 

@@ -100,6 +100,9 @@ WRITES: dict[str, Write] = {
     "new tree": lambda store: store.process("n").create("in a new tree"),
     "launch": lambda store: store.run(processes.launch(store.process("u").handle, '{"brief": 3}')),
     "claim": lambda store: claim(store),
+    "put": lambda store: store.process("t").put("kept", ODD * 2),
+    "rename": lambda store: store.process("t").rename("kept", "moved"),
+    "create bytes": lambda store: store.process("t").create(b"\x89PNG" * 30, page_size=20),
 }
 """What is done last, and torn."""
 
@@ -115,11 +118,12 @@ AFTER: dict[str, Write] = {
     "pages": lambda store: append(store, TINY, "other"),
     "launch": lambda store: store.run(processes.launch(store.process("u").handle, '{"brief": 4}')),
     "claim": lambda store: claim(store),
+    "put": lambda store: store.process("t").put("kept", "other\n"),
 }
 """What is done with the half in the log."""
 
 SAME = ["a little", "little to the draft", "create", "child", "pages", "launch"]
-AFTERWARDS = [["elsewhere"], SAME, ["agent", "long", "open", "claim"]]
+AFTERWARDS = [["elsewhere"], [*SAME, "put"], ["agent", "long", "open", "claim"]]
 
 
 def history(store: Store) -> None:
@@ -133,6 +137,7 @@ def history(store: Store) -> None:
     append(store, STREAM, "so far")
     append(store, DRAFT, "a draft\nof two lines")
     append(store, TINY, "xy")
+    root.put("kept", "under a name\n")
     root.child(["fd:1"])
     root.fork()
     store.process("u").create("stands by itself")

@@ -74,6 +74,9 @@ WORK: dict[str, Callable[[Process, str], object]] = {
         additional_preload_fds=["fd:1"],
         background=True,
     ),
+    "put": lambda proc, _: proc.put("plan", "better"),
+    "put-long": lambda proc, _: proc.put("plan", LONG),
+    "rename": lambda proc, _: proc.rename("plan", "old plan"),
     "root": lambda proc, _: proc.store.process("another"),
 }
 

@@ -103,8 +103,8 @@ class Process(ProcessNames, ProcessBytes):
         return await self._run(descriptors.stat(self.handle, fd_id(fd)))
 
     async def list(self, prefix: str | None = None) -> list[Descriptor]:
-        """Return all descriptors, ordered by number; with `prefix`, those of the names that begin with it
-        (all names for ""), in order, in one round trip for each 500.
+        """Return all descriptors: by number, then the named ones by creation; with `prefix`, those of the
+        names that begin with it (all names for ""), in order, in one round trip for each 500.
 
         >>> d = await proc.create("one")
         >>> d = await proc.create("two")

@@ -104,8 +104,8 @@ class Process(ProcessNames, ProcessBytes):
         return self._run(descriptors.stat(self.handle, fd_id(fd)))
 
     def list(self, prefix: str | None = None) -> list[Descriptor]:
-        """Return all descriptors, ordered by number; with `prefix`, those of the names that begin with it
-        (all names for ""), in order, in one round trip for each 500.
+        """Return all descriptors: by number, then the named ones by creation; with `prefix`, those of the
+        names that begin with it (all names for ""), in order, in one round trip for each 500.
 
         >>> d = proc.create("one")
         >>> d = proc.create("two")

@@ -45,12 +45,15 @@ if redis.call('HLEN', KEYS[4]) ~= tonumber(ARGV[8])
   return { 'lost' }
 end
 
-now = stamp(now)
 local number = next_number(KEYS[2], 'next_fd', ARGV[12])
+local fd = 'fd:' .. number
+if ARGV[4] ~= '' then
+  fd, number = ARGV[4], unused_number(KEYS[2], now)
+end
+now = stamp(now)
 local content = id .. '/' .. number
 local record = KEYS[2] .. ':fd:' .. number
 local pages, index = record .. ':pages', record .. ':index'
-local fd = ARGV[4] ~= '' and ARGV[4] or 'fd:' .. number
 redis.call('RENAME', KEYS[4], pages)
 redis.call('PERSIST', pages)
 if staged_groups > 0 then

@@ -541,3 +541,14 @@ local function next_number(process_key, counter, seen)
   end
   return string.format('%.0f', number)
 end
+
+-- The number of a named content: microseconds. A number from the counter would be allocated again if the log is torn
+-- after this; as a descriptor it then replaces this entry of the table, but a name would stay beside it, and mean the
+-- later content.
+local function unused_number(process_key, now)
+  local number = math.floor(now * 1000000)
+  while redis.call('EXISTS', process_key .. ':fd:' .. string.format('%.0f', number)) == 1 do
+    number = number + 1
+  end
+  return string.format('%.0f', number)
+end
