@@ -21,8 +21,8 @@ class Toolset:
     enabled      names of built-in tools (default: read_fd and list_fds): read_fd search_fd list_fds
                  write_fd fd_to_file close_fd spawn pipe wait kill; a loop of your own has no fork
     config       sizes and switches (`FDConfig`)
-    python       functions offered as tools, with typed parameters and a docstring. They may be coroutine
-                 functions; each call runs to its end, or in a thread
+    python       functions offered as tools, with typed parameters and a docstring, or made with the SDK's
+                 `beta_tool`. They may be coroutine functions; each call runs to its end, or in a thread
     programs     {"name": "file.toml"} that `spawn` may start on the workers
     commands     programs that `pipe` may run on the workers, by their bare names
     export_root  directory below which `fd_to_file` writes (required by it); created if missing
