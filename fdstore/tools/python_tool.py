@@ -148,6 +148,12 @@ def import_tool(path: str, tools_path: str | None = None) -> Callable[..., Any]:
     return found
 
 
+def defining_module(function: Any) -> str:
+    """Return the module in which a function was defined, also one that was made a tool of the SDK."""
+    defined = function.func if is_sdk_tool(function) else function
+    return str(getattr(defined, "__module__", ""))
+
+
 def _check_home(module: str, file: str, tools_path: str) -> None:
     """Refuse a module of another program's directory: Python keeps one module of each name."""
     for other in _tools_paths:
