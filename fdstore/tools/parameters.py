@@ -7,16 +7,22 @@ and are validated one by one afterwards. Defaults are never validated, as in a c
 from __future__ import annotations
 
 import inspect
+import logging
 import typing
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import msgspec
 
-from fdstore.errors import InvalidArgument
+from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.msgspec_types import prepare
 from fdstore.tools.arguments import convert, schema_of
 from fdstore.tools.pydantic_types import Validated, is_field, needs_pydantic, validated
+from fdstore.tools.tool_errors import describe_error
+
+log = logging.getLogger("fdstore.tools")
+
+_PROBLEM_CHARS = 300
 
 
 class Parameters(msgspec.Struct, frozen=True):
@@ -35,6 +41,17 @@ class Parameters(msgspec.Struct, frozen=True):
     def convert(self, values: object) -> dict[str, Any]:
         """Return the values for the function from a model's arguments. Raises `InvalidArgument` with the
         parameter's name."""
+        try:
+            return self._convert(values)
+        except FDStoreError:
+            raise
+        # the checks of a dataclass or a model are the user's code
+        except Exception as error:
+            log.error("the arguments of %s cannot be checked", self.arguments.__name__, exc_info=True)
+            problem = f"the arguments cannot be checked: {describe_error(error)[:_PROBLEM_CHARS]}"
+            raise InvalidArgument("", problem) from error
+
+    def _convert(self, values: object) -> dict[str, Any]:
         checked = convert(self.arguments, values)
         given = typing.cast("Mapping[str, Any]", values)
         found = {name: getattr(checked, name) for name in checked.__struct_fields__}

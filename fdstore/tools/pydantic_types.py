@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import logging
 import typing
 from collections.abc import Callable
 from typing import Any
@@ -19,8 +18,6 @@ from fdstore.errors import InvalidArgument
 from fdstore.msgspec_types import prepare
 from fdstore.text.layout import show_controls
 from fdstore.tools.arguments import LONE_SURROGATE
-
-log = logging.getLogger("fdstore.tools")
 
 _PACKAGES = frozenset({"pydantic", "pydantic_core", "annotated_types"})
 _HOOKS = ("__get_pydantic_core_schema__", "__pydantic_core_schema__")
@@ -69,10 +66,6 @@ def validated(name: str, hint: Any) -> Validated:
             raise InvalidArgument(name, LONE_SURROGATE) from error
         except (ValueError, RecursionError) as error:  # ValidationError is a ValueError
             raise invalid_argument(error, name) from error
-        # the validators of a model are the user's code
-        except Exception as error:
-            log.error("the validation of %s failed", name, exc_info=True)
-            raise InvalidArgument(name, f"cannot be validated: {type(error).__name__}") from error
 
     return Validated(_without_titles(schema), validate)
 

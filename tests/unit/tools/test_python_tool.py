@@ -192,6 +192,8 @@ def test_a_function_receives_the_types_of_its_signature() -> None:
         ("order", {"tickets": [{"title": None}]}, "order.tickets[0].title"),
         ("votes", 2, "votes: Input should be greater than 2"),
         ("votes", None, "votes"),
+        ("votes", float("nan"), "votes: a finite number is needed"),
+        ("ticket", {"title": "t", "votes": float("inf")}, "ticket: a finite number is needed"),
         ("votes", [10**5000], "votes"),
         ("more", ["\udc80"], "more: a text holds a lone surrogate"),
         ("path", 7, "path"),
@@ -271,17 +273,26 @@ def test_a_field_as_default_and_defaults_that_json_cannot_show() -> None:
     assert got["ticket"] is fallback
 
 
-def test_a_validator_that_crashes_refuses_the_argument() -> None:
-    def explode(value: int) -> int:
-        raise RuntimeError("boom")
+def explode(value: object) -> int:
+    raise RuntimeError("boom")
 
+
+@pytest.mark.parametrize(
+    "hint",
+    [
+        Annotated[int, pydantic.AfterValidator(explode)],
+        dataclasses.make_dataclass("Checked", [("x", int)], namespace={"__post_init__": explode}),
+    ],
+    ids=["pydantic", "dataclass"],
+)
+def test_a_check_of_the_users_that_crashes_refuses_the_arguments(hint: Any) -> None:
     def show(value: Any) -> str:
         return ""
 
-    show.__annotations__ = {"value": Annotated[int, pydantic.AfterValidator(explode)]}
+    show.__annotations__ = {"value": hint}
 
-    with pytest.raises(InvalidArgument, match="value: cannot be validated: RuntimeError"):
-        received({"value": 1}, show)
+    with pytest.raises(InvalidArgument, match="the arguments cannot be checked: RuntimeError: boom"):
+        received({"value": 1 if "Annotated" in repr(hint) else {"x": 1}}, show)
 
 
 def test_strict_models_take_dates_and_enums_as_json_has_them() -> None:
