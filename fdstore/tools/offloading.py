@@ -18,6 +18,7 @@ from fdstore.records import Descriptor
 from fdstore.render import fd_error
 from fdstore.store import tool_calls
 from fdstore.store.record_format import decoding
+from fdstore.text.names import name_id
 from fdstore.tools.context import Context
 from fdstore.tools.tool_errors import error_output
 from fdstore.tools.tool_outcome import Offloaded
@@ -60,13 +61,17 @@ prepare(_Stored)
 _decoder = msgspec.json.Decoder(_Stored)
 
 
-def offload(context: Context, value: Any, source: str, call_id: str | None = None) -> Operation[Offloaded]:
-    """Return the output of a user's tool, or the exception it raised, as the model is to see it.
+def offload(
+    context: Context, value: Any, source: str, call_id: str | None = None, name: str | None = None
+) -> Operation[Offloaded]:
+    """Return the output of a user's tool, or the exception it raised, as the model is to see it. The first
+    text that is stored is stored under the key `name`, if one is given.
 
     Under a `call_id` a text is stored once, and a repeat returns the first result, even if its descriptors
     have been closed since. Raises `InvalidArgument` for a value that is neither text nor JSON, and for a
     `call_id` under which another value was stored; `QuotaExceeded`.
     """
+    fd = "" if name is None else name_id(name)
     is_error = isinstance(value, BaseException)
     output = error_output(value) if is_error else value
     if isinstance(output, FDStoreError):
@@ -77,13 +82,13 @@ def offload(context: Context, value: Any, source: str, call_id: str | None = Non
     texts = [to_text(output)] if blocks is None else [block_text(block) for block in blocks]
     texts = [None if text is None else escape_surrogates(text) for text in texts]
     if call_id is None or not any(text is not None and exceeds_threshold(context, text) for text in texts):
-        stored = yield from _wrap_each(context, texts, source, None)
+        stored = yield from _wrap_each(context, texts, source, None, fd)
     else:
         parts: object = texts
         if blocks is not None:
             parts = {"blocks": [text or block for text, block in zip(texts, blocks, strict=True)]}
-        request = tool_calls.request_of("offload", [source, parts])
-        stored = yield from _wrap_once(context, texts, source, f"{call_id}/offload", request)
+        request = tool_calls.request_of("offload", [source, fd, parts])
+        stored = yield from _wrap_once(context, texts, source, f"{call_id}/offload", fd, request)
     if blocks is None:
         [content] = stored.shown
         return Offloaded(content or "", stored.descriptor, is_error)
@@ -93,21 +98,21 @@ def offload(context: Context, value: Any, source: str, call_id: str | None = Non
 
 
 def _wrap_once(
-    context: Context, texts: Sequence[str | None], source: str, call_id: str, request: str
+    context: Context, texts: Sequence[str | None], source: str, call_id: str, fd: str, request: str
 ) -> Operation[_Stored]:
     """Wrap the texts of a call, or return what its first run stored."""
     before = yield from tool_calls.identify(context.handle, call_id, request)
     if before is not None:
         with decoding(f"the calls of process {context.handle.id}"):
             return _decoder.decode(before)
-    stored = yield from _wrap_each(context, texts, source, call_id)
+    stored = yield from _wrap_each(context, texts, source, call_id, fd)
     result = msgspec.json.encode(stored).decode("utf-8")
     yield from tool_calls.store_result(context.handle, call_id, result)
     return stored
 
 
 def _wrap_each(
-    context: Context, texts: Sequence[str | None], source: str, call_id: str | None
+    context: Context, texts: Sequence[str | None], source: str, call_id: str | None, fd: str
 ) -> Operation[_Stored]:
     shown: list[str | None] = []
     descriptor = None
@@ -116,7 +121,7 @@ def _wrap_each(
             shown.append(None)
             continue
         part_id = None if call_id is None else f"{call_id}/{number}"
-        wrapped = yield from wrap_text(context, text, source, part_id)
+        wrapped = yield from wrap_text(context, text, source, part_id, "" if descriptor else fd)
         shown.append(wrapped.content)
         descriptor = descriptor or wrapped.descriptor
     return _Stored(shown, descriptor)

@@ -61,14 +61,17 @@ def wrap(context: Context, text: str, source: str, call_id: str | None = None) -
     return (yield from wrap_text(context, text, source, call_id)).content
 
 
-def wrap_text(context: Context, text: str, source: str, call_id: str | None = None) -> Operation[Wrapped]:
-    """Return `text` as `wrap` does, with its descriptor."""
+def wrap_text(
+    context: Context, text: str, source: str, call_id: str | None = None, name: str = ""
+) -> Operation[Wrapped]:
+    """Return `text` as `wrap` does, with its descriptor: the next number, or the id of a name."""
     text = escape_surrogates(text)
     if not exceeds_threshold(context, text):
         return Wrapped(fd_inline(text), None)
     if context.config.json_pretty_print:
         text = reindent_json(text) or text
-    return (yield from _store(context, text, source, None if call_id is None else f"{call_id}/wrapped"))
+    slot = None if call_id is None else f"{call_id}/wrapped"
+    return (yield from _store(context, text, source, slot, name))
 
 
 def wrap_once(context: Context, text: str, source: str, call_id: str | None) -> Operation[str]:
@@ -94,9 +97,13 @@ def exceeds_threshold(context: Context, text: str) -> bool:
     return context.direct_limit is not None and len(text) > context.direct_limit
 
 
-def _store(context: Context, text: str, source: str, call_id: str | None) -> Operation[Wrapped]:
+def _store(
+    context: Context, text: str, source: str, call_id: str | None, name: str = ""
+) -> Operation[Wrapped]:
     page_size = context.config.default_page_size
-    descriptor = yield from contents.create(context.handle, text, source, page_size, call_id=call_id)
+    descriptor = yield from contents.create(
+        context.handle, text, source, page_size, name=name, call_id=call_id
+    )
     return Wrapped((yield from render_fd(context, descriptor.fd)), descriptor)
 
 

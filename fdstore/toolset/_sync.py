@@ -169,7 +169,9 @@ class Toolset:
         context = self._toolbox.context
         return self._store.run(wrap_once(context, to_text(output), source, call_id or None))
 
-    def offload(self, value: Any, source: str = "tool_result", call_id: str | None = None) -> Offloaded:
+    def offload(
+        self, value: Any, source: str = "tool_result", call_id: str | None = None, name: str | None = None
+    ) -> Offloaded:
         r"""Return what a tool of your own returned or raised as the model is to see it, with its descriptor.
 
         value     a text, bytes, a JSON value, a list of content blocks, or an exception. Of blocks each text
@@ -177,6 +179,8 @@ class Toolset:
                   An exception gives `is_error` and its text, as an agent shows it
         source    where it comes from, as the model sees it
         call_id   a repeat with the same value returns the first result and stores nothing
+        name      the key of the text that is stored (of blocks: the first one), which is then `name:KEY`
+                  and replaces what the name meant, as with `put`. What stays inline changes no name
 
         Use it where another framework runs the tools. Raises `InvalidArgument` for a value that is neither
         text nor JSON, and for a `call_id` under which another value was stored; `QuotaExceeded`, and
@@ -191,7 +195,7 @@ class Toolset:
         >>> tools.offload(ValueError("no such day")).content
         'ValueError: no such day'
         """
-        return self._store.run(offload(self._toolbox.context, value, source, call_id or None))
+        return self._store.run(offload(self._toolbox.context, value, source, call_id or None, name))
 
     def wrap_input(self, given: str | Sequence[Any]) -> str | list[Any]:
         """Return user input as the model should see it: a long text, or each long text block of a list, is
