@@ -40,9 +40,10 @@ if TYPE_CHECKING:
     from fdstore.store.naming import ABSENT
     from fdstore.text.selection import FdLike
     from fdstore.tools.config import FDConfig
+    from fdstore.tools.definition_shapes import DefinitionShape
     from fdstore.tools.python_tool import tool
     from fdstore.tools.tool_names import ToolName
-    from fdstore.tools.tool_outcome import ToolResult
+    from fdstore.tools.tool_outcome import Offloaded, ToolResult
     from fdstore.toolset import Toolset
 
 __version__ = "0.1.0"
@@ -66,9 +67,10 @@ _HOMES = {
     "fdstore.store.naming": ("ABSENT",),
     "fdstore.text.selection": ("FdLike",),
     "fdstore.tools.config": ("FDConfig",),
+    "fdstore.tools.definition_shapes": ("DefinitionShape",),
     "fdstore.tools.tool_names": ("ToolName",),
     "fdstore.tools.python_tool": ("tool",),
-    "fdstore.tools.tool_outcome": ("ToolResult",),
+    "fdstore.tools.tool_outcome": ("Offloaded", "ToolResult"),
     "fdstore.toolset": ("Toolset",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -77,6 +79,7 @@ __all__ = [
     "ABSENT",
     "ContentState",
     "ContextLine",
+    "DefinitionShape",
     "Descriptor",
     "DroppedTree",
     "Export",
@@ -85,6 +88,7 @@ __all__ = [
     "FdLike",
     "Hit",
     "Mode",
+    "Offloaded",
     "Origin",
     "Process",
     "ProcessRecord",

@@ -46,6 +46,8 @@ def of_a_process(proc: fdstore.Process) -> None:
 def of_tools(proc: fdstore.Process, names: list[fdstore.ToolName]) -> None:
     tools = fdstore.Toolset(proc, enabled=names)
     assert_type(tools.call("read_fd", {}), fdstore.ToolResult)
+    assert_type(tools.offload("x").descriptor, fdstore.Descriptor | None)
+    tools.definitions_for("gemini")  # type: ignore[arg-type]
     fdstore.Toolset(proc, enabled=["read_fd", "fork"])  # type: ignore[list-item]
     fdstore.Toolset(proc, enabled=["red_fd"])  # type: ignore[list-item]
 
@@ -57,6 +59,7 @@ async def awaited() -> None:
         assert_type(await proc.open_stream(), fdstore.aio.StreamWriter)
         tools = fdstore.aio.Toolset(proc, enabled=["read_fd"])
         assert_type(await tools.call("read_fd", {}), fdstore.ToolResult)
+        assert_type(await tools.offload("x"), fdstore.Offloaded)
         async for piece in proc.follow("fd:1"):
             assert_type(piece, str)
 """

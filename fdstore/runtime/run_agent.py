@@ -23,7 +23,7 @@ from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import decoding
 from fdstore.tools.context import Context, Linked
 from fdstore.tools.process_task import ForkTask, Task
-from fdstore.tools.python_tool import import_tool
+from fdstore.tools.python_tool import defining_module, import_tool
 from fdstore.tools.toolbox import BUILT_IN, Toolbox
 
 log = logging.getLogger("fdstore.agent")
@@ -150,7 +150,7 @@ def make_toolbox(
     )
     tools_path = program.tools_path if permissions.all_allowed else None
     functions = {path: import_tool(path, tools_path) for path in program.python}
-    permissions.check_origin({path: getattr(each, "__module__", "") for path, each in functions.items()})
+    permissions.check_origin({path: defining_module(each) for path, each in functions.items()})
     return Toolbox(context, list(functions.values()))
 
 

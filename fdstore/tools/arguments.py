@@ -150,10 +150,14 @@ def _names_fd(kind: msgspec.inspect.Type) -> bool:
     return isinstance(kind, msgspec.inspect.Metadata) and kind.extra == _NAMES_FD
 
 
+LONE_SURROGATE = "a text holds a lone surrogate, which is not a character"
+_NO_OBJECT = "the arguments must be a JSON object"
+
+
 def convert(arguments: type, values: object) -> Any:
     """Convert a model's arguments, `values`, to a tool's. Raises `InvalidArgument` with the field's name."""
     if not isinstance(values, dict):
-        raise InvalidArgument("", "the arguments must be a JSON object")
+        raise InvalidArgument("", _NO_OBJECT)
     names, numbers, fds = _fields(arguments)
     unknown = [name for name in values if name not in names]
     if unknown:
@@ -174,7 +178,18 @@ def convert(arguments: type, values: object) -> Any:
     except RecursionError as error:
         raise InvalidArgument("", "the arguments are nested too deep") from error
     except UnicodeEncodeError as error:
-        raise InvalidArgument("", "a text holds a lone surrogate, which is not a character") from error
+        raise InvalidArgument("", LONE_SURROGATE) from error
+
+
+def require_object(values: object) -> dict[str, Any]:
+    """Return a model's arguments unconverted. Raises `InvalidArgument` unless they are a JSON object."""
+    if not isinstance(values, dict) or not all(isinstance(name, str) for name in values):
+        raise InvalidArgument("", _NO_OBJECT)
+    try:
+        _require_finite(values)
+    except RecursionError as error:
+        raise InvalidArgument("", "the arguments are nested too deep") from error
+    return values
 
 
 def _require_finite(value: object, name: str = "") -> None:

@@ -1,4 +1,5 @@
-"""Use a Python function as a tool: its schema from the signature, its description from the docstring.
+"""Use a Python function as a tool: its schema from the signature, its description from the docstring. A
+function made with the SDK's `beta_tool` brings both.
 
 The store does not know a function's side effects. If a worker dies while one runs, the next attempt runs it
 again, unless it is marked `@tool(repeatable=False)`.
@@ -12,11 +13,9 @@ import logging
 import os
 import re
 import sys
-import typing
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -27,13 +26,18 @@ from fdstore.store import reading
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.ref_tags import placeholders
 from fdstore.text.selection import selector
-from fdstore.tools.arguments import schema_of
+from fdstore.tools.arguments import require_object
+from fdstore.tools.docstrings import split_docstring
+from fdstore.tools.parameters import parameters_of
+from fdstore.tools.sdk_tools import function_of, is_sdk_tool
+from fdstore.tools.tool_errors import describe_error, error_output, is_tool_error
 from fdstore.tools.wrapping import to_text
 from fdstore.wire.operation import Operation
 
 log = logging.getLogger("fdstore.tools")
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_SDK_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 _REPEATABLE = "__fdstore_repeatable__"
 
@@ -47,21 +51,19 @@ MAX_NESTING = 100
 
 
 class PythonTool(msgspec.Struct, frozen=True):
-    """A function with its description for the model and the type that its arguments are validated against."""
+    """A function with its definition for the model, and the conversion of a model's arguments to its values.
+    The definition is encoded, so that callers cannot modify it."""
 
     name: str
-    description: str
-    arguments: type
+    encoded_definition: bytes
+    convert: Callable[[object], dict[str, Any]]
     function: Callable[..., Any]
     repeatable: bool = True
 
     def definition(self) -> dict[str, Any]:
         """Return the Messages API tool dict."""
-        return {
-            "name": self.name,
-            "description": self.description,
-            "input_schema": schema_of(self.arguments),
-        }
+        found: dict[str, Any] = msgspec.json.decode(self.encoded_definition)
+        return found
 
 
 def tool(*, repeatable: bool = True) -> Callable[[F], F]:
@@ -89,33 +91,37 @@ def tool(*, repeatable: bool = True) -> Callable[[F], F]:
 
 
 def python_tool(function: Callable[..., Any]) -> PythonTool:
-    """Return the tool for a function. Its parameters need JSON types or msgspec Structs.
+    """Return the tool for a function. Its parameters need JSON types, dataclasses, TypedDicts, enums,
+    Literals, msgspec Structs, or types that pydantic validates. Annotations (`Annotated[int, "text"]`) and an
+    `Args:` section of the docstring describe them to the model.
 
     Raises `InvalidArgument` if the function cannot be a tool.
     """
+    if is_sdk_tool(function):
+        return _sdk_tool(function)
     name = getattr(function, "__name__", "")
     if not callable(function) or not _NAME.fullmatch(name):
         raise InvalidArgument("python", f"{quoted(name or function)} is not a function with a plain name")
     try:
-        hints = typing.get_type_hints(function, include_extras=True)
-        fields: list[Any] = []
-        for parameter in inspect.signature(function).parameters.values():
-            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-                raise InvalidArgument("python", f"{name}: parameter {parameter.name} cannot be given by name")
-            kind = hints.get(parameter.name, Any)
-            default = [] if parameter.default is parameter.empty else [_default(parameter.default)]
-            fields.append((parameter.name, kind, *default))
-        arguments = msgspec.defstruct(name, fields, kw_only=True, frozen=True, forbid_unknown_fields=True)
-        schema_of(arguments)
+        names = list(inspect.signature(function).parameters)
+        description, described = split_docstring(inspect.getdoc(function) or "", names)
+        parameters = parameters_of(function, name, described)
     except (TypeError, NameError, ValueError) as error:
         raise InvalidArgument("python", f"{name} cannot be a tool: {error}") from error
-    description = inspect.getdoc(function) or name
-    return PythonTool(name, description, arguments, function, getattr(function, _REPEATABLE, True))
+    definition = {"name": name, "description": description or name, "input_schema": parameters.schema}
+    repeatable = getattr(function, _REPEATABLE, True)
+    return PythonTool(name, msgspec.json.encode(definition), parameters.convert, function, repeatable)
 
 
-def _default(value: Any) -> Any:
-    mutable = isinstance(value, (list, dict, set))
-    return msgspec.field(default_factory=lambda: type(value)(value)) if mutable else value
+def _sdk_tool(tool: Any) -> PythonTool:
+    """Return the tool for a function of the SDK's tool runner. Raises `InvalidArgument`."""
+    definition = tool.to_dict()
+    name = definition["name"]
+    if not _SDK_NAME.fullmatch(name):
+        raise InvalidArgument("python", f"{quoted(name)} has a name that not every model API takes")
+    # the mark may be above or below the SDK's decorator
+    repeatable = getattr(tool, _REPEATABLE, getattr(tool.func, _REPEATABLE, True))
+    return PythonTool(name, msgspec.json.encode(definition), require_object, function_of(tool), repeatable)
 
 
 def import_tool(path: str, tools_path: str | None = None) -> Callable[..., Any]:
@@ -135,11 +141,17 @@ def import_tool(path: str, tools_path: str | None = None) -> Callable[..., Any]:
     # a module may call sys.exit or load an extension that panics: fail the agent, not the worker
     except BaseException as error:
         log.error("%s cannot be imported", path, exc_info=True)
-        problem = f"{quoted(path)} cannot be imported here: {_describe_error(error)[:300]}"
+        problem = f"{quoted(path)} cannot be imported here: {describe_error(error)[:300]}"
         raise InvalidArgument("tools.python", problem) from error
     if tools_path is not None:
         _check_home(module, getattr(home, "__file__", None) or "", tools_path)
     return found
+
+
+def defining_module(function: Any) -> str:
+    """Return the module in which a function was defined, also one that was made a tool of the SDK."""
+    defined = function.func if is_sdk_tool(function) else function
+    return str(getattr(defined, "__module__", ""))
 
 
 def _check_home(module: str, file: str, tools_path: str) -> None:
@@ -160,23 +172,17 @@ def call_function(tool: PythonTool, values: dict[str, Any]) -> tuple[str | FDSto
         if inspect.iscoroutine(result):
             result = _run_coroutine(result)
         return to_text(result), False
-    except FDStoreError as error:
-        return error, True
     except KeyboardInterrupt:
         raise
     # sys.exit, a panic of a Rust extension or a CancelledError of the function's own event loop must not
     # end the agent. A cancellation of the task that awaits the call is not raised here.
     except BaseException as error:
-        log.error("the tool %s failed", tool.name, exc_info=True)
-        return _describe_error(error), True
-
-
-def _describe_error(error: BaseException) -> str:
-    """Return the type and text of an exception, whose `__str__` may fail too."""
-    name, message = type(error).__name__, ""
-    with suppress(Exception):
-        message = str(error)
-    return f"{name}: {message}" if message else name
+        output = error_output(error)
+        if isinstance(output, FDStoreError):
+            return output, True
+        if not is_tool_error(error):
+            log.error("the tool %s failed", tool.name, exc_info=True)
+        return to_text(output), True
 
 
 def _run_coroutine(coroutine: Coroutine[Any, Any, Any]) -> Any:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
+from fdstore.records import Descriptor
 from fdstore.render import Rendered
 
 
@@ -18,6 +19,20 @@ class ToolResult(msgspec.Struct, frozen=True, tag="result", tag_field="kind"):
     """
 
     content: str
+    is_error: bool = False
+
+
+class Offloaded(msgspec.Struct, frozen=True):
+    """The output of a tool of your own as the model is to see it: `content` is a text, or a list of blocks if
+    the output was one. `descriptor` is the stored text, the first one if several blocks were stored; None if
+    all stayed inline. `is_error`: the output was an exception.
+
+    >>> Offloaded("12 lines")
+    Offloaded(content='12 lines', descriptor=None, is_error=False)
+    """
+
+    content: str | list[Any]
+    descriptor: Descriptor | None = None
     is_error: bool = False
 
 

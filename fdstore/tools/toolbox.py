@@ -216,8 +216,7 @@ class Toolbox:
             arguments = yield from expand_placeholders(
                 context.handle, arguments, context.config.max_expand_chars
             )
-        checked = convert(tool.arguments, arguments)
-        values = {name: getattr(checked, name) for name in checked.__struct_fields__}
+        values = tool.convert(arguments)
         # last before the function runs, so that refused arguments do not count as a started call
         if (
             call_id is not None

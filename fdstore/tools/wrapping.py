@@ -7,7 +7,7 @@ end). A shorter one stays inline, as an `fd_inline` if it could be mistaken for 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -21,6 +21,9 @@ from fdstore.text.ref_tags import last_of_each, references
 from fdstore.text.selection import Part
 from fdstore.tools.context import Context
 from fdstore.wire.operation import Operation
+
+TEXT_BLOCKS = ("text", "input_text")
+"""Types of blocks that hold a text: those of the Messages API and of MCP, and of OpenAI's Responses API."""
 
 
 def render_fd(context: Context, fd: str) -> Operation[Rendered]:
@@ -46,20 +49,35 @@ def _descriptor(context: Context, fd: str) -> Operation[Descriptor]:
     return (yield from descriptors.stat(context.handle, fd))
 
 
+class Wrapped(NamedTuple):
+    """A text as the model sees it, and its descriptor if it was stored."""
+
+    content: str
+    descriptor: Descriptor | None
+
+
 def wrap(context: Context, text: str, source: str, call_id: str | None = None) -> Operation[str]:
     """Return `text` as the model sees it: inline, or stored and rendered as an `fd_result`."""
+    return (yield from wrap_text(context, text, source, call_id)).content
+
+
+def wrap_text(
+    context: Context, text: str, source: str, call_id: str | None = None, name: str = ""
+) -> Operation[Wrapped]:
+    """Return `text` as `wrap` does, with its descriptor: the next number, or the id of a name."""
     text = escape_surrogates(text)
-    if not _exceeds_threshold(context, text):
-        return fd_inline(text)
+    if not exceeds_threshold(context, text):
+        return Wrapped(fd_inline(text), None)
     if context.config.json_pretty_print:
         text = reindent_json(text) or text
-    return (yield from _store(context, text, source, None if call_id is None else f"{call_id}/wrapped"))
+    slot = None if call_id is None else f"{call_id}/wrapped"
+    return (yield from _store(context, text, source, slot, name))
 
 
 def wrap_once(context: Context, text: str, source: str, call_id: str | None) -> Operation[str]:
     """Wrap the output of a tool that the user's own loop ran under `call_id`. Raises `InvalidArgument` if
     another output was wrapped under that id."""
-    if call_id is not None and _exceeds_threshold(context, text):
+    if call_id is not None and exceeds_threshold(context, text):
         call_id = f"{call_id}/wrap"
         yield from tool_calls.identify(context.handle, call_id, tool_calls.request_of("wrap", [source, text]))
     return (yield from wrap(context, text, source, call_id))
@@ -70,19 +88,23 @@ def wrap_error(
 ) -> Operation[str]:
     """Wrap a typed error. A short one stays a plain `fd_error`, without `fd_inline`."""
     rendered = escape_surrogates(fd_error(error))
-    if not _exceeds_threshold(context, rendered):
+    if not exceeds_threshold(context, rendered):
         return rendered
     return (yield from wrap(context, rendered, source, call_id))
 
 
-def _exceeds_threshold(context: Context, text: str) -> bool:
+def exceeds_threshold(context: Context, text: str) -> bool:
     return context.direct_limit is not None and len(text) > context.direct_limit
 
 
-def _store(context: Context, text: str, source: str, call_id: str | None) -> Operation[Rendered]:
+def _store(
+    context: Context, text: str, source: str, call_id: str | None, name: str = ""
+) -> Operation[Wrapped]:
     page_size = context.config.default_page_size
-    descriptor = yield from contents.create(context.handle, text, source, page_size, call_id=call_id)
-    return (yield from render_fd(context, descriptor.fd))
+    descriptor = yield from contents.create(
+        context.handle, text, source, page_size, name=name, call_id=call_id
+    )
+    return Wrapped((yield from render_fd(context, descriptor.fd)), descriptor)
 
 
 def escape_surrogates(text: str) -> str:
@@ -108,16 +130,22 @@ def wrap_input(
         rendered = yield from _wrap_input_text(
             context, text, None if call_id is None else f"{call_id}/{number}"
         )
-        # other fields of the block, such as cache_control, stay
-        fields = block if isinstance(block, dict) else {"type": "text"}
-        blocks.append(block if rendered == text else {**fields, "text": rendered})
+        blocks.append(replace_text(block, rendered))
     return blocks
+
+
+def replace_text(block: Any, text: str) -> Any:
+    """Return a text block with another text. Its other fields, such as `cache_control`, stay."""
+    if block_text(block) == text:
+        return block
+    fields = block if isinstance(block, dict) else {"type": getattr(block, "type", "text")}
+    return {**fields, "text": text}
 
 
 def _wrap_input_text(context: Context, text: str, call_id: str | None) -> Operation[str]:
     paged = context.fds_on and context.config.page_user_input
     if paged and len(text) > context.config.max_input_chars:
-        return (yield from _store(context, escape_surrogates(text), "user_input", call_id))
+        return (yield from _store(context, escape_surrogates(text), "user_input", call_id)).content
     return fd_inline(text)
 
 
@@ -129,7 +157,7 @@ def block_text(block: Any) -> str | None:
         kind, text = block.get("type"), block.get("text")
     else:
         kind, text = getattr(block, "type", None), getattr(block, "text", None)
-    return text if kind == "text" and isinstance(text, str) else None
+    return text if kind in TEXT_BLOCKS and isinstance(text, str) else None
 
 
 def to_text(result: Any) -> str:

@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from fdstore.client._sync.process import Process
+from fdstore.errors import InvalidArgument, quoted
+from fdstore.optional_packages import require
 from fdstore.tools.config import FDConfig
+from fdstore.tools.definition_shapes import DefinitionShape, in_shape
+from fdstore.tools.offloading import offload
 from fdstore.tools.tool_names import ToolName
-from fdstore.tools.tool_outcome import ToolResult
+from fdstore.tools.tool_outcome import Offloaded, ToolResult
 from fdstore.tools.toolbox import Toolbox
 from fdstore.tools.wrapping import store_references, to_text, wrap_input, wrap_once
 from fdstore.toolset.build import DEFAULT_TOOLS, context_for, linked_programs, waker_for
@@ -22,8 +26,8 @@ class Toolset:
     enabled      names of built-in tools (default: read_fd and list_fds): read_fd search_fd list_fds
                  write_fd fd_to_file close_fd spawn pipe wait kill; a loop of your own has no fork
     config       sizes and switches (`FDConfig`)
-    python       functions offered as tools, with typed parameters and a docstring. They may be coroutine
-                 functions; each call runs to its end, or in a thread
+    python       functions offered as tools, with typed parameters and a docstring, or made with the SDK's
+                 `beta_tool`. They may be coroutine functions; each call runs to its end, or in a thread
     programs     {"name": "file.toml"} that `spawn` may start on the workers
     commands     programs that `pipe` may run on the workers, by their bare names
     export_root  directory below which `fd_to_file` writes (required by it); created if missing
@@ -84,6 +88,44 @@ class Toolset:
         """
         return self._toolbox.definitions
 
+    def definitions_for(self, shape: DefinitionShape) -> list[Any]:
+        """Return the tools as another API takes them.
+
+        shape   "anthropic": as `definitions`. "openai": for Chat Completions. "openai-responses": for the
+                Responses API. "mcp": `name`, `description` and `inputSchema`
+
+        Raises `InvalidArgument` for another shape.
+
+        >>> proc = store.process("triage")
+        >>> tools = fdstore.Toolset(proc, enabled=["list_fds"])
+        >>> [tool] = tools.definitions_for("openai")
+        >>> tool["type"], tool["function"]["name"], tools.definitions_for("mcp")[0].keys()
+        ('function', 'list_fds', dict_keys(['name', 'description', 'inputSchema']))
+        """
+        return in_shape(self._toolbox.definitions, shape)
+
+    def runnable(self, client: Literal["anthropic"] = "anthropic") -> list[Any]:
+        """Return the tools as the tool runner of the anthropic SDK takes them, your own functions too. Their
+        long results are stored, and mistakes of the model are results with `is_error`.
+
+        The runner hands on no id of a call, so calls are not keyed as with `call_id`: a function marked
+        `repeatable=False` runs again if a call is repeated. The runner also turns errors of the store into
+        results that the model sees.
+
+        Raises `InvalidArgument` for another client, and `MissingExtra` if the SDK is not installed.
+
+        >>> proc = store.process("triage")
+        >>> tools = fdstore.Toolset(proc)
+        >>> [tool.name for tool in tools.runnable()]  # for client.beta.messages.tool_runner(tools=...)
+        ['read_fd', 'list_fds']
+        """
+        if client != "anthropic":
+            raise InvalidArgument("client", f"there are no tools for {quoted(client)}; there are: anthropic")
+        require(("anthropic",))
+        from fdstore.toolset.runner_tools._sync import runner_tools
+
+        return list(runner_tools(self._toolbox.definitions, self.call))
+
     @property
     def instructions(self) -> str:
         """The section for the system prompt: only the enabled tools and options.
@@ -113,7 +155,7 @@ class Toolset:
         r"""Return the output of your own tool as the model should see it: unchanged if short, else stored as
         a descriptor and shown as its `fd_result`. Content blocks and JSON values are converted to text. For a
         failed tool, start the output with its exit code or error, which the model then sees first. Results
-        of `call` need no wrapping.
+        of `call` need no wrapping. `offload` also takes blocks and exceptions.
 
         Raises `InvalidArgument` for output that cannot be text, and for a `call_id` under which another
         output was stored; `QuotaExceeded`.
@@ -126,6 +168,34 @@ class Toolset:
         """
         context = self._toolbox.context
         return self._store.run(wrap_once(context, to_text(output), source, call_id or None))
+
+    def offload(
+        self, value: Any, source: str = "tool_result", call_id: str | None = None, name: str | None = None
+    ) -> Offloaded:
+        r"""Return what a tool of your own returned or raised as the model is to see it, with its descriptor.
+
+        value     a text, bytes, a JSON value, a list of content blocks, or an exception. Of blocks each text
+                  block is judged on its own; others, such as images, stay as they are, in the same order.
+                  An exception gives `is_error` and its text, as an agent shows it
+        source    where it comes from, as the model sees it
+        call_id   a repeat with the same value returns the first result and stores nothing
+        name      the key of the text that is stored (of blocks: the first one), which is then `name:KEY`
+                  and replaces what the name meant, as with `put`. What stays inline changes no name
+
+        Use it where another framework runs the tools. Raises `InvalidArgument` for a value that is neither
+        text nor JSON, and for a `call_id` under which another value was stored; `QuotaExceeded`, and
+        `StoreUnavailable` and the like: then show the model the value itself, or fail. Blocks stored before
+        the error stay stored.
+
+        >>> tools.offload("short")
+        Offloaded(content='short', descriptor=None, is_error=False)
+        >>> o = tools.offload("a long line\n" * 1000, source="grep", call_id="toolu_1")
+        >>> o.content.startswith('<fd_result fd="fd:1" pages="4" '), o.descriptor.lines
+        (True, 1000)
+        >>> tools.offload(ValueError("no such day")).content
+        'ValueError: no such day'
+        """
+        return self._store.run(offload(self._toolbox.context, value, source, call_id or None, name))
 
     def wrap_input(self, given: str | Sequence[Any]) -> str | list[Any]:
         """Return user input as the model should see it: a long text, or each long text block of a list, is

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import anthropic
+
 from fdstore.agent.conversation import Result, decode_entry
 from fdstore.agent.launch import launch_root
 from fdstore.agent.models.anthropic import AnthropicModel
@@ -63,6 +65,12 @@ def breaks(words: str) -> str:
 async def later() -> str:
     """A coroutine."""
     return "from a coroutine"
+
+
+@anthropic.beta_tool
+def sdk_echo(words: str) -> str:
+    """Repeat the words."""
+    return echo(words)
 
 
 def tool(name: str) -> str:

@@ -12,7 +12,6 @@ from typing import Any
 
 import anthropic
 import pytest
-from anthropic.lib.tools import ToolError
 
 import fdstore
 import fdstore.aio
@@ -64,25 +63,12 @@ def by_hand(client: anthropic.Anthropic, tools: Toolset, question: str) -> str:
 # the SDK's tool runner
 
 
-def runnable(tools: Toolset) -> list[Any]:
-    def tool(definition: dict[str, Any]) -> Any:
-        def run(**arguments: Any) -> str:
-            result = tools.call(definition["name"], arguments)
-            if result.is_error:
-                raise ToolError(result.content)
-            return result.content
-
-        return anthropic.beta_tool(run, **definition)
-
-    return [tool(definition) for definition in tools.definitions]
-
-
 def by_runner(client: anthropic.Anthropic, tools: Toolset, question: str) -> str:
     runner = client.beta.messages.tool_runner(
         model=MODEL,
         max_tokens=4096,
         system=tools.instructions,
-        tools=runnable(tools),
+        tools=tools.runnable(),
         messages=[{"role": "user", "content": tools.wrap_input(question)}],
     )
     for message in runner:
@@ -93,25 +79,12 @@ def by_runner(client: anthropic.Anthropic, tools: Toolset, question: str) -> str
 # the awaitable runner
 
 
-def async_runnable(tools: fdstore.aio.Toolset) -> list[Any]:
-    def tool(definition: dict[str, Any]) -> Any:
-        async def run(**arguments: Any) -> str:
-            result = await tools.call(definition["name"], arguments)
-            if result.is_error:
-                raise ToolError(result.content)
-            return result.content
-
-        return anthropic.beta_async_tool(run, **definition)
-
-    return [tool(definition) for definition in tools.definitions]
-
-
 async def by_async_runner(client: anthropic.AsyncAnthropic, tools: fdstore.aio.Toolset, question: str) -> str:
     runner = client.beta.messages.tool_runner(
         model=MODEL,
         max_tokens=4096,
         system=tools.instructions,
-        tools=async_runnable(tools),
+        tools=tools.runnable(),
         messages=[{"role": "user", "content": await tools.wrap_input(question)}],
     )
     async for message in runner:

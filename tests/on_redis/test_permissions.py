@@ -42,9 +42,10 @@ def test_disallowed_functions_are_not_imported_and_fail_the_agent_with_the_reaso
         assert agents.model.requests == ()
 
 
-def test_allowed_functions_run(store: Store, tmp_path: Path) -> None:
-    with running(store, {"SOLO": [call("echo", words="hi"), say("Done.")]}, tmp_path) as agents:
-        agents.launch(python=(tool("echo"),))
+@pytest.mark.parametrize("name", ["echo", "sdk_echo"])
+def test_allowed_functions_run(store: Store, tmp_path: Path, name: str) -> None:
+    with running(store, {"SOLO": [call(name, words="hi"), say("Done.")]}, tmp_path) as agents:
+        agents.launch(python=(tool(name),))
         agents.attempt("solo", permissions=Permissions(all_allowed=False, python=(tool("*"),)))
 
         assert agents.results()[0].content == "you said hi"
