@@ -144,13 +144,14 @@ class SearchResult(Record, frozen=True, kw_only=True):
 
 
 class Export(Record, frozen=True, kw_only=True):
-    """A finished export: `char_count` characters were written; the file now has `size_bytes`."""
+    """A finished export: `char_count` characters were written (0 of bytes); the file now has `size_bytes`."""
 
     fd: str
     file_path: str
     mode: Literal["write", "append"]
     char_count: int
     size_bytes: int
+    kind: ContentKind = "text"
 
 
 class ProcessRecord(Record, frozen=True, kw_only=True):

@@ -26,6 +26,7 @@ from fdstore.errors import FDStoreError, quoted
 from fdstore.records import Descriptor, Export, Hit, Mode, ProcessRecord, Record, SearchResult, Slice
 from fdstore.text.layout import show_controls
 from fdstore.text.look_alikes import escape_look_alikes
+from fdstore.text.media_types import VIEWABLE_TYPES
 
 Rendered = NewType("Rendered", str)
 """A whole element, built by `element`."""
@@ -136,8 +137,19 @@ def fd_content(s: Slice) -> Rendered:
     )
 
 
+def _bytes_attributes(d: Descriptor) -> list[tuple[str, Attribute]]:
+    return [("kind", d.kind), ("media_type", d.media_type), ("size_bytes", d.bytes)]
+
+
+def fd_content_of_bytes(d: Descriptor) -> Rendered:
+    """Render the heading of bytes that are shown beside it, as an image."""
+    return element("fd_content", [("fd", d.fd), *_bytes_attributes(d)])
+
+
 def stored_message(d: Descriptor, tools: frozenset[str] = frozenset()) -> str:
     """Return the message of an `fd_result`: what is stored, and how to continue with the offered `tools`."""
+    if d.kind == "bytes":
+        return _message_of_bytes(d, tools)
     size = "1 page" if d.pages == 1 else f"{d.pages} pages of at most {d.page_size} characters"
     match d.state:
         case "sealed":
@@ -146,6 +158,36 @@ def stored_message(d: Descriptor, tools: frozenset[str] = frozenset()) -> str:
             said = f"{d.fd} is still being written ({size} so far)."
         case "broken":
             said = f"{d.fd} broke off ({d.reason or 'unknown reason'}); what came before is stored ({size})."
+    return f"{said}{_offer(_ways_to_read(d, tools))}"
+
+
+def _message_of_bytes(d: Descriptor, tools: frozenset[str]) -> str:
+    match d.state:
+        case "sealed":
+            said = f"{d.fd} holds {d.bytes} bytes of {d.media_type}."
+        case "open":
+            said = f"{d.fd} is still being written ({d.bytes} bytes of {d.media_type} so far)."
+        case "broken":
+            reason = d.reason or "unknown reason"
+            said = f"{d.fd} broke off ({reason}); {d.bytes} bytes of {d.media_type} are stored."
+    ways = []
+    if "read_fd" in tools and d.media_type in VIEWABLE_TYPES:
+        ways.append(f'look at it with read_fd(fd="{d.fd}")')
+    if "pipe" in tools:
+        ways.append(f'pass it to a command with pipe(fd="{d.fd}", ...)')
+    if "fd_to_file" in tools:
+        ways.append(f'save it with fd_to_file(fd="{d.fd}", file_path="...")')
+    return f"{said}{_offer(ways)}"
+
+
+def _offer(ways: list[str]) -> str:
+    if not ways:
+        return ""
+    offer = ways[0] if len(ways) == 1 else f"{', '.join(ways[:-1])}, or {ways[-1]}"
+    return f" {offer[0].upper()}{offer[1:]}."
+
+
+def _ways_to_read(d: Descriptor, tools: frozenset[str]) -> list[str]:
     ways: list[str] = []
     if "read_fd" in tools and d.state == "open":
         ways.append(f'wait for more with read_fd(fd="{d.fd}", start={d.pages}, wait_seconds=10)')
@@ -155,10 +197,7 @@ def stored_message(d: Descriptor, tools: frozenset[str] = frozenset()) -> str:
         ways.append(f'find lines with search_fd(fd="{d.fd}", pattern="...")')
     if "fd_to_file" in tools:
         ways.append(f'save it with fd_to_file(fd="{d.fd}", file_path="...")')
-    if not ways:
-        return said
-    offer = ways[0] if len(ways) == 1 else f"{', '.join(ways[:-1])}, or {ways[-1]}"
-    return f"{said} {offer[0].upper()}{offer[1:]}."
+    return ways
 
 
 def fd_result(d: Descriptor, preview: Slice, tail: Tail | None, message: str) -> Rendered:
@@ -180,6 +219,13 @@ def fd_result(d: Descriptor, preview: Slice, tail: Tail | None, message: str) ->
         ],
         children=children,
     )
+
+
+def fd_result_of_bytes(d: Descriptor, message: str) -> Rendered:
+    """Render stored bytes, without a preview. `message`: `stored_message`."""
+    state = None if d.state == "sealed" else d.state
+    attributes = [("fd", d.fd), *_bytes_attributes(d), ("source", d.source), ("state", state)]
+    return element("fd_result", attributes, children=[_message(message)])
 
 
 def fd_extraction(
@@ -265,7 +311,7 @@ def _cut(text: str, limit: int, column: int, missing_before: int, missing_after:
 def fd_list(descriptors: Iterable[Descriptor], total: int, next: int | None = None) -> Rendered:
     """Render one line for each descriptor; `total` counts all, `next` is the start of the next page."""
     lines = [
-        f"{d.fd} {d.state} chars={d.chars} lines={d.lines} pages={d.pages}"
+        f"{d.fd} {d.state} {_sizes(d)}"
         f' source="{_attribute(d.source)}" producer="{_attribute(d.producer)}"'
         + ("" if d.reason is None else f' reason="{_attribute(d.reason)}"')
         for d in descriptors
@@ -273,11 +319,18 @@ def fd_list(descriptors: Iterable[Descriptor], total: int, next: int | None = No
     return element("fd_list", [("count", len(lines)), ("total", total), ("next", next)], "\n".join(lines))
 
 
+def _sizes(d: Descriptor) -> str:
+    if d.kind == "bytes":
+        return f'kind=bytes media_type="{_attribute(d.media_type)}" size_bytes={d.bytes}'
+    return f"chars={d.chars} lines={d.lines} pages={d.pages}"
+
+
 def fd_file_result(export: Export, create: bool, exist_ok: bool) -> Rendered:
     """Render a finished export with its options."""
     done = "written" if export.mode == "write" else "appended"
-    size = _characters(export.char_count)
-    said = f"{export.fd} ({size}) was {done} to {quoted(export.file_path, 200)}."
+    is_text = export.kind == "text"
+    size = f" ({_characters(export.char_count)})" if is_text else ""
+    said = f"{export.fd}{size} was {done} to {quoted(export.file_path, 200)}."
     return element(
         "fd_file_result",
         [
@@ -287,7 +340,8 @@ def fd_file_result(export: Export, create: bool, exist_ok: bool) -> Rendered:
             ("create", create),
             ("exist_ok", exist_ok),
             ("success", True),
-            ("char_count", export.char_count),
+            ("kind", None if is_text else export.kind),
+            ("char_count", export.char_count if is_text else None),
             ("size_bytes", export.size_bytes),
         ],
         children=[_message(said)],

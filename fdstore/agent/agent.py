@@ -298,4 +298,7 @@ class StreamListener:
 
 
 def _result(call: ToolCall, outcome: ToolResult) -> Result:
-    return Result(call=call.id, content=escape_surrogates(outcome.content), is_error=outcome.is_error)
+    content = outcome.content
+    if isinstance(content, str):
+        content = escape_surrogates(content)
+    return Result(call=call.id, content=content, is_error=outcome.is_error)

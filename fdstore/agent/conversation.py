@@ -92,10 +92,10 @@ class Assistant(msgspec.Struct, frozen=True, kw_only=True, tag="assistant", tag_
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, tag="result", tag_field="kind"):
-    """The result of the tool call with this id, as sent to the model."""
+    """The result of the tool call with this id, as sent to the model: a text, or content blocks."""
 
     call: str
-    content: str
+    content: str | list[dict[str, Any]]
     is_error: bool = False
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from fdstore.errors import FDStoreError
 from fdstore.files.target import Target, TargetIdentity
-from fdstore.records import Export
+from fdstore.records import ContentKind, Export
 from fdstore.store.content_info import ContentGone
 from fdstore.store.contents import part_of, whole_of
 from fdstore.store.export_quota import LEFT_AS_IT_IS, Allowance
@@ -18,6 +18,13 @@ from fdstore.text.selection import Part
 from fdstore.wire.operation import Disk, Operation
 
 
+class Written(NamedTuple):
+    """What was written: the number of characters (0 of bytes), and whether it is text or bytes."""
+
+    chars: int
+    kind: ContentKind
+
+
 @reads_content
 def write_part(
     handle: ProcessHandle,
@@ -25,10 +32,10 @@ def write_part(
     part: Part | None,
     write: Callable[[bytes], object],
     allowance: Allowance | None = None,
-) -> Operation[int]:
+) -> Operation[Written]:
     """Pass a part of a content (all of it for None) to `write`, in order and in bounded memory: each call
     gets whole characters of UTF-8 (or bytes, of bytes), after the `allowance` has reserved room for them.
-    Return the number of characters."""
+    Return what was written."""
     chars = 0
 
     def take(run: list[bytes]) -> Operation[None]:
@@ -45,7 +52,7 @@ def write_part(
         yield from fetch_part(view, span, take)
     except ContentGone as error:
         yield from report_gone(handle, fd, error)
-    return chars
+    return Written(chars, view.descriptor.kind)
 
 
 @reads_content
@@ -101,11 +108,18 @@ def _export(
     try:
         # inside the try: if a cancellation arrives during __enter__, __exit__ still releases the file
         yield Disk(target.__enter__, must_end=True)
-        chars = yield from write_part(handle, fd, part, write, allowance)
+        chars, kind = yield from write_part(handle, fd, part, write, allowance)
         if allowance:
             yield from allowance.settle()
         mark: TargetIdentity = yield Disk(target.mark, must_end=True)
-        done = Export(fd=fd, file_path=target.path, mode=mode, char_count=chars, size_bytes=mark.size_bytes)
+        done = Export(
+            fd=fd,
+            file_path=target.path,
+            mode=mode,
+            char_count=chars,
+            size_bytes=mark.size_bytes,
+            kind=kind,
+        )
         if plan:
             yield from plan(mark, done)
         yield Disk(target.commit, must_end=True)

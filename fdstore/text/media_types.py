@@ -15,6 +15,8 @@ DEFAULT_TYPES: dict[ContentKind, str] = {"text": TEXT_TYPE, "bytes": BYTES_TYPE}
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """The images that the Messages API takes."""
 PDF_TYPE = "application/pdf"
+VIEWABLE_TYPES = frozenset((*IMAGE_TYPES, PDF_TYPE))
+"""Media types of bytes that a model can look at."""
 
 MAX_MEDIA_TYPE_CHARS = 127
 

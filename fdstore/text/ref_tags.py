@@ -29,7 +29,8 @@ _NAME = r"[A-Za-z0-9_.-]{1,64}"
 _TAG = re.compile(r"<ref(?=[\s>])[^<>]*+>|</ref\s*+>")
 _OPENING = re.compile(rf"""<ref\s++id\s*+=\s*+(?:"(?P<double>{_NAME})"|'(?P<single>{_NAME})')\s*+>""")
 _PLACEHOLDER = re.compile(
-    rf"\{{\{{\s*+(?P<selector>(?:fd[:-][0-9]{{1,16}}|ref:{_NAME})(?:#[A-Za-z0-9-]{{1,64}})?)\s*+\}}\}}"
+    rf"\{{\{{\s*+(?P<selector>(?:fd[:-][0-9]{{1,16}}|ref:{_NAME})(?:#[A-Za-z0-9-]{{1,64}})?"
+    rf"|name:[^{{}}\x00-\x1f]{{1,1100}}?)\s*+\}}\}}"
 )
 
 

@@ -2,12 +2,14 @@
 
 `offload` is the rule for a loop that runs its tools itself. It decides like the agent loop does for users'
 functions, and also takes content blocks (of the Messages API, of OpenAI's APIs, of MCP): each text block is
-judged on its own, the others stay as they are.
+judged on its own, the others stay as they are; images and PDFs are stored too, and the model is told under
+which id. `wrap_output` is the same for the agent loop, whose results go to the Messages API.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -18,8 +20,11 @@ from fdstore.records import Descriptor
 from fdstore.render import fd_error
 from fdstore.store import tool_calls
 from fdstore.store.record_format import decoding
+from fdstore.text.media_types import BYTES_TYPE, type_of_bytes
 from fdstore.text.names import name_id
+from fdstore.tools.content_blocks import content_blocks, field, for_messages_api, is_block, picture_in
 from fdstore.tools.context import Context
+from fdstore.tools.pictures import Picture
 from fdstore.tools.tool_errors import error_output
 from fdstore.tools.tool_outcome import Offloaded
 from fdstore.tools.wrapping import (
@@ -27,27 +32,11 @@ from fdstore.tools.wrapping import (
     escape_surrogates,
     exceeds_threshold,
     replace_text,
+    store_bytes,
     to_text,
     wrap_text,
 )
 from fdstore.wire.operation import Operation
-
-BLOCKS: dict[str, tuple[str, ...]] = {
-    "text": ("text",),
-    "image": ("source", "data"),
-    "document": ("source",),
-    "search_result": ("source",),
-    "tool_reference": ("tool_name",),
-    "audio": ("data",),
-    "resource": ("resource",),
-    "resource_link": ("uri",),
-    "image_url": ("image_url",),
-    "input_text": ("text",),
-    "input_image": ("image_url", "file_id"),
-    "input_file": ("file_data", "file_id", "file_url"),
-}
-"""Types of content blocks, each with the fields of which a block has at least one. A list of other objects
-that have a "type" is a JSON value."""
 
 
 class _Stored(msgspec.Struct, frozen=True):
@@ -79,69 +68,123 @@ def offload(
         if not exceeds_threshold(context, output):
             return Offloaded(output, None, is_error)  # an element of ours, which is not escaped
     blocks = content_blocks(output)
-    texts = [to_text(output)] if blocks is None else [block_text(block) for block in blocks]
-    texts = [None if text is None else escape_surrogates(text) for text in texts]
-    if call_id is None or not any(text is not None and exceeds_threshold(context, text) for text in texts):
-        stored = yield from _wrap_each(context, texts, source, None, fd)
+    parts = [_part(context, output)] if blocks is None else [_part(context, block) for block in blocks]
+    if call_id is None or not any(_is_stored(context, part) for part in parts):
+        stored = yield from _wrap_each(context, parts, source, None, fd)
     else:
-        parts: object = texts
+        identity: object = [_identity(part) for part in parts]
         if blocks is not None:
-            parts = {"blocks": [text or block for text, block in zip(texts, blocks, strict=True)]}
-        request = tool_calls.request_of("offload", [source, fd, parts])
-        stored = yield from _wrap_once(context, texts, source, f"{call_id}/offload", fd, request)
+            identity = {
+                "blocks": [
+                    block if part is None else _identity(part)
+                    for part, block in zip(parts, blocks, strict=True)
+                ]
+            }
+        request = tool_calls.request_of("offload", [source, fd, identity])
+        stored = yield from _wrap_once(context, parts, source, f"{call_id}/offload", fd, request)
     if blocks is None:
         [content] = stored.shown
         return Offloaded(content or "", stored.descriptor, is_error)
-    pairs = zip(blocks, stored.shown, strict=True)
-    shown = [block if text is None else replace_text(block, text) for block, text in pairs]
-    return Offloaded(shown, stored.descriptor, is_error)
+    return Offloaded(_shown(blocks, parts, stored), stored.descriptor, is_error)
+
+
+def wrap_output(
+    context: Context, output: str | bytes | list[Any], source: str, call_id: str | None
+) -> Operation[str | list[dict[str, Any]]]:
+    """Return the output of a user's function as the Messages API takes it: a text (also of blocks that are
+    all text), or blocks of text, images and documents. Any other block is shown as JSON."""
+    if isinstance(output, str):
+        return (yield from wrap_text(context, output, source, call_id)).content
+    if isinstance(output, bytes):
+        picture = Picture(type_of_bytes(output) or BYTES_TYPE, output)
+        if picture.problem() is not None:
+            stored = yield from _wrap_each(context, [_part(context, output)], source, call_id, "")
+            return stored.shown[0] or ""
+        output = [picture.block()]
+    blocks = [for_messages_api(block) for block in output]
+    parts = [_part(context, block) for block in blocks]
+    texts = [part for part in parts if isinstance(part, str)]
+    if len(texts) == len(parts):  # judged as one, since many short ones are long
+        return (yield from wrap_text(context, "\n".join(texts), source, call_id)).content
+    stored = yield from _wrap_each(context, parts, source, call_id, "")
+    return _shown(blocks, parts, stored)
+
+
+_Part = str | bytes | Picture | None
+"""What is in an output or a block: a text, bytes, a picture or PDF, or (None) something else."""
+
+
+def _part(context: Context, output: Any) -> _Part:
+    if (picture := picture_in(output)) is not None:
+        return picture if context.fds_on else None
+    if isinstance(output, (bytes, bytearray)) and context.fds_on:
+        try:
+            return bytes(output).decode("utf-8")
+        except UnicodeDecodeError:
+            escaped = to_text(output)
+            return escaped if not exceeds_threshold(context, escaped) else bytes(output)
+    text = block_text(output)
+    if text is None and not is_block(output):
+        text = to_text(output)
+    return None if text is None else escape_surrogates(text)
+
+
+def _is_stored(context: Context, part: _Part) -> bool:
+    return exceeds_threshold(context, part) if isinstance(part, str) else part is not None
+
+
+def _identity(part: _Part) -> object:
+    """Return what identifies a part in the request of a call."""
+    if isinstance(part, Picture):
+        return [part.media_type, sha256(part.data).hexdigest()]
+    return sha256(part).hexdigest() if isinstance(part, bytes) else part
+
+
+def _shown(blocks: Sequence[Any], parts: Sequence[_Part], stored: _Stored) -> list[Any]:
+    """Return the blocks as the model is to see them: texts wrapped, pictures after what tells their id."""
+    shown: list[Any] = []
+    for block, part, text in zip(blocks, parts, stored.shown, strict=True):
+        if text is None:
+            shown.append(block)
+        elif isinstance(part, Picture):
+            kind = "input_text" if field(block, "type") in ("input_image", "input_file") else "text"
+            shown += [{"type": kind, "text": text}, block]
+        else:
+            shown.append(replace_text(block, text))
+    return shown
 
 
 def _wrap_once(
-    context: Context, texts: Sequence[str | None], source: str, call_id: str, fd: str, request: str
+    context: Context, parts: Sequence[_Part], source: str, call_id: str, fd: str, request: str
 ) -> Operation[_Stored]:
-    """Wrap the texts of a call, or return what its first run stored."""
+    """Wrap the parts of a call, or return what its first run stored."""
     before = yield from tool_calls.identify(context.handle, call_id, request)
     if before is not None:
         with decoding(f"the calls of process {context.handle.id}"):
             return _decoder.decode(before)
-    stored = yield from _wrap_each(context, texts, source, call_id, fd)
+    stored = yield from _wrap_each(context, parts, source, call_id, fd)
     result = msgspec.json.encode(stored).decode("utf-8")
     yield from tool_calls.store_result(context.handle, call_id, result)
     return stored
 
 
 def _wrap_each(
-    context: Context, texts: Sequence[str | None], source: str, call_id: str | None, fd: str
+    context: Context, parts: Sequence[_Part], source: str, call_id: str | None, fd: str
 ) -> Operation[_Stored]:
     shown: list[str | None] = []
     descriptor = None
-    for number, text in enumerate(texts):
-        if text is None:
+    for number, part in enumerate(parts):
+        if part is None:
             shown.append(None)
             continue
         part_id = None if call_id is None else f"{call_id}/{number}"
-        wrapped = yield from wrap_text(context, text, source, part_id, "" if descriptor else fd)
+        name = "" if descriptor else fd
+        if isinstance(part, str):
+            wrapped = yield from wrap_text(context, part, source, part_id, name)
+        else:
+            slot = None if part_id is None else f"{part_id}/bytes"
+            media_type, data = part if isinstance(part, Picture) else (None, part)
+            wrapped = yield from store_bytes(context, data, source, slot, media_type=media_type, name=name)
         shown.append(wrapped.content)
         descriptor = descriptor or wrapped.descriptor
     return _Stored(shown, descriptor)
-
-
-def content_blocks(value: object) -> Sequence[Any] | None:
-    """Return `value` if it is a list of content blocks (dicts, or objects of an SDK), else None.
-
-    >>> content_blocks([{"type": "text", "text": "Hello"}]) is None, content_blocks([{"type": "bug"}]) is None
-    (False, True)
-    """
-    if not isinstance(value, (list, tuple)) or not value:
-        return None
-    return value if all(map(_is_block, value)) else None
-
-
-def _is_block(value: object) -> bool:
-    kind = _field(value, "type")
-    return isinstance(kind, str) and any(_field(value, name) is not None for name in BLOCKS.get(kind, ()))
-
-
-def _field(block: object, name: str) -> object:
-    return block.get(name) if isinstance(block, dict) else getattr(block, name, None)

@@ -27,6 +27,7 @@ from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.ref_tags import placeholders
 from fdstore.text.selection import selector
 from fdstore.tools.arguments import require_object
+from fdstore.tools.content_blocks import content_blocks
 from fdstore.tools.docstrings import split_docstring
 from fdstore.tools.parameters import parameters_of
 from fdstore.tools.sdk_tools import function_of, is_sdk_tool
@@ -164,14 +165,16 @@ def _check_home(module: str, file: str, tools_path: str) -> None:
             raise InvalidArgument("tools.python", f"{problem}; give one of them another name")
 
 
-def call_function(tool: PythonTool, values: dict[str, Any]) -> tuple[str | FDStoreError, bool]:
-    """Call a function. Return its result as text, or its error, and whether it failed. An error is for the
-    model to read, so its text starts with the exception."""
+def call_function(
+    tool: PythonTool, values: dict[str, Any]
+) -> tuple[str | bytes | list[Any] | FDStoreError, bool]:
+    """Call a function. Return its result as text, bytes or content blocks, or its error, and whether it
+    failed. An error is for the model to read, so its text starts with the exception."""
     try:
         result = tool.function(**values)
         if inspect.iscoroutine(result):
             result = _run_coroutine(result)
-        return to_text(result), False
+        return _output_of(result), False
     except KeyboardInterrupt:
         raise
     # sys.exit, a panic of a Rust extension or a CancelledError of the function's own event loop must not
@@ -182,7 +185,14 @@ def call_function(tool: PythonTool, values: dict[str, Any]) -> tuple[str | FDSto
             return output, True
         if not is_tool_error(error):
             log.error("the tool %s failed", tool.name, exc_info=True)
-        return to_text(output), True
+        return _output_of(output), True
+
+
+def _output_of(result: Any) -> str | bytes | list[Any]:
+    if isinstance(result, (bytes, bytearray)):
+        return bytes(result)
+    blocks = content_blocks(result)
+    return to_text(result) if blocks is None else list(blocks)
 
 
 def _run_coroutine(coroutine: Coroutine[Any, Any, Any]) -> Any:

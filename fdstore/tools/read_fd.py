@@ -6,10 +6,11 @@ from typing import Annotated
 
 import msgspec
 
-from fdstore.errors import InvalidArgument
+from fdstore.errors import InvalidArgument, NotText
 from fdstore.render import fd_content, fd_extraction
 from fdstore.store import contents, following, locating, reading
 from fdstore.text.selection import FIRST_PAGE, Selector, parse_request
+from fdstore.tools import pictures
 from fdstore.tools.arguments import UNSET, Arguments, Count, Fd, Start, Units, unset_to_none
 from fdstore.tools.context import Context
 from fdstore.tools.tool import Tool
@@ -85,7 +86,12 @@ def run(context: Context, arguments: ReadFD, call_id: str | None) -> Operation[T
     yield from following.until_complete(context.handle, chosen.fd, chosen.part, wait_s)
     if not arguments.extract_to_new_fd:
         limit = context.config.max_read_chars
-        found = yield from reading.read(context.handle, chosen.fd, chosen.part, limit)
+        try:
+            found = yield from reading.read(context.handle, chosen.fd, chosen.part, limit)
+        except NotText as error:
+            if chosen.part not in (None, FIRST_PAGE):
+                raise
+            return (yield from pictures.show(context, chosen.fd, error))
         return fd_content(found)
     extraction = yield from contents.extract(context.handle, chosen.fd, chosen.part, call_id=call_id)
     if chosen.part is None:
@@ -98,7 +104,7 @@ def describe(context: Context) -> str:
     return (
         "Read a part of a stored text: its first page, or what you name. start=2 is page 2, count=3 "
         'three pages; mode="line" and mode="char" count lines and characters. Shows at most '
-        f"{context.config.max_read_chars} characters at once."
+        f"{context.config.max_read_chars} characters at once. A stored image or PDF is shown as it is."
     )
 
 

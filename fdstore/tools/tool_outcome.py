@@ -11,15 +11,27 @@ from fdstore.render import Rendered
 
 
 class ToolResult(msgspec.Struct, frozen=True, tag="result", tag_field="kind"):
-    """Result of a call for the model: `content` is the text; with `is_error` the call failed and the text
-    says why. Both go into the `tool_result` block unchanged.
+    """Result of a call for the model: `content` is a text, or a list of content blocks of the Messages API
+    (dicts) if there are images; with `is_error` the call failed and the text says why. Both go into the
+    `tool_result` block unchanged.
 
     >>> ToolResult("12 lines")
     ToolResult(content='12 lines', is_error=False)
     """
 
-    content: str
+    content: str | list[dict[str, Any]]
     is_error: bool = False
+
+    @property
+    def text(self) -> str:
+        """The text of `content`: of blocks that of the text blocks, joined by LF.
+
+        >>> ToolResult([{"type": "text", "text": "a plan"}, {"type": "image"}]).text
+        'a plan'
+        """
+        if isinstance(self.content, str):
+            return self.content
+        return "\n".join(block["text"] for block in self.content if block.get("type") == "text")
 
 
 class Offloaded(msgspec.Struct, frozen=True):
@@ -44,4 +56,4 @@ class Started(msgspec.Struct, frozen=True, tag="started", tag_field="kind"):
     until_s: float | None = None
 
 
-ToolOutcome: TypeAlias = Rendered | Started
+ToolOutcome: TypeAlias = Rendered | list[dict[str, Any]] | Started

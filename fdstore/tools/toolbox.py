@@ -22,6 +22,7 @@ from fdstore.errors import (
     FDStoreError,
     InvalidArgument,
     NotFound,
+    NotText,
     PageOutOfRange,
     PositionOutOfRange,
     QuotaExceeded,
@@ -53,11 +54,12 @@ from fdstore.tools import (
 from fdstore.tools.arguments import convert
 from fdstore.tools.context import Context
 from fdstore.tools.instructions import instructions
+from fdstore.tools.offloading import wrap_output
 from fdstore.tools.python_tool import PythonTool, call_function, expand_placeholders, python_tool
 from fdstore.tools.tool import Tool
 from fdstore.tools.tool_names import FD_TOOLS, PROCESS_TOOLS
 from fdstore.tools.tool_outcome import Started, ToolResult
-from fdstore.tools.wrapping import render_fd, wrap, wrap_error
+from fdstore.tools.wrapping import render_fd, wrap_error
 from fdstore.wire.operation import Disk, Operation
 
 log = logging.getLogger("fdstore.tools")
@@ -225,9 +227,10 @@ class Toolbox:
         ):
             raise CallInterrupted(f"this call of {tool.name}")
         output, is_error = yield Disk(lambda: call_function(tool, values))
-        render = wrap_error if isinstance(output, FDStoreError) else wrap
         try:
-            return ToolResult((yield from render(context, output, tool.name, call_id)), is_error)
+            if isinstance(output, FDStoreError):
+                return ToolResult((yield from wrap_error(context, output, tool.name, call_id)), is_error)
+            return ToolResult((yield from wrap_output(context, output, tool.name, call_id)), is_error)
         except (QuotaExceeded, StoreFull) as error:
             # the model must not conclude that the function did not run
             unstored = f"{tool.name} has run, and its output could not be stored\n{fd_error(error)}"
@@ -249,7 +252,7 @@ def _fd_of(error: FDStoreError, arguments: object) -> str | None:
     match error:
         case NotFound():
             named: object = error.what
-        case PageOutOfRange() | PositionOutOfRange() | StreamBroken() | StreamClosed():
+        case NotText() | PageOutOfRange() | PositionOutOfRange() | StreamBroken() | StreamClosed():
             named = error.fd
         case _:
             named = arguments.get("fd") if isinstance(arguments, dict) else None

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from fdstore.errors import FDStoreError, InvalidArgument
+from fdstore.errors import FDStoreError, InvalidArgument, NotText
 from fdstore.records import Descriptor
-from fdstore.render import Rendered, Tail, fd_error, fd_inline, fd_result, stored_message
+from fdstore.render import Rendered, Tail, fd_error, fd_inline, fd_result, fd_result_of_bytes, stored_message
 from fdstore.store import contents, descriptors, reading, tool_calls
 from fdstore.text.layout import TAIL_CHARS, reindent_json, tail_of
 from fdstore.text.paging import count_lines
@@ -28,7 +28,11 @@ TEXT_BLOCKS = ("text", "input_text")
 
 def render_fd(context: Context, fd: str) -> Operation[Rendered]:
     """Render a descriptor as an `fd_result`, in two or three round trips whatever its size."""
-    preview = yield from reading.read_page(context.handle, fd, 1)
+    try:
+        preview = yield from reading.read_page(context.handle, fd, 1)
+    except NotText:
+        descriptor = yield from _descriptor(context, fd)
+        return fd_result_of_bytes(descriptor, stored_message(descriptor, context.enabled))
     descriptor = yield from _descriptor(context, fd)
     tail = None
     if descriptor.pages > 1:
@@ -103,6 +107,22 @@ def _store(
     page_size = context.config.default_page_size
     descriptor = yield from contents.create(
         context.handle, text, source, page_size, name=name, call_id=call_id
+    )
+    return Wrapped((yield from render_fd(context, descriptor.fd)), descriptor)
+
+
+def store_bytes(
+    context: Context,
+    data: bytes,
+    source: str,
+    call_id: str | None = None,
+    *,
+    media_type: str | None = None,
+    name: str = "",
+) -> Operation[Wrapped]:
+    """Store bytes, and render them as an `fd_result`."""
+    descriptor = yield from contents.create(
+        context.handle, data, source, media_type=media_type, name=name, call_id=call_id
     )
     return Wrapped((yield from render_fd(context, descriptor.fd)), descriptor)
 

@@ -9,7 +9,7 @@ import pytest
 
 from fdstore import FDConfig, Toolset
 from fdstore.client import Store
-from fdstore.tools.offloading import BLOCKS, content_blocks
+from fdstore.tools.content_blocks import BLOCKS, content_blocks
 from tests.unit.conftest import CountingRunner
 
 TEXT = {"type": "text", "text": "a"}

@@ -1,0 +1,55 @@
+"""Pictures and PDFs, as the Messages API takes them: stored bytes shown to a model as a content block."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, NamedTuple
+
+from fdstore.errors import InvalidArgument, NotText
+from fdstore.render import fd_content_of_bytes
+from fdstore.store.byte_reading import read_bytes
+from fdstore.text.media_types import IMAGE_TYPES, PDF_TYPE, VIEWABLE_TYPES, type_of_bytes
+from fdstore.tools.context import Context
+from fdstore.wire.operation import Operation
+
+MAX_BASE64 = {**dict.fromkeys(IMAGE_TYPES, 5_242_880), PDF_TYPE: 26_000_000}
+"""The largest block of each type, in characters of base64. The API takes images of 5 MB and requests of
+32 MB, of which the conversation needs a part."""
+
+
+class Picture(NamedTuple):
+    """The bytes of an image or a PDF."""
+
+    media_type: str
+    data: bytes
+
+    def block(self) -> dict[str, Any]:
+        """Return the content block of the Messages API."""
+        data = base64.b64encode(self.data).decode("ascii")
+        return {
+            "type": "document" if self.media_type == PDF_TYPE else "image",
+            "source": {"type": "base64", "media_type": self.media_type, "data": data},
+        }
+
+    def problem(self) -> str | None:
+        """Return why the API would refuse it, or None."""
+        if self.media_type not in VIEWABLE_TYPES:
+            return f"models cannot look at {self.media_type}"
+        if (found := type_of_bytes(self.data)) != self.media_type:
+            return f"its media type is {self.media_type}, and its bytes are {found or 'something else'}"
+        most = MAX_BASE64[self.media_type] // 4 * 3
+        if len(self.data) > most:
+            return f"it has {len(self.data)} bytes; models can look at {most} at most"
+        return None
+
+
+def show(context: Context, fd: str, error: NotText) -> Operation[list[dict[str, Any]]]:
+    """Return what a model sees of bytes that it reads: an element, and the picture or PDF. Raises
+    `InvalidArgument` for one that the API would refuse, and `error` for other bytes."""
+    if error.media_type not in VIEWABLE_TYPES:
+        raise error
+    view, data = yield from read_bytes(context.handle, fd, 0, MAX_BASE64[error.media_type])
+    picture = Picture(view.descriptor.media_type, data)
+    if problem := picture.problem():
+        raise InvalidArgument("fd", f"{fd} cannot be shown: {problem}; write it to a file instead")
+    return [{"type": "text", "text": fd_content_of_bytes(view.descriptor)}, picture.block()]
