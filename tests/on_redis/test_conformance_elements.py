@@ -392,6 +392,8 @@ def test_fd_file_result_shows_mode_create_and_exist_ok(proc: Process, tools: Too
         "<message>\nfd:1 (4 characters) was appended to 'out.txt'.\n</message>\n"
         "</fd_file_result>"
     )
+    refused = only(show(tools, "fd_to_file", fd="fd:1", file_path="out.txt", exist_ok=False))
+    assert (refused.name, refused["type"]) == ("fd_error", "file_exists")
 
 
 def test_fd_write_names_the_new_descriptor(proc: Process, tools: Toolset) -> None:
