@@ -473,6 +473,7 @@ def test_fd_error_for_an_unknown_id_names_the_ids_that_exist(proc: Process, tool
         ),
         ("list_fds", {"start": 2}, "invalid_range", "the list has descriptors 1-1; there is no descriptor 2"),
         ("write_fd", {"data": "\ud800"}, "invalid_argument", "data: it holds the lone surrogate U+D800"),
+        ("search_fd", {"fd": "fd:1", "pattern": "\udc80"}, "invalid_argument", "lone surrogate"),
         ("nothing", {}, "invalid_argument", "there is no tool 'nothing'; there are: read_fd, "),
     ],
 )

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from fdstore import FDConfig, Toolset
 from fdstore.client import Process
-from fdstore.errors import InvalidArgument
 from tests.conftest import lines_of, pages_of, some_numbers, texts, units_of
 from tests.elements import Element, only
 
@@ -49,21 +48,6 @@ def test_every_character_is_kept_exactly(proc: Process, tools: Toolset, tmp_path
     assert (tmp_path / "out").read_bytes() == ODD.encode()
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [("write_fd", {"data": "a\udc80b"}), ("search_fd", {"fd": 1, "pattern": "\ud800"})],
-)
-def test_a_lone_surrogate_is_refused(
-    proc: Process, tools: Toolset, name: str, arguments: dict[str, Any]
-) -> None:
-    proc.create("text")
-
-    result = tools.call(name, arguments)
-
-    assert only(result.content)["type"] == "invalid_argument"
-    assert "lone surrogate" in only(result.content).message
-
-
 # lines
 
 
@@ -76,43 +60,7 @@ def test_only_a_newline_character_ends_a_line(proc: Process, tools: Toolset) -> 
     assert found["total_lines"] == "3"
 
 
-@pytest.mark.parametrize(
-    ("text", "lines"), [("", 0), ("\n", 1), ("a", 1), ("a\n", 1), ("a\nb", 2), ("a\nb\n", 2), ("\n\n", 2)]
-)
-def test_a_trailing_newline_does_not_start_another_line(
-    proc: Process, tools: Toolset, text: str, lines: int
-) -> None:
-    proc.create(text)
-
-    assert read(tools, fd=1)["total_lines"] == str(lines)
-
-
-@pytest.mark.parametrize("mode", ["page", "line", "char"])
-def test_the_start_of_an_empty_text_can_be_read(proc: Process, tools: Toolset, mode: str) -> None:
-    proc.create("")
-
-    found = read(tools, fd=1, mode=mode, start=1)
-
-    assert (found.body, found["lines"], found["chars"], found["pages"]) == ("", "0-0", "0-0", "1")
-
-
 # pages
-
-
-@often
-@given(texts, st.integers(1, 9))
-def test_the_pages_concatenate_to_the_text_and_none_exceeds_the_page_size(
-    proc: Process, tools: Toolset, text: str, size: int
-) -> None:
-    fd = proc.create(text, page_size=size).fd
-    count = int(read(tools, fd=fd)["pages"])
-
-    pages = [read(tools, fd=fd, start=number).body or "" for number in range(1, count + 1)]
-
-    assert "".join(pages) == text
-    assert pages == pages_of(text, size)
-    assert max(map(len, pages)) <= size
-    proc.close(fd)
 
 
 @often
@@ -149,27 +97,6 @@ def test_a_part_equals_that_slice_of_the_text_and_its_attributes_match(
     proc.close(fd)
 
 
-@often
-@given(texts, st.integers(1, 9), st.sampled_from("PLC"), st.integers(1, 12), st.integers(0, 12))
-def test_a_selector_is_equivalent_to_separate_arguments(
-    proc: Process, tools: Toolset, text: str, size: int, letter: str, start: int, more: int
-) -> None:
-    fd = proc.create(text, page_size=size).fd
-    mode = {"P": "page", "L": "line", "C": "char"}[letter]
-
-    one = tools.call("read_fd", {"fd": f"{fd}#{letter}{start}-{start + more}"})
-    other = tools.call("read_fd", {"fd": fd, "mode": mode, "start": start, "count": more + 1})
-
-    assert one == other
-    proc.close(fd)
-
-
-def test_a_line_split_between_pages_counts_on_both(proc: Process, tools: Toolset) -> None:
-    proc.create("0123456789\n", page_size=6)
-
-    assert [read(tools, fd=1, start=page)["lines"] for page in (1, 2)] == ["1-1", "1-1"]
-
-
 # positions and counts
 
 
@@ -182,44 +109,12 @@ def test_tools_accept_whole_numbers_in_other_json_types(proc: Process, tools: To
     assert read(tools, fd=1, page=written).body == "b\n"
 
 
-@pytest.mark.parametrize("written", ["2", 2.0])
-def test_the_python_api_accepts_only_integers_as_numbers(proc: Process, written: Any) -> None:
-    proc.create("a\nb\nc\n", page_size=2)
-
-    with pytest.raises(InvalidArgument, match="start: a whole number is needed"):
-        proc.read(1, start=written)
+# all values, ids and selectors: tests/unit/tools/test_schema.py and tests/unit/text/test_selection.py
 
 
-def named(value: object) -> str:
-    """A test's name for a value that may be too large to print."""
-    return "huge" if value == 10**5000 else repr(value)
-
-
-NOT_A_NUMBER = [
-    True,
-    0,
-    -1,
-    1.5,
-    float("nan"),
-    float("inf"),
-    -float("inf"),
-    2**53 + 1,
-    1e300,
-    10**5000,
-    "1.5",
-    "٣",
-    " 3",
-    "3\n",
-    "",
-    "NaN",
-    [1],
-    {},
-]
-
-
-@pytest.mark.parametrize("written", NOT_A_NUMBER, ids=named)
+@pytest.mark.parametrize("written", [True, 0, 1.5, 2**53 + 1, "٣"])
 @pytest.mark.parametrize("field", ["start", "count"])
-def test_invalid_positions_are_refused_by_the_api_and_the_tools(
+def test_invalid_positions_are_refused_by_name(
     proc: Process, tools: Toolset, field: str, written: Any
 ) -> None:
     proc.create("text")
@@ -228,14 +123,9 @@ def test_invalid_positions_are_refused_by_the_api_and_the_tools(
 
     assert (error["type"], error.message.partition(":")[0]) == ("invalid_argument", field)
     assert len(error.message) < 200
-    with pytest.raises(InvalidArgument) as caught:
-        proc.read(1, **{field: written})
-    assert len(str(caught.value)) < 200
 
 
-@pytest.mark.parametrize(
-    "written", [True, 0, -1, 1.5, float("nan"), 10**5000, None, [], {}, "fd", "fd:", "#"], ids=named
-)
+@pytest.mark.parametrize("written", [True, 0, 1.5, float("nan"), None, [], "fd:"], ids=repr)
 def test_an_invalid_descriptor_id_is_refused(proc: Process, tools: Toolset, written: Any) -> None:
     error = read(tools, fd=written)
 
@@ -252,18 +142,7 @@ def test_all_spellings_of_a_descriptor_are_shown_in_one_form(
     assert read(tools, fd=written)["fd"] == "fd:1"
 
 
-@pytest.mark.parametrize(
-    "written", ["fd:01", "FD:1", "fd:1 ", "fd:1\n", "fd:１", "fd:-1", "fd:1.0", "ref:", "ref:a b"]
-)
-def test_a_lookalike_of_a_descriptor_id_is_refused(proc: Process, tools: Toolset, written: str) -> None:
-    proc.create("text")
-
-    assert read(tools, fd=written)["type"] == "invalid_argument"
-
-
-@pytest.mark.parametrize(
-    "part", ["P0", "P2-1", "L", "p1", "P1-", "P-1", "P1-2-3", "X1", "C1-99999999999999999", "P１", "P1\n", ""]
-)
+@pytest.mark.parametrize("part", ["P2-1", "X1"])
 def test_a_malformed_selector_is_refused(proc: Process, tools: Toolset, part: str) -> None:
     proc.create("text")
 

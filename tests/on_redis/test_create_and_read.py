@@ -360,7 +360,8 @@ def test_a_start_past_the_end_is_an_error_with_the_valid_range(
         reader.read("fd:1", mode="char", start=2**53)
 
 
-@pytest.mark.parametrize("bad", [0, -1, True, 1.5, 3.0, "3", math.nan, math.inf, 2**53 + 1, HUGE])
+# all values, ids and selectors: tests/unit/text/test_selection.py
+@pytest.mark.parametrize("bad", [0, 3.0, "3"])
 @pytest.mark.parametrize("argument", ["start", "count"])
 def test_invalid_numbers_are_refused_without_a_request_to_redis(
     proc: Process, argument: str, bad: Any
@@ -389,11 +390,7 @@ def test_an_unknown_descriptor_error_names_the_existing_ones(proc: Process) -> N
             use("fd:12")
 
 
-@pytest.mark.parametrize(
-    "id_",
-    ["fd:1}{x", "fd:1\n", "\uff11", "", "x" * 10**6, True, math.nan, HUGE],
-    ids=lambda id_: type(id_).__name__,
-)
+@pytest.mark.parametrize("id_", ["fd:1}{x", True])
 def test_hostile_ids_are_refused_by_every_call(proc: Process, tmp_path: Path, id_: Any) -> None:
     proc.create("x")
 
