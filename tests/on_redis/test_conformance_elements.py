@@ -552,14 +552,6 @@ def test_process_result_states_why_a_process_failed(store: Store, spawning: Tool
 # bodies and attributes
 
 
-def test_a_page_that_ends_in_a_newline_is_followed_by_another_one(proc: Process, tools: Toolset) -> None:
-    proc.create("a\n")
-    proc.create("a")
-
-    assert show(tools, "read_fd", fd=1).endswith(">\na\n\n</fd_content>")
-    assert show(tools, "read_fd", fd=2).endswith(">\na\n</fd_content>")
-
-
 def test_only_forged_frames_in_a_body_are_escaped(proc: Process, tools: Toolset) -> None:
     proc.create(HOSTILE)
 
@@ -567,25 +559,6 @@ def test_only_forged_frames_in_a_body_are_escaped(proc: Process, tools: Toolset)
 
     assert found.body == ESCAPED
     assert list(found.attributes)[-1] == "escaped"
-
-
-def test_a_body_without_a_frame_is_not_marked(proc: Process, tools: Toolset) -> None:
-    proc.create("<a> & <b/> </c> \"'")
-
-    found = only(show(tools, "read_fd", fd="fd:1"))
-
-    assert (found.body, "escaped" in found.attributes) == ("<a> & <b/> </c> \"'", False)
-
-
-def test_the_outermost_element_carries_the_mark(proc: Process) -> None:
-    tools = Toolset(
-        proc, enabled=["read_fd"], config=FDConfig(max_direct_output_chars=5, default_page_size=40)
-    )
-
-    result = only(tools.wrap(HOSTILE))
-
-    assert list(result.attributes)[-1] == "escaped"
-    assert all("escaped" not in child.attributes for child in result.children)
 
 
 def test_exports_extractions_and_expansions_are_exact(proc: Process, tmp_path: Path) -> None:
@@ -601,20 +574,6 @@ def test_exports_extractions_and_expansions_are_exact(proc: Process, tmp_path: P
     assert (tmp_path / "out").read_text() == HOSTILE
     assert proc.read("fd:2").text == HOSTILE
     assert show(tools, "same", text="{{fd:1}}") == "ok"
-
-
-def test_control_characters_in_attributes_are_shown(proc: Process, tools: Toolset) -> None:
-    proc.create("a\x1bb")
-
-    found = only(show(tools, "search_fd", fd="fd:1", pattern='a\x1b\tb|\u202e<"&>'))
-
-    assert found["pattern"] == 'a\\u{1b}\\u{9}b|\\u{202e}<"&>'
-
-
-def test_booleans_are_lower_case(proc: Process, tools: Toolset) -> None:
-    proc.create("a")
-
-    assert only(show(tools, "read_fd", fd=1))["truncated"] == "false"
 
 
 PIECES = [

@@ -60,14 +60,6 @@ def test_requests_use_the_model_and_prompt_of_the_program(play: Play) -> None:
     )
 
 
-def test_a_system_prompt_may_be_in_a_separate_file(play: Play, tmp_path: Path) -> None:
-    (tmp_path / "agent" / "prompt.md").write_text("You are\nexact.\n")
-
-    request = first_request(play(f'{MODEL}[prompt]\nsystem_prompt_file = "prompt.md"\n', [say("ok")]))
-
-    assert request.system == "You are\nexact.\n"
-
-
 def test_parameters_are_passed_to_the_messages_api(play: Play) -> None:
     toml = f'{MODEL}[parameters]\nmax_tokens = 77\nmetadata = {{ user_id = "u" }}\n'
 
@@ -88,26 +80,6 @@ def test_only_enabled_tools_are_offered_and_explained(play: Play, tmp_path: Path
     assert "read_fd(" in first_request(agents).system
     assert "search_fd" not in first_request(agents).system
     assert agents.results()[0].content == "42"
-
-
-@pytest.mark.parametrize(
-    ("section", "offered", "on"),
-    [
-        ("", (), False),
-        ('[tools]\nenabled = ["close_fd"]', ("close_fd",), True),
-        ("[file_descriptor]\nenabled = true", ("read_fd",), True),
-        ("[file_descriptor]\nenabled = false", (), False),
-        ("[file_descriptor]\nmax_input_chars = 5", (), False),
-    ],
-)
-def test_descriptors_are_enabled_explicitly_or_by_a_tool_that_needs_them(
-    play: Play, section: str, offered: tuple[str, ...], on: bool
-) -> None:
-    request = first_request(play(MODEL + section, [say("ok")], "x" * 9000))
-
-    assert request.tools == offered
-    assert request.last_text().startswith("<fd_result ") == on
-    assert ("# Large texts" in request.system) == on
 
 
 def test_the_descriptor_settings_of_a_program_apply(play: Play, tmp_path: Path, store: Store) -> None:

@@ -19,7 +19,7 @@ from fdstore.agent.first_prompt import first_messages
 from fdstore.agent.program_loader import load
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument
-from fdstore.records import Origin, TreeLimits
+from fdstore.records import TreeLimits
 from fdstore.store import tool_calls
 from fdstore.testing.rules import check_creation
 from fdstore.tools.context import Context
@@ -200,15 +200,6 @@ def test_a_read_that_is_too_large_is_refused_with_alternatives(
     assert all(way in error.message for way in ("more than the limit of 100", "pages", "search", "extract"))
 
 
-def test_an_extraction_records_its_origin(proc: Process, tools: Toolset) -> None:
-    proc.create(LINES)
-    show(tools, "read_fd", fd="fd:1#L11-20", extract_to_new_fd=True)
-
-    show(tools, "read_fd", fd="fd:2#L2-3", extract_to_new_fd=True)
-
-    assert proc.stat("fd:3").origin == Origin(content="triage/1", fd="fd:1", chars="80-95", lines="12-13")
-
-
 def test_the_default_extraction_is_the_default_read(proc: Process, tools: Toolset) -> None:
     proc.create(LINES, page_size=20)
 
@@ -228,16 +219,6 @@ def test_a_written_text_is_sealed_and_paged_as_configured(proc: Process) -> None
 
     note = proc.stat(made["fd"])
     assert (note.state, note.source, note.page_size, note.producer) == ("sealed", "note", 10, "triage")
-
-
-def test_a_content_exists_while_any_process_holds_it(proc: Process, tools: Toolset) -> None:
-    proc.create("shared")
-    child = proc.child(share=["fd:1"])
-
-    show(tools, "close_fd", fd="fd:1")
-
-    assert show(tools, "read_fd", fd="fd:1")["type"] == "not_found"
-    assert child.read("fd:1").text == "shared"
 
 
 def test_only_a_whole_descriptor_can_be_closed(proc: Process, tools: Toolset) -> None:
@@ -501,16 +482,6 @@ def test_a_part_is_extracted_once_even_if_its_source_is_closed_meanwhile(
 
     assert tools.call(name, arguments, "toolu_1") == first
     assert [held.fd for held in proc.list()] == ["fd:2"]
-
-
-def test_a_file_is_appended_to_once(proc: Process, tools: Toolset, tmp_path: Path) -> None:
-    proc.create("x")
-    arguments = {"fd": 1, "file_path": "out", "mode": "append"}
-
-    first = tools.call("fd_to_file", arguments, "toolu_1")
-
-    assert tools.call("fd_to_file", arguments, "toolu_1") == first
-    assert (tmp_path / "out").read_text() == "x"
 
 
 def test_a_descriptor_is_closed_once(proc: Process, tools: Toolset) -> None:
