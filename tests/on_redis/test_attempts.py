@@ -332,6 +332,18 @@ def test_the_sweep_makes_a_lost_process_ready_and_fails_it_at_the_third_loss(
         assert (agents.record().reason, agents.record().losses) == ("poison", 3)
 
 
+def test_max_losses_of_a_program_limits_how_often_it_is_rerun(store: Store, tmp_path: Path) -> None:
+    with running(store, [], tmp_path) as agents:
+        agents.launch(limits=Limits(max_losses=1))
+        store.run(leases.claim(process_keys("fdstore", "solo"), "a"))
+        agents.expire("solo")
+
+        sweep(store, agents.woken.append)
+
+        assert (agents.record().state, agents.record().reason) == ("failed", "poison")
+        assert agents.woken == []
+
+
 def test_a_parent_gets_the_failure_of_a_child_that_was_lost_too_often(store: Store, tmp_path: Path) -> None:
     script = {"SOLO": [call("spawn", program_name="reader", query="Read."), say("Done.")]}
 

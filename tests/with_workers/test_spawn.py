@@ -27,7 +27,7 @@ from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.runtime.queue import Dispatcher
 from fdstore.store import journal, process_records, waiting
-from fdstore.testing import Request, ScriptedModel, call, fail, held, say, slow, turn
+from fdstore.testing import Request, ScriptedModel, call, held, say, slow, turn
 from tests.waiting import wait_until
 from tests.with_workers.conftest import StartAgentWorker, agent_workers
 from tests.worker_process import WorkerProcess
@@ -213,31 +213,6 @@ def test_a_large_answer_is_returned_by_reference_and_outlives_the_child(shared_h
     assert shared_harness.store.tree(root).fds == 1
 
 
-def test_a_child_receives_only_the_part_that_a_selector_names(shared_harness: AgentHarness) -> None:
-    shared_harness.program("root", tools="read_fd spawn", links="reader")
-    shared_harness.program("reader", tools="read_fd list_fds")
-    share = call("spawn", program_name="reader", query="Read.", additional_preload_fds=["fd:1#L5-6"])
-    shared_harness.set_script(
-        {
-            "ROOT": [call("lines", count=3000), share, say("Done.")],
-            "READER": [
-                turn(call("list_fds"), call("read_fd", fd="fd:1"), call("read_fd", fd="fd:2")),
-                say("Read."),
-            ],
-        }
-    )
-
-    root = shared_harness.run()
-
-    listed, whole, part = (result.content for result in shared_harness.results(f"{root}.1"))
-    assert listed.startswith('<fd_list count="1" total="1">\nfd:2 ')
-    assert 'type="not_found"' in whole
-    assert "\nline 5\nline 6\n" in part
-    [asked] = [r for r in shared_harness.requests if "READER" in r.system and r.turn_number == 0]
-    assert "\nline 5\nline 6\n" in asked.system
-    assert "line 7" not in asked.system
-
-
 def test_files_named_by_a_program_and_by_a_call_are_preloaded(shared_harness: AgentHarness) -> None:
     (shared_harness.folder / "rules.txt").write_text("Be kind.\n")
     (shared_harness.folder / "facts.txt").write_text("Water is wet.\n")
@@ -373,37 +348,6 @@ def test_a_limit_of_the_tree_is_an_error_that_the_agent_reads(
     assert shared_harness.record(root).exit_code == 0
 
 
-def test_the_error_for_an_unknown_program_lists_the_known_ones(shared_harness: AgentHarness) -> None:
-    shared_harness.program("root", tools="spawn", links="reader")
-    shared_harness.program("reader")
-    shared_harness.set_script({"ROOT": [call("spawn", program_name="raeder", query="Read."), say("Done.")]})
-
-    root = shared_harness.run()
-
-    [result] = shared_harness.results(root)
-    assert result.is_error
-    assert '<fd_error type="unknown_program">' in result.content
-    assert "reader" in result.content
-    assert shared_harness.store.tree(root).processes == 1
-
-
-def test_a_failed_child_is_a_result_with_its_reason(shared_harness: AgentHarness) -> None:
-    shared_harness.program("root", tools="spawn", links="reader")
-    shared_harness.program("reader")
-    spawn = call("spawn", program_name="reader", query="Read.")
-    shared_harness.set_script(
-        {"ROOT": [spawn, say("Done.")], "READER": [fail(400, message="messages: too long")]}
-    )
-
-    root = shared_harness.run()
-
-    [result] = shared_harness.results(root)
-    assert result.is_error
-    assert f'process="{root}.1" program="reader" state="failed"' in result.content
-    assert 'reason="the model answered 400 invalid_request_error: messages: too long"' in result.content
-    assert (shared_harness.record(f"{root}.1").state, shared_harness.record(root).exit_code) == ("failed", 0)
-
-
 # workers that stop, die, or never receive the message
 
 
@@ -445,48 +389,6 @@ def test_the_child_of_a_killed_worker_is_run_again_by_another(
     [result] = harness.results(root)
     assert "\nRead.\n" in result.content
     assert harness.record(root).exit_code == 0
-
-
-def test_a_child_that_kills_its_workers_fails_after_three_losses(
-    harness: AgentHarness, start_agent_worker: StartAgentWorker
-) -> None:
-    harness.program("root", tools="spawn", links="reader")
-    harness.program("reader")
-    spawn = call("spawn", program_name="reader", query="Read.")
-    harness.set_script({"ROOT": [spawn, say("Done.")], "READER": lambda _: NEVER})
-    root = harness.launch()
-
-    for kill in range(1, 4):
-        worker = start_agent_worker(harness.url, harness.model)
-        harness.model.wait_for(1 + kill)
-        worker.kill()
-        harness.expire_lease(f"{root}.1")
-    start_agent_worker(harness.url, harness.model)
-    harness.wait(root)
-
-    child = harness.record(f"{root}.1")
-    assert (child.state, child.reason, child.losses, child.attempt) == ("failed", "poison", 3, 3)
-    [result] = harness.results(root)
-    assert result.is_error
-    assert 'state="failed" reason="poison"' in result.content
-    assert harness.record(root).exit_code == 0
-
-
-def test_max_losses_of_a_program_limits_how_often_it_is_rerun(
-    harness: AgentHarness, start_agent_worker: StartAgentWorker
-) -> None:
-    harness.program("root", more="[limits]\nmax_losses = 1")
-    harness.set_script({"ROOT": lambda _: NEVER})
-    root = harness.launch()
-
-    worker = start_agent_worker(harness.url, harness.model)
-    harness.model.wait_for(1)
-    worker.kill()
-    harness.expire_lease(root)
-    start_agent_worker(harness.url, harness.model)
-    harness.wait(root)
-
-    assert (harness.record(root).state, harness.record(root).reason) == ("failed", "poison")
 
 
 @pytest.mark.parametrize("pool", ["threads", "prefork"])
