@@ -12,8 +12,8 @@ from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import Request, call, say, slow
 from tests.elements import elements
 from tests.waiting import wait_until
+from tests.with_workers.agent_harness import AgentHarness, open_harness
 from tests.with_workers.conftest import StartAgentWorker, agent_workers
-from tests.with_workers.test_spawn import AgentHarness, open_harness
 
 TOGETHER_S = 20.0
 
@@ -24,13 +24,6 @@ def shared_harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHa
     folder = tmp_path_factory.mktemp("forks")
     with PrivateServer() as server, agent_workers(folder) as start, open_harness(server, folder) as made:
         start(made.url, made.model, concurrency=4)
-        yield made
-
-
-@pytest.fixture
-def harness(agents_server: PrivateServer, tmp_path: Any) -> Iterator[AgentHarness]:
-    """A harness for one test, without a worker."""
-    with open_harness(agents_server, tmp_path) as made:
         yield made
 
 
