@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,56 +12,14 @@ import pytest
 from fdstore import TreeLimits
 from fdstore.agent.history import NOT_RUN_IN_FORK
 from fdstore.agent.program_loader import Limits
-from fdstore.client import Process, Store
-from fdstore.errors import InvalidArgument, SpawnLimit
-from fdstore.store import forks
-from fdstore.store.processes import Program
+from fdstore.client import Store
 from fdstore.testing import Request, call, fail, say, turn
-from fdstore.toolset import Toolset
-from fdstore.wire.operation import Operation
 from tests.elements import elements, only
 from tests.on_redis.agents import READER, SMALL, Agents, StopAfterClaim, running
+from tests.on_redis.conformance.fork_script import ForkScript, fork_number_of
 
 ENABLED = ("read_fd", "list_fds", "write_fd", "spawn", "fork")
 TWO = call("fork", prompts=["Look left.", "Look right."])
-
-
-def fork_number_of(request: Request) -> int:
-    """Return the number of the fork that sent the request, 0 for the original."""
-    for result in reversed(request.tool_results()):
-        if result.text.startswith("You are copy "):
-            return int(result.text.split()[3])
-    return 0
-
-
-class ForkScript:
-    """The replies of the model to the original agent and, separately, to each of its forks."""
-
-    def __init__(self, original: list[Any], **forks: list[Any]) -> None:
-        self._original = original
-        self._copies = {int(name.removeprefix("copy")): replies for name, replies in forks.items()}
-        self._taken: dict[int, int] = {}
-        self._turn = threading.Lock()
-
-    def __call__(self, request: Request) -> Any:
-        number = fork_number_of(request)
-        replies = self._original if number == 0 else self._copies[number]
-        with self._turn:
-            taken = self._taken.get(number, 0)
-            self._taken[number] = taken + 1
-        return replies[taken]
-
-
-def serve_request(request: Any) -> Operation[Any]:
-    """Return an operation that sends one request and returns its reply."""
-    return (yield request)
-
-
-def finish_operation(operation: Operation[Any], reply: Any) -> Operation[Any]:
-    """Run an operation that waits for this reply to its end."""
-    while True:
-        reply = yield operation.send(reply)
-
 
 Play = Callable[..., Any]
 
@@ -373,38 +330,3 @@ def test_forks_of_one_call_are_created_all_or_none(play: Play, limits: TreeLimit
         assert (error["type"], f"the limit {name} of this tree" in error.message) == ("spawn_limit", True)
         assert [member.id for member in agents.store.tree("solo").members] == ["solo"]
         assert agents.answer() == "Done."
-
-
-def test_forks_are_cancelled_if_another_process_uses_up_the_limit_meanwhile(
-    store: Store, proc: Process
-) -> None:
-    root = store.process("small", limits=TreeLimits(tree_live=4))
-    making = forks.create_copies(root.handle, ["{}", "{}", "{}"], Program("p", "0", "{}"), "toolu_1")
-
-    looked = store.run(serve_request(next(making)))
-    root.child()
-    with pytest.raises(SpawnLimit, match="tree_live"):
-        store.run(finish_operation(making, looked))
-
-    states = [(member.id, member.state) for member in store.tree("small").members]
-    assert states == [
-        ("small", "open"),
-        ("small.1", "open"),
-        ("small.2", "cancelled"),
-        ("small.3", "cancelled"),
-    ]
-
-
-def test_a_repeated_fork_call_creates_no_further_forks(store: Store, proc: Process) -> None:
-    program = Program("p", "0", "{}")
-
-    first = store.run(forks.create_copies(proc.handle, ["{}", "{}"], program, "toolu_1"))
-
-    assert [copy.id for copy in first] == ["triage.1", "triage.2"]
-    again = store.run(forks.create_copies(proc.handle, ["{}", "{}"], program, "toolu_1"))
-    assert [copy.id for copy in again] == ["triage.1", "triage.2"]
-
-
-def test_a_custom_agent_loop_cannot_fork_and_gets_the_reason(proc: Process) -> None:
-    with pytest.raises(InvalidArgument, match="the conversation of a loop of your own is not stored here"):
-        Toolset(proc, enabled=["read_fd", "fork"])
