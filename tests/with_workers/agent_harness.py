@@ -10,7 +10,6 @@ from typing import Any
 import redis
 
 import fdstore
-import fdstore.aio
 from fdstore.agent.conversation import Result, decode_entry
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program_loader import load

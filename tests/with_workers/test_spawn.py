@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-import fdstore
 import fdstore.aio
 from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import Request, call, say, slow, turn

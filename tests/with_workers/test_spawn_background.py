@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import fdstore
-import fdstore.aio
 from fdstore.agent.answer_stream import RETRY_MARKER
 from fdstore.testing import call, held, say, turn
 from tests.waiting import wait_until
