@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from fdstore import FDConfig, Toolset
 from fdstore.client import Process
-from tests.conftest import texts
 from tests.elements import only
+from tests.slices import texts
 
 ALL = ["read_fd", "search_fd", "list_fds", "write_fd", "fd_to_file", "close_fd"]
 LINES = "".join(f"line {number}\n" for number in range(1, 101))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from fdstore import FDConfig, Toolset
 from fdstore.client import Process
-from tests.conftest import lines_of, pages_of, some_numbers, texts, units_of
 from tests.elements import Element, only
+from tests.slices import lines_of, pages_of, some_numbers, texts, units_of
 
 ALL = ["read_fd", "search_fd", "list_fds", "write_fd", "fd_to_file", "close_fd"]
 often = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
