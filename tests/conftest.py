@@ -13,7 +13,9 @@ from hypothesis import settings
 from tests import children
 
 # before they are imported, so that a failed assert shows its values
-pytest.register_assert_rewrite("tests.slices", "tests.store_model", "tests.stored_keys")
+pytest.register_assert_rewrite(
+    "tests.slices", "tests.store_model", "tests.stored_keys", "tests.unit.rendering"
+)
 
 from tests.slices import check_slice  # noqa: E402
 from tests.store_model import StoreModel  # noqa: E402

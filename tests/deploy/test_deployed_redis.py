@@ -1,6 +1,7 @@
 """The Redis of deploy/ starts and keeps its data, and the commands of the runbook repair and free it.
 
-Each Redis is started with deploy/redis.conf on a unix socket, once for every redis-server of this machine."""
+Each Redis is started with deploy/redis.conf on a unix socket, once for every redis-server of this machine.
+"""
 
 from __future__ import annotations
 

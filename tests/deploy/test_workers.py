@@ -1,6 +1,7 @@
 """The workers of deploy/: as the worker user, as units of systemd, in containers.
 
-Docker does not run: its files are compared with the project that they copy."""
+Docker does not run: its files are compared with the project that they copy.
+"""
 
 from __future__ import annotations
 

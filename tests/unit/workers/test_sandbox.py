@@ -1,6 +1,7 @@
 """Commands in a sandbox: what they see and how they end.
 
-The tests run in each sandbox that works here (`test_sandbox_probes.py` asserts that one does)."""
+The tests run in each sandbox that works here (`test_sandbox_probes.py` asserts that one does).
+"""
 
 from __future__ import annotations
 
