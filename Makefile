@@ -19,8 +19,8 @@ demo: $(READY)
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(READY)
 	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder \
-		tests/with_workers tests/chaos tests/on_cluster tests/acceptance tests/test_*.py tests/bench \
-		tests/on_redis tests/unit
+		tests/with_workers tests/chaos tests/on_cluster tests/acceptance tests/deploy tests/test_*.py \
+		tests/bench tests/on_redis tests/unit
 
 test-fast: $(READY)
 	$(BIN)/python -m pytest tests/unit

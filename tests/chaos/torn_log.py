@@ -24,7 +24,7 @@ from fdstore.local.redis_server import PrivateServer
 from fdstore.records import Descriptor, TreeRecord
 from fdstore.store import process_records
 from fdstore.store.keys import ProcessKeys, TreeKeys
-from tests.conftest import lines_of, pages_of
+from tests.slices import lines_of, pages_of
 
 STOCK = {"appendonly": "yes", "appendfsync": "always", "aof-load-truncated": "yes"}
 TYPED = (StoreLostData, StreamBroken, NotFound)

@@ -5,6 +5,8 @@ from tests.on_redis.test_aio import *  # noqa: F403
 from tests.on_redis.test_collect import *  # noqa: F403
 from tests.on_redis.test_export_limit import *  # noqa: F403
 from tests.on_redis.test_extract import *  # noqa: F403
+from tests.on_redis.test_growing_streams import *  # noqa: F403
+from tests.on_redis.test_lost_writers import *  # noqa: F403
 from tests.on_redis.test_model import *  # noqa: F403
 from tests.on_redis.test_sharing import *  # noqa: F403
 from tests.on_redis.test_stream_ends import *  # noqa: F403

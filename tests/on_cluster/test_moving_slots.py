@@ -22,10 +22,11 @@ from fdstore.errors import StoreUnavailable
 from fdstore.wire import retry
 from fdstore.wire._sync.cluster import ClusterRunner
 from fdstore.wire.store_url import parse_store_url
-from tests.conftest import check_keys, pages_of
 from tests.on_cluster.cluster import Cluster, Move
 from tests.on_redis.conftest import Execute
 from tests.on_redis.followers import Reader
+from tests.slices import pages_of
+from tests.stored_keys import check_keys
 from tests.waiting import wait_until
 
 TEXT = "".join(f"line {number} of a text that takes some room\n" for number in range(1, 20_001))

@@ -51,20 +51,10 @@ def blocks(count: int) -> list[dict[str, str]]:
     return [{"type": "text", "text": f"block {number}"} for number in range(count)]
 
 
-def figures() -> dict[str, Any]:
-    """Return a value that is not a string."""
-    return {"total": 3, "parts": [1, 2]}
-
-
 def breaks(words: str) -> str:
     """Always fails."""
     ran.append(words)
     raise RuntimeError(words)
-
-
-async def later() -> str:
-    """A coroutine."""
-    return "from a coroutine"
 
 
 @anthropic.beta_tool

@@ -159,3 +159,10 @@ def leak_check(request: pytest.FixtureRequest) -> Iterator[None]:
         if rows and all(row.expires for row in rows):
             assert execute("PTTL", name) != -1, f"{key!r} should expire by itself"
     check_keys(execute)
+
+
+@pytest.fixture
+def fill_redis(execute: Any) -> Iterator[Callable[[], None]]:
+    """`fill_redis()` sets the memory limit of Redis below its usage."""
+    yield lambda: execute("CONFIG", "SET", "maxmemory", "1")
+    execute("CONFIG", "SET", "maxmemory", "0")

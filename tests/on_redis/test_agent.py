@@ -13,7 +13,7 @@ import pytest
 from fdstore.agent.program_loader import Limits
 from fdstore.client import Store
 from fdstore.testing import Script, Usage, call, cut, fail, say, turn
-from tests.on_redis.agents import READER, SMALL, SYSTEM, Agents, lines, ran, running, tool
+from tests.on_redis.agents import SMALL, SYSTEM, Agents, lines, ran, running, tool
 
 Execute = Callable[..., Any]
 Play = Callable[..., Agents]
@@ -68,19 +68,16 @@ def test_every_turn_and_result_is_in_the_journal(play: Play) -> None:
     ("name", "arguments", "shown", "is_error"),
     [
         ("blocks", {"count": 2}, "block 0\nblock 1", False),
-        ("figures", {}, '{"total":3,"parts":[1,2]}', False),
-        ("later", {}, "from a coroutine", False),
         ("breaks", {"words": "no disk"}, "RuntimeError: no disk", True),
         ("echo", {"word": "a"}, "is not an argument of this tool; it takes: words", True),
         ("ecko", {"words": "a"}, "there is no tool 'ecko'; there are: read_fd, echo", True),
         ("read_fd", {"fd": "fd:7"}, 'type="not_found"', True),
-        ("read_fd", {"fd": None}, 'type="invalid_argument"', True),
     ],
 )
 def test_returns_and_exceptions_of_tools_become_tool_results(
     play: Play, name: str, arguments: dict[str, Any], shown: str, is_error: bool
 ) -> None:
-    python = tuple(map(tool, ("echo", "lines", "blocks", "figures", "later", "breaks")))
+    python = tuple(map(tool, ("echo", "lines", "blocks", "breaks")))
 
     agents = play([call(name, arguments), say("Done.")], tools=("read_fd",), python=python)
 
@@ -241,19 +238,6 @@ def test_a_large_result_becomes_a_descriptor(play: Play) -> None:
     assert "\nline 40\n" in read
 
 
-def test_a_result_of_exactly_the_threshold_stays_inline(play: Play) -> None:
-    agents = play(
-        [call("echo", words="x" * 91), call("echo", words="x" * 92), say("Done.")],
-        tools=("read_fd",),
-        python=(tool("echo"),),
-        file_descriptor=SMALL,
-    )
-
-    short, long = (result.content for result in agents.results())
-    assert short == f"you said {'x' * 91}"
-    assert long.startswith("<fd_result")
-
-
 @pytest.mark.parametrize(
     ("name", "arguments"), [("blocks", {"count": 50}), ("breaks", {"words": "no disk\n" * 50})]
 )
@@ -361,59 +345,3 @@ def test_a_reference_in_arguments_is_replaced_by_the_text(play: Play) -> None:
     )
 
     assert agents.results()[0].content == "you said Dear Ada"
-
-
-# children
-
-
-def test_an_agent_that_waits_for_a_child_frees_its_worker_slot(store: Store, tmp_path: Path) -> None:
-    script = {
-        "SOLO": [call("spawn", program_name="reader", query="Read it."), say("Done.")],
-        "READER": [say("Read.")],
-    }
-
-    with running(store, script, tmp_path) as agents:
-        agents.launch(tools=("spawn",), others=[READER])
-
-        assert agents.attempt("solo") == "waiting"
-        assert (agents.record().state, agents.record().waiting_for) == ("waiting", ("solo.1",))
-        assert agents.attempt("solo") == "not ready"
-        assert agents.attempt("solo.1") == "ended"
-        assert agents.record().state == "ready"
-        assert agents.attempt("solo") == "ended"
-
-        assert agents.woken == ["solo.1", "solo"]
-        [result] = agents.results()
-        assert (
-            '<process_result process="solo.1" program="reader" state="exited" exit_code="0">'
-            in result.content
-        )
-        assert "\nRead.\n" in result.content
-
-
-def test_a_child_is_not_started_again_after_its_shared_text_was_closed(store: Store, tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("one\ntwo\n")
-    spawn = call(
-        "spawn",
-        program_name="reader",
-        query="Read it.",
-        additional_preload_fds=["fd:1#L2"],
-        additional_preload_files=["notes.txt"],
-    )
-    script = {"SOLO": [turn(spawn, call("close_fd", fd="fd:1")), say("Done.")], "READER": [say("Read.")]}
-
-    with running(store, script, tmp_path) as agents:
-        agents.launch(
-            "word\n" * 40,
-            tools=("spawn", "close_fd"),
-            file_descriptor=SMALL,
-            preload_root=str(tmp_path),
-            others=[READER],
-        )
-        agents.attempt("solo")
-        (tmp_path / "notes.txt").unlink()
-        agents.run_all("solo")
-
-        spawned, closed = sorted(agents.results(), key=lambda result: result.call)
-        assert "\nRead.\n" in spawned.content
-        assert (spawned.is_error, closed.is_error) == (False, False)

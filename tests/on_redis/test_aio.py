@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import io
 import os
 import threading
@@ -13,12 +12,10 @@ from typing import Any, TypeVar
 
 import pytest
 
-import fdstore
 from fdstore import aio, client
 from fdstore.errors import InvalidArgument, NotFound, TargetExists
 
 T = TypeVar("T")
-DUNDERS = {"__enter__": "__aenter__", "__exit__": "__aexit__"}
 
 
 def run_on_store(url: str, work: Callable[[aio.Store], Awaitable[T]]) -> T:
@@ -27,57 +24,6 @@ def run_on_store(url: str, work: Callable[[aio.Store], Awaitable[T]]) -> T:
             return await work(store)
 
     return asyncio.run(main())
-
-
-def public(kind: type) -> dict[str, Any]:
-    return {
-        name: member
-        for name, member in vars(kind).items()
-        if not name.startswith("_") or name in DUNDERS or name in DUNDERS.values()
-    }
-
-
-# --- the surface
-
-
-@pytest.mark.parametrize(
-    ("blocking", "awaited"),
-    [
-        (client.Store, aio.Store),
-        (client.Process, aio.Process),
-        (fdstore.StreamWriter, aio.StreamWriter),
-        (fdstore.Toolset, aio.Toolset),
-    ],
-)
-def test_the_awaitable_api_has_every_call_with_the_same_arguments(blocking: type, awaited: type) -> None:
-    twins = public(awaited)
-
-    assert {DUNDERS.get(name, name) for name in public(blocking)} == set(twins)
-    for name, original in public(blocking).items():
-        twin = twins[DUNDERS.get(name, name)]
-        assert isinstance(original, property) == isinstance(twin, property)
-        if callable(original):
-            ours, theirs = inspect.signature(original), inspect.signature(twin)
-            assert list(ours.parameters.values()) == list(theirs.parameters.values()), name
-
-
-@pytest.mark.parametrize("kind", [aio.Store, aio.Process, aio.StreamWriter, aio.Toolset])
-def test_every_call_is_documented(kind: type) -> None:
-    for name, member in public(kind).items():
-        assert name in DUNDERS.values() or inspect.getdoc(member), name
-
-
-def test_connect_accepts_the_same_arguments() -> None:
-    assert list(inspect.signature(aio.connect).parameters.values()) == list(
-        inspect.signature(client.connect).parameters.values()
-    )
-
-
-@pytest.mark.parametrize("kind", [client.Process, client.Store])
-def test_public_calls_have_a_docstring_with_errors_or_no_way_to_fail(kind: type) -> None:
-    for name, member in public(kind).items():
-        if name not in DUNDERS:
-            assert inspect.getdoc(member), name
 
 
 # --- the main flows

@@ -20,34 +20,32 @@ from fdstore.errors import (
 UNUSUAL = "\ufeffBOM\r\nCR\r\0\u2028漢字 \N{GRINNING FACE}\n\nend"
 
 
-@pytest.mark.parametrize("mode", ["write", "append"])
+# the table of all combinations: tests/unit/files/test_target.py
 @pytest.mark.parametrize(
-    ("create", "exist_ok", "absent", "present"),
+    ("mode", "create", "exist_ok", "there", "expected"),
     [
-        (True, True, "made", "done"),
-        (True, False, "made", "file_exists"),
-        (False, True, "file_not_found", "done"),
-        (False, False, "file_not_found", "file_exists"),
+        ("write", True, True, False, "done"),
+        ("write", False, True, True, "done"),
+        ("append", True, True, True, "done"),
+        ("write", True, False, True, "file_exists"),
+        ("append", False, True, False, "file_not_found"),
     ],
 )
-@pytest.mark.parametrize("there", [False, True])
 def test_export_modes_behave_as_documented(
     proc: Process,
     tmp_path: Path,
     mode: Literal["write", "append"],
     create: bool,
     exist_ok: bool,
-    absent: str,
-    present: str,
     there: bool,
+    expected: str,
 ) -> None:
     proc.create("new\n")
     path = tmp_path / "out.txt"
     if there:
         path.write_text("old\n")
-    expected = present if there else absent
 
-    if expected in ("made", "done"):
+    if expected == "done":
         done = proc.export("fd:1", path, mode=mode, create=create, exist_ok=exist_ok)
         kept = "old\n" if there and mode == "append" else ""
         assert path.read_text() == kept + "new\n"

@@ -16,7 +16,7 @@ from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, InvalidArgument, NotFound, PageOutOfRange, TooLarge
 from fdstore.records import TreeLimits
 from fdstore.wire.operation import Operation
-from tests.conftest import pages_of, texts
+from tests.slices import pages_of, texts
 from tests.waiting import wait_until
 
 TEXT = "".join(f"line {number} of a log that somebody keeps\n" for number in range(2000))

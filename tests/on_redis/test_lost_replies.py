@@ -4,114 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import io
-import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
 
 import fdstore
 import fdstore.aio
-from fdstore.client import Process, Store
+from fdstore.client import Process
 from fdstore.errors import FDStoreError, Fenced, StoreUnavailable, UnknownOutcome
-from fdstore.local.redis_server import PrivateServer
 from fdstore.wire import retry
 from fdstore.wire.operation import Disk, Operation, Receive, Send
-from fdstore.wire.scripts import LENT_S
-from tests.waiting import wait_until
-
-
-class Proxy:
-    """A proxy between client and Redis that loses replies.
-
-    `lose(times, marker)` forwards the next requests that contain the marker, waits for their replies, and
-    disconnects instead of forwarding those.
-    """
-
-    def __init__(self, redis_url: str, folder: Path) -> None:
-        self._redis = redis_url.removeprefix("unix://").partition("?")[0]
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(folder / "proxy.sock"))
-        self._listener.listen()
-        self.url = f"unix://{folder}/proxy.sock"
-        self.lost = 0
-        self._left = 0
-        self._marker = b""
-        self._lock = threading.Lock()
-        self._sockets: list[socket.socket] = []
-        self._threads = [threading.Thread(target=self._accept, daemon=True)]
-        self._threads[0].start()
-
-    def lose(self, times: int, marker: bytes = b"EVALSHA") -> None:
-        with self._lock:
-            self._left, self._marker = times, marker
-
-    def hang_up(self) -> None:
-        """Close all open connections."""
-        for end in self._sockets:
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            server = socket.socket(socket.AF_UNIX)
-            server.connect(self._redis)
-            doomed = threading.Event()
-            for source, target, note in (
-                (client, server, self._see(doomed)),
-                (server, client, self._pass(doomed)),
-            ):
-                thread = threading.Thread(target=self._pump, args=(source, target, note), daemon=True)
-                thread.start()
-                self._threads.append(thread)
-            self._sockets += [client, server]
-
-    def _see(self, doomed: threading.Event) -> Callable[[bytes], bool]:
-        def see(data: bytes) -> bool:
-            with self._lock:
-                if self._left and self._marker in data:
-                    doomed.set()
-            return True
-
-        return see
-
-    def _pass(self, doomed: threading.Event) -> Callable[[bytes], bool]:
-        def may_pass(data: bytes) -> bool:
-            if not doomed.is_set():
-                return True
-            with self._lock:
-                self._left -= 1
-                self.lost += 1
-            return False
-
-        return may_pass
-
-    def _pump(self, source: socket.socket, target: socket.socket, note: Callable[[bytes], bool]) -> None:
-        try:
-            while (data := source.recv(1 << 16)) and note(data):
-                target.sendall(data)
-        except OSError:
-            pass
-        for end in (source, target):
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        self.hang_up()
-        for thread in self._threads:
-            thread.join(5)
-        for end in self._sockets:
-            end.close()
+from tests.on_redis.cutting_proxy import Proxy
 
 
 @pytest.fixture
@@ -320,9 +225,6 @@ def test_a_run_once_tool_runs_although_the_reply_to_its_start_record_is_lost(
     assert (result.content, ran) == ("posted", ["a"])
 
 
-# --- a store that stays away
-
-
 def test_an_unanswered_write_has_an_unknown_outcome(
     remote_process: Process, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -357,92 +259,3 @@ def test_the_client_works_again_after_the_server_returns(
     remote_process.create("again")
 
     assert "again" in [remote_process.read(d.fd).text for d in remote_process.list()]
-
-
-# --- a server that restarts
-
-
-@pytest.fixture
-def durable_server() -> Iterator[tuple[PrivateServer, Store]]:
-    with (
-        PrivateServer({"appendonly": "yes", "appendfsync": "always"}) as server,
-        fdstore.connect(server.url) as store,
-    ):
-        yield server, store
-
-
-def test_a_client_survives_a_server_restart_between_calls(
-    durable_server: tuple[PrivateServer, Store],
-) -> None:
-    server, store = durable_server
-    proc = store.process("t")
-    proc.create("before\n" * 2000)
-
-    server.kill()
-    server.restart()
-
-    # the server has lost its scripts too
-    assert proc.read("fd:1", start=2).text == "before\n" * 571
-    assert proc.create("after").fd == "fd:2"
-    server.restart()
-    assert proc.fork().read("fd:2").text == "after"
-
-
-def test_a_stream_of_long_pieces_is_whole_after_a_restart(
-    durable_server: tuple[PrivateServer, Store],
-) -> None:
-    server, store = durable_server
-    text = "".join(f"line {n}\n" for n in range(20_000))
-    proc = store.process("t")
-    out = proc.open_stream()
-    for _ in range(3):
-        out.write(text)
-        out.flush()
-    with redis.Redis.from_url(server.url) as client:
-        client.set("later", "", ex=2 * LENT_S)
-        wait_until(lambda: not client.exists("later"), 10)
-
-    server.kill()
-    server.restart()
-
-    assert proc.read(out.fd, read_all=True).text == text * 3
-    out.write(text)
-    out.end()
-    assert proc.read(out.fd, read_all=True).text == text * 4
-    with redis.Redis.from_url(server.url) as client:
-        assert not client.keys("*:lent")
-
-
-def test_a_call_waits_for_an_absent_server(durable_server: tuple[PrivateServer, Store]) -> None:
-    server, store = durable_server
-    proc = store.process("t")
-    proc.create("x")
-    server.kill()
-    answers: list[str] = []
-    caller = threading.Thread(target=lambda: answers.append(proc.create("while away").fd))
-
-    caller.start()
-    server.restart()
-    caller.join(20)
-
-    assert answers == ["fd:2"]
-
-
-def test_many_threads_share_a_store(store: Store) -> None:
-    proc = store.process("t")
-    made: list[str] = []
-
-    def work(n: int) -> None:
-        for i in range(20):
-            made.append(proc.create(f"{n}-{i}").fd)
-            assert proc.read(made[-1] if i % 2 else "fd:1").fd
-
-    proc.create("first")
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert len(set(made)) == 160
-    assert len(proc.list()) == 161

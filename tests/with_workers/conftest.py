@@ -15,6 +15,7 @@ import redis
 from fdstore.lifecycle import ENDED
 from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import ScriptedModel
+from tests.with_workers.agent_harness import AgentHarness, open_harness
 from tests.with_workers.pipe_bench import Bench
 from tests.worker_process import WorkerProcess
 
@@ -183,3 +184,10 @@ def empty_bench(agents_server: PrivateServer, start_agent_worker: StartAgentWork
         made.begin()
         yield made
         made.close()
+
+
+@pytest.fixture
+def harness(agents_server: PrivateServer, tmp_path: Path) -> Iterator[AgentHarness]:
+    """A harness for one test, without a worker."""
+    with open_harness(agents_server, tmp_path) as made:
+        yield made

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from fdstore.local.redis_server import PrivateServer
-from fdstore.testing import Request, call, fail, say, slow
+from fdstore.testing import Request, call, say, slow
 from tests.elements import elements
 from tests.waiting import wait_until
+from tests.with_workers.agent_harness import AgentHarness, open_harness
 from tests.with_workers.conftest import StartAgentWorker, agent_workers
-from tests.with_workers.test_spawn import AgentHarness, open_harness
 
 TOGETHER_S = 20.0
 
@@ -24,13 +24,6 @@ def shared_harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHa
     folder = tmp_path_factory.mktemp("forks")
     with PrivateServer() as server, agent_workers(folder) as start, open_harness(server, folder) as made:
         start(made.url, made.model, concurrency=4)
-        yield made
-
-
-@pytest.fixture
-def harness(agents_server: PrivateServer, tmp_path: Any) -> Iterator[AgentHarness]:
-    """A harness for one test, without a worker."""
-    with open_harness(agents_server, tmp_path) as made:
         yield made
 
 
@@ -98,36 +91,6 @@ def test_the_parent_frees_its_worker_slot_while_its_forks_run(
 
     assert seen == ["waiting", "waiting"]
     assert harness.answer(root) == "Done."
-
-
-def test_a_fork_has_the_same_prompt_and_history_and_no_fork_tool(shared_harness: AgentHarness) -> None:
-    shared_harness.program("root", tools="read_fd fork spawn", links="root")
-    shared_harness.set_script({"ROOT": forking(["Look."], lambda number, request: say("Looked."))})
-
-    shared_harness.run("long question " * 2000)
-
-    first, copy = (
-        shared_harness.requests[0],
-        next(each for each in shared_harness.requests if fork_number(each)),
-    )
-    second = next(each for each in shared_harness.requests if each.turn_number == 1 and not fork_number(each))
-    assert first.raw["system"] == copy.raw["system"]
-    assert copy.messages[: len(second.messages)] == second.messages
-    assert set(second.tools) - set(copy.tools) == {"fork", "spawn"}
-
-
-def test_a_failing_fork_does_not_affect_the_others(shared_harness: AgentHarness) -> None:
-    shared_harness.program("root", tools="read_fd fork")
-
-    def copy(number: int, request: Request) -> Any:
-        return fail(400, "invalid_request_error", "no") if number == 2 else say(f"Copy {number}.")
-
-    shared_harness.set_script({"ROOT": forking(["a", "b", "c"], copy)})
-    root = shared_harness.run()
-
-    states = [part["state"] for part in elements(shared_harness.results(root)[1].content)]
-    assert states == ["exited", "failed", "exited"]
-    assert shared_harness.answer(root) == "Done."
 
 
 def test_forks_of_a_killed_worker_are_run_again_and_none_is_created_twice(

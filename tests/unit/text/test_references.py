@@ -59,6 +59,7 @@ def test_nested_passages_are_both_kept_in_order_of_opening_and_the_outer_holds_t
     [
         '<ref id="a">never closed',
         "</ref> closed before opened",
+        "<ref>x</ref>",
         "<ref id=a>x</ref>",
         "<ref id=\"a'>x</ref>",
         '<ref id="">x</ref>',

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import re
-
 import pytest
 import re2
 from hypothesis import example, given
@@ -12,70 +9,11 @@ from hypothesis import strategies as st
 
 from fdstore.errors import InvalidArgument
 from fdstore.text import hits as hits_module
-from fdstore.text.grep import GrepPrinter
 from fdstore.text.hits import KEPT_LINE_CHARS, HitCollector
 from fdstore.text.paging import count_lines
-from fdstore.text.pattern import MAX_PATTERN_CHARS, Pattern
-from fdstore.text.search import Inverted, Scan, search_limits
-
-ATOMS = [
-    *("a", "b", "é", "É", "ð", r"\r", "x y", ".", r"\s", r"\S", r"\w", r"\W", r"\d", r"\D", r"\b", r"\B"),
-    *("^", "$", "[^a]", "[^b\\n]", "[[:space:]]", r"\n", r"\pL", r"\PL", "", "(?i)a", "(?s).", "(?m)^"),
-    *("(?m)$", r"\A", r"\z", "(?-m)$", "(?s-i:.)", r"\Qa.b", r"\Qa\E", "(?P<name>b)", "(a)", r"\x0a", r"\C"),
-]
-patterns = st.recursive(
-    st.sampled_from(ATOMS),
-    lambda inner: (
-        st.lists(inner, min_size=1, max_size=4).map("".join)
-        | st.tuples(inner, inner).map("|".join)
-        | st.tuples(inner, st.sampled_from(["*", "+", "?", "*?", "{2}", "{0}"])).map(
-            "(?:{0[0]}){0[1]}".format
-        )
-    ),
-    max_leaves=8,
-).filter(lambda pattern: 0 < len(pattern) <= MAX_PATTERN_CHARS)
-texts = st.text(st.sampled_from("aAbéÉð\n\n\r\tx 1\0"), max_size=60)
-
-
-def lines_of(text: str) -> list[str]:
-    lines = text.split("\n")
-    return lines[:-1] if lines[-1] == "" else lines
-
-
-class Reference:
-    """A pattern on one decoded line. RE2 sees bytes, and `\\B` holds between those of one character; so for
-    patterns with one each character is one byte, which RE2 folds no case of beyond ASCII."""
-
-    def __init__(self, pattern: str, *, ignore_case: bool = False) -> None:
-        self.one_byte = r"\B" in pattern and r"\C" not in pattern
-        options = re2.Options()
-        options.log_errors = False
-        options.case_sensitive = not ignore_case
-        if self.one_byte:
-            options.encoding = re2.Options.Encoding.LATIN1
-        self._compiled = re2.compile(pattern.encode("latin-1") if self.one_byte else pattern, options)
-
-    def span(self, line: str) -> tuple[int, int] | None:
-        """The first match, in characters."""
-        match = self._compiled.search(line.encode("latin-1") if self.one_byte else line)
-        return None if match is None else match.span()
-
-
-def scanned(pattern: str, text: str, *readers: HitCollector | GrepPrinter, piece: int = 7, **options: bool):
-    """Feeds the text in pieces of `piece` bytes, which may cut characters."""
-    scan = Scan(Pattern(pattern, **options), readers)
-    data = io.BytesIO(text.encode())
-    while part := data.read(piece):
-        scan.feed(part)
-    scan.finish()
-    return scan
-
-
-def found(pattern: str, text: str, *, context: int = 0, max_matches: int = 10_000, **options):
-    collector = HitCollector(max_matches, context)
-    scanned(pattern, text, collector, **options)
-    return collector.hits
-
+from fdstore.text.pattern import Pattern
+from fdstore.text.search import search_limits
+from tests.unit.text.reference_search import Reference, found, lines_of, patterns, scanned, texts
 
 # What matches
 
@@ -291,94 +229,3 @@ def test_lines_without_a_hit_do_not_count_as_kept(monkeypatch):
     [hit] = found("hit", text, context=3)
 
     assert (hit.line, len(hit.before)) == (501, 3)
-
-
-# What is printed
-
-
-def grep(pattern: str, text: str, context: int) -> str:
-    """Return the output of `grep -n -C`, computed slowly."""
-    lines = lines_of(text)
-    matched = {number for number, line in enumerate(lines, 1) if Reference(pattern).span(line)}
-    shown = {
-        near
-        for number in matched
-        for near in range(number - context, number + context + 1)
-        if 1 <= near <= len(lines)
-    }
-    printed, previous = "", None
-    for number in sorted(shown):
-        if context and previous is not None and number > previous + 1:
-            printed += "--\n"
-        printed += f"{number}{':' if number in matched else '-'}{lines[number - 1]}\n"
-        previous = number
-    return printed
-
-
-@given(text=texts, context=st.integers(0, 4), piece=st.integers(1, 70))
-def test_hits_are_printed_as_grep_does(text: str, context: int, piece: int):
-    printer = GrepPrinter(context, context)
-
-    scanned("a|é", text, HitCollector(1, context), printer, piece=piece)
-
-    assert printer.take().decode() == grep("a|é", text, context)
-    assert printer.take() == b""
-
-
-@given(
-    text=texts,
-    before=st.integers(0, 3),
-    after=st.integers(0, 3),
-    most=st.integers(1, 4) | st.none(),
-    piece=st.integers(1, 70),
-    invert=st.booleans(),
-)
-def test_lines_before_and_after_and_a_last_hit_are_those_of_a_search_line_by_line(
-    text: str, before: int, after: int, most: int | None, piece: int, invert: bool
-):
-    lines = lines_of(text)
-    every = [number for number, line in enumerate(lines, 1) if bool(re.search("a|é", line)) != invert]
-    kept = every[:most]
-    around = {near for hit in kept for near in range(max(1, hit - before), min(len(lines), hit + after) + 1)}
-    printer = GrepPrinter(before, after, max_matches=most)
-    pattern = Pattern("a|é")
-    scan = Scan(Inverted(pattern) if invert else pattern, [printer])
-
-    data = io.BytesIO(text.encode())
-    while part := data.read(piece):
-        scan.feed(part)
-    scan.finish()
-
-    printed = printer.take().decode()
-    numbers = re.findall(r"(?m)^(\d+)([:-])", printed)
-    assert numbers == [(str(n), ":" if n in kept else "-") for n in sorted(around)]
-    assert scan.matches == len(every)
-    assert scan.lines == len(lines)
-
-
-@given(pattern=patterns, text=texts)
-def test_the_matches_in_a_line_are_those_of_the_pattern_one_after_the_other(pattern: str, text: str):
-    if r"\C" in pattern:
-        return  # one byte, which may be a part of a character
-    text = text.replace("É", "ð").replace("é", "ð")
-    try:
-        alone = Reference(pattern)
-    except re2.error:
-        return
-    compiled = Pattern(pattern)
-    for line in lines_of(text):
-        coded = line.encode("latin-1") if alone.one_byte else line
-        spans = [match.span() for match in alone._compiled.finditer(coded)]
-
-        found = compiled.spans(line.encode())
-
-        assert [line.encode()[a:b].decode() for a, b in found] == [line[a:b] for a, b in spans if a < b]
-
-
-def test_a_printed_line_is_never_truncated():
-    line = "é" * 50_000 + "X"
-    printer = GrepPrinter(1, 1)
-
-    scanned("X", f"{line}\n{line[:-1]}", printer, piece=1001)
-
-    assert printer.take().decode() == f"1:{line}\n2-{line[:-1]}\n"

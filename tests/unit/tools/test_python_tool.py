@@ -9,15 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict
 
-import anthropic
 import msgspec
 import pydantic
 import pytest
-from anthropic.lib.tools import ToolError
 
 from fdstore.errors import InvalidArgument
-from fdstore.tools.python_tool import PythonTool, call_function, python_tool, tool
+from fdstore.tools.python_tool import PythonTool, python_tool
 from tests.unit.test_imports import libraries_loaded_by
+from tests.unit.tools.ticket import Ticket, properties
 
 
 class Colour(enum.Enum):
@@ -41,23 +40,9 @@ class Pen(msgspec.Struct):
     width: float = 1.0
 
 
-class Ticket(pydantic.BaseModel):
-    """A ticket of the tracker."""
-
-    title: str
-    votes: int = pydantic.Field(0, ge=0, description="How many want it.")
-    kind: Literal["bug", "wish"] = "bug"
-    parts: list[Ticket] = []
-
-
 @dataclasses.dataclass
 class Order:
     tickets: list[Ticket]
-
-
-def properties(function: Callable[..., Any]) -> dict[str, Any]:
-    found: dict[str, Any] = python_tool(function).definition()["input_schema"]["properties"]
-    return found
 
 
 def received(arguments: dict[str, Any], function: Callable[..., Any]) -> dict[str, Any]:
@@ -330,78 +315,3 @@ def test_a_definition_is_a_copy() -> None:
     made.definition()["input_schema"]["properties"].clear()
 
     assert made.definition()["input_schema"]["properties"]
-
-
-# functions of the SDK's tool runner
-
-
-@tool(repeatable=False)
-@anthropic.beta_tool
-def lookup(ticket: Ticket, limit: int = 3) -> str:
-    """Look a ticket up.
-
-    Args:
-        ticket: Which.
-    """
-    if limit == 0:
-        raise ToolError([{"type": "text", "text": "no"}, {"type": "text", "text": "luck"}])
-    if limit < 0:
-        raise ValueError("below zero")
-    return f"{type(ticket).__name__} {ticket.title} {limit}"
-
-
-@anthropic.beta_async_tool(name="look-up", description="Looks.", input_schema={"type": "object"})
-async def lookup_async(**anything: Any) -> str:
-    return json.dumps(anything)
-
-
-def test_a_function_of_the_sdk_keeps_its_definition() -> None:
-    assert python_tool(lookup).definition() == lookup.to_dict()
-    assert python_tool(lookup_async).definition() == lookup_async.to_dict()
-    assert properties(lookup)["ticket"]["description"] == "Which."
-
-
-@pytest.mark.parametrize(
-    ("arguments", "output", "is_error"),
-    [
-        ({"ticket": {"title": "t"}}, "Ticket t 3", False),
-        (
-            {"ticket": {"title": "t"}, "limit": 0},
-            [{"type": "text", "text": "no"}, {"type": "text", "text": "luck"}],
-            True,
-        ),
-        ({"ticket": {"title": "t"}, "limit": -1}, "ValueError: below zero", True),
-    ],
-)
-def test_a_function_of_the_sdk_runs_with_its_types(
-    arguments: dict[str, Any], output: object, is_error: bool
-) -> None:
-    made = python_tool(lookup)
-
-    assert call_function(made, made.convert(arguments)) == (output, is_error)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "where"),
-    [({}, "ticket"), ({"ticket": {"title": 1}}, "ticket.title"), ({"ticket": {"title": "t"}, "x": 1}, "x")],
-)
-def test_arguments_that_the_sdk_refuses_are_named(arguments: dict[str, Any], where: str) -> None:
-    made = python_tool(lookup)
-
-    error, is_error = call_function(made, made.convert(arguments))
-
-    assert isinstance(error, InvalidArgument)
-    assert (error.argument, is_error) == (where, True)
-
-
-@pytest.mark.parametrize("arguments", [None, [], "x", {1: 2}, {"a": float("nan")}], ids=repr)
-def test_only_a_json_object_reaches_a_function_of_the_sdk(arguments: Any) -> None:
-    with pytest.raises(InvalidArgument):
-        python_tool(lookup_async).convert(arguments)
-
-
-def test_an_async_function_of_the_sdk_runs_to_its_end() -> None:
-    made = python_tool(lookup_async)
-
-    assert call_function(made, made.convert({"a": [1]})) == ('{"a": [1]}', False)
-    assert (python_tool(lookup).repeatable, made.repeatable) == (False, True)

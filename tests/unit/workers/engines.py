@@ -7,6 +7,7 @@ sandlock, no namespaces   Landlock alone, as in most containers
 
 from __future__ import annotations
 
+import stat
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -87,3 +88,9 @@ def run_in(
     )
     ended = pipeline.run()
     return CommandOutput(ended=ended, output=output.decode(), errors=errors.decode())
+
+
+def program(directory: Path, name: str, script: str) -> None:
+    path = directory / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)

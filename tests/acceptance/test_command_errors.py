@@ -1,0 +1,230 @@
+"""How a failed command ends: one line or one document, a type, an exit code, and nothing created."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import signal
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from fdstore.cli import cli
+from fdstore.records import ProcessRecord
+from tests.acceptance.verbs import CLOSED_PORT_URL, HERE, decoded
+from tests.waiting import wait_until
+
+
+@pytest.mark.parametrize("verb", [["ls"], ["stat", "1"], ["read", "1"], ["cat", "1"], ["rm", "1"]])
+def test_looking_up_a_missing_process_does_not_create_it(command, store, verb):
+    store.process("triage")
+
+    ended = command(verb[0], "tirage", *verb[1:])
+
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err == "fdstore: not_found: process tirage does not exist; there are: triage\n"
+    assert [process.id for process in store.processes()] == ["triage"]
+
+
+PYTHON = re.compile(r"\b[a-z]+_[a-z_]+\b|\w=(?:true|false|True|False|\")|\bNone\b|\bstr\b|\bint\b")
+"""Words of Python, and not of the command line."""
+
+WRONG = """\
+read triage 7
+read triage fd:x
+read triage fd:1#P9
+read triage fd:1#X
+read triage 1#L9
+read triage 2#P9
+read triage 1 --start 0
+read triage 1 --pages x
+read nope 1
+cat triage ref:nope
+cat triage 2
+stat triage 9
+tail triage 9
+ls nope
+ls Nope!
+export triage 1 here.txt --no-clobber
+export triage 1 new.txt --no-create
+export triage 1 no/new.txt
+export triage 1 /dev/null
+export triage 1 .
+export triage 9 x
+search triage 1 (
+search triage 1 \\1
+search triage 9 x
+search triage 1 x -m 0
+put triage nope.txt
+put triage .
+put triage latin
+put triage here.txt --encoding nope
+put triage.9 here.txt
+put triage.1 here.txt
+put Nope! here.txt
+rm triage 9
+rm triage x
+pipe triage --tee 3 cat
+pipe triage /bin/cat
+pipe triage -i 9 cat
+pipe triage cat | | cat
+kill nope
+attach nope
+resume nope
+resume triage
+run nope.toml
+run bad.toml
+ps nope
+limits show nope
+limits set trees x"""
+
+
+def test_no_error_of_a_verb_mentions_python_internals(command, store, tmp_path):
+    proc = store.process("triage")
+    proc.create("one\n")
+    proc.child().end()
+    broken = proc.open_stream()
+    broken.fail("signal 9")
+    (tmp_path / "here.txt").write_text("")
+    (tmp_path / "latin").write_bytes(b"\xe9")
+    (tmp_path / "bad.toml").write_text("[model")
+    wrong = WRONG.split("\n")
+    for line in wrong:
+        with contextlib.chdir(tmp_path):
+            ran = CliRunner().invoke(cli, line.split(), env=command.environment)
+        said = re.sub(r"^fdstore: \w+: ", "", ran.stderr)
+
+        assert ran.exit_code in (1, 2), line
+        assert said, line
+        assert not PYTHON.search(said), (line, said)
+
+
+@pytest.mark.parametrize(
+    ("args", "kind"),
+    [
+        (["read", "triage", "7"], "not_found"),
+        (["read", "triage", "fd:1#P9"], "invalid_page"),
+        (["read", "triage", "fd:1#L9"], "invalid_range"),
+        (["read", "triage", "fd:1#X9"], "invalid_argument"),
+        (["put", "Triage!", "/dev/null"], "invalid_argument"),
+        (["put", "triage.7", "/dev/null"], "not_found"),
+        (["put", "triage", "/"], "permission_error"),
+    ],
+)
+def test_an_error_is_one_line_with_its_type_and_exit_code_1(command, store, args, kind):
+    store.process("triage").create("one\n")
+
+    ended = command(*args)
+
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.startswith(f"fdstore: {kind}: ")
+    assert ended.err.count("\n") == 1
+
+
+def test_common_options_are_accepted_before_the_verb_and_overridden_after_it(command, store):
+    store.process("triage").create("one\n")
+
+    before = command("--prefix", "other", "--json", "ps")
+    both = command("--prefix", "other", "--json", "ps", "--prefix", store.prefix)
+
+    assert (before.code, before.lines) == (0, [])
+    assert [decoded(line, ProcessRecord).id for line in both.lines] == ["triage"]
+    assert command("--url", "http://x", "worker").err.startswith("fdstore: invalid_argument: url")
+
+
+WORDS = {
+    "put": "p /dev/null",
+    "ls": "p",
+    "stat": "p 1",
+    "read": "p 1",
+    "cat": "p 1",
+    "search": "p 1 x",
+    "tail": "p 1",
+    "export": "p 1 out",
+    "rm": "p 1",
+    "pipe": "p cat",
+    "attach": "p",
+    "resume": "p",
+    "kill": "p",
+    "run": "agent.toml",
+    "holders": "p 1",
+    "find": "x",
+}
+"""What a verb wants beside its options."""
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://h?foo=x", "redis://h/abc", "http://x", "redis://[x", "redis+cluster://h/1"]
+)
+def test_a_url_that_cannot_be_used_is_one_line_and_exit_code_2_from_every_verb(make_command, tmp_path, url):
+    (tmp_path / "agent.toml").write_text('[model]\nname = "any"\n[prompt]\nsystem = "You wait."\n')
+    verbs = [name for name in HERE if name != "completion"] if url.endswith("foo=x") else ["ls", "worker"]
+    for name in verbs:
+        words = WORDS.get(name, "").split()
+        if name == "worker":
+            ended = make_command(FDSTORE_URL=url)(name)
+            code, out, err = ended.code, ended.out, ended.err
+        else:
+            environment = {**make_command(FDSTORE_URL=url).environment}
+            with contextlib.chdir(tmp_path):
+                ran = CliRunner().invoke(cli, [name, *words], env=environment)
+            code, out, err = ran.exit_code, ran.stdout, ran.stderr
+
+        assert (name, code, out) == (name, 2, "")
+        assert err.startswith("fdstore: invalid_argument: url: ")
+        assert err.count("\n") == 1
+
+
+def test_a_prefix_that_cannot_be_used_is_a_wrong_command_line(command):
+    ended = command("ls", "triage", "--prefix", "{}")
+
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert ended.err.startswith("fdstore: invalid_argument: prefix: ")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        [],
+        ["nonsense"],
+        ["ls"],
+        ["read", "p", "1", "--mode", "word"],
+        ["read", "p", "1#P1", "--start", "1"],
+        ["read", "p", "1", "--start", "0"],
+        ["read", "p", "1", "--pages", "2-"],
+        ["read", "p", "1", "--pages", "2", "--lines", "2"],
+        ["read", "p", "1#P1", "--lines", "2"],
+        ["put", "p", "f", "--page-size", "x"],
+        ["tail", "p", "1", "-n", "many"],
+    ],
+)
+def test_a_wrong_command_line_is_exit_code_2(command, args):
+    ended = command(*args)
+
+    assert ended.code == 2
+    assert "Usage: " in ended.err
+
+
+@pytest.mark.parametrize("args", [["ls", "triage"], ["put", "triage", "/dev/null"], ["ps"], ["status"]])
+def test_an_unreachable_redis_is_reported_immediately_in_one_line(make_command, args):
+    command = make_command(FDSTORE_URL=CLOSED_PORT_URL)
+
+    began = time.monotonic()
+    ended = command(*args)
+
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.startswith("fdstore: store_unavailable: Redis at redis://:***@127.0.0.1:1: ")
+    assert ended.err.count("\n") == 1
+    assert "secret" not in ended.err
+    assert time.monotonic() - began < 8  # lost connections are given ten seconds
+
+
+def test_ctrl_c_ends_a_command_with_130(command, store):
+    with command.start("put", "triage", "-") as process:
+        wait_until(lambda: store.processes() != [], 20)
+
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+
+    assert (process.returncode, out, err) == (130, b"", b"")

@@ -1,0 +1,225 @@
+"""The embedded server and its upkeep: up, down, status, gc, doctor, redis-cli."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import msgspec
+import redis
+
+from fdstore.local.redis_server import PrivateServer, ServerStatus
+from fdstore.records import TreeLimits
+from fdstore.store import processes
+from tests.acceptance.verbs import CLOSED_PORT_URL, decoded
+from tests.waiting import wait_until
+
+# --- the server
+
+
+def test_the_server_starts_on_demand_and_keeps_its_data_over_down_and_up(fresh):
+    before = fresh("status", "--json")
+    fresh("put", "triage", "-", stdin=b"kept")
+    running = decoded(fresh("status", "--json").out, dict)
+    down = fresh("down")
+    down_again = fresh("down", "--json")
+    up = fresh("up", "--json")
+
+    assert decoded(before.out, dict)["store"] is None
+    assert decoded(before.out, dict)["server"]["running"] is False
+    assert running["server"]["running"] is True
+    assert {"trees": 1, "processes": 1, "live": 1, "contents": 1, "bytes": 4}.items() <= running[
+        "store"
+    ].items()
+    assert [" ".join(line.split()) for line in down.lines] == ["worker was not running", "server stopped"]
+    assert decoded(down_again.out, dict) == {
+        "server": {"stopped": False},
+        "worker": {"stopped": False},
+    }
+    server = msgspec.convert(decoded(up.out, dict)["server"], ServerStatus)
+    assert (server.running, server.data_dir) == (True, str(fresh.data_dir))
+    assert server.pid != running["server"]["pid"]
+    assert fresh("cat", "triage", "1").raw == b"kept"
+
+
+def test_status_prints_text_for_people(fresh, tmp_path):
+    kept = {name: value for name, value in fresh.environment.items() if not name.startswith("ANTHROPIC_")}
+    fresh.environment = kept | {"HOME": str(tmp_path)}
+    stopped = fresh("status")
+    fresh("up")
+    running = fresh("status")
+
+    assert stopped.lines[0].startswith("server  not running")
+    assert not fresh.data_dir.joinpath("redis.log").exists() or "pid" in running.out
+    names = [line.split()[0] for line in running.lines]
+    expected = ["server", "url", "program", "data", "memory", "holds", "workers", "agents", "commands"]
+    assert names == expected
+    assert "not run: there is no key for the Messages API: set ANTHROPIC_API_KEY" in running.out
+    assert "commands run " in running.out or "commands are off on this worker" in running.out
+    assert "0 trees, 0 processes (0 not ended), 0 contents with 0 B of text" in running.out
+
+
+def test_ten_concurrent_commands_start_one_server(fresh):
+    started = [fresh.start("put", "triage", "-") for _ in range(10)]
+    ended = [process.communicate(b"x", timeout=60) for process in started]
+
+    assert [process.returncode for process in started] == [0] * 10
+    assert {out.decode().strip() for out, _ in ended} == {f"fd:{number}" for number in range(1, 11)}
+    assert fresh.data_dir.joinpath("redis.log").read_text().count("eady to accept connections") == 1
+
+
+def test_status_with_a_url_describes_that_redis(make_command):
+    with PrivateServer({"maxmemory": "100mb"}) as server:
+        command = make_command(FDSTORE_URL=server.url)
+        command("put", "triage", "-", stdin=b"text")
+
+        people, programs = command("status"), command("status", "--json")
+
+    assert people.lines[0].split()[:3] == ["store", "answers,", "Redis"]
+    assert "append-only file OFF" in people.out
+    store = decoded(programs.out, dict)["store"]
+    assert (store["url"], store["maxmemory_bytes"], store["trees"]) == (server.url, 104857600, 1)
+    assert decoded(programs.out, dict)["server"]["running"] is False
+
+
+def test_prefixes_keep_stores_apart(command):
+    command("put", "triage", "-", "--prefix", "elsewhere", stdin=b"x")
+
+    assert command("ps", "--json").out == ""
+    assert command("ls", "triage", "--prefix", "elsewhere", "--json").out != ""
+
+
+# --- upkeep
+
+
+def age(store, *trees):
+    """Set the last use of these trees to years ago."""
+    with redis.Redis.from_url(store.url) as client:
+        for tree in trees:
+            client.hset(f"{store.prefix}:{{{tree}}}", "used_at", "1000000000")
+            client.zadd(f"{store.prefix}:trees", {tree: 0})
+
+
+def test_gc_explains_what_it_removes_and_a_dry_run_removes_nothing(command, store):
+    nothing = command("gc")
+    kept = store.process("kept")
+    old = store.process("old")
+    kept.create("x")
+    old.create("four")
+    age(store, "old")
+
+    dry = command("gc", "--dry-run")
+    after_dry = [process.id for process in store.processes()]
+    done = command("gc", "--json")
+
+    assert nothing.out == "nothing to remove: no tree is past its retention\n"
+    assert dry.lines[1].split("  ")[0] == "old"
+    assert "would be removed" in dry.lines[1]
+    assert "1 contents, 4 bytes" in dry.lines[1]
+    assert after_dry == ["kept", "old"]
+    assert decoded(done.out, dict) == {"tree": "old", "outcome": "gone", "detail": "1 contents, 4 bytes"}
+    assert [process.id for process in store.processes()] == ["kept"]
+
+
+def test_a_dry_run_of_gc_states_for_each_tree_the_action_and_the_reason(command, store):
+    store.run(processes.create_child(store.process("busy").handle, [], state="ready"))
+    old = store.process("old")
+    old.create("four")
+    old.create("漢字")
+    store.process("used")
+    age(store, "busy", "old")
+    with redis.Redis.from_url(store.url) as client:
+        client.zadd(f"{store.prefix}:trees", {"used": 0, "only-a-name": 0})
+
+    people = command("gc", "--dry-run")
+    for_programs = [decoded(line, dict) for line in command("gc", "--dry-run", "--json").lines]
+
+    said = {line.split()[0]: " ".join(line.split()[1:]) for line in people.lines[1:]}
+    assert people.lines[0].split() == ["TREE", "WHAT", "WHY"]
+    assert said.pop("used").startswith("stays in use until 2")
+    assert said == {
+        "busy": "stays busy.1 has not ended",
+        "old": "would be removed 2 contents, 10 bytes",
+        "only-a-name": "would be removed only its name is left",
+    }
+    assert {item["tree"]: item["outcome"] for item in for_programs} == {
+        "busy": "held",
+        "old": "due",
+        "used": "kept",
+        "only-a-name": "gone",
+    }
+    assert sorted(tree.id for tree in store.trees()) == ["busy", "old", "used"]
+
+
+def test_reading_by_command_counts_as_use_of_a_tree(command, store):
+    a_second_in_days = 1 / 86_400
+    store.process("triage", limits=TreeLimits(retention_days=20 * a_second_in_days)).create("x")
+    made_at = store.tree("triage").used_at
+    wait_until(lambda: time.time() - made_at > 0.3, 20)
+
+    command("read", "triage", "1")
+
+    assert store.tree("triage").used_at > made_at
+
+
+def test_doctor_finds_nothing_wrong_with_a_fresh_installation(fresh):
+    before = fresh("doctor")
+    fresh("up")
+    after = fresh("doctor", "--json")
+
+    assert (before.code, before.err) == (0, "")
+    assert all(line.startswith("ok ") for line in before.lines)
+    assert "not running" in before.out
+    findings = {finding["subject"]: finding for finding in (decoded(line, dict) for line in after.lines)}
+    assert {"python", "package redis", "data directory", "store", "eviction", "durability"} <= set(findings)
+    assert all(finding["ok"] for finding in findings.values())
+
+
+def test_doctor_suggests_a_remedy_for_each_problem(make_command):
+    with PrivateServer({"maxmemory-policy": "allkeys-lru"}) as server:
+        ended = make_command(FDSTORE_URL=server.url)("doctor")
+
+    assert ended.code == 1
+    assert "PROBLEM  eviction: its maxmemory-policy is allkeys-lru" in ended.out
+    assert "-> set it with: fdstore redis-cli CONFIG SET maxmemory-policy noeviction" in ended.out
+    assert "PROBLEM  durability: the append-only file is off" in ended.out
+
+
+def test_doctor_reports_an_unreachable_redis(make_command):
+    ended = make_command(FDSTORE_URL=CLOSED_PORT_URL)("doctor")
+
+    assert ended.code == 1
+    assert "PROBLEM  store: Redis at redis://:***@127.0.0.1:1: " in ended.out
+
+
+def test_an_unsafe_redis_is_refused_before_anything_is_created_and_the_remedy_is_named(make_command):
+    with PrivateServer({"maxmemory-policy": "allkeys-lru"}) as server:
+        ended = make_command(FDSTORE_URL=server.url)("put", "triage", "-", stdin=b"x")
+
+    assert ended.code == 1
+    assert ended.err.startswith("fdstore: unsafe_store: ")
+    assert "CONFIG SET maxmemory-policy noeviction" in ended.err
+
+
+# --- redis-cli
+
+
+def test_redis_cli_connects_to_the_store(fresh):
+    fresh("put", "triage", "-", stdin=b"kept\n")
+
+    page = fresh("redis-cli", "--raw", "HGET", "fdstore:{triage}:triage:fd:1:pages", "1")
+    table = fresh("redis-cli", "HGETALL", "fdstore:{triage}:triage:fds")
+    typed = fresh("redis-cli", stdin=b"TYPE fdstore:{triage}\n")
+
+    assert (page.code, page.out) == (0, "kept\n\n")
+    assert table.lines == ["fd:1", "triage/1"]
+    assert typed.out == "hash\n"
+
+
+def test_status_names_the_program_of_the_embedded_server(fresh):
+    fresh("up")
+
+    [program] = [line.split()[1] for line in fresh("status").lines if line.startswith("program")]
+
+    assert os.access(program, os.X_OK)
+    assert decoded(fresh("status", "--json").out, dict)["server"]["program"] == program

@@ -1,0 +1,113 @@
+"""What a terminal shows: escaped control characters, tables that fit, colours, progress."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from fdstore.store import processes
+from fdstore.testing import ScriptedModel, fail, say
+from tests.acceptance.verbs import decoded
+from tests.waiting import wait_until
+
+
+def test_control_characters_are_escaped_on_a_terminal_and_raw_in_a_pipe(command, store):
+    text = "\x1b]0;owned\x07\u202eabc\tkept\r\nend"
+    store.process("triage").create(text, source="\x1b[31mred")
+    escaped = "\\u{1b}]0;owned\\u{7}\\u{202e}abc\tkept\\u{d}\nend\n"
+
+    for verb in ("read", "cat"):
+        assert command.on_terminal(verb, "triage", "1").out == escaped
+        assert command(verb, "triage", "1").raw == text.encode()
+        assert command.on_terminal(verb, "triage", "1", "--raw").raw == text.encode() + b"\n"
+    assert "\\u{1b}[31mred" in command("ls", "triage").out
+    assert "\x1b" not in command.on_terminal("ls", "triage").out
+    assert "\x1b" not in command("stat", "triage", "1").out
+    assert "\x1b" not in command("ls", "\x1b[31m").err
+
+
+def test_an_answer_a_reason_and_a_name_are_escaped_on_a_terminal(command, store, tmp_path):
+    hostile = "\x1b[2J\x9b31m\u202efdstore: all is well"
+    escaped = "\\u{1b}[2J\\u{9b}31m\\u{202e}fdstore: all is well"
+    (tmp_path / "we\x1bird").mkdir()
+    (tmp_path / "we\x1bird" / "agent.toml").write_text(
+        '[model]\nname = "any"\n[prompt]\nsystem = "Go."\n[file_descriptor]\ndefault_page_size = 50\n'
+    )
+    with ScriptedModel([say(hostile), say(hostile), fail(400, message=f"no\n{hostile}")]) as model:
+        command.environment |= model.environ
+        shown = command.on_terminal("run", "we\x1bird/agent.toml", "-p", "go", "--name", "a")
+        exact = command("run", "we\x1bird/agent.toml", "-p", "go", "--name", "b")
+        failed = command("run", "we\x1bird/agent.toml", "-p", "go", "--name", "triage")
+
+    assert (shown.out, exact.out) == (f"{escaped}\n", f"{hostile}\n")
+    assert "warning: we\\u{1b}ird/agent.toml" in exact.err
+    assert f"no\\u{{a}}{escaped}" in failed.err
+    store.run(processes.cancel(store.prefix, store.process("other").id, hostile))
+    for ended in (shown, exact, failed, command("attach", "triage"), command("attach", "other")):
+        assert not set(ended.err) & set("\x1b\x9b\u202e")
+    for verb in (["ps"], ["ps", "--json"], ["attach", "other", "--json"], ["doctor"]):
+        assert not set(command.on_terminal(*verb).out) & set("\x1b\x9b\u202e")
+    assert decoded(command.on_terminal("ps", "other", "--json").lines[0], dict)["reason"] == hostile
+
+
+def test_a_refusal_of_a_worker_is_one_line_without_control_characters(command):
+    ended = command("worker", "--url", "redis://\x1b[2J\nhost:0/[")
+
+    assert ended.code == 2
+    assert ended.err.startswith("fdstore: invalid_argument: ")
+    assert ended.err.count("\n") == 1
+    assert "\x1b" not in ended.err
+
+
+def test_a_table_fits_the_terminal_and_is_complete_elsewhere(command, store):
+    source = "\u6f22\u5b57" * 40
+    store.process("triage").create("x", source=source)
+
+    narrow = command.on_terminal("ls", "triage", columns=90)
+
+    assert narrow.lines[1].endswith("...")
+    assert len(narrow.lines[1].encode("utf-16-le")) // 2 < 90
+    assert source in command("ls", "triage").out
+
+
+def test_states_are_coloured_on_a_terminal_and_stored_text_is_not(command, store):
+    proc = store.process("triage")
+    proc.open_stream(source="\x1b[31mred").fail("signal 9")
+    plain = {verb: command.on_terminal(*verb.split()) for verb in ("ls triage", "ps", "doctor")}
+    del command.environment["NO_COLOR"]
+    ours = re.compile("\x1b\\[[0-9;]*m")
+
+    for verb, ended in plain.items():
+        shown = command.on_terminal(*verb.split())
+
+        assert "\x1b" not in ended.out
+        assert ours.search(shown.out)
+        assert [line.split()[:2] for line in ours.sub("", shown.out).splitlines()] == (
+            [line.split()[:2] for line in ended.lines]
+        )
+        assert ours.search(command(*verb.split()).out) is None
+    assert "\x1b[31mbroken" in command.on_terminal("ls", "triage").out
+    assert "\\u{1b}[31mred" in command.on_terminal("stat", "triage", "1").out
+
+
+def test_a_long_put_shows_its_progress_on_a_terminal(command):
+    terminal, theirs = os.openpty()
+    with command.start("put", "triage", "-", stderr=theirs) as process:
+        os.close(theirs)
+        os.set_blocking(terminal, False)
+        seen = b""
+
+        def shown() -> bool:
+            nonlocal seen
+            process.stdin.write(b"x" * 1_000_000)
+            try:
+                seen += os.read(terminal, 4096)
+            except BlockingIOError:
+                return False
+            return b"MB/s" in seen
+
+        wait_until(shown, 30)
+        out, _ = process.communicate(timeout=30)
+    os.close(terminal)
+
+    assert (process.returncode, out) == (0, b"fd:1\n")

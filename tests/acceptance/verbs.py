@@ -1,0 +1,22 @@
+"""The verbs of this installation, their JSON output, and a URL that nothing answers."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+import msgspec
+
+from fdstore.cli import VERBS
+
+CLOSED_PORT_URL = "redis://:secret@127.0.0.1:1"
+HERE = [
+    name
+    for section in VERBS.values()
+    for name, (home, _) in section.items()
+    if find_spec(home.partition(":")[0]) is not None
+]
+
+
+def decoded(line: str, kind: Any) -> Any:
+    return msgspec.json.decode(line, type=kind)

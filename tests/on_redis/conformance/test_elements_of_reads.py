@@ -1,0 +1,205 @@
+"""The exact elements of stored, read and extracted texts, produced by a real toolset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fdstore import FDConfig, Toolset
+from fdstore.client import Process
+from tests.elements import only
+
+ALL = ["read_fd", "search_fd", "list_fds", "write_fd", "fd_to_file", "close_fd"]
+LINES = "".join(f"line {number}\n" for number in range(1, 101))
+
+
+def show(tools: Toolset, name: str, **arguments: Any) -> str:
+    return tools.call(name, arguments).content
+
+
+# fd_result
+
+
+def test_fd_result_shows_the_first_page_and_the_end(proc: Process) -> None:
+    tools = Toolset(
+        proc, enabled=ALL, export_root=".", config=FDConfig(max_direct_output_chars=100, default_page_size=30)
+    )
+
+    assert tools.wrap(LINES[:255], source="web_search") == (
+        '<fd_result fd="fd:1" pages="11" truncated="false" lines="1-4" total_lines="33" total_chars="255"'
+        ' source="web_search">\n'
+        "<message>\n"
+        "The text is stored as fd:1 (11 pages of at most 30 characters). Read on with "
+        'read_fd(fd="fd:1", start=2), find lines with search_fd(fd="fd:1", pattern="..."), or save it with '
+        'fd_to_file(fd="fd:1", file_path="...").\n'
+        "</message>\n"
+        "<preview>\nline 1\nline 2\nline 3\nline 4\n\n</preview>\n"
+        f'<tail lines="1-33">\n{LINES[:255]}\n</tail>\n'
+        "</fd_result>"
+    )
+
+
+def test_the_tail_is_at_most_400_characters_cut_at_a_line(proc: Process) -> None:
+    tools = Toolset(proc, enabled=ALL, export_root=".", config=FDConfig(max_direct_output_chars=100))
+    text = LINES * 10
+
+    tail = only(tools.wrap(text)).child("tail")
+
+    assert (tail.body, tail["lines"]) == (text[text.rindex("line 52\n") :], "952-1000")
+
+
+def test_the_tail_of_one_long_line_is_its_last_400_characters(proc: Process) -> None:
+    tools = Toolset(proc, enabled=ALL, export_root=".")
+
+    tail = only(tools.wrap("x" * 8600 + "y" * 400)).child("tail")
+
+    assert (tail.body, tail["lines"]) == ("y" * 400, "1-1")
+
+
+def test_an_fd_result_of_one_page_has_no_tail(proc: Process) -> None:
+    tools = Toolset(proc, enabled=["read_fd"], config=FDConfig(max_direct_output_chars=4))
+
+    assert tools.wrap("12345") == (
+        '<fd_result fd="fd:1" pages="1" truncated="false" lines="1-1" total_lines="1" total_chars="5"'
+        ' source="tool_result">\n'
+        "<message>\nThe text is stored as fd:1 (1 page).\n</message>\n"
+        "<preview>\n12345\n</preview>\n"
+        "</fd_result>"
+    )
+
+
+def test_a_preview_that_ends_inside_a_line_is_truncated(proc: Process) -> None:
+    tools = Toolset(
+        proc, enabled=["read_fd"], config=FDConfig(max_direct_output_chars=4, default_page_size=3)
+    )
+
+    result = only(tools.wrap("12345\n"))
+
+    assert (result["truncated"], result["lines"], result.child("preview").body) == ("true", "1-1", "123")
+
+
+def test_the_fd_result_message_names_only_enabled_tools(proc: Process) -> None:
+    tools = Toolset(proc, enabled=["list_fds"])
+
+    assert only(tools.wrap("x" * 9000)).message == (
+        "The text is stored as fd:1 (3 pages of at most 4000 characters)."
+    )
+
+
+# fd_content
+
+
+def test_fd_content_of_a_page(proc: Process, tools: Toolset) -> None:
+    proc.create(LINES, page_size=20)
+
+    assert show(tools, "read_fd", fd="fd:1", start=2) == (
+        '<fd_content fd="fd:1" page="2" pages="50" continued="false" truncated="false" lines="3-4"'
+        ' total_lines="100" chars="15-28">\n'
+        "line 3\nline 4\n\n"
+        "</fd_content>"
+    )
+
+
+def test_fd_content_of_several_pages(proc: Process, tools: Toolset) -> None:
+    proc.create(LINES, page_size=20)
+
+    assert show(tools, "read_fd", fd="fd:1", start=49, count=9) == (
+        '<fd_content fd="fd:1" pages="50" continued="false" truncated="false" lines="97-100"'
+        ' total_lines="100" chars="760-792" mode="page" start="49" count="2">\n'
+        "line 97\nline 98\nline 99\nline 100\n\n"
+        "</fd_content>"
+    )
+
+
+def test_fd_content_of_lines(proc: Process, tools: Toolset) -> None:
+    proc.create(LINES, page_size=20)
+
+    assert show(tools, "read_fd", fd="fd:1", mode="line", start=10, count=2) == (
+        '<fd_content fd="fd:1" pages="50" continued="false" truncated="false" lines="10-11"'
+        ' total_lines="100" chars="64-79" mode="line" start="10" count="2">\n'
+        "line 10\nline 11\n\n"
+        "</fd_content>"
+    )
+
+
+def test_fd_content_of_characters(proc: Process, tools: Toolset) -> None:
+    proc.create(LINES, page_size=20)
+
+    assert show(tools, "read_fd", fd="fd:1", mode="char", start=3, count=8) == (
+        '<fd_content fd="fd:1" pages="50" continued="true" truncated="true" lines="1-2"'
+        ' total_lines="100" chars="3-10" mode="char" start="3" count="8">\n'
+        "ne 1\nlin\n"
+        "</fd_content>"
+    )
+
+
+def test_fd_content_of_the_whole_text(proc: Process, tools: Toolset) -> None:
+    proc.create("one\ntwo", page_size=4)
+
+    assert show(tools, "read_fd", fd="fd:1", read_all=True) == (
+        '<fd_content fd="fd:1" page="all" pages="2" continued="false" truncated="false" lines="1-2"'
+        ' total_lines="2" chars="1-7">\n'
+        "one\ntwo\n"
+        "</fd_content>"
+    )
+
+
+def test_fd_content_of_an_empty_text(proc: Process, tools: Toolset) -> None:
+    proc.create("")
+
+    assert show(tools, "read_fd", fd="fd:1") == (
+        '<fd_content fd="fd:1" page="1" pages="1" continued="false" truncated="false" lines="0-0"'
+        ' total_lines="0" chars="0-0">\n\n</fd_content>'
+    )
+
+
+# fd_extraction
+
+
+def test_fd_extraction_of_a_part(proc: Process, tools: Toolset) -> None:
+    proc.create(LINES)
+
+    assert show(tools, "read_fd", fd="fd:1#L99-200", extract_to_new_fd=True) == (
+        '<fd_extraction source_fd="fd:1" new_fd="fd:2" mode="line" start="99" count="2" content_size="17">\n'
+        '<message>\nfd:2 holds a part of fd:1 (17 characters). Read it with read_fd(fd="fd:2").\n</message>\n'
+        "</fd_extraction>"
+    )
+
+
+def test_fd_extraction_of_the_whole_text(proc: Process, tools: Toolset) -> None:
+    proc.create("x")
+
+    assert show(tools, "read_fd", fd="fd:1", read_all=True, extract_to_new_fd=True) == (
+        '<fd_extraction source_fd="fd:1" new_fd="fd:2" mode="page" position="all" content_size="1">\n'
+        '<message>\nfd:2 holds a copy of all of fd:1 (1 character). Read it with read_fd(fd="fd:2").\n'
+        "</message>\n</fd_extraction>"
+    )
+
+
+def test_fd_extraction_of_a_search(proc: Process, tools: Toolset) -> None:
+    proc.create(LINES)
+
+    assert show(tools, "search_fd", fd="fd:1", pattern="9$", extract_to_new_fd=True) == (
+        '<fd_extraction source_fd="fd:1" new_fd="fd:2" mode="search" position="all" content_size="108">\n'
+        "<message>\nfd:2 holds the 10 matches of a search in fd:1 (108 characters). "
+        'Read it with read_fd(fd="fd:2").\n</message>\n'
+        "</fd_extraction>"
+    )
+    assert proc.read("fd:2#L1-2").text == "9:line 9\n19:line 19\n"
+
+
+def test_fd_extraction_of_a_search_in_a_part_says_which_lines_were_searched(
+    proc: Process, tools: Toolset
+) -> None:
+    proc.create(LINES)
+
+    found = only(show(tools, "search_fd", fd="fd:1#L10-19", pattern="line", extract_to_new_fd=True))
+
+    assert list(found.attributes) == ["source_fd", "new_fd", "mode", "start", "count", "content_size"]
+    assert (found["mode"], found["start"], found["count"]) == ("search", "10", "10")
+
+
+def test_an_extraction_never_shows_the_content(proc: Process, tools: Toolset) -> None:
+    proc.create("a secret")
+
+    for name, arguments in (("read_fd", {}), ("search_fd", {"pattern": "secret"})):
+        assert "secret" not in show(tools, name, fd="fd:1", extract_to_new_fd=True, **arguments)

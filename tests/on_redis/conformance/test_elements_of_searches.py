@@ -1,0 +1,168 @@
+"""The exact elements of searches and lists, produced by a real toolset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fdstore import FDConfig, Toolset
+from fdstore.client import Process
+from tests.elements import only
+from tests.slices import texts
+
+ALL = ["read_fd", "search_fd", "list_fds", "write_fd", "fd_to_file", "close_fd"]
+LINES = "".join(f"line {number}\n" for number in range(1, 101))
+
+
+def show(tools: Toolset, name: str, **arguments: Any) -> str:
+    return tools.call(name, arguments).content
+
+
+# fd_search
+
+
+def test_fd_search_prints_as_grep_does(proc: Process, tools: Toolset) -> None:
+    proc.create(LINES)
+
+    assert show(tools, "search_fd", fd="fd:1", pattern="5$", context=1, max_matches=2) == (
+        '<fd_search fd="fd:1" pattern="5$" matches="10" shown="2" lines_searched="100" more="fd:1#L16-100">\n'
+        "4-line 4\n5:line 5\n6-line 6\n--\n14-line 14\n15:line 15\n16-line 16\n"
+        "</fd_search>"
+    )
+
+
+def test_a_search_without_context_has_no_groups(proc: Process, tools: Toolset) -> None:
+    proc.create(LINES)
+
+    assert show(tools, "search_fd", fd="fd:1", pattern="[13]7") == (
+        '<fd_search fd="fd:1" pattern="[13]7" matches="2" shown="2" lines_searched="100">\n'
+        "17:line 17\n37:line 37\n"
+        "</fd_search>"
+    )
+
+
+def test_a_search_that_finds_nothing_has_an_empty_body(proc: Process, tools: Toolset) -> None:
+    proc.create(LINES)
+
+    assert show(tools, "search_fd", fd="fd:1", pattern="x") == (
+        '<fd_search fd="fd:1" pattern="x" matches="0" shown="0" lines_searched="100">\n\n</fd_search>'
+    )
+
+
+def test_a_long_line_is_cut_around_the_hit_and_marked(proc: Process, tools: Toolset) -> None:
+    proc.create("a" * 1000 + "HERE" + "b" * 1000)
+
+    found = only(show(tools, "search_fd", fd="fd:1", pattern="HERE"))
+
+    assert found.body == (
+        "1:[867 characters left out]" + "a" * 133 + "HERE" + "b" * 263 + "[737 characters left out]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fd", "first"), [("fd:1", 1), ("fd:1#L20-80", 20), ("fd:1#P3-9", 5), ("fd:1#C150-700", 21)]
+)
+def test_following_more_finds_every_match_once(proc: Process, tools: Toolset, fd: str, first: int) -> None:
+    proc.create(LINES, page_size=20)
+    whole = only(show(tools, "search_fd", fd=fd, pattern="line"))
+    numbers: list[int] = []
+    next_part: str | None = fd
+
+    while next_part:
+        found = only(show(tools, "search_fd", fd=next_part, pattern="line", max_matches=7))
+        numbers += [int(line.partition(":")[0]) for line in (found.body or "").splitlines()]
+        next_part = found.attributes.get("more")
+
+    assert numbers == list(range(first, first + len(numbers)))
+    assert len(numbers) == int(whole["matches"])
+
+
+@pytest.mark.parametrize(
+    ("part", "more"),
+    [
+        ("#C1-9", "#C4-9"),  # ends inside the third line
+        ("#P1-2", "#C4-14"),
+        ("#C1-18", "#L2-3"),  # ends with it
+        ("#L1-3", "#L2-3"),
+        ("#P1-3", "#L2-4"),
+    ],
+)
+def test_following_more_stops_where_a_part_ends_inside_a_line(
+    proc: Process, tools: Toolset, part: str, more: str
+) -> None:
+    proc.create("é1\né2\né3 é4 é5 é6\né7\n", page_size=8)
+
+    found = only(show(tools, "search_fd", fd=f"fd:1{part}", pattern="é[126]", max_matches=1))
+    rest = only(show(tools, "search_fd", fd=found["more"], pattern="é[126]"))
+
+    assert found["more"] == f"fd:1{more}"
+    assert int(rest["matches"]) == int(found["matches"]) - 1
+
+
+@given(text=texts, page_size=st.integers(1, 5), data=st.data())
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_following_more_finds_every_match_in_any_part(
+    proc: Process, tools: Toolset, text: str, page_size: int, data: st.DataObject
+) -> None:
+    made = proc.create(text, page_size=page_size)
+    mode, total = data.draw(st.sampled_from([("P", made.pages), ("L", made.lines), ("C", made.chars)]))
+    start = data.draw(st.integers(1, max(total, 1)))
+    part = f"{made.fd}#{mode}{start}-{data.draw(st.integers(start, max(total, 1) + 1))}"
+    pattern = data.draw(st.sampled_from(["a", ".", "$", "^", "l?", r"\B"]))
+    expected = [(hit.line, hit.text) for hit in proc.search(part, pattern, max_matches=1000).hits]
+    found: list[tuple[int, str]] = []
+    next_part: str | None = part
+
+    while next_part:
+        shown = only(show(tools, "search_fd", fd=next_part, pattern=pattern, max_matches=1))
+        found += [(hit.line, hit.text) for hit in proc.search(next_part, pattern, max_matches=1).hits]
+        next_part = shown.attributes.get("more")
+
+    assert found == expected
+
+
+def test_a_search_shows_no_more_characters_than_a_read(proc: Process) -> None:
+    tools = Toolset(proc, enabled=ALL, export_root=".", config=FDConfig(max_read_chars=1000))
+    proc.create(LINES * 20)
+
+    found = only(show(tools, "search_fd", fd="fd:1", pattern="line", max_matches=10_000))
+
+    assert found["matches"] == "2000"
+    assert 0 < int(found["shown"]) < 50
+    assert len(found.body or "") <= 1000
+    assert found["more"] == f"fd:1#L{int(found['shown']) + 1}-2000"
+
+
+# fd_list
+
+
+def test_fd_list_has_a_line_for_each_descriptor(proc: Process, tools: Toolset) -> None:
+    proc.create("one\ntwo\n", source='a "b" <c>')
+    tools.take_references('<ref id="plan">dig</ref>')
+
+    assert show(tools, "list_fds") == (
+        '<fd_list count="2" total="2">\n'
+        'fd:1 sealed chars=8 lines=2 pages=1 source="a &quot;b&quot; &lt;c&gt;" producer="triage"\n'
+        'ref:plan sealed chars=3 lines=1 pages=1 source="reference" producer="triage"\n'
+        "</fd_list>"
+    )
+
+
+def test_a_long_list_names_the_next_start(proc: Process, tools: Toolset) -> None:
+    for _ in range(5):
+        proc.create("x")
+
+    assert show(tools, "list_fds", start=2, count=2) == (
+        '<fd_list count="2" total="5" next="4">\n'
+        'fd:2 sealed chars=1 lines=1 pages=1 source="text" producer="triage"\n'
+        'fd:3 sealed chars=1 lines=1 pages=1 source="text" producer="triage"\n'
+        "</fd_list>"
+    )
+    assert "next" not in only(show(tools, "list_fds", start=4)).attributes
+
+
+def test_the_list_of_a_process_without_descriptors_is_empty(tools: Toolset) -> None:
+    assert show(tools, "list_fds") == '<fd_list count="0" total="0">\n\n</fd_list>'

@@ -1,0 +1,150 @@
+"""The user's functions as tools: their definitions, arguments, results and failures."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+from anthropic.types import TextBlock
+
+from fdstore import Toolset
+from fdstore.client import Process
+from fdstore.errors import InvalidArgument
+from tests.elements import only
+from tests.on_redis.conformance.small_toolset import stored
+
+
+class Filter(msgspec.Struct):
+    """An argument with parts."""
+
+    level: str
+    limit: int = 10
+
+
+def test_a_tool_definition_is_derived_from_signature_and_docstring(proc: Process) -> None:
+    def find(service: str, filters: list[Filter], since: float | None = None, *, exact: bool = False) -> str:
+        """Find lines.
+
+        Of one service.
+        """
+        return f"{service} {filters[0].level} {filters[0].limit} {since} {exact}"
+
+    tools = Toolset(proc, enabled=[], python=[find])
+    [definition] = tools.definitions
+
+    assert (definition["name"], definition["description"]) == ("find", "Find lines.\n\nOf one service.")
+    assert definition["input_schema"]["required"] == ["service", "filters"]
+    result = tools.call("find", {"service": "db", "filters": [{"level": "E"}], "since": 1.0})
+    assert (result.content, result.is_error) == ("db E 10 1.0 False", False)
+    assert only(tools.call("find", {"service": "db"}).content)["type"] == "invalid_argument"
+    assert only(tools.call("find", {"service": 1, "filters": []}).content)["type"] == "invalid_argument"
+
+
+def test_a_float_stays_a_float_and_a_text_of_digits_a_text(proc: Process) -> None:
+    def show(number: float, either: int | float, text: str | int, anything: Any) -> str:
+        return repr((number, either, text, anything))
+
+    tools = Toolset(proc, enabled=[], python=[show])
+    arguments = {"number": 3.0, "either": 3.0, "text": "3", "anything": 3.0}
+
+    assert tools.call("show", arguments).content == "(3.0, 3.0, '3', 3.0)"
+
+
+@pytest.mark.parametrize("name", ["read_fd", "spawn", "pipe"])
+def test_a_function_cannot_have_the_name_of_a_built_in_tool(proc: Process, name: str) -> None:
+    def function() -> str:
+        return ""
+
+    function.__name__ = name
+
+    with pytest.raises(InvalidArgument, match=f"there is a tool {name} already; rename the function"):
+        Toolset(proc, python=[function])
+
+
+@pytest.mark.parametrize("function", [lambda: "", print, 3, "module:function"])
+def test_an_object_that_cannot_be_a_tool_is_refused_by_the_toolset_constructor(
+    proc: Process, function: Any
+) -> None:
+    with pytest.raises(InvalidArgument, match="python: "):
+        Toolset(proc, python=[function])
+
+
+@pytest.mark.parametrize(
+    ("returned", "shown"),
+    [
+        ("text", "text"),
+        (None, ""),
+        (b"caf\xe9", "caf\\xe9"),
+        ({"a": [1, None]}, '{"a":[1,null]}'),
+        ([{"type": "text", "text": "a"}, TextBlock(type="text", text="b")], "a\nb"),
+        (["a", "b"], '["a","b"]'),
+        ([], "[]"),
+        (3, "3"),
+        ("a\udc80b", "a\\udc80b"),
+    ],
+)
+def test_any_return_value_of_a_function_is_shown_as_text(proc: Process, returned: Any, shown: str) -> None:
+    def function() -> Any:
+        return returned
+
+    tools = Toolset(proc, python=[function])
+
+    assert tools.call("function", {}).content == shown
+    assert tools.wrap(returned) == shown
+
+
+def test_a_result_that_cannot_be_rendered_is_a_clear_error(proc: Process) -> None:
+    def function() -> object:
+        return object()
+
+    result = Toolset(proc, python=[function]).call("function", {})
+
+    assert result.is_error
+    assert only(result.content).message == "the tool returned a object, which is neither text nor JSON"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("no such day"),
+        SystemExit("no such day"),
+        GeneratorExit("no such day"),
+    ],
+    ids=lambda error: type(error).__name__,
+)  # others: test_failing_tools
+def test_a_function_that_fails_is_an_error_that_the_model_can_read(
+    proc: Process, error: BaseException
+) -> None:
+    def function() -> str:
+        raise error
+
+    result = Toolset(proc, python=[function]).call("function", {})
+
+    assert (result.content, result.is_error) == (f"{type(error).__name__}: no such day", True)
+
+
+def test_a_long_error_is_wrapped_and_begins_with_its_cause(proc: Process) -> None:
+    def function() -> str:
+        raise ValueError("x" * 9000)
+
+    result = Toolset(proc, python=[function]).call("function", {})
+
+    assert result.is_error
+    assert (only(result.content).child("preview").body or "").startswith("ValueError: xxx")
+    assert stored(proc, result.content) == "ValueError: " + "x" * 9000
+
+
+def test_a_coroutine_function_completes_even_inside_a_running_loop(proc: Process) -> None:
+    async def later() -> str:
+        await asyncio.sleep(0)
+        return "done"
+
+    tools = Toolset(proc, python=[later])
+
+    async def notebook() -> str:
+        return tools.call("later", {}).content
+
+    assert tools.call("later", {}).content == "done"
+    assert asyncio.run(notebook()) == "done"

@@ -1,0 +1,83 @@
+"""Data directories of all kinds: long, unusual, impossible."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from fdstore.errors import StoreUnavailable
+from fdstore.local.redis_server import EmbeddedServer
+from tests.on_redis.embedded_server.servers import ask, crash
+
+
+def test_a_long_data_directory_is_reached_through_a_short_link(
+    tmp_path: Path, short: Path, binary: Path
+) -> None:
+    long = tmp_path.joinpath(*["a-directory-with-a-long-name"] * 5)
+    (short / "run").mkdir()
+    server = EmbeddedServer(long, runtime_dir=short / "run", binary=binary)
+
+    url = server.ensure()
+    ask(server, "SET", "page", "text")
+
+    assert url.startswith(f"unix://{short}/run/fdstore-{os.getuid()}/")
+    assert len(url) < 110
+    assert server.stop()
+    assert server.ensure() == url
+    assert ask(server, "GET", "page") == "text"
+    assert server.stop()
+
+
+def test_a_command_with_another_runtime_directory_finds_the_server_of_a_long_directory(
+    tmp_path: Path, short: Path
+) -> None:
+    long = tmp_path.joinpath(*["a-directory-with-a-long-name"] * 5)
+    (short / "run").mkdir()
+    server = EmbeddedServer(long, runtime_dir=short / "run")
+    url = server.ensure()
+
+    elsewhere = EmbeddedServer(long, runtime_dir=short / "not-there")
+
+    assert elsewhere.ensure() != url
+    assert elsewhere.status().pid == server.status().pid
+    assert elsewhere.stop()
+
+
+def test_a_short_link_in_a_directory_writable_by_others_is_not_used(tmp_path: Path, short: Path) -> None:
+    long = tmp_path.joinpath(*["a-directory-with-a-long-name"] * 5)
+    open_to_others = short / "run" / f"fdstore-{os.getuid()}"
+    open_to_others.mkdir(parents=True)
+    open_to_others.chmod(0o777)
+
+    status = EmbeddedServer(long, runtime_dir=short / "run").status()
+
+    assert status.url.startswith(f"unix://{short}/tmp/")
+    assert list(open_to_others.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["with space", 'with "quotes" and \\', "mit Umlaut ü", "50%#?", "line\nbreak"]
+)
+def test_directories_with_unusual_names_work(tmp_path: Path, binary: Path, name: str) -> None:
+    server = EmbeddedServer(tmp_path / name, binary=binary)
+
+    server.ensure()
+    ask(server, "SET", "page", "text")
+    crash(server)
+    server.ensure()
+
+    assert ask(server, "GET", "page") == "text"
+    assert server.stop()
+    assert list(tmp_path.iterdir()) == [tmp_path / name]
+
+
+def test_a_directory_that_cannot_be_created_is_a_store_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    server = EmbeddedServer(tmp_path / "file" / "data")
+
+    assert not server.status().running
+    with pytest.raises(StoreUnavailable, match="Not a directory"):
+        server.ensure()

@@ -1,0 +1,142 @@
+"""The sweep: lost processes are made ready or failed, and ready ones are woken again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fdstore.agent.program_loader import Limits
+from fdstore.client import Store
+from fdstore.store import leases, worker_registry
+from fdstore.store.clock import redis_now
+from fdstore.store.keys import ProcessKeys, process_keys
+from fdstore.testing import call, say
+from fdstore.wire.operation import Operation
+from fdstore_workers.sweeper import sweep
+from tests.on_redis.agents import READER, running
+
+Execute = Callable[..., Any]
+
+
+def test_a_sweep_skips_trees_whose_processes_have_all_ended(store: Store, tmp_path: Path) -> None:
+    with running(store, [], tmp_path) as agents:
+        agents.launch()
+        store.process("ended").end()
+        store.process("open")
+        over: set[str] = set()
+
+        sweep(store, agents.woken.append, over=over)
+        assert over == {"ended"}
+
+        agents.expire("solo")
+        assert sweep(store, agents.woken.append, over=over) == 1
+        assert agents.woken == ["solo"]
+
+
+def test_the_sweep_makes_a_lost_process_ready_and_fails_it_at_the_third_loss(
+    store: Store, tmp_path: Path
+) -> None:
+    with running(store, [], tmp_path) as agents:
+        agents.launch()
+        states = []
+        for _ in range(3):
+            store.run(leases.claim(process_keys("fdstore", "solo"), "a"))
+            agents.expire("solo")
+            sweep(store, agents.woken.append)
+            states.append(agents.record().state)
+
+        assert states == ["ready", "ready", "failed"]
+        assert agents.woken == ["solo", "solo"]
+        assert (agents.record().reason, agents.record().losses) == ("poison", 3)
+
+
+def test_max_losses_of_a_program_limits_how_often_it_is_rerun(store: Store, tmp_path: Path) -> None:
+    with running(store, [], tmp_path) as agents:
+        agents.launch(limits=Limits(max_losses=1))
+        store.run(leases.claim(process_keys("fdstore", "solo"), "a"))
+        agents.expire("solo")
+
+        sweep(store, agents.woken.append)
+
+        assert (agents.record().state, agents.record().reason) == ("failed", "poison")
+        assert agents.woken == []
+
+
+def test_a_parent_gets_the_failure_of_a_child_that_was_lost_too_often(store: Store, tmp_path: Path) -> None:
+    script = {"SOLO": [call("spawn", program_name="reader", query="Read."), say("Done.")]}
+
+    with running(store, script, tmp_path) as agents:
+        agents.launch(tools=("spawn",), others=[READER], limits=Limits(max_losses=1))
+        agents.attempt("solo")
+        for _ in range(3):
+            store.run(leases.claim(process_keys("fdstore", "solo.1"), "a"))
+            agents.expire("solo.1")
+            sweep(store, agents.woken.append)
+
+        assert agents.record("solo.1").state == "failed"
+        assert agents.woken[-1] == "solo"
+        assert agents.attempt("solo") == "ended"
+        [result] = agents.results()
+        assert result.is_error
+        assert 'reason="poison"' in result.content
+
+
+def test_the_sweep_wakes_a_ready_process_periodically(store: Store, tmp_path: Path) -> None:
+    with running(store, [], tmp_path) as agents:
+        agents.launch()
+        agents.expire("solo")
+
+        sweep(store, agents.woken.append)
+        sweep(store, agents.woken.append)
+
+        assert agents.woken == ["solo"]
+
+
+def test_the_sweep_ignores_processes_that_run_wait_or_have_ended(store: Store, tmp_path: Path) -> None:
+    script = {
+        "SOLO": [call("spawn", program_name="reader", query="Read."), say("Done.")],
+        "READER": [say("Read.")],
+    }
+
+    with running(store, script, tmp_path) as agents:
+        agents.launch(tools=("spawn",), others=[READER])
+        agents.attempt("solo")
+        store.run(leases.claim(process_keys("fdstore", "solo.1"), "a"))
+        agents.woken.clear()
+
+        assert sweep(store, agents.woken.append) == 0
+
+        agents.lose("solo.1")
+        agents.run_all("solo")
+        agents.woken.clear()
+        assert sweep(store, agents.woken.append) == 0
+        assert agents.woken == []
+
+
+def test_the_sweep_counts_no_loss_for_a_process_claimed_after_it_looked(store: Store, tmp_path: Path) -> None:
+    with running(store, [], tmp_path) as agents:
+        agents.launch()
+        moment = store.run(redis_now())
+        keys = process_keys("fdstore", "solo")
+        store.run(leases.claim(keys, "a"))
+        store.run(set_lease(keys, moment + 0.000001))  # expired, as after an outage of Redis
+
+        assert store.run(leases.check_overdue(keys, moment=moment)).decision == "nothing"
+        assert agents.record().losses == 0
+        assert store.run(leases.check_overdue(keys)).decision == "wake"
+        assert agents.record().losses == 1
+
+
+def set_lease(keys: ProcessKeys, until: float) -> Operation[None]:
+    yield [("HSET", keys.record, "lease_until", f"{until:.6f}")]
+
+
+def test_one_worker_keeps_the_sweep_as_long_as_it_renews_it(store: Store, execute: Execute) -> None:
+    assert [store.run(worker_registry.acquire_sweep("fdstore", worker, 5)) for worker in "aab"] == [
+        True,
+        True,
+        False,
+    ]
+    execute("DEL", "fdstore:sweeper")
+    assert store.run(worker_registry.acquire_sweep("fdstore", "b", 5))

@@ -1,0 +1,98 @@
+"""Recompute every counter of the store from the stored keys.
+
+Needs only a function that sends one command, so it runs on fakes and real servers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from tests.slices import lines_of, pages_of
+
+Execute = Callable[..., Any]
+ENDED = {"exited", "failed", "cancelled"}
+
+
+def _hash(execute: Execute, key: str) -> dict[str, str]:
+    flat = execute("HGETALL", key)
+    return {flat[i].decode(): flat[i + 1].decode() for i in range(0, len(flat), 2)}
+
+
+def _members(replies: list[bytes]) -> set[str]:
+    return {reply.decode() for reply in replies}
+
+
+def check_keys(execute: Execute, prefix: str = "fdstore") -> None:
+    """Check that every counter, holder and total of every tree matches the stored keys, without leftovers."""
+    keys = _members(execute("KEYS", "*"))
+    for tree in sorted(key for key in keys if re.fullmatch(re.escape(prefix) + r":\{[^}]*\}", key)):
+        _check_tree(execute, tree, {key for key in keys if key.startswith(tree)}, f"{prefix}:trees")
+
+
+def _check_tree(execute: Execute, tree: str, keys: set[str], trees: str) -> None:
+    counted = _hash(execute, tree)
+    processes = _members(execute("ZRANGE", f"{tree}:processes", 0, -1))
+    records = {process: _hash(execute, f"{tree}:{process}") for process in processes}
+    tables = {process: _hash(execute, f"{tree}:{process}:fds") for process in processes}
+    born = {key.removeprefix(f"{tree}:") for key in keys if re.fullmatch(r".*:fd:\d+", key)}
+    stored = {key.replace(":fd:", "/") for key in born}
+
+    assert execute("ZSCORE", trees, tree.partition("{")[2].rstrip("}")) is not None
+    assert _members(execute("SMEMBERS", f"{tree}:contents")) == stored
+    assert {content for table in tables.values() for content in table.values()} == stored
+    assert int(counted["processes"]) == len(processes)
+    assert int(counted["live"]) == sum(record["state"] not in ENDED for record in records.values())
+    assert int(counted["fds"]) == len(stored)
+    states = {
+        content: execute("HGET", f"{tree}:{content.replace('/', ':fd:')}", "state") for content in stored
+    }
+    for process in processes:
+        names = {fd.removeprefix("name:") for fd in tables[process] if fd.startswith("name:")}
+        assert _members(execute("ZRANGE", f"{tree}:{process}:names", 0, -1)) == names
+        numbers = _members(execute("SMEMBERS", f"{tree}:{process}:writes"))
+        written = {f"{process}/{number}" for number in numbers}
+        assert written == {
+            c for c, state in states.items() if state == b"open" and c.startswith(f"{process}/")
+        }
+    size = 0
+    for content in stored:
+        record = f"{tree}:{content.replace('/', ':fd:')}"
+        holders = {process for process, table in tables.items() if content in table.values()}
+        assert _members(execute("SMEMBERS", f"{record}:holders")) == holders
+        size += _check_content(execute, record)
+    assert int(counted["bytes"]) == size
+    parts = {
+        f"{tree}:{name}{part}" for name in born for part in ("", ":pages", ":index", ":holders", ":events")
+    }
+    assert {key for key in keys if re.search(r":fd:\d+", key)} <= parts
+
+
+def _check_content(execute: Execute, record: str) -> int:
+    said = _hash(execute, record)
+    for key in (record, f"{record}:pages", f"{record}:index", f"{record}:holders"):
+        assert execute("PTTL", key) in (-1, -2)
+    if said.get("kind") == "bytes":
+        return _check_bytes(execute, record, said)
+    pages = _hash(execute, f"{record}:pages")
+    ordered = [pages[str(number)] for number in range(1, len(pages) + 1)]
+    text = "".join(ordered)
+    assert ordered == pages_of(text, int(said["page_size"]))
+    assert int(said["chars"]) == len(text)
+    assert int(said["bytes"]) == len(text.encode())
+    assert int(said["lines"]) == len(lines_of(text))
+    assert int(said["pages"]) == len(pages)
+    assert execute("HLEN", f"{record}:index") == (len(pages) - 1) // 256 + 1
+    return len(text.encode())
+
+
+def _check_bytes(execute: Execute, record: str, said: dict[str, str]) -> int:
+    size, count = int(said["page_size"]), int(said["pages"])
+    pages = [execute("HGET", f"{record}:pages", number) for number in range(1, count + 1)]
+    assert execute("HLEN", f"{record}:pages") == count == max(1, -(-int(said["bytes"]) // size))
+    assert all(len(page) == size for page in pages[:-1])
+    assert (said["chars"], said["lines"]) == ("0", "0")
+    assert len(b"".join(pages)) == int(said["bytes"])
+    assert execute("EXISTS", f"{record}:index") == 0
+    return int(said["bytes"])

@@ -1,0 +1,128 @@
+"""Bundles of programs: stored as JSON, identified by a digest."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fdstore.agent.program_loader import Bundle, Limits, LinkedProgram, Program, load
+from fdstore.errors import InvalidProgram
+from fdstore.records import TreeLimits
+from fdstore.tools.config import FDConfig
+
+MODEL = '[model]\nname = "claude-x"\n'
+
+names = st.from_regex(r"[a-z0-9][a-z0-9_-]{0,47}", fullmatch=True)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+sizes = st.integers(1, 1 << 53)
+json_values = st.recursive(
+    st.booleans()
+    | st.integers(-(1 << 53), 1 << 53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@st.composite
+def bundles(draw) -> Bundle:
+    keys = draw(st.lists(names, min_size=1, max_size=4, unique=True))
+    links = st.builds(LinkedProgram, key=st.sampled_from(keys), description=texts)
+    programs = {
+        key: Program(
+            name=key,
+            model=draw(texts),
+            description=draw(texts),
+            system=draw(texts),
+            user=draw(st.none() | texts),
+            parameters=draw(st.dictionaries(texts, json_values, max_size=3)),
+            tools=tuple(draw(st.lists(st.sampled_from(["read_fd", "spawn"]), unique=True))),
+            file_descriptor=FDConfig(enabled=draw(st.none() | st.booleans()), max_read_chars=draw(sizes)),
+            preload=tuple(draw(st.lists(texts, max_size=2))),
+            linked=draw(st.dictionaries(names, links, max_size=3)),
+            export_root=draw(st.none() | texts),
+            limits=Limits(token_budget=draw(st.none() | sizes), wall_seconds=draw(st.integers(1, 9))),
+            tree_limits=TreeLimits(retention_days=draw(st.integers(0, 99) | st.floats(0, 99))),
+        )
+        for key in keys
+    }
+    return Bundle(root=draw(st.sampled_from(keys)), programs=programs)
+
+
+@given(bundles())
+def test_a_bundle_survives_a_json_round_trip(bundle):
+    again = Bundle.from_json(bundle.to_json())
+
+    assert again == bundle
+    assert [list(p.linked) for p in again.programs.values()] == [
+        list(p.linked) for p in bundle.programs.values()
+    ]
+    assert again.digest() == bundle.digest()
+
+
+def test_a_digest_is_8_hex_digits_and_changes_with_the_content(write):
+    path = write("agent.toml")
+    before = load(path).digest()
+    write("agent.toml", "[limits]\nretention_days = 7\nwall_seconds = 3600\nmax_turns = 50")
+    spelled_out = load(path).digest()
+    write("agent.toml", "[limits]\nmax_turns = 51")
+    changed = load(path).digest()
+
+    assert len(before) == 8
+    assert set(before) <= set("0123456789abcdef")
+    assert before == spelled_out != changed
+
+
+STORED = """
+{"root":"a","programs":{"a":{"name":"a","model":"m","provider":"anthropic","give_up_seconds":600.0,"description":"d",
+"system":"s","user":"u","parameters":{"max_tokens":7},"tools":["read_fd","spawn"],"python":["m:f"],
+"file_descriptor":{"enabled":null,"max_direct_output_chars":8000,"default_page_size":4000,"max_input_chars":8000,
+"page_user_input":true,"enable_references":true,"json_pretty_print":false,"max_read_chars":9,
+"max_expand_chars":1000000},"preload":["/n"],"preload_root":"/p","tools_path":"/t",
+"linked":{"b":{"key":"a","description":"x"}},"export_root":"out","commands":["grep"],"limits":{"max_turns":2,
+"wall_seconds":3600.0,"token_budget":null,"max_losses":3,"forks_may_spawn":false,"stream_bytes":1073741824,
+"stream_idle_seconds":600.0},"tree_limits":{"tree_depth":8,"tree_live":64,"tree_processes":1000,"tree_fds":10000,
+"tree_bytes":4294967296,"tree_export_bytes":1073741824,"tree_model_calls_per_day":20000,
+"tree_tokens_per_day":1000000000,"retention_days":1}}}}
+"""
+"""A bundle as the first version stored it."""
+
+
+def test_a_bundle_of_format_version_1_loads_and_keeps_its_text_and_digest():
+    bundle = Bundle.from_json(STORED)
+
+    assert bundle.to_json() == STORED.replace("\n", "").replace(
+        '"retention_days":1}', '"retention_days":1.0}'
+    )
+    assert bundle.digest() == "9ec74023"
+
+
+def test_warnings_are_neither_stored_nor_digested():
+    quiet = Bundle(root="a", programs={"a": Program(name="a", model="m")})
+    warned = msgspec.structs.replace(quiet, warnings=("look",))
+
+    assert warned.to_json() == quiet.to_json()
+    assert warned.digest() == quiet.digest()
+    assert Bundle.from_json(warned.to_json()).warnings == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{",
+        '{"root": "a"}',
+        '{"root": "a", "programs": {}}',
+        '{"root": "a", "programs": {"a": {"name": "a", "model": "m", "linked": {"b": {"key": "b"}}}}}',
+        '{"root": "a", "programs": {"a": {"name": "a", "model": "m", "limits": {"max_turns": 0}}}}',
+        '{"root": "a", "programs": {"a": {"name": "a", "model": "m", "parameters": ' + "[" * 9999,
+        b'{"root": "\xff"}',
+    ],
+)
+def test_text_that_is_not_a_bundle_is_refused(text):
+    with pytest.raises(InvalidProgram, match="bundle"):
+        Bundle.from_json(text)

@@ -1,0 +1,104 @@
+"""Hits are printed as grep prints them."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import re2
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fdstore.text.grep import GrepPrinter
+from fdstore.text.hits import HitCollector
+from fdstore.text.pattern import Pattern
+from fdstore.text.search import Inverted, Scan
+from tests.unit.text.reference_search import Reference, lines_of, patterns, scanned, texts
+
+
+def grep(pattern: str, text: str, context: int) -> str:
+    """Return the output of `grep -n -C`, computed slowly."""
+    lines = lines_of(text)
+    matched = {number for number, line in enumerate(lines, 1) if Reference(pattern).span(line)}
+    shown = {
+        near
+        for number in matched
+        for near in range(number - context, number + context + 1)
+        if 1 <= near <= len(lines)
+    }
+    printed, previous = "", None
+    for number in sorted(shown):
+        if context and previous is not None and number > previous + 1:
+            printed += "--\n"
+        printed += f"{number}{':' if number in matched else '-'}{lines[number - 1]}\n"
+        previous = number
+    return printed
+
+
+@given(text=texts, context=st.integers(0, 4), piece=st.integers(1, 70))
+def test_hits_are_printed_as_grep_does(text: str, context: int, piece: int):
+    printer = GrepPrinter(context, context)
+
+    scanned("a|é", text, HitCollector(1, context), printer, piece=piece)
+
+    assert printer.take().decode() == grep("a|é", text, context)
+    assert printer.take() == b""
+
+
+@given(
+    text=texts,
+    before=st.integers(0, 3),
+    after=st.integers(0, 3),
+    most=st.integers(1, 4) | st.none(),
+    piece=st.integers(1, 70),
+    invert=st.booleans(),
+)
+def test_lines_before_and_after_and_a_last_hit_are_those_of_a_search_line_by_line(
+    text: str, before: int, after: int, most: int | None, piece: int, invert: bool
+):
+    lines = lines_of(text)
+    every = [number for number, line in enumerate(lines, 1) if bool(re.search("a|é", line)) != invert]
+    kept = every[:most]
+    around = {near for hit in kept for near in range(max(1, hit - before), min(len(lines), hit + after) + 1)}
+    printer = GrepPrinter(before, after, max_matches=most)
+    pattern = Pattern("a|é")
+    scan = Scan(Inverted(pattern) if invert else pattern, [printer])
+
+    data = io.BytesIO(text.encode())
+    while part := data.read(piece):
+        scan.feed(part)
+    scan.finish()
+
+    printed = printer.take().decode()
+    numbers = re.findall(r"(?m)^(\d+)([:-])", printed)
+    assert numbers == [(str(n), ":" if n in kept else "-") for n in sorted(around)]
+    assert scan.matches == len(every)
+    assert scan.lines == len(lines)
+
+
+@given(pattern=patterns, text=texts)
+def test_the_matches_in_a_line_are_those_of_the_pattern_one_after_the_other(pattern: str, text: str):
+    if r"\C" in pattern:
+        return  # one byte, which may be a part of a character
+    text = text.replace("É", "ð").replace("é", "ð")
+    try:
+        alone = Reference(pattern)
+    except re2.error:
+        return
+    compiled = Pattern(pattern)
+    for line in lines_of(text):
+        coded = line.encode("latin-1") if alone.one_byte else line
+        spans = [match.span() for match in alone._compiled.finditer(coded)]
+
+        found = compiled.spans(line.encode())
+
+        assert [line.encode()[a:b].decode() for a, b in found] == [line[a:b] for a, b in spans if a < b]
+
+
+def test_a_printed_line_is_never_truncated():
+    line = "é" * 50_000 + "X"
+    printer = GrepPrinter(1, 1)
+
+    scanned("X", f"{line}\n{line[:-1]}", printer, piece=1001)
+
+    assert printer.take().decode() == f"1:{line}\n2-{line[:-1]}\n"

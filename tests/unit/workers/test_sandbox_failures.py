@@ -1,0 +1,115 @@
+"""Sandboxes that can no longer be made are never programs that failed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fdstore.pipeline_limits import PipelineLimits
+from fdstore_workers.pipeline.bubblewrap import Bubblewrap
+from fdstore_workers.pipeline.choose_sandbox import find_sandbox
+from fdstore_workers.pipeline.ended import Ended
+from fdstore_workers.pipeline.launch import NOT_MADE
+from fdstore_workers.pipeline.poll_loop import Pipeline
+from fdstore_workers.pipeline.sandlock_engine import Sandlock
+from fdstore_workers.pipeline.unsandboxed import CommandsDisabled
+from tests.unit.workers.engines import ALONE, TIGHT, program, working
+
+
+def search_in(sandbox: Bubblewrap | Sandlock) -> tuple[Ended, str]:
+    """Run a search without matches and return its end and its stderr."""
+    errors = bytearray()
+    ended = Pipeline(
+        [["grep", "wanted"]],
+        output=lambda piece: None,
+        error=lambda number, piece: errors.extend(piece),
+        command=sandbox.wrap,
+        reports=sandbox.reports,
+        environment=sandbox.environment,
+        limits=PipelineLimits(wall_seconds=60.0),
+    ).run()
+    return ended, errors.decode()
+
+
+def test_a_sandbox_that_bubblewrap_cannot_make_is_not_a_search_that_found_nothing(
+    world_readable_dir: Path,
+) -> None:
+    if "bubblewrap" not in working():
+        assert isinstance(find_sandbox(engine="bubblewrap"), CommandsDisabled)
+        return
+    refusing = f"[ -e {world_readable_dir}/refuse ] && echo 'bwrap: No space left on device' >&2 && exit 1"
+    program(world_readable_dir, "bwrap", f'{refusing}\nexec {shutil.which("bwrap")} "$@"')
+    sandbox = find_sandbox(
+        engine="bubblewrap", limits=TIGHT, search_path=f"{world_readable_dir}:{os.environ['PATH']}"
+    )
+    assert isinstance(sandbox, Bubblewrap)
+    assert search_in(sandbox)[0] == Ended(codes=(1,))
+
+    (world_readable_dir / "refuse").touch()
+    ended, errors = search_in(sandbox)
+
+    assert ended == Ended(codes=(NOT_MADE,), reason="sandbox")
+    assert errors == "bwrap: No space left on device\n"
+    (world_readable_dir / "bwrap").unlink()
+    assert search_in(sandbox)[0] == ended
+
+
+@pytest.mark.parametrize("engine", ["bubblewrap", "sandlock", ALONE])
+def test_a_sandbox_that_cannot_start_its_program_is_not_a_program_that_failed(engine: str) -> None:
+    lost = ["/no/such/prlimit", "--"]
+    if engine == "bubblewrap":
+        walls = [shutil.which("bwrap") or "/no/such/bwrap", "--unshare-all", "--ro-bind", "/", "/"]
+        sandbox: Bubblewrap | Sandlock = Bubblewrap(walls, lost, TIGHT, engine, own_namespaces=False)
+    else:
+        sandbox = Sandlock(lost, TIGHT, engine, [], own_namespaces=engine != ALONE)
+
+    ended, errors = search_in(sandbox)
+
+    assert ended == Ended(codes=(NOT_MADE,), reason="sandbox")
+    assert errors
+
+
+def test_sandlock_without_room_for_scratch_is_not_a_program_that_failed() -> None:
+    tight = msgspec.structs.replace(TIGHT, scratch_inodes=-1)
+    sandbox = Sandlock([], tight, "sandlock", [], own_namespaces=True)
+
+    ended, errors = search_in(sandbox)
+
+    assert ended == Ended(codes=(NOT_MADE,), reason="sandbox")
+    assert "no sandbox" in errors
+
+
+def test_a_launcher_that_is_gone_is_not_a_program_that_was_not_found() -> None:
+    ended = Pipeline(
+        [["true"], ["sleep", "600"]],
+        output=lambda piece: None,
+        error=lambda number, piece: None,
+        command=lambda argv: ["/no/such/python", *argv],
+        reports=True,
+        environment={},
+        limits=PipelineLimits(wall_seconds=60.0),
+    ).run()
+
+    assert ended == Ended(codes=(NOT_MADE, NOT_MADE), reason="sandbox")
+
+
+@pytest.mark.parametrize("engine", working())
+def test_a_stage_without_a_sandbox_ends_the_others(engine: str) -> None:
+    sandbox = working()[engine]
+    commands = iter([sandbox.wrap, lambda argv: ["/bin/sh", "-c", "exit 1"]])
+
+    ended = Pipeline(
+        [["sleep", "600"], ["cat"]],
+        output=lambda piece: None,
+        error=lambda number, piece: None,
+        command=lambda argv: next(commands)(argv),
+        reports=True,
+        environment=sandbox.environment,
+        limits=PipelineLimits(wall_seconds=60.0),
+    ).run()
+
+    assert (ended.codes[1], ended.reason) == (NOT_MADE, "sandbox")
