@@ -19,7 +19,7 @@ class ToolResult(msgspec.Struct, frozen=True, tag="result", tag_field="kind"):
     ToolResult(content='12 lines', is_error=False)
     """
 
-    content: str | list[dict[str, Any]]
+    content: str | list[Any]
     is_error: bool = False
 
     @property

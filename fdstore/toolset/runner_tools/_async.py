@@ -28,7 +28,7 @@ class RunnerTool(BetaAsyncBuiltinFunctionTool):
         to the model as such."""
         result = await self._run(self._definition["name"], input)
         if result.is_error:
-            raise ToolError(result.content)  # type: ignore[arg-type]  # dicts of the right shape
+            raise ToolError(result.content)
         return result.content
 
 

@@ -28,7 +28,7 @@ class RunnerTool(BetaBuiltinFunctionTool):
         to the model as such."""
         result = self._run(self._definition["name"], input)
         if result.is_error:
-            raise ToolError(result.content)  # type: ignore[arg-type]  # dicts of the right shape
+            raise ToolError(result.content)
         return result.content
 
 
