@@ -6,6 +6,7 @@ from typing import Any
 
 from fdstore.agent.conversation import Start
 from fdstore.agent.program_loader import Program
+from fdstore.errors import NotText
 from fdstore.render import fd_content, fd_inline
 from fdstore.store import reading
 from fdstore.tools.process_task import SpawnTask
@@ -31,9 +32,12 @@ def _preloaded(toolbox: Toolbox, fd: str) -> Operation[str]:
     """Render a preloaded text: whole if it is small or the agent has no descriptors, else its first page
     and its end."""
     context = toolbox.context
-    if not context.fds_on:
-        return fd_inline((yield from reading.read_all(context.handle, fd)).text)
-    first = yield from reading.read_page(context.handle, fd, 1)
+    try:
+        if not context.fds_on:
+            return fd_inline((yield from reading.read_all(context.handle, fd)).text)
+        first = yield from reading.read_page(context.handle, fd, 1)
+    except NotText:
+        return (yield from render_fd(context, fd))
     if first.total_chars > context.config.max_direct_output_chars:
         return (yield from render_fd(context, fd))
     return fd_content((yield from reading.read_all(context.handle, fd)))

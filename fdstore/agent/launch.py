@@ -10,7 +10,8 @@ from fdstore.agent.program_loader import Bundle
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument
 from fdstore.files.source import open_below, source_name
-from fdstore.store import processes, tree_limits
+from fdstore.store import contents, processes, tree_limits
+from fdstore.text.media_types import SIGNATURE_BYTES, type_of_bytes
 from fdstore.tools.process_task import SpawnTask, encode_task
 
 
@@ -19,7 +20,8 @@ def launch_root(
 ) -> Process:
     """Create a root process of the bundle's root program, ready to run.
 
-    The program's preload files are read here and passed as descriptors. `query` defaults to the program's
+    The program's preload files are read here and passed as descriptors: images and PDFs as bytes, any other
+    file as text. `query` defaults to the program's
     own prompt. Raises `InvalidArgument` (no query, or an invalid or existing name), `TargetMissing`,
     `PathRefused` (a preload is not a regular file).
     """
@@ -43,7 +45,10 @@ def launch_root(
     preload = []
     for path in program.preload:
         with os.fdopen(open_below(path, None), "rb") as file:
-            preload.append(root.ingest(file, source_name(path), page_size, "backslashreplace").fd)
+            is_picture = type_of_bytes(file.peek(SIGNATURE_BYTES)) is not None
+            errors: contents.IngestErrors = "bytes" if is_picture else "backslashreplace"
+            size = None if is_picture else page_size
+            preload.append(root.ingest(file, source_name(path), size, errors).fd)
     task = SpawnTask(query=prompt if isinstance(prompt, str) else list(prompt), preload=preload)
     store.run(processes.launch(handle, encode_task(task)))
     return root
