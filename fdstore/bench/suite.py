@@ -9,11 +9,13 @@ from fdstore.bench import (
     crowd,
     growth,
     memory,
+    names,
     reading,
     sharing,
     spawning,
     starting,
     streams,
+    windows,
     writing,
 )
 from fdstore.bench.measuring import Row
@@ -21,6 +23,8 @@ from fdstore.bench.stage import Stage, stage
 
 AREAS: dict[str, Callable[[Stage], Iterator[Row]]] = {
     "reading": reading.rows,
+    "bytes": windows.rows,
+    "names": names.rows,
     "writing": writing.rows,
     "streams": streams.rows,
     "memory": memory.rows,

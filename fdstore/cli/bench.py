@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 BAR_MISSED = 1
 AREAS = (
     "reading",
+    "bytes",
+    "names",
     "writing",
     "streams",
     "memory",
@@ -35,9 +37,9 @@ def bench(session: Session, areas: tuple[str, ...], quick: bool) -> None:
     """Measure fdstore against plain Redis commands that move the same bytes.
 
     Runs on a private server; your data is not touched. Every ratio has a bar; the exit code is 1 if one is
-    missed. A wide spread means that the machine was busy. AREAs are reading, writing, streams, memory,
-    sharing, growth, spawning, agents, crowd and starting. The default is all of them, with --quick all but
-    growth and agents.
+    missed. A wide spread means that the machine was busy. AREAS are reading, bytes, names, writing, streams,
+    memory, sharing, growth, spawning, agents, crowd and starting. The default is all of them, with --quick
+    all but growth and agents.
 
     \b
     fdstore bench --quick

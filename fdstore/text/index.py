@@ -11,8 +11,8 @@ name follows from a page number and one HGET fetches it. Its value is readable A
     |     +- characters before the row ("~" after it: the page before does not end in LF)
     +- LFs before the row
 
-Fields after the first end in a row `b1112010`: the bytes before the group. (Contents stored by the first
-version have none.)
+A last row `b1112010 65536 65120` has the bytes before the group, and those of each row but the last; the
+first group needs none if it has one row. (Contents stored by the first version have none.)
 
 A line or a character is located by bisection over groups, over rows and inside a row, and then in the page's
 text, which the reader has anyway. A read of one page parses one row: parsing the counts of 256 pages would
@@ -119,11 +119,11 @@ class Group:
 
     def __init__(self, first: int, value: bytes) -> None:
         self.first = first
-        self._value, found, start = value.rpartition(_BYTES_ROW) if first > 1 else (value, b"", b"0")
-        if not (found or first == 1):
-            self._value, start = value, b""
-        self.bytes = int(start) if start else None
-        """The bytes before the group; None if they are not stored."""
+        self._value, found, sizes = value.rpartition(_BYTES_ROW)
+        if not found:
+            self._value, sizes = value, b"0" if first == 1 and b"\n" not in value else b""
+        self.bytes = [*map(int, sizes.split())]
+        """The bytes before the group, and those of each row but the last; empty if they are not stored."""
         self._rows: dict[int, Row] = {}
         self._count = 0
 
@@ -206,7 +206,8 @@ class IndexWriter:
         self.bytes = 0
         self.ends_line = True
         self._rows: list[str] = []
-        self._bytes_before: int | None = 0
+        self._sizes = [0]
+        self._row_start = 0
         self._head = "0 0"
         self._entries: list[str] = []
         self._full: dict[str, str] = {}
@@ -240,7 +241,7 @@ class IndexWriter:
         whole.pages, whole.newlines, whole.chars = self.pages, self.newlines, self.chars
         whole.bytes, whole.ends_line = self.bytes, self.ends_line
         whole._rows, whole._head, whole._entries = self._rows.copy(), self._head, self._entries.copy()
-        whole._bytes_before = self._bytes_before
+        whole._sizes, whole._row_start = self._sizes.copy(), self._row_start
         whole.add([page])
         return whole
 
@@ -251,10 +252,11 @@ class IndexWriter:
         writer = cls()
         group = Group(group_of(page), value)
         start = group.before(page)
-        writer._bytes_before = group.bytes
         writer.pages, writer.newlines, writer.chars = page - 1, start.newlines, start.chars
         writer.bytes, writer.ends_line = size_bytes, not start.mid_line
         full, part = divmod(page - group_of(page), ROW_PAGES)
+        writer._sizes = group.bytes[: full + 1]
+        writer._row_start = sum(writer._sizes)
         rows = value.decode("ascii").split("\n")
         writer._rows = rows[:full]
         writer._head, _, entries = rows[full].partition(";")
@@ -265,7 +267,10 @@ class IndexWriter:
         self._rows.append(self._row())
         if len(self._rows) == GROUP_PAGES // ROW_PAGES:
             self._full[str(group_of(self.pages))] = "\n".join([*self._rows, *self._bytes_row()])
-            self._rows, self._bytes_before = [], self.bytes
+            self._rows, self._sizes = [], [self.bytes]
+        elif self._sizes:
+            self._sizes.append(self.bytes - self._row_start)
+        self._row_start = self.bytes
         # an empty text is at the start of a line
         mark = MID_LINE if self.chars and not self.ends_line else ""
         self._head = f"{self.newlines} {self.chars}{mark}"
@@ -275,7 +280,9 @@ class IndexWriter:
         return f"{self._head};{' '.join(self._entries)}"
 
     def _bytes_row(self) -> list[str]:
-        return [f"b{self._bytes_before}"] if self._bytes_before else []
+        if self._sizes == [0] or not self._sizes:
+            return []
+        return ["b" + " ".join(map(str, self._sizes))]
 
     def full_groups(self) -> dict[str, str]:
         """Return the fields that are final, each once."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from fdstore.text.index import GROUP_PAGES
+from fdstore.text.index import GROUP_PAGES, ROW_PAGES
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Command, Value
 
@@ -28,7 +28,10 @@ READS = frozenset(
 )
 """Commands that only read: a lost reply leaves nothing in doubt."""
 
-CONSTANTS = f"local GROUP_PAGES = {GROUP_PAGES}\n\nlocal MAX_INTEGER = {MAX_INTEGER}"
+CONSTANTS = "\n\n".join(
+    f"local {name} = {value}"
+    for name, value in (("GROUP_PAGES", GROUP_PAGES), ("ROW_PAGES", ROW_PAGES), ("MAX_INTEGER", MAX_INTEGER))
+)
 """What the scripts share with Python, for those that use it."""
 
 _READING_SCRIPTS = frozenset({"names", "resolve"})

@@ -65,24 +65,34 @@ local function group_before(part, position)
   return low * GROUP_PAGES + 1
 end
 
--- The page that holds a byte, and the bytes before that page. The sizes of the pages of a group are asked of Redis;
--- without the bytes before groups (stored by the first version), those of all pages.
+-- The bytes before a group, and those of its rows, as text; nil if they are not stored.
+local function sizes_of(group)
+  return string.match(redis.call('HGET', index, string.format('%d', group * GROUP_PAGES + 1)), '\nb([%d ]+)$')
+end
+
+-- The page that holds a byte, and the bytes before that page. The sizes of the pages of a row are asked of Redis;
+-- where those of groups are not stored (by the first version), of all pages.
 local function page_of_byte(position)
-  local low, high, before = 0, math.floor((pages - 1) / GROUP_PAGES), 0
+  local low, high, sizes = 0, math.floor((pages - 1) / GROUP_PAGES), sizes_of(0)
   while low < high do
     local middle = math.ceil((low + high) / 2)
-    local value = redis.call('HGET', index, string.format('%d', middle * GROUP_PAGES + 1))
-    local start = tonumber(string.match(value, '\nb(%d+)$'))
-    if not start then
-      low, before = 0, 0
+    local found = sizes_of(middle)
+    if not found then
+      low, sizes = 0, nil
       break
-    elseif start <= position then
-      low, before = middle, start
+    elseif tonumber(string.match(found, '%d+')) <= position then
+      low, sizes = middle, found
     else
       high = middle - 1
     end
   end
-  local page = low * GROUP_PAGES + 1
+  local page, before, first = low * GROUP_PAGES + 1, 0, true
+  for size in string.gmatch(sizes or '', '%d+') do -- first the bytes before the group, then those of rows
+    if not first and before + size > position then
+      break
+    end
+    page, before, first = first and page or page + ROW_PAGES, before + size, false
+  end
   while page < pages do
     local after = before + redis.call('HSTRLEN', record .. ':pages', string.format('%d', page))
     if after > position then
