@@ -20,7 +20,7 @@ MODULES = {
     "fdstore/wire/_async/runner.py": "fdstore/wire/_sync/runner.py",
     "fdstore/wire/_async/cluster.py": "fdstore/wire/_sync/cluster.py",
     "fdstore/client/_async/store.py": "fdstore/client/_sync/store.py",
-    "fdstore/client/_async/base.py": "fdstore/client/_sync/base.py",
+    "fdstore/client/_async/process_base.py": "fdstore/client/_sync/process_base.py",
     "fdstore/client/_async/byte_access.py": "fdstore/client/_sync/byte_access.py",
     "fdstore/client/_async/names.py": "fdstore/client/_sync/names.py",
     "fdstore/client/_async/process.py": "fdstore/client/_sync/process.py",

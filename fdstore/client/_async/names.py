@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fdstore.client._async.base import ProcessBase
+from fdstore.client._async.process_base import ProcessBase
 from fdstore.records import Descriptor
 from fdstore.store import contents, descriptors, naming
 from fdstore.text.names import name_id

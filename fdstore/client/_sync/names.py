@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from fdstore.client._sync.base import ProcessBase
+from fdstore.client._sync.process_base import ProcessBase
 from fdstore.records import Descriptor
 from fdstore.store import contents, descriptors, naming
 from fdstore.text.names import name_id

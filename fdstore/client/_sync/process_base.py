@@ -1,4 +1,4 @@
-# Generated from fdstore/client/_async/base.py by `make generate`: change that one.
+# Generated from fdstore/client/_async/process_base.py by `make generate`: change that one.
 """What every part of `Process` uses: its handle, and how an operation on it runs."""
 
 from __future__ import annotations
