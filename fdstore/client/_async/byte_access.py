@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fdstore.client._async.process_base import ProcessBase
 from fdstore.client._async.byte_file import ByteFile, open_byte_file
+from fdstore.client._async.process_base import ProcessBase
 from fdstore.store import byte_reading
 from fdstore.text.selection import FdLike, fd_id
 
