@@ -23,8 +23,8 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NewType
 
 from fdstore.errors import FDStoreError, quoted
-from fdstore.records import Descriptor, Export, Hit, Mode, ProcessRecord, Record, SearchResult, Slice
-from fdstore.text.layout import show_controls
+from fdstore.records import Descriptor, Export, Mode, ProcessRecord, Record, Slice
+from fdstore.text.layout import characters, matching, show_controls
 from fdstore.text.look_alikes import escape_look_alikes
 from fdstore.text.media_types import VIEWABLE_TYPES
 
@@ -33,8 +33,6 @@ Rendered = NewType("Rendered", str)
 
 Attribute = str | int | bool | None
 
-LINE_CHARS = 400
-"""The maximum characters of one line in search results."""
 
 _ESCAPED = ' escaped="true"'
 # characters that a model may also read as "<": fullwidth, small, and the tag character
@@ -244,7 +242,7 @@ def fd_extraction(
     searched."""
     what = "a copy of all of" if position else "a part of"
     if mode == "search":
-        what = "the hits of a search in" if matches is None else f"the {_matches(matches)} of a search in"
+        what = "the hits of a search in" if matches is None else f"the {matching(matches)} of a search in"
     offer = f' Read it with read_fd(fd="{new.fd}").' if "read_fd" in tools else ""
     return element(
         "fd_extraction",
@@ -257,55 +255,8 @@ def fd_extraction(
             ("position", position),
             ("content_size", new.chars),
         ],
-        children=[_message(f"{new.fd} holds {what} {source_fd} ({_characters(new.chars)}).{offer}")],
+        children=[_message(f"{new.fd} holds {what} {source_fd} ({characters(new.chars)}).{offer}")],
     )
-
-
-def fd_search(result: SearchResult, more: str | bool | None = None) -> Rendered:
-    """Render hits as `grep -n` prints them; a line longer than `LINE_CHARS` is cut around its first match.
-    `more` says where to continue if hits were left out."""
-    return element(
-        "fd_search",
-        [
-            ("fd", result.fd),
-            ("pattern", result.pattern),
-            ("matches", result.matches),
-            ("shown", result.shown),
-            ("lines_searched", result.lines_searched),
-            ("more", more or None),
-        ],
-        "\n".join(grep_lines(result.hits, LINE_CHARS)),
-    )
-
-
-def grep_lines(hits: Sequence[Hit], line_chars: int) -> list[str]:
-    """Return the lines as grep prints them: each once, in order, as a hit even if it is also context, with
-    `--` between groups only if there is context. Lines are cut to `line_chars`."""
-    context = {near.line: near for hit in hits for near in (*hit.before, *hit.after)}
-    matched = {hit.line: hit for hit in hits}
-    printed: list[str] = []
-    previous: int | None = None
-    for number in sorted(context.keys() | matched.keys()):
-        if context and previous is not None and number > previous + 1:
-            printed.append("--")
-        if hit := matched.get(number):
-            printed.append(f"{number}:{_cut(hit.text, line_chars, hit.column, *hit.left_out)}")
-        else:
-            near = context[number]
-            printed.append(f"{number}-{_cut(near.text, line_chars, 1, 0, near.left_out)}")
-        previous = number
-    return printed
-
-
-def _cut(text: str, limit: int, column: int, missing_before: int, missing_after: int) -> str:
-    """Cut a long line to `limit` characters, a third of them before `column`, with marks for missing parts,
-    including those already missing in `text`."""
-    begin = max(0, min(column - 1 - limit // 3, len(text) - limit))
-    missing_before += begin
-    missing_after += max(0, len(text) - begin - limit)
-    before = f"[{_characters(missing_before)} left out]" if missing_before else ""
-    after = f"[{_characters(missing_after)} left out]" if missing_after else ""
-    return f"{before}{text[begin : begin + limit]}{after}"
 
 
 def fd_list(descriptors: Iterable[Descriptor], total: int, next: int | None = None) -> Rendered:
@@ -329,7 +280,7 @@ def fd_file_result(export: Export, create: bool, exist_ok: bool) -> Rendered:
     """Render a finished export with its options."""
     done = "written" if export.mode == "write" else "appended"
     is_text = export.kind == "text"
-    size = f" ({_characters(export.char_count)})" if is_text else ""
+    size = f" ({characters(export.char_count)})" if is_text else ""
     said = f"{export.fd}{size} was {done} to {quoted(export.file_path, 200)}."
     return element(
         "fd_file_result",
@@ -393,11 +344,3 @@ def process_result(
 def fd_error(error: FDStoreError, fd: str | None = None) -> Rendered:
     """Render an error with its message."""
     return element("fd_error", [("type", error.type), ("fd", fd)], children=[_message(str(error))])
-
-
-def _matches(count: int) -> str:
-    return "1 match" if count == 1 else f"{count} matches"
-
-
-def _characters(count: int) -> str:
-    return "1 character" if count == 1 else f"{count} characters"

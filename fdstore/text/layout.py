@@ -143,3 +143,17 @@ def reindent_json(text: str, indent: int = 2) -> str | None:
             whole = first in "]}" and _END.match(text, position)
             return "".join(pieces) if whole else None
     return None
+
+
+def matching(count: int) -> str:
+    """Return a number of matches in words.
+
+    >>> matching(1), characters(2)
+    ('1 match', '2 characters')
+    """
+    return "1 match" if count == 1 else f"{count} matches"
+
+
+def characters(count: int) -> str:
+    """Return a number of characters in words."""
+    return "1 character" if count == 1 else f"{count} characters"

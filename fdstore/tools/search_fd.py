@@ -7,7 +7,8 @@ from typing import Annotated
 import msgspec
 
 from fdstore.records import Hit, SearchResult
-from fdstore.render import LINE_CHARS, fd_extraction, fd_search
+from fdstore.render import fd_extraction
+from fdstore.render_search import LINE_CHARS, fd_search
 from fdstore.store import locating, reading, searching
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.search import MAX_CONTEXT, MAX_MATCHES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fdstore import render
+from fdstore import render, render_search
 from fdstore.errors import InvalidArgument, NotFound
 from fdstore.records import ContextLine, Export, Hit, SearchResult
 from fdstore.render import Tail
@@ -151,7 +151,7 @@ def test_hits_print_like_grep_with_overlapping_context_merged():
     )
     result = SearchResult(fd="fd:1", pattern=r'"<E\w+', hits=hits, shown=3, matches=7, lines_searched=100)
 
-    assert render.fd_search(result, more="fd:1#L10-100") == (
+    assert render_search.fd_search(result, more="fd:1#L10-100") == (
         '<fd_search fd="fd:1" pattern="&quot;&lt;E\\w+" matches="7" shown="3" lines_searched="100"'
         ' more="fd:1#L10-100">\n'
         "1-a\n2:ERROR 1\n3:ERROR 2\n4-b\n--\n8-c\n9:ERROR 3\n"
@@ -163,7 +163,7 @@ def test_hits_without_context_have_no_separators():
     hits = (Hit(line=2, text="x", chars="5-5"), Hit(line=9, text="x", chars="50-50"))
     result = SearchResult(fd="fd:1", pattern="x", hits=hits, shown=2, matches=2, lines_searched=9)
 
-    assert "\n2:x\n9:x\n" in render.fd_search(result)
+    assert "\n2:x\n9:x\n" in render_search.fd_search(result)
 
 
 def test_a_long_line_is_cut_around_the_hit_and_counts_the_omitted_characters():
@@ -171,7 +171,7 @@ def test_a_long_line_is_cut_around_the_hit_and_counts_the_omitted_characters():
     hit = Hit(line=7, text=line, chars="5001-5003", column=1001)
     result = SearchResult(fd="fd:1", pattern="HIT", hits=(hit,), shown=1, matches=1, lines_searched=7)
 
-    _, [body] = parse_frame(render.fd_search(result))
+    _, [body] = parse_frame(render_search.fd_search(result))
 
     assert body == f"7:[867 characters left out]{'a' * 133}HIT{'b' * 264}[736 characters left out]"
 
@@ -186,7 +186,7 @@ def test_characters_omitted_by_the_search_are_counted_as_missing():
     )
     result = SearchResult(fd="fd:1", pattern="HIT", hits=(hit,), shown=1, matches=1, lines_searched=8)
 
-    _, [body] = parse_frame(render.fd_search(result))
+    _, [body] = parse_frame(render_search.fd_search(result))
 
     assert body == (
         f"7:[1 character left out]HIT{'b' * 397}[1100 characters left out]\n"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fdstore import render
+from fdstore import render, render_search
 from fdstore.errors import InvalidArgument
 from fdstore.records import Hit, SearchResult
 from fdstore.render import Rendered, Tail
@@ -119,7 +119,7 @@ def elements_with(text: str, other: str) -> list[tuple[Rendered, list[str], list
             ["Stored.", text, other],
         ),
         (render.process_result(process(), text), ["process_result", "/process_result"], [text]),
-        (render.fd_search(found), ["fd_search", "/fd_search"], [searched]),
+        (render_search.fd_search(found), ["fd_search", "/fd_search"], [searched]),
         (
             render.fd_error(InvalidArgument(other, text)),
             ["fd_error", "message", "/message", "/fd_error"],
