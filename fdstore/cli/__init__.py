@@ -33,10 +33,11 @@ FAILED_SEARCH = 2
 VERBS: dict[str, dict[str, tuple[str, str]]] = {
     "Content": {
         "put": ("fdstore.cli.put:put", "Store files, or standard input, in a process."),
+        "mv": ("fdstore.cli.names:mv", "Rename a named content."),
         "ls": ("fdstore.cli.contents:ls", "List the descriptors of a process."),
         "stat": ("fdstore.cli.contents:stat", "Show the state, sizes and origin of a descriptor."),
         "read": ("fdstore.cli.reading:read", "Print pages, lines or characters of a content."),
-        "cat": ("fdstore.cli.reading:cat", "Print a content of any size."),
+        "cat": ("fdstore.cli.reading:cat", "Print a content of any size, text or bytes."),
         "search": ("fdstore.cli.search:search", "Print the lines that match a pattern."),
         "tail": ("fdstore.cli.tail:tail", "Print the end of a content; -f follows it as it grows."),
         "export": ("fdstore.cli.export:export", "Write a content to a file, atomically."),
@@ -150,9 +151,10 @@ def missing_package(name: str, error: ModuleNotFoundError) -> click.ClickExcepti
 
 EPILOG = """\b
 PROC is a process: triage, or triage.1 for its first child.
-FD is a descriptor: fd:3 (or just 3), or ref:NAME for a named passage.
+FD is a descriptor: fd:3 (or just 3), name:KEY for a named content,
+  or ref:NAME for a passage that a model named.
 SELECTOR is an FD or a part of one:
-  fd:3#P2-4 (pages), fd:3#L10-20 (lines), fd:3#C1-99 (characters).
+  fd:3#P2-4 (pages), fd:3#L10-20 (lines), name:KEY#C1-99 (characters).
 
 \b
 Without --url and $FDSTORE_URL the store is an embedded Redis, which the first

@@ -16,32 +16,48 @@ if TYPE_CHECKING:
 
 @verb
 @click.argument("process", metavar="PROC")
-def ls(session: Session, process: str) -> None:
-    """List the descriptors of a process, in number order.
+@click.option(
+    *("--names", "names"),
+    is_flag=False,
+    flag_value="",
+    metavar="[PREFIX]",
+    help="Only names, in order: all, or those that begin with PREFIX.",
+)
+def ls(session: Session, process: str, names: str | None) -> None:
+    """List the descriptors of a process: by number, then the named ones by creation.
 
-    Damaged records are left out, with a line on standard error; with --json the last document lists them in
-    `unreadable`.
+    \b
+    fdstore ls triage
+    fdstore ls triage --names notes/
+
+    On a narrow terminal some columns are left out. Damaged records are skipped, with a line on standard
+    error; with --json the last document lists them in `unreadable`.
     """
     from fdstore.store.clock import redis_now
     from fdstore.store.descriptors import listing
 
     with session.process(process) as opened:
-        held = opened.store.run(listing(opened.handle))
-        found, damaged = held.descriptors, held.unreadable
+        if names is None:
+            held = opened.store.run(listing(opened.handle))
+            found, damaged = held.descriptors, held.unreadable
+        else:
+            found, damaged = opened.list(names.removeprefix("name:")), []
         now = opened.store.run(redis_now())
     if session.as_json:
         for descriptor in found:
             output.document(descriptor)
     elif not found:
         if not damaged:
-            output.note(f"{process} holds no descriptors")
+            output.note(f"{process} holds no {'descriptors' if names is None else 'such names'}")
     else:
         output.print_painted(
             table(
-                ["FD", "STATE", "CHARS", "SIZE", "LINES", "PAGES", "CREATED", "PRODUCER", "SOURCE"],
+                ["FD", "STATE", "CHARS", "SIZE", "LINES", "PAGES", "CREATED", "PRODUCER", "TYPE", "SOURCE"],
                 [_row(descriptor, now) for descriptor in found],
                 right=["CHARS", "SIZE", "LINES", "PAGES"],
                 cut="SOURCE",
+                drop=["PRODUCER", "PAGES", "CHARS"],
+                overflow=["FD", "STATE"],
                 columns=output.columns(),
                 coloured=output.use_colours(),
             )
@@ -50,15 +66,17 @@ def ls(session: Session, process: str) -> None:
 
 
 def _row(descriptor: Descriptor, now_s: float) -> list[str]:
+    is_text = descriptor.kind == "text"
     return [
         descriptor.fd,
         _state(descriptor),
-        str(descriptor.chars),
+        str(descriptor.chars) if is_text else "-",
         format_size(descriptor.bytes),
-        str(descriptor.lines),
+        str(descriptor.lines) if is_text else "-",
         str(descriptor.pages),
         ago(descriptor.created_at, now_s),
         descriptor.producer,
+        descriptor.media_type,
         descriptor.source,
     ]
 
@@ -67,7 +85,7 @@ def _row(descriptor: Descriptor, now_s: float) -> list[str]:
 @click.argument("process", metavar="PROC")
 @click.argument("fd", metavar="FD")
 def stat(session: Session, process: str, fd: str) -> None:
-    """Show the state, sizes, source and origin of a descriptor."""
+    """Show the state, kind, media type, sizes, source and origin of a descriptor."""
     from fdstore.store.clock import redis_now
 
     with session.process(process) as opened:
@@ -80,13 +98,19 @@ def stat(session: Session, process: str, fd: str) -> None:
 
 
 def _described(found: Descriptor, now_s: float) -> list[tuple[str, str]]:
+    is_text = found.kind == "text"
     described = [
         ("fd", found.fd),
         ("state", _state(found)),
-        ("size", f"{format_size(found.bytes)} ({found.bytes} bytes of UTF-8)"),
-        ("chars", str(found.chars)),
-        ("lines", str(found.lines)),
-        ("pages", f"{found.pages} of at most {format_count(found.page_size, 'character')}"),
+        ("kind", found.kind),
+        ("type", found.media_type),
+        ("size", f"{format_size(found.bytes)} ({found.bytes} bytes{' of UTF-8' if is_text else ''})"),
+    ]
+    if is_text:
+        described += [("chars", str(found.chars)), ("lines", str(found.lines))]
+    unit = format_count(found.page_size, "character" if is_text else "byte")
+    described += [
+        ("pages", f"{found.pages} of at most {unit}"),
         ("source", found.source),
         ("producer", found.producer),
         ("created", f"{moment(found.created_at)} ({ago(found.created_at, now_s)})"),

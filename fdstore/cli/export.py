@@ -33,12 +33,20 @@ def export(
     no_create: bool,
     no_clobber: bool,
 ) -> None:
-    """Write a content, or the part that SELECTOR names, to FILE, exact to the byte.
+    """Write a content, text or bytes, or the part that SELECTOR names, to FILE, exact to the byte.
 
     The write is atomic: after a failure FILE is unchanged.
     """
     if file == "-":
         raise click.UsageError("to print a content, use `fdstore cat`; for a file of that name, write ./-")
+    written = 0
+
+    def count(done: int) -> None:
+        nonlocal written
+        written = done
+        if tell:
+            tell(done)
+
     with session.process(process) as opened:
         label = f"export {selector}"
         with progress(label, _bytes_of(opened, selector) if output.stderr_is_terminal() else None) as tell:
@@ -49,7 +57,7 @@ def export(
                     mode="append" if append else "write",
                     create=not no_create,
                     exist_ok=not no_clobber,
-                    progress=tell,
+                    progress=count,
                 )
             except TargetExists as error:
                 error.add_note("leave out --no-clobber to replace it, or use --append")
@@ -63,15 +71,20 @@ def export(
         shown = done.file_path.encode("utf-8", "backslashreplace").decode("utf-8")
         output.document(
             {"fd": done.fd, "file_path": shown, "mode": done.mode}
-            | {"char_count": done.char_count, "size_bytes": done.size_bytes}
+            | {"char_count": done.char_count, "size_bytes": done.size_bytes, "kind": done.kind}
         )
     else:
         action = "appended to" if append else "written to"
-        output.line(
-            f"{format_count(done.char_count, 'character')} {action} {file} ({format_size(done.size_bytes)})"
-        )
+        if done.kind == "text":
+            amount = format_count(done.char_count, "character")
+        else:
+            amount = format_count(written, "byte")
+        output.line(f"{amount} {action} {file} ({format_size(done.size_bytes)})")
 
 
 def _bytes_of(opened: Process, selector: str) -> int | None:
     """Return the number of bytes to write; None for a part of the content."""
-    return None if "#" in selector else opened.stat(selector).bytes
+    from fdstore.text.selection import selector as parse_selector
+
+    found = parse_selector(selector)
+    return opened.stat(found.fd).bytes if found.part is None else None

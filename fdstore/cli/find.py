@@ -18,6 +18,7 @@ def find(session: Session, pattern: str) -> None:
     """Find processes by id or program, and descriptors by source or name, in all trees.
 
     PATTERN with `*`, `?` or `[` is a glob for the whole name, any other one a part of it; case is ignored.
+    The name of name:KEY is KEY.
     A content is listed under each process that holds it. The exit code is 0 if something was found, else 1.
 
     \b
@@ -48,7 +49,9 @@ def find(session: Session, pattern: str) -> None:
                 for each in found.descriptors
             ]
             heads = ["PROCESS", "FD", "STATE", "SIZE", "SOURCE"]
-            output.print_painted(table(heads, rows, cut="SOURCE", columns=columns, coloured=coloured))
+            output.print_painted(
+                table(heads, rows, cut="SOURCE", overflow=["FD"], columns=columns, coloured=coloured)
+            )
     output.report_unreadable(found.unreadable, as_json=session.as_json)
     if not (found.processes or found.descriptors):
         if not session.as_json:

@@ -107,17 +107,25 @@ def escaped_content(data: bytes) -> None:
 
 
 class Pieces:
-    """Prints a content in chunks: as text, or with --json one document per chunk."""
+    """Prints a content in chunks: as text or bytes, or with --json one document per chunk."""
 
     def __init__(self, fd: str, *, as_json: bool, raw: bool) -> None:
         self._fd = fd
         self._as_json = as_json
         self._raw = raw
+        self._is_text = True
         self._last = b"\n"
 
+    def print_bytes(self) -> None:
+        """Print bytes instead of text from now on: as they are, in JSON as base64."""
+        self._is_text = False
+
     def print(self, data: bytes) -> None:
-        """Print a chunk of stored text: complete UTF-8 characters."""
+        """Print a chunk of a content: of text, complete UTF-8 characters."""
         if not data:
+            return
+        if not self._is_text:
+            document({"fd": self._fd, "base64": data}) if self._as_json else _write(data)
             return
         self._last = data[-1:]
         if self._as_json:

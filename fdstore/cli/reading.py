@@ -9,10 +9,21 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.session import Session, raw_option, run_on, verb
-from fdstore.errors import StreamBroken
+from fdstore.cli.tables import format_size
+from fdstore.errors import NotText, StreamBroken
 
 if TYPE_CHECKING:
     from fdstore.records import Descriptor, Mode, Slice
+
+
+class BytesOnTerminal(NotText):
+    """Bytes were to be printed on a terminal."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.fd} is {self.media_type} ({format_size(self.size_bytes)}), not text; write it to a file "
+            "with > FILE or fdstore export, or print it here with --raw"
+        )
 
 
 @verb
@@ -49,8 +60,10 @@ def read(
     fdstore read triage fd:1#L120-180
     fdstore read triage fd:1 --pages 2-4
     """
+    from fdstore.text.selection import selector as parse_selector
+
     ranges = {letter: given for letter, given in (("P", pages), ("L", lines), ("C", chars)) if given}
-    ways = ["#" in selector, bool(mode or start or count), read_all, *ranges]
+    ways = [parse_selector(selector).part is not None, bool(mode or start or count), read_all, *ranges]
     if sum(map(bool, ways)) > 1:
         raise click.UsageError(
             "choose the part in one way: SELECTOR, --pages, --lines, --chars, --all, or --mode with --start"
@@ -97,16 +110,28 @@ def _position(part: Slice) -> str:
 def cat(session: Session, process: str, selector: str, raw: bool) -> None:
     """Print a content of any size, or the part that a selector names, in bounded memory.
 
-    An open stream is printed as far as it is stored now. A broken stream is printed, and then the command
-    fails. With --json each line is a chunk of the text.
+    Bytes are written as they are, but to a terminal only with --raw. An open stream is printed as far as it
+    is stored now. A broken stream is printed, and then the command fails. With --json each line is a chunk of
+    the text, or of the bytes in base64.
+
+    \b
+    fdstore cat triage fd:1 > photo.png
+    fdstore cat triage name:notes/plan.md#L1-9
     """
     from fdstore.store.exporting import write_part
     from fdstore.text.selection import parse_request
 
     request = parse_request(selector)
     pieces = output.Pieces(request.fd, as_json=session.as_json, raw=raw)
+
+    def begin(found: Descriptor) -> None:
+        if found.kind == "bytes":
+            if output.stdout_is_terminal() and not (raw or session.as_json):
+                raise BytesOnTerminal(found.fd, found.media_type, found.bytes)
+            pieces.print_bytes()
+
     with session.process(process) as opened:
-        run_on(opened, write_part(opened.handle, request.fd, request.part, pieces.print))
+        run_on(opened, write_part(opened.handle, request.fd, request.part, pieces.print, begin=begin))
         state = opened.stat(request.fd)
     pieces.end()
     report_unfinished(state)

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 @verb
 @click.argument("name", metavar="[TREE|PROC]", required=False)
 def du(session: Session, name: str | None) -> None:
-    """Show how many bytes of text are stored: by tree, by process of TREE, by descriptor of PROC.
+    """Show how many bytes are stored: by tree, by process of TREE, by descriptor of PROC.
 
     The largest come first. FREED is the space that a process alone holds: dropping its descriptors frees it.
-    STAGED is text that is being stored now; what a killed client staged expires after 15 minutes, or with
+    STAGED is what is being stored now; what a killed client staged expires after 15 minutes, or with
     its tree. For a root, the processes of its tree and its own descriptors are shown. Journals and the
     overhead of Redis are not counted.
 
@@ -90,9 +90,7 @@ def _print_trees(found: Usage, now_s: float, memory: str) -> None:
         output.line(table(header, rows, right=header[1:-1]))
     total, staged = (sum(getattr(each, name) for each in found.trees) for name in ("bytes", "staged"))
     being_stored = f", {format_size(staged)} more is being stored" if staged else ""
-    output.line(
-        f"{format_count(len(found.trees), 'tree')} with {format_size(total)} of text{being_stored}{memory}"
-    )
+    output.line(f"{format_count(len(found.trees), 'tree')} with {format_size(total)}{being_stored}{memory}")
 
 
 def _print_parts(name: str, found: Usage) -> None:
@@ -132,7 +130,9 @@ def _descriptor_table(descriptors: list[DescriptorUsage]) -> str:
         [each.fd, format_size(each.bytes), str(each.holders), each.state, each.source] for each in descriptors
     ]
     header = ["FD", "BYTES", "HOLDERS", "STATE", "SOURCE"]
-    return table(header, rows, right=["BYTES", "HOLDERS"], cut="SOURCE", columns=output.columns())
+    return table(
+        header, rows, right=["BYTES", "HOLDERS"], cut="SOURCE", overflow=["FD"], columns=output.columns()
+    )
 
 
 @verb
@@ -249,5 +249,5 @@ def _look_at_tree(store: Store, name: str, *, kill: bool) -> tuple[int | None, s
         raise TreeInUse(name, busy[0].id, busy[0].state)
     processes = format_count(tree.processes, "process", "processes")
     running = f" ({len(busy)} running or waiting)" if busy else ""
-    contents = f"{format_count(tree.fds, 'content')} with {format_size(tree.bytes)} of text"
+    contents = f"{format_count(tree.fds, 'content')} with {format_size(tree.bytes)}"
     return tree.fds, f"{processes}{running} and {contents}"

@@ -272,7 +272,7 @@ def store_facts(store: StoreStatus) -> list[tuple[str, str]]:
 def held_facts(store: StoreStatus) -> list[tuple[str, str]]:
     """Format the data and the workers of a store."""
     processes = f"{format_count(store.processes, 'process', 'processes')} ({store.live} not ended)"
-    contents = f"{format_count(store.contents, 'content')} with {format_size(store.bytes)} of text"
+    contents = f"{format_count(store.contents, 'content')} with {format_size(store.bytes)}"
     workers = ", ".join(store.workers) or "none is running; start one with `fdstore up` or `fdstore worker`"
     rows = [("holds", f"{format_count(store.trees, 'tree')}, {processes}, {contents}"), ("workers", workers)]
     rows += [("agents", f"not run{where}: {reason}") for where, reason in _by_worker(store.no_agents)]

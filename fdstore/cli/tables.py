@@ -121,12 +121,16 @@ def table(
     *,
     right: Sequence[str] = (),
     cut: str = "",
+    drop: Sequence[str] = (),
+    overflow: Sequence[str] = (),
     columns: int | None = None,
     coloured: bool = False,
 ) -> str:
     """Format rows and their header in aligned columns.
 
-    Columns in `right` are right-aligned. The column `cut` is shortened if a line would exceed `columns`.
+    Columns in `right` are right-aligned. While a line would exceed `columns`, the columns in `drop` are left
+    out, in their order; then the column `cut` is shortened. In the columns in `overflow`, a cell wider than
+    a third of `columns` keeps its text and moves the rest of its own line.
 
     >>> print(table(["FD", "CHARS"], [["fd:1", "7"], ["fd:12", "120"]], right=["CHARS"]))
     FD     CHARS
@@ -135,17 +139,23 @@ def table(
     """
     cells = [list(header), *([show_controls(cell, keep="") for cell in row] for row in rows)]
     widths = [max(width(row[i]) for row in cells) for i in range(len(header))]
-    if columns is not None and cut in header:
-        i = list(header).index(cut)
-        over = sum(widths) + len(GAP) * (len(widths) - 1) - columns
-        if over > 0:
-            widths[i] = max(MIN_CUT, width(header[i]), widths[i] - over)
+    if columns is not None:
+        for name in overflow:
+            i = cells[0].index(name)
+            widths[i] = min(widths[i], max(MIN_CUT, columns // 3))
+        for name in drop:
+            if _excess(widths, columns) > 0:
+                _drop_column(cells, widths, name)
+        over = _excess(widths, columns)
+        if cut in cells[0] and over > 0:
+            i = cells[0].index(cut)
+            widths[i] = max(MIN_CUT, width(cut), widths[i] - over)
             for row in cells:
                 row[i] = shorten(row[i], widths[i])
     lines = []
     for number, row in enumerate(cells):
         aligned = []
-        for name, cell, cell_width in zip(header, row, widths, strict=True):
+        for name, cell, cell_width in zip(cells[0], row, widths, strict=True):
             fill = " " * (cell_width - width(cell))
             shown = cell
             if coloured and number == 0:
@@ -155,6 +165,18 @@ def table(
             aligned.append(fill + shown if name in right else shown + fill)
         lines.append(GAP.join(aligned).rstrip())
     return "\n".join(lines)
+
+
+def _excess(widths: Sequence[int], columns: int) -> int:
+    """Return by how many columns a line is too long."""
+    return sum(widths) + len(GAP) * (len(widths) - 1) - columns
+
+
+def _drop_column(cells: list[list[str]], widths: list[int], name: str) -> None:
+    i = cells[0].index(name)
+    del widths[i]
+    for row in cells:
+        del row[i]
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> str:

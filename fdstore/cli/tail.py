@@ -11,6 +11,7 @@ import click
 from fdstore.cli import output
 from fdstore.cli.reading import report_unfinished
 from fdstore.cli.session import Session, raw_option, run_on, verb
+from fdstore.errors import NotText
 
 if TYPE_CHECKING:
     from fdstore.client import Process
@@ -63,6 +64,8 @@ def tail(session: Session, process: str, fd: str, follow: bool, lines: Lines, ra
     pieces = output.Pieces(fd_id(fd), as_json=session.as_json, raw=raw)
     with session.process(process) as opened:
         now = opened.stat(fd)
+        if now.kind == "bytes":
+            raise NotText(now.fd, now.media_type, now.bytes)
         from_first, number = lines
         first = max(1, number if from_first else now.lines - number + 1)
         if follow:

@@ -3,7 +3,16 @@ replaced by the options and arguments of a verb."""
 
 from __future__ import annotations
 
-from fdstore.errors import FDStoreError, InvalidArgument, TargetExists, TargetMissing, quoted
+from fdstore.cli.tables import format_size
+from fdstore.errors import (
+    Conflict,
+    FDStoreError,
+    InvalidArgument,
+    NotText,
+    TargetExists,
+    TargetMissing,
+    quoted,
+)
 
 OPTIONS = {
     "fd": "FD",
@@ -26,12 +35,22 @@ def error_text(error: FDStoreError) -> str:
     '--page-size: a whole number is needed'
     >>> error_text(TargetExists("out.txt"))
     "the file 'out.txt' exists"
+    >>> error_text(Conflict("name:plan.md", "taken"))
+    'name:plan.md exists; nothing was changed'
     """
     match error:
         case TargetExists():
             return f"the file {quoted(error.path, PATH_CHARS)} exists"
         case TargetMissing() if "=" in error.advice:
             return f"the file {quoted(error.path, PATH_CHARS)} does not exist"
+        case Conflict(found="taken"):
+            return f"{error.fd} exists; nothing was changed"
+        case NotText() if type(error) is NotText:
+            size = format_size(error.size_bytes)
+            return (
+                f"{error.fd} is {error.media_type} ({size}), not text; write it to a file with fdstore "
+                "export, or pass it to a command with fdstore cat or fdstore pipe"
+            )
         case InvalidArgument() if type(error) is InvalidArgument and error.argument in OPTIONS:
             return f"{OPTIONS[error.argument]}: {error.problem}"
     return str(error)

@@ -85,6 +85,30 @@ def next_block(file: BinaryIO, size: int) -> bytes:
     return block
 
 
+class ReadAhead:
+    """A binary file whose first bytes are read ahead: `head` has up to `size` bytes; `ended` tells whether it
+    is all of the file. The end is read once: after Ctrl-D, a terminal would give more."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self.name = getattr(file, "name", None)
+        self.ended = False
+        self._file = file
+        self.head = b""
+        while len(self.head) < size and not self.ended:
+            self.head += self._next(size - len(self.head))
+        self._unread = self.head
+
+    def read(self, size: int) -> bytes:
+        """Read the next bytes, the first time all of `head`; b"" at the end."""
+        block, self._unread = self._unread, b""
+        return block or self._next(size)
+
+    def _next(self, size: int) -> bytes:
+        block = b"" if self.ended else next_block(self._file, size)
+        self.ended = not block
+        return block
+
+
 class TextFile:
     """A text file in any encoding, read as UTF-8. `head` holds the first bytes of the file itself.
 

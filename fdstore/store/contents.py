@@ -15,7 +15,7 @@ from fdstore.store.resolving import content_info, reads_content, retry_if_gone
 from fdstore.store.staging import StagedContent, check_page_size
 from fdstore.text.byte_pages import ByteCutter, cut_bytes
 from fdstore.text.index import TextPosition
-from fdstore.text.media_types import check_media_type, media_type_of
+from fdstore.text.media_types import DEFAULT_TYPES, check_media_type, media_type_of
 from fdstore.text.names import NAME
 from fdstore.text.paging import BLOCK_CHARS, Cutter, cut
 from fdstore.text.selection import Part
@@ -49,7 +49,7 @@ def create(
         media_type = check_media_type(media_type)
     else:
         head = content if isinstance(content, bytes) else b""
-        media_type = media_type_of(kind, name.removeprefix(NAME) if name.startswith(NAME) else "", head)
+        media_type = media_type_of(kind, _key(name), head)
     stage = StagedContent(handle, size, kind if source is None else source, call_id, kind)
 
     def store() -> Operation[Descriptor]:
@@ -58,6 +58,10 @@ def create(
         return (yield from stage.commit(name=name, expected=expected, media_type=media_type))
 
     return (yield from stage.unstage_on_error(store()))
+
+
+def _key(name: str) -> str:
+    return name.removeprefix(NAME) if name.startswith(NAME) else ""
 
 
 def ingest(
@@ -74,7 +78,7 @@ def ingest(
     call_id: str | None = None,
 ) -> Operation[Descriptor]:
     """Store a binary file in bounded memory: as text, or with errors="bytes" as bytes. `progress` is called
-    with the bytes read so far. The media type is given, or that of the source's name."""
+    with the bytes read so far. The media type is given, else that of the name, else that of the source."""
     if errors not in ("strict", "backslashreplace", "bytes"):
         raise InvalidArgument("errors", "use strict, backslashreplace or bytes")
     kind: ContentKind = "bytes" if errors == "bytes" else "text"
@@ -88,16 +92,21 @@ def ingest(
         found = media_type
         read = 0
         while block := (yield Disk(lambda: next_block(file, BLOCK_CHARS))):
-            found = found or media_type_of(kind, source, block)
+            found = found or _type_of_file(kind, name, source, block)
             yield from stage.add(cutter.feed(block))
             read += len(block)
             if progress:
                 progress(read)
         yield from stage.add(cutter.finish())
-        found = found or media_type_of(kind, source)
+        found = found or _type_of_file(kind, name, source, b"")
         return (yield from stage.commit(name=name, expected=expected, media_type=found))
 
     return (yield from stage.unstage_on_error(store()))
+
+
+def _type_of_file(kind: ContentKind, name: str, source: str, head: bytes) -> str:
+    found = media_type_of(kind, _key(name), head)
+    return media_type_of(kind, source, head) if found == DEFAULT_TYPES[kind] else found
 
 
 @reads_content

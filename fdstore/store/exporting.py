@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from fdstore.errors import FDStoreError
 from fdstore.files.target import Target, TargetIdentity
-from fdstore.records import ContentKind, Export
+from fdstore.records import ContentKind, Descriptor, Export
 from fdstore.store.content_info import ContentGone
 from fdstore.store.contents import part_of, whole_of
 from fdstore.store.export_quota import LEFT_AS_IT_IS, Allowance
@@ -32,10 +32,12 @@ def write_part(
     part: Part | None,
     write: Callable[[bytes], object],
     allowance: Allowance | None = None,
+    *,
+    begin: Callable[[Descriptor], None] | None = None,
 ) -> Operation[Written]:
     """Pass a part of a content (all of it for None) to `write`, in order and in bounded memory: each call
     gets whole characters of UTF-8 (or bytes, of bytes), after the `allowance` has reserved room for them.
-    Return what was written."""
+    `begin` gets the descriptor first, and may raise. Return what was written."""
     chars = 0
 
     def take(run: list[bytes]) -> Operation[None]:
@@ -49,6 +51,8 @@ def write_part(
 
     try:
         view, span = yield from (part_of(handle, fd, part) if part else whole_of(handle, fd))
+        if begin:
+            begin(view.descriptor)
         yield from fetch_part(view, span, take)
     except ContentGone as error:
         yield from report_gone(handle, fd, error)

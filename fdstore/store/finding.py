@@ -69,6 +69,11 @@ def _find_in_tree(prefix: str, name: str, matches: Callable[[str], bool], found:
         each
         for process, table in tables.items()
         for each in describe(process, table, contents)
-        if matches(each.source) or (not each.fd.startswith("fd:") and matches(each.fd))
+        if matches(each.source) or _matches_name(each.fd, matches)
     ]
     found.unreadable += damaged.unreadable
+
+
+def _matches_name(fd: str, matches: Callable[[str], bool]) -> bool:
+    kind, _, name = fd.partition(":")
+    return kind != "fd" and (matches(name) or matches(fd))

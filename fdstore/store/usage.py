@@ -15,6 +15,7 @@ import msgspec
 from fdstore.errors import DamagedRecord, NotFound
 from fdstore.records import Record, TreeRecord, Unreadable
 from fdstore.store.content_info import pairs
+from fdstore.store.descriptors import is_renamed
 from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.process_records import missing, tree_names, tree_record
@@ -231,7 +232,8 @@ def _read_table(keys: ProcessKeys, found: Usage) -> Operation[dict[str, str]]:
         if isinstance(flat, DamagedRecord):
             raise flat
         with decoding(f"the table of process {keys.process}"):
-            return pairs(flat)
+            entries = zip(flat[::2], flat[1::2], strict=True)
+            return pairs([part for entry in entries if not is_renamed(*entry) for part in entry])
     except DamagedRecord as error:
         found.unreadable.append(unreadable(error))
         return {}

@@ -11,6 +11,19 @@ from codecs import utf_8_decode
 _ESCAPED = len("\\xNN")
 
 
+def is_utf8(data: bytes, *, complete: bool = True) -> bool:
+    r"""Return whether these bytes are UTF-8. Unless they are `complete`, the last character may be cut.
+
+    >>> is_utf8(b"caf\xc3", complete=False), is_utf8(b"caf\xc3"), is_utf8(b"\x89PNG")
+    (True, False, False)
+    """
+    try:
+        utf_8_decode(data, "strict", complete)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 class Utf8Text:
     r"""Decodes one stream of bytes. `replaced` counts the bytes so far that were not UTF-8.
 

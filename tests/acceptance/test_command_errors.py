@@ -58,11 +58,16 @@ search triage 9 x
 search triage 1 x -m 0
 put triage nope.txt
 put triage .
-put triage latin
+put triage latin --text
 put triage here.txt --encoding nope
 put triage.9 here.txt
 put triage.1 here.txt
 put Nope! here.txt
+put triage here.txt --media-type png
+put triage here.txt --name a#L1
+mv triage nope other
+read triage name:nope
+cat triage name:
 rm triage 9
 rm triage x
 pipe triage --tee 3 cat
@@ -135,6 +140,7 @@ def test_common_options_are_accepted_before_the_verb_and_overridden_after_it(com
 
 WORDS = {
     "put": "p /dev/null",
+    "mv": "p a b",
     "ls": "p",
     "stat": "p 1",
     "read": "p 1",

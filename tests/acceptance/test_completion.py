@@ -110,6 +110,43 @@ def test_bash_completes_verbs_options_processes_and_descriptors(command, store, 
     assert not (tmp_path / "owned").exists()
 
 
+def test_bash_completes_names_and_runs_nothing_in_them(command, store, tmp_path):
+    proc = store.process("triage")
+    for key in ("notes/plan=1.md", "notes/to do's.md", "漢字", "$(touch owned)", "hidden\u202eame"):
+        proc.put(key, "x")
+    bash = Bash(command, tmp_path)
+    try:
+        found = [
+            bash.tab(line)
+            for line in [
+                "fdstore cat triage name:notes/p",
+                "fdstore cat triage name:notes/plan=",
+                "fdstore cat triage name:notes/t",
+                r"fdstore cat triage name:notes/to\ d",
+                "fdstore cat triage name:漢",
+                "fdstore cat triage name:$",
+                "fdstore cat triage name:h",
+                "fdstore mv triage notes/p",
+                "fdstore ls triage --names notes/t",
+            ]
+        ]
+    finally:
+        bash.close()
+
+    assert found == [
+        "fdstore cat triage name:notes/plan=1.md",
+        "fdstore cat triage name:notes/plan=1.md",
+        "fdstore cat triage name:notes/to do's.md",
+        "fdstore cat triage name:notes/to do's.md",
+        "fdstore cat triage name:漢字",
+        "fdstore cat triage name:$(touch owned)",
+        "fdstore cat triage name:h",
+        "fdstore mv triage notes/plan=1.md",
+        "fdstore ls triage --names notes/to do's.md",
+    ]
+    assert not (tmp_path / "owned").exists()
+
+
 def zsh_items(command, *words: str) -> list[tuple[str, str]]:
     asked = {
         "_FDSTORE_COMPLETE": "zsh_complete",

@@ -20,12 +20,13 @@ def test_several_files_are_stored_in_order_and_one_failure_does_not_prevent_the_
     (tmp_path / "two.log").write_bytes(b"caf\xe9\n")
     (tmp_path / "three.log").write_text("three\n")
 
-    ended = command("put", "triage", "one.log", "two.log", "three.log", "-", stdin=b"four\n")
+    ended = command("put", "triage", "one.log", "two.log", "three.log", "-", "--text", stdin=b"four\n")
 
     assert (ended.code, ended.lines) == (1, ["fd:1", "fd:2", "fd:3"])
     assert ended.err == (
         "fdstore: invalid_argument: two.log: byte 4 is not UTF-8 (invalid continuation byte); name its "
-        "encoding, as --encoding latin-1, or keep such bytes as \\xNN with --errors backslashreplace\n"
+        "encoding, as --encoding latin-1, keep such bytes as \\xNN with --errors backslashreplace, or store "
+        "it as it is with --bytes\n"
     )
     assert [each.source for each in store.process("triage").list()] == ["one.log", "three.log", "stdin"]
 
@@ -49,6 +50,15 @@ def test_a_missing_file_prevents_storing_all_files(command, store, tmp_path):
         ["a", "--encoding", "base64"],
         ["a", "--encoding", "no-such"],
         ["a", "--page-size", "0"],
+        ["a", "b", "--name", "x"],
+        ["a", "--if-absent"],
+        ["a", "--name", "x#L1-2"],
+        ["a", "--media-type", "png"],
+        ["a", "--bytes", "--text"],
+        ["a", "--bytes", "--encoding", "utf-8"],
+        ["a", "--bytes", "--errors", "strict"],
+        ["a", "--stream", "--bytes"],
+        ["a", "--stream", "--name", "x"],
     ],
 )
 def test_put_refuses_conflicting_options(command, store, tmp_path, words):
@@ -80,9 +90,9 @@ def test_utf_16_and_compressed_text_are_recognized_and_a_remedy_is_named(command
     (tmp_path / "bare").write_text("one\ntwo\n", "utf-16-le")
     (tmp_path / "a log.gz").write_bytes(gzip.compress(b"one\n" * 1000))
 
-    marked = command("put", "triage", "notes")
-    packed = command("put", "triage", "a log.gz")
-    piped = command("put", "triage", "-", stdin=gzip.compress(b"one\n"))
+    marked = command("put", "triage", "notes", "--text")
+    packed = command("put", "triage", "a log.gz", "--text")
+    piped = command("put", "triage", "-", "--text", stdin=gzip.compress(b"one\n"))
     bare = command("put", "triage", "bare")
 
     assert (marked.code, packed.code, piped.code, bare.code) == (1, 1, 1, 0)

@@ -21,6 +21,6 @@ def test_rm_of_a_tree_asks_for_confirmation_on_a_terminal(command, store, answer
         process.communicate(timeout=30)
     os.close(terminal)
 
-    assert b"Permanently remove the tree triage, 1 process and 1 content with 5.0 kB of text? [y/N]" in asked
+    assert b"Permanently remove the tree triage, 1 process and 1 content with 5.0 kB? [y/N]" in asked
     assert process.returncode == (1 if left else 0)
     assert [tree.id for tree in store.trees()] == left

@@ -56,7 +56,7 @@ def test_status_prints_text_for_people(fresh, tmp_path):
     assert names == expected
     assert "not run: there is no key for the Messages API: set ANTHROPIC_API_KEY" in running.out
     assert "commands run " in running.out or "commands are off on this worker" in running.out
-    assert "0 trees, 0 processes (0 not ended), 0 contents with 0 B of text" in running.out
+    assert "0 trees, 0 processes (0 not ended), 0 contents with 0 B" in running.out
 
 
 def test_ten_concurrent_commands_start_one_server(fresh):

@@ -24,7 +24,7 @@ def test_a_file_is_put_listed_and_read_back(command, tmp_path):
     read = command("read", "triage", "fd:1", "--start", "2")
 
     assert (made.code, made.out, made.err) == (0, "fd:1\n", "")
-    assert " ".join(listed.lines[0].split()) == "FD STATE CHARS SIZE LINES PAGES CREATED PRODUCER SOURCE"
+    assert " ".join(listed.lines[0].split()) == "FD STATE CHARS SIZE LINES PAGES CREATED PRODUCER TYPE SOURCE"
     assert listed.lines[1].split()[:4] == ["fd:1", "sealed", "14", "14"]
     assert listed.lines[1].endswith("build.log")
     assert read.raw == b"three\n"
@@ -56,7 +56,7 @@ def test_one_ctrl_d_ends_a_put_from_a_terminal(command, store):
 def test_bytes_that_are_not_utf8_are_refused_or_escaped_as_requested(command, tmp_path):
     (tmp_path / "latin").write_bytes(b"caf\xe9\n")
 
-    refused = command("put", "triage", "latin")
+    refused = command("put", "triage", "latin", "--text")
     kept = command("put", "triage", "latin", "--errors", "backslashreplace")
 
     assert (refused.code, refused.out) == (1, "")

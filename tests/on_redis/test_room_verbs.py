@@ -47,7 +47,7 @@ def test_du_shows_trees_then_processes_then_descriptors(command: Command, store:
     documents = [msgspec.json.decode(line) for line in command("du", "triage", "--json").lines]
 
     assert [line.split()[:3] for line in trees.lines[1:3]] == [["triage", "2.0", "MB"], ["other", "1", "B"]]
-    assert trees.lines[3].startswith("2 trees with 2.0 MB of text; Redis uses ")
+    assert trees.lines[3].startswith("2 trees with 2.0 MB; Redis uses ")
     assert ["triage.1", "open", "2", "2.0", "MB", "1", "B"] in [line.split() for line in parts.lines]
     assert ["fd:1", "2.0", "MB", "2", "sealed", "a", "log"] in [line.split() for line in parts.lines]
     assert [line.split()[0] for line in child.lines] == ["FD", "fd:1", "fd:2"]

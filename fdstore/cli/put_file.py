@@ -1,0 +1,209 @@
+"""Store one file: as text or as bytes, which its content decides unless an option does.
+
+A regular file is read as text, and begun again as bytes if it proves not to be UTF-8. Other input cannot be
+rewound, so its first 64 KB decide.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat as file_stat
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple, cast
+
+from fdstore.cli import output
+from fdstore.cli.progress import progress
+from fdstore.cli.session import Session, run_on
+from fdstore.cli.tables import format_count, format_size
+from fdstore.errors import Conflict, InvalidArgument, NotEncoded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fdstore.client import Process
+    from fdstore.records import ContentKind, Descriptor
+    from fdstore.store.contents import IngestErrors
+
+    Ingest = Callable[[object, IngestErrors], Descriptor]
+
+Errors = Literal["strict", "backslashreplace"]
+
+DECIDING_BYTES = 65_536
+"""How much of an input that cannot be rewound decides whether it is text."""
+
+
+class PutOptions(NamedTuple):
+    """How to store a file. Without a `kind` its content decides; without a `key` it gets the next number."""
+
+    kind: ContentKind | None
+    encoding: str | None
+    errors: Errors
+    page_size: int | None
+    source: str | None
+    media_type: str | None
+    key: str | None
+    if_absent: bool
+
+
+def put_file(
+    session: Session, opened: Process, file: str, binary: BinaryIO | None, options: PutOptions
+) -> None:
+    """Store a file, opened here if `binary` is None, and print its descriptor. Say on stderr if it is stored
+    as bytes because it is not UTF-8."""
+    from fdstore.files.source import open_source
+
+    if options.if_absent:
+        _require_absent(opened, str(options.key))  # before a long file is read; storing it checks again
+    source = source_of(file, options.source)
+    with (
+        nullcontext(binary) if binary else open_source(file) as found,
+        progress(f"put {source}", _size_of(found)) as tell,
+    ):
+
+        def ingest(data: object, errors: IngestErrors) -> Descriptor:
+            from fdstore.store import contents, naming
+            from fdstore.text.names import name_id
+
+            operation = contents.ingest(
+                opened.handle,
+                cast("BinaryIO", data),
+                source,
+                options.page_size,
+                errors,
+                tell,
+                media_type=options.media_type,
+                name="" if options.key is None else name_id(options.key),
+                expected=naming.expectation(naming.ABSENT if options.if_absent else None),
+            )
+            return run_on(opened, operation)
+
+        made, head = _store(found, opened.id, file, options, ingest)
+    is_unexpected = made.kind == "bytes" and options.kind is None
+    _print_made(session, made, quietly=is_unexpected)
+    if is_unexpected:
+        _report_bytes(made, opened.id, file, head, options.key)
+    elif made.kind == "text" and options.encoding is None:
+        _warn_of_other_encodings(file, head, options.errors)
+
+
+def _require_absent(opened: Process, key: str) -> None:
+    if (found := opened.find(key)) is not None:
+        raise Conflict(found.fd, "taken")
+
+
+def _store(
+    found: BinaryIO, process: str, file: str, options: PutOptions, ingest: Ingest
+) -> tuple[Descriptor, bytes]:
+    """Store an open file as text or bytes. Return its descriptor and its first bytes."""
+    from fdstore.files.source import ReadAhead, TextFile
+    from fdstore.text.utf8 import is_utf8
+
+    if options.kind == "bytes":
+        return ingest(found, "bytes"), b""
+    start = found.tell() if _size_of(found) is not None else None
+    source: BinaryIO | ReadAhead = found
+    if options.kind is None and start is None:
+        source = ReadAhead(found, DECIDING_BYTES)
+        if not is_utf8(source.head, complete=source.ended):
+            return ingest(source, "bytes"), source.head
+    text = TextFile(cast("BinaryIO", source), options.encoding, options.errors)
+    try:
+        return ingest(text, options.errors), text.head
+    except NotEncoded as error:
+        if options.kind is not None or start is None:
+            raise explain(error, process, file, text.head, options.key) from error
+    found.seek(start)
+    return ingest(found, "bytes"), text.head
+
+
+def source_of(file: str, source: str | None) -> str:
+    """Return the name of the source of a file's content."""
+    from fdstore.files.source import source_name
+
+    return source or ("stdin" if file == "-" else source_name(file))
+
+
+def _size_of(binary: BinaryIO) -> int | None:
+    """Return the size of a regular file; None for a pipe."""
+    found = os.fstat(binary.fileno())
+    return found.st_size if file_stat.S_ISREG(found.st_mode) else None
+
+
+def _print_made(session: Session, made: Descriptor, *, quietly: bool) -> None:
+    if session.as_json:
+        output.document(made)
+        return
+    output.line(made.fd)
+    if quietly:
+        return
+    sizes = [format_size(made.bytes)]
+    if made.kind == "bytes":
+        sizes.append(made.media_type)
+    else:
+        sizes += [format_count(made.lines, "line"), format_count(made.pages, "page")]
+    output.note(f"{made.source}: {', '.join(sizes)}")
+
+
+def _name(file: str) -> str:
+    return "standard input" if file == "-" else file
+
+
+def _unpacking(command: str, process: str, file: str, key: str | None) -> str:
+    """Return the shell command that stores the text in a compressed file."""
+    words = ["fdstore", "put", process, "-", *([] if key is None else ["--name", key])]
+    way = f"... | {command}" if file == "-" else f"{command} {shlex.quote(file)}"
+    return f"{way} | {shlex.join(words)}"
+
+
+def explain(
+    error: NotEncoded, process: str, file: str, head: bytes, key: str | None = None, *, live: bool = False
+) -> InvalidArgument:
+    """Return an error that names the likely format of the bytes, and the way to store them. `head` is the
+    beginning of the file; `live` is for a stream, which stores only text."""
+    from fdstore.text.encodings import packed_as, wide_encoding_of
+
+    if packed := packed_as(head):
+        way = _unpacking(packed.command, process, file, key)
+        return InvalidArgument(_name(file), f"this is {packed.name}; store the text in it: {way}")
+    if error.encoding == "utf-8" and (wide := wide_encoding_of(head)):
+        problem = f"this is {wide.upper()}, not UTF-8; put it with --encoding {wide}"
+        return InvalidArgument(_name(file), problem)
+    as_bytes = "leave out --stream, which stores only text" if live else "store it as it is with --bytes"
+    return InvalidArgument(
+        _name(file),
+        f"{error.problem}; name its encoding, as --encoding latin-1, keep such bytes as \\xNN with "
+        f"--errors backslashreplace, or {as_bytes}",
+    )
+
+
+def _report_bytes(made: Descriptor, process: str, file: str, head: bytes, key: str | None) -> None:
+    """Say that a file is stored as bytes, and how to store its text if it has one."""
+    from fdstore.text.encodings import packed_as, wide_encoding_of
+    from fdstore.text.media_types import BYTES_TYPE
+
+    what, advice = "not UTF-8", ""
+    if packed := packed_as(head):
+        what = packed.name
+        advice = f"; to store the text in it: {_unpacking(packed.command, process, file, key)}"
+    elif wide := wide_encoding_of(head):
+        what, advice = wide.upper(), f"; to store it as text: --encoding {wide}"
+    elif made.media_type == BYTES_TYPE and b"\0" not in head:
+        advice = "; if it is text: --encoding latin-1, or --text to see what is not UTF-8"
+    size = f"{made.media_type}, {format_size(made.bytes)}"
+    output.say(f"fdstore: {_name(file)} is {what}, stored as bytes ({size}){advice}")
+
+
+def _warn_of_other_encodings(file: str, head: bytes, errors: str) -> None:
+    """Warn if the stored text looks like another encoding or a compressed file."""
+    from fdstore.text.encodings import packed_as, wide_encoding_of
+
+    name = _name(file)
+    if wide := wide_encoding_of(head):
+        output.say(
+            f"fdstore: warning: {name} looks like {wide.upper()}; if it is, put it with --encoding {wide}"
+        )
+    elif errors != "strict" and (packed := packed_as(head)):
+        output.say(
+            f"fdstore: warning: {name} is {packed.name}, stored as it is; `{packed.command}` unpacks it"
+        )
