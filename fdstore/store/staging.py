@@ -187,6 +187,7 @@ class StagedContent:
         answer_key, answer_field = handle.answer_slot(self._op, self._call_id)
         keys = (handle.keys.tree.record, handle.keys.record, handle.keys.fds)
         batch = self._requests(index.full_groups())
+        groups = index.fields()
         batch.append(
             script("commit")(
                 (*keys, self._pages_key, self._index_key, answer_key),
@@ -195,7 +196,7 @@ class StagedContent:
                 *(msgspec.json.encode(origin) if origin else "", handle.highest, expected),
                 "" if self._kind == "text" else self._kind,
                 "" if media_type == DEFAULT_TYPES[self._kind] else media_type,
-                *_flat(index.fields()),
+                *_flat(groups),
             )
         )
         unlisting = self._unlisting()
@@ -223,9 +224,10 @@ class StagedContent:
             # an earlier run of the call may have committed another content than the one staged now
             view, _ = yield from resolve(handle, fd)
             return view.descriptor
-        handle.remember(
-            fd, ContentInfo(content, content_keys(handle.keys.tree, content), descriptor, created)
-        )
+        view = ContentInfo(content, content_keys(handle.keys.tree, content), descriptor, created)
+        if "1" in groups:  # if short, it has no key of its own: see commit.lua
+            view.learn(1, groups["1"].encode())
+        handle.remember(fd, view)
         return descriptor
 
 

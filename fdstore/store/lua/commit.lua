@@ -7,14 +7,16 @@
 --       16.. the groups of the index that are not staged: group, value, ... (bytes have none)
 -- ->    ok fd content created_at | unsafe policy | gone | fenced why | conflict name found
 --       | quota_exceeded name limit | lost
+local SHORT = 64 -- hash-max-listpack-value of Redis
+
 local done = answered(KEYS[6], ARGV[1])
 if done then
   redis.call('UNLINK', KEYS[4], KEYS[5])
   return done
 end
 local tree, id, now = KEYS[1], ARGV[3], seconds_now()
-local limits, bytes, fds, checked_at, room, ceiling =
-  unpack(redis.call('HMGET', tree, 'limits', 'bytes', 'fds', 'checked_at', 'bytes_room', 'bytes_ceiling'))
+local limits, bytes, fds, checked_at, room, ceiling, format =
+  unpack(redis.call('HMGET', tree, 'limits', 'bytes', 'fds', 'checked_at', 'bytes_room', 'bytes_ceiling', 'format'))
 local refused = refusal(KEYS[2], ARGV[2]) or unsafe(tree, checked_at, now)
 if refused then
   return refused
@@ -60,17 +62,24 @@ if staged_groups > 0 then
   redis.call('RENAME', KEYS[5], index)
   redis.call('PERSIST', index)
 end
-if ARGV[16] then
+-- A key takes more memory than a short index, which is a field of the record; above SHORT bytes, a field would turn the
+-- whole record into a hash table. In trees of the first format it is always a key.
+local is_first_format, short_index = tonumber(format or 1) == 1, ''
+if #ARGV == 17 and ARGV[16] == '1' and #ARGV[17] <= SHORT and not is_first_format then
+  short_index = ARGV[17]
+elseif ARGV[16] then
   redis.call('HSET', index, unpack(ARGV, 16))
 end
 clear_record(record)
 redis.call('HSET', record, 'fd', fd, 'state', 'sealed', 'chars', ARGV[5], 'bytes', ARGV[6], 'lines', ARGV[7],
-  'pages', ARGV[8], 'tail', '', 'page_size', ARGV[9], 'source', ARGV[10], 'created_at', now, 'producer', id,
-  unpack(set_only({ 'origin', ARGV[11], 'kind', ARGV[14], 'media_type', ARGV[15] })))
+  'pages', ARGV[8], 'page_size', ARGV[9], 'source', ARGV[10], 'created_at', now, 'producer', id,
+  unpack(set_only({ 'origin', ARGV[11], 'kind', ARGV[14], 'media_type', ARGV[15], 'index', short_index })))
 redis.call('SADD', tree .. ':contents', content)
 redis.call('HSET', tree, 'bytes', string.format('%.0f', bytes), 'fds', fds, 'used_at', now)
--- as `hold`, but both keys are known here
-redis.call('SADD', record .. ':holders', id)
+-- as `hold`, but both keys are known here, and only trees of the first format list a single holder
+if is_first_format then
+  redis.call('SADD', record .. ':holders', id)
+end
 add_name(KEYS[2], fd)
 redis.call('HSET', KEYS[3], fd, content)
 if replaced then
