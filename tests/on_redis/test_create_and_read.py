@@ -10,6 +10,7 @@ import pytest
 
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument, NotFound, PageOutOfRange, PositionOutOfRange, TooLarge
+from fdstore.store import contents
 from tests.on_redis.texts import LOG, TEXTS
 
 HUGE = pytest.param(10**5000, id="5001 digits")
@@ -120,6 +121,13 @@ def test_a_small_text_takes_two_keys_until_it_is_shared(proc: Process, execute: 
     assert child.read("fd:1#L2").text == "two\n"
     child.close("fd:1")
     assert execute("KEYS", f"{record}*") == []
+
+
+def test_a_small_text_is_one_command_and_is_staged_nowhere(proc: Process) -> None:
+    proc.create("reads the ceilings as well, once a minute")
+
+    texts = ("", "x" * 4000, "x" * 9000)
+    assert [len(next(contents.create(proc.handle, text))) for text in texts] == [1, 1, 5]
 
 
 def test_a_tree_of_the_first_format_keeps_its_layout(proc: Process, store: Store, execute: Any) -> None:
