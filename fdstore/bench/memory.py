@@ -1,8 +1,8 @@
 """Memory in Redis: what a content takes beside its text.
 
-By MEMORY USAGE of its keys; for small texts also by `used_memory`, which counts its share of the tables of its
-tree and of Redis, and what the allocator rounds up. The replies that Redis keeps for half a minute, in case
-they are lost, are not counted.
+By MEMORY USAGE of its keys; for small texts also by `used_memory`, which counts its share of the tables of
+its tree and of Redis, and what the allocator rounds up. The replies that Redis keeps for half a minute, in
+case they are lost, are not counted.
 
 jemalloc has four sizes from one power of two to the next, and a page is one allocation. Pages of 4000 ASCII
 characters just fit one (4096), those of 4000 CJK characters another (12 288). The sizes of pages of mixed
