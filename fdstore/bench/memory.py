@@ -1,32 +1,98 @@
-"""Memory in Redis: the overhead of a content's keys over its text, by MEMORY USAGE."""
+"""Memory in Redis: what a content takes beside its text.
+
+By MEMORY USAGE of its keys; for small texts also by `used_memory`, which counts its share of the tables of
+its tree and of Redis, and what the allocator rounds up. The replies that Redis keeps for half a minute, in
+case they are lost, are not counted.
+
+jemalloc has four sizes from one power of two to the next, and a page is one allocation. Pages of 4000 ASCII
+characters just fit one (4096), those of 4000 CJK characters another (12 288). The sizes of pages of mixed
+scripts lie anywhere, so rounding takes 20 % at worst and a tenth on average, whatever else is stored:
+`rounded_up` computes it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from fdstore.bench import texts
 from fdstore.bench.measuring import Row, at_most, row
 from fdstore.bench.stage import KB, MB, Stage, format_size, keys_of
+from fdstore.client import Process
+from fdstore.store.staging import DEFAULT_PAGE_SIZE
+from fdstore.text.paging import cut
+
+STRING_HEADER = 6
+"""Bytes of a Redis string of 256 bytes to 64 KB besides its text: its header and a final NUL."""
 
 
 def rows(stage: Stage) -> Iterator[Row]:
+    yield from rows_of_small(stage)  # first: large requests leave buffers, which Redis frees later
     for size in (100 * KB, MB, 10 * MB) if stage.quick else (100 * KB, MB, 10 * MB, 100 * MB):
         with stage.process() as proc:
             stored = proc.ingest(texts.log_file(size)).bytes
-            keys = keys_of(proc, 1)
-            index = used(stage, keys.index)
-            over = index + used(stage, keys.record, keys.pages, keys.holders) - stored
+            over = beside(stage, proc, stored)
+            index = used(stage, keys_of(proc, 1).index)
             yield row(f"memory over the text, {format_size(size)} logs", at_most(7, "%"), 100 * over / stored)
             yield row(
                 f"memory of the index, {format_size(size)} logs", at_most(0.5, "%"), 100 * index / stored
             )
+    for kind, bar in ((texts.CJK, 7), (texts.MIXED, 20)):
+        text = texts.of_kind(kind, 10 * MB)
+        with stage.process() as proc:
+            stored = proc.create(text).bytes
+            over = beside(stage, proc, stored)
+        yield row(f"memory over the text, 10 MB {kind}", at_most(bar, "%"), 100 * over / stored)
+    least = rounded_up(text) - stored
+    yield row("memory over the rounded pages, 10 MB mixed", at_most(2, "%"), 100 * (over - least) / stored)
+
+
+def rows_of_small(stage: Stage) -> Iterator[Row]:
+    text = texts.of_kind(texts.LOGS, 2 * KB)
     with stage.process() as proc:
-        stored = proc.create(texts.of_kind(texts.LOGS, 2 * KB)).bytes
-        keys = keys_of(proc, 1)
-        over = used(stage, keys.record, keys.pages, keys.index, keys.holders) - stored
-        yield row("memory over the text, 2 KB logs", at_most(950, "B"), over)
+        stored = proc.create(text).bytes
+        yield row("memory over the text, 2 KB logs", at_most(950, "B"), beside(stage, proc, stored))
+    many = 2000 if stage.quick else 10_000
+    for others, count in ((100, 100), (0, many)):
+        with stage.process() as proc:
+            take(stage, proc, text, others)
+            over = take(stage, proc, text, count) / count - stored
+        yield row(f"memory in all over the text, 2 KB logs, one of {others + count}", at_most(950, "B"), over)
+
+
+def beside(stage: Stage, proc: Process, stored: int) -> int:
+    """Return the bytes of all keys of a process's first content, without the `stored` bytes of its text."""
+    keys = keys_of(proc, 1)
+    return used(stage, keys.record, keys.pages, keys.index, keys.holders) - stored
 
 
 def used(stage: Stage, *keys: str) -> int:
     """Return the bytes of these keys, with every field counted."""
     return sum(stage.plain.memory_usage(key, samples=0) or 0 for key in keys)
+
+
+def take(stage: Stage, proc: Process, text: str, count: int) -> int:
+    """Create a text so many times. Return by how many bytes the memory of Redis has grown."""
+    before = stage.plain.info("memory")["used_memory"]
+    for _ in range(count):
+        proc.create(text)
+    replies = list(stage.plain.scan_iter(proc.handle.keys.tree.answer("*"), count=1000))
+    for start in range(0, len(replies), 1000):
+        stage.plain.delete(*replies[start : start + 1000])
+    return int(stage.plain.info("memory")["used_memory"]) - int(before)
+
+
+def rounded_up(text: str) -> int:
+    """Return the bytes that jemalloc allocates for the pages of a text."""
+    sizes = (len(page.data) + STRING_HEADER for page in chain.from_iterable(cut(text, DEFAULT_PAGE_SIZE)))
+    return sum(size_class(size) for size in sizes)
+
+
+def size_class(size: int) -> int:
+    """Return the size of an allocation of more than 128 bytes: four from one power of two to the next.
+
+    >>> size_class(4006), size_class(4097), size_class(8200)
+    (4096, 5120, 10240)
+    """
+    step = 1 << (size - 1).bit_length() - 3
+    return -(-size // step) * step

@@ -1,9 +1,10 @@
-"""Texts for the measurements: four kinds that agents store, in any size.
+"""Texts for the measurements: five kinds that agents store, in any size.
 
     logs      lines of about 75 characters, ASCII
     source    source code of Python's standard library
     json      one line of JSON without any LF
     cjk       Chinese, Japanese and emoji, in lines of a few hundred bytes
+    mixed     lines of logs and of cjk, at random
 
 They are the same in every run. A large one repeats a block of about 2 MB; Redis does not compress, so that
 makes no difference.
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 BLOCK_BYTES = 2_000_000
 
-LOGS, SOURCE, JSON, CJK = "logs", "source", "json", "cjk"
+LOGS, SOURCE, JSON, CJK, MIXED = "logs", "source", "json", "cjk", "mixed"
 
 _LEVELS = ("INFO",) * 14 + ("DEBUG",) * 4 + ("WARNING", "ERROR")
 _MESSAGES = (
@@ -129,4 +130,16 @@ def _cjk() -> str:
     return _until_full(lambda: "".join(chance.choices(_PHRASES, k=chance.randrange(3, 20))) + "\n")
 
 
-_MAKERS: dict[str, Callable[[], str]] = {LOGS: _logs, SOURCE: _source, JSON: _json, CJK: _cjk}
+def _mixed() -> str:
+    chance = random.Random(4)
+    kinds = [_block(kind).splitlines(keepends=True) for kind in (LOGS, CJK)]
+    return _until_full(lambda: chance.choice(chance.choice(kinds)))
+
+
+_MAKERS: dict[str, Callable[[], str]] = {
+    LOGS: _logs,
+    SOURCE: _source,
+    JSON: _json,
+    CJK: _cjk,
+    MIXED: _mixed,
+}

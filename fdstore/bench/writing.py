@@ -31,12 +31,13 @@ def rows(stage: Stage) -> Iterator[Row]:
     yield compared(stage, texts.LOGS, large, at_least(bar, "%"))
     with new_stage(quick=stage.quick, options={"appendonly": "yes", "appendfsync": "everysec"}) as logged:
         yield compared(logged, texts.LOGS, large, at_least(80, "%"), ", AOF everysec")
-    yield compared(stage, texts.CJK, 10 * MB, at_least(35, "%"))
+    yield compared(stage, texts.CJK, 10 * MB, at_least(40, "%"))
     yield compared(stage, texts.LOGS, MB, at_least(45, "%"))
+    yield compared(stage, texts.LOGS, 100 * KB, at_least(45, "%"))
     with stage.process() as proc:
         text = texts.of_kind(texts.LOGS, 2 * KB)
         rounds = take_turns([creating(stage, proc, text), setting(stage, text)], stage.budget_s)
-        yield slower("create, 2 KB logs", at_most(2.5), rounds)
+        yield slower("create, 2 KB logs", at_most(2.2), rounds)
         yield row(
             "create, 2 KB logs: round trips", at_most(1, "trips"), stage.trips(lambda: proc.create(text))
         )

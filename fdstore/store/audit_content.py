@@ -12,7 +12,7 @@ from typing import TypeVar
 from fdstore.errors import FDStoreError
 from fdstore.records import Descriptor, Record
 from fdstore.store.content_info import descriptor_of, pairs
-from fdstore.store.keys import ContentKeys, TreeKeys, content_keys
+from fdstore.store.keys import ContentKeys, TreeKeys, content_keys, producer_of
 from fdstore.store.locating import window_of
 from fdstore.store.record_format import UNREADABLE, replies_or_damage, show_bytes, whole_number
 from fdstore.text.byte_pages import ByteTotals
@@ -26,6 +26,9 @@ LOOKS = 5
 """How often a stream that is being written is checked; one that changed during every check passes."""
 
 DROP = "only a backup has the lost part; close its descriptors, and store it again"
+
+
+REREAD = "read it whole, or by pages, and store it again"
 
 
 class Damage(Record, frozen=True, kw_only=True):
@@ -77,7 +80,8 @@ def _look(
         tail = whole_number(fields["tail"]) if fields.get("tail") else None
     except UNREADABLE as error:
         return [_damage(keys, f"its metadata cannot be read: {show_bytes(str(error))}")], 0
-    found = yield from _holding(keys, counts[2], holders)
+    short_index = fields.get("index")
+    found = yield from _holding(keys, content, counts[2], holders)
     if d.state == "open" and d.producer in ended:
         said = f"it is open, and {d.producer}, which writes it, has ended"
         found.append(_damage(keys, said, "read it: a read breaks it", harmless=True))
@@ -90,8 +94,8 @@ def _look(
         found.append(_damage(keys, f"it has {pages} pages, and its totals say {d.pages}"))
         return found, d.bytes
     more = pages > d.pages
-    found += yield from _text(keys, d, tail, more=more, tell=tell)
-    least = -(-d.pages // GROUP_PAGES) if d.kind == "text" else 0
+    found += yield from _text(keys, d, tail, short_index, more=more, tell=tell)
+    least = -(-d.pages // GROUP_PAGES) if d.kind == "text" and short_index is None else 0
     if groups > least and not more:
         said = f"its index has {groups} fields, and its pages need {least}"
         found.append(_damage(keys, said, "nothing reads the others", harmless=True))
@@ -102,27 +106,35 @@ def _damage(keys: ContentKeys, said: str, advice: str = DROP, *, harmless: bool 
     return Damage(key=keys.record, said=said, advice=advice, harmless=harmless)
 
 
-def _holding(keys: ContentKeys, count: int, holders: set[str]) -> Operation[list[Damage]]:
+def _holding(keys: ContentKeys, content: str, count: int, holders: set[str]) -> Operation[list[Damage]]:
     """Compare the holders with the tables that name the content."""
-    members = set()
+    members, listed = set(), count > 0
     if count <= 100_000:
         [found] = yield from replies_or_damage([("SMEMBERS", keys.holders)])
-        members = set(map(show_bytes, found))
+        # a content that its producer alone holds has no list of holders
+        members = set(map(show_bytes, found or [producer_of(content.encode())]))
     damage = []
     if missing := sorted(holders - members):
         said = f"{', '.join(missing[:5])} has a descriptor of it and is not among its holders"
-        advice = f"fdstore redis-cli SADD '{keys.holders}' {' '.join(missing[:5])}"
+        added = missing[:5] if listed else sorted(holders)[:5]
+        advice = f"fdstore redis-cli SADD '{keys.holders}' {' '.join(added)}"
         damage.append(Damage(key=keys.holders, said=said, advice=advice))
     if extra := sorted(members - holders):
         said = f"{', '.join(extra[:5])} is among its holders and has no descriptor of it"
         remove = f"fdstore redis-cli SREM '{keys.holders}' {' '.join(extra[:5])}"
-        advice = f"it takes memory until its tree is removed: {remove}"
+        advice = "it takes memory until its tree is removed" + (f": {remove}" if listed else "")
         damage.append(Damage(key=keys.holders, said=said, advice=advice))
     return damage
 
 
 def _text(
-    keys: ContentKeys, d: Descriptor, tail: int | None, *, more: bool, tell: Callable[[int], None]
+    keys: ContentKeys,
+    d: Descriptor,
+    tail: int | None,
+    short_index: str | None,
+    *,
+    more: bool,
+    tell: Callable[[int], None],
 ) -> Operation[list[Damage]]:
     """Compare the pages with the index and the totals."""
     writer = IndexWriter() if d.kind == "text" else ByteTotals()
@@ -156,9 +168,9 @@ def _text(
             writer.add([Page(data, len(text), newlines_in(data), data.endswith(b"\n"))])
         tell(writer.bytes)
         if not beyond:
-            wrong += yield from _index(keys, writer.full_groups())
+            wrong += yield from _index(keys, writer.full_groups(), None)
     if not beyond:
-        wrong += yield from _index(keys, writer.fields())
+        wrong += yield from _index(keys, writer.fields(), short_index)
     for name, right in (("chars", writer.chars), ("bytes", writer.bytes), ("lines", writer.lines)):
         if getattr(d, name) != right:
             said = f"{name} is {getattr(d, name)}, and its pages have {right}"
@@ -178,9 +190,11 @@ def _before_tear(keys: ContentKeys, number: int, data: bytes, tail: int) -> Oper
     return (data + (after if isinstance(after, bytes) else b""))[:tail]
 
 
-def _index(keys: ContentKeys, fields: dict[str, str]) -> Operation[list[Damage]]:
+def _index(keys: ContentKeys, fields: dict[str, str], short: str | None) -> Operation[list[Damage]]:
     if not fields:
         return []
+    if short is not None:  # it is a field of the record
+        return [] if {"1": short} == fields else [_damage(keys, "its index does not match its pages", REREAD)]
     [stored] = yield from replies_or_damage([("HMGET", keys.index, *fields)])
     wrong = []
     for (name, right), found in zip(fields.items(), stored, strict=True):
@@ -188,8 +202,7 @@ def _index(keys: ContentKeys, fields: dict[str, str]) -> Operation[list[Damage]]
         if found not in (right.encode("ascii"), right.partition("\nb")[0].encode("ascii")):
             what = "is missing" if found is None else "does not match its pages"
             said = f"field {name} of the index {what}: reads by line or character go wrong"
-            advice = "read it whole, or by pages, and store it again"
-            wrong.append(Damage(key=keys.index, said=said, advice=advice))
+            wrong.append(Damage(key=keys.index, said=said, advice=REREAD))
     return wrong
 
 

@@ -27,8 +27,10 @@
     {triage}:triage.1:events             stream  its end, for waiting clients         expires (60 s after)
     {triage}:triage:fd:3                 hash    a content's metadata                 last release
     {triage}:triage:fd:3:pages           hash    page number -> text                  last release
-    {triage}:triage:fd:3:index           hash    first page of a group -> counts      last release
-    {triage}:triage:fd:3:holders         set     processes that hold it               last release
+    {triage}:triage:fd:3:index           hash    first page of a group -> counts; if  last release
+                                                 short, in the metadata (`index`)
+    {triage}:triage:fd:3:holders         set     processes that hold it; none if its  last release
+                                                 producer alone holds what it stored
     {triage}:triage:fd:3:lent            hash    pages during a large append          append
                                                  (`scripts.hset_if_accepted`)
     {triage}:triage:fd:3:events          stream  its wake-ups              last release; 60 s after its end
@@ -203,6 +205,15 @@ def member_of(tree: TreeKeys, name: bytes) -> ProcessKeys | None:
     if not _PROCESS_ID.fullmatch(process) or process.partition(".")[0] != tree.tree:
         return None
     return ProcessKeys(tree, process)
+
+
+def producer_of(content: bytes) -> bytes:
+    """Return the process that created a content, by its id.
+
+    >>> producer_of(b"triage.1/3")
+    b'triage.1'
+    """
+    return content.rpartition(b"/")[0]
 
 
 def is_content(tree: TreeKeys, name: bytes) -> bool:

@@ -22,7 +22,7 @@ from fdstore.text.layout import show_controls
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Operation
 
-FORMAT = 1
+FORMAT = 2
 """The format of the trees that this version writes, and the newest that it reads. Raise it when an older
 version would misread or damage a tree; a new field or kind of record that older versions may ignore does
 not need that."""

@@ -105,6 +105,8 @@ def resolve(
             for i in range(0, len(groups), 2):
                 if groups[i + 1] is not None:
                     view.learn(int(groups[i]), groups[i + 1])
+            if "index" in fields:  # short, without a key of its own; a view keeps it
+                view.learn(1, fields["index"].encode())
         if live and view.descriptor.state == "open" and view.writer_left_s <= 0:
             try:
                 yield [lost_writer(tree, name)]

@@ -8,8 +8,9 @@ leaves only keys that expire.
     ...                                 (several requests in flight)
     EVALSHA commit                      RENAME, PERSIST, number, index's last part, metadata, table, holders
 
-MULTI, so that no key is ever without a TTL: a writer may die between two commands. A small content is
-stored by one pipeline of all of these: one round trip.
+MULTI, so that no key is ever without a TTL: a writer may die between two commands. A content of up to about
+250 kB is stored by one pipeline of all of these: one round trip. One of a page or so is not staged: `commit`
+takes its text as an argument.
 """
 
 from __future__ import annotations
@@ -52,6 +53,10 @@ STAGING_TTL_S = 900
 remain."""
 SEND_BYTES = 250_000
 """Approximate bytes of pages in one request."""
+
+INLINE_BYTES, INLINE_PAGES = 5_000, 32
+"""A content up to this size is an argument of `commit`. Text passes slowly through Lua, but this little is
+stored sooner than the commands that would stage it are read."""
 
 AHEAD = 3
 """Requests in flight while a content is staged."""
@@ -186,7 +191,11 @@ class StagedContent:
             yield from self._receive()
         answer_key, answer_field = handle.answer_slot(self._op, self._call_id)
         keys = (handle.keys.tree.record, handle.keys.record, handle.keys.fds)
-        batch = self._requests(index.full_groups())
+        pages: list[Value] = []
+        if not self._is_staged and self._waiting_bytes <= INLINE_BYTES and index.pages <= INLINE_PAGES:
+            pages = self._fields
+        batch = [] if pages else self._requests(index.full_groups())
+        groups = index.fields()
         batch.append(
             script("commit")(
                 (*keys, self._pages_key, self._index_key, answer_key),
@@ -195,7 +204,7 @@ class StagedContent:
                 *(msgspec.json.encode(origin) if origin else "", handle.highest, expected),
                 "" if self._kind == "text" else self._kind,
                 "" if media_type == DEFAULT_TYPES[self._kind] else media_type,
-                *_flat(index.fields()),
+                *(len(pages) // 2, *pages, *_flat(groups)),
             )
         )
         unlisting = self._unlisting()
@@ -223,9 +232,10 @@ class StagedContent:
             # an earlier run of the call may have committed another content than the one staged now
             view, _ = yield from resolve(handle, fd)
             return view.descriptor
-        handle.remember(
-            fd, ContentInfo(content, content_keys(handle.keys.tree, content), descriptor, created)
-        )
+        view = ContentInfo(content, content_keys(handle.keys.tree, content), descriptor, created)
+        if "1" in groups:  # if short, it has no key of its own: see commit.lua
+            view.learn(1, groups["1"].encode())
+        handle.remember(fd, view)
         return descriptor
 
 

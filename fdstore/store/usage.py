@@ -16,7 +16,7 @@ from fdstore.errors import DamagedRecord, NotFound
 from fdstore.records import Record, TreeRecord, Unreadable
 from fdstore.store.content_info import pairs
 from fdstore.store.descriptors import is_renamed
-from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content
+from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content, producer_of
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.process_records import missing, tree_names, tree_record
 from fdstore.store.record_format import (
@@ -270,7 +270,8 @@ def _content(facts: list[bytes | None] | DamagedRecord, holders: int | DamagedRe
     assert isinstance(facts, list)
     assert isinstance(holders, int)
     size, state, source = (each or b"" for each in facts)
-    return _Content(whole_number(size), holders, show_bytes(state), show_bytes(source))
+    # a content that its producer alone holds has no list of holders
+    return _Content(whole_number(size), holders or 1, show_bytes(state), show_bytes(source))
 
 
 def describe(process: str, table: dict[str, str], contents: dict[str, _Content]) -> list[DescriptorUsage]:
@@ -319,7 +320,7 @@ def holders(handle: ProcessHandle, fd: str) -> Operation[list[Holder]]:
             raise ValueError(f"{show_bytes(content)} is not a content")
         keys = content_keys(tree, content.decode())
     [members] = yield [("SMEMBERS", keys.holders)]
-    ids = sorted(map(show_bytes, members))
+    ids = sorted(map(show_bytes, members or [producer_of(content)]))
     of = [ProcessKeys(tree, each) for each in ids]
     replies = yield [read for each in of for read in (("HGET", each.record, "state"), ("HGET", each.fds, fd))]
     found = []

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from fdstore.errors import InvalidArgument, NotEncoded
+from fdstore.text.numbers import MAX_INTEGER
 
 DecodeErrors = Literal["strict", "backslashreplace"]
 
@@ -155,10 +156,20 @@ class Cutter:
 
 def cut(text: str, page_size: int) -> Iterator[list[Page]]:
     """Yield the pages of a text in memory, block by block, so that little is encoded at a time."""
-    cutter = Cutter(page_size)
-    for start in range(0, len(text), BLOCK_CHARS):
-        yield cutter.feed_text(text[start : start + BLOCK_CHARS])
-    yield cutter.finish()
+    if len(text) <= page_size:
+        yield [_page(text)]
+    elif text.isascii():
+        cutter = Cutter(page_size)
+        for start in range(0, len(text), BLOCK_CHARS):
+            yield cutter.feed_text(text[start : start + BLOCK_CHARS])
+        yield cutter.finish()
+    else:
+        # cut where it is: its blocks would be copied twice, at up to four bytes a character
+        start = 0
+        while len(text) - start > page_size:
+            pages, start = _cut_text(text, page_size, start, start + BLOCK_CHARS)
+            yield pages
+        yield [_page(text[start:])]
 
 
 def encode(text: str) -> bytes:
@@ -190,9 +201,11 @@ def _cut_ascii(data: bytes, size: int) -> tuple[list[Page], int]:
     return pages, start
 
 
-def _cut_text(text: str, size: int) -> tuple[list[Page], int]:
+def _cut_text(text: str, size: int, start: int = 0, stop: int = MAX_INTEGER) -> tuple[list[Page], int]:
+    """Cut the pages that begin from `start` to before `stop`, except the last of the text. Return their end
+    as well."""
     pages = []
-    start, final = 0, len(text) - size
+    final = min(len(text) - size, stop)
     while start < final:
         end = text.rfind("\n", start, start + size) + 1
         ends_line = end > 0

@@ -19,7 +19,7 @@ from fdstore.bench.measuring import Rounds, Row, at_least, at_most, lap, row, sl
 from fdstore.bench.stage import MB, Stage, stage
 from fdstore.store.check import server_info
 
-KINDS = [texts.LOGS, texts.SOURCE, texts.JSON, texts.CJK]
+KINDS = [texts.LOGS, texts.SOURCE, texts.JSON, texts.CJK, texts.MIXED]
 
 
 @pytest.fixture(scope="module")

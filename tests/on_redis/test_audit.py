@@ -99,6 +99,11 @@ DAMAGES: dict[str, tuple[list[tuple[Any, ...]], str, str]] = {
         "still in",
     ),
     "index wrong": ([("HSET", f"{R}:t:fd:1:index", 257, "0 0;1,1")], f"{R}:t:fd:1:index", "field 257"),
+    "short index wrong": (
+        [("HSET", f"{R}:t.1:fd:6", "index", "0 0;9,9")],
+        f"{R}:t.1:fd:6",
+        "its index does not match",
+    ),
     "index gone": ([("UNLINK", f"{R}:t:fd:1:index")], f"{R}:t:fd:1:index", "is missing"),
     "chars wrong": ([("HSET", f"{R}:t:fd:1", "chars", 7)], f"{R}:t:fd:1", "chars is 7"),
     "lines wrong": ([("HSET", f"{R}:t:fd:1", "lines", 7)], f"{R}:t:fd:1", "lines is 7"),

@@ -10,6 +10,7 @@ import pytest
 
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument, NotFound, PageOutOfRange, PositionOutOfRange, TooLarge
+from fdstore.store import contents
 from tests.on_redis.texts import LOG, TEXTS
 
 HUGE = pytest.param(10**5000, id="5001 digits")
@@ -104,7 +105,45 @@ def test_redis_holds_readable_pages(proc: Process, execute: Any) -> None:
     assert execute("HGET", "fdstore:{triage}:triage:fd:1:pages", 2) == b"two\n"
     assert execute("HGETALL", "fdstore:{triage}:triage:fds") == [b"fd:1", b"triage/1"]
     assert execute("HGET", "fdstore:{triage}:triage:fd:1", "lines") == b"3"
-    assert execute("SMEMBERS", "fdstore:{triage}:triage:fd:1:holders") == [b"triage"]
+    assert execute("HGET", "fdstore:{triage}:triage:fd:1", "index") == b"0 0;1,4 1,4 0,5~"
+
+
+def test_a_small_text_takes_two_keys_until_it_is_shared(proc: Process, execute: Any) -> None:
+    proc.create("one\ntwo\nthree")
+    record = "fdstore:{triage}:triage:fd:1"
+    assert set(execute("KEYS", f"{record}*")) == _keys(record, "", ":pages")
+    assert execute("OBJECT", "ENCODING", record) in (b"listpack", b"ziplist")
+
+    child = proc.child(share=["fd:1"])
+    assert set(execute("SMEMBERS", f"{record}:holders")) == {b"triage", b"triage.1"}
+
+    proc.close("fd:1")
+    assert child.read("fd:1#L2").text == "two\n"
+    child.close("fd:1")
+    assert execute("KEYS", f"{record}*") == []
+
+
+def test_a_small_text_is_one_command_and_is_staged_nowhere(proc: Process) -> None:
+    proc.create("reads the ceilings as well, once a minute")
+
+    texts = ("", "x" * 4000, "x" * 9000)
+    assert [len(next(contents.create(proc.handle, text))) for text in texts] == [1, 1, 5]
+
+
+def test_a_tree_of_the_first_format_keeps_its_layout(proc: Process, store: Store, execute: Any) -> None:
+    execute("HSET", "fdstore:{triage}", "format", 1)
+    proc.create("one\ntwo\nthree")
+    record = "fdstore:{triage}:triage:fd:1"
+
+    assert set(execute("KEYS", f"{record}*")) == _keys(record, "", ":pages", ":index", ":holders")
+    assert execute("SMEMBERS", f"{record}:holders") == [b"triage"]
+    assert store.process("triage").read("fd:1#L2-3").text == "two\nthree"
+    proc.close("fd:1")
+    assert execute("KEYS", f"{record}*") == []
+
+
+def _keys(record: str, *parts: str) -> set[bytes]:
+    return {f"{record}{part}".encode() for part in parts}
 
 
 def test_an_empty_content_has_one_empty_page(proc: Process, execute: Any) -> None:

@@ -38,8 +38,8 @@ def seconds_until_check(store: Store, execute: Execute, process: str = "solo") -
 
 
 def test_a_tree_records_its_format(store: Store, proc: Process, execute: Execute) -> None:
-    assert execute("HGET", "fdstore:{triage}", "format") == b"1"
-    assert FORMAT == 1
+    assert execute("HGET", "fdstore:{triage}", "format") == b"2"
+    assert FORMAT == 2
 
 
 def test_a_tree_without_a_format_has_the_first_format(store: Store, proc: Process, execute: Execute) -> None:
@@ -53,7 +53,7 @@ def test_a_tree_without_a_format_has_the_first_format(store: Store, proc: Proces
 def test_reading_a_newer_tree_raises_an_upgrade_error(store: Store, proc: Process, execute: Execute) -> None:
     proc.child()
     execute("HSET", "fdstore:{triage}", "format", NEWER)
-    said = r"tree triage was written by a newer fdstore \(format 2; this one knows 1\): upgrade this one"
+    said = r"tree triage was written by a newer fdstore \(format 3; this one knows 2\): upgrade this one"
 
     for look in (
         lambda: store.process("triage"),
@@ -73,7 +73,7 @@ def test_a_newer_tree_is_listed_and_hides_no_other(store: Store, proc: Process, 
 
     assert [tree.id for tree in found.trees] == ["other"]
     assert [each.what for each in found.unreadable] == ["tree triage"]
-    assert "newer fdstore: format 2" in found.unreadable[0].problem
+    assert "newer fdstore: format 3" in found.unreadable[0].problem
 
 
 def test_an_old_collector_leaves_a_newer_tree_alone(store: Store, proc: Process, execute: Execute) -> None:

@@ -16,7 +16,8 @@ def named(process: Process, name: str, text: str) -> None:
 
 
 def holders(execute: Any, number: int) -> set[bytes]:
-    return set(execute("SMEMBERS", f"fdstore:{{triage}}:triage:fd:{number}:holders"))
+    listed = execute("SMEMBERS", f"fdstore:{{triage}}:triage:fd:{number}:holders")
+    return set(listed or [b"triage"])
 
 
 # --- children

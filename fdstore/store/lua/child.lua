@@ -42,7 +42,7 @@ if ARGV[14] == '*' then
   local held = redis.call('HGETALL', KEYS[3])
   for i = 2, #held, 2 do
     if string.match(held[i], '^.+/%d+$') then -- a damaged entry is copied as it is
-      redis.call('SADD', content_record(tree, held[i]) .. ':holders', id)
+      redis.call('SADD', content_record(tree, held[i]) .. ':holders', id, parent) -- as `hold`
     end
   end
   redis.call('ZUNIONSTORE', process .. ':names', 1, KEYS[2] .. ':names')
@@ -51,7 +51,7 @@ if ARGV[14] == '*' then
   end
 end
 for fd, content in pairs(shared) do
-  hold(tree, id, fd, content)
+  hold(tree, id, fd, content, parent)
 end
 if ARGV[7] ~= '' then
   redis.call('HSETNX', tree .. ':programs', ARGV[6], ARGV[7])

@@ -212,9 +212,12 @@ local function conflict(tree, fd, content, expected)
   end
 end
 
-local function hold(tree, process, fd, content)
+-- Gives a process a descriptor of a content, which it has from `giver` unless it is new. The holders of a content
+-- that was stored whole are listed from the second on: until then its producer alone holds it. So the giver is listed
+-- as well, in the same command.
+local function hold(tree, process, fd, content, giver)
   local record = process_record(tree, process)
-  redis.call('SADD', content_record(tree, content) .. ':holders', process)
+  redis.call('SADD', content_record(tree, content) .. ':holders', process, giver or process)
   add_name(record, fd)
   redis.call('HSET', record .. ':fds', fd, content)
 end
@@ -237,13 +240,14 @@ local function forget_writer(tree, content)
 end
 
 -- Removes a process from the holders of these contents, and deletes those without other holders. A process has at
--- most one name for a content, so dropping the name releases it.
+-- most one name for a content, so dropping the name releases it. Without a list, the producer is the only holder.
 local function release(tree, process, contents)
   local gone, bytes = 0, 0
   local function release_one(content)
     local record = content_record(tree, content)
-    redis.call('SREM', record .. ':holders', process)
-    if redis.call('EXISTS', record .. ':holders') == 0 then
+    local was_listed = redis.call('SREM', record .. ':holders', process) == 1
+    local held_it = was_listed or string.match(content, '^(.-)/') == process
+    if held_it and redis.call('EXISTS', record .. ':holders') == 0 then
       local size, state = unpack(redis.call('HMGET', record, 'bytes', 'state'))
       if state == 'open' then
         forget_writer(tree, content)
@@ -269,7 +273,7 @@ local function freed_by(tree, content)
     return 0, 0
   end
   local record = content_record(tree, content)
-  if redis.call('SCARD', record .. ':holders') ~= 1 then
+  if redis.call('SCARD', record .. ':holders') > 1 then -- 0: not listed, see `hold`
     return 0, 0
   end
   return 1, counted(redis.call('HGET', record, 'bytes'))

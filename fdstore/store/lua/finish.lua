@@ -42,7 +42,7 @@ local function pass_answer()
     answer_fd = outputs -- the parent holds it already
   elseif content and parent_state and not ENDED[parent_state] then
     local fd = 'fd:' .. next_number(key, 'next_fd')
-    hold(tree, parent, fd, content)
+    hold(tree, parent, fd, content, id)
     answer_fd = fd
   end
 end

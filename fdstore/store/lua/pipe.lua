@@ -36,7 +36,7 @@ if input == 'new' then
   hold(tree, parent, input, source)
 end
 if source then
-  hold(tree, id, input, source)
+  hold(tree, id, input, source, parent)
 end
 local written = {}
 for i = 11, #ARGV do

@@ -67,7 +67,8 @@ end
 
 -- The bytes before a group, and those of its rows, as text; nil if they are not stored.
 local function sizes_of(group)
-  return string.match(redis.call('HGET', index, string.format('%d', group * GROUP_PAGES + 1)), '\nb([%d ]+)$')
+  local value = redis.call('HGET', index, string.format('%d', group * GROUP_PAGES + 1))
+  return string.match(value or '', '\nb([%d ]+)$') -- a short index is in the record, and has none
 end
 
 -- The page that holds a byte, and the bytes before that page. The sizes of the pages of a row are asked of Redis;
