@@ -51,7 +51,8 @@ def stored(execute: Any, content: str) -> dict[str, Any]:
 
     record = pairs(content)
     totals = {name: record[name] for name in (b"chars", b"bytes", b"lines", b"pages", b"page_size")}
-    return {"pages": pairs(f"{content}:pages"), "index": pairs(f"{content}:index"), **totals}
+    index = pairs(f"{content}:index") or {b"1": record[b"index"]}  # a short one is in the record
+    return {"pages": pairs(f"{content}:pages"), "index": index, **totals}
 
 
 def key_of(proc: Process, fd: str) -> str:
