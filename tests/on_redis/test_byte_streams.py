@@ -23,8 +23,10 @@ from fdstore.errors import (
 from fdstore.records import TreeLimits
 from fdstore.store import streams
 from fdstore.store.audit import check_tree
+from fdstore.store.following import until_complete
 from fdstore.store.following_bytes import ByteFollower
 from fdstore.store.keys import TreeKeys
+from fdstore.text.selection import FIRST_PAGE
 from tests.on_redis.followers import RepeatingStore, key_of
 from tests.waiting import wait_until
 
@@ -123,7 +125,7 @@ def test_no_way_to_read_text_reads_a_stream_of_bytes(proc: Process) -> None:
 
     for sealed in (False, True):
         for read in (
-            lambda: proc.read(out.fd, wait=5),
+            lambda: proc.read(out.fd, mode="page", start=2, wait=60),
             lambda: proc.read(out.fd, mode="line", start=1),
             lambda: proc.read(out.fd, mode="char", start=3),
             lambda: proc.search(out.fd, "x"),
@@ -134,6 +136,23 @@ def test_no_way_to_read_text_reads_a_stream_of_bytes(proc: Process) -> None:
                 read()
         assert proc.read_bytes(out.fd, 99, 4) == b"\xff\x00\xff\x00"
         out.end()
+
+
+def test_to_wait_for_the_bytes_of_a_stream_is_to_wait_for_its_end(store: Store, proc: Process) -> None:
+    out = proc.open_stream()
+    out.write(PNG)
+    out.flush()
+    waiting = until_complete(proc.handle, out.fd, FIRST_PAGE, 60)
+    waiter = threading.Thread(target=store.run, args=(waiting,), daemon=True)
+
+    waiter.start()
+    out.write(PNG)
+    out.flush()
+    assert waiter.is_alive()
+    out.end()
+    waiter.join(20)
+
+    assert not waiter.is_alive()
 
 
 def test_a_piece_of_bytes_sent_again_is_stored_once(store: Store, proc: Process) -> None:
