@@ -51,7 +51,9 @@ def stored(execute: Any, content: str) -> dict[str, Any]:
 
     record = pairs(content)
     totals = {name: record[name] for name in (b"chars", b"bytes", b"lines", b"pages", b"page_size")}
-    return {"pages": pairs(f"{content}:pages"), "index": pairs(f"{content}:index"), **totals}
+    # a short index of a content stored whole is a field of its record
+    index = {b"1": record[b"index"]} if b"index" in record else pairs(f"{content}:index")
+    return {"pages": pairs(f"{content}:pages"), "index": index, **totals}
 
 
 def key_of(proc: Process, fd: str) -> str:
