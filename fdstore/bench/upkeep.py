@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from fdstore.bench.measuring import Lap, Row, at_most, slower, take_turns
 from fdstore.bench.stage import Stage
 from fdstore.client import Store, connect
-from fdstore.store import collect_trees, leases, process_records, streams
+from fdstore.store import collect_trees, due_streams, leases, process_records
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import TreeKeys
 
@@ -60,7 +60,7 @@ def sweeping(store: Store, count: int) -> Lap:
             now = store.run(redis_now())
             trees = store.run(process_records.tree_names(store.prefix))
             store.run(leases.find_due(store.prefix, trees, now))
-            store.run(streams.find_due(store.prefix, trees, now))
+            store.run(due_streams.find_due(store.prefix, trees, now))
             store.run(process_records.finished_trees(store.prefix, trees))
         return (time.perf_counter() - start) / count
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import click
 
 from fdstore.cli import output
+from fdstore.cli.reading import expect
 from fdstore.cli.session import Session, raw_option, verb
-from fdstore.cli.tail import print_following
 from fdstore.errors import FDStoreError, StreamBroken
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from fdstore.client import Store
+    from fdstore.client import Process, Store
     from fdstore.store.pipelines import PipeFds
 
 END_S = 30.0
@@ -44,10 +44,13 @@ def pipe(
     no_wait: bool,
     raw: bool,
 ) -> None:
-    """Run commands over a stored text, on a worker, and print their output as it grows.
+    """Run commands over a stored text, or bytes, on a worker, and print their output as it grows.
 
     \b
     fdstore pipe triage -i fd:1 -- grep -n ERROR '|' sort '|' uniq -c
+    fdstore pipe triage -i fd:1 -- gzip -c > log.gz
+
+    An output that is not UTF-8 is bytes: they are written as they are, but to a terminal only with --raw.
 
     The exit code is the pipeline's, 128+n if signal n ended it, 125 if the sandbox failed. Ctrl-C leaves it
     running. With --json each line is a chunk of the output.
@@ -88,7 +91,7 @@ def pipe(
         try:
             pieces = output.Pieces(made.fd, as_json=session.as_json, raw=raw)
             with _report_unclaimed(caller.store, made.process):
-                print_following(caller, pieces, made.fd)
+                _print_output(caller, pieces, made.fd, to_terminal=raw or session.as_json)
         except StreamBroken as error:
             broken = error
         # the process ends a moment after its output, and has the exit code
@@ -108,6 +111,20 @@ def pipe(
     if broken is not None and ended.state != "exited":
         raise broken
     sys.exit(ended.exit_code or 0)
+
+
+def _print_output(caller: Process, pieces: output.Pieces, fd: str, *, to_terminal: bool) -> None:
+    """Print the output of a pipeline to its end, following it. Raises `StreamBroken`, and `BytesOnTerminal`,
+    after which the pipeline goes on."""
+    is_known = False
+    try:
+        for piece in caller.follow_bytes(fd):
+            if not is_known:
+                expect(pieces, caller.stat(fd), to_terminal=to_terminal)
+                is_known = True
+            pieces.print(piece)
+    finally:
+        pieces.end()
 
 
 def _report_unclaimed(store: Store, process: str) -> AbstractContextManager[None]:

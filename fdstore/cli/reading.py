@@ -125,16 +125,22 @@ def cat(session: Session, process: str, selector: str, raw: bool) -> None:
     pieces = output.Pieces(request.fd, as_json=session.as_json, raw=raw)
 
     def begin(found: Descriptor) -> None:
-        if found.kind == "bytes":
-            if output.stdout_is_terminal() and not (raw or session.as_json):
-                raise BytesOnTerminal(found.fd, found.media_type, found.bytes)
-            pieces.print_bytes()
+        expect(pieces, found, to_terminal=raw or session.as_json)
 
     with session.process(process) as opened:
         run_on(opened, write_part(opened.handle, request.fd, request.part, pieces.print, begin=begin))
         state = opened.stat(request.fd)
     pieces.end()
     report_unfinished(state)
+
+
+def expect(pieces: output.Pieces, found: Descriptor, *, to_terminal: bool) -> None:
+    """Let `pieces` print text or bytes, whichever the content is. Raises `BytesOnTerminal` for bytes on a
+    terminal unless they may go `to_terminal`."""
+    if found.kind == "bytes":
+        if output.stdout_is_terminal() and not to_terminal:
+            raise BytesOnTerminal(found.fd, found.media_type, found.bytes)
+        pieces.print_bytes()
 
 
 def report_unfinished(state: Descriptor) -> None:

@@ -1,8 +1,12 @@
-"""The buffer of both stream writers: text that is not yet stored, and the thresholds for storing it."""
+"""The buffer of both stream writers: text, or bytes, not yet stored, and the thresholds for storing it.
+
+The thresholds count characters; of bytes, bytes.
+"""
 
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 from fdstore.errors import (
     FDStoreError,
@@ -45,7 +49,7 @@ class WriteBuffer:
         self.ended: str | None = None
         self.error: FDStoreError | None = None
         self.chars = 0
-        self._parts: list[str] = []
+        self._parts: list[Any] = []  # all of one kind, str or bytes: see `admit`
         self._lock = threading.Lock()
 
     @property
@@ -64,14 +68,19 @@ class WriteBuffer:
         return self.chars >= ENOUGH_CHARS
 
     def put(self, text: object) -> None:
-        """Append text. Raises `InvalidArgument`, `StreamClosed`, or the final error of an earlier store."""
-        if not isinstance(text, str):
-            raise InvalidArgument("text", f"a str is needed, not {quoted(text)}")
+        """Append text or bytes; a stream holds one of them. Raises `InvalidArgument`, `NotText`,
+        `StreamClosed`, or the final error of an earlier store."""
+        if isinstance(text, (bytearray, memoryview)):
+            text = bytes(text)
+        if not isinstance(text, (str, bytes)):
+            raise InvalidArgument("text", f"a str or bytes is needed, not {quoted(text)}")
         self.check()
-        if not text.isascii():
+        if isinstance(text, str) and not text.isascii():
             encode(text)
         with self._lock:
-            self._parts.append(text)
+            self.appender.admit(text)
+            if text:
+                self._parts.append(text)
             self.chars += len(text)
 
     def check(self) -> None:
@@ -84,10 +93,9 @@ class WriteBuffer:
     def hand_over(self) -> None:
         """Pass all buffered text to the appender."""
         with self._lock:
-            text = "".join(self._parts)
-            self._parts.clear()
-            self.chars = 0
-        self.appender.put(text)
+            parts, self._parts, self.chars = self._parts, [], 0
+        if parts:
+            self.appender.put(type(parts[0])().join(parts))
 
 
 def check_reason(reason: object) -> str:

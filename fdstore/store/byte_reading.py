@@ -21,12 +21,13 @@ def read_bytes(
     """Return the view of a content and up to `length` of its bytes (None: all) from `offset`, counted from 0;
     none past its end, as of a file. Two round trips; one for bytes that are known; large windows are
     fetched in several requests at a time. Raises `NotFound`, `InvalidArgument`."""
-    first = _count("offset", offset)
-    last = MAX_INTEGER if length is None else first + _count("length", length) - 1
+    first = check_count("offset", offset)
+    last = MAX_INTEGER if length is None else first + check_count("length", length) - 1
     return retry_if_gone(handle, fd, lambda: _read(handle, fd, first, last))
 
 
-def _count(name: str, value: object) -> int:
+def check_count(name: str, value: object) -> int:
+    """Return a valid number of bytes. Raises `InvalidArgument`."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_INTEGER:
         what = value if isinstance(value, int) else quoted(value)
         raise InvalidArgument(name, f"a whole number of bytes, 0 or more, is needed, not {what}")

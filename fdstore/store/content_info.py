@@ -3,6 +3,9 @@
 Metadata and index of a sealed content never change, so its `ContentInfo` is cached (see
 `process_handle`); pages are fetched each time. An open content is resolved again for every read.
 
+A stream of bytes has its length in bytes in the record's field `chars`, the position that its writer and its
+followers share (see lua/append.lua); its descriptor has no characters, like that of any bytes.
+
 A content is identified by its name (`triage/3`) and its creation time, in microseconds of the Redis
 clock. A Redis that lost the tail of its log, or was flushed, may reuse a number for another text. So every
 read fetches the creation time in the same round trip, and raises `StoreLostData` rather than return a
@@ -19,7 +22,7 @@ from typing import Literal
 import msgspec
 
 from fdstore.errors import NotFound, NotText, StoreLostData
-from fdstore.records import Descriptor
+from fdstore.records import TEXT_TYPE, Descriptor
 from fdstore.store.keys import ContentKeys
 from fdstore.store.recent import Recent
 from fdstore.store.record_format import timestamp
@@ -129,8 +132,12 @@ def descriptor_of(fd: str, fields: dict[str, str]) -> Descriptor:
         values.pop("exit_code", None)  # left by an end that a torn log half restored, see lua/common.lua
     if fields["state"] != "broken":
         values.pop("reason", None)
-    if "kind" in fields and "media_type" not in fields:
-        values["media_type"] = BYTES_TYPE
+    # empty ones are left by the first piece of a stream, see lua/append.lua
+    kind = values["kind"] = fields.get("kind") or "text"
+    if not fields.get("media_type"):
+        values["media_type"] = BYTES_TYPE if kind == "bytes" else TEXT_TYPE
+    if kind == "bytes":
+        values["chars"] = 0  # the record of a stream of bytes counts its bytes there
     if "origin" in fields and fields["source"] != EXTRACTION:
         del values["origin"]  # left by a torn content that had the same number
     elif "origin" in fields:

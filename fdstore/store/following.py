@@ -2,7 +2,8 @@
 
 Readers of an open content block on its events. A wake-up is a hint: they read the content again, so a missed
 one costs time but never text. Readers also detect an expired writer, because no other client may be
-watching. A follower's position is a character offset, so it can resume from any client at any time.
+watching. A follower's position is a character offset, so it can resume from any client at any time. Bytes
+are followed in `following_bytes`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.reading import read
 from fdstore.store.resolving import content_info, reads_content, resolve
 from fdstore.text.numbers import MAX_INTEGER
-from fdstore.text.selection import Part
+from fdstore.text.selection import FIRST_PAGE, Part
 from fdstore.wire.operation import Block, Operation
 
 BLOCK_S = 5.0
@@ -37,7 +38,8 @@ def wait_for_more(view: ContentInfo, seconds: float) -> Operation[None]:
     """Wait until an open content has grown since this view, or ended, or its writer's lease expires; at
     most `seconds`."""
     pause = max(0.01, min(seconds, BLOCK_S, view.writer_left_s))
-    seen = f"{view.descriptor.chars}-1"
+    d = view.descriptor
+    seen = f"{d.bytes if d.kind == 'bytes' else d.chars}-1"
     events = view.keys.events
     yield Block(("XREAD", "BLOCK", max(1, int(pause * 1000)), "STREAMS", events, seen), pause)
 
@@ -88,6 +90,9 @@ def _is_whole(view: ContentInfo, part: Part | None) -> bool:
         return True
     if part is None:
         return False
+    if d.kind == "bytes":
+        # a read without a part may show an image, at its end; lines and later pages of bytes never come
+        return part != FIRST_PAGE
     if part.mode == "page":
         return d.pages > part.last
     if part.mode == "char":

@@ -14,6 +14,9 @@ Short pieces are arguments of the script. Longer ones are sent beside the script
 stored only if the script accepts them (`hset_if_accepted`): Lua hashes every byte of its arguments, which
 takes longer than everything else together.
 
+A stream is opened without a kind: its first piece decides whether it holds text or bytes, for ever. Where
+this module counts characters, it counts the bytes of a stream of bytes.
+
 Writers do not know their readers; reading is in `following`.
 """
 
@@ -25,25 +28,19 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-import msgspec
-
-from fdstore.errors import (
-    DamagedRecord,
-    InvalidArgument,
-    NotFound,
-    StreamClosed,
-    quoted,
-)
-from fdstore.records import Unreadable
+from fdstore.errors import InvalidArgument, NotFound, NotText, StreamClosed, quoted
+from fdstore.records import ContentKind
 from fdstore.store.ceilings import run_with_ceilings
-from fdstore.store.keys import ContentKeys, TreeKeys, content_keys, is_content
+from fdstore.store.keys import ContentKeys, content_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.record_format import replies_or_damage, show_bytes, unreadable, whole_number
-from fdstore.store.resolving import lost_writer, reads_content, resolve
+from fdstore.store.record_format import whole_number
+from fdstore.store.resolving import reads_content, resolve
 from fdstore.store.staging import check_page_size, check_source
-from fdstore.text.growth import Change, GrowingText, empty_index
+from fdstore.text.byte_pages import DEFAULT_BYTE_PAGE_SIZE
+from fdstore.text.growth import Change, GrowingBytes, GrowingText, empty_index
 from fdstore.text.index import group_of
+from fdstore.text.media_types import BYTES_TYPE, type_of_bytes
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Batch, Operation, Receive, Send, Value, new_op
 from fdstore.wire.scripts import decision_in, hset_if_accepted, script, text
@@ -56,8 +53,8 @@ UNLEASED_S = 9.0
 checks three times within it whether any process still holds the stream."""
 
 PIECE_CHARS = 200_000
-"""The longest piece that one append stores; longer text is split. One append blocks Redis for about a
-quarter of a millisecond."""
+"""The longest piece that one append stores, in bytes if it is bytes; a longer one is split. One append
+blocks Redis for about a quarter of a millisecond."""
 
 ARGUMENT_BYTES = 4000
 """Pieces of up to this many bytes are arguments of the script; a transaction would take longer and write
@@ -65,7 +62,9 @@ more log."""
 
 
 class StreamAppender:
-    """The writing end of a stream, with the text still to be stored.
+    """The writing end of a stream, with the text, or the bytes, still to be stored. `growth` is that of an
+    empty text for a stream that has no kind yet; if it becomes one of bytes, its pages have
+    `byte_page_size`.
 
     `store` may be interrupted at any moment (a lost connection, a cancelled task) and called again: it
     resends the last piece, which the script recognizes. So a piece is sent only after the previous one is
@@ -77,9 +76,12 @@ class StreamAppender:
         handle: ProcessHandle,
         fd: str,
         content: str,
-        growth: GrowingText,
+        growth: GrowingText | GrowingBytes,
         writer: str,
         lease_s: float | None,
+        *,
+        byte_page_size: int = DEFAULT_BYTE_PAGE_SIZE,
+        media_type: str = BYTES_TYPE,
     ) -> None:
         self.fd = fd
         self._handle = handle
@@ -90,16 +92,36 @@ class StreamAppender:
         self.lease_s = UNLEASED_S if lease_s is None else lease_s
         self._lease: str | float = "" if lease_s is None else lease_s
         self._end_op = new_op()  # makes ending idempotent: the first end stays
-        self._waiting: deque[str] = deque()
+        self._kind: ContentKind | None = None
+        if growth.chars:
+            self._kind = "bytes" if isinstance(growth, GrowingBytes) else "text"
+        self._byte_page_size = byte_page_size
+        self._media_type = media_type
+        self._waiting: deque[str | bytes] = deque()
         self._ready: deque[Batch] = deque()  # the first may have been sent
 
     @property
     def chars(self) -> int:
-        """The length of the stream in characters, with the text still to be stored."""
+        """The length of the stream in characters (of bytes: in bytes), with what is still to be stored."""
         return self._growth.chars + sum(map(len, self._waiting))
 
-    def put(self, piece: str) -> None:
-        """Queue text for the next `store`. It must hold no lone surrogate."""
+    def admit(self, piece: str | bytes) -> None:
+        """Let the first piece decide the kind of the stream. Raises `NotText` for text if it holds bytes,
+        `InvalidArgument` for bytes if it holds text."""
+        kind: ContentKind = "bytes" if isinstance(piece, bytes) else "text"
+        if not piece or kind == self._kind:
+            return
+        if self._kind == "bytes":
+            raise NotText(self.fd, self._media_type, self.chars)
+        if self._kind == "text":
+            raise InvalidArgument("text", f"{self.fd} holds text, so bytes cannot be added to it")
+        self._kind = kind
+        if isinstance(piece, bytes):
+            self._growth = GrowingBytes(self._byte_page_size)
+
+    def put(self, piece: str | bytes) -> None:
+        """Queue text, which must hold no lone surrogate, or bytes for the next `store`. Raises as `admit`."""
+        self.admit(piece)
         self._waiting.extend(piece[i : i + PIECE_CHARS] for i in range(0, len(piece), PIECE_CHARS))
 
     def store(self) -> Operation[None]:
@@ -121,8 +143,10 @@ class StreamAppender:
             self._ready.popleft()
 
     def store_once(self, piece: str, call_id: str | None) -> Operation[None]:
-        """Store the text of one tool call as one piece; idempotent by `call_id`. Raises as `store`."""
-        self._check((yield self._request(self._growth.add(piece), call_id)))
+        """Store the text of one tool call as one piece; idempotent by `call_id`. Raises as `store`, and
+        `NotText` for a stream of bytes."""
+        self.admit(piece)
+        self._check((yield self._request(self._add(piece), call_id)))
 
     def renew(self) -> Operation[None]:
         """Renew the lease. Raises as `store`."""
@@ -146,13 +170,17 @@ class StreamAppender:
         arguments: list[Value] = [call_id or "", self._handle.attempt, self._content, self.fd]
         arguments += (self._writer, self._lease)
         append = partial(script("append"), (*keys, process.calls, here.lent))
+        media_type = "" if self._media_type == BYTES_TYPE else self._media_type
+        kind: tuple[Value, ...] = ("", self._growth.page_size, "")
+        if self._kind == "bytes":
+            kind = ("bytes", self._growth.page_size, media_type)
         if change is None:
             # an append of no text only renews the lease
-            return [append(*arguments, self._growth.chars, self._growth.chars, 0, 0, 0, 0, 13)]
+            return [append(*arguments, self._growth.chars, self._growth.chars, *[0] * 4, *kind, 0)]
         arguments += (change.before, change.chars, change.bytes, change.lines, change.page_count)
-        arguments.append(len(change.pages[-1]))
-        decide = append(*arguments, 13)
-        arguments += (13 + 2 * len(change.index), *chain.from_iterable(change.index.items()))
+        arguments += (len(change.pages[-1]), *kind)
+        decide = append(*arguments, 0)
+        arguments += (16 + 2 * len(change.index), *chain.from_iterable(change.index.items()))
         pages: list[Value] = []
         for numbered in enumerate(change.pages, change.first_page):
             pages += numbered
@@ -161,7 +189,16 @@ class StreamAppender:
         return hset_if_accepted(decide, append(*arguments), here.pages, here.lent, pages)
 
     def _prepare_next(self) -> None:
-        self._ready.append(self._request(self._growth.add(self._waiting.popleft())))
+        self._ready.append(self._request(self._add(self._waiting.popleft())))
+
+    def _add(self, piece: str | bytes) -> Change:
+        # `admit` let only pieces of this kind pass, and empty ones
+        if isinstance(self._growth, GrowingBytes):
+            data = piece if isinstance(piece, bytes) else b""
+            if not self._growth.chars:
+                self._media_type = type_of_bytes(data) or BYTES_TYPE
+            return self._growth.add(data)
+        return self._growth.add(piece if isinstance(piece, str) else "")
 
     def _check(self, replies: list[Any]) -> None:
         outcome(decision_in(replies[-1]), self._handle.id)
@@ -198,8 +235,9 @@ def open_stream(
     lease_s: float | None = LEASE_S,
     call_id: str | None = None,
 ) -> Operation[StreamAppender]:
-    """Create an empty stream. Without a lease it belongs to the process: any attempt may write it
-    (`resume`), and it breaks when the process ends. One round trip.
+    """Create an empty stream; its first piece decides its kind, and by it the default page size. Without a
+    lease it belongs to the process: any attempt may write it (`resume`), and it breaks when the process
+    ends. One round trip.
 
     Raises `InvalidArgument`, `QuotaExceeded`, `Fenced`, `NotFound`.
     """
@@ -216,7 +254,10 @@ def open_stream(
     [reply] = yield from run_with_ceilings(handle, [create])
     fd, content = map(text, outcome(reply, handle.id))
     handle.see(fd)
-    return StreamAppender(handle, fd, content, GrowingText(size), writer, lease_s)
+    return StreamAppender(
+        *(handle, fd, content, GrowingText(size), writer, lease_s),
+        byte_page_size=check_page_size(page_size, "bytes"),
+    )
 
 
 @reads_content
@@ -227,16 +268,21 @@ def resume(handle: ProcessHandle, fd: str) -> Operation[StreamAppender]:
     d = view.descriptor
     if view.last_page is None or d.state != "open":
         raise StreamClosed(fd, d.state)
-    [group] = yield [("HGET", view.keys.index, group_of(d.pages))]
-    if group is None:
-        raise NotFound(fd)
-    growth = GrowingText.resumed(d.page_size, d.pages, view.last_page, d.bytes, group)
-    return StreamAppender(handle, fd, view.content, growth, secrets.token_hex(8), None)
+    growth: GrowingText | GrowingBytes
+    if d.kind == "bytes":
+        growth = GrowingBytes.resumed(d.page_size, d.pages, view.last_page, d.bytes)
+    else:
+        [group] = yield [("HGET", view.keys.index, group_of(d.pages))]
+        if group is None:
+            raise NotFound(fd)
+        growth = GrowingText.resumed(d.page_size, d.pages, view.last_page, d.bytes, group)
+    writer = secrets.token_hex(8)
+    return StreamAppender(handle, fd, view.content, growth, writer, None, media_type=d.media_type)
 
 
 @reads_content
 def resume_output(handle: ProcessHandle, fd: str) -> Operation[StreamAppender | None]:
-    """Return an appender for a stream that this process was created to write, positioned at its end; None
+    """Return an appender for a text that this process was created to write, positioned at its end; None
     if it has ended or no process holds it. Two round trips."""
     content = _output(handle, fd)
     keys = content_keys(handle.keys.tree, content)
@@ -265,7 +311,8 @@ def resume_output(handle: ProcessHandle, fd: str) -> Operation[StreamAppender | 
 
 
 def appender_for_output(handle: ProcessHandle, fd: str, page_size: int) -> StreamAppender:
-    """Return an appender for a still empty stream that this process was created to write."""
+    """Return an appender for a still empty stream that this process was created to write. `page_size` is
+    for text; bytes have the default."""
     return StreamAppender(handle, fd, _output(handle, fd), GrowingText(page_size), secrets.token_hex(8), None)
 
 
@@ -287,34 +334,3 @@ def check_exit_code(exit_code: object) -> int:
     if isinstance(exit_code, bool) or not isinstance(exit_code, int) or abs(exit_code) > MAX_INTEGER:
         raise InvalidArgument("exit_code", f"a whole number is needed, not {quoted(exit_code)}")
     return exit_code
-
-
-class DueStreams(msgspec.Struct, frozen=True):
-    """The streams whose writers must be checked, and the unreadable records with their trees."""
-
-    streams: list[tuple[TreeKeys, str]]
-    unreadable: list[tuple[str, Unreadable]]
-
-
-def find_due(prefix: str, trees: list[str], now_s: float) -> Operation[DueStreams]:
-    """Return the streams of these trees whose writers must be checked. One round trip, if no tree is
-    damaged."""
-    keys = [TreeKeys(prefix, tree) for tree in trees]
-    requests: Batch = [("ZRANGEBYSCORE", each.writers, "-inf", f"{now_s:.3f}") for each in keys]
-    found = DueStreams([], [])
-    for each, reply in zip(keys, (yield from replies_or_damage(requests)), strict=True):
-        if isinstance(reply, DamagedRecord):
-            found.unreadable.append((each.tree, unreadable(reply)))
-            continue
-        for content in reply:
-            if is_content(each, content):
-                found.streams.append((each, text(content)))
-            else:
-                problem = f"{show_bytes(content)} is not a content of this tree"
-                found.unreadable.append((each.tree, Unreadable(what=each.writers, problem=problem)))
-    return found
-
-
-def check_writer(tree: TreeKeys, content: str) -> Operation[None]:
-    """Break a stream if its writer's lease has expired; otherwise schedule the next check."""
-    yield [lost_writer(tree, content)]

@@ -1,15 +1,16 @@
-"""Compute what must be stored when a growing text gets another piece.
+"""Compute what must be stored when a growing text, or growing bytes, get another piece.
 
 Pages and index of a growing text are always those of the same text stored in one piece. By the page rule only
 the last page can still change: it grows until there are more than `page_size` characters, and then ends after
 its last LF, or is full. So a piece changes the last page, adds pages after it, and rewrites the fields of the
-index that describe these. Everything before is final.
+index that describe these. Everything before is final. Bytes are the same without an index.
 """
 
 from __future__ import annotations
 
 import msgspec
 
+from fdstore.text.byte_pages import ByteCutter
 from fdstore.text.index import IndexWriter, group_of
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.text.paging import Cutter, Page
@@ -17,7 +18,8 @@ from fdstore.text.paging import Cutter, Page
 
 class Change(msgspec.Struct, frozen=True):
     """The changes for one piece. `before` is the number of characters before it; `pages` are the texts of
-    page `first_page` and the following ones; the totals are those of the whole text with the piece."""
+    page `first_page` and the following ones; the totals are those of the whole text with the piece. Of
+    bytes, `before` and `chars` count bytes: they are the position that writers and followers share."""
 
     before: int
     first_page: int
@@ -38,6 +40,7 @@ class GrowingText:
     """
 
     def __init__(self, page_size: int) -> None:
+        self.page_size = page_size
         self._cutter = Cutter(page_size)
         self._index = IndexWriter()
         self.chars = 0
@@ -72,6 +75,47 @@ class GrowingText:
             bytes=whole.bytes,
             lines=whole.lines,
             page_count=whole.pages,
+        )
+
+
+class GrowingBytes:
+    """The state of growing bytes at their end.
+
+    >>> growth = GrowingBytes(4)
+    >>> growth.add(b"ab").pages, growth.add(b"cdef").pages
+    ((b'ab',), (b'abcd', b'ef'))
+    """
+
+    def __init__(self, page_size: int) -> None:
+        self.page_size = page_size
+        self._cutter = ByteCutter(page_size)
+        self._full_pages = 0
+        self.chars = 0
+
+    @classmethod
+    def resumed(cls, page_size: int, page: int, last: bytes, size_bytes: int) -> GrowingBytes:
+        """Restore the state of stored bytes: `page` is their last page, which holds `last`."""
+        growth = cls(page_size)
+        growth._full_pages = page - 1 + len(growth._cutter.feed(last))
+        growth.chars = size_bytes
+        return growth
+
+    def add(self, data: bytes) -> Change:
+        """Append a piece. Return what must be stored."""
+        before = self.chars
+        first = self._full_pages + 1
+        full = self._cutter.feed(data)
+        self._full_pages += len(full)
+        self.chars += len(data)
+        return Change(
+            before=before,
+            first_page=first,
+            pages=(*(page.data for page in full), self._cutter.rest().data),
+            index={},
+            chars=self.chars,
+            bytes=self.chars,
+            lines=0,
+            page_count=self._full_pages + 1,
         )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import os
 import signal
@@ -132,6 +134,24 @@ def test_pipe_prints_the_partial_output_of_a_killed_pipeline_and_reports_the_kil
     assert (first, rest, watching.returncode) == (b"one\n", b"", 1)
     assert err.startswith(b"fdstore: stream_broken: ")
     assert b"cancelled" in err
+
+
+def test_pipe_writes_bytes_as_they_are_and_refuses_a_terminal(command, store, worker):
+    store.process("triage").create(TEXT)
+
+    packed = command("pipe", "triage", "-i", "fd:1", "--", "gzip", "-c")
+    unpacked = command("pipe", "triage", "-i", "fd:2", "--", "gzip", "-dc")
+    refused = command.on_terminal("pipe", "triage", "-i", "fd:1", "--", "gzip", "-c")
+    as_json = command("pipe", "triage", "-i", "fd:1", "--json", "--", "gzip", "-c")
+
+    assert gzip.decompress(packed.raw) == TEXT.encode()
+    assert (packed.code, packed.err) == (0, "")
+    assert (unpacked.code, unpacked.out) == (0, TEXT)
+    assert (refused.code, refused.raw) == (1, b"")
+    assert "is application/octet-stream" in refused.err
+    assert "write it to a file with > FILE" in refused.err
+    [chunk] = map(json.loads, as_json.out.splitlines())
+    assert gzip.decompress(base64.b64decode(chunk["base64"])) == TEXT.encode()
 
 
 def test_a_detached_pipe_prints_the_created_process_and_descriptors(command, store, worker):

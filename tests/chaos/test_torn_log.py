@@ -28,14 +28,15 @@ from tests.chaos.torn_log import STOCK, TYPED, Log, Texts, TornLogServer
 LONG = "".join(f"line {n} of a text that has several pages\n" for n in range(400))
 SHORT = "a little more, and no end of line"
 ODD = "漢字 and\nno end of the last line"
-STREAMS = STREAM, DRAFT, TINY = "fd:3", "fd:4", "fd:5"
+STREAMS = STREAM, DRAFT, TINY, EMPTY, RAW = "fd:3", "fd:4", "fd:5", "fd:6", "fd:7"
+"""Three of text, one that has no piece yet, one of bytes."""
 
 Write = Callable[[Store], object]
 Snapshot = tuple[Texts, dict[str, Any]]
 """The texts, and what is said of the processes."""
 
 
-def append(store: Store, fd: str, text: str) -> None:
+def append(store: Store, fd: str, text: str | bytes) -> None:
     appender: StreamAppender = store.run(streams.resume(store.process("t").handle, fd))
     appender.put(text)
     store.run(appender.store())
@@ -83,6 +84,9 @@ WRITES: dict[str, Write] = {
     "append a long text to little": lambda store: append(store, DRAFT, LONG),
     "append what ends the page": lambda store: append(store, DRAFT, "+\n" + "x" * 90),
     "append thousands of pages": lambda store: append(store, TINY, "a\nb" * 900),
+    "append bytes": lambda store: append(store, RAW, b"\xff" * 50),
+    "append the first bytes": lambda store: append(store, EMPTY, b"\x89PNG\r\n\x1a\n" + b"\xff" * 9000),
+    "append the first text": lambda store: append(store, EMPTY, ODD * 30),
     "create": lambda store: store.process("t").create(ODD),
     "create a long one": lambda store: store.process("t").create(LONG * 3, page_size=20),
     "extract": lambda store: store.process("t").extract("fd:1#L3-9"),
@@ -119,24 +123,32 @@ AFTER: dict[str, Write] = {
     "launch": lambda store: store.run(processes.launch(store.process("u").handle, '{"brief": 4}')),
     "claim": lambda store: claim(store),
     "put": lambda store: store.process("t").put("kept", "other\n"),
+    "bytes": lambda store: append(store, RAW, b"\xfe" * 9000),
+    "first bytes": lambda store: append(store, EMPTY, b"\x89PNG"),
+    "first text": lambda store: append(store, EMPTY, "other"),
 }
 """What is done with the half in the log."""
 
 SAME = ["a little", "little to the draft", "create", "child", "pages", "launch"]
-AFTERWARDS = [["elsewhere"], [*SAME, "put"], ["agent", "long", "open", "claim"]]
+AFTERWARDS = [
+    ["elsewhere"],
+    [*SAME, "put", "first text"],
+    ["agent", "long", "open", "claim", "first bytes", "bytes"],
+]
 
 
 def history(store: Store) -> None:
     root = store.process("t")
     root.create(LONG, page_size=100)
     root.create(ODD)
-    for size in (100, 100, 3):
+    for size in (100, 100, 3, 20, 40):
         store.run(streams.open_stream(root.handle, "stream", size, lease_s=None))
     append(store, STREAM, "first\n")
     append(store, STREAM, LONG)
     append(store, STREAM, "so far")
     append(store, DRAFT, "a draft\nof two lines")
     append(store, TINY, "xy")
+    append(store, RAW, b"\xff" * 70)
     root.put("kept", "under a name\n")
     root.child(["fd:1"])
     root.fork()
@@ -298,7 +310,8 @@ def write_more(store: Store, found: Texts) -> list[str]:
         before = found.get("t", {}).get(fd)
         for text in ("more\nof it", LONG):
             try:
-                append(store, fd, text)
+                is_bytes = store.process("t").stat(fd).kind == "bytes"
+                append(store, fd, text.encode() if is_bytes else text)
             except FDStoreError:
                 before = None
                 continue
@@ -318,10 +331,6 @@ def write_more(store: Store, found: Texts) -> list[str]:
         problems.append(f"a new child holds {[d.fd for d in child.list()]}")
     for process, texts in found.items():
         for fd, text in texts.items():
-            if (process, fd) not in (("t", STREAM), ("t", DRAFT), ("t", "fd:5")) and fd not in (
-                STREAM,
-                DRAFT,
-                "fd:5",
-            ):
+            if fd not in STREAMS:
                 check(f"{process} {fd} later", text, process, fd)
     return problems

@@ -134,9 +134,9 @@ def texts_of(store: Store, tree: str) -> Texts:
 
 
 def text_of(process: Process, d: Descriptor) -> str:
-    """Return a text; bytes as the characters of the same numbers."""
+    """Return a text; bytes as the characters of the same numbers after the word."""
     if d.kind == "bytes":
-        return process.read_bytes(d.fd).decode("latin-1")
+        return "bytes " + process.read_bytes(d.fd).decode("latin-1")
     return process.read(d.fd, read_all=True).text
 
 
@@ -164,10 +164,10 @@ def read(store: Store, process: str, fd: str) -> str:
     the errors of a reader."""
     warm = store.process(process)
     if (d := warm.stat(fd)).kind == "bytes":
-        data = text_of(warm, d)
+        data = warm.read_bytes(fd)
         assert (d.bytes, d.chars, d.lines, d.pages) == (len(data), 0, 0, -(-len(data) // d.page_size)), d
-        assert store.process(process).read_bytes(fd, 5, 30).decode("latin-1") == data[5:35]
-        return data
+        assert store.process(process).read_bytes(fd, 5, 30) == data[5:35]
+        return text_of(warm, d)
     whole = warm.read(fd, read_all=True)
     d = warm.stat(fd)
     text, size = whole.text, d.page_size

@@ -15,7 +15,7 @@ from fdstore.cli import cli
 from fdstore.client import Store
 from fdstore.errors import InvalidArgument, NotFound, StoreUnavailable, UnsafeStore
 from fdstore.local.redis_server import PrivateServer
-from fdstore.store import ceilings, collect_trees, leases, streams
+from fdstore.store import ceilings, collect_trees, due_streams, leases
 from fdstore.store.keys import TreeKeys
 from tests.on_cluster.cluster import Cluster, Move
 from tests.on_redis.conftest import Execute
@@ -78,7 +78,7 @@ def test_the_sweep_and_the_collection_find_trees_on_every_node(
     pens = [store.process(name).open_stream() for name in NAMES]
     late = 4e9
 
-    due = store.run(streams.find_due(store.prefix, NAMES, late)).streams
+    due = store.run(due_streams.find_due(store.prefix, NAMES, late)).streams
     assert sorted(tree.tree for tree, _ in due) == sorted(NAMES)
     assert store.run(leases.find_due(store.prefix, NAMES, late)).processes == []
     for appender in pens:

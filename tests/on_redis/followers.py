@@ -51,7 +51,8 @@ def stored(execute: Any, content: str) -> dict[str, Any]:
 
     record = pairs(content)
     totals = {name: record[name] for name in (b"chars", b"bytes", b"lines", b"pages", b"page_size")}
-    index = pairs(f"{content}:index") or {b"1": record[b"index"]}  # a short one is in the record
+    # a short index of a content stored whole is a field of its record
+    index = {b"1": record[b"index"]} if b"index" in record else pairs(f"{content}:index")
     return {"pages": pairs(f"{content}:pages"), "index": index, **totals}
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from fdstore.client import Process, Store
 from fdstore.errors import StreamBroken, StreamClosed
-from fdstore.store import streams
+from fdstore.store import due_streams, streams
 from fdstore_workers.sweeper import sweep
 from tests.children import Child
 from tests.on_redis.followers import Reader, key_of
@@ -132,8 +132,8 @@ def test_an_idle_writer_keeps_its_lease(store: Store, proc: Process) -> None:
 
     def still_open() -> bool:
         assert proc.stat(out.fd).state == "open"
-        for tree, content in store.run(streams.find_due("fdstore", ["triage"], time.time() + 60)).streams:
-            store.run(streams.check_writer(tree, content))
+        for tree, content in store.run(due_streams.find_due("fdstore", ["triage"], time.time() + 60)).streams:
+            store.run(due_streams.check_writer(tree, content))
         return time.monotonic() - start > 1.2
 
     wait_until(still_open, 5)

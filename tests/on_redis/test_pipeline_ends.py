@@ -14,6 +14,7 @@ from fdstore.permissions import Permissions
 from fdstore.records import ProcessRecord
 from fdstore.store import pipelines, process_records
 from fdstore.store.pipelines import PipeFds
+from fdstore.text.utf8 import HEAD_BYTES
 from fdstore.tools.process_task import PipeTask, encode_task
 from fdstore_workers.pipeline import launch
 from fdstore_workers.pipeline.choose_sandbox import Sandbox
@@ -134,7 +135,7 @@ def test_a_stage_killed_by_a_signal_breaks_its_tee_even_if_the_output_is_closed(
         (["cat"] * 3, (1, 2, 3)),
     ],
 )
-def test_invalid_bytes_are_counted_once_for_any_number_of_outputs(
+def test_invalid_bytes_in_text_are_counted_once_for_any_number_of_outputs(
     proc: Process,
     start: Start,
     run_to_end: RunToEnd,
@@ -142,12 +143,13 @@ def test_invalid_bytes_are_counted_once_for_any_number_of_outputs(
     commands: list[str],
     tee: tuple[int, ...],
 ) -> None:
-    (tmp_path / "latin-1").write_bytes(b"caf\xe9 na\xefve\n")
+    head = "x" * HEAD_BYTES
+    (tmp_path / "latin-1").write_bytes(head.encode() + b"caf\xe9 na\xefve\n")
     made = start(f"cat {tmp_path}/latin-1", *commands, tee=tuple(number + 1 for number in tee))
 
     run_to_end(made)
 
-    shown = "caf\\xe9 na\\xefve\n"
+    shown = head + "caf\\xe9 na\\xefve\n"
     assert all(text(proc, fd) == shown for fd in made.tee_fds)
     told = (
         "" if not tee and "wc" in commands[-1] else "fdstore: 2 bytes were not UTF-8 and are shown as \\xNN\n"

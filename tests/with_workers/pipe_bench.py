@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 from tests.worker_process import WorkerProcess
 
 PROGRAMS = ["cat", "echo", "false", "grep", "head", "ls", "printf", "sleep", "sort", "tail", "true", "uniq"]
-PROGRAMS += ["wc", "yes"]
+PROGRAMS += ["gzip", "wc", "yes"]
 TOOLS = ["pipe", "wait", "kill", "read_fd", "write_fd", "close_fd", "list_fds"]
 WHEREVER = "--unsandboxed-commands"
 """A sandbox is used where there can be one; without this, nothing here would run where there cannot."""

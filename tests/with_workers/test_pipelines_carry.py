@@ -42,10 +42,12 @@ def test_a_line_of_one_megabyte_passes_every_stage_unchanged(bench: Bench) -> No
         assert bench.proc.stat(fd).lines == 1
 
 
-def test_bytes_that_are_not_utf8_are_escaped_and_counted(bench: Bench) -> None:
-    ended = bench.run(r"printf 'a\377b\000c\303'")
+def test_an_output_that_began_as_text_stays_text_and_what_is_not_utf8_is_counted(bench: Bench) -> None:
+    given = bench.proc.create(b"x" * 65_536 + b"a\xffb\0c\xc3").fd
 
-    assert bench.text(ended["fd"]) == "a\\xffb\0c\\xc3"
+    ended = bench.run("cat", in_fd=given)
+
+    assert bench.text(ended["fd"]) == "x" * 65_536 + "a\\xffb\0c\\xc3"
     assert bench.text(ended["stderr_fd"]) == "fdstore: 2 bytes were not UTF-8 and are shown as \\xNN\n"
 
 

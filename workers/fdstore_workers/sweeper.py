@@ -24,7 +24,7 @@ from fdstore.agent.program_loader import Bundle
 from fdstore.client import Store
 from fdstore.errors import DamagedRecord, FDStoreError, Fenced, InvalidProgram, NewerFormat, NotFound
 from fdstore.records import TreeLimits, Unreadable
-from fdstore.store import collect_trees, leases, process_records, processes, streams, worker_registry
+from fdstore.store import collect_trees, due_streams, leases, process_records, processes, worker_registry
 from fdstore.store.check import check_server
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import ProcessKeys
@@ -132,10 +132,10 @@ def sweep(
         with _one_tree(keys.tree.tree, report):
             lapsed = store.run(leases.check_overdue(keys, store.run(losses_allowed(keys)), now))
             carry_out(store, wake, keys, lapsed)
-    open_streams = store.run(streams.find_due(store.prefix, trees, now))
+    open_streams = store.run(due_streams.find_due(store.prefix, trees, now))
     for tree, content in open_streams.streams:
         with _one_tree(tree.tree, report):
-            store.run(streams.check_writer(tree, content))
+            store.run(due_streams.check_writer(tree, content))
     ended = store.run(process_records.finished_trees(store.prefix, trees))
     over.update(ended.trees)
     for name, each in (*found.unreadable, *open_streams.unreadable, *ended.unreadable):

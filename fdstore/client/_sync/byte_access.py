@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from fdstore.client._sync.byte_file import ByteFile, open_byte_file
 from fdstore.client._sync.process_base import ProcessBase
 from fdstore.store import byte_reading
+from fdstore.store.following_bytes import ByteFollower
 from fdstore.text.selection import FdLike, fd_id
 
 
@@ -25,6 +28,27 @@ class ProcessBytes(ProcessBase):
         """
         _, found = self._run(byte_reading.read_bytes(self.handle, fd_id(fd), offset, length))
         return found
+
+    def follow_bytes(self, fd: FdLike, offset: int = 0) -> Iterator[bytes]:
+        r"""Iterate over the bytes of a content from `offset`, counted from 0, and over what is appended until
+        its end: of a stream of bytes as they are, of text its UTF-8. The pieces are as large as they come.
+
+        Raises `StreamBroken` after the last stored byte of a broken stream, `PositionOutOfRange` for an
+        offset beyond the end, `InvalidArgument`, `NotFound`.
+
+        >>> with proc.open_stream() as out:
+        ...     out.write(b"\x89PNG...")
+        >>> for piece in proc.follow_bytes(out.fd, 1):
+        ...     print(piece)
+        b'PNG...'
+        """
+        first = byte_reading.check_count("offset", offset)
+        return self._byte_pieces(ByteFollower(self.handle, fd_id(fd), first))
+
+    def _byte_pieces(self, follower: ByteFollower) -> Iterator[bytes]:
+        while not follower.ended:
+            if piece := self._run(follower.more()):
+                yield piece
 
     def open_bytes(self, fd: FdLike) -> ByteFile:
         r"""Open a content as a read-only binary file: `read`, `seek`, `tell`. It reads ahead, so that small

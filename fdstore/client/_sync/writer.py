@@ -95,14 +95,16 @@ class StreamWriter:
             self._wake.set()
             _warn(f"the stream {self.fd} was never ended", ResourceWarning, stacklevel=2)
 
-    def write(self, text: str) -> None:
-        r"""Append text to the buffer. It is stored after 10 ms or when 16 000 characters are buffered, and at
-        the latest when `flush` or `end` returns; at 800 000 characters `write` waits until it is stored. An
-        error is raised there or by the next `write`. If Redis was unreachable, the buffered text is sent
-        again with the next call, and stored once: do not write it again.
+    def write(self, text: str | bytes) -> None:
+        r"""Append text, or bytes, to the buffer: the first piece decides which of them the stream holds. It
+        is stored after 10 ms or when 16 000 characters are buffered, and at the latest when `flush` or `end`
+        returns; at 800 000 characters `write` waits until it is stored. An error is raised there or by the
+        next `write`. If Redis was unreachable, the buffered text is sent again with the next call, and
+        stored once: do not write it again.
 
-        Raises `InvalidArgument` (not a str, a lone surrogate), `StreamClosed` (it was ended, it broke, or no
-        process holds it any more), `Fenced`, `QuotaExceeded`; see also `Process`.
+        Raises `InvalidArgument` (neither a str nor bytes, a lone surrogate, bytes after text), `NotText`
+        (text after bytes), `StreamClosed` (it was ended, it broke, or no process holds it any more),
+        `Fenced`, `QuotaExceeded`; see also `Process`.
 
         >>> out = proc.open_stream()
         >>> out.write("one\n")

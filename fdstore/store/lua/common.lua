@@ -357,9 +357,9 @@ local function wake_readers(record, id, name, value)
   end
 end
 
--- Ends an open content and wakes its readers. The id of an event is the length it reports, then 1 for text and 2
--- for the end: a reader waits for events after the length it has read, so it misses none between reading and
--- waiting.
+-- Ends an open content and wakes its readers. The id of an event is the length it reports (in characters; of
+-- bytes, in bytes), then 1 for a piece and 2 for the end: a reader waits for events after the length it has read,
+-- so it misses none between reading and waiting.
 local function end_stream(tree, content, state, exit_code, reason, chain)
   local record = content_record(tree, content)
   local ended = { 'state', state }
@@ -516,8 +516,9 @@ local function enter_process(tree, id, now, is_ready)
   end
 end
 
--- Creates an empty stream that `process` writes. `lease` is in seconds, or '' if the process has the lease; `index`
--- is the index of an empty text.
+-- Creates an empty stream that `process` writes: of text, until a first piece of bytes (append.lua); from then on
+-- `chars` counts bytes, which is what events and writers count in. `lease` is in seconds, or '' if the process has
+-- the lease; `index` is the index of an empty text.
 local function make_stream(tree, process, number, page_size, source, writer, lease, index)
   local now = seconds_now()
   local content = process .. '/' .. number

@@ -131,7 +131,7 @@ elseif ARGV[4] == 'bytes' then
     local last_page = page_of_byte(math.min(tonumber(ARGV[6]), size - 1))
     text = string.format('%d %.0f %d', page, before, last_page)
   end
-elseif ARGV[4] then
+elseif ARGV[4] and kind ~= 'bytes' then -- bytes have no index
   add(group_before(ARGV[4], tonumber(ARGV[5])))
   add(group_before(ARGV[4], tonumber(ARGV[6])))
 end

@@ -13,7 +13,14 @@ import pytest
 
 from fdstore.client import StreamWriter
 from fdstore.client.write_buffer import ENOUGH_CHARS, GROUP_CHARS, reason_of
-from fdstore.errors import FDStoreError, InvalidArgument, QuotaExceeded, StoreUnavailable, StreamClosed
+from fdstore.errors import (
+    FDStoreError,
+    InvalidArgument,
+    NotText,
+    QuotaExceeded,
+    StoreUnavailable,
+    StreamClosed,
+)
 from fdstore.records import TreeLimits
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
@@ -69,9 +76,9 @@ class FakeRunner:
         if name_of(call) == "append":
             _, _, keys, *rest = call
             arguments = rest[keys:]
-            before, chars, index_end = arguments[6], arguments[7], arguments[12]
+            before, chars, index_end = arguments[6], arguments[7], arguments[15]
             if chars > before:
-                pages = arguments[index_end:] or beside
+                pages = (arguments[index_end:] if index_end else []) or beside
                 self.texts.append(b"".join(pages[1::2]).decode())
 
 
@@ -188,10 +195,28 @@ def test_an_idle_writer_renews_its_lease(runner: FakeRunner) -> None:
     out.end()
 
 
-@pytest.mark.parametrize("text", [b"bytes", None, 1, bytearray(b"x")])
-def test_only_str_is_accepted(out: StreamWriter, text: Any) -> None:
-    with pytest.raises(InvalidArgument, match="a str is needed"):
+@pytest.mark.parametrize("text", [None, 1, ["a"]])
+def test_only_str_and_bytes_are_accepted(out: StreamWriter, text: Any) -> None:
+    with pytest.raises(InvalidArgument, match="a str or bytes is needed"):
         out.write(text)
+
+
+def test_the_first_piece_decides_whether_a_stream_holds_text_or_bytes(runner: FakeRunner) -> None:
+    with StreamWriter(runner.run, appender_of()) as texts, StreamWriter(runner.run, appender_of()) as raw:
+        texts.write(b"")
+        texts.write("a")
+        raw.write("")
+        raw.write(bytearray(b"b"))
+
+        with pytest.raises(InvalidArgument, match="fd:1 holds text"):
+            texts.write(b"b")
+        with pytest.raises(NotText, match="application/octet-stream"):
+            raw.write("a")
+
+        texts.write("b")
+        raw.write(memoryview(b"c"))
+
+    assert sorted(runner.texts) == ["ab", "bc"]
 
 
 def test_a_lone_surrogate_is_refused_and_the_writer_stays_usable(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fdstore.errors import InvalidArgument, UnknownProgram
 from fdstore.text.commands import MAX_COMMAND_BYTES, MAX_STAGES, fatal_signal, parse, pipeline_exit_code
-from fdstore.text.utf8 import Utf8Text
+from fdstore.text.utf8 import HEAD_BYTES, TextOrBytes, Utf8Text
 
 ALLOWED = ("grep", "sort", "uniq", "awk", "sed", "cut")
 
@@ -217,3 +217,51 @@ def test_text_that_is_utf8_is_kept_exactly(text: str) -> None:
 
     assert stream.feed(text.encode()) + stream.end() == text
     assert stream.replaced == 0
+
+
+# --- text or bytes
+
+HEAD = b"x" * (HEAD_BYTES - 3)
+
+KINDS: list[tuple[bytes, str]] = [
+    (b"", "text"),
+    (b"caf\xc3\xa9", "text"),
+    (b"caf\xc3", "bytes"),
+    (b"\x1f\x8b", "bytes"),
+    (b"PK\x00\x00" * 9 + b"\xff" + b"z" * HEAD_BYTES, "bytes"),
+    (HEAD + b"..\xff", "bytes"),
+    (HEAD + b"...\xff", "text"),
+    (HEAD + "漢".encode() + b"\xff", "text"),
+    (HEAD + b".." + "漢".encode() + b"\xff" * 9, "text"),
+]
+
+
+@pytest.mark.parametrize(("data", "kind"), KINDS)
+@pytest.mark.parametrize("size", [1, 60_000, 65_536, 200_000])
+def test_the_first_64_kb_decide_between_text_and_bytes(data: bytes, kind: str, size: int) -> None:
+    stream = TextOrBytes()
+
+    pieces = [stream.feed(data[at : at + size]) for at in range(0, len(data), size)]
+    whole = [piece for piece in (*pieces, stream.end()) if piece]
+
+    assert stream.kind == kind
+    if kind == "bytes":
+        assert b"".join(whole) == data  # type: ignore[arg-type]
+        assert stream.replaced == 0
+    else:
+        assert "".join(whole) == data.decode("utf-8", "backslashreplace")  # type: ignore[arg-type]
+        assert stream.replaced == data.count(b"\xff")
+
+
+def test_a_stream_that_pauses_is_text_if_it_is_utf8_so_far() -> None:
+    stream, unclear = TextOrBytes(), TextOrBytes()
+
+    assert (stream.settle(), stream.feed(b"one\n\xc3"), stream.settle(), stream.settle()) == (
+        "",
+        "",
+        "one\n",
+        "",
+    )
+    assert (stream.feed(b"\xa9\xff"), stream.end(), stream.replaced) == ("é\\xff", "", 1)
+
+    assert (unclear.feed(b"\xc3"), unclear.settle(), unclear.feed(b"\xff")) == ("", "", b"\xc3\xff")

@@ -1,4 +1,4 @@
-"""Appending to a growing text stores the same as storing the whole text."""
+"""Appending to a growing text, or growing bytes, stores the same as storing the whole."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fdstore.text.growth import Change, GrowingText
+from fdstore.text.byte_pages import cut_bytes
+from fdstore.text.growth import Change, GrowingBytes, GrowingText
 from fdstore.text.index import IndexWriter, group_of
 from fdstore.text.paging import Page, cut
 
@@ -96,3 +97,18 @@ def test_a_change_contains_only_the_last_page_and_new_pages() -> None:
 
     assert change.first_page == 3
     assert change.pages == (b"thre", b"e\n", b"four", b"\n")
+
+
+@given(pieces=st.lists(st.binary(max_size=9), max_size=20), size=st.integers(1, 9))
+def test_growing_bytes_store_the_same_as_bytes_stored_whole(pieces: list[bytes], size: int) -> None:
+    growth, stored, data = GrowingBytes(size), StoredState(), b""
+    stored.take(growth.add(b""))
+
+    for piece in pieces:
+        change = growth.add(piece)
+        assert change.before == len(data)
+        stored.take(change)
+        data += piece
+        whole = [page.data for run in cut_bytes(data, size) for page in run]
+        assert stored.all == (dict(enumerate(whole, 1)), {}, (len(data), len(data), 0, len(whole)))
+        growth = GrowingBytes.resumed(size, len(whole), whole[-1], len(data))

@@ -14,6 +14,8 @@ The end of the pipeline decides the end of its process and outputs:
     all outputs closed      exited (closed), as soon as the worker notices
     cancelled or lost       the worker writes nothing more; the store has broken the outputs already
 
+An output whose first 64 KB are UTF-8 is text; any other is bytes, stored as they are. stderr is always text.
+
 While the store is unreachable, the programs block: their output stays in the pipes, and bytes already read
 stay in memory. The pipeline is not given up, because its programs cannot be run twice.
 """
@@ -45,10 +47,11 @@ from fdstore.lifecycle import ProcessEnd
 from fdstore.permissions import Permissions
 from fdstore.runtime.claim import STOP_GRACE_S, Flag
 from fdstore.runtime.periodic import run_periodically
-from fdstore.store import following, pipelines, streams
+from fdstore.store import pipelines, streams
+from fdstore.store.following_bytes import ByteFollower
 from fdstore.store.pipelines import PipeFds
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.text.utf8 import Utf8Text
+from fdstore.text.utf8 import TextOrBytes, Utf8Text
 from fdstore.tools.process_task import PipeTask
 from fdstore_workers.pipeline.choose_sandbox import Sandbox
 from fdstore_workers.pipeline.command_limits import CommandsOff
@@ -59,6 +62,8 @@ from fdstore_workers.pipeline.poll_loop import Pipeline
 log = logging.getLogger("fdstore.pipelines")
 
 LOOK_UP_EVERY_S = 0.2
+PAUSE_S = 0.1
+"""An output that is UTF-8 so far is text at the first look after this time: its readers may wait for it."""
 FEED_WAIT_S = 0.5
 STOP_KILL_S = 5.0
 """How long before the worker's own end it kills a running pipeline."""
@@ -84,14 +89,23 @@ def retrying(step: Callable[[], T], lost: threading.Event) -> T:
 
 
 class Branch:
-    """One content that a pipeline writes: decodes the bytes of programs and appends the text."""
+    """One content that a pipeline writes: appends the bytes of programs, as text if `decoder` says so."""
 
     def __init__(
-        self, store: Store, handle: ProcessHandle, fd: str, page_size: int, lost: threading.Event
+        self,
+        store: Store,
+        handle: ProcessHandle,
+        fd: str,
+        page_size: int,
+        lost: threading.Event,
+        decoder: type[Utf8Text | TextOrBytes],
     ) -> None:
         self._lost = lost
+        self._new_decoder = decoder
         self._writer = StreamWriter(store.run, streams.appender_for_output(handle, fd, page_size))
-        self._decoders: dict[int, Utf8Text] = {}
+        self._decoders: dict[int, Utf8Text | TextOrBytes] = {}
+        self._begun_at = math.inf
+        self._taking = threading.Lock()  # held while output is passed on
         self._closed = False
         self.over_quota = False
 
@@ -107,8 +121,24 @@ class Branch:
 
     def take(self, data: bytes, stage: int = 0) -> None:
         """Store the output of a stage. Raises `BranchClosed` if the content has no holder."""
-        decoder = self._decoders.setdefault(stage, Utf8Text())
-        self._write(decoder.feed(data))
+        with self._taking:
+            if stage not in self._decoders:
+                self._decoders[stage] = self._new_decoder()
+                self._begun_at = time.monotonic()
+            self._write(self._decoders[stage].feed(data))
+
+    def settle(self) -> None:
+        """Store what is held back until its kind is decided, if the output pauses. Any thread may call this;
+        it does not wait."""
+        if time.monotonic() - self._begun_at < PAUSE_S or not self._taking.acquire(blocking=False):
+            return
+        try:
+            for decoder in self._decoders.values():
+                if isinstance(decoder, TextOrBytes) and (text := decoder.settle()):
+                    with suppress(BranchClosed):  # the next output raises it again
+                        self._write(text)
+        finally:
+            self._taking.release()
 
     def say(self, text: str) -> None:
         """Append a message of fdstore."""
@@ -129,7 +159,7 @@ class Branch:
         """Mark the content as broken."""
         self._close(lambda: self._writer.fail(reason))
 
-    def _write(self, text: str) -> None:
+    def _write(self, text: str | bytes) -> None:
         try:
             try:
                 self._writer.write(text)
@@ -147,7 +177,8 @@ class Branch:
 
 
 class Feed:
-    """The input of a pipeline: yields the bytes of a content up to its EOF, following it while it is open.
+    """The input of a pipeline: yields the bytes of a content (of text its UTF-8) up to its EOF, following it
+    while it is open.
 
     `broken` is the reason if the content broke before its EOF.
     """
@@ -159,10 +190,10 @@ class Feed:
     def __iter__(self) -> Iterator[bytes]:
         if self._fd is None:
             return
-        follower = following.Follower(self._handle, self._fd)
+        follower = ByteFollower(self._handle, self._fd)
         while not follower.ended:
             try:
-                text = self._store.run(follower.more(FEED_WAIT_S))
+                piece = self._store.run(follower.more(FEED_WAIT_S))
             except StreamBroken as error:
                 self.broken = error.reason
                 return
@@ -175,7 +206,7 @@ class Feed:
                 self._lost.wait(FEED_WAIT_S)
                 yield b""
                 continue
-            yield text.encode("utf-8")
+            yield piece
 
 
 def run_pipeline(
@@ -191,8 +222,12 @@ def run_pipeline(
     fds = store.run(pipelines.fds_of(store.prefix, handle.id))
     if fds is None:
         return ProcessEnd("failed", None, "not a pipeline")
-    output_fds = [fds.fd, fds.stderr_fd, *fds.tee_fds]
-    output, error, *tees = [Branch(store, handle, fd, brief.page_size, lost) for fd in output_fds]
+
+    def branch(fd: str, decoder: type[Utf8Text | TextOrBytes]) -> Branch:
+        return Branch(store, handle, fd, brief.page_size, lost, decoder)
+
+    output, error = branch(fds.fd, TextOrBytes), branch(fds.stderr_fd, Utf8Text)
+    tees = [branch(fd, TextOrBytes) for fd in fds.tee_fds]
     feed = Feed(store, handle, fds.in_fd, lost)
     try:
         permissions.check_commands(argv[0] for argv in brief.commands)
@@ -201,7 +236,7 @@ def run_pipeline(
             brief.commands,
             output=output.take,
             error=lambda stage, data: error.take(data, stage),
-            tee={stage: branch.take for stage, branch in zip(brief.tee, tees, strict=True)},
+            tee={stage: each.take for stage, each in zip(brief.tee, tees, strict=True)},
             feed=iter(feed) if fds.in_fd else None,
             command=engine.wrap,
             reports=engine.reports,
@@ -210,8 +245,8 @@ def run_pipeline(
         )
         ended = _run_watched(pipeline, [output, *tees], lost, stop)
     except FDStoreError as problem:
-        for branch in (output, error, *tees):
-            branch.break_off(problem.type)
+        for each in (output, error, *tees):
+            each.break_off(problem.type)
         reason = problem.type
         if isinstance(problem, CommandsOff):
             reason = str(problem)
@@ -223,13 +258,15 @@ def run_pipeline(
 
 def _run_watched(pipeline: Pipeline, outputs: list[Branch], lost: threading.Event, stop: Flag) -> Ended:
     """Run the pipeline. Kill it when its process is lost or cancelled, when no output has a holder (which a
-    silent pipeline would not notice), or when the worker shuts down."""
+    silent pipeline would not notice), or when the worker shuts down. Let paused outputs be text."""
     deadline = math.inf
 
     def check() -> bool:
         nonlocal deadline
         if stop.is_set():
             deadline = min(deadline, time.monotonic() + STOP_GRACE_S - 2 * STOP_KILL_S)
+        for branch in outputs:
+            branch.settle()
         unread = all(branch.closed for branch in outputs)
         if lost.is_set() or unread or time.monotonic() >= deadline:
             pipeline.kill(STOP_KILL_S)
