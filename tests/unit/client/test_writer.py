@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 from fdstore.client import StreamWriter
-from fdstore.client.write_buffer import ENOUGH_CHARS, GROUP_CHARS, reason_of
+from fdstore.client.write_buffer import ENOUGH_CHARS, GROUP_CHARS
 from fdstore.errors import (
     FDStoreError,
     InvalidArgument,
@@ -343,15 +343,3 @@ def test_an_ended_writer_leaves_no_thread(runner: FakeRunner) -> None:
 
     assert not out._task.is_alive()
     assert time.monotonic() - start < 5
-
-
-@pytest.mark.parametrize(
-    ("error", "reason"),
-    [
-        (ValueError("no such line"), "ValueError: no such line"),
-        (KeyboardInterrupt(), "KeyboardInterrupt"),
-        (OSError("\ud800" + "x" * 300), "OSError: ?" + "x" * 190),
-    ],
-)
-def test_the_reason_of_an_exception_is_short_and_can_be_stored(error: BaseException, reason: str) -> None:
-    assert reason_of(error) == reason
