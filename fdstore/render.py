@@ -172,7 +172,7 @@ def _message_of_bytes(d: Descriptor, tools: frozenset[str]) -> str:
     if "read_fd" in tools and d.media_type in VIEWABLE_TYPES:
         ways.append(f'look at it with read_fd(fd="{d.fd}")')
     if "pipe" in tools:
-        ways.append(f'pass it to a command with pipe(fd="{d.fd}", ...)')
+        ways.append(f'pass it to a command with pipe(commands=["..."], in_fd="{d.fd}")')
     if "fd_to_file" in tools:
         ways.append(f'save it with fd_to_file(fd="{d.fd}", file_path="...")')
     return f"{said}{_offer(ways)}"

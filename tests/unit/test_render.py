@@ -275,3 +275,20 @@ def test_an_error_has_its_type_and_the_existing_ids():
     assert render.fd_error(InvalidArgument("start", "must be 1 or more")).startswith(
         '<fd_error type="invalid_argument">\n'
     )
+
+
+@pytest.mark.parametrize(
+    ("media_type", "state", "ways"),
+    [
+        ("image/png", "sealed", 'Look at it with read_fd(fd="fd:1"), or pass it to a command'),
+        ("application/zip", "sealed", 'Pass it to a command with pipe(commands=["..."], in_fd="fd:1").'),
+        ("application/zip", "open", "is still being written (3 bytes of application/zip so far)."),
+    ],
+)
+def test_stored_bytes_say_what_can_be_done_with_them(media_type, state, ways):
+    d = descriptor(kind="bytes", media_type=media_type, state=state, bytes=3, chars=0, lines=0)
+
+    message = render.stored_message(d, frozenset({"read_fd", "search_fd", "pipe"}))
+
+    assert ways in message
+    assert f'kind="bytes" media_type="{media_type}" size_bytes="3"' in render.fd_result_of_bytes(d, message)
