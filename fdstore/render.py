@@ -26,7 +26,7 @@ from fdstore.errors import FDStoreError, quoted
 from fdstore.records import Descriptor, Export, Mode, ProcessRecord, Record, Slice
 from fdstore.text.layout import characters, matching, show_controls
 from fdstore.text.look_alikes import escape_look_alikes
-from fdstore.text.media_types import VIEWABLE_TYPES
+from fdstore.text.media_types import MAX_VIEWABLE_BYTES
 
 Rendered = NewType("Rendered", str)
 """A whole element, built by `element`."""
@@ -169,7 +169,7 @@ def _message_of_bytes(d: Descriptor, tools: frozenset[str]) -> str:
             reason = d.reason or "unknown reason"
             said = f"{d.fd} broke off ({reason}); {d.bytes} bytes of {d.media_type} are stored."
     ways = []
-    if "read_fd" in tools and d.media_type in VIEWABLE_TYPES:
+    if "read_fd" in tools and d.bytes <= MAX_VIEWABLE_BYTES.get(d.media_type, -1):
         ways.append(f'look at it with read_fd(fd="{d.fd}")')
     if "pipe" in tools:
         ways.append(f'pass it to a command with pipe(commands=["..."], in_fd="{d.fd}")')
@@ -262,7 +262,7 @@ def fd_extraction(
 def fd_list(descriptors: Iterable[Descriptor], total: int, next: int | None = None) -> Rendered:
     """Render one line for each descriptor; `total` counts all, `next` is the start of the next page."""
     lines = [
-        f"{d.fd} {d.state} {_sizes(d)}"
+        f"{_attribute(d.fd)} {d.state} {_sizes(d)}"
         f' source="{_attribute(d.source)}" producer="{_attribute(d.producer)}"'
         + ("" if d.reason is None else f' reason="{_attribute(d.reason)}"')
         for d in descriptors

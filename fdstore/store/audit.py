@@ -9,6 +9,7 @@ Clients may write during the check, so damage is reported only if it persists ov
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
@@ -263,7 +264,14 @@ def _table(keys: ProcessKeys, holders: dict[str, set[str]], found: list[Damage])
         found.append(Damage(key=keys.fds, said=f"the table cannot be read: {size}", advice=UNREADABLE_TREE))
         return
     [flat] = yield from replies_or_damage([("HGETALL", keys.fds)])
-    for fd, content in (_fields(keys.fds, flat, found) or {}).items():
+    table = _fields(keys.fds, flat, found) or {}
+    listed = yield from _members(keys.names, "ZCARD", "ZRANGE", found)
+    named = {fd.removeprefix("name:") for fd, content in table.items() if fd.startswith("name:") and content}
+    for key in sorted({show_bytes(key.encode()) for key in named} - listed):
+        said = f"name:{key} is not among the names of the process, so listing by prefix leaves it out"
+        advice = f"fdstore redis-cli ZADD '{keys.names}' 0 {shlex.quote(key)}"
+        found.append(Damage(key=keys.names, said=said, advice=advice))
+    for fd, content in table.items():
         if is_content(keys.tree, content.encode()):
             holders.setdefault(content, set()).add(keys.process)
         elif not is_renamed(fd.encode(), content.encode()):

@@ -57,7 +57,10 @@ def _read(handle: ProcessHandle, fd: str, first: int, last: int) -> Operation[tu
 
     yield from fetch(view, range(page, last_page + 1), take)
     skipped = first - before
-    return view, b"".join(pages)[skipped : skipped + last - first + 1]
+    data = b"".join(pages)[skipped : skipped + last - first + 1]
+    if len(data) != last - first + 1:
+        raise ValueError(f"its pages have fewer than its {d.bytes} bytes")
+    return view, data
 
 
 class ByteSource:

@@ -10,6 +10,7 @@ from fdstore.errors import DamagedRecord
 from fdstore.records import Descriptor, Unreadable
 from fdstore.store.content_info import descriptor_of, pairs
 from fdstore.store.keys import content_keys, is_content
+from fdstore.store.naming import look_up
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import damage, decoding, replies_or_damage, show_bytes, unreadable
@@ -69,6 +70,7 @@ def listing(handle: ProcessHandle, start: int = 1, count: int | None = None) -> 
     handle.see(*(fd for fd, _ in table))
     page = table[start - 1 :][:count]
     found: list[Descriptor] = []
+    gone: list[str] = []
     replies = yield from replies_or_damage(
         [("HGETALL", content_keys(tree, content).record) for _, content in page]
     )
@@ -76,11 +78,19 @@ def listing(handle: ProcessHandle, start: int = 1, count: int | None = None) -> 
         try:
             if isinstance(reply, DamagedRecord):
                 raise reply
-            if reply:
+            if not reply:
+                gone.append(fd)
+            else:
                 with decoding(content_name(handle, fd)):
                     found.append(descriptor_of(fd, pairs(reply)))
         except DamagedRecord as error:
             damaged.append(unreadable(error))
+    if gone:  # closed meanwhile, or a name that means another content by now
+        for each in (yield from look_up(handle, gone)):
+            if isinstance(each, DamagedRecord):
+                damaged.append(unreadable(each))
+            else:
+                found.append(each)
     return Listing(found, len(known), damaged)
 
 

@@ -31,13 +31,32 @@ def write_part(
     fd: str,
     part: Part | None,
     write: Callable[[bytes], object],
-    allowance: Allowance | None = None,
     *,
     begin: Callable[[Descriptor], None] | None = None,
 ) -> Operation[Written]:
     """Pass a part of a content (all of it for None) to `write`, in order and in bounded memory: each call
-    gets whole characters of UTF-8 (or bytes, of bytes), after the `allowance` has reserved room for them.
-    `begin` gets the descriptor first, and may raise. Return what was written."""
+    gets whole characters of UTF-8, or bytes of bytes. `begin` gets the descriptor first, and may raise.
+    Return what was written.
+
+    Raises `Conflict` if a name means another content before all is written, `NotFound`.
+    """
+    try:
+        return (yield from _write_part(handle, fd, part, write, begin=begin))
+    except ContentGone as error:
+        yield from report_gone(handle, fd, error)
+        raise
+
+
+def _write_part(
+    handle: ProcessHandle,
+    fd: str,
+    part: Part | None,
+    write: Callable[[bytes], object],
+    allowance: Allowance | None = None,
+    *,
+    begin: Callable[[Descriptor], None] | None = None,
+) -> Operation[Written]:
+    """As `write_part`, after the `allowance` has reserved room for each piece. Raises `ContentGone`."""
     chars = 0
 
     def take(run: list[bytes]) -> Operation[None]:
@@ -49,13 +68,10 @@ def write_part(
             yield from allowance.add(len(data))
         yield Disk(lambda: write(data), must_end=True)
 
-    try:
-        view, span = yield from (part_of(handle, fd, part) if part else whole_of(handle, fd))
-        if begin:
-            begin(view.descriptor)
-        yield from fetch_part(view, span, take)
-    except ContentGone as error:
-        yield from report_gone(handle, fd, error)
+    view, span = yield from (part_of(handle, fd, part) if part else whole_of(handle, fd))
+    if begin:
+        begin(view.descriptor)
+    yield from fetch_part(view, span, take)
     return Written(chars, view.descriptor.kind)
 
 
@@ -112,7 +128,7 @@ def _export(
     try:
         # inside the try: if a cancellation arrives during __enter__, __exit__ still releases the file
         yield Disk(target.__enter__, must_end=True)
-        chars, kind = yield from write_part(handle, fd, part, write, allowance)
+        chars, kind = yield from _write_part(handle, fd, part, write, allowance)
         if allowance:
             yield from allowance.settle()
         mark: TargetIdentity = yield Disk(target.mark, must_end=True)

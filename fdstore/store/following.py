@@ -15,17 +15,16 @@ import msgspec
 from fdstore.errors import (
     Conflict,
     InvalidArgument,
-    NotFound,
     PositionOutOfRange,
     StoreLostData,
     StreamBroken,
 )
 from fdstore.records import Slice
-from fdstore.store.content_info import ContentInfo
+from fdstore.store.content_info import ContentGone, ContentInfo
 from fdstore.store.locating import WINDOW_BYTES, collect
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.reading import read
-from fdstore.store.resolving import content_info, reads_content, resolve
+from fdstore.store.resolving import content_info, reads_content, report_gone, resolve, retry_if_gone
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.text.selection import FIRST_PAGE, Part
 from fdstore.wire.operation import Block, Operation
@@ -144,6 +143,16 @@ def follow(handle: ProcessHandle, fd: str, position: Position, wait_s: float = B
     of an ended one, `Conflict` if a name means another content by now, `NotFound`.
     """
     until = time.monotonic() + wait_s
+    if position.content:
+        try:
+            return (yield from _follow(handle, fd, position, until))
+        except ContentGone as error:
+            yield from report_gone(handle, fd, error)
+            raise
+    return (yield from retry_if_gone(handle, fd, lambda: _follow(handle, fd, position, until)))
+
+
+def _follow(handle: ProcessHandle, fd: str, position: Position, until: float) -> Operation[Piece]:
     next_char = position.chars + 1
     while True:
         if position.page:
@@ -171,7 +180,7 @@ def follow(handle: ProcessHandle, fd: str, position: Position, wait_s: float = B
 def _locate(view: ContentInfo, char: int) -> Position:
     group = view.group_at("chars", char)
     if group is None:
-        raise NotFound(view.descriptor.fd)
+        raise ContentGone(view.descriptor.fd)
     start = group.before(group.page_of_char(char))
     return Position(char - 1, start.page, start.chars, view.content)
 

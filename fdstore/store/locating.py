@@ -17,7 +17,7 @@ from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.resolving import content_info, group_with, resolve
 from fdstore.text.index import Group, TextPosition
 from fdstore.text.selection import Part, clamp
-from fdstore.wire.operation import Batch, Operation, Receive, Send
+from fdstore.wire.operation import Abandon, Batch, Operation, Receive, Send
 
 WINDOW_BYTES = 256_000
 """Approximate size of one request of a long read."""
@@ -180,14 +180,34 @@ def fetch(view: ContentInfo, pages: range, take: Take) -> Operation[None]:
         return
     # no list of all pages: their number comes from a record, which is not trusted
     starts = range(0, len(pages), window)
-    for i in starts[:AHEAD]:
-        yield Send(request(view, pages[i : i + window]), "read")
-    for i in starts:
-        found = yield Receive("read")
-        later = i + AHEAD * window
-        if later < len(pages):
-            yield Send(request(view, pages[later : later + window]), "read")
-        yield from take(require_pages(view, found))
+    try:
+        for i in starts[:AHEAD]:
+            yield Send(request(view, pages[i : i + window]), "read")
+        for i in starts:
+            found = yield Receive("read")
+            later = i + AHEAD * window
+            if later < len(pages):
+                yield Send(request(view, pages[later : later + window]), "read")
+            yield from take(require_pages(view, found))
+    except Exception:
+        yield Abandon("read")  # another attempt of this operation must not receive these replies
+        raise
+
+
+def _of_whole_pages(view: ContentInfo, take: Take) -> Take:
+    """Return a `take` that raises `ValueError` if pages of bytes have other sizes than the totals say."""
+    d = view.descriptor
+    left = d.bytes
+
+    def checked(run: list[bytes]) -> Operation[None]:
+        nonlocal left
+        for data in run:
+            if len(data) != min(left, d.page_size):
+                raise ValueError(f"a page has {len(data)} bytes, not {min(left, d.page_size)}")
+            left -= len(data)
+        yield from take(run)
+
+    return checked
 
 
 def collect(view: ContentInfo, pages: range) -> Operation[list[bytes]]:
@@ -211,7 +231,7 @@ def fetch_part(
     """Pass the text of a span to `take` as UTF-8, in order, cut at both ends. `begins` is called first,
     with the number of characters and LFs before the span. A span of bytes is whole pages."""
     if view.descriptor.kind == "bytes":
-        yield from fetch(view, span.pages, take)
+        yield from fetch(view, span.pages, _of_whole_pages(view, take))
         return
     left = len(span.pages)
     first = True

@@ -8,16 +8,17 @@ number of other names.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
-from fdstore.errors import InvalidArgument, quoted
+from fdstore.errors import DamagedRecord, InvalidArgument, quoted
 from fdstore.records import Descriptor
 from fdstore.store.content_info import descriptor_of, pairs
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.record_format import decoding
+from fdstore.store.record_format import decoding, show_bytes
 from fdstore.store.resolving import content_name
 from fdstore.text.names import check_prefix, name_id
 from fdstore.wire.operation import Operation, new_op
@@ -56,47 +57,64 @@ def expectation(expect: object) -> str:
 
 
 def find(handle: ProcessHandle, key: str) -> Operation[Descriptor | None]:
-    """Return what a name means, or None. One round trip."""
-    encoded = name_id(key).removeprefix("name:").encode()
-    found, _ = yield from _list(handle, b"[" + encoded, b"[" + encoded, 1)
-    return found[0] if found else None
+    """Return what a name means, or None. One round trip. Raises `DamagedRecord`."""
+    for found in (yield from look_up(handle, [name_id(key)])):
+        if isinstance(found, DamagedRecord):
+            raise found
+        return found
+    return None
 
 
 def list_names(handle: ProcessHandle, prefix: str = "") -> Operation[list[Descriptor]]:
-    """Return the descriptors of all names that begin with `prefix`, in the order of their UTF-8. One round
-    trip for each `AT_ONCE`."""
+    """Return the descriptors of all names that begin with `prefix`, in the order of their UTF-8, without
+    damaged ones. One round trip for each `AT_ONCE`."""
     encoded = check_prefix(prefix).encode()
     first, last = b"[" + encoded, b"(" + encoded + AFTER_ALL_KEYS
     listed: list[Descriptor] = []
     while True:
-        found, reached = yield from _list(handle, first, last, AT_ONCE)
-        listed += found
+        found, reached = yield from _ask(handle, AT_ONCE, first, last)
+        listed += [each for each in found if isinstance(each, Descriptor)]
         if not reached:
             return listed
         first = b"(" + reached
 
 
-def _list(
-    handle: ProcessHandle, first: bytes, last: bytes, count: int
-) -> Operation[tuple[list[Descriptor], bytes]]:
-    """Return the descriptors of names in a range, and the last name examined, empty at its end. A damaged
-    record raises `DamagedRecord`."""
+def look_up(handle: ProcessHandle, fds: Sequence[str]) -> Operation[list[Descriptor | DamagedRecord]]:
+    """Return what those of these descriptors mean that exist, each in one atomic step. One round trip."""
+    return (yield from _ask(handle, 0, *fds))[0]
+
+
+def _ask(
+    handle: ProcessHandle, count: int, *arguments: str | bytes
+) -> Operation[tuple[list[Descriptor | DamagedRecord], bytes]]:
+    """Return descriptors, or why they cannot be read, and the last name examined, empty at the end."""
     keys = (handle.keys.tree.record, handle.keys.fds, handle.keys.names)
-    [reply] = yield [script("names")(keys, first, last, count)]
+    [reply] = yield [script("names")(keys, count, *arguments)]
     reached, entries = outcome(reply, handle.id)
-    found: list[Descriptor] = []
+    found: list[Descriptor | DamagedRecord] = []
     for name, content, flat in zip(entries[::3], entries[1::3], entries[2::3], strict=True):
-        fd = text(name)
-        with decoding(content_name(handle, fd)):
-            fields = pairs(flat)
-            found.append(descriptor_of(fd, fields))
-            handle.meet(fd, text(content), fields["created_at"].encode())
+        fd = show_bytes(name)
+        try:
+            if not isinstance(flat, list):
+                raise DamagedRecord(content_name(handle, fd), show_bytes(flat))
+            found.append(_described(handle, fd, content, flat))
+        except DamagedRecord as error:
+            found.append(error)
     return found, reached
 
 
-def rename(handle: ProcessHandle, key: str, new_key: str, *, replace: bool = False) -> Operation[None]:
-    """Give a named content another name, in one atomic step. A content that has that name is let go of with
-    `replace`. One round trip. Raises `NotFound`, `Conflict`, `Fenced`, `InvalidArgument`."""
+def _described(handle: ProcessHandle, fd: str, content: bytes, flat: list[bytes]) -> Descriptor:
+    with decoding(content_name(handle, fd)):
+        fields = pairs(flat)
+        found = descriptor_of(fd, fields)
+        handle.meet(fd, text(content), fields["created_at"].encode())
+    return found
+
+
+def rename(handle: ProcessHandle, key: str, new_key: str, *, replace: bool = False) -> Operation[Descriptor]:
+    """Give a named content another name, in one atomic step, and return its descriptor. A content that has
+    that name is let go of with `replace`. One round trip. Raises `NotFound`, `Conflict`, `Fenced`,
+    `InvalidArgument`."""
     answer_key, answer_field = handle.answer_slot(new_op(), None)
     keys = (handle.keys.tree.record, handle.keys.record, handle.keys.fds, answer_key)
     old, new = name_id(key), name_id(new_key)
@@ -104,4 +122,5 @@ def rename(handle: ProcessHandle, key: str, new_key: str, *, replace: bool = Fal
     [reply] = yield [script("rename")(keys, *arguments)]
     handle.forget(old)
     handle.forget(new)
-    outcome(reply, handle.id)
+    content, flat = outcome(reply, handle.id)
+    return _described(handle, new, content, flat)

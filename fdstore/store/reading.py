@@ -24,7 +24,7 @@ from fdstore.store.resolving import (
     retry_if_gone,
 )
 from fdstore.text.index import Group, group_of
-from fdstore.text.paging import count_lines, newlines_in
+from fdstore.text.paging import count_lines, newlines_in, page_end
 from fdstore.text.selection import Part
 from fdstore.wire.operation import Batch, Operation
 
@@ -130,6 +130,13 @@ def _page(descriptor: Descriptor, group: Group, number: int, data: bytes, limit:
     if limit is not None and len(text) > limit:
         raise too_large(descriptor.fd, len(text), limit)
     return _slice(descriptor, text, group.at(number), "page", number, 1, number)
+
+
+def first_page_of(descriptor: Descriptor, text: str) -> Slice:
+    """Return the first page of a text in memory, which was stored as `descriptor`."""
+    page = text[: page_end(text, 0, descriptor.page_size)]
+    lines = count_lines(page.count("\n"), len(page), page.endswith("\n"))
+    return _slice(descriptor, page, (0, 0, False, lines), "page", 1, 1, 1)
 
 
 @reads_content

@@ -32,11 +32,12 @@ from fdstore.errors import (
 )
 from fdstore.records import ContentKind, Descriptor, Origin, Record
 from fdstore.store.ceilings import run_with_ceilings
-from fdstore.store.content_info import ContentInfo
+from fdstore.store.content_info import ContentInfo, descriptor_of, pairs
 from fdstore.store.keys import content_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.resolving import resolve
+from fdstore.store.record_format import decoding
+from fdstore.store.resolving import content_name, resolve
 from fdstore.text.byte_pages import DEFAULT_BYTE_PAGE_SIZE, ByteTotals
 from fdstore.text.index import IndexWriter
 from fdstore.text.media_types import DEFAULT_TYPES
@@ -230,6 +231,10 @@ class StagedContent:
         )
         if self._call_id is not None:
             # an earlier run of the call may have committed another content than the one staged now
+            if name:  # which may mean yet another one
+                [flat] = yield [("HGETALL", content_keys(handle.keys.tree, content).record)]
+                with decoding(content_name(handle, fd)):
+                    return descriptor_of(fd, pairs(flat)) if flat else descriptor
             view, _ = yield from resolve(handle, fd)
             return view.descriptor
         view = ContentInfo(content, content_keys(handle.keys.tree, content), descriptor, created)

@@ -15,8 +15,12 @@ DEFAULT_TYPES: dict[ContentKind, str] = {"text": TEXT_TYPE, "bytes": BYTES_TYPE}
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """The images that the Messages API takes."""
 PDF_TYPE = "application/pdf"
-VIEWABLE_TYPES = frozenset((*IMAGE_TYPES, PDF_TYPE))
-"""Media types of bytes that a model can look at."""
+MAX_VIEWABLE_BYTES = {**dict.fromkeys(IMAGE_TYPES, 3_932_160), PDF_TYPE: 19_500_000}
+"""Media types of bytes that a model can look at, and the most bytes of one. The Messages API takes images of
+5 MB in base64, and requests of 32 MB, of which the conversation needs a part."""
+
+MAX_PIXELS = 8000
+"""The most pixels of an image's width and height, a limit of the Messages API."""
 
 MAX_MEDIA_TYPE_CHARS = 127
 
@@ -112,3 +116,46 @@ def _types_by_name() -> MimeTypes:
     for extension, media_type in _NEWER_TYPES.items():
         types.add_type(media_type, extension)
     return types
+
+
+def pixels_of(data: bytes) -> tuple[int, int] | None:
+    """Return the width and height of an image by its header; None if it has none that is known.
+
+    >>> pixels_of(b"GIF89a" + bytes([16, 0, 9, 0]))
+    (16, 9)
+    """
+    match type_of_bytes(data):
+        case "image/png" if data[12:16] == b"IHDR" and len(data) >= 24:
+            return int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
+        case "image/gif" if len(data) >= 10:
+            return int.from_bytes(data[6:8], "little"), int.from_bytes(data[8:10], "little")
+        case "image/webp" if len(data) >= 30:
+            return _pixels_of_webp(data)
+        case "image/jpeg":
+            return _pixels_of_jpeg(data)
+    return None
+
+
+def _pixels_of_webp(data: bytes) -> tuple[int, int] | None:
+    match data[12:16]:
+        case b"VP8X":
+            return int.from_bytes(data[24:27], "little") + 1, int.from_bytes(data[27:30], "little") + 1
+        case b"VP8L":
+            bits = int.from_bytes(data[21:25], "little")
+            return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+        case b"VP8 ":
+            width, height = (int.from_bytes(data[at : at + 2], "little") for at in (26, 28))
+            return width & 0x3FFF, height & 0x3FFF
+    return None
+
+
+def _pixels_of_jpeg(data: bytes) -> tuple[int, int] | None:
+    at = 2
+    while at + 9 <= len(data) and data[at] == 0xFF:
+        marker, size = data[at + 1], int.from_bytes(data[at + 2 : at + 4], "big")
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):  # a start of frame
+            return int.from_bytes(data[at + 7 : at + 9], "big"), int.from_bytes(data[at + 5 : at + 7], "big")
+        if size < 2:
+            return None
+        at += 2 + size
+    return None

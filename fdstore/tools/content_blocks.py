@@ -7,7 +7,8 @@ import binascii
 from collections.abc import Sequence
 from typing import Any
 
-from fdstore.text.media_types import VIEWABLE_TYPES
+from fdstore.errors import InvalidArgument
+from fdstore.text.media_types import check_media_type
 from fdstore.tools.pictures import Picture
 from fdstore.tools.wrapping import block_text, replace_text, to_text
 
@@ -72,29 +73,40 @@ def picture_in(block: Any) -> Picture | None:
 
 
 def _decoded(media_type: object, data: object) -> Picture | None:
-    if not isinstance(media_type, str) or media_type not in VIEWABLE_TYPES or not isinstance(data, str):
-        return None
     try:
-        return Picture(media_type, base64.b64decode(data, validate=True))
-    except (binascii.Error, ValueError):
-        return None
+        named = check_media_type(media_type).partition(";")[0].strip()
+        if isinstance(data, str):
+            return Picture(_SPELLINGS.get(named, named), base64.b64decode(data, validate=True))
+    except (InvalidArgument, binascii.Error, ValueError):
+        pass
+    return None
+
+
+_SPELLINGS = {"image/jpg": "image/jpeg", "image/x-png": "image/png"}
 
 
 def for_messages_api(block: Any) -> Any:
-    """Return a block as the Messages API takes it in a tool result. A picture that it would refuse is shown
-    as JSON, with the reason."""
-    picture = picture_in(block)
-    if picture is not None:
-        if problem := picture.problem():
-            return text_block(f"An image cannot be shown: {problem}\n{to_text(_plain(block))}")
+    """Return a block as the Messages API takes it in a tool result: a text, a picture or PDF, or a link to
+    one. Any other is shown as JSON. The API may still refuse a picture: see `Picture.problem`."""
+    if (picture := picture_in(block)) is not None:
         fields = block if isinstance(block, dict) else {}
         kept = {name: fields[name] for name in ("title", "context", "cache_control") if name in fields}
         return {**picture.block(), **kept}
     if (text := block_text(block)) is not None:
         return replace_text(block if isinstance(block, dict) else text_block(text), text)
     block = _plain(block)
-    accepted = isinstance(block, dict) and block.get("type") in ("image", "document", "search_result")
-    return block if accepted and "source" in block else text_block(to_text(block))
+    return block if _is_link(block) else text_block(to_text(block))
+
+
+def _is_link(block: Any) -> bool:
+    if not isinstance(block, dict) or block.get("type") not in ("image", "document"):
+        return False
+    match block.get("source"):
+        case {"type": "url", "url": str(url)}:
+            return url.startswith("https://")
+        case {"type": "file", "file_id": str(file_id)}:
+            return bool(file_id)
+    return False
 
 
 def _plain(block: Any) -> Any:

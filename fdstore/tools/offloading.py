@@ -22,7 +22,14 @@ from fdstore.store import tool_calls
 from fdstore.store.record_format import decoding
 from fdstore.text.media_types import BYTES_TYPE, type_of_bytes
 from fdstore.text.names import name_id
-from fdstore.tools.content_blocks import content_blocks, field, for_messages_api, is_block, picture_in
+from fdstore.tools.content_blocks import (
+    content_blocks,
+    field,
+    for_messages_api,
+    is_block,
+    picture_in,
+    text_block,
+)
 from fdstore.tools.context import Context
 from fdstore.tools.pictures import Picture
 from fdstore.tools.tool_errors import error_output
@@ -107,7 +114,7 @@ def wrap_output(
     if len(texts) == len(parts):  # judged as one, since many short ones are long
         return (yield from wrap_text(context, "\n".join(texts), source, call_id)).content
     stored = yield from _wrap_each(context, parts, source, call_id, "")
-    return _shown(blocks, parts, stored)
+    return _shown(blocks, parts, stored, for_api=True)
 
 
 _Part = str | bytes | Picture | None
@@ -140,17 +147,22 @@ def _identity(part: _Part) -> object:
     return sha256(part).hexdigest() if isinstance(part, bytes) else part
 
 
-def _shown(blocks: Sequence[Any], parts: Sequence[_Part], stored: _Stored) -> list[Any]:
-    """Return the blocks as the model is to see them: texts wrapped, pictures after what tells their id."""
+def _shown(
+    blocks: Sequence[Any], parts: Sequence[_Part], stored: _Stored, *, for_api: bool = False
+) -> list[Any]:
+    """Return the blocks as the model is to see them: texts wrapped, pictures after what tells their id. Of
+    pictures that the Messages API would refuse, only that is shown `for_api`."""
     shown: list[Any] = []
     for block, part, text in zip(blocks, parts, stored.shown, strict=True):
-        if text is None:
-            shown.append(block)
-        elif isinstance(part, Picture):
+        picture = part if isinstance(part, Picture) else picture_in(block) if for_api else None
+        problem = picture.problem() if picture and for_api else None
+        if isinstance(part, Picture):
             kind = "input_text" if field(block, "type") in ("input_image", "input_file") else "text"
-            shown += [{"type": kind, "text": text}, block]
-        else:
+            shown.append({"type": kind, "text": text})
+        elif text is not None:
             shown.append(replace_text(block, text))
+            continue
+        shown.append(block if problem is None else text_block(f"It cannot be shown: {problem}."))
     return shown
 
 

@@ -8,13 +8,9 @@ from typing import Any, NamedTuple
 from fdstore.errors import InvalidArgument, NotText
 from fdstore.render import fd_content_of_bytes
 from fdstore.store.byte_reading import read_bytes
-from fdstore.text.media_types import IMAGE_TYPES, PDF_TYPE, VIEWABLE_TYPES, type_of_bytes
+from fdstore.text.media_types import MAX_PIXELS, MAX_VIEWABLE_BYTES, PDF_TYPE, pixels_of, type_of_bytes
 from fdstore.tools.context import Context
 from fdstore.wire.operation import Operation
-
-MAX_BASE64 = {**dict.fromkeys(IMAGE_TYPES, 5_242_880), PDF_TYPE: 26_000_000}
-"""The largest block of each type, in characters of base64. The API takes images of 5 MB and requests of
-32 MB, of which the conversation needs a part."""
 
 
 class Picture(NamedTuple):
@@ -33,22 +29,29 @@ class Picture(NamedTuple):
 
     def problem(self) -> str | None:
         """Return why the API would refuse it, or None."""
-        if self.media_type not in VIEWABLE_TYPES:
+        most = MAX_VIEWABLE_BYTES.get(self.media_type)
+        if most is None:
             return f"models cannot look at {self.media_type}"
         if (found := type_of_bytes(self.data)) != self.media_type:
             return f"its media type is {self.media_type}, and its bytes are {found or 'something else'}"
-        most = MAX_BASE64[self.media_type] // 4 * 3
         if len(self.data) > most:
             return f"it has {len(self.data)} bytes; models can look at {most} at most"
+        if self.media_type == PDF_TYPE:
+            return None
+        pixels = pixels_of(self.data)
+        if pixels is None or not all(1 <= side <= MAX_PIXELS for side in pixels):
+            size = "no size" if pixels is None else f"{pixels[0]} x {pixels[1]} pixels"
+            return f"it has {size}; models can look at {MAX_PIXELS} x {MAX_PIXELS} at most"
         return None
 
 
 def show(context: Context, fd: str, error: NotText) -> Operation[list[dict[str, Any]]]:
     """Return what a model sees of bytes that it reads: an element, and the picture or PDF. Raises
     `InvalidArgument` for one that the API would refuse, and `error` for other bytes."""
-    if error.media_type not in VIEWABLE_TYPES:
+    most = MAX_VIEWABLE_BYTES.get(error.media_type)
+    if most is None:
         raise error
-    view, data = yield from read_bytes(context.handle, fd, 0, MAX_BASE64[error.media_type])
+    view, data = yield from read_bytes(context.handle, fd, 0, most + 1)
     picture = Picture(view.descriptor.media_type, data)
     if problem := picture.problem():
         raise InvalidArgument("fd", f"{fd} cannot be shown: {problem}; write it to a file instead")

@@ -39,11 +39,22 @@ def render_fd(context: Context, fd: str) -> Operation[Rendered]:
         # one character more than is shown, to see whether the tail starts at the start of a line
         count = min(TAIL_CHARS + 1, descriptor.chars)
         end = yield from reading.read(context.handle, fd, Part("char", descriptor.chars - count + 1, count))
-        text = tail_of(end.text)
-        last = int(end.lines.rpartition("-")[2])
-        touched = count_lines(text.count("\n"), len(text), text.endswith("\n"))
-        tail = Tail(text=text, lines=f"{last - touched + 1}-{last}")
+        tail = _tail(end.text, int(end.lines.rpartition("-")[2]))
     return fd_result(descriptor, preview, tail, stored_message(descriptor, context.enabled))
+
+
+def render_stored(context: Context, descriptor: Descriptor, text: str) -> Rendered:
+    """As `render_fd`, for a text in memory that was stored as `descriptor`."""
+    preview = reading.first_page_of(descriptor, text)
+    tail = _tail(text[-TAIL_CHARS - 1 :], descriptor.lines) if descriptor.pages > 1 else None
+    return fd_result(descriptor, preview, tail, stored_message(descriptor, context.enabled))
+
+
+def _tail(end: str, last_line: int) -> Tail:
+    """Return the tail of a text that ends with `end`, one character more than is shown, in this line."""
+    text = tail_of(end)
+    touched = count_lines(text.count("\n"), len(text), text.endswith("\n"))
+    return Tail(text=text, lines=f"{last_line - touched + 1}-{last_line}")
 
 
 def _descriptor(context: Context, fd: str) -> Operation[Descriptor]:
@@ -108,6 +119,8 @@ def _store(
     descriptor = yield from contents.create(
         context.handle, text, source, page_size, name=name, call_id=call_id
     )
+    if name and descriptor.chars == len(text):  # by now the name may mean another content
+        return Wrapped(render_stored(context, descriptor, text), descriptor)
     return Wrapped((yield from render_fd(context, descriptor.fd)), descriptor)
 
 
@@ -124,7 +137,8 @@ def store_bytes(
     descriptor = yield from contents.create(
         context.handle, data, source, media_type=media_type, name=name, call_id=call_id
     )
-    return Wrapped((yield from render_fd(context, descriptor.fd)), descriptor)
+    message = stored_message(descriptor, context.enabled)
+    return Wrapped(fd_result_of_bytes(descriptor, message), descriptor)
 
 
 def escape_surrogates(text: str) -> str:

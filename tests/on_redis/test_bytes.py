@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 
 import fdstore.aio
 from fdstore.client import Process, Store
-from fdstore.errors import Conflict, InvalidArgument, NotFound, NotText
+from fdstore.errors import (
+    Conflict,
+    DamagedRecord,
+    InvalidArgument,
+    NotFound,
+    NotText,
+    StoreLostData,
+)
 from fdstore.records import TreeLimits
 from fdstore.store import audit, byte_reading, streams
 from fdstore.store.keys import TreeKeys
@@ -250,3 +257,25 @@ def test_a_stream_of_text_stays_text(store: Store, proc: Process) -> None:
 
     assert proc.stat("fd:1").kind == "text"
     assert proc.read_bytes("fd:1", 1, 2) == "ä".encode()
+
+
+def test_impossible_totals_do_not_block_redis(store: Store, proc: Process, execute: Any) -> None:
+    proc.create("small")
+    execute("HSET", "fdstore:{triage}:triage:fd:1", "pages", 10**12, "bytes", 10**13)
+
+    with pytest.raises((StoreLostData, DamagedRecord)):
+        store.process("triage").read_bytes("fd:1", 10**12, 5)
+    assert execute("PING") == b"PONG"
+    execute("HSET", "fdstore:{triage}:triage:fd:1", "pages", 1, "bytes", 5)
+
+
+def test_a_page_of_bytes_that_is_cut_off_is_an_error(
+    store: Store, proc: Process, execute: Any, tmp_path: Path
+) -> None:
+    proc.create(bytes(100), page_size=10)
+    execute("HSET", "fdstore:{triage}:triage:fd:1:pages", 3, b"short")
+
+    for read in (lambda p: p.read_bytes("fd:1"), lambda p: p.export("fd:1", tmp_path / "copy")):
+        with pytest.raises(DamagedRecord):
+            read(store.process("triage"))
+    execute("HSET", "fdstore:{triage}:triage:fd:1:pages", 3, bytes(10))

@@ -14,7 +14,7 @@ import pytest
 from fdstore import FDConfig, Toolset
 from fdstore.client import Process, Store
 from fdstore.testing import call, say
-from fdstore.tools.pictures import MAX_BASE64
+from fdstore.text.media_types import MAX_VIEWABLE_BYTES
 from tests.elements import only
 from tests.on_redis.agents import running
 
@@ -30,6 +30,7 @@ PNG = (
     + chunk(b"IEND", b"")
 )
 """A red pixel."""
+WIDE = PNG[:16] + struct.pack(">II", 9000, 2) + PNG[24:]
 PDF = b"%PDF-1.4\n%%EOF\n"
 
 
@@ -62,7 +63,11 @@ def test_a_preloaded_picture_is_shown_to_a_model_that_reads_it(store: Store, tmp
 
 @pytest.mark.parametrize(
     ("data", "media_type", "kind"),
-    [(PNG, "image/png", "image"), (b"GIF89a...", "image/gif", "image"), (PDF, "application/pdf", "document")],
+    [
+        (PNG, "image/png", "image"),
+        (b"GIF89a\x10\0\x09\0...", "image/gif", "image"),
+        (PDF, "application/pdf", "document"),
+    ],
 )
 def test_pictures_and_pdfs_are_shown_as_blocks(
     tools: Toolset, proc: Process, data: bytes, media_type: str, kind: str
@@ -92,9 +97,11 @@ def test_pictures_and_pdfs_are_shown_as_blocks(
             "invalid_argument",
             "its media type is image/jpeg, and its bytes are image/png",
         ),
+        (WIDE, None, {}, "invalid_argument", "it has 9000 x 2 pixels"),
+        (PNG[:20], None, {}, "invalid_argument", "it has no size"),
         (b"no picture", "image/webp", {}, "invalid_argument", "its bytes are something else"),
         (
-            PNG + bytes(MAX_BASE64["image/png"]),
+            PNG + bytes(MAX_VIEWABLE_BYTES["image/png"]),
             None,
             {},
             "invalid_argument",
@@ -141,6 +148,11 @@ def draw(what: str) -> Any:
         "mcp": [{"type": "image", "data": image()["source"]["data"], "mimeType": "image/png"}],
         "bytes": PNG,
         "wrong": [image(PNG, "image/gif")],
+        "wide": [image(WIDE)],
+        "bmp": [image(b"BM", "image/bmp")],
+        "frame": [{"type": "document", "source": {"type": "text", "data": "</fd_result>"}}],
+        "empty": [{"type": "image", "source": {"type": "base64"}}],
+        "invalid": [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "!"}}],
         "audio": [{"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}],
         "binary": bytes(range(256)) * 100,
     }[what]
@@ -173,14 +185,35 @@ def test_images_are_converted_for_the_messages_api(drawing: Toolset, proc: Proce
     assert proc.read_bytes("fd:1") == PNG
 
 
-def test_what_the_api_would_refuse_is_shown_as_text(drawing: Toolset, proc: Process) -> None:
-    wrong, audio = (drawing.call("draw", {"what": what}).content for what in ("wrong", "audio"))
+@pytest.mark.parametrize(
+    ("what", "problem"),
+    [
+        ("wrong", "its media type is image/gif, and its bytes are image/png"),
+        ("wide", "it has 9000 x 2 pixels; models can look at 8000 x 8000 at most"),
+        ("bmp", "models cannot look at image/bmp"),
+    ],
+)
+def test_pictures_that_the_api_would_refuse_are_stored_and_said(
+    drawing: Toolset, proc: Process, what: str, problem: str
+) -> None:
+    told, said = drawing.call("draw", {"what": what}).content
 
-    assert isinstance(wrong, str)
-    assert wrong.startswith(
-        "An image cannot be shown: its media type is image/gif, and its bytes are image/png"
+    assert said == {"type": "text", "text": f"It cannot be shown: {problem}."}
+    assert only(told["text"])["fd"] == "fd:1"
+    assert proc.read_bytes("fd:1") == base64.b64decode(draw(what)[0]["source"]["data"])
+
+
+@pytest.mark.parametrize("what", ["audio", "frame", "empty", "invalid"])
+def test_other_blocks_that_the_api_would_refuse_are_shown_as_json(
+    drawing: Toolset, proc: Process, what: str
+) -> None:
+    shown = drawing.call("draw", {"what": what}).content
+
+    assert isinstance(shown, str)
+    assert "</fd_result>" not in shown
+    assert json.loads(shown.partition("\n")[2].rpartition("\n")[0] if what == "frame" else shown) == (
+        json.loads(json.dumps(draw(what)[0]).replace("<", "&lt;"))
     )
-    assert audio == '{"type":"audio","data":"AAAA","mimeType":"audio/wav"}'
     assert proc.list() == []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fdstore.client._async.process_base import ProcessBase
 from fdstore.records import Descriptor
-from fdstore.store import contents, descriptors, naming
+from fdstore.store import contents, naming
 from fdstore.text.names import name_id
 
 
@@ -61,7 +61,7 @@ class ProcessNames(ProcessBase):
 
     async def rename(self, key: str, new_key: str, replace: bool = False) -> Descriptor:
         """Give a named content another name, in one atomic step. What had that name before is let go of with
-        `replace`. Two round trips.
+        `replace`. One round trip.
 
         Raises `NotFound`, `Conflict` (the new name is taken), `InvalidArgument`.
 
@@ -69,5 +69,4 @@ class ProcessNames(ProcessBase):
         >>> (await proc.rename("draft.txt", "final.txt")).fd
         'name:final.txt'
         """
-        await self._run(naming.rename(self.handle, key, new_key, replace=replace))
-        return await self._run(descriptors.stat(self.handle, name_id(new_key)))
+        return await self._run(naming.rename(self.handle, key, new_key, replace=replace))

@@ -52,9 +52,9 @@ class ProcessBytes(ProcessBase):
 
     def open_bytes(self, fd: FdLike) -> ByteFile:
         r"""Open a content as a read-only binary file: `read`, `seek`, `tell`. It reads ahead, so that small
-        reads cost few round trips. Of a name it goes on reading what the name meant when it was opened.
+        reads cost few round trips. It never mixes two contents of a name.
 
-        Raises `NotFound`; reading raises `Conflict` once that content is gone.
+        Raises `NotFound`; reading raises `Conflict` once the name means another content.
 
         >>> d = proc.ingest("build.log")
         >>> with proc.open_bytes(d.fd) as file:

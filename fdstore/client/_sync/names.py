@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from fdstore.client._sync.process_base import ProcessBase
 from fdstore.records import Descriptor
-from fdstore.store import contents, descriptors, naming
+from fdstore.store import contents, naming
 from fdstore.text.names import name_id
 
 
@@ -62,7 +62,7 @@ class ProcessNames(ProcessBase):
 
     def rename(self, key: str, new_key: str, replace: bool = False) -> Descriptor:
         """Give a named content another name, in one atomic step. What had that name before is let go of with
-        `replace`. Two round trips.
+        `replace`. One round trip.
 
         Raises `NotFound`, `Conflict` (the new name is taken), `InvalidArgument`.
 
@@ -70,5 +70,4 @@ class ProcessNames(ProcessBase):
         >>> proc.rename("draft.txt", "final.txt").fd
         'name:final.txt'
         """
-        self._run(naming.rename(self.handle, key, new_key, replace=replace))
-        return self._run(descriptors.stat(self.handle, name_id(new_key)))
+        return self._run(naming.rename(self.handle, key, new_key, replace=replace))

@@ -169,9 +169,11 @@ local function limits_of(tree)
 end
 
 -- A process keeps its names (`name:KEY` in its table) in order as well, for listing by prefix. An entry is added
--- before its name is in the table and removed after it, so those without one are ignored.
+-- before its name is in the table and removed after it, so those without one are ignored. It is removed first: an
+-- addition that changes nothing is not logged, and a torn removal may be in the log before it.
 local function add_name(process, fd)
   if string.sub(fd, 1, 5) == 'name:' then
+    redis.call('ZREM', process .. ':names', string.sub(fd, 6))
     redis.call('ZADD', process .. ':names', 0, string.sub(fd, 6))
   end
 end

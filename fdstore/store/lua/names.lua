@@ -1,19 +1,31 @@
--- Lists names of a process in order, with the metadata of their contents. Reads only.
+-- Looks descriptors of a process up, with the metadata of their contents: names in order, or these. Reads only.
 -- KEYS  1 tree  2 the process's fds  3 its names
--- ARGV  1 first and 2 last name, as ZRANGEBYLEX takes them  3 how many at most
--- ->    ok last {name, content, metadata, ...}: `last` is the last name examined, '' at the end of the range
-local found, last = {}, ''
-local keys = redis.call('ZRANGEBYLEX', KEYS[3], ARGV[1], ARGV[2], 'LIMIT', 0, ARGV[3])
-for _, key in ipairs(keys) do
-  local content = content_of(KEYS[2], 'name:' .. key)
-  if content then
-    found[#found + 1] = 'name:' .. key
-    found[#found + 1] = content
-    found[#found + 1] = string.match(content, '^.+/%d+$') and redis.pcall('HGETALL', content_record(KEYS[1], content))
-      or {}
+-- ARGV  1 how many names to examine at most, or 0: look the descriptors 2.. up
+--       2 first and 3 last name, as ZRANGEBYLEX takes them
+-- ->    ok last {fd, content, metadata or a text that says what is wrong with it, ...}: `last` is the last name
+--       examined, '' at the end of the range
+local found, last, fds = {}, '', {}
+if ARGV[1] == '0' then
+  fds = { unpack(ARGV, 2) }
+else
+  local keys = redis.call('ZRANGEBYLEX', KEYS[3], ARGV[2], ARGV[3], 'LIMIT', 0, ARGV[1])
+  for i, key in ipairs(keys) do
+    fds[i] = 'name:' .. key
+  end
+  if #keys == tonumber(ARGV[1]) then
+    last = keys[#keys]
   end
 end
-if #keys == tonumber(ARGV[3]) then
-  last = keys[#keys]
+for _, fd in ipairs(fds) do
+  local content = content_of(KEYS[2], fd)
+  if content then
+    local metadata = 'it is not a content'
+    if string.match(content, '^.+/%d+$') then
+      metadata = redis.pcall('HGETALL', content_record(KEYS[1], content))
+    end
+    found[#found + 1] = fd
+    found[#found + 1] = content
+    found[#found + 1] = metadata.err or metadata
+  end
 end
 return { 'ok', last, found }

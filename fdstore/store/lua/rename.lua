@@ -1,7 +1,7 @@
 -- Gives a named content of a process another name.
 -- KEYS  1 tree  2 process  3 its fds  4 answer of this operation
 -- ARGV  1 answer field  2 attempt  3 process id  4 name  5 new name  6 '1' to replace what has that name
--- ->    ok content | not_found id known... | conflict name found | gone | fenced why
+-- ->    ok content metadata | not_found id known... | conflict name found | gone | fenced why
 local done = answered(KEYS[4], ARGV[1])
 if done then
   return done
@@ -28,4 +28,4 @@ if ARGV[4] ~= ARGV[5] then
     release(KEYS[1], ARGV[3], { replaced })
   end
 end
-return answer(KEYS[4], ARGV[1], { 'ok', content })
+return answer(KEYS[4], ARGV[1], { 'ok', content, redis.call('HGETALL', content_record(KEYS[1], content)) })

@@ -94,7 +94,8 @@ local function page_of_byte(position)
     end
     page, before, first = first and page or page + ROW_PAGES, before + size, false
   end
-  while page < pages do
+  local stored = redis.call('HLEN', record .. ':pages') -- `pages` may be damaged
+  while page < math.min(pages, stored) do
     local after = before + redis.call('HSTRLEN', record .. ':pages', string.format('%d', page))
     if after > position then
       break
