@@ -15,11 +15,28 @@ Address = tuple[str, int]
 """Host and port."""
 
 
+def split_url(url: str) -> SplitResult:
+    """Split a URL as `urlsplit`; some versions of Python refuse lists of hosts with an IPv6 address there.
+
+    >>> split_url("sentinel://b,[::1]:3/main").netloc
+    'b,[::1]:3'
+    """
+    scheme, _, rest = url.partition("://")
+    netloc = re.split("[/?#]", rest, maxsplit=1)[0]
+    hosts = netloc.rpartition("@")[2]
+    if "," not in hosts or "[" not in hosts or netloc.count("[") != netloc.count("]"):
+        return urlsplit(url)
+    parts = urlsplit(f"{scheme}://{netloc.translate(_WITHOUT_BRACKETS)}{rest[len(netloc) :]}")
+    return parts._replace(netloc=netloc)
+
+
+_WITHOUT_BRACKETS = str.maketrans("[]", "--")
+
+
 def parse_addresses(parts: SplitResult, default_port: int) -> list[Address]:
     """Parse the hosts between the login and the path. Raises `ValueError` for an invalid port.
 
-    >>> from urllib.parse import urlsplit
-    >>> parse_addresses(urlsplit("sentinel://ann:secret@a:1,b,[::1]:3/main"), 26379)
+    >>> parse_addresses(split_url("sentinel://ann:secret@a:1,b,[::1]:3/main"), 26379)
     [('a', 1), ('b', 26379), ('::1', 3)]
     """
     return [_address(one, default_port) for one in parts.netloc.rpartition("@")[2].split(",")]
@@ -50,7 +67,7 @@ def hide_password(url: str) -> str:
     ('redis://ann:***@db.example/0', 'the URL given')
     """
     try:
-        parts = urlsplit(url)
+        parts = split_url(url)
     except ValueError:
         return UNREADABLE
     if parts.scheme != "unix" and "@" in parts.path + parts.query + parts.fragment:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode
 
 import msgspec
 
@@ -17,6 +17,7 @@ from fdstore.url_options import (
     hide_password,
     parse_addresses,
     sentinel_login,
+    split_url,
 )
 
 SENTINEL_TIMEOUT_S = 2.0
@@ -48,7 +49,7 @@ def find_broker(store_url: str, broker_url: str | None = None) -> Broker:
     url = broker_url or store_url
     argument = "FDSTORE_BROKER_URL" if broker_url else "FDSTORE_URL"
     try:
-        parts = urlsplit(url)
+        parts = split_url(url)
         query = dict(parse_qsl(parts.query))
         _check_query(parts, argument)
         match parts.scheme:

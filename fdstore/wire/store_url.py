@@ -19,7 +19,7 @@ attempt goes to the new one.
 from __future__ import annotations
 
 from typing import Any, Literal
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote
 
 import msgspec
 import redis
@@ -39,6 +39,7 @@ from fdstore.url_options import (
     hide_password,
     parse_addresses,
     sentinel_login,
+    split_url,
 )
 from fdstore.wire.connection_options import CONNECT_TIMEOUT_S, connection_options
 from fdstore.wire.redis_errors import translate
@@ -83,7 +84,7 @@ def parse_store_url(url: str) -> StoreUrl:
         raise InvalidArgument("url", f"a str is needed, not {quoted(url)}")
     shown = hide_password(url)
     try:
-        parts = urlsplit(url)
+        parts = split_url(url)
         check_options(parts)
         place = _read(parts, shown, url)
         _try_options(place)
