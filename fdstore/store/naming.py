@@ -93,7 +93,7 @@ def _ask(
     reached, entries = outcome(reply, handle.id)
     found: list[Descriptor | DamagedRecord] = []
     for name, content, flat in zip(entries[::3], entries[1::3], entries[2::3], strict=True):
-        fd = show_bytes(name)
+        fd = name.decode("utf-8", "backslashreplace")
         try:
             if not isinstance(flat, list):
                 raise DamagedRecord(content_name(handle, fd), show_bytes(flat))

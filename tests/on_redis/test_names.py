@@ -23,7 +23,7 @@ from fdstore.store import audit, contents, naming, reading
 from fdstore.store.keys import TreeKeys
 from fdstore.text.selection import Part
 
-KEYS = st.sampled_from(["a", "b", "b/c", "b/é", "b#7", "漢"])
+KEYS = st.sampled_from(["a", "b", "b/c", "b/é", "b#7", "漢", "b\u202e\ufeff\\ x"])
 
 
 def count_round_trips(store: Store, operation: Generator[Any, Any, Any]) -> tuple[Any, int]:
