@@ -46,5 +46,5 @@ def window(stage: Stage, proc: Process, content: str) -> Iterator[Row]:
 
     rounds = take_turns([lap(mine), lap(plain)], stage.budget_s)
     stage.plain.delete("whole")
-    yield slower(f"10 KB of bytes, cold, {content}", at_most(3.0), rounds)
+    yield slower(f"10 KB of bytes, cold, {content}", at_most(4.0), rounds)
     yield row(f"10 KB of bytes, {content}: round trips", at_most(2, "trips"), stage.trips(mine))

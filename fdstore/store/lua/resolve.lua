@@ -68,13 +68,20 @@ end
 -- The bytes before a group, and those of its rows, as text; nil if they are not stored.
 local function sizes_of(group)
   local value = redis.call('HGET', index, string.format('%d', group * GROUP_PAGES + 1))
-  return string.match(value or '', '\nb([%d ]+)$') -- a short index is in the record, and has none
+  -- a short index is in the record, and has none; the last row has at most 400 characters
+  return string.match(string.sub(value or '', -400), '\nb([%d ]+)$')
 end
 
--- The page that holds a byte, and the bytes before that page. The sizes of the pages of a row are asked of Redis;
--- where those of groups are not stored (by the first version), of all pages.
-local function page_of_byte(position)
-  local low, high, sizes = 0, math.floor((pages - 1) / GROUP_PAGES), sizes_of(0)
+-- The page that holds a byte of `first_page` or after it, and the bytes before that page. The sizes of the pages of
+-- a row are asked of Redis; where those of groups are not stored (by the first version), of all pages.
+local function page_of_byte(position, first_page)
+  local low, high = math.floor((first_page - 1) / GROUP_PAGES), math.floor((pages - 1) / GROUP_PAGES)
+  local sizes, later = sizes_of(low), low < high and sizes_of(low + 1)
+  if not sizes then
+    low = 0
+  elseif later and tonumber(string.match(later, '%d+')) > position then
+    high = low
+  end
   while low < high do
     local middle = math.ceil((low + high) / 2)
     local found = sizes_of(middle)
@@ -128,8 +135,8 @@ if wanted > 0 and wanted <= pages then
 elseif ARGV[4] == 'bytes' then
   text = ''
   if kind ~= 'bytes' and tonumber(ARGV[5]) < tonumber(size) then
-    local page, before = page_of_byte(tonumber(ARGV[5]))
-    local last_page = page_of_byte(math.min(tonumber(ARGV[6]), size - 1))
+    local page, before = page_of_byte(tonumber(ARGV[5]), 1)
+    local last_page = page_of_byte(math.min(tonumber(ARGV[6]), size - 1), page)
     text = string.format('%d %.0f %d', page, before, last_page)
   end
 elseif ARGV[4] and kind ~= 'bytes' then -- bytes have no index
