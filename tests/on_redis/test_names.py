@@ -353,7 +353,7 @@ def test_names_are_awaited_too(redis_url: str, proc: Process) -> None:
 def test_long_reads_and_listings_of_a_name_that_is_replaced_never_fail(
     redis_url: str, proc: Process, tmp_path: Path
 ) -> None:
-    texts = [f"{digit}\n" * 300_000 for digit in range(3)]
+    texts = [f"{digit}\n" * 150_000 for digit in range(3)]
     proc.put("log", texts[0])
     ended = threading.Event()
 
@@ -367,13 +367,13 @@ def test_long_reads_and_listings_of_a_name_that_is_replaced_never_fail(
     writer = threading.Thread(target=replace)
     writer.start()
     try:
-        for _ in range(40):
+        for _ in range(5):
             assert proc.read("name:log", read_all=True).text in texts
             assert proc.read_bytes("name:log").decode() in texts
-            assert proc.export("name:log", tmp_path / "log").char_count == 600_000
+            assert proc.export("name:log", tmp_path / "log").char_count == 300_000
             assert len(set(next(proc.follow("name:log")))) == 2
             assert [d.fd for d in proc.list()] == ["name:log"]
-            assert proc.search("name:log", "^.$").matches == 300_000
+            assert proc.search("name:log", "^.$").matches == 150_000
     finally:
         ended.set()
         writer.join(60)
