@@ -99,7 +99,7 @@ def ps(
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
     """The processes to show in order, each with the branch to draw before it. `usage`: of the one tree that
-    was asked for. `is_empty`: there is no process at all."""
+    was asked for. `is_empty`: no process exists."""
 
     rows: list[tuple[str, ProcessRecord]]
     sizes: dict[str, int]

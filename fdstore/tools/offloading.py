@@ -2,8 +2,8 @@
 
 `offload` is the rule for a loop that runs its tools itself. It decides like the agent loop does for users'
 functions, and also takes content blocks (of the Messages API, of OpenAI's APIs, of MCP): each text block is
-judged on its own, the others stay as they are; images and PDFs are stored too, and the model is told under
-which id. `wrap_output` is the same for the agent loop, whose results go to the Messages API.
+judged on its own, the others stay as they are; images and PDFs are stored too, and the model sees
+their ids. `wrap_output` is the same for the agent loop, whose results go to the Messages API.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 -- without pages, does everything else.
 --
 -- The first piece decides whether a stream holds text or bytes: it writes the kind with the totals. Of bytes,
--- positions, and `chars` of the record, count bytes, and there is no index.
+-- positions, and `chars` of the record, count bytes, and it has no index.
 --
 -- The totals are written after everything they count, in one command. Readers trust them: bytes of the pages
 -- beyond the totals (`tail` is the bytes of the last page) belong to a torn piece, see common.lua.
