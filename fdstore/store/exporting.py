@@ -8,12 +8,11 @@ from typing import Literal, NamedTuple
 from fdstore.errors import FDStoreError
 from fdstore.files.target import Target, TargetIdentity
 from fdstore.records import ContentKind, Descriptor, Export
-from fdstore.store.content_info import ContentGone
 from fdstore.store.contents import part_of, whole_of
 from fdstore.store.export_quota import LEFT_AS_IT_IS, Allowance
 from fdstore.store.locating import fetch_part
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.resolving import content_info, reads_content, report_gone, retry_if_gone
+from fdstore.store.resolving import content_info, explain_if_gone, reads_content, retry_if_gone
 from fdstore.text.selection import Part
 from fdstore.wire.operation import Disk, Operation
 
@@ -40,11 +39,7 @@ def write_part(
 
     Raises `Conflict` if a name means another content before all is written, `NotFound`.
     """
-    try:
-        return (yield from _write_part(handle, fd, part, write, begin=begin))
-    except ContentGone as error:
-        yield from report_gone(handle, fd, error)
-        raise
+    return (yield from explain_if_gone(handle, fd, lambda: _write_part(handle, fd, part, write, begin=begin)))
 
 
 def _write_part(

@@ -24,7 +24,7 @@ from fdstore.store.content_info import ContentGone, ContentInfo
 from fdstore.store.locating import WINDOW_BYTES, collect
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.reading import read
-from fdstore.store.resolving import content_info, reads_content, report_gone, resolve, retry_if_gone
+from fdstore.store.resolving import content_info, explain_if_gone, reads_content, resolve, retry_if_gone
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.text.selection import FIRST_PAGE, Part
 from fdstore.wire.operation import Block, Operation
@@ -143,13 +143,8 @@ def follow(handle: ProcessHandle, fd: str, position: Position, wait_s: float = B
     of an ended one, `Conflict` if a name means another content by now, `NotFound`.
     """
     until = time.monotonic() + wait_s
-    if position.content:
-        try:
-            return (yield from _follow(handle, fd, position, until))
-        except ContentGone as error:
-            yield from report_gone(handle, fd, error)
-            raise
-    return (yield from retry_if_gone(handle, fd, lambda: _follow(handle, fd, position, until)))
+    run = explain_if_gone if position.content else retry_if_gone
+    return (yield from run(handle, fd, lambda: _follow(handle, fd, position, until)))
 
 
 def _follow(handle: ProcessHandle, fd: str, position: Position, until: float) -> Operation[Piece]:

@@ -11,11 +11,11 @@ import time
 import msgspec
 
 from fdstore.errors import Conflict, PositionOutOfRange, StoreLostData, StreamBroken
-from fdstore.store.content_info import ContentGone, ContentInfo
+from fdstore.store.content_info import ContentInfo
 from fdstore.store.following import BLOCK_S, wait_for_more
 from fdstore.store.locating import WINDOW_BYTES, collect
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.resolving import content_info, reads_content, report_gone, resolve, retry_if_gone
+from fdstore.store.resolving import content_info, explain_if_gone, reads_content, resolve, retry_if_gone
 from fdstore.wire.operation import Operation
 
 
@@ -64,13 +64,8 @@ def follow_bytes(
     of an ended one, `Conflict` if a name means another content by now, `NotFound`.
     """
     until = time.monotonic() + wait_s
-    if position.content:
-        try:
-            return (yield from _follow(handle, fd, position, until))
-        except ContentGone as error:
-            yield from report_gone(handle, fd, error)
-            raise
-    return (yield from retry_if_gone(handle, fd, lambda: _follow(handle, fd, position, until)))
+    run = explain_if_gone if position.content else retry_if_gone
+    return (yield from run(handle, fd, lambda: _follow(handle, fd, position, until)))
 
 
 def _follow(handle: ProcessHandle, fd: str, position: BytePosition, until: float) -> Operation[BytePiece]:

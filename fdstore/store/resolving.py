@@ -188,20 +188,21 @@ def retry_if_gone(handle: ProcessHandle, fd: str, attempt: Callable[[], Operatio
     for _ in range(2 if fd.startswith("fd:") else NAME_ATTEMPTS):
         try:
             return (yield from attempt())
-        except ContentGone as error:
-            yield from report_gone(handle, fd, error, is_final=False)
+        except ContentGone:
+            yield from resolve(handle, fd)
     if fd.startswith("fd:"):
         raise StoreLostData(fd, "a part of its text or of its index is missing")
     raise Conflict(fd, "other")
 
 
-def report_gone(
-    handle: ProcessHandle, fd: str, error: ContentGone, *, is_final: bool = True
-) -> Operation[None]:
-    """Raise what explains best why a content is gone: an error that names the existing descriptors, or
-    `Conflict` for a name that means another content by now; that one only if this `is_final`."""
-    yield from resolve(handle, fd)
-    if is_final:
+def explain_if_gone(handle: ProcessHandle, fd: str, attempt: Callable[[], Operation[T]]) -> Operation[T]:
+    """Run an attempt that cannot begin again, and return its result. If the content is gone, raise what
+    explains it: an error that names the existing descriptors, or `Conflict` for a name that means another
+    content by now."""
+    try:
+        return (yield from attempt())
+    except ContentGone as error:
+        yield from resolve(handle, fd)
         raise error if fd.startswith("fd:") else Conflict(fd, "other") from error
 
 

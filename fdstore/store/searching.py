@@ -6,17 +6,18 @@ The cost is one read of the part, plus one round trip to locate it if its index 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 import msgspec
 
 from fdstore.errors import InvalidArgument
 from fdstore.records import Descriptor, SearchResult
-from fdstore.store.content_info import ContentGone, ContentInfo
+from fdstore.store.content_info import ContentInfo
 from fdstore.store.contents import part_of
 from fdstore.store.locating import Span, fetch_part
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.resolving import reads_content, report_gone, retry_if_gone
+from fdstore.store.resolving import explain_if_gone, reads_content, retry_if_gone
 from fdstore.store.staging import StagedContent
 from fdstore.text.grep import GrepPrinter
 from fdstore.text.hits import HitCollector
@@ -157,15 +158,14 @@ def print_matches(
     def take(run: list[bytes]) -> Operation[None]:
         yield from _feed(scan, run, flush)
 
-    try:
+    def search_part() -> Operation[None]:
         view, span = yield from part_of(handle, fd, part)
         yield from fetch_part(view, span, take, begins)
         yield Disk(scan.finish)
         yield from flush()
-    except _EnoughFound:
-        pass
-    except ContentGone as error:
-        yield from report_gone(handle, fd, error)
+
+    with suppress(_EnoughFound):
+        yield from explain_if_gone(handle, fd, search_part)
     return Counted(fd, scan.matches, scan.lines)
 
 
