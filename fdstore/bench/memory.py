@@ -4,26 +4,19 @@ By MEMORY USAGE of its keys; for small texts also by `used_memory`, which counts
 its tree and of Redis, and what the allocator rounds up. The replies that Redis keeps for half a minute, in
 case they are lost, are not counted.
 
-jemalloc has four sizes from one power of two to the next, and a page is one allocation. Pages of 4000 ASCII
-characters just fit one (4096), those of 4000 CJK characters another (12 288). The sizes of pages of mixed
-scripts lie anywhere, so rounding takes 20 % at worst and a tenth on average, whatever else is stored:
-`rounded_up` computes it.
+The allocator of Redis rounds sizes up. Pages of 4000 ASCII characters just fit one of its sizes (4096 bytes),
+those of 4000 CJK characters another (12 288). Pages of mixed scripts and of bytes do not: `store.page_fields`
+says what is done about it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 
 from fdstore.bench import texts
 from fdstore.bench.measuring import Row, at_most, row
 from fdstore.bench.stage import KB, MB, Stage, format_size, keys_of
 from fdstore.client import Process
-from fdstore.store.staging import DEFAULT_PAGE_SIZE
-from fdstore.text.paging import cut
-
-STRING_HEADER = 6
-"""Bytes of a Redis string of 256 bytes to 64 KB besides its text: its header and a final NUL."""
 
 
 def rows(stage: Stage) -> Iterator[Row]:
@@ -37,14 +30,12 @@ def rows(stage: Stage) -> Iterator[Row]:
             yield row(
                 f"memory of the index, {format_size(size)} logs", at_most(0.5, "%"), 100 * index / stored
             )
-    for kind, bar in ((texts.CJK, 7), (texts.MIXED, 20)):
-        text = texts.of_kind(kind, 10 * MB)
+    for kind in (texts.CJK, texts.MIXED, "bytes"):
+        text = bytes(10 * MB) if kind == "bytes" else texts.of_kind(kind, 10 * MB)
         with stage.process() as proc:
             stored = proc.create(text).bytes
             over = beside(stage, proc, stored)
-        yield row(f"memory over the text, 10 MB {kind}", at_most(bar, "%"), 100 * over / stored)
-    least = rounded_up(text) - stored
-    yield row("memory over the rounded pages, 10 MB mixed", at_most(2, "%"), 100 * (over - least) / stored)
+        yield row(f"memory over the content, 10 MB {kind}", at_most(7, "%"), 100 * over / stored)
 
 
 def rows_of_small(stage: Stage) -> Iterator[Row]:
@@ -80,19 +71,3 @@ def take(stage: Stage, proc: Process, text: str, count: int) -> int:
     for start in range(0, len(replies), 1000):
         stage.plain.delete(*replies[start : start + 1000])
     return int(stage.plain.info("memory")["used_memory"]) - int(before)
-
-
-def rounded_up(text: str) -> int:
-    """Return the bytes that jemalloc allocates for the pages of a text."""
-    sizes = (len(page.data) + STRING_HEADER for page in chain.from_iterable(cut(text, DEFAULT_PAGE_SIZE)))
-    return sum(size_class(size) for size in sizes)
-
-
-def size_class(size: int) -> int:
-    """Return the size of an allocation of more than 128 bytes: four from one power of two to the next.
-
-    >>> size_class(4006), size_class(4097), size_class(8200)
-    (4096, 5120, 10240)
-    """
-    step = 1 << (size - 1).bit_length() - 3
-    return -(-size // step) * step

@@ -14,6 +14,7 @@ from fdstore.records import Descriptor, Record
 from fdstore.store.content_info import descriptor_of, pairs
 from fdstore.store.keys import ContentKeys, TreeKeys, content_keys, producer_of
 from fdstore.store.locating import window_of
+from fdstore.store.page_fields import fields_of, joined
 from fdstore.store.record_format import UNREADABLE, replies_or_damage, show_bytes, whole_number
 from fdstore.text.byte_pages import ByteTotals
 from fdstore.text.index import GROUP_PAGES, IndexWriter
@@ -76,6 +77,7 @@ def _look(
         fields = pairs(flat)
         d = descriptor_of("fd:0", fields)
         tail = whole_number(fields["tail"]) if fields.get("tail") else None
+        split_pages = whole_number(fields.get("split", "0"))
     except UNREADABLE as error:
         return [_damage(keys, f"its metadata cannot be read: {show_bytes(str(error))}")], 0
     short_index = fields.get("index")
@@ -83,7 +85,8 @@ def _look(
     if d.state == "open" and d.producer in ended:
         said = f"it is open, and {d.producer}, which writes it, has ended"
         found.append(_damage(keys, said, "read it: a read breaks it", harmless=True))
-    pages, groups, _, lent = counts
+    page_fields, groups, _, lent = counts
+    pages = page_fields - split_pages
     if lent:
         advice = "read it: a read moves them back"
         found.append(_damage(keys, f"its pages are still in {keys.lent}", advice))
@@ -140,7 +143,8 @@ def _text(
     last = b""
     beyond = False
     for numbers in in_pieces(range(1, d.pages + 1), window_of(d)):
-        [found] = yield from replies_or_damage([("HMGET", keys.pages, *numbers)])
+        [found] = yield from replies_or_damage([("HMGET", keys.pages, *fields_of(numbers))])
+        found = joined(found)
         for number, data in zip(numbers, found, strict=True):
             if data is None:
                 return [*wrong, Damage(key=keys.pages, said=f"page {number} is missing", advice=DROP)]

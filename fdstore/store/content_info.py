@@ -56,21 +56,32 @@ class ContentInfo:
     by the time it is fetched, so its text comes with the metadata, as `last_page`. `writer_left_s` is
     the time in seconds until the writer's lease expires.
 
+    `is_split` is true if some of the pages are in two fields (see `page_fields`).
+
     `is_torn` is true for a stream whose pages and index may hold more than its totals, after a crash tore
     the log of Redis (see lua/common.lua). Such a stream has a `last_page` even after it has ended.
     """
 
     __slots__ = (
-        *("content", "created", "descriptor", "groups", "is_torn", "keys", "last_page", "pages"),
-        "writer_left_s",
+        *("content", "created", "descriptor", "groups", "is_split", "is_torn", "keys", "last_page"),
+        *("pages", "writer_left_s"),
     )
 
-    def __init__(self, content: str, keys: ContentKeys, descriptor: Descriptor, created: bytes) -> None:
+    def __init__(
+        self,
+        content: str,
+        keys: ContentKeys,
+        descriptor: Descriptor,
+        created: bytes,
+        *,
+        is_split: bool = False,
+    ) -> None:
         self.content = content
         self.created = created
         self.descriptor = descriptor
         self.keys = keys
-        self.pages = NumberedFields(keys.pages, self.proof)
+        self.is_split = is_split
+        self.pages = NumberedFields(keys.pages, self.proof, "+" if is_split else "")
         self.groups: Recent[int, Group] = Recent(MAX_GROUPS)
         self.last_page: bytes | None = None
         self.writer_left_s = 0.0

@@ -26,7 +26,8 @@
     {triage}:triage.1:journal            list    its conversation, one JSON a record  collect
     {triage}:triage.1:events             stream  its end, for waiting clients         expires (60 s after)
     {triage}:triage:fd:3                 hash    a content's metadata                 last release
-    {triage}:triage:fd:3:pages           hash    page number -> text                  last release
+    {triage}:triage:fd:3:pages           hash    page number -> text; the rest of a   last release
+                                                 large page in `3+` (`page_fields`)
     {triage}:triage:fd:3:index           hash    first page of a group -> counts; if  last release
                                                  short, in the metadata (`index`)
     {triage}:triage:fd:3:holders         set     processes that hold it; none if its  last release

@@ -13,6 +13,7 @@ import msgspec
 
 from fdstore.records import Descriptor
 from fdstore.store.content_info import ContentGone, ContentInfo, Unit
+from fdstore.store.page_fields import fields_of, joined
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.resolving import content_info, group_with, resolve
 from fdstore.text.index import Group, TextPosition
@@ -152,13 +153,15 @@ def window_of(descriptor: Descriptor) -> int:
 
 def request(view: ContentInfo, run: range) -> Batch:
     """Return the batch that fetches these pages; `require_pages` validates its replies."""
-    return [("HMGET", view.keys.pages, *run), view.proof]
+    return [("HMGET", view.keys.pages, *(fields_of(run) if view.is_split else run)), view.proof]
 
 
 def require_pages(view: ContentInfo, replies: list[Any]) -> list[bytes]:
     """Return the pages in the replies to a `request`. Raises `ContentGone` if the content is gone,
     `StoreLostData` if it was replaced or pages are missing."""
     found, created = replies
+    if view.is_split:
+        found = joined(found)
     view.check(created, complete=None not in found)
     return cast("list[bytes]", found)
 

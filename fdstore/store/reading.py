@@ -7,12 +7,13 @@ with the content. Every other read is a span of pages (see `spans`).
 from __future__ import annotations
 
 from io import StringIO
-from typing import Literal
+from typing import Any, Literal
 
 from fdstore.errors import PageOutOfRange, TooLarge
 from fdstore.records import Descriptor, Mode, Slice
 from fdstore.store.content_info import ContentInfo
 from fdstore.store.locating import Span, collect, cut_head, cut_tail, fetch, locate
+from fdstore.store.page_fields import joined
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import UNREADABLE, damage
 from fdstore.store.resolving import (
@@ -80,13 +81,15 @@ def build_page(
     fd: str,
     known: tuple[ContentInfo, Group],
     number: int,
-    fields: list[bytes | None],
+    fields: list[Any],
     limit: int | None,
 ) -> Slice | None:
     """Build the page that `find_cached_page` found, from its text and its proof. Return None if the content
     was replaced; run `read_page` then. Raises `TooLarge`, `DamagedRecord`."""
     view, group = known
     data, created = fields
+    if view.is_split:
+        [data] = joined(data)
     if data is None or created != view.created:
         return None
     try:
@@ -109,6 +112,8 @@ def read_page(handle: ProcessHandle, fd: str, number: int, limit: int | None = N
         group = view.groups.get(first)
         batch: Batch = [] if group else [("HGET", view.keys.index, first)]
         *value, data, created = yield [*batch, *view.pages.batch(number)]
+        if view.is_split:
+            [data] = joined(data)
         if created is None:
             view = None
         elif value and value[0] is not None:

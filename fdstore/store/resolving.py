@@ -23,6 +23,7 @@ from fdstore.errors import (
 from fdstore.store.content_info import ContentGone, ContentInfo, Unit, descriptor_of, pairs
 from fdstore.store.keys import ContentKeys, TreeKeys, content_keys
 from fdstore.store.outcomes import outcome
+from fdstore.store.page_fields import fields_of, joined
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import UNREADABLE, damage, decoding, show_bytes, whole_number
 from fdstore.text.index import Group, group_of
@@ -61,12 +62,14 @@ def resolve(
         keys = (tree.record, handle.keys.fds, own.record)
         batch: Batch = [script("resolve")(keys, fd, page, expected, *((unit, first, last) if unit else ()))]
         if expected:
-            batch += [("HGET", own.pages, page), ("HGET", own.index, group), ("HGETALL", own.record)]
+            text = ("HMGET", own.pages, *fields_of((page,)))
+            batch += [text, ("HGET", own.index, group), ("HGETALL", own.record)]
         reply, *direct = yield batch
         if reply is None and not expected:
             raise DamagedRecord(content_name(handle, fd), "it names no content")
         if reply is None:
-            page_text, value, flat = direct
+            values, value, flat = direct
+            [page_text] = joined(values)
             name, groups, live = expected, ([group, value] if value else []), []
             if not flat:
                 expected = ""  # closed after the script ran
@@ -97,7 +100,9 @@ def resolve(
             view = handle.last_seen(fd)
             if view is None or (view.content, view.created) != (name, created) or live:
                 keys_of = own if reply is None else content_keys(tree, name)
-                view = ContentInfo(name, keys_of, descriptor_of(fd, fields), created)
+                view = ContentInfo(
+                    name, keys_of, descriptor_of(fd, fields), created, is_split="split" in fields
+                )
             if live:
                 if live[0] is None:
                     raise LookupError("its last page is missing")

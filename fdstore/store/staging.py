@@ -35,6 +35,7 @@ from fdstore.store.ceilings import run_with_ceilings
 from fdstore.store.content_info import ContentInfo, descriptor_of, pairs
 from fdstore.store.keys import content_keys
 from fdstore.store.outcomes import outcome
+from fdstore.store.page_fields import rest_of, split
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import decoding
 from fdstore.store.resolving import content_name, resolve
@@ -93,7 +94,7 @@ class StagedContent:
         self._kind = kind
         self._index = ByteTotals() if kind == "bytes" else IndexWriter()
         self._fields: list[Value] = []
-        self._waiting_bytes = 0
+        self._waiting_bytes = self._split_pages = 0
         self._in_flight = 0
         self._is_staged = self._is_listed = False
 
@@ -105,10 +106,14 @@ class StagedContent:
     def add(self, pages: Iterable[Page]) -> Operation[None]:
         """Buffer the next pages; send them when the buffer is large enough."""
         pages = list(pages)
-        first = self._index.pages + 1
+        first, is_text = self._index.pages + 1, self._kind == "text"
         self._index.add(pages)
         for number, page in enumerate(pages, first):
-            self._fields += (number, page.data)
+            data, rest = split(page.data, is_text=is_text)
+            self._fields += (number, data)
+            if rest:
+                self._split_pages += 1
+                self._fields += (rest_of(number), rest)
             self._waiting_bytes += len(page.data)
             if self._waiting_bytes >= SEND_BYTES:
                 yield from self._send()
@@ -191,7 +196,7 @@ class StagedContent:
         while self._in_flight:
             yield from self._receive()
         answer_key, answer_field = handle.answer_slot(self._op, self._call_id)
-        keys = (handle.keys.tree.record, handle.keys.record, handle.keys.fds)
+        process = (handle.keys.tree.record, handle.keys.record, handle.keys.fds)
         pages: list[Value] = []
         if not self._is_staged and self._waiting_bytes <= INLINE_BYTES and index.pages <= INLINE_PAGES:
             pages = self._fields
@@ -199,13 +204,13 @@ class StagedContent:
         groups = index.fields()
         batch.append(
             script("commit")(
-                (*keys, self._pages_key, self._index_key, answer_key),
+                (*process, self._pages_key, self._index_key, answer_key),
                 *(answer_field, handle.attempt, handle.id, name),
                 *(index.chars, index.bytes, index.lines, index.pages, self._page_size, self._source),
                 *(msgspec.json.encode(origin) if origin else "", handle.highest, expected),
                 "" if self._kind == "text" else self._kind,
                 "" if media_type == DEFAULT_TYPES[self._kind] else media_type,
-                *(len(pages) // 2, *pages, *_flat(groups)),
+                *(self._split_pages or "", len(pages) // 2, *pages, *_flat(groups)),
             )
         )
         unlisting = self._unlisting()
@@ -237,7 +242,8 @@ class StagedContent:
                     return descriptor_of(fd, pairs(flat)) if flat else descriptor
             view, _ = yield from resolve(handle, fd)
             return view.descriptor
-        view = ContentInfo(content, content_keys(handle.keys.tree, content), descriptor, created)
+        keys = content_keys(handle.keys.tree, content)
+        view = ContentInfo(content, keys, descriptor, created, is_split=self._split_pages > 0)
         if "1" in groups:  # if short, it has no key of its own: see commit.lua
             view.learn(1, groups["1"].encode())
         handle.remember(fd, view)

@@ -91,31 +91,44 @@ def _packed_number(number: int) -> bytes:
 
 class NumberedFields:
     """Requests for numbered fields of a hash, each with a `proof`: a field of another hash that identifies
-    the content. The proof is read last: if it is valid then, it was valid when the field was read."""
+    the content. The proof is read last: if it is valid then, it was valid when the field was read.
 
-    __slots__ = ("_head", "_key", "_proof", "_tail")
+    With `rest_mark`, a field may go on in a second one, whose name ends in the mark; the reply lists both.
+    """
 
-    def __init__(self, key: str, proof: Command) -> None:
+    __slots__ = ("_head", "_key", "_proof", "_rest_mark", "_tail")
+
+    def __init__(self, key: str, proof: Command, rest_mark: str = "") -> None:
         self._key = key
         self._proof = proof
+        self._rest_mark = rest_mark
         self._head = self._tail = b""
 
     def batch(self, number: int) -> Batch:
         """Return the commands for the field and its proof."""
+        if self._rest_mark:
+            return [("HMGET", self._key, number, f"{number}{self._rest_mark}"), self._proof]
         return [("HGET", self._key, number), self._proof]
 
     def request(self, number: int) -> bytes:
         """Return the batch encoded for the wire, in a third of the time of `packing.pack`."""
         if not self._head:
             key = self._key.encode("utf-8")
-            self._head = b"*3\r\n$4\r\nHGET\r\n$%d\r\n%b\r\n" % (len(key), key)
+            command = b"*4\r\n$5\r\nHMGET" if self._rest_mark else b"*3\r\n$4\r\nHGET"
+            self._head = b"%b\r\n$%d\r\n%b\r\n" % (command, len(key), key)
             words = [str(word).encode("utf-8") for word in self._proof]
             self._tail = b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(w), w) for w in words)
+        if self._rest_mark:
+            rest = b"%d%b" % (number, self._rest_mark.encode("utf-8"))
+            return b"%b%b$%d\r\n%b\r\n%b" % (
+                *(self._head, _packed_number(number)),
+                *(len(rest), rest, self._tail),
+            )
         return self._head + _packed_number(number) + self._tail
 
-    def read(self, number: int) -> Operation[list[bytes | None]]:
+    def read(self, number: int) -> Operation[list[Any]]:
         """Read the field and its proof; each is None if missing."""
-        return cast("list[bytes | None]", (yield self.batch(number)))
+        return cast("list[Any]", (yield self.batch(number)))
 
 
 def new_op() -> str:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, StoreUnavailable
 from fdstore.wire.operation import Batch, Operation, Receive, Send
+from tests.stored_keys import whole_pages
 from tests.waiting import wait_until
 
 T = TypeVar("T")
@@ -53,7 +54,7 @@ def stored(execute: Any, content: str) -> dict[str, Any]:
     totals = {name: record[name] for name in (b"chars", b"bytes", b"lines", b"pages", b"page_size")}
     # a short index of a content stored whole is a field of its record
     index = {b"1": record[b"index"]} if b"index" in record else pairs(f"{content}:index")
-    return {"pages": pairs(f"{content}:pages"), "index": index, **totals}
+    return {"pages": whole_pages(execute, content), "index": index, **totals}
 
 
 def key_of(proc: Process, fd: str) -> str:

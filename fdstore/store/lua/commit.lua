@@ -5,7 +5,8 @@
 --       5 chars  6 bytes  7 lines  8 pages  9 page_size  10 source  11 origin (JSON or '')
 --       12 the highest number that the client has seen  13 what the name must mean, see `conflict`
 --       14 kind: '' or 'bytes'  15 media type, '' for the default of the kind
---       16 how many pages are arguments: 0 if they are staged  17.. their numbers and texts
+--       16 how many pages are in two fields ('' for none)
+--       17 how many fields of pages are arguments: 0 if they are staged  18.. fields and texts
 --       .. the groups of the index that are not staged: group, value, ... (bytes have none)
 -- ->    ok fd content created_at | unsafe policy | gone | fenced why | conflict name found
 --       | quota_exceeded name limit | lost
@@ -43,9 +44,10 @@ if room and bytes - freed_bytes > tonumber(room) then
   return { 'quota_exceeded', 'bytes', tonumber(ceiling) }
 end
 local is_bytes = ARGV[14] == 'bytes'
-local is_staged, first_group = ARGV[16] == '0', 17 + 2 * ARGV[16]
+local is_staged, first_group = ARGV[17] == '0', 18 + 2 * ARGV[17]
+local page_fields = ARGV[8] + (tonumber(ARGV[16]) or 0)
 local staged_groups = is_bytes and 0 or math.ceil(ARGV[8] / GROUP_PAGES) - (#ARGV + 1 - first_group) / 2
-if is_staged and redis.call('HLEN', KEYS[4]) ~= tonumber(ARGV[8])
+if is_staged and redis.call('HLEN', KEYS[4]) ~= page_fields
   or staged_groups > 0 and redis.call('HLEN', KEYS[5]) ~= staged_groups then
   return { 'lost' }
 end
@@ -66,7 +68,7 @@ if is_staged then
 else
   redis.call('HSET', pages, 1, '') -- as in `clear_record`
   redis.call('UNLINK', pages)
-  redis.call('HSET', pages, unpack(ARGV, 17, first_group - 1))
+  redis.call('HSET', pages, unpack(ARGV, 18, first_group - 1))
 end
 if staged_groups > 0 then
   redis.call('RENAME', KEYS[5], index)
@@ -82,7 +84,8 @@ elseif ARGV[first_group] then
 end
 redis.call('HSET', record, 'fd', fd, 'state', 'sealed', 'chars', ARGV[5], 'bytes', ARGV[6], 'lines', ARGV[7],
   'pages', ARGV[8], 'page_size', ARGV[9], 'source', ARGV[10], 'created_at', now, 'producer', id,
-  unpack(set_only({ 'origin', ARGV[11], 'kind', ARGV[14], 'media_type', ARGV[15], 'index', short_index })))
+  unpack(set_only({ 'origin', ARGV[11], 'kind', ARGV[14], 'media_type', ARGV[15], 'index', short_index,
+    'split', ARGV[16] })))
 redis.call('SADD', tree .. ':contents', content)
 redis.call('HSET', tree, 'bytes', string.format('%.0f', bytes), 'fds', fds, 'used_at', now)
 -- as `hold`, but both keys are known here, and only trees of the first format list a single holder

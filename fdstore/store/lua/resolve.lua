@@ -72,6 +72,17 @@ local function sizes_of(group)
   return string.match(string.sub(value or '', -400), '\nb([%d ]+)$')
 end
 
+-- A page, which may be in two fields: see page_fields.py.
+local function page_text(page)
+  local text, rest = unpack(redis.call('HMGET', record .. ':pages', page, page .. '+'))
+  return text and rest and text .. rest or text
+end
+
+local function page_size(page)
+  local key, field = record .. ':pages', string.format('%d', page)
+  return redis.call('HSTRLEN', key, field) + redis.call('HSTRLEN', key, field .. '+')
+end
+
 -- The page that holds a byte of `first_page` or after it, and the bytes before that page. The sizes of the pages of
 -- a row are asked of Redis; where those of groups are not stored (by the first version), of all pages.
 local function page_of_byte(position, first_page)
@@ -103,7 +114,7 @@ local function page_of_byte(position, first_page)
   end
   local stored = redis.call('HLEN', record .. ':pages') -- `pages` may be damaged
   while page < math.min(pages, stored) do
-    local after = before + redis.call('HSTRLEN', record .. ':pages', string.format('%d', page))
+    local after = before + page_size(page)
     if after > position then
       break
     end
@@ -130,7 +141,7 @@ end
 
 local text = false
 if wanted > 0 and wanted <= pages then
-  text = torn and wanted == pages and last or redis.call('HGET', record .. ':pages', ARGV[2])
+  text = torn and wanted == pages and last or page_text(ARGV[2])
   add(math.floor((wanted - 1) / GROUP_PAGES) * GROUP_PAGES + 1)
 elseif ARGV[4] == 'bytes' then
   text = ''

@@ -41,7 +41,7 @@ class ClusterRunner(Runner):
     async def run(self, operation: Operation[T]) -> T:
         return await super().run(self._router.routed(operation))
 
-    async def read_field(self, fields: NumberedFields, number: int) -> list[bytes | None]:
+    async def read_field(self, fields: NumberedFields, number: int) -> list[Any]:
         return await self.run(fields.read(number))
 
     async def reach(self) -> None:

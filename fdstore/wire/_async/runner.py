@@ -90,7 +90,7 @@ class Runner:
             for flight in flights.values():
                 self._give(flight.link)
 
-    async def read_field(self, fields: NumberedFields, number: int) -> list[bytes | None]:
+    async def read_field(self, fields: NumberedFields, number: int) -> list[Any]:
         """Return the result of `fields.read(number)`, without the overhead of an operation."""
         link = self._take()
         replies: list[Any] = []

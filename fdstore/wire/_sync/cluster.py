@@ -42,7 +42,7 @@ class ClusterRunner(Runner):
     def run(self, operation: Operation[T]) -> T:
         return super().run(self._router.routed(operation))
 
-    def read_field(self, fields: NumberedFields, number: int) -> list[bytes | None]:
+    def read_field(self, fields: NumberedFields, number: int) -> list[Any]:
         return self.run(fields.read(number))
 
     def reach(self) -> None:

@@ -91,7 +91,7 @@ class Runner:
             for flight in flights.values():
                 self._give(flight.link)
 
-    def read_field(self, fields: NumberedFields, number: int) -> list[bytes | None]:
+    def read_field(self, fields: NumberedFields, number: int) -> list[Any]:
         """Return the result of `fields.read(number)`, without the overhead of an operation."""
         link = self._take()
         replies: list[Any] = []

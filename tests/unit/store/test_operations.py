@@ -56,7 +56,7 @@ def test_a_page_of_an_uncached_descriptor_is_one_round_trip(store: Store, proc: 
 
     assert afresh.read("fd:1", start=300).page == 300
 
-    assert commands(runner) == [["resolve", "HGET", "HGET", "HGETALL"]]
+    assert commands(runner) == [["resolve", "HMGET", "HGET", "HGETALL"]]
 
 
 def test_a_page_of_a_shared_descriptor_is_one_round_trip(store: Store, proc: Process, runner: Any) -> None:
@@ -208,7 +208,7 @@ def test_a_known_content_that_another_client_closed_is_looked_up_once_more(
         proc.store.run(reading.read(proc.handle, "fd:1", Part("page", 1, 1)))
 
     # the last request checks whether the number was ever assigned: it was, so no data is lost
-    assert commands(runner) == [["HGET", "HGET"], ["resolve", "HGET", "HGET", "HGETALL"], ["HGET"]]
+    assert commands(runner) == [["HGET", "HGET"], ["resolve", "HMGET", "HGET", "HGETALL"], ["HGET"]]
 
 
 class Finished(NamedTuple):
