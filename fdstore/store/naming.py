@@ -19,7 +19,7 @@ from fdstore.store.content_info import descriptor_of, pairs
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import decoding, show_bytes
-from fdstore.store.resolving import content_name
+from fdstore.store.resolving import content_name, raise_if_lost
 from fdstore.text.names import check_prefix, name_id
 from fdstore.wire.operation import Operation, new_op
 from fdstore.wire.scripts import script, text
@@ -88,8 +88,10 @@ def _ask(
     handle: ProcessHandle, count: int, *arguments: str | bytes
 ) -> Operation[tuple[list[Descriptor | DamagedRecord], bytes]]:
     """Return descriptors, or why they cannot be read, and the last name examined, empty at the end."""
-    keys = (handle.keys.tree.record, handle.keys.fds, handle.keys.names)
+    keys = (handle.keys.tree.record, handle.keys.record, handle.keys.fds, handle.keys.names)
     [reply] = yield [script("names")(keys, count, *arguments)]
+    if reply[0] == b"gone":
+        raise_if_lost(handle)
     reached, entries = outcome(reply, handle.id)
     found: list[Descriptor | DamagedRecord] = []
     for name, content, flat in zip(entries[::3], entries[1::3], entries[2::3], strict=True):

@@ -64,6 +64,11 @@ class ProcessHandle:
             raise StoreLostData(fd, "its number now belongs to another text")
         self.see(fd)
 
+    @property
+    def has_met(self) -> bool:
+        """Whether this client has seen a content of the process."""
+        return bool(self._met or self.highest)
+
     def see(self, *fds: str) -> None:
         """Remember the highest of these descriptor numbers: new descriptors must be above it."""
         highest = max((int(fd[3:]) for fd in fds if fd.startswith("fd:")), default=0)

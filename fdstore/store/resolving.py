@@ -87,7 +87,7 @@ def resolve(
             try:
                 content, flat, page_text, groups, *live = outcome(reply, handle.id)
             except NotFound as error:
-                yield from _check_numbers(handle, fd)
+                yield from _check_missing(handle, fd)
                 handle.forget(fd)
                 raise error
             name = show_bytes(content)
@@ -136,20 +136,26 @@ def lost_writer(tree: TreeKeys, content: str) -> Command:
     return script("lost_writer")(keys, content, RENEWS_WITHIN_S)
 
 
-def _check_numbers(handle: ProcessHandle, fd: str) -> Operation[None]:
-    """Raise `StoreLostData` if a missing descriptor that this client has seen was lost, not closed: by the
-    process's counter, its number was never allocated."""
+def raise_if_lost(handle: ProcessHandle) -> None:
+    """Raise `StoreLostData` for a process that does not exist, if this client has seen its contents and its
+    tree cannot have been collected."""
+    if handle.has_met and not handle.may_be_collected():
+        raise StoreLostData(f"process {handle.id}", "it no longer exists, nor do its descriptors")
+
+
+def _check_missing(handle: ProcessHandle, fd: str) -> Operation[None]:
+    """Raise `StoreLostData` if a missing descriptor was lost, not closed: its process does not exist, or by
+    the process's counter its number, which this client has seen, was never allocated."""
     number = int(fd[3:]) if fd.startswith("fd:") else 0
-    if not 0 < number <= handle.highest:
+    if not handle.has_met or number > handle.highest:
         return
     [next_fd] = yield [("HGET", handle.keys.record, "next_fd")]
     if next_fd is None:
-        if not handle.may_be_collected():
-            raise StoreLostData(f"process {handle.id}", "it no longer exists, nor do its descriptors")
+        raise_if_lost(handle)
         return
     with decoding(f"the record of process {handle.id}"):
         lost = whole_number(next_fd) <= number
-    if lost:
+    if number and lost:
         raise StoreLostData(fd, f"{handle.id} no longer has this number")
 
 

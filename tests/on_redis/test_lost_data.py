@@ -93,6 +93,29 @@ def test_a_text_in_an_emptied_redis_is_reported_as_lost(
         read(proc)
 
 
+NAMED: list[Callable[[Process], Any]] = [
+    lambda proc: proc.read("name:plan"),
+    lambda proc: proc.read("name:plan#L1"),
+    lambda proc: proc.read_bytes("name:plan"),
+    lambda proc: proc.stat("name:plan"),
+    lambda proc: proc.find("plan"),
+    lambda proc: proc.list(prefix=""),
+    lambda proc: proc.search("name:plan", "x"),
+]
+
+
+@pytest.mark.parametrize("read", NAMED)
+def test_a_name_in_an_emptied_redis_is_reported_as_lost(
+    store: Store, execute: Any, read: Callable[[Process], Any]
+) -> None:
+    proc = store.process("planner")
+    proc.put("plan", OLD)
+    execute("FLUSHALL")
+
+    with pytest.raises(StoreLostData, match="process planner"):
+        read(proc)
+
+
 def test_the_awaitable_client_never_returns_another_text(redis_url: str, execute: Any) -> None:
     async def check() -> None:
         store = await fdstore.aio.connect(redis_url)
