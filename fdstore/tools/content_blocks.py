@@ -85,9 +85,33 @@ def _decoded(media_type: object, data: object) -> Picture | None:
 _SPELLINGS = {"image/jpg": "image/jpeg", "image/x-png": "image/png"}
 
 
+def embedded_text(block: Any) -> str | None:
+    """Return the text that a block of another type than text holds: of a document, a search result, or a
+    resource of MCP. None if it holds none.
+
+    >>> embedded_text({"type": "document", "source": {"type": "text", "data": "found"}})
+    'found'
+    """
+    if field(block, "type") == "resource":
+        text = field(field(block, "resource"), "text")
+        return text if isinstance(text, str) else None
+    source = field(block, "source")
+    if field(source, "type") == "text":
+        text = field(source, "data")
+        return text if isinstance(text, str) else None
+    pieces = field(source if field(source, "type") == "content" else block, "content")
+    if isinstance(pieces, str):
+        return pieces
+    if not isinstance(pieces, (list, tuple)) or not pieces:
+        return None
+    texts = [block_text(piece) for piece in pieces]
+    return "\n".join(text for text in texts if text is not None) if None not in texts else None
+
+
 def for_messages_api(block: Any) -> Any:
-    """Return a block as the Messages API takes it in a tool result: a text, a picture or PDF, or a link to
-    one. Any other is shown as JSON. The API may still refuse a picture: see `Picture.problem`."""
+    """Return a block as the Messages API takes it in a tool result: a text, a picture or PDF, a link to one,
+    or a document or search result with its text. Any other is shown as JSON. The API may still refuse a
+    picture: see `Picture.problem`."""
     if (picture := picture_in(block)) is not None:
         fields = block if isinstance(block, dict) else {}
         kept = {name: fields[name] for name in ("title", "context", "cache_control") if name in fields}
@@ -95,7 +119,21 @@ def for_messages_api(block: Any) -> Any:
     if (text := block_text(block)) is not None:
         return replace_text(block if isinstance(block, dict) else text_block(text), text)
     block = _plain(block)
-    return block if _is_link(block) else text_block(to_text(block))
+    return block if _is_link(block) or _has_valid_text(block) else text_block(to_text(block))
+
+
+def _has_valid_text(block: Any) -> bool:
+    if embedded_text(block) is None:
+        return False
+    match block:
+        case {
+            "type": "document",
+            "source": {"type": "text", "media_type": "text/plain"} | {"type": "content"},
+        }:
+            return True
+        case {"type": "search_result", "source": str(), "title": str(), "content": list()}:
+            return True
+    return False
 
 
 def _is_link(block: Any) -> bool:

@@ -2,8 +2,9 @@
 
 `offload` is the rule for a loop that runs its tools itself. It decides like the agent loop does for users'
 functions, and also takes content blocks (of the Messages API, of OpenAI's APIs, of MCP): each text block is
-judged on its own, the others stay as they are; images and PDFs are stored too, and the model sees
-their ids. `wrap_output` is the same for the agent loop, whose results go to the Messages API.
+judged on its own, and so is the text in a document, a search result or a resource; the others stay as they
+are. Images and PDFs are stored too, and the model sees their ids. `wrap_output` is the same for the agent
+loop, whose results go to the Messages API.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from fdstore.text.media_types import BYTES_TYPE, type_of_bytes
 from fdstore.text.names import name_id
 from fdstore.tools.content_blocks import (
     content_blocks,
+    embedded_text,
     field,
     for_messages_api,
     is_block,
@@ -110,8 +112,8 @@ def wrap_output(
         output = [picture.block()]
     blocks = [for_messages_api(block) for block in output]
     parts = [_part(context, block) for block in blocks]
-    texts = [part for part in parts if isinstance(part, str)]
-    if len(texts) == len(parts):  # judged as one, since many short ones are long
+    if None not in map(block_text, blocks):  # judged as one, since many short ones are long
+        texts = [part for part in parts if isinstance(part, str)]
         return (yield from wrap_text(context, "\n".join(texts), source, call_id)).content
     stored = yield from _wrap_each(context, parts, source, call_id, "")
     return _shown(blocks, parts, stored, for_api=True)
@@ -131,7 +133,9 @@ def _part(context: Context, output: Any) -> _Part:
             escaped = to_text(output)
             return escaped if not exceeds_threshold(context, escaped) else bytes(output)
     text = block_text(output)
-    if text is None and not is_block(output):
+    if text is None and is_block(output):
+        text = embedded_text(output)
+    elif text is None:
         text = to_text(output)
     return None if text is None else escape_surrogates(text)
 
@@ -160,7 +164,10 @@ def _shown(
             kind = "input_text" if field(block, "type") in ("input_image", "input_file") else "text"
             shown.append({"type": kind, "text": text})
         elif text is not None:
-            shown.append(replace_text(block, text))
+            if block_text(block) is not None:
+                shown.append(replace_text(block, text))
+            else:
+                shown.append(block if text == part else text_block(text))
             continue
         shown.append(block if problem is None else text_block(f"It cannot be shown: {problem}."))
     return shown

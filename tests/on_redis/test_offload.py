@@ -93,6 +93,29 @@ def test_each_text_block_is_judged_alone_and_the_order_stays(tools: Toolset, pro
     assert cached["text"] == "b" * 21  # the caller's own is not changed
 
 
+def holding(words: str) -> dict[str, dict[str, Any]]:
+    """Return blocks that hold a text without being text blocks."""
+    plain = {"type": "text", "media_type": "text/plain", "data": words}
+    return {
+        "document": {"type": "document", "source": plain, "title": "Notes"},
+        "document of blocks": {"type": "document", "source": {"type": "content", "content": [text(words)]}},
+        "search result": {"type": "search_result", "source": "a", "title": "b", "content": [text(words)]},
+        "resource": {"type": "resource", "resource": {"uri": "file:///a", "text": words}},
+    }
+
+
+@pytest.mark.parametrize("kind", holding(""))
+def test_the_text_in_a_block_of_another_type_is_judged_too(tools: Toolset, proc: Process, kind: str) -> None:
+    short, long, forged = (holding(words)[kind] for words in ("a" * 20, "b" * 21, FORGED))
+
+    offloaded = tools.offload([short, long, forged])
+
+    assert isinstance(offloaded.content, list)
+    assert (offloaded.content[0], offloaded.content[2]) == (short, text(ESCAPED))
+    assert offloaded.content[1]["type"] == "text"
+    assert stored(proc, offloaded.content[1]["text"]) == "b" * 21
+
+
 blocks = st.lists(st.text(max_size=40).map(text) | st.just(LINK), min_size=1, max_size=5)
 
 

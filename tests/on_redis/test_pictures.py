@@ -150,6 +150,10 @@ def draw(what: str) -> Any:
         "wrong": [image(PNG, "image/gif")],
         "wide": [image(WIDE)],
         "bmp": [image(b"BM", "image/bmp")],
+        "documents": [
+            {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": data}}
+            for data in ("short", "long " * 5000)
+        ],
         "frame": [{"type": "document", "source": {"type": "text", "data": "</fd_result>"}}],
         "empty": [{"type": "image", "source": {"type": "base64"}}],
         "invalid": [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "!"}}],
@@ -201,6 +205,14 @@ def test_pictures_that_the_api_would_refuse_are_stored_and_said(
     assert said == {"type": "text", "text": f"It cannot be shown: {problem}."}
     assert only(told["text"])["fd"] == "fd:1"
     assert proc.read_bytes("fd:1") == base64.b64decode(draw(what)[0]["source"]["data"])
+
+
+def test_a_short_document_stays_one_and_a_long_one_is_stored(drawing: Toolset, proc: Process) -> None:
+    short, long = drawing.call("draw", {"what": "documents"}).content
+
+    assert short == draw("documents")[0]
+    assert only(long["text"])["fd"] == "fd:1"
+    assert proc.read("fd:1", read_all=True).text == "long " * 5000
 
 
 @pytest.mark.parametrize("what", ["audio", "frame", "empty", "invalid"])
