@@ -13,7 +13,7 @@ import click
 from fdstore.cli import output
 from fdstore.cli.interrupts import Interrupted, as_interrupts
 from fdstore.cli.names import KEY
-from fdstore.cli.put_file import Errors, PutOptions, explain, put_file, source_of
+from fdstore.cli.put_file import Errors, PutOptions, explain, put_file, report_bytes, source_of
 from fdstore.cli.session import Session, verb
 from fdstore.errors import FDStoreError, InvalidArgument, NotEncoded, PathRefused, TargetMissing
 
@@ -48,7 +48,7 @@ FILE_ERRORS = (InvalidArgument, PathRefused, TargetMissing)
     help="Characters per page; of bytes, bytes. [default: 4000; 65536]",
 )
 @click.option("--source", metavar="TEXT", help="Name of the source. [default: the file's name, or stdin]")
-@click.option("--stream", is_flag=True, help="Store text as it arrives; others can read it meanwhile.")
+@click.option("--stream", is_flag=True, help="Store as it arrives; others can read it meanwhile.")
 def put(
     session: Session,
     process: str,
@@ -70,7 +70,7 @@ def put(
     cannot be stored, the others still are; the exit code is then 1.
 
     What is not UTF-8 is stored as bytes, with a line on standard error, unless --text, --encoding or --errors
-    is given. The first 64 KB of a pipe decide.
+    is given. The first 64 KB of a pipe decide; with --stream, what arrives first.
 
     With --stream the descriptor is printed immediately, and readers get input some ten milliseconds after it
     arrives. The end of the input ends the stream; if this command ends before, the stream is broken.
@@ -89,8 +89,7 @@ def put(
     if if_absent and key is None:
         raise click.UsageError("--if-absent needs --name")
     _refuse_both("--bytes", as_bytes, {"--text": as_text, "--encoding": encoding, "--errors": errors})
-    of_files = {"--bytes": as_bytes, "--name": key, "--media-type": media_type}
-    _refuse_both("--stream", stream, of_files)
+    _refuse_both("--stream", stream, {"--name": key, "--media-type": media_type})
     if encoding is not None:
         _check_encoding(encoding)
     if media_type is not None:
@@ -174,21 +173,32 @@ def _put_live(
     """Store input as it arrives, until its end. Any error or signal before that breaks the stream."""
     from fdstore.client.write_buffer import check_reason, reason_of
     from fdstore.files.source import TextFile
+    from fdstore.text.encodings import HEAD_BYTES
+    from fdstore.text.utf8 import is_utf8
 
     assert binary is not None
-    text = TextFile(binary, options.encoding or "utf-8", options.errors)
+    head = b""
     out = opened.open_stream(source_of(file, options.source), options.page_size)
     try:
         if session.as_json:
             output.document(opened.stat(out.fd))
         else:
             output.line(out.fd)
-        while chunk := text.read_now(LIVE_BYTES):
-            out.write(chunk.decode("utf-8"))
+        chunk = os.read(binary.fileno(), LIVE_BYTES)
+        is_bytes = options.kind == "bytes" or (options.kind is None and not is_utf8(chunk, complete=False))
+        head = chunk[:HEAD_BYTES]
+        if is_bytes:
+            while chunk:
+                out.write(chunk)
+                chunk = os.read(binary.fileno(), LIVE_BYTES)
+        elif chunk:
+            text = TextFile(binary, options.encoding or "utf-8", options.errors, unread=chunk)
+            while chunk := text.read_now(LIVE_BYTES):
+                out.write(chunk.decode("utf-8"))
         out.end()
     except BaseException as error:
         if isinstance(error, NotEncoded):
-            error = explain(error, opened.id, file, text.head, live=True)
+            error = explain(error, opened.id, file, head)
         match error:
             case Interrupted(number=number):
                 reason = f"signal {number}"
@@ -199,5 +209,8 @@ def _put_live(
         with suppress(FDStoreError):
             out.fail(check_reason(reason))
         raise error
+    made = opened.stat(out.fd)
     if session.as_json:
-        output.document(opened.stat(out.fd))
+        output.document(made)
+    if is_bytes and options.kind is None:
+        report_bytes(made, opened.id, file, head)

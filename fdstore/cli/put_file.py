@@ -82,7 +82,7 @@ def put_file(
     is_unexpected = made.kind == "bytes" and options.kind is None
     _print_made(session, made, quietly=is_unexpected)
     if is_unexpected:
-        _report_bytes(made, opened.id, file, head, options.key)
+        report_bytes(made, opened.id, file, head, options.key)
     elif made.kind == "text" and options.encoding is None:
         _warn_of_other_encodings(file, head, options.errors)
 
@@ -157,10 +157,10 @@ def _unpacking(command: str, process: str, file: str, key: str | None) -> str:
 
 
 def explain(
-    error: NotEncoded, process: str, file: str, head: bytes, key: str | None = None, *, live: bool = False
+    error: NotEncoded, process: str, file: str, head: bytes, key: str | None = None
 ) -> InvalidArgument:
     """Return an error that names the likely format of the bytes, and the way to store them. `head` is the
-    beginning of the file; `live` is for a stream, which stores only text."""
+    beginning of the file."""
     from fdstore.text.encodings import packed_as, wide_encoding_of
 
     if packed := packed_as(head):
@@ -169,15 +169,14 @@ def explain(
     if error.encoding == "utf-8" and (wide := wide_encoding_of(head)):
         problem = f"this is {wide.upper()}, not UTF-8; put it with --encoding {wide}"
         return InvalidArgument(_name(file), problem)
-    as_bytes = "leave out --stream, which stores only text" if live else "store it as it is with --bytes"
     return InvalidArgument(
         _name(file),
         f"{error.problem}; name its encoding, as --encoding latin-1, keep such bytes as \\xNN with "
-        f"--errors backslashreplace, or {as_bytes}",
+        "--errors backslashreplace, or store it as it is with --bytes",
     )
 
 
-def _report_bytes(made: Descriptor, process: str, file: str, head: bytes, key: str | None) -> None:
+def report_bytes(made: Descriptor, process: str, file: str, head: bytes, key: str | None = None) -> None:
     """Say that a file is stored as bytes, and how to store its text if it has one."""
     from fdstore.text.encodings import packed_as, wide_encoding_of
     from fdstore.text.media_types import BYTES_TYPE

@@ -113,13 +113,21 @@ class TextFile:
     """A text file in any encoding, read as UTF-8. `head` holds the first bytes of the file itself.
 
     Without an encoding its bytes are passed on unchanged; with one, `read` raises `NotEncoded` for invalid
-    bytes unless `errors` is "backslashreplace".
+    bytes unless `errors` is "backslashreplace". `unread` are first bytes of the file that were read before.
     """
 
-    def __init__(self, file: BinaryIO, encoding: str | None = None, errors: DecodeErrors = "strict") -> None:
+    def __init__(
+        self,
+        file: BinaryIO,
+        encoding: str | None = None,
+        errors: DecodeErrors = "strict",
+        *,
+        unread: bytes = b"",
+    ) -> None:
         self.name = source_name(file)
         self.head = b""
         self._file = file
+        self._unread = unread
         self._encoding = encoding
         self._decoder = None if encoding is None else make_decoder(encoding, errors)
         self._bytes_read = 0
@@ -135,7 +143,7 @@ class TextFile:
 
     def _next(self, read: Callable[[], bytes]) -> bytes:
         while True:
-            block = read()
+            block, self._unread = self._unread or read(), b""
             if len(self.head) < HEAD_BYTES:
                 self.head += block[: HEAD_BYTES - len(self.head)]
             data = block if self._decoder is None else self._decoded(block)

@@ -35,7 +35,7 @@ from fdstore.store.ceilings import run_with_ceilings
 from fdstore.store.content_info import ContentInfo, descriptor_of, pairs
 from fdstore.store.keys import content_keys
 from fdstore.store.outcomes import outcome
-from fdstore.store.page_fields import rest_of, split
+from fdstore.store.page_fields import MIN_SPLIT, rest_of, split
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import decoding
 from fdstore.store.resolving import content_name, resolve
@@ -109,12 +109,15 @@ class StagedContent:
         first, is_text = self._index.pages + 1, self._kind == "text"
         self._index.add(pages)
         for number, page in enumerate(pages, first):
-            data, rest = split(page.data, is_text=is_text)
+            data = page.data
+            size = len(data)
+            if size > MIN_SPLIT:
+                data, rest = split(data, is_text=is_text)
+                if rest:
+                    self._split_pages += 1
+                    self._fields += (rest_of(number), rest)
             self._fields += (number, data)
-            if rest:
-                self._split_pages += 1
-                self._fields += (rest_of(number), rest)
-            self._waiting_bytes += len(page.data)
+            self._waiting_bytes += size
             if self._waiting_bytes >= SEND_BYTES:
                 yield from self._send()
 

@@ -171,9 +171,14 @@ def test_a_terminal_gets_bytes_only_with_raw(command, store):
     assert (raw.code, raw.raw) == (0, b"\xff\x07")
 
 
-def test_a_live_stream_says_that_it_takes_only_text(command, store):
-    ended = command("put", "triage", "-", "--stream", stdin=b"one\n\xff")
+def test_what_arrives_first_decides_what_a_live_stream_holds(command, store):
+    decided = command("put", "triage", "-", "--stream", stdin=b"\x1f\x8b\xff")
+    forced = command("put", "triage", "-", "--stream", "--bytes", stdin=b"text")
+    empty = command("put", "triage", "-", "--stream", stdin=b"")
 
-    assert (ended.code, ended.out) == (1, "fd:1\n")
-    assert "leave out --stream, which stores only text" in ended.err
-    assert store.process("triage").stat(1).state == "broken"
+    assert [ended.code for ended in (decided, forced, empty)] == [0, 0, 0]
+    assert (decided.out, forced.err, empty.err) == ("fd:1\n", "", "")
+    assert decided.err.startswith("fdstore: standard input is gzip, stored as bytes (application/")
+    proc = store.process("triage")
+    assert [(d.kind, d.state) for d in proc.list()] == [("bytes", "sealed")] * 2 + [("text", "sealed")]
+    assert (proc.read_bytes(1), proc.read_bytes(2)) == (b"\x1f\x8b\xff", b"text")

@@ -57,7 +57,7 @@ def test_a_missing_file_prevents_storing_all_files(command, store, tmp_path):
         ["a", "--bytes", "--text"],
         ["a", "--bytes", "--encoding", "utf-8"],
         ["a", "--bytes", "--errors", "strict"],
-        ["a", "--stream", "--bytes"],
+        ["a", "--stream", "--media-type", "text/plain"],
         ["a", "--stream", "--name", "x"],
     ],
 )
@@ -160,7 +160,7 @@ def test_a_killed_live_put_leaves_a_stream_whose_lease_expires(command, store):
 
 
 def test_a_live_stream_breaks_on_invalid_utf8_unless_it_is_escaped(command, store):
-    refused = command("put", "triage", "-", "--stream", stdin=b"good\ncaf\xe9\n")
+    refused = command("put", "triage", "-", "--stream", "--text", stdin=b"good\ncaf\xe9\n")
     kept = command("put", "triage", "-", "--stream", "--errors", "backslashreplace", stdin=b"caf\xe9\n")
 
     first, second = store.process("triage").list()
