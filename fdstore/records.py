@@ -154,12 +154,33 @@ class Export(Record, frozen=True, kw_only=True):
     kind: ContentKind = "text"
 
 
-class ProcessRecord(Record, frozen=True, kw_only=True):
+class TokenUsage(Record, frozen=True, kw_only=True):
+    """Tokens that models have counted. `input_tokens` is all that was sent to them, `cache_read_tokens` and
+    `cache_write_tokens` the parts of it that were read from their prompt cache, or written to it."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Input and output tokens together."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: TokenUsage) -> TokenUsage:
+        return TokenUsage(**{each: getattr(self, each) + getattr(other, each) for each in TOKEN_COUNTS})
+
+
+TOKEN_COUNTS = TokenUsage.__struct_fields__
+
+
+class ProcessRecord(TokenUsage, frozen=True, kw_only=True):
     """One process as stored in Redis. `program` is an agent's program, or the commands of a pipeline.
     `attempt` counts the claims by workers, `losses` those that were lost; `lease_until` is when the current
     lease expires, `trouble` what blocks the process, such as errors of the model. `outputs` are the
     descriptors, in its parent's table, of the streams it was created to write: an agent's text; for a
-    pipeline (`kind`) output, stderr, and each tee."""
+    pipeline (`kind`) output, stderr, and each tee. The tokens are those of an agent's own answers."""
 
     id: str
     state: ProcessState

@@ -128,6 +128,7 @@ class Agent:
                 parameters=self._program.parameters,
                 until_s=self._until_s,
                 pause=self._pause,
+                prompt_cache=self._program.cache,
                 listener=None if self._answers is None else StreamListener(self._run, self._answers),
                 give_up_s=self._program.give_up_seconds,
                 report=self._note_retry,
@@ -239,10 +240,8 @@ class Agent:
         )
 
     def _write(self, entry: Start | Assistant | Result | Note) -> None:
-        answers, tokens = (1, entry.tokens) if isinstance(entry, Assistant) else (0, 0)
-        added = journal.append(
-            self._handle, self._written, [encode_entry(entry)], answers=answers, tokens=tokens
-        )
+        usage = entry if isinstance(entry, Assistant) else None
+        added = journal.append(self._handle, self._written, [encode_entry(entry)], usage=usage)
         self._daily = self._run(added)
         self._written = self._daily.length
         self.conversation.add(entry)

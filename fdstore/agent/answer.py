@@ -107,6 +107,8 @@ class AnswerBuilder:
             + usage("cache_creation_input_tokens", 0)
             + usage("cache_read_input_tokens", 0),
             output_tokens=usage("output_tokens", 0),
+            cache_read_tokens=usage("cache_read_input_tokens", 0),
+            cache_write_tokens=usage("cache_creation_input_tokens", 0),
             # with any other stop reason the calls are not run
             malformed=malformed if self._stop_reason == "tool_use" else {},
         )

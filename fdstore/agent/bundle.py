@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from fdstore.agent.program_file import DEFAULT_MAX_TOKENS, Limits, Provider
+from fdstore.agent.program_file import DEFAULT_MAX_TOKENS, Limits, PromptCache, Provider
 from fdstore.errors import InvalidProgram, NewerFormat, quoted
 from fdstore.msgspec_types import prepare
 from fdstore.records import TreeLimits
@@ -64,6 +64,13 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     commands: tuple[str, ...] = ()
     limits: Limits = Limits()
     tree_limits: TreeLimits = TreeLimits()
+    # stored only if it is not the default: so older workers run the program, and bundles keep their digests
+    prompt_cache: PromptCache | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def cache(self) -> PromptCache:
+        """Whether the provider is to cache the prompts, and for how long."""
+        return True if isinstance(self.prompt_cache, msgspec.UnsetType) else self.prompt_cache
 
     @property
     def fds_on(self) -> bool:

@@ -23,6 +23,7 @@ from typing import Any
 
 import msgspec
 
+from fdstore.records import TokenUsage
 from fdstore.tools.process_task import ForkTask, PipeTask, SpawnTask
 
 _BLOCKS: dict[str, dict[str, type]] = {
@@ -39,17 +40,15 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start", tag_field="k
     content: str | list[Any]
 
 
-class Assistant(msgspec.Struct, frozen=True, kw_only=True, tag="assistant", tag_field="kind"):
+class Assistant(TokenUsage, frozen=True, kw_only=True, tag="assistant", tag_field="kind"):
     """One answer of the model: its content blocks as JSON, its stop reason and its tokens. `said` is the
     length of the answer stream after it, in characters (0 without a stream); `malformed` maps the ids of
     calls whose arguments are not JSON to the problem."""
 
     content: list[dict[str, Any]]
     stop_reason: str | None
-    input_tokens: int = 0
-    output_tokens: int = 0
     said: int = 0
-    malformed: dict[str, str] = {}
+    malformed: dict[str, str] = msgspec.field(default_factory=dict)
 
     def check(self) -> None:
         """Check that its blocks have the fields which the loop relies on. Raises `ValueError`."""
@@ -63,11 +62,6 @@ class Assistant(msgspec.Struct, frozen=True, kw_only=True, tag="assistant", tag_
     def text(self) -> str:
         """Its text blocks, joined."""
         return "".join(block["text"] for block in self.content if block.get("type") == "text")
-
-    @property
-    def tokens(self) -> int:
-        """Its input and output tokens together."""
-        return self.input_tokens + self.output_tokens
 
     @property
     def is_last(self) -> bool:

@@ -31,6 +31,7 @@ OWNED_PARAMETERS: Mapping[str, str] = {
     "system": "use [prompt] system",
     "tools": "use [tools] enabled and python",
     "stream": "answers are always streamed",
+    "cache_control": "use [model] prompt_cache",
 }
 """Parameters of the Messages API that the agent loop sets itself, and the key to use instead."""
 

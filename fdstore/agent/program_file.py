@@ -40,6 +40,7 @@ from fdstore.tools.tool_names import FD_TOOLS, PROCESS_TOOLS
 DEFAULT_MAX_TOKENS = 8192
 
 Provider = Literal["anthropic"]
+PromptCache = bool | Literal["5m", "1h"]
 Size = Annotated[int, Meta(ge=1, le=MAX_INTEGER)]
 # bounded where clocks and waits still work: a lock refuses a time-out of more than 292 years
 Seconds = Annotated[float, Meta(ge=1, le=1e9)]
@@ -85,6 +86,13 @@ class ModelSection(Section, frozen=True, kw_only=True):
         str, _about("The model, as its provider calls it. Required.", "claude-sonnet-5-5", minLength=1)
     ]
     provider: Annotated[Provider, _about("The API that is called.")] = "anthropic"
+    prompt_cache: Annotated[
+        PromptCache,
+        _about(
+            "Whether the provider keeps each request in its cache: the next one, which begins with it, costs"
+            ' less. For 5 minutes, "5m", or "1h"; false for servers that refuse it.'
+        ),
+    ] = True
     give_up_seconds: Annotated[
         Seconds, _about("How long a model that cannot be reached is asked again before the agent fails.")
     ] = 600.0

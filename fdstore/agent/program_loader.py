@@ -116,6 +116,7 @@ def _load_file(source: ProgramSource) -> LoadedFile:
         name=program_parser.stem_name(path) if file.program.name is None else file.program.name,
         model=file.model.name,
         provider=file.model.provider,
+        prompt_cache=msgspec.UNSET if file.model.prompt_cache is True else file.model.prompt_cache,
         give_up_seconds=file.model.give_up_seconds,
         description=file.program.description,
         system=_system_prompt(file.prompt, path),

@@ -17,7 +17,7 @@ from fdstore.cli.session import Session, verb
 from fdstore.cli.tables import ago, format_size, table
 from fdstore.errors import NotFound
 from fdstore.lifecycle import PROCESS_MOVES
-from fdstore.records import ProcessRecord, Unreadable
+from fdstore.records import ProcessRecord, TokenUsage, Unreadable
 
 if TYPE_CHECKING:
     from fdstore.client import Store
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 STATES = tuple(PROCESS_MOVES)
-ORDERS = ("id", "started", "ended", "state", "program", "bytes")
+ORDERS = ("id", "started", "ended", "state", "program", "tokens", "bytes")
 REFRESH_S = 2.0
 
 
@@ -66,7 +66,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     "order",
     type=click.Choice(ORDERS),
     default="id",
-    help="Order. id, the default: as trees; started, ended: the latest first; bytes: the largest first.",
+    help="Order. id, the default: as trees; started, ended: the latest first; tokens, bytes: the most first.",
 )
 @click.option("--watch", is_flag=True, help=f"Show them again every {REFRESH_S:g} s until Ctrl-C.")
 def ps(
@@ -138,16 +138,13 @@ def _print(session: Session, found: Found) -> None:
         for _, process in found.rows:
             output.document(process)
     elif found.rows:
-        head = [
-            "PROCESS",
-            "STATE",
-            "PROGRAM",
-            "STARTED",
-            "ENDED",
-            *(["BYTES"] if found.sizes else []),
-            "DETAIL",
+        has_tokens = any(process.tokens for _, process in found.rows)
+        more = [*(["TOKENS"] if has_tokens else []), *(["BYTES"] if found.sizes else [])]
+        head = ["PROCESS", "STATE", "PROGRAM", "STARTED", "ENDED", *more, "DETAIL"]
+        rows = [
+            _row(branch, process, found.now_s, found.sizes, has_tokens=has_tokens)
+            for branch, process in found.rows
         ]
-        rows = [_row(branch, process, found.now_s, found.sizes) for branch, process in found.rows]
         columns, coloured = output.columns(), output.use_colours()
         output.print_painted(table(head, rows, cut="DETAIL", columns=columns, coloured=coloured))
         if found.usage:
@@ -179,10 +176,28 @@ def _rank(process: ProcessRecord, order: str, sizes: dict[str, int]) -> tuple[An
             return (-(process.ended_at or 0.0), process.id)
         case "state":
             return (STATES.index(process.state), process.id)
+        case "tokens":
+            return (-process.tokens, process.id)
         case "bytes":
             return (-sizes.get(process.id, 0), process.id)
         case _:
             return (process.program or "", process.id)
+
+
+def format_tokens(usage: TokenUsage) -> str:
+    """Format the tokens of a process: how many were sent, how much of that the cache had, how many came back.
+
+    >>> format_tokens(TokenUsage(input_tokens=9000, output_tokens=300, cache_read_tokens=8100))
+    '9,000 in (90 % cached), 300 out'
+    """
+    if not usage.tokens:
+        return "-"
+    cached = (
+        f" ({100 * usage.cache_read_tokens // usage.input_tokens} % cached)"
+        if usage.cache_read_tokens
+        else ""
+    )
+    return f"{usage.input_tokens:,} in{cached}, {usage.output_tokens:,} out"
 
 
 def format_usage(tree: TreeRecord) -> str:
@@ -190,6 +205,9 @@ def format_usage(tree: TreeRecord) -> str:
     from fdstore.cli.limits import format_value, limits_of_tree
 
     parts = []
+    used_tokens = sum(tree.members, start=TokenUsage())
+    if used_tokens.tokens:
+        parts.append(f"tokens {format_tokens(used_tokens)}")
     for each in limits_of_tree(tree):
         used, limit = (format_value(value, each.unit) for value in (each.used, each.value))
         parts.append(f"{each.name.removeprefix('tree_')} {used} of {limit}")
@@ -215,13 +233,16 @@ def as_trees(processes: Iterable[ProcessRecord]) -> Iterator[tuple[str, ProcessR
             waiting.append((under + ("└─ " if last else "├─ "), under + ("   " if last else "│  "), child))
 
 
-def _row(branch: str, process: ProcessRecord, now_s: float, sizes: dict[str, int]) -> list[str]:
+def _row(
+    branch: str, process: ProcessRecord, now_s: float, sizes: dict[str, int], *, has_tokens: bool
+) -> list[str]:
     return [
         branch + process.id,
         process.state,
         process.program or "-",
         "-" if process.started_at is None else ago(process.started_at, now_s),
         "-" if process.ended_at is None else ago(process.ended_at, now_s),
+        *([format_tokens(process)] if has_tokens else []),
         *([format_size(sizes.get(process.id, 0))] if sizes else []),
         "; ".join(_details(process, now_s)),
     ]

@@ -116,4 +116,8 @@ def report_end(session: Session, ended: Answer) -> int:
             output.say(f"fdstore: the answer is long: fdstore cat {holder} {ended.fd}")
         if record.reason:
             output.say(f"fdstore: {record.id} {record.state}: {record.reason}")
+        if record.tokens:
+            from fdstore.cli.processes import format_tokens
+
+            output.note(f"fdstore: tokens: {format_tokens(record)}")
     return 0 if record.state == "exited" and record.exit_code == 0 else 1

@@ -122,20 +122,19 @@ def make_toolbox(
     wake: Callable[[str], None],
     permissions: Permissions,
 ) -> Toolbox:
-    """Return the tools of a program for its process, limited by `permissions`. A fork has no `fork` and no
+    """Return the tools of a program for its process, limited by `permissions`. A fork is refused `fork` and
     `spawn` unless its task allows them. Raises `NotAllowed`, `PathRefused`, `InvalidArgument`."""
     permissions.check_python(program.python)
     export_root = permissions.resolve_export_root(program.export_root)
     if "fd_to_file" in program.tools and export_root is None:
         log.warning("%s has no fd_to_file: this worker has no export root (--export-root)", handle.id)
-    tools = frozenset(program.tools)
-    if isinstance(birth, ForkTask) and not birth.may_spawn:
-        tools -= {"fork", "spawn"}
+    is_leaf = isinstance(birth, ForkTask) and not birth.may_spawn
     context = Context(
         handle=handle,
         prefix=prefix,
         config=program.file_descriptor,
-        enabled=tools,
+        enabled=frozenset(program.tools),
+        refused=frozenset({"fork", "spawn"}) if is_leaf else frozenset(),
         fds_on=program.fds_on,
         export_root=export_root,
         preload_root=permissions.resolve_preload_root(program.preload_root),

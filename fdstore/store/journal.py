@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from fdstore.records import TOKEN_COUNTS, TokenUsage
 from fdstore.store.ceilings import run_with_ceilings
 from fdstore.store.keys import process_keys
 from fdstore.store.outcomes import outcome
@@ -24,14 +25,15 @@ class Appended(msgspec.Struct, frozen=True):
 
 
 def append(
-    handle: ProcessHandle, position: int, records: list[str], *, answers: int = 0, tokens: int = 0
+    handle: ProcessHandle, position: int, records: list[str], *, usage: TokenUsage | None = None
 ) -> Operation[Appended]:
-    """Append records at `position`: `answers` of them are a model's, which used `tokens` tokens. Without
+    """Append records at `position`. `usage` is that of a model, if one of them is its answer. Without
     records, write nothing. Raises `Fenced`, `NotFound`."""
-    keys = handle.keys
-    command = script("journal")(
-        (keys.record, keys.journal, keys.tree.record), handle.attempt, position, answers, tokens, *records
-    )
+    process = handle.keys
+    keys = (process.record, process.journal, process.tree.record)
+    counts = [0 if usage is None else getattr(usage, name) for name in TOKEN_COUNTS]
+    answers = 0 if usage is None else 1
+    command = script("journal")(keys, handle.attempt, position, answers, *counts, *records)
     [reply] = yield from run_with_ceilings(handle, [command])
     length, *reached = outcome(reply, handle.id)
     return Appended(int(length), (text(reached[0]), int(reached[1])) if reached else None)

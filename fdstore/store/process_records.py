@@ -11,7 +11,7 @@ import msgspec
 
 from fdstore.errors import DamagedRecord, NotFound
 from fdstore.lifecycle import ProcessState
-from fdstore.records import ProcessRecord, Survey, TreeRecord, Unreadable
+from fdstore.records import TOKEN_COUNTS, ProcessRecord, Survey, TreeRecord, Unreadable
 from fdstore.store.content_info import pairs
 from fdstore.store.keys import (
     ProcessKeys,
@@ -70,6 +70,7 @@ def decode_process(process: str, fields: dict[str, str]) -> ProcessRecord:
         next_child=number("next_child") or 1,
         started_at=moment("started_at"),
         ended_at=moment("ended_at"),
+        **{name: number(name) or 0 for name in TOKEN_COUNTS},
     )
 
 

@@ -34,6 +34,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     permissions       for functions, commands and paths that programs name
     own_program       the program of this process, for forks of it; a user's own loop has none
     forks_may_spawn   whether forks may start processes too
+    refused           enabled tools that this process may not call: a fork is offered what its parent is, so
+                      that their requests begin with the same bytes
     commands          commands that a pipeline may run, within `pipeline_limits`
     wait_for_workers  False: start nothing that no live worker can run
     """
@@ -50,6 +52,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     permissions: Permissions = Permissions()
     own_program: Program = NO_PROGRAM
     forks_may_spawn: bool = False
+    refused: frozenset[str] = frozenset()
     commands: tuple[str, ...] = ()
     pipeline_limits: PipelineLimits = DEFAULTS
     wait_for_workers: bool = True

@@ -202,6 +202,9 @@ class Toolbox:
         if tool is None:
             names = ", ".join([*self._tools, *self._python]) or "none"
             raise InvalidArgument("", f"there is no tool {quoted(name)}; there are: {names}")
+        if tool.name in self.context.refused:
+            problem = f"a copy cannot call {tool.name}; do its task with the other tools"
+            raise InvalidArgument("", problem)
         checked = convert(tool.arguments, arguments)
         return self._run(tool, checked, call_id), tool.makes(checked)
 

@@ -14,6 +14,7 @@ import redis
 
 from fdstore.agent.program_loader import Bundle, Program
 from fdstore.client import Process, Store
+from fdstore.records import TokenUsage
 from fdstore.store import contents, journal, leases, pipelines, processes, streams, tool_calls, waiting
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
@@ -120,7 +121,7 @@ class DamagedStore:
             handle = ProcessHandle(keys, claim.limits, claim.attempt)
             start = '{"kind":"start","system":"S","content":"C"}'
             # counted as an answer, so that the tree has the fields that count them
-            self.store.run(journal.append(handle, 1, [start], answers=1, tokens=7))
+            self.store.run(journal.append(handle, 1, [start], usage=TokenUsage(input_tokens=7)))
         return ProcessHandle(keys, self.store.tree(process.partition(".")[0]).limits, 1)
 
 

@@ -14,6 +14,7 @@ from fdstore import TreeLimits
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program_loader import Bundle, LinkedProgram, Program
 from fdstore.client import Store
+from fdstore.records import TOKEN_COUNTS, TokenUsage
 from fdstore.store import ceilings, journal
 from fdstore.testing import Usage, call, say, turn
 from fdstore.testing.requests import Request
@@ -142,8 +143,11 @@ def test_counts_restart_each_day_and_only_the_previous_day_is_kept(
 
 def test_an_answer_whose_reply_was_lost_is_counted_once(store: Store) -> None:
     proc = store.process("t")
-    for _ in range(2):
-        added = store.run(journal.append(proc.handle, 0, ["{}"], answers=1, tokens=5))
+    usage = TokenUsage(input_tokens=4, output_tokens=1, cache_read_tokens=3, cache_write_tokens=1)
+    for position in (0, 0, 1):
+        added = store.run(journal.append(proc.handle, position, ["{}"], usage=usage))
 
-    assert added.length == 1
-    assert (store.tree("t").model_calls, store.tree("t").tokens) == (1, 5)
+    tree = store.tree("t")
+    assert added.length == 2
+    assert (tree.model_calls, tree.tokens) == (2, 10)
+    assert [getattr(tree.members[0], name) for name in TOKEN_COUNTS] == [8, 2, 6, 2]

@@ -23,7 +23,8 @@ import msgspec
 
 from fdstore.agent.answer import AnswerBuilder
 from fdstore.agent.conversation import Assistant
-from fdstore.agent.models.base import Listener, ModelFailed, Retry
+from fdstore.agent.models.base import Listener, ModelFailed, PromptCache, Retry
+from fdstore.records import TokenUsage
 
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
@@ -78,6 +79,7 @@ class AnthropicModel:
         parameters: dict[str, Any],
         until_s: float,
         pause: Callable[[float], None],
+        prompt_cache: PromptCache = False,
         listener: Listener | None = None,
         give_up_s: float = 600.0,
         report: Callable[[Retry], None] | None = None,
@@ -94,8 +96,13 @@ class AnthropicModel:
             request["system"] = system
         if tools:
             request["tools"] = tools
+        if prompt_cache:
+            # of the whole request: a marker in a message would move, and so change the bytes of the prefix
+            ttl = {} if prompt_cache is True else {"ttl": prompt_cache}
+            request["cache_control"] = {"type": "ephemeral", **ttl}
         backoff_s = FIRST_PAUSE_S
-        unreadable = input_tokens = output_tokens = tries = 0
+        used = TokenUsage()
+        unreadable = tries = 0
         failing_since: float | None = None
         while True:
             tries += 1
@@ -107,14 +114,11 @@ class AnthropicModel:
             pause_s = backoff_s * random.uniform(0.75, 1.25)
             try:
                 answer = self._stream(request, timeout, last_event, listener)
-                input_tokens += answer.input_tokens
-                output_tokens += answer.output_tokens
+                used += answer
                 unreadable += 1
                 is_final = unreadable >= READABLE_TRIES or time.monotonic() + pause_s >= until_s
                 if not answer.malformed or is_final:
-                    return msgspec.structs.replace(
-                        answer, input_tokens=input_tokens, output_tokens=output_tokens
-                    )
+                    return msgspec.structs.replace(answer, **msgspec.structs.asdict(used))
                 reason = "the model called a tool with arguments that are not JSON"
             except (anthropic.AnthropicError, httpx2.HTTPError) as error:
                 if not _is_transient(error):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
 from fdstore.agent.conversation import Assistant
 from fdstore.tools.wrapping import escape_surrogates
+
+PromptCache = bool | Literal["5m", "1h"]
+"""Whether a provider keeps requests in its prompt cache; for how long, if not for its default."""
 
 
 class Listener(Protocol):
@@ -55,6 +58,7 @@ class Model(Protocol):
         parameters: dict[str, Any],
         until_s: float,
         pause: Callable[[float], None],
+        prompt_cache: PromptCache = False,
         listener: Listener | None = None,
         give_up_s: float = 600.0,
         report: Callable[[Retry], None] | None = None,
@@ -62,7 +66,8 @@ class Model(Protocol):
         """Request one answer, and return it when it is complete.
 
         Retries until `until_s` (of `time.monotonic`), or for `give_up_s` seconds counted from the last sign
-        of life before the first failure. `pause` waits between tries and may raise to give up; `report` is
+        of life before the first failure. With `prompt_cache` the provider keeps the request for the next one,
+        which begins with the same bytes. `pause` waits between tries and may raise to give up; `report` is
         called before each pause. `listener` receives the text as it arrives. The tokens of answers that were
         discarded because a call was malformed are added to those of the answer returned.
 

@@ -1,24 +1,36 @@
 -- Appends records to a process's journal at a known position, so that a repeat writes nothing twice, and counts
 -- the models' answers among them. Without records it only returns the length and the limit reached.
 -- KEYS  1 process  2 its journal  3 tree
--- ARGV  1 attempt  2 position of the first record (0-based)  3 answers of models  4 their tokens
---       5.. records (JSON)
+-- ARGV  1 attempt  2 position of the first record (0-based)  3 answers of models
+--       4 their tokens: input, 5 output, 6 of the input those read from a cache, 7 written to one
+--       8.. records (JSON)
 -- ->    ok length [name limit: the daily limit that the tree has reached] | gone | fenced why
+local COUNTS = { 'input_tokens', 'output_tokens', 'cache_read_tokens', 'cache_write_tokens' }
+
+local function count_tokens(record, counts)
+  local fields = {}
+  for i, value in ipairs(redis.call('HMGET', record, unpack(COUNTS))) do
+    fields[2 * i - 1], fields[2 * i] = COUNTS[i], string.format('%.0f', counted(value) + counts[3 + i])
+  end
+  redis.call('HSET', record, unpack(fields))
+end
+
 local length = redis.call('LLEN', KEYS[2])
 local position = tonumber(ARGV[2])
 local refused = refusal(KEYS[1], ARGV[1])
 if refused then
   return refused
 end
-local repeated = #ARGV > 4 and length == position + #ARGV - 4 and redis.call('LINDEX', KEYS[2], position) == ARGV[5]
+local repeated = #ARGV > 7 and length == position + #ARGV - 7 and redis.call('LINDEX', KEYS[2], position) == ARGV[8]
 if not repeated and length ~= position then
   return { 'fenced', 'its journal has ' .. length .. ' records, not ' .. position .. ': another writer appended' }
 end
-if not repeated and #ARGV > 4 then
+if not repeated and #ARGV > 7 then
   if ARGV[3] ~= '0' then
-    count_answers(KEYS[3], ARGV[3], ARGV[4])
+    count_answers(KEYS[3], ARGV[3], ARGV[4] + ARGV[5])
+    count_tokens(KEYS[1], ARGV)
   end
-  for i = 5, #ARGV, 2000 do -- Lua's stack holds some thousands
+  for i = 8, #ARGV, 2000 do -- Lua's stack holds some thousands
     length = redis.call('RPUSH', KEYS[2], unpack(ARGV, i, math.min(i + 1999, #ARGV)))
   end
 end

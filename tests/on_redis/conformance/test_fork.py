@@ -220,15 +220,15 @@ def test_a_fork_holds_the_named_passages_of_the_original(play: Play) -> None:
 # tools of forks
 
 
-def test_a_fork_has_neither_fork_nor_spawn(play: Play) -> None:
+def test_a_fork_is_offered_the_tools_of_its_parent_and_refused_fork_and_spawn(play: Play) -> None:
     script_by_fork = ForkScript(
         [TWO, say("Done.")], copy1=[call("fork", prompts=["again"]), say("a")], copy2=[say("b")]
     )
 
     with play(script_by_fork) as agents:
-        assert set(ENABLED) - set(requests_of(agents, 1)[0].tools) == {"fork", "spawn"}
+        assert requests_of(agents, 1)[0].raw["tools"] == requests_of(agents, 0)[0].raw["tools"]
         refused = only(requests_of(agents, 1)[-1].tool_results()[-1].text)
-        assert refused.message == "there is no tool 'fork'; there are: read_fd, list_fds, write_fd"
+        assert refused.message == "a copy cannot call fork; do its task with the other tools"
         assert agents.record("solo.1").state == "exited"
 
 

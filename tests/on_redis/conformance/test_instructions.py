@@ -178,13 +178,15 @@ def test_instructions_leave_out_unusable_tools(toolbox: MakeToolbox) -> None:
     assert [each["name"] for each in made.definitions] == ["read_fd"]
 
 
-def test_forks_are_offered_fork_and_spawn_only_if_allowed(toolbox: MakeToolbox) -> None:
+def test_forks_are_offered_the_tools_of_their_parents_and_refused_two(toolbox: MakeToolbox) -> None:
     born = ForkTask(of="triage", records=2, call="c", prompt="p", copy=1, copies=1)
     free = msgspec.structs.replace(born, may_spawn=True)
     enabled = ["read_fd", "spawn", "fork"]
 
-    assert [each["name"] for each in toolbox(enabled, birth=born).definitions] == ["read_fd"]
-    assert [each["name"] for each in toolbox(enabled, birth=free).definitions] == enabled
+    for birth, refused in ((born, {"spawn", "fork"}), (free, set())):
+        made = toolbox(enabled, birth=birth)
+        assert [each["name"] for each in made.definitions] == enabled
+        assert made.context.refused == refused
 
 
 def test_instructions_on_pipelines_depend_on_the_enabled_tools(toolbox: MakeToolbox) -> None:
