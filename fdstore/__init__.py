@@ -33,12 +33,14 @@ if TYPE_CHECKING:
         SearchResult,
         Slice,
         Survey,
+        TokenUsage,
         TreeLimits,
         TreeRecord,
         Unreadable,
     )
     from fdstore.store.naming import ABSENT
     from fdstore.text.selection import FdLike
+    from fdstore.tools.clearing import ClearingConfig
     from fdstore.tools.config import FDConfig
     from fdstore.tools.definition_shapes import DefinitionShape
     from fdstore.tools.python_tool import tool
@@ -59,6 +61,7 @@ _HOMES = {
             "SearchResult",
             "Slice",
             "Survey",
+            "TokenUsage",
             "TreeLimits",
             "TreeRecord",
             "Unreadable",
@@ -66,6 +69,7 @@ _HOMES = {
     ),
     "fdstore.store.naming": ("ABSENT",),
     "fdstore.text.selection": ("FdLike",),
+    "fdstore.tools.clearing": ("ClearingConfig",),
     "fdstore.tools.config": ("FDConfig",),
     "fdstore.tools.definition_shapes": ("DefinitionShape",),
     "fdstore.tools.tool_names": ("ToolName",),
@@ -77,6 +81,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "ABSENT",
+    "ClearingConfig",
     "ContentState",
     "ContextLine",
     "DefinitionShape",
@@ -98,6 +103,7 @@ __all__ = [
     "Store",
     "StreamWriter",
     "Survey",
+    "TokenUsage",
     "ToolName",
     "ToolResult",
     "Toolset",

@@ -20,7 +20,7 @@ import msgspec
 
 from fdstore import end_reasons
 from fdstore.agent.answer_stream import AnswerStream
-from fdstore.agent.conversation import Assistant, Note, Result, Start, ToolCall, encode_entry
+from fdstore.agent.conversation import Assistant, Cleared, Note, Result, Start, ToolCall, encode_entry
 from fdstore.agent.first_prompt import first_messages
 from fdstore.agent.history import History
 from fdstore.agent.models.base import Model, ModelFailed, Retry
@@ -31,6 +31,7 @@ from fdstore.render import fd_error
 from fdstore.store import contents, journal, leases, process_records, processes
 from fdstore.store.clock import redis_now
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.tools.clearing import find_clearable, size_of
 from fdstore.tools.process_task import SpawnTask
 from fdstore.tools.tool_outcome import Started, ToolResult
 from fdstore.tools.toolbox import Toolbox
@@ -115,7 +116,34 @@ class Agent:
         answer = self.conversation.answer
         if answer and answer[-1].is_last:
             return self._end(answer[-1])
-        return self._over_limit() or self._ask()
+        over = self._over_limit()
+        if over is None:
+            self._clear_results()
+        return over or self._ask()
+
+    def _clear_results(self) -> None:
+        """Clear old results if the last answer used too many tokens. Recorded, so that each later attempt
+        sends the same."""
+        conversation = self.conversation
+        if not conversation.own_turns or conversation.is_just_cleared:
+            return
+        start = conversation.start
+        total = len(start.system if start else "") + len(msgspec.json.encode(self._definitions))
+        total += sum(size_of(message["content"]) for message in conversation.messages())
+        used = conversation.own_turns[-1].tokens
+        lines = self._run(
+            find_clearable(
+                self._handle,
+                conversation.shown_results(),
+                len(conversation.turns),
+                used,
+                total,
+                self._program.clearing,
+            )
+        )
+        if lines:
+            log.info("%s: %s old results are cleared after %s tokens", self._handle.id, len(lines), used)
+            self._write(Cleared(lines=lines))
 
     def _ask(self) -> Outcome:
         start = self.conversation.start
@@ -239,7 +267,7 @@ class Agent:
             self.conversation.text,
         )
 
-    def _write(self, entry: Start | Assistant | Result | Note) -> None:
+    def _write(self, entry: Start | Assistant | Result | Note | Cleared) -> None:
         usage = entry if isinstance(entry, Assistant) else None
         added = journal.append(self._handle, self._written, [encode_entry(entry)], usage=usage)
         self._daily = self._run(added)

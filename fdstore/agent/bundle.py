@@ -21,6 +21,7 @@ from fdstore.agent.program_file import DEFAULT_MAX_TOKENS, Limits, PromptCache, 
 from fdstore.errors import InvalidProgram, NewerFormat, quoted
 from fdstore.msgspec_types import prepare
 from fdstore.records import TreeLimits
+from fdstore.tools.clearing import ClearingConfig
 from fdstore.tools.config import FDConfig, has_descriptors
 
 _NEWER = ("Object contains unknown field", "Invalid enum value")
@@ -64,13 +65,19 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     commands: tuple[str, ...] = ()
     limits: Limits = Limits()
     tree_limits: TreeLimits = TreeLimits()
-    # stored only if it is not the default: so older workers run the program, and bundles keep their digests
+    # stored only if they are not the default: older workers then run the program, and bundles keep digests
     prompt_cache: PromptCache | msgspec.UnsetType = msgspec.UNSET
+    context: ClearingConfig | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def cache(self) -> PromptCache:
         """Whether the provider is to cache the prompts, and for how long."""
         return True if isinstance(self.prompt_cache, msgspec.UnsetType) else self.prompt_cache
+
+    @property
+    def clearing(self) -> ClearingConfig:
+        """When old results are cleared."""
+        return ClearingConfig() if isinstance(self.context, msgspec.UnsetType) else self.context
 
     @property
     def fds_on(self) -> bool:

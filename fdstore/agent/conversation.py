@@ -6,6 +6,7 @@
     assistant   one answer of the model, block by block
     result      the result of one tool call
     note        a message to the model, sent with the results of a turn
+    cleared     old results that are sent as one line from then on, see `tools.clearing`
     ...         any other kind belongs to a newer fdstore and is skipped
 
 The journal is append-only and authoritative: a new attempt rebuilds the conversation from it and continues
@@ -24,6 +25,7 @@ from typing import Any
 import msgspec
 
 from fdstore.records import TokenUsage
+from fdstore.tools.clearing import ShownResult
 from fdstore.tools.process_task import ForkTask, PipeTask, SpawnTask
 
 _BLOCKS: dict[str, dict[str, type]] = {
@@ -99,6 +101,12 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, tag="note", tag_field="kin
     text: str
 
 
+class Cleared(msgspec.Struct, frozen=True, kw_only=True, tag="cleared", tag_field="kind"):
+    """The line that is sent in place of each of these results, by the key of its call."""
+
+    lines: dict[str, str]
+
+
 class ToolCall(msgspec.Struct, frozen=True):
     """One tool call. `key` identifies it in its conversation, `id` in its answer, `sent_id` in the messages
     sent to the API; `malformed` says what is wrong with arguments that are not JSON."""
@@ -118,11 +126,11 @@ class UnknownEntry(msgspec.Struct, frozen=True):
     kind: str
 
 
-_Known = SpawnTask | ForkTask | PipeTask | Start | Assistant | Result | Note
+_Known = SpawnTask | ForkTask | PipeTask | Start | Assistant | Result | Note | Cleared
 Entry = _Known | UnknownEntry
 _decoder = msgspec.json.Decoder(_Known)
 _unknown = msgspec.json.Decoder(UnknownEntry)
-KINDS = frozenset({"brief", "fork", "pipe", "start", "assistant", "result", "note"})
+KINDS = frozenset({"brief", "fork", "pipe", "start", "assistant", "result", "note", "cleared"})
 
 
 def decode_entry(record: bytes) -> Entry:
@@ -250,9 +258,32 @@ class Conversation:
                     rounds[-1].notes.append(entry)
         return rounds
 
+    def shown_results(self) -> list[ShownResult]:
+        """Return the results that are sent as they were, in order."""
+        cleared = self._cleared_lines()
+        return [
+            ShownResult(call.key, number, call.name, call.input, result.content, result.is_error)
+            for number, turn in enumerate(self._all_turns(), 1)
+            for call, result in turn.answered()
+            if result is not None and call.key not in cleared
+        ]
+
+    @property
+    def is_just_cleared(self) -> bool:
+        """Whether results were cleared after the last answer."""
+        last = next((e for e in reversed(self.entries) if isinstance(e, (Cleared, Assistant))), None)
+        return isinstance(last, Cleared)
+
+    def _cleared_lines(self) -> dict[str, str]:
+        lines: dict[str, str] = {}
+        for entry in self.entries:
+            if isinstance(entry, Cleared):
+                lines |= entry.lines
+        return lines
+
     def messages(self) -> list[dict[str, Any]]:
         """Return the messages for the next request. Every call must have its result."""
-        start = self.start
+        start, cleared = self.start, self._cleared_lines()
         messages: list[dict[str, Any]] = [{"role": "user", "content": start.content}] if start else []
         notes: list[dict[str, Any]] = []
         for turn in self._all_turns():
@@ -263,7 +294,11 @@ class Conversation:
             elif content:
                 messages.append({"role": "assistant", "content": content})
             notes += [{"type": "text", "text": note.text} for note in turn.notes]
-            results = [_block(call, result) for call, result in turn.answered() if result is not None]
+            results = [
+                _block(call, result, cleared.get(call.key))
+                for call, result in turn.answered()
+                if result is not None
+            ]
             if results:
                 # a note on a turn without calls, such as a paused one, waits for the next results
                 messages.append({"role": "user", "content": results + notes})
@@ -275,6 +310,7 @@ def _is_blank(block: dict[str, Any]) -> bool:
     return block.get("type") == "text" and not block["text"].strip()
 
 
-def _block(call: ToolCall, result: Result) -> dict[str, Any]:
-    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call.sent_id, "content": result.content}
+def _block(call: ToolCall, result: Result, line: str | None) -> dict[str, Any]:
+    content = result.content if line is None else line
+    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call.sent_id, "content": content}
     return {**block, "is_error": True} if result.is_error else block

@@ -34,6 +34,7 @@ from fdstore.msgspec_types import prepare
 from fdstore.pipeline_limits import DEFAULTS
 from fdstore.records import TreeLimits
 from fdstore.text.numbers import MAX_INTEGER
+from fdstore.tools.clearing import ClearingConfig
 from fdstore.tools.config import FDConfig
 from fdstore.tools.tool_names import FD_TOOLS, PROCESS_TOOLS
 
@@ -157,6 +158,10 @@ class ToolsSection(Section, frozen=True, kw_only=True):
         check_unique("python", self.python)
         check_tools(self.enabled)
         check_functions(self.python, taken=self.enabled)
+
+
+class ContextSection(ClearingConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When old results that can be read again are cleared from the conversation."""
 
 
 class PreloadSection(Section, frozen=True, kw_only=True):
@@ -315,6 +320,7 @@ class ProgramFile(Section, frozen=True, kw_only=True):
     ] = {}
     tools: ToolsSection = ToolsSection()
     file_descriptor: FDConfig = FDConfig()
+    context: ContextSection = ContextSection()
     preload: PreloadSection = PreloadSection()
     linked_programs: Annotated[
         dict[str, str | LinkedEntry],

@@ -22,7 +22,7 @@ import msgspec
 from fdstore.agent import program_parser
 from fdstore.agent.bundle import Bundle, LinkedProgram, Program
 from fdstore.agent.program_checks import PATH_RULE, is_path
-from fdstore.agent.program_file import DEFAULT_MAX_TOKENS, Limits, PromptSection
+from fdstore.agent.program_file import DEFAULT_MAX_TOKENS, ContextSection, Limits, PromptSection
 from fdstore.agent.program_parser import SHOWN_PATH, ProgramSource
 from fdstore.errors import InvalidArgument, InvalidProgram, TargetMissing, quoted
 from fdstore.tools.tool_names import FD_TOOLS
@@ -117,6 +117,7 @@ def _load_file(source: ProgramSource) -> LoadedFile:
         model=file.model.name,
         provider=file.model.provider,
         prompt_cache=msgspec.UNSET if file.model.prompt_cache is True else file.model.prompt_cache,
+        context=msgspec.UNSET if file.context == ContextSection() else file.context,
         give_up_seconds=file.model.give_up_seconds,
         description=file.program.description,
         system=_system_prompt(file.prompt, path),

@@ -19,6 +19,7 @@ import msgspec
 from fdstore.agent.program_checks import NAME, NAME_RULE, InvalidKey, show_key
 from fdstore.agent.program_file import LinkedEntry, ProgramFile
 from fdstore.errors import InvalidArgument, InvalidProgram, TargetMissing, quoted
+from fdstore.tools.clearing import ClearingConfig
 
 SHOWN_PATH = 400
 """How many characters of a path a message shows."""
@@ -90,8 +91,9 @@ def convert(document: dict[str, Any]) -> ProgramFile:
     except msgspec.ValidationError as error:
         raise _explain(error, document, ProgramFile) from error
     except InvalidArgument as error:
-        # FDConfig alone raises it: it checks itself for Python callers, too
-        raise InvalidKey(f"file_descriptor.{error.argument}", error.problem) from error
+        # of the two sections that check themselves for Python callers, too
+        section = "context" if error.argument in ClearingConfig.__struct_fields__ else "file_descriptor"
+        raise InvalidKey(f"{section}.{error.argument}", error.problem) from error
 
 
 _AT = " - at `$"

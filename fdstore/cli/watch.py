@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from fdstore.agent.conversation import Assistant, Note, Result, Start, decode_entry
+from fdstore.agent.conversation import Assistant, Cleared, Note, Result, Start, decode_entry
 from fdstore.cli.tables import format_size
 from fdstore.client import Store
 from fdstore.errors import DamagedRecord, FDStoreError, NewerFormat, NotFound
@@ -199,6 +199,8 @@ class Watch:
                         self._quiet[process].calls.pop(0)
                     how = "an error of" if failed else "a result of"
                     self._report(process, f"  gets {how} {format_size(len(content))}")
+                case Cleared(lines=lines):
+                    self._report(process, f"  {len(lines)} old results are cleared from its conversation")
                 case Note(text=text):
                     self.chars_shown += len(text)
                     self._report(process, f"  gets the note: {text.partition('<')[0].strip()}")

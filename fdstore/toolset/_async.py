@@ -9,6 +9,8 @@ from typing import Any, Literal
 from fdstore.client._async.process import Process
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.optional_packages import require
+from fdstore.tools.clear_messages import clear_messages
+from fdstore.tools.clearing import ClearingConfig
 from fdstore.tools.config import FDConfig
 from fdstore.tools.definition_shapes import DefinitionShape, in_shape
 from fdstore.tools.offloading import offload
@@ -207,6 +209,32 @@ class Toolset:
         ['user_input']
         """
         return await self._store.run(wrap_input(self._toolbox.context, given))
+
+    async def clear(
+        self, messages: Sequence[Any], usage: object, *, config: ClearingConfig | None = None
+    ) -> list[Any]:
+        """Return the messages of a long conversation with old tool results cleared that can be read again:
+        pages, searches, lists, and previews of stored texts become one line that says how. The messages given
+        are not changed; pairs of calls and results stay whole.
+
+        messages  those of the next request to the Messages API. Results are dicts
+        usage     the `usage` of the last answer, or its tokens: nothing is cleared up to `clear_at_tokens`
+        config    when to clear, and how much (`fdstore.ClearingConfig`)
+
+        Use the result from then on: to clear the same messages again costs a miss of the prompt cache each
+        time. At most one round trip. Raises `InvalidArgument`.
+
+        >>> proc = await store.process("triage")
+        >>> tools = fdstore.aio.Toolset(proc)
+        >>> await tools.clear([{"role": "user", "content": "Hello"}], {"input_tokens": 9, "output_tokens": 1})
+        [{'role': 'user', 'content': 'Hello'}]
+        """
+        return await self._store.run(
+            clear_messages(
+                self._toolbox.context.handle,
+                *(messages, usage, self._toolbox.definitions, config or ClearingConfig()),
+            )
+        )
 
     async def take_references(self, answer: str | Sequence[Any]) -> list[str]:
         """Store each `<ref id="NAME">...</ref>` passage of an answer (a text, or the blocks of a message) as

@@ -14,6 +14,7 @@ import pytest
 from fdstore.client import Store
 from fdstore.store.process_records import record
 from fdstore.testing import Request, Script, Usage, call, say, turn
+from fdstore.tools.clearing import ClearingConfig
 from tests.on_redis.agents import SMALL, Agents, running, tool
 from tests.on_redis.test_crashes import Crashed, CrashingStore
 
@@ -35,7 +36,9 @@ def play(store: Store, tmp_path: Path) -> Iterator[Play]:
         def played(script: Script, crashes: tuple[int, ...] = (), **fields: Any) -> Agents:
             agents = stack.enter_context(running(store, script, tmp_path))
             functions = tuple(map(tool, ("lines", "echo", "breaks")))
-            root = agents.launch(tools=("read_fd",), python=functions, file_descriptor=SMALL, **fields)
+            root = agents.launch(
+                tools=("read_fd", "close_fd"), python=functions, file_descriptor=SMALL, **fields
+            )
             for requests in crashes:
                 with pytest.raises(Crashed):
                     agents.attempt(root.id, CrashingStore(store.url, requests))
@@ -77,6 +80,53 @@ def test_a_resumed_agent_sends_the_same_bytes(play: Play, store: Store) -> None:
 
     assert len(again) >= len(sent)
     assert list(dict.fromkeys(again)) == sent  # an answer that was not stored is asked for twice
+
+
+def kind_of(record: bytes) -> str:
+    return str(json.loads(record)["kind"])
+
+
+LONG = Usage(input_tokens=2000, output_tokens=10)
+SHORT = Usage(input_tokens=20, output_tokens=10)
+READING = [
+    turn(call("lines", count=200, id="a"), usage=SHORT),
+    turn(call("read_fd", fd="fd:1", read_all=True, id="b"), usage=SHORT),
+    turn(call("read_fd", fd="fd:1", start=2, count=20, id="c"), usage=LONG),
+    say("Done."),
+]
+CLEARING = ClearingConfig(clear_at_tokens=1000, keep_turns=1)
+
+
+# the last 7 requests to Redis of such a run: it clears among them
+@pytest.mark.parametrize("crashes", [(), *((requests,) for requests in range(14, 21))], ids=str)
+def test_old_results_are_cleared_once_and_stay_so(play: Play, crashes: tuple[int, ...]) -> None:
+    def script(request: Request) -> Any:
+        return READING[request.turn_number]
+
+    agents = play(script, crashes, context=CLEARING)
+
+    requests = {request.turn_number: request for request in agents.model.requests}
+    before, after = ([result.text for result in requests[number].tool_results()] for number in (2, 3))
+    assert before[0].startswith("<fd_result ")
+    assert before[1].startswith("<fd_content ")
+    assert after[0] == '[Cleared to save room; it is stored: read_fd(fd="fd:1") shows it again.]'
+    assert after[1] == "[Cleared to save room; the same call shows it again.]"
+    assert after[2].startswith("<fd_content ")
+    assert [kind_of(record) for record in agents.journal()].count("cleared") == 1
+    assert len({json.dumps(request.raw) for request in agents.model.requests}) == 4
+
+
+def test_a_closed_text_is_not_cleared(play: Play) -> None:
+    script = [
+        turn(call("lines", count=200), usage=SHORT),
+        turn(call("read_fd", fd="fd:1", read_all=True), usage=SHORT),
+        turn(call("close_fd", fd="fd:1"), usage=LONG),
+        say("Done."),
+    ]
+
+    requests = play(script, context=CLEARING).model.requests
+
+    assert requests[3].messages[: len(requests[2].messages)] == requests[2].messages
 
 
 def test_the_tokens_of_an_agent_are_in_its_record(play: Play, store: Store) -> None:

@@ -1,0 +1,188 @@
+"""Clear old tool results of a long conversation that can be read again.
+
+A model pays for its whole conversation at every turn. Once an answer has used more than `clear_at_tokens`,
+the oldest results that another call shows again become one line that says how: pages, searches and lists,
+and the previews of stored texts. Everything else stays: short results of the user's tools, errors, what has
+been closed since, and results through names, which may mean another content by now.
+
+One batch is cleared down to `clear_to`, because each change of earlier messages costs one miss of the prompt
+cache. A batch that would clear less than a tenth of `clear_at_tokens` is not worth that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import msgspec
+
+from fdstore.errors import InvalidArgument
+from fdstore.msgspec_types import prepare
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.text.numbers import MAX_INTEGER
+from fdstore.text.selection import selector
+from fdstore.tools.wrapping import block_text
+from fdstore.wire.operation import Operation
+
+WORTH_CLEARING = 0.1
+"""The share of `clear_at_tokens` that a batch must clear."""
+
+PICTURE_CHARS = 6000
+"""What a picture counts: about 1500 tokens."""
+
+_AGAIN = "[Cleared to save room; the same call shows it again.]"
+_STORED = re.compile(r'<fd_result fd="(fd:[0-9]+)"')
+_ELEMENTS = {"read_fd": "<fd_content ", "search_fd": "<fd_search ", "list_fds": "<fd_list "}
+
+
+class ClearingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When to clear. Raises `InvalidArgument` for a value out of its range.
+
+    >>> ClearingConfig(clear_at_tokens=50_000).keep_turns
+    3
+    """
+
+    clear_at_tokens: Annotated[
+        int,
+        msgspec.Meta(
+            description="Clear when an answer has used more tokens, cached ones included; 0: never.",
+            extra_json_schema={"minimum": 0, "maximum": MAX_INTEGER},
+        ),
+    ] = 100_000
+    keep_turns: Annotated[
+        int,
+        msgspec.Meta(
+            description="The results of so many of the last answers stay.",
+            extra_json_schema={"minimum": 1, "maximum": MAX_INTEGER},
+        ),
+    ] = 3
+    clear_to: Annotated[
+        float,
+        msgspec.Meta(
+            description="The share of clear_at_tokens to clear down to.",
+            extra_json_schema={"exclusiveMinimum": 0, "exclusiveMaximum": 1},
+        ),
+    ] = 0.5
+
+    def __post_init__(self) -> None:
+        for name, least in (("clear_at_tokens", 0), ("keep_turns", 1)):
+            value = getattr(self, name)
+            if type(value) is not int or not least <= value <= MAX_INTEGER:
+                raise InvalidArgument(name, f"must be an integer from {least} to {MAX_INTEGER}")
+        if type(self.clear_to) not in (int, float) or not 0 < self.clear_to < 1:
+            raise InvalidArgument("clear_to", "must be a number above 0 and below 1")
+
+
+prepare(ClearingConfig)
+
+
+class ShownResult(msgspec.Struct, frozen=True):
+    """A tool result in a conversation. `turn` is the number of the answer that called the tool, from 1."""
+
+    key: str
+    turn: int
+    tool: str
+    arguments: Any
+    content: Any
+    is_error: bool = False
+
+
+class _Clearable(msgspec.Struct, frozen=True):
+    key: str
+    chars: int
+    line: str
+    fd: str
+
+
+def find_clearable(
+    handle: ProcessHandle,
+    results: Sequence[ShownResult],
+    turns: int,
+    used_tokens: int,
+    total_chars: int,
+    config: ClearingConfig,
+) -> Operation[dict[str, str]]:
+    """Return the line that replaces each result to clear, by its key; none if there is nothing to do.
+
+    `turns` is the number of answers, `used_tokens` those of the last one, `total_chars` the size of the
+    request that it answered. At most one round trip: a closed descriptor cannot be read again.
+    """
+    if not config.clear_at_tokens or used_tokens <= config.clear_at_tokens:
+        return {}
+    old = [each for each in results if each.turn <= turns - config.keep_turns]
+    found = [clearable for each in old if (clearable := _clearable(each)) is not None]
+    fds = sorted({each.fd for each in found if each.fd})
+    held: set[str] = set()
+    if fds:
+        [contents] = yield [("HMGET", handle.keys.fds, *fds)]
+        held = {fd for fd, content in zip(fds, contents, strict=True) if content}
+    readable = [each for each in found if not each.fd or each.fd in held]
+    chosen = choose(readable, used_tokens, total_chars, config)
+    return {each.key: each.line for each in chosen}
+
+
+def choose(
+    readable: Sequence[_Clearable], used_tokens: int, total_chars: int, config: ClearingConfig
+) -> list[_Clearable]:
+    """Return the first of these results that together have the tokens to clear; none if they are too few."""
+    tokens_per_char = used_tokens / max(total_chars, 1)
+    to_clear = used_tokens - config.clear_to * config.clear_at_tokens
+    chosen: list[_Clearable] = []
+    cleared = 0.0
+    for each in readable:
+        if cleared >= to_clear:
+            break
+        chosen.append(each)
+        cleared += (each.chars - len(each.line)) * tokens_per_char
+    return chosen if cleared >= WORTH_CLEARING * config.clear_at_tokens else []
+
+
+def _clearable(result: ShownResult) -> _Clearable | None:
+    """Return how to clear a result; None if it cannot be shown again, or is as short as the line."""
+    size = size_of(result.content)
+    blocks = result.content if isinstance(result.content, list) else [result.content]
+    shown = next((text for text in map(block_text, blocks) if text is not None), "")
+    line, fd = "", ""
+    if result.is_error:
+        return None
+    if result.tool in _ELEMENTS and shown.startswith((_ELEMENTS[result.tool], "<fd_result ")):
+        fd = "" if result.tool == "list_fds" else _number_in(result.arguments)
+        line = _AGAIN if fd or result.tool == "list_fds" else ""
+    elif len(blocks) == 1 and (stored := _STORED.match(shown)):
+        fd = stored[1]
+        line = f'[Cleared to save room; it is stored: read_fd(fd="{fd}") shows it again.]'
+    return _Clearable(result.key, size, line, fd) if line and size > 2 * len(line) else None
+
+
+def _number_in(arguments: Any) -> str:
+    """Return the numbered descriptor that a call read; "" if it read a name."""
+    try:
+        fd = selector(arguments["fd"]).fd
+    except (InvalidArgument, KeyError, TypeError):
+        return ""
+    return fd if fd.startswith("fd:") else ""
+
+
+def size_of(content: Any) -> int:
+    """Return about how many characters a content has for a model.
+
+    >>> size_of([{"type": "text", "text": "four"}, {"type": "image", "source": {}}])
+    6004
+    """
+    if isinstance(content, str):
+        return len(content)
+    if not isinstance(content, (list, tuple)):
+        return 0
+    total = 0
+    for block in content:
+        text = block_text(block)
+        if text is not None:
+            total += len(text)
+        elif isinstance(block, dict) and block.get("type") == "tool_result":
+            total += size_of(block.get("content"))
+        elif isinstance(block, dict) and block.get("type") in ("image", "document"):
+            total += PICTURE_CHARS
+        elif isinstance(block, dict):
+            total += len(msgspec.json.encode(block))
+    return total
