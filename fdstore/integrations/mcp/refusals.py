@@ -19,3 +19,16 @@ class NotPermitted(FDStoreError):
             f"{self.what} needs the permission {self.permission}, which you do not have here; the operator "
             "gives it with --allow, or a token"
         )
+
+
+class TooManyWatches(FDStoreError):
+    """The server's clients watch as many contents as it allows."""
+
+    type = "quota_exceeded"
+
+    def __init__(self, allowed: int) -> None:
+        super().__init__(allowed)
+        self.allowed = allowed
+
+    def __str__(self) -> str:
+        return f"{self.allowed} contents are watched already, the most of a server; end other subscriptions"

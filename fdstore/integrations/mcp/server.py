@@ -19,8 +19,11 @@ from fdstore.integrations.mcp.calls import call_tool
 from fdstore.integrations.mcp.guide import server_instructions
 from fdstore.integrations.mcp.host_tools import HostTool, by_name
 from fdstore.integrations.mcp.progress import Report
+from fdstore.integrations.mcp.protocol_errors import as_protocol_errors
+from fdstore.integrations.mcp.resources import list_resources, list_templates, read_resource
 from fdstore.integrations.mcp.tool_list import list_tools
 from fdstore.integrations.mcp.toolsets import OpenToolset, Toolsets
+from fdstore.integrations.mcp.updates import Updates
 from fdstore.toolset._async import Toolset
 
 RequestContext: TypeAlias = ServerRequestContext[Any, Any]
@@ -47,6 +50,7 @@ def build_server(
     """
     toolsets = OpenToolset(tools) if isinstance(tools, Toolset) else tools
     hosts = by_name(host_tools)
+    updates = Updates(toolsets)
 
     def access_of(context: RequestContext) -> Access:
         return toolsets.default if find_access is None else find_access(context)
@@ -63,6 +67,42 @@ def build_server(
         access, report = access_of(context), _report_of(context)
         return await call_tool(toolsets, hosts, access, params.name, params.arguments or {}, report)
 
+    async def on_list_resources(
+        context: RequestContext, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        with as_protocol_errors():
+            return await list_resources(toolsets, access_of(context), params.cursor if params else None)
+
+    async def on_list_templates(
+        context: RequestContext, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        return list_templates()
+
+    async def on_read_resource(
+        context: RequestContext, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        with as_protocol_errors(params.uri):
+            return await read_resource(toolsets, access_of(context), params.uri)
+
+    async def on_subscribe(
+        context: RequestContext, params: types.SubscribeRequestParams
+    ) -> types.EmptyResult:
+        with as_protocol_errors(params.uri):
+            await updates.subscribe(access_of(context), context.session, params.uri)
+        return types.EmptyResult()
+
+    async def on_unsubscribe(
+        context: RequestContext, params: types.UnsubscribeRequestParams
+    ) -> types.EmptyResult:
+        updates.unsubscribe(context.session, params.uri)
+        return types.EmptyResult()
+
+    async def on_listen(
+        context: RequestContext, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        with as_protocol_errors():
+            return await updates.listen(access_of(context), context, params)
+
     @asynccontextmanager
     async def lifespan(_: Server[Any]) -> AsyncIterator[dict[str, Any]]:
         connecting = asyncio.create_task(_connect_early(toolsets), name="fdstore connect")
@@ -71,6 +111,7 @@ def build_server(
         finally:
             connecting.cancel()
             await asyncio.wait([connecting])
+            await updates.close()
             await toolsets.close()
 
     fresh = CacheHint(ttl_ms=LISTS_FRESH_MS)
@@ -79,10 +120,16 @@ def build_server(
         version=__version__,
         title="fdstore",
         instructions=server_instructions(toolsets.describe()),
-        cache_hints={"tools/list": fresh, "server/discover": fresh},
+        cache_hints={"tools/list": fresh, "resources/templates/list": fresh, "server/discover": fresh},
         lifespan=lifespan,
         on_list_tools=on_list_tools,
         on_call_tool=on_call_tool,
+        on_list_resources=on_list_resources,
+        on_list_resource_templates=on_list_templates,
+        on_read_resource=on_read_resource,
+        on_subscribe_resource=on_subscribe,
+        on_unsubscribe_resource=on_unsubscribe,
+        on_subscriptions_listen=on_listen,
     )
 
 
