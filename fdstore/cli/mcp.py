@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import click
 
 from fdstore.cli import output
+from fdstore.cli.interrupts import as_interrupts
 from fdstore.cli.session import Session, verb
 from fdstore.errors import InvalidArgument
 from fdstore.optional_packages import frozen_imports, require
 
 if TYPE_CHECKING:
-    from fdstore.integrations.mcp.access import Permission
-    from fdstore.integrations.mcp.toolsets import ToolOptions
+    from fdstore.integrations.mcp.toolsets import ToolOptions, Toolsets
+    from fdstore.store.tokens import Permission
 
 PACKAGES = ("mcp",)
 
@@ -41,6 +44,20 @@ PACKAGES = ("mcp",)
     multiple=True,
     help="With pipe: a program that may run on the workers; repeatable.",
 )
+@click.option(
+    "--http",
+    metavar="HOST:PORT",
+    help="Serve streamable HTTP, at /mcp. Beyond this machine only with --require-token.",
+)
+@click.option(
+    "--require-token", is_flag=True, help="With --http: callers need a token; it names the process."
+)
+@click.option(
+    *("--allow-host", "hosts"),
+    metavar="NAME",
+    multiple=True,
+    help="With --http: a name by which clients call this host; repeatable.",
+)
 def mcp(
     session: Session,
     process: str | None,
@@ -48,6 +65,9 @@ def mcp(
     export_root: str | None,
     put_root: str | None,
     commands: tuple[str, ...],
+    http: str | None,
+    require_token: bool,
+    hosts: tuple[str, ...],
 ) -> None:
     """Serve the descriptors of a process to a host of MCP (Model Context Protocol), on standard input and
     output.
@@ -55,11 +75,16 @@ def mcp(
     The model of the host gets the tools read_fd, search_fd and list_fds, with write also put_fd, write_fd and
     close_fd, with export fd_to_file, with pipe also pipe, wait and kill.
 
+    With --http any number of hosts use one server. Those on other machines need tokens (`fdstore token`); put
+    a proxy with TLS before it.
+
     \b
     claude mcp add fd -- fdstore mcp --process logs
-    journalctl | fdstore put logs -
+    fdstore mcp --process logs --http 127.0.0.1:8000
+    fdstore mcp --http 0.0.0.0:8000 --require-token --allow-host fd.example.org
     """
     require(PACKAGES, "mcp")
+    address = _address(http, process, require_token=require_token, hosts=hosts)
     with frozen_imports():
         from fdstore.integrations.mcp.access import access_to, parse_permissions
         from fdstore.integrations.mcp.server import build_server
@@ -78,9 +103,53 @@ def mcp(
         from fdstore.client._async.store import connect
 
         toolsets = Toolsets(lambda: connect(session.url, session.prefix), access, options)
-        await serve_stdio(build_server(toolsets))
+        if address is None:
+            # its thread that reads standard input would delay the end until the next line
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            await serve_stdio(build_server(toolsets))
+        else:
+            await _serve_http(toolsets, address, hosts, require_token=require_token)
 
-    asyncio.run(serve())
+    with as_interrupts() if address else nullcontext():
+        asyncio.run(serve())
+
+
+def _address(
+    http: str | None, process: str | None, *, require_token: bool, hosts: tuple[str, ...]
+) -> tuple[str, int] | None:
+    """Return host and port of `--http`. Raises `UsageError` for options that do not fit together."""
+    if http is None:
+        if require_token or hosts:
+            raise click.UsageError("--require-token and --allow-host need --http")
+        return None
+    from fdstore.integrations.mcp.http import allowed_names, is_loopback, parse_address
+
+    try:
+        host, port = parse_address(http)
+        allowed_names(host, hosts)
+    except InvalidArgument as error:
+        raise click.UsageError(error.problem) from error
+    if require_token and process is not None:
+        raise click.UsageError("with --require-token the token names the process; leave --process out")
+    if not (require_token or is_loopback(host)):
+        raise click.UsageError(f"{host} can be reached from other machines, so --require-token is needed")
+    return host, port
+
+
+async def _serve_http(
+    toolsets: Toolsets, address: tuple[str, int], hosts: tuple[str, ...], *, require_token: bool
+) -> None:
+    from fdstore.integrations.mcp.bearer import StoredTokens
+    from fdstore.integrations.mcp.http import http_server, listen, make_app, url_of
+    from fdstore.integrations.mcp.server import build_server
+
+    tokens = StoredTokens(toolsets) if require_token else None
+    server = build_server(toolsets, find_access=None if tokens is None else tokens.access)
+    app = make_app(server, address[0], hosts, tokens)
+    served = "processes of tokens" if require_token else toolsets.default.process
+    with listen(*address) as listening:
+        output.say(f"fdstore: {served} at {url_of(listening)}")
+        await http_server(app).serve(sockets=[listening])
 
 
 def _options(

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, cast, get_args
+from typing import cast
 
 import msgspec
 
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.store.keys import check_process
+from fdstore.store.tokens import PERMISSIONS, Permission
 from fdstore.tools.tool_names import ToolName
-
-Permission = Literal["read", "write", "pipe", "export"]
-
-PERMISSIONS: tuple[Permission, ...] = get_args(Permission)
 
 DEFAULT_PERMISSIONS: frozenset[Permission] = frozenset({"read", "write"})
 

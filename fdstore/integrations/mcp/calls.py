@@ -8,13 +8,14 @@ from typing import Any
 import mcp_types as types
 
 from fdstore.errors import FDStoreError
-from fdstore.integrations.mcp.access import PERMISSIONS, TOOLS, Access
+from fdstore.integrations.mcp.access import TOOLS, Access
 from fdstore.integrations.mcp.content import call_result, error_result
 from fdstore.integrations.mcp.host_tools import HostTool
 from fdstore.integrations.mcp.progress import Report, reported
 from fdstore.integrations.mcp.refusals import NotPermitted
 from fdstore.integrations.mcp.tool_list import STORES_A_PART
 from fdstore.integrations.mcp.toolsets import Toolsets
+from fdstore.store.tokens import PERMISSIONS
 from fdstore.tools.tool_outcome import ToolResult
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeAlias
 
@@ -44,7 +44,8 @@ def build_server(
     """Return a server for a toolset, or for the toolsets of several processes.
 
     host_tools   tools of another module, listed after ours
-    find_access  returns what the caller of a request may do; by default everything that the toolset offers
+    find_access  returns what the caller of a request may do, and raises typed errors; by default callers may
+                 do everything that the toolset offers
 
     Raises `InvalidArgument` for a host tool whose name is taken.
     """
@@ -58,14 +59,17 @@ def build_server(
     async def on_list_tools(
         context: RequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        listed = list_tools(toolsets, access_of(context))
+        with as_protocol_errors():
+            listed = list_tools(toolsets, access_of(context))
         return types.ListToolsResult(tools=listed + [tool.described() for tool in hosts.values()])
 
     async def on_call_tool(
         context: RequestContext, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        access, report = access_of(context), _report_of(context)
-        return await call_tool(toolsets, hosts, access, params.name, params.arguments or {}, report)
+        with as_protocol_errors():
+            access = access_of(context)
+        arguments, report = params.arguments or {}, _report_of(context)
+        return await call_tool(toolsets, hosts, access, params.name, arguments, report)
 
     async def on_list_resources(
         context: RequestContext, params: types.PaginatedRequestParams | None
@@ -105,7 +109,8 @@ def build_server(
 
     @asynccontextmanager
     async def lifespan(_: Server[Any]) -> AsyncIterator[dict[str, Any]]:
-        connecting = asyncio.create_task(_connect_early(toolsets), name="fdstore connect")
+        first = toolsets.toolset if find_access is None else toolsets.store
+        connecting = asyncio.create_task(_connect_early(first), name="fdstore connect")
         try:
             yield {}
         finally:
@@ -140,7 +145,7 @@ def _report_of(context: RequestContext) -> Report | None:
     return context.session.report_progress
 
 
-async def _connect_early(toolsets: Toolsets) -> None:
+async def _connect_early(connect: Callable[[], Awaitable[object]]) -> None:
     """Connect before the first call. An error shows when a tool is called."""
     with suppress(FDStoreError):
-        await toolsets.toolset()
+        await connect()

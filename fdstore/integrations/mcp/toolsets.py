@@ -16,12 +16,13 @@ import msgspec
 from fdstore.client._async.process import Process
 from fdstore.client._async.store import Store
 from fdstore.errors import NotFound
-from fdstore.integrations.mcp.access import PERMISSIONS, Access, tools_of
+from fdstore.integrations.mcp.access import Access, tools_of
 from fdstore.records import TreeLimits
 from fdstore.store.keys import check_process, process_keys
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import open_child
 from fdstore.store.recent import Recent
+from fdstore.store.tokens import PERMISSIONS
 from fdstore.tools.config import FDConfig
 from fdstore.tools.toolbox import Toolbox
 from fdstore.toolset._async import Toolset
