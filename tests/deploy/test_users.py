@@ -112,7 +112,7 @@ def test_the_users_can_access_the_default_keys() -> None:
         assert re.findall(r"(?:%R)?~\S+", line) == patterns
 
 
-def test_the_worker_user_reads_ceilings_and_only_the_operator_sets_them_and_gives_tokens(deployed: Deployed) -> None:
+def test_the_worker_user_reads_ceilings_and_only_the_operator_sets_them(deployed: Deployed) -> None:
     set_ceiling = [sys.executable, "-m", "fdstore", "limits", "set", "tree_fds", "1", "--url"]
     with deployed.running():
         subprocess.run([*set_ceiling, deployed.url("admin")], check=True, capture_output=True)

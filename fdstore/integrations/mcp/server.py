@@ -19,6 +19,7 @@ from fdstore.integrations.mcp.calls import call_tool
 from fdstore.integrations.mcp.guide import server_instructions
 from fdstore.integrations.mcp.host_tools import HostTool, by_name
 from fdstore.integrations.mcp.progress import Report
+from fdstore.integrations.mcp.prompts import get_prompt, list_prompts
 from fdstore.integrations.mcp.protocol_errors import as_protocol_errors
 from fdstore.integrations.mcp.resources import list_resources, list_templates, read_resource
 from fdstore.integrations.mcp.tool_list import list_tools
@@ -88,6 +89,17 @@ def build_server(
         with as_protocol_errors(params.uri):
             return await read_resource(toolsets, access_of(context), params.uri)
 
+    async def on_list_prompts(
+        context: RequestContext, params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        return list_prompts()
+
+    async def on_get_prompt(
+        context: RequestContext, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult:
+        with as_protocol_errors():
+            return get_prompt(params.name, params.arguments or {})
+
     async def on_subscribe(
         context: RequestContext, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
@@ -125,10 +137,17 @@ def build_server(
         version=__version__,
         title="fdstore",
         instructions=server_instructions(toolsets.describe()),
-        cache_hints={"tools/list": fresh, "resources/templates/list": fresh, "server/discover": fresh},
+        cache_hints={
+            "tools/list": fresh,
+            "prompts/list": fresh,
+            "resources/templates/list": fresh,
+            "server/discover": fresh,
+        },
         lifespan=lifespan,
         on_list_tools=on_list_tools,
         on_call_tool=on_call_tool,
+        on_list_prompts=on_list_prompts,
+        on_get_prompt=on_get_prompt,
         on_list_resources=on_list_resources,
         on_list_resource_templates=on_list_templates,
         on_read_resource=on_read_resource,
