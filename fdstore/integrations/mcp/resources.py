@@ -56,7 +56,7 @@ def _parse_cursor(cursor: str | None) -> int:
 
 
 def _described(process: str, d: Descriptor) -> types.Resource:
-    size = f"{d.bytes} bytes" if d.kind == "bytes" else f"{d.lines} lines in {d.pages} pages"
+    size = f"{d.bytes} bytes" if d.kind == "bytes" else f"lines: {d.lines}, pages: {d.pages}"
     return types.Resource(
         uri=uri_of(process, d.fd),
         name=d.fd,

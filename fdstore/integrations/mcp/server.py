@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
 import mcp_types as types
@@ -26,6 +27,8 @@ from fdstore.integrations.mcp.tool_list import list_tools
 from fdstore.integrations.mcp.toolsets import OpenToolset, Toolsets
 from fdstore.integrations.mcp.updates import Updates
 from fdstore.toolset._async import Toolset
+
+log = logging.getLogger("fdstore.mcp")
 
 RequestContext: TypeAlias = ServerRequestContext[Any, Any]
 
@@ -165,6 +168,8 @@ def _report_of(context: RequestContext) -> Report | None:
 
 
 async def _connect_early(connect: Callable[[], Awaitable[object]]) -> None:
-    """Connect before the first call. An error shows when a tool is called."""
-    with suppress(FDStoreError):
+    """Connect before the first call. An error is the result of calls, and a line in the log."""
+    try:
         await connect()
+    except FDStoreError as error:
+        log.warning("%s: %s; calls fail until this is over", error.type, error)

@@ -77,7 +77,7 @@ def test_the_list_has_sizes_and_types_and_loses_nothing_between_its_parts(
 
     assert [each.name for each in found] == [*(f"fd:{number}" for number in range(1, 252)), "name:plan"]
     assert (found[9].title, found[9].size, found[9].mime_type) == ("source 10", 8, "text/plain")
-    assert found[9].description == "1 lines in 1 pages"
+    assert found[9].description == "lines: 1, pages: 1"
     assert (found[250].mime_type, found[250].size) == ("image/png", 8)
     assert template.uri_template == "fdstore://{process}/{fd}{?page,lines,chars}"
 
