@@ -26,7 +26,7 @@ PACKAGES = ("mcp",)
 @verb
 @click.option(
     "--process",
-    metavar="NAME",
+    metavar="PROC",
     help="The process to serve; created if missing. [default: the name of this directory]",
 )
 @click.option(
