@@ -15,6 +15,7 @@ from fdstore.cli.interrupts import as_interrupts
 from fdstore.cli.session import Session, verb
 from fdstore.errors import InvalidArgument
 from fdstore.optional_packages import frozen_imports, require
+from fdstore.text.numbers import MAX_INTEGER
 
 if TYPE_CHECKING:
     from fdstore.integrations.mcp.toolsets import ToolOptions, Toolsets
@@ -45,6 +46,14 @@ PACKAGES = ("mcp",)
     help="With pipe: a program that may run on the workers; repeatable.",
 )
 @click.option(
+    "--max-read-chars",
+    type=click.IntRange(1, MAX_INTEGER),
+    metavar="N",
+    default=45_000,
+    show_default=True,
+    help="The most that one read shows; less for a host that cuts results.",
+)
+@click.option(
     "--http",
     metavar="HOST:PORT",
     help="Serve streamable HTTP, at /mcp. Beyond this machine only with --require-token.",
@@ -65,6 +74,7 @@ def mcp(
     export_root: str | None,
     put_root: str | None,
     commands: tuple[str, ...],
+    max_read_chars: int,
     http: str | None,
     require_token: bool,
     hosts: tuple[str, ...],
@@ -97,7 +107,7 @@ def mcp(
         access = access_to(process or process_name_of(os.getcwd()), permissions)
     except InvalidArgument as error:
         raise click.UsageError(str(error)) from error
-    options = _options(permissions, export_root, put_root, commands)
+    options = _options(permissions, export_root, put_root, commands, max_read_chars)
 
     async def serve() -> None:
         from fdstore.client._async.store import connect
@@ -157,10 +167,12 @@ def _options(
     export_root: str | None,
     put_root: str | None,
     commands: tuple[str, ...],
+    max_read_chars: int,
 ) -> ToolOptions:
     """Return the options of the tools. Raises `UsageError` for one without its permission, or without what
     its permission needs."""
     from fdstore.integrations.mcp.toolsets import ToolOptions
+    from fdstore.tools.config import FDConfig
 
     for permission, option, value in (
         ("export", "--export-root", export_root),
@@ -170,4 +182,5 @@ def _options(
             raise click.UsageError(f"--allow {permission} and {option} need each other")
     if put_root and "write" not in permissions:
         raise click.UsageError("--put-root needs --allow write")
-    return ToolOptions(export_root=export_root, put_root=put_root, commands=commands)
+    config = FDConfig(max_read_chars=max_read_chars)
+    return ToolOptions(config=config, export_root=export_root, put_root=put_root, commands=commands)

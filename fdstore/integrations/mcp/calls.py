@@ -38,6 +38,9 @@ async def call_tool(
         tools = await toolsets.toolset(access)
         async with reported(report) as progress:
             result = await tools.call(name, arguments, progress=progress)
+            # servers live for days, and trees can be removed meanwhile
+            if result.is_error and "write" in access.permissions and await toolsets.restore(access):
+                result = await tools.call(name, arguments, progress=progress)
         return call_result(result)
     except FDStoreError as error:
         return error_result(error)

@@ -14,10 +14,6 @@ from fdstore.integrations.mcp.access import Access
 from fdstore.integrations.mcp.toolsets import Toolsets
 from fdstore.tools.definition_shapes import in_shape
 
-RESULT_CHARS = 100_000
-"""The size up to which Claude Code keeps a result of ours in the conversation: `max_read_chars` and what
-escaping adds. It writes longer ones to a file."""
-
 TITLES = {
     "read_fd": "Read a stored text",
     "search_fd": "Search a stored text",
@@ -41,6 +37,9 @@ REPEATABLE = READING | {"close_fd", "kill"}
 ALWAYS_LOADED = frozenset({"read_fd", "search_fd"})
 """Tools that Claude Code offers from the first turn, instead of behind its search for tools."""
 
+FRAME_CHARS = 10_000
+"""Room for the frame of a result."""
+
 STORES_A_PART = "extract_to_new_fd"
 """The argument by which a reading tool makes a descriptor."""
 
@@ -48,17 +47,19 @@ STORES_A_PART = "extract_to_new_fd"
 def list_tools(toolsets: Toolsets, access: Access) -> list[types.Tool]:
     """Return the tools that this access offers, always in the same order."""
     definitions = in_shape(toolsets.describe(access).definitions, "mcp")
-    return [_described(definition, access) for definition in definitions]
+    # what Claude Code keeps in the conversation, and not in a file: the largest read, and what escaping adds
+    result_chars = 2 * toolsets.options.config.max_read_chars + FRAME_CHARS
+    return [_described(definition, access, result_chars) for definition in definitions]
 
 
-def _described(definition: dict[str, Any], access: Access) -> types.Tool:
+def _described(definition: dict[str, Any], access: Access, result_chars: int) -> types.Tool:
     name, schema = definition["name"], definition["inputSchema"]
     if "write" not in access.permissions:
         properties = {key: each for key, each in schema["properties"].items() if key != STORES_A_PART}
         schema = {**schema, "properties": properties}
     meta: dict[str, Any] = {}
     if name in ALWAYS_LOADED:
-        meta = {"anthropic/alwaysLoad": True, "anthropic/maxResultSizeChars": RESULT_CHARS}
+        meta = {"anthropic/alwaysLoad": True, "anthropic/maxResultSizeChars": result_chars}
     return types.Tool(
         name=name,
         title=TITLES.get(name),

@@ -106,6 +106,19 @@ class Toolsets:
         store = await self.store()
         return Process(store, await store.run(open_child(store.prefix, name)))
 
+    async def restore(self, access: Access) -> bool:
+        """Create the root process again if its tree was removed, and return whether it was. Its toolset keeps
+        what it knows, so that no id of the removed tree comes to mean another text."""
+        store = await self.store()
+        try:
+            await store.run(open_child(store.prefix, access.process))
+        except NotFound:
+            if "." in access.process:
+                return False
+            await store.process(access.process)
+            return True
+        return False
+
     def describe(self, access: Access | None = None) -> Toolbox:
         """Return the tools without a connection: for their definitions, not to be called."""
         access, options = access or self.default, self.options

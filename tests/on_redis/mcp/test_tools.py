@@ -12,7 +12,7 @@ from mcp import Client
 from mcp_types import EmbeddedResource, ImageContent
 
 from fdstore import aio
-from fdstore.client import Process
+from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument
 from fdstore.integrations.mcp.access import access_to
 from fdstore.integrations.mcp.host_tools import HostTool
@@ -181,6 +181,24 @@ def test_another_module_adds_a_tool_for_hosts(redis_url: str) -> None:
             return listed, text_of(done), only(text_of(failed))["type"]
 
     assert asyncio.run(main()) == (["read_fd", "list_fds", "offload"], "3 characters", "invalid_argument")
+
+
+def test_a_process_that_was_removed_is_made_again_and_no_id_means_another_text(
+    redis_url: str, store: Store, proc: Process
+) -> None:
+    proc.create("old")
+
+    async def work(client: Client) -> list[str]:
+        await client.call_tool("read_fd", {"fd": 1})
+        await asyncio.to_thread(store.drop_tree, "triage")
+        calls = [("put_fd", {"text": "new"}), ("read_fd", {"fd": 2}), ("read_fd", {"fd": 1})]
+        return [text_of(await client.call_tool(name, arguments)) for name, arguments in calls]
+
+    made, new, old = talk(redis_url, work)
+
+    assert only(made)["fd"] == "fd:2"
+    assert only(new).body == "new"
+    assert only(old)["type"] == "not_found"
 
 
 def test_a_store_that_is_down_is_an_error_of_each_call_until_it_is_back(tmp_path: Path) -> None:
