@@ -41,8 +41,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
                       that their requests begin with the same bytes
     commands          commands that a pipeline may run, within `pipeline_limits`
     wait_for_workers  False: start nothing that no live worker can run
-    progress          called during a call that reads or writes a file, with the bytes done and the total
-                      (None: unknown)
+    progress          called during a long call, with the bytes done and the total (None: unknown)
     """
 
     handle: ProcessHandle

@@ -151,8 +151,8 @@ class Toolset:
         """Run a tool call and return its result for the model. A mistake of the model is a result with
         `is_error`. A repeated `call_id` returns the first result without running the call again; with another
         tool or other arguments it is `invalid_argument`, so use unique ids within a process. A spawn waits
-        for the child to end. `progress` is called with the bytes done, and their total if it is known, while
-        `put_fd` reads or `fd_to_file` writes a file.
+        for the child to end. `progress` is called with the bytes done, and their total if it is known, during
+        a search and while `put_fd` reads or `fd_to_file` writes a file.
 
         Raises `StoreUnavailable` and the like only if no result can be obtained at all.
 

@@ -17,6 +17,7 @@ from fdstore import __version__
 from fdstore.errors import FDStoreError
 from fdstore.integrations.mcp.access import Access
 from fdstore.integrations.mcp.calls import call_tool
+from fdstore.integrations.mcp.completions import complete
 from fdstore.integrations.mcp.guide import server_instructions
 from fdstore.integrations.mcp.host_tools import HostTool, by_name
 from fdstore.integrations.mcp.progress import Report
@@ -103,6 +104,12 @@ def build_server(
         with as_protocol_errors():
             return get_prompt(params.name, params.arguments or {})
 
+    async def on_completion(
+        context: RequestContext, params: types.CompleteRequestParams
+    ) -> types.CompleteResult:
+        with as_protocol_errors():
+            return await complete(toolsets, access_of(context), params)
+
     async def on_subscribe(
         context: RequestContext, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
@@ -151,6 +158,7 @@ def build_server(
         on_call_tool=on_call_tool,
         on_list_prompts=on_list_prompts,
         on_get_prompt=on_get_prompt,
+        on_completion=on_completion,
         on_list_resources=on_list_resources,
         on_list_resource_templates=on_list_templates,
         on_read_resource=on_read_resource,

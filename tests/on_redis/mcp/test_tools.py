@@ -113,12 +113,18 @@ def test_a_file_below_the_root_is_stored_unread_with_progress(
             for name in ("build.log", "photo.png", ".env", "../up", "/etc/passwd")
         ]
 
+    async def search(client: Client) -> None:
+        await client.call_tool("search_fd", {"fd": 1, "pattern": "x"}, progress_callback=note)
+
     stored, photo, *refused = talk(redis_url, work, options=ToolOptions(put_root=tmp_path))
 
     size = (tmp_path / "build.log").stat().st_size
     assert (only(stored)["fd"], only(stored)["source"]) == ("fd:1", "build.log")
     assert proc.read_bytes("fd:1") == LINES.encode() * 300
     assert (size, size) in told
+    told.clear()
+    talk(redis_url, search)
+    assert told[-1] == (size, size)
     assert only(photo)["media_type"] == "image/png"
     assert {only(each)["type"] for each in refused} == {"permission_error"}
     assert len(proc.list()) == 2
