@@ -150,7 +150,7 @@ async def _serve_http(
     toolsets: Toolsets, address: tuple[str, int], hosts: tuple[str, ...], *, require_token: bool
 ) -> None:
     from fdstore.integrations.mcp.bearer import StoredTokens
-    from fdstore.integrations.mcp.http import http_server, listen, make_app, url_of
+    from fdstore.integrations.mcp.http import HttpServer, listen, make_app, url_of
     from fdstore.integrations.mcp.server import build_server
 
     tokens = StoredTokens(toolsets) if require_token else None
@@ -159,7 +159,7 @@ async def _serve_http(
     served = "processes of tokens" if require_token else toolsets.default.process
     with listen(*address) as listening:
         output.say(f"fdstore: {served} at {url_of(listening)}")
-        await http_server(app).serve(sockets=[listening])
+        await HttpServer(app, toolsets.stopping).serve(sockets=[listening])
 
 
 def _options(

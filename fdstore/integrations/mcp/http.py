@@ -6,6 +6,7 @@ by the SDK, whether or not callers have tokens. Without tokens a server is for t
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Sequence
 from ipaddress import ip_address
@@ -102,16 +103,24 @@ def listen(host: str, port: int) -> socket.socket:
         raise PortRefused(f"{host}:{port}", (error.strerror or str(error)).lower()) from error
 
 
-def http_server(app: Starlette) -> uvicorn.Server:
-    """Return the server of an app. Its `serve` runs until SIGINT, SIGTERM, or `should_exit` is set."""
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        timeout_graceful_shutdown=SHUTDOWN_S,
-        server_header=False,
-    )
-    return uvicorn.Server(config)
+class HttpServer(uvicorn.Server):
+    """The server of an app. Its `serve` runs until SIGINT, SIGTERM, or `should_exit` is set; then it sets
+    `stopping`, so that streams of updates end."""
+
+    def __init__(self, app: Starlette, stopping: asyncio.Event) -> None:
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            timeout_graceful_shutdown=SHUTDOWN_S,
+            server_header=False,
+        )
+        super().__init__(config)
+        self._stopping = stopping
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._stopping.set()
+        await super().shutdown(sockets)
 
 
 def url_of(listening: socket.socket) -> str:

@@ -62,6 +62,8 @@ class Toolsets:
     def __init__(self, connect: Connect, default: Access, options: ToolOptions | None = None) -> None:
         self.default = default
         self.options = options or ToolOptions()
+        self.stopping = asyncio.Event()
+        """Set when the server is about to stop, so that requests which wait for something end."""
         self._connect = connect
         self._store: Store | None = None
         self._opening = asyncio.Lock()

@@ -86,10 +86,17 @@ class Updates:
             async for _ in self._watch(access, parse_uri(uri), seen):
                 await bus.publish(ResourceUpdated(uri=uri))
 
+        handler = ListenHandler(bus)
+
+        async def end() -> None:
+            await self._toolsets.stopping.wait()
+            handler.close()
+
         async with anyio.create_task_group() as group:
+            group.start_soon(end)
             for uri, seen in found.items():
                 group.start_soon(publish, uri, seen)
-            result = await ListenHandler(bus)(context, params.model_copy(update={"notifications": honored}))
+            result = await handler(context, params.model_copy(update={"notifications": honored}))
             group.cancel_scope.cancel()
         return result
 

@@ -12,7 +12,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from fdstore.integrations.mcp.bearer import StoredTokens
-from fdstore.integrations.mcp.http import http_server, listen, make_app, url_of
+from fdstore.integrations.mcp.http import HttpServer, listen, make_app, url_of
 from fdstore.integrations.mcp.server import build_server
 from fdstore.integrations.mcp.toolsets import Toolsets
 from tests.on_redis.mcp.sessions import toolsets_at
@@ -30,7 +30,7 @@ async def serving(toolsets: Toolsets, *, with_tokens: bool = False) -> AsyncIter
     tokens = StoredTokens(toolsets) if with_tokens else None
     server = build_server(toolsets, find_access=None if tokens is None else tokens.access)
     with listen("127.0.0.1", 0) as listening:
-        http = http_server(make_app(server, "127.0.0.1", (), tokens))
+        http = HttpServer(make_app(server, "127.0.0.1", (), tokens), toolsets.stopping)
         task = asyncio.create_task(http.serve(sockets=[listening]))
         try:
             yield url_of(listening)

@@ -11,7 +11,7 @@ from mcp import Client, MCPError
 
 from fdstore import aio
 from fdstore.cli import cli
-from fdstore.client import Store
+from fdstore.client import Process, Store
 from fdstore.integrations.mcp.access import access_to
 from fdstore.integrations.mcp.toolsets import Toolsets
 from fdstore.local.redis_server import PrivateServer
@@ -139,6 +139,23 @@ def test_a_removed_token_ends_a_session_that_it_began(redis_url: str, store: Sto
                 await client.list_tools()
 
     asyncio.run(main())
+
+
+def test_a_server_that_stops_ends_the_streams_of_its_clients(redis_url: str, proc: Process) -> None:
+    out = proc.open_stream()
+
+    async def main() -> list[object]:
+        server = served(redis_url)
+        url = await server.__aenter__()
+        async with (
+            calling(url) as client,
+            client.listen(resource_subscriptions=[f"fdstore://triage/{out.fd}"]) as updates,
+        ):
+            await server.__aexit__(None, None, None)
+            return [update async for update in updates]  # SubscriptionLost unless it was ended
+
+    assert asyncio.run(main()) == []
+    out.end()
 
 
 def test_a_store_that_is_down_does_not_make_a_token_invalid() -> None:
