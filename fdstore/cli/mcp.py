@@ -104,7 +104,7 @@ def mcp(
     output.show_logs()
     try:
         permissions = parse_permissions(allow)
-        access = access_to(process or process_name_of(os.getcwd()), permissions)
+        access = access_to(process or process_name_of(_directory()), permissions)
     except InvalidArgument as error:
         raise click.UsageError(str(error)) from error
     options = _options(permissions, export_root, put_root, commands, max_read_chars)
@@ -122,6 +122,14 @@ def mcp(
 
     with as_interrupts() if address else nullcontext():
         asyncio.run(serve())
+
+
+def _directory() -> str:
+    """Return the working directory; "" if it was removed."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return ""
 
 
 def _address(
