@@ -178,8 +178,8 @@ class PreloadSection(Section, frozen=True, kw_only=True):
     root: Annotated[
         str | None,
         _about(
-            "The directory below which the model may name files for the agents that it spawns, relative to"
-            " this file. Default: it may name none.",
+            "The directory below which the model may name files, for put_fd and for the agents that it"
+            " spawns, relative to this file. Default: it may name none.",
             "docs",
             minLength=1,
         ),

@@ -57,6 +57,10 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "worker": ("fdstore.cli.worker:worker", "Run a worker for agents and pipelines."),
         "demo": ("fdstore.cli.demo:demo", "Show a complete example in a minute."),
     },
+    "Hosts": {
+        "mcp": ("fdstore.cli.mcp:mcp", "Serve a process to a host of MCP."),
+        "token": ("fdstore.cli.token:token", "Add, list or remove tokens of callers on the network."),
+    },
     "Store": {
         "up": ("fdstore.cli.services:up", "Start a worker, and the embedded server."),
         "down": ("fdstore.cli.services:down", "Stop the worker and the embedded server; the data stays."),

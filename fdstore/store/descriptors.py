@@ -26,11 +26,13 @@ def stat(handle: ProcessHandle, fd: str) -> Operation[Descriptor]:
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """Descriptors in number order, their total number, and the damaged ones that were skipped."""
+    """Descriptors in number order, their total number, and the damaged ones that were skipped. `last` is the
+    number of the last one if others follow, else None."""
 
     descriptors: list[Descriptor]
     total: int
     unreadable: list[Unreadable]
+    last: int | None = None
 
 
 def list_fds(handle: ProcessHandle) -> Operation[list[Descriptor]]:
@@ -47,8 +49,11 @@ def list_page(
     return found.descriptors, found.total
 
 
-def listing(handle: ProcessHandle, start: int = 1, count: int | None = None) -> Operation[Listing]:
-    """As `list_page`, with the skipped ones. Raises `DamagedRecord` for the table itself.
+def listing(
+    handle: ProcessHandle, start: int = 1, count: int | None = None, *, after: int = 0
+) -> Operation[Listing]:
+    """As `list_page`, with the skipped ones, of the descriptors whose numbers are above `after`. Raises
+    `DamagedRecord` for the table itself.
 
     The first round trip fetches the whole table. It is an unordered hash, and its numbers have gaps where
     descriptors were closed or named, so the first fifty can only be determined from all of them. A sorted
@@ -68,7 +73,9 @@ def listing(handle: ProcessHandle, start: int = 1, count: int | None = None) -> 
             damaged.append(unreadable(damage(content_name(handle, show_bytes(name)), error)))
     table = sorted(known, key=_number)
     handle.see(*(fd for fd, _ in table))
-    page = table[start - 1 :][:count]
+    rest = [entry for entry in table if _number(entry) > after][start - 1 :]
+    page = rest[:count]
+    last = _number(page[-1]) if page and len(page) < len(rest) else None
     found: list[Descriptor] = []
     gone: list[str] = []
     replies = yield from replies_or_damage(
@@ -91,7 +98,7 @@ def listing(handle: ProcessHandle, start: int = 1, count: int | None = None) -> 
                 damaged.append(unreadable(each))
             else:
                 found.append(each)
-    return Listing(found, len(known), damaged)
+    return Listing(found, len(known), damaged, last)
 
 
 def is_renamed(name: bytes, content: bytes) -> bool:

@@ -19,7 +19,7 @@ from fdstore.errors import (
     StoreLostData,
     StreamBroken,
 )
-from fdstore.records import Slice
+from fdstore.records import Descriptor, Slice
 from fdstore.store.content_info import ContentGone, ContentInfo
 from fdstore.store.locating import WINDOW_BYTES, collect
 from fdstore.store.process_handle import ProcessHandle
@@ -41,6 +41,21 @@ def wait_for_more(view: ContentInfo, seconds: float) -> Operation[None]:
     seen = f"{d.bytes if d.kind == 'bytes' else d.chars}-1"
     events = view.keys.events
     yield Block(("XREAD", "BLOCK", max(1, int(pause * 1000)), "STREAMS", events, seen), pause)
+
+
+@reads_content
+def wait_for_change(
+    handle: ProcessHandle, fd: str, seen: Descriptor | None, wait_s: float
+) -> Operation[Descriptor]:
+    """Return a descriptor as soon as it differs from `seen` or is not open, or after `wait_s` seconds. Raises
+    `NotFound`."""
+    until = time.monotonic() + wait_s
+    while True:
+        view = yield from content_info(handle, fd)
+        left = until - time.monotonic()
+        if view.descriptor != seen or view.descriptor.state != "open" or left <= 0:
+            return view.descriptor
+        yield from wait_for_more(view, left)
 
 
 def read_whole(

@@ -4,6 +4,8 @@
     trees                                zset    tree -> earliest collection time     collect
     limits                               hash    ceiling -> the operator's value      the operator
     exports                              hash    bytes exported today, by tree        expires (2 days)
+    logins                               hash    hash of a token -> what it permits   the operator
+    token_uses                           hash    hash of a token -> its last use      the operator
     workers                              zset    worker -> deadline of its heartbeat  the sweep
     workers:commands                     hash    worker -> its sandbox for commands   the sweep
     workers:agents                       hash    worker -> taken, or why it runs none the sweep

@@ -68,10 +68,11 @@ def search(
     max_matches: int = MAX_SHOWN,
     ignore_case: bool = False,
     invert: bool = False,
+    progress: Callable[[int, int | None], None] | None = None,
 ) -> Operation[SearchResult]:
     """Find matching lines in a part of a content (all of it for None), or with `invert` the others. Return
     the first `max_matches` of them and their total number. Of a line that is partly outside, only the part
-    inside is searched.
+    inside is searched. `progress` is called with the bytes searched so far, and those of a whole content.
 
     Raises `InvalidArgument`, `NotFound`, `PageOutOfRange`, `PositionOutOfRange`.
     """
@@ -79,7 +80,9 @@ def search(
 
     def attempt() -> Operation[SearchResult]:
         view, span = yield from part_of(handle, fd, part)
-        return (yield from _run(query, view, span))
+        total = view.descriptor.bytes if part is None else None
+        tell = None if progress is None else lambda done: progress(done, total)
+        return (yield from _run(query, view, span, progress=tell))
 
     return (yield from retry_if_gone(handle, fd, attempt))
 
@@ -190,7 +193,11 @@ def _query(pattern: str, context: int, max_matches: int, ignore_case: bool, inve
 
 
 def _run(
-    query: _Query, view: ContentInfo, span: Span, writer: _HitWriter | None = None
+    query: _Query,
+    view: ContentInfo,
+    span: Span,
+    writer: _HitWriter | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> Operation[SearchResult]:
     collector = HitCollector(query.max_matches, query.context)
     readers: list[LineReader] = [collector]
@@ -206,8 +213,14 @@ def _run(
         if writer is not None:
             yield from writer.flush()
 
+    searched = 0
+
     def take(run: list[bytes]) -> Operation[None]:
+        nonlocal searched
         yield from _feed(scan, run, flush)
+        searched += sum(map(len, run))
+        if progress is not None:
+            progress(searched)
 
     yield from fetch_part(view, span, take, begins)
     yield Disk(scan.finish)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import msgspec
 
@@ -12,6 +13,8 @@ from fdstore.pipeline_limits import DEFAULTS, PipelineLimits
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import NO_PROGRAM, Program
 from fdstore.tools.config import FDConfig
+
+Progress: TypeAlias = Callable[[int, int | None], None]
 
 
 class Linked(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +41,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
                       that their requests begin with the same bytes
     commands          commands that a pipeline may run, within `pipeline_limits`
     wait_for_workers  False: start nothing that no live worker can run
+    progress          called during a long call, with the bytes done and the total (None: unknown)
     """
 
     handle: ProcessHandle
@@ -56,6 +60,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     commands: tuple[str, ...] = ()
     pipeline_limits: PipelineLimits = DEFAULTS
     wait_for_workers: bool = True
+    progress: Progress | None = None
 
     @property
     def direct_limit(self) -> int | None:

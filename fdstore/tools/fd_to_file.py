@@ -56,10 +56,14 @@ def run(context: Context, arguments: FDToFile, call_id: str | None) -> Operation
         root=context.export_root,
     )
     handle, mode = context.handle, arguments.mode
+    tell = context.progress
+    progress = None if tell is None else lambda done: tell(done, None)
     allowance = Allowance(handle, call_id)
     if call_id is None:
         # a call without an id is never repeated
-        done = yield from exporting.export(handle, chosen.fd, chosen.part, target, mode, allowance=allowance)
+        done = yield from exporting.export(
+            handle, chosen.fd, chosen.part, target, mode, progress, allowance=allowance
+        )
         return fd_file_result(done, arguments.create, arguments.exist_ok)
 
     interrupted = CallInterrupted(f"this {mode} to {quoted(arguments.file_path)}")
@@ -77,7 +81,9 @@ def run(context: Context, arguments: FDToFile, call_id: str | None) -> Operation
         if not (yield from tool_calls.plan(handle, call_id, before, encoded)):
             raise interrupted
 
-    done = yield from exporting.export(handle, chosen.fd, chosen.part, target, mode, None, plan, allowance)
+    done = yield from exporting.export(
+        handle, chosen.fd, chosen.part, target, mode, progress, plan, allowance
+    )
     return fd_file_result(done, arguments.create, arguments.exist_ok)
 
 

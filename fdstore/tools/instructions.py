@@ -14,7 +14,7 @@ def instructions(context: Context, python: tuple[str, ...] = ()) -> str:
     "" if there is nothing to explain."""
     parts: list[str] = []
     if context.fds_on:
-        parts += [_descriptors(context), _uses(context)]
+        parts += [_descriptors(context), uses(context)]
         if context.config.enable_references:
             parts.append(_references(context))
         if python:
@@ -50,11 +50,12 @@ def _descriptors(context: Context) -> str:
     return " ".join(parts)
 
 
-def _uses(context: Context) -> str:
+def uses(context: Context) -> str:
+    """Return what the enabled tools on descriptors are for, a line and an example each."""
     on = context.enabled
-    uses = []
+    lines = []
     if "read_fd" in on:
-        uses += [
+        lines += [
             '- the next page: read_fd(fd="fd:1", start=2)',
             '- lines 120 to 139: read_fd(fd="fd:1", mode="line", start=120, count=20) '
             'or read_fd(fd="fd:1#L120-139")',
@@ -62,19 +63,23 @@ def _uses(context: Context) -> str:
             'read_fd(fd="fd:1#L120-139", extract_to_new_fd=true)',
         ]
     if "search_fd" in on:
-        uses.append('- find lines, as grep -n: search_fd(fd="fd:1", pattern="ERROR", context=2)')
+        lines.append('- find lines, as grep -n: search_fd(fd="fd:1", pattern="ERROR", context=2)')
     if "list_fds" in on:
-        uses.append("- what is stored: list_fds()")
+        lines.append("- what is stored: list_fds()")
     if "write_fd" in on:
-        uses.append('- store a text of your own: write_fd(data="...")')
-        uses.append('- begin one that others read while you write it: write_fd(data="...", eof=false)')
+        lines.append('- store a text of your own: write_fd(data="...")')
+        lines.append('- begin one that others read while you write it: write_fd(data="...", eof=false)')
+    if "put_fd" in on:
+        lines.append('- store a text that is complete: put_fd(text="...")')
+        if context.preload_root is not None:
+            lines.append('- store a file without reading it: put_fd(file="build.log")')
     if "fd_to_file" in on:
-        uses.append('- save it exactly as it is: fd_to_file(fd="fd:1", file_path="out.txt")')
+        lines.append('- save it exactly as it is: fd_to_file(fd="fd:1", file_path="out.txt")')
     if "close_fd" in on:
-        uses.append('- drop what you no longer need: close_fd(fd="fd:1")')
+        lines.append('- drop what you no longer need: close_fd(fd="fd:1")')
     if "read_fd" in on:
-        uses.append("Read what you need; do not read everything when a part will do.")
-    return "\n".join(uses)
+        lines.append("Read what you need; do not read everything when a part will do.")
+    return "\n".join(lines)
 
 
 def _references(context: Context) -> str:

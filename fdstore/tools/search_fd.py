@@ -72,6 +72,7 @@ def run(context: Context, arguments: SearchFD, call_id: str | None) -> Operation
         context=arguments.context,
         max_matches=arguments.max_matches,
         ignore_case=arguments.ignore_case,
+        progress=context.progress,
     )
     result = limit_hits(result, context.config.max_read_chars)
     if result.shown == result.matches:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 FD_TOOLS: frozenset[str] = frozenset(
-    {"read_fd", "search_fd", "list_fds", "fd_to_file", "write_fd", "close_fd"}
+    {"read_fd", "search_fd", "list_fds", "fd_to_file", "write_fd", "put_fd", "close_fd"}
 )
 """Tools on descriptors; enabling any of them turns descriptors on."""
 
@@ -17,6 +17,7 @@ ToolName = Literal[
     "search_fd",
     "list_fds",
     "write_fd",
+    "put_fd",
     "fd_to_file",
     "close_fd",
     "spawn",

@@ -45,6 +45,7 @@ from fdstore.tools import (
     fork,
     list_fds,
     pipe,
+    put_fd,
     read_fd,
     search_fd,
     spawn,
@@ -52,7 +53,7 @@ from fdstore.tools import (
     write_fd,
 )
 from fdstore.tools.arguments import convert
-from fdstore.tools.context import Context
+from fdstore.tools.context import Context, Progress
 from fdstore.tools.instructions import instructions
 from fdstore.tools.offloading import wrap_output
 from fdstore.tools.python_tool import PythonTool, call_function, expand_placeholders, python_tool
@@ -66,7 +67,10 @@ log = logging.getLogger("fdstore.tools")
 
 BUILT_IN: dict[str, Tool] = {
     module.TOOL.name: module.TOOL
-    for module in (read_fd, search_fd, list_fds, write_fd, fd_to_file, close_fd, spawn, fork, pipe)
+    for module in (
+        *(read_fd, search_fd, list_fds, write_fd, put_fd, fd_to_file, close_fd),
+        *(spawn, fork, pipe),
+    )
 } | {tool.name: tool for tool in (wait.WAIT, wait.KILL)}
 
 STOPPING = frozenset(
@@ -130,9 +134,15 @@ class Toolbox:
         """The section of the system prompt about descriptors and the enabled tools."""
         return instructions(self.context, tuple(self._python))
 
-    def call(self, name: object, arguments: object, call_id: str | None = None) -> Operation[ToolResult]:
+    def call(
+        self,
+        name: object,
+        arguments: object,
+        call_id: str | None = None,
+        progress: Progress | None = None,
+    ) -> Operation[ToolResult]:
         """Run a call to its end, and wait for the processes it starts. Raises as `start` does."""
-        outcome = yield from self.start(name, arguments, call_id)
+        outcome = yield from self.start(name, arguments, call_id, progress)
         if not isinstance(outcome, Started):
             return outcome
         left_s = math.inf if outcome.until_s is None else outcome.until_s - (yield from redis_now())
@@ -149,7 +159,11 @@ class Toolbox:
         yield from waiting.wait_until_ended(prefix, started, left_s - first_s)
 
     def start(
-        self, name: object, arguments: object, call_id: str | None = None
+        self,
+        name: object,
+        arguments: object,
+        call_id: str | None = None,
+        progress: Progress | None = None,
     ) -> Operation[ToolResult | Started]:
         """Run a call as far as possible without waiting for other processes.
 
@@ -158,7 +172,7 @@ class Toolbox:
         try:
             if self.context.handle.must_touch():
                 yield from processes.touch(self.context.handle)
-            work, makes = self._prepare(name, arguments, call_id)
+            work, makes = self._prepare(name, arguments, call_id, progress)
             if call_id is None or not makes:
                 return (yield from work)
             request = tool_calls.request_of(str(name), arguments)
@@ -193,7 +207,7 @@ class Toolbox:
         return ToolResult("\n".join(parts), is_error=failed == len(started.processes))
 
     def _prepare(
-        self, name: object, arguments: object, call_id: str | None
+        self, name: object, arguments: object, call_id: str | None, progress: Progress | None
     ) -> tuple[Operation[ToolResult | Started], bool]:
         """Return the operation of a call, and whether it has an effect. Raises `InvalidArgument`."""
         if isinstance(name, str) and name in self._python:
@@ -206,10 +220,14 @@ class Toolbox:
             problem = f"a copy cannot call {tool.name}; do its task with the other tools"
             raise InvalidArgument("", problem)
         checked = convert(tool.arguments, arguments)
-        return self._run(tool, checked, call_id), tool.makes(checked)
+        return self._run(tool, checked, call_id, progress), tool.makes(checked)
 
-    def _run(self, tool: Tool, arguments: Any, call_id: str | None) -> Operation[ToolResult | Started]:
+    def _run(
+        self, tool: Tool, arguments: Any, call_id: str | None, progress: Progress | None
+    ) -> Operation[ToolResult | Started]:
         context = self.context
+        if progress is not None:
+            context = msgspec.structs.replace(context, progress=progress)
         if tool.name in ("spawn", "pipe") and not context.wait_for_workers:
             yield from worker_check.require_worker(context.prefix, for_agents=tool.name == "spawn")
         outcome = yield from tool.run(context, arguments, call_id)

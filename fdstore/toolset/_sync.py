@@ -13,6 +13,7 @@ from fdstore.optional_packages import require
 from fdstore.tools.clear_messages import clear_messages
 from fdstore.tools.clearing import ClearingConfig
 from fdstore.tools.config import FDConfig
+from fdstore.tools.context import Progress
 from fdstore.tools.definition_shapes import DefinitionShape, in_shape
 from fdstore.tools.offloading import offload
 from fdstore.tools.tool_names import ToolName
@@ -26,14 +27,14 @@ class Toolset:
     r"""The tools of one process, for a loop of your own.
 
     enabled      names of built-in tools (default: read_fd and list_fds): read_fd search_fd list_fds
-                 write_fd fd_to_file close_fd spawn pipe wait kill; a loop of your own has no fork
+                 write_fd put_fd fd_to_file close_fd spawn pipe wait kill; a loop of your own has no fork
     config       sizes and switches (`FDConfig`)
     python       functions offered as tools, with typed parameters and a docstring, or made with the SDK's
                  `beta_tool`. They may be coroutine functions; each call runs to its end, or in a thread
     programs     {"name": "file.toml"} that `spawn` may start on the workers
     commands     programs that `pipe` may run on the workers, by their bare names
     export_root  directory below which `fd_to_file` writes (required by it); created if missing
-    preload_root directory from which `spawn` may read files, if any
+    preload_root directory from which `spawn` and `put_fd` may read files, if any
     wait_for_workers  False: `spawn` and `pipe` raise `NoWorker` if no live worker could run the new process.
                  True: the process waits for a worker, and a warning is logged after 3 s
 
@@ -63,6 +64,7 @@ class Toolset:
         preload_root: str | os.PathLike[str] | None = None,
         wait_for_workers: bool = True,
     ) -> None:
+        self.process = process
         self._store = process.store
         context = context_for(
             process.handle,
@@ -139,11 +141,18 @@ class Toolset:
         """
         return self._toolbox.instructions
 
-    def call(self, name: str, arguments: dict[str, Any], call_id: str | None = None) -> ToolResult:
+    def call(
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        call_id: str | None = None,
+        progress: Progress | None = None,
+    ) -> ToolResult:
         """Run a tool call and return its result for the model. A mistake of the model is a result with
         `is_error`. A repeated `call_id` returns the first result without running the call again; with another
         tool or other arguments it is `invalid_argument`, so use unique ids within a process. A spawn waits
-        for the child to end.
+        for the child to end. `progress` is called with the bytes done, and their total if it is known, during
+        a search and while `put_fd` reads or `fd_to_file` writes a file.
 
         Raises `StoreUnavailable` and the like only if no result can be obtained at all.
 
@@ -151,7 +160,7 @@ class Toolset:
         >>> tools.call("read_fd", {"fd": "fd:2"})
         ToolResult(content='<fd_error type="not_found" fd="fd:2">...', is_error=True)
         """
-        return self._store.run(self._toolbox.call(name, arguments, call_id or None))
+        return self._store.run(self._toolbox.call(name, arguments, call_id or None, progress))
 
     def wrap(self, output: Any, source: str = "tool_result", call_id: str | None = None) -> str:
         r"""Return the output of your own tool as the model should see it: unchanged if short, else stored as

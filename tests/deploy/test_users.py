@@ -104,7 +104,7 @@ def test_every_command_in_the_code_is_allowed_for_the_worker_user() -> None:
 def test_the_users_can_access_the_default_keys() -> None:
     prefix, queue = settings.DEFAULT_PREFIX, f"~{settings.queue_prefix(settings.DEFAULT_PREFIX)}*"
     expected = {
-        "worker": [f"~{prefix}:[^l]*", f"%R~{prefix}:limits", queue],
+        "worker": [f"~{prefix}:[^l]*", f"%R~{prefix}:limits", f"%R~{prefix}:logins", queue],
         "reader": [f"~{prefix}:*", queue],
     }
     for user, patterns in expected.items():
@@ -129,6 +129,7 @@ def test_the_worker_user_reads_ceilings_and_only_the_operator_sets_them(deployed
                     "HSET fdstore:limits tree_fds 9",
                     "DEL fdstore:limits",
                     "UNLINK fdstore:limits",
+                    "HSET fdstore:logins digest token",
                 ):
                     with pytest.raises(redis.exceptions.NoPermissionError):
                         client.execute_command(*command.split())

@@ -156,6 +156,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     },
     "list_fds": every([1, 2, "3", 2.0], "start", "count"),
     "write_fd": {"data": ["a note\n", *TEXTS]},
+    "put_fd": {"text": ["a note\n", *TEXTS]},
     "fd_to_file": {
         "fd": IDS,
         "file_path": TEXTS,

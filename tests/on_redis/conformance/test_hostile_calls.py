@@ -29,7 +29,7 @@ TYPES = {
     for kind in vars(errors).values()
     if isinstance(kind, type) and issubclass(kind, errors.FDStoreError)
 }
-BUILT_IN = ["read_fd", "search_fd", "list_fds", "write_fd", "fd_to_file", "close_fd", "spawn"]
+BUILT_IN = ["read_fd", "search_fd", "list_fds", "write_fd", "put_fd", "fd_to_file", "close_fd", "spawn"]
 BUILT_IN += ["pipe", "wait", "kill"]
 MANY_KEYS = 60
 

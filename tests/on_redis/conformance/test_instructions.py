@@ -24,7 +24,7 @@ from fdstore.tools.toolbox import Toolbox
 from fdstore.tools.wrapping import store_references
 from tests.elements import only
 
-FD_TOOLS = ["read_fd", "search_fd", "list_fds", "write_fd", "fd_to_file", "close_fd"]
+FD_TOOLS = ["read_fd", "search_fd", "list_fds", "write_fd", "put_fd", "fd_to_file", "close_fd"]
 EXAMPLE = re.compile(r"\b([a-z_]+)\(([^()]*)\)")
 HELD = "".join(f"line {number} {'ERROR' if number % 50 == 0 else ''}\n" for number in range(1, 201))
 

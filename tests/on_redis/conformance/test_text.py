@@ -14,7 +14,7 @@ from fdstore.client import Process
 from tests.elements import Element, only
 from tests.slices import lines_of, pages_of, some_numbers, texts, units_of
 
-ALL = ["read_fd", "search_fd", "list_fds", "write_fd", "fd_to_file", "close_fd"]
+ALL = ["read_fd", "search_fd", "list_fds", "write_fd", "put_fd", "fd_to_file", "close_fd"]
 often = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 # no text here resembles our tags, so bodies are unescaped

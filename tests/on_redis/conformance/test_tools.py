@@ -17,7 +17,7 @@ from fdstore.testing.rules import check_creation
 from fdstore.tools.tool_names import FD_TOOLS
 from tests.elements import Element, only
 
-ALL = ["read_fd", "search_fd", "list_fds", "write_fd", "fd_to_file", "close_fd"]
+ALL = ["read_fd", "search_fd", "list_fds", "write_fd", "put_fd", "fd_to_file", "close_fd"]
 LINES = "".join(f"line {number}\n" for number in range(1, 101))
 
 

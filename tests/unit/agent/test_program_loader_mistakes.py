@@ -159,7 +159,7 @@ def test_the_error_for_an_unknown_tool_lists_the_known_ones(load_error, tool):
     assert key == "tools.enabled"
     assert problem == (
         f"there is no tool '{tool}'; the tools are: close_fd, fd_to_file, fork, kill, list_fds, pipe, "
-        "read_fd, search_fd, spawn, wait, write_fd"
+        "put_fd, read_fd, search_fd, spawn, wait, write_fd"
     )
 
 

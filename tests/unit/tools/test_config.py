@@ -32,7 +32,7 @@ def test_every_field_is_checked_as_a_flag_or_as_a_size():
 
 
 def test_the_tool_names_are_those_a_model_sees():
-    assert {"read_fd", "search_fd", "list_fds", "fd_to_file", "write_fd", "close_fd"} == FD_TOOLS
+    assert {"read_fd", "search_fd", "list_fds", "fd_to_file", "write_fd", "put_fd", "close_fd"} == FD_TOOLS
     assert {"spawn", "fork", "pipe", "wait", "kill"} == PROCESS_TOOLS
 
 

@@ -1,0 +1,194 @@
+"""The verb mcp: serve the descriptors of a process to a host of MCP."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+import click
+
+from fdstore.cli import output
+from fdstore.cli.interrupts import as_interrupts
+from fdstore.cli.session import Session, verb
+from fdstore.errors import InvalidArgument
+from fdstore.optional_packages import frozen_imports, require
+from fdstore.text.numbers import MAX_INTEGER
+
+if TYPE_CHECKING:
+    from fdstore.integrations.mcp.toolsets import ToolOptions, Toolsets
+    from fdstore.store.tokens import Permission
+
+PACKAGES = ("mcp",)
+
+
+@verb
+@click.option(
+    "--process",
+    metavar="PROC",
+    help="The process to serve; created if missing. [default: the name of this directory]",
+)
+@click.option(
+    "--allow",
+    metavar="LIST",
+    default="read,write",
+    show_default=True,
+    help="What callers may do, of read, write, pipe, export.",
+)
+@click.option("--export-root", metavar="DIR", help="With export: directory below which files are written.")
+@click.option("--put-root", metavar="DIR", help="Directory below which put_fd may store files.")
+@click.option(
+    *("--allow-command", "commands"),
+    metavar="NAME",
+    multiple=True,
+    help="With pipe: a program that may run on the workers; repeatable.",
+)
+@click.option(
+    "--max-read-chars",
+    type=click.IntRange(1, MAX_INTEGER),
+    metavar="N",
+    default=45_000,
+    show_default=True,
+    help="The most that one read shows; less for a host that cuts results.",
+)
+@click.option(
+    "--http",
+    metavar="HOST:PORT",
+    help="Serve streamable HTTP, at /mcp. Beyond this machine only with --require-token.",
+)
+@click.option(
+    "--require-token", is_flag=True, help="With --http: callers need a token; it names the process."
+)
+@click.option(
+    *("--allow-host", "hosts"),
+    metavar="NAME",
+    multiple=True,
+    help="With --http: a name by which clients call this host; repeatable.",
+)
+def mcp(
+    session: Session,
+    process: str | None,
+    allow: str,
+    export_root: str | None,
+    put_root: str | None,
+    commands: tuple[str, ...],
+    max_read_chars: int,
+    http: str | None,
+    require_token: bool,
+    hosts: tuple[str, ...],
+) -> None:
+    """Serve the descriptors of a process to a host of MCP (Model Context Protocol), on standard input and
+    output.
+
+    The model of the host gets the tools read_fd, search_fd and list_fds, with write also put_fd, write_fd and
+    close_fd, with export fd_to_file, with pipe also pipe, wait and kill.
+
+    With --http any number of hosts use one server. Those on other machines need tokens (`fdstore token`); put
+    a proxy with TLS before it.
+
+    \b
+    claude mcp add fd -- fdstore mcp --process logs
+    fdstore mcp --process logs --http 127.0.0.1:8000
+    fdstore mcp --http 0.0.0.0:8000 --require-token --allow-host fd.example.org
+    """
+    require(PACKAGES, "mcp")
+    address = _address(http, process, require_token=require_token, hosts=hosts)
+    with frozen_imports():
+        from fdstore.integrations.mcp.access import access_to, parse_permissions
+        from fdstore.integrations.mcp.server import build_server
+        from fdstore.integrations.mcp.stdio import serve_stdio
+        from fdstore.integrations.mcp.toolsets import Toolsets
+        from fdstore.integrations.process_name import process_name_of
+    output.show_logs()
+    try:
+        permissions = parse_permissions(allow)
+        access = access_to(process or process_name_of(_directory()), permissions)
+    except InvalidArgument as error:
+        raise click.UsageError(str(error)) from error
+    options = _options(permissions, export_root, put_root, commands, max_read_chars)
+
+    async def serve() -> None:
+        from fdstore.client._async.store import connect
+
+        toolsets = Toolsets(lambda: connect(session.url, session.prefix), access, options)
+        if address is None:
+            # its thread that reads standard input would delay the end until the next line
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            await serve_stdio(build_server(toolsets))
+        else:
+            await _serve_http(toolsets, address, hosts, require_token=require_token)
+
+    with as_interrupts() if address else nullcontext():
+        asyncio.run(serve())
+
+
+def _directory() -> str:
+    """Return the working directory; "" if it was removed."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return ""
+
+
+def _address(
+    http: str | None, process: str | None, *, require_token: bool, hosts: tuple[str, ...]
+) -> tuple[str, int] | None:
+    """Return host and port of `--http`. Raises `UsageError` for options that do not fit together."""
+    if http is None:
+        if require_token or hosts:
+            raise click.UsageError("--require-token and --allow-host need --http")
+        return None
+    from fdstore.integrations.mcp.http import allowed_names, is_loopback, parse_address
+
+    try:
+        host, port = parse_address(http)
+        allowed_names(host, hosts)
+    except InvalidArgument as error:
+        raise click.UsageError(error.problem) from error
+    if require_token and process is not None:
+        raise click.UsageError("with --require-token the token names the process; leave --process out")
+    if not (require_token or is_loopback(host)):
+        raise click.UsageError(f"{host} can be reached from other machines, so --require-token is needed")
+    return host, port
+
+
+async def _serve_http(
+    toolsets: Toolsets, address: tuple[str, int], hosts: tuple[str, ...], *, require_token: bool
+) -> None:
+    from fdstore.integrations.mcp.bearer import StoredTokens
+    from fdstore.integrations.mcp.http import HttpServer, listen, make_app, url_of
+    from fdstore.integrations.mcp.server import build_server
+
+    tokens = StoredTokens(toolsets) if require_token else None
+    server = build_server(toolsets, find_access=None if tokens is None else tokens.access)
+    app = make_app(server, address[0], hosts, tokens)
+    served = "processes of tokens" if require_token else toolsets.default.process
+    with listen(*address) as listening:
+        output.say(f"fdstore: {served} at {url_of(listening)}")
+        await HttpServer(app, toolsets.stopping).serve(sockets=[listening])
+
+
+def _options(
+    permissions: frozenset[Permission],
+    export_root: str | None,
+    put_root: str | None,
+    commands: tuple[str, ...],
+    max_read_chars: int,
+) -> ToolOptions:
+    """Return the options of the tools. Raises `UsageError` for one without its permission, or without what
+    its permission needs."""
+    from fdstore.integrations.mcp.toolsets import ToolOptions
+    from fdstore.tools.config import FDConfig
+
+    for permission, option, value in (
+        ("export", "--export-root", export_root),
+        ("pipe", "--allow-command", commands),
+    ):
+        if (permission in permissions) != bool(value):
+            raise click.UsageError(f"--allow {permission} and {option} need each other")
+    if put_root and "write" not in permissions:
+        raise click.UsageError("--put-root needs --allow write")
+    config = FDConfig(max_read_chars=max_read_chars)
+    return ToolOptions(config=config, export_root=export_root, put_root=put_root, commands=commands)

@@ -1,0 +1,110 @@
+"""The verb token: add, list and remove tokens of callers on the network."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from fdstore.cli import output
+from fdstore.cli.durations import DURATION
+from fdstore.cli.session import Session, Use, verb
+from fdstore.cli.tables import ago, moment, table
+from fdstore.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from fdstore.store.tokens import Token
+
+USES: dict[str, Use] = {"add": "make", "ls": "look", "rm": "remove"}
+"""Action -> how it uses the store."""
+
+
+@verb
+@click.argument("action", type=click.Choice(list(USES)), metavar="add|ls|rm")
+@click.argument("name", required=False)
+@click.option("--process", metavar="PROC", help="With add: the process that it permits.")
+@click.option("--tree", is_flag=True, help="With add: reading the other processes of its tree too.")
+@click.option(
+    "--allow",
+    metavar="LIST",
+    default="read",
+    show_default=True,
+    help="With add: what it permits, of read, write, pipe, export.",
+)
+@click.option("--expires", type=DURATION, metavar="TIME", help="With add: as 12h or 30d. [default: never]")
+def token(
+    session: Session,
+    action: str,
+    name: str | None,
+    process: str | None,
+    tree: bool,
+    allow: str,
+    expires: float | None,
+) -> None:
+    """Add, list or remove tokens, by which `fdstore mcp --http` knows its callers.
+
+    A token is shown once, when it is added; only its hash is stored. A removed token is refused from the next
+    request on. A server gives no token more than its own --allow.
+
+    \b
+    fdstore token add ada --process triage --allow read,write --expires 30d
+    fdstore token ls
+    fdstore token rm ada
+    """
+    from fdstore.integrations.mcp.access import parse_permissions
+    from fdstore.store import tokens
+    from fdstore.store.clock import redis_now
+
+    if (name is None) != (action == "ls"):
+        raise click.UsageError(f"usage: fdstore token {action}{'' if action == 'ls' else ' NAME'}")
+    if (process is None) == (action == "add"):
+        raise click.UsageError("token add needs --process, the other actions do not take it")
+    try:
+        permissions = parse_permissions(allow)
+    except InvalidArgument as error:
+        raise click.UsageError(error.problem) from error
+    with session.store(use=USES[action]) as store:
+        if action == "rm":
+            store.run(tokens.remove_token(store.prefix, str(name)))
+            _say(session, {"removed": name}, f"removed {name}")
+            return
+        if action == "ls":
+            found, now_s = store.run(tokens.list_tokens(store.prefix)), store.run(redis_now())
+            _show(session, found, now_s)
+            return
+        secret = tokens.new_secret()
+        added = store.run(
+            tokens.add_token(
+                store.prefix,
+                secret,
+                str(name),
+                str(process),
+                permissions,
+                whole_tree=tree,
+                expires_s=expires,
+            )
+        )
+    _say(session, {"token": secret, "of": added}, secret)
+    output.note("it is not shown again; callers send it as: Authorization: Bearer TOKEN")
+
+
+def _say(session: Session, record: object, line: str) -> None:
+    output.document(record) if session.as_json else output.line(line)
+
+
+def _show(session: Session, found: list[Token], now_s: float) -> None:
+    if session.as_json:
+        for each in found:
+            output.document(each)
+        return
+    cells = [
+        [
+            each.name,
+            f"{each.process}*" if each.whole_tree else each.process,
+            ",".join(each.permissions),
+            "never" if each.expires_at is None else moment(each.expires_at),
+            "never" if each.used_at is None else ago(each.used_at, now_s),
+        ]
+        for each in found
+    ]
+    output.line(table(["NAME", "PROCESS", "ALLOW", "EXPIRES", "USED"], cells))

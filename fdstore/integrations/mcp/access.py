@@ -1,0 +1,76 @@
+"""What a caller may do: with which process, and which of the four permissions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import cast
+
+import msgspec
+
+from fdstore.errors import InvalidArgument, quoted
+from fdstore.store.keys import check_process
+from fdstore.store.tokens import PERMISSIONS, Permission
+from fdstore.tools.tool_names import ToolName
+
+DEFAULT_PERMISSIONS: frozenset[Permission] = frozenset({"read", "write"})
+
+TOOLS: dict[Permission, tuple[ToolName, ...]] = {
+    "read": ("read_fd", "search_fd", "list_fds"),
+    "write": ("put_fd", "write_fd", "close_fd"),
+    "pipe": ("pipe", "wait", "kill"),
+    "export": ("fd_to_file",),
+}
+"""The tools that a permission offers."""
+
+
+class Access(msgspec.Struct, frozen=True, kw_only=True):
+    """What one caller may do.
+
+    process      the process that its tools work on
+    permissions  what it may do there
+    whole_tree   whether it may also read the resources of the other processes of the tree
+    """
+
+    process: str
+    permissions: frozenset[Permission] = DEFAULT_PERMISSIONS
+    whole_tree: bool = False
+
+    def may_read(self, process: str) -> bool:
+        """Return whether the contents of `process` may be read."""
+        if "read" not in self.permissions:
+            return False
+        return process == self.process or (self.whole_tree and _tree(process) == _tree(self.process))
+
+
+def _tree(process: str) -> str:
+    return process.partition(".")[0]
+
+
+def tools_of(permissions: Iterable[Permission]) -> list[ToolName]:
+    """Return the tools that some permissions offer, in the order of `PERMISSIONS`.
+
+    >>> tools_of({"export", "read"})
+    ['read_fd', 'search_fd', 'list_fds', 'fd_to_file']
+    """
+    held = frozenset(permissions)
+    return [tool for permission in PERMISSIONS if permission in held for tool in TOOLS[permission]]
+
+
+def parse_permissions(words: str) -> frozenset[Permission]:
+    """Parse permissions as they are written in options. Raises `InvalidArgument`.
+
+    >>> sorted(parse_permissions("read, write"))
+    ['read', 'write']
+    """
+    names = [word.strip() for word in words.split(",")]
+    for name in names:
+        if name not in PERMISSIONS:
+            raise InvalidArgument(
+                "allow", f"{quoted(name)} is not a permission; there are: {', '.join(PERMISSIONS)}"
+            )
+    return frozenset(cast("list[Permission]", names))
+
+
+def access_to(process: str, permissions: frozenset[Permission] = DEFAULT_PERMISSIONS) -> Access:
+    """Return access to one process. Raises `InvalidArgument` for an invalid process id."""
+    return Access(process=check_process(process), permissions=permissions)

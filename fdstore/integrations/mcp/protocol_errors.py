@@ -1,0 +1,31 @@
+"""Typed errors of ours as errors of the protocol, for requests that are not calls of tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mcp.shared.exceptions import MCPError
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
+
+from fdstore.errors import FDStoreError
+
+OF_THE_REQUEST = frozenset(
+    {
+        *("invalid_argument", "invalid_page", "invalid_range"),
+        *("not_found", "not_text", "permission_error", "too_large"),
+    }
+)
+"""Types of errors that another request would avoid; all others are the store's."""
+
+
+@contextmanager
+def as_protocol_errors(uri: str | None = None) -> Iterator[None]:
+    """Convert typed errors of the block: the code is -32602 if the request is at fault, and `data` has the
+    type and the URI that was asked for."""
+    try:
+        yield
+    except FDStoreError as error:
+        data = {"type": error.type} if uri is None else {"type": error.type, "uri": uri}
+        code = INVALID_PARAMS if error.type in OF_THE_REQUEST else INTERNAL_ERROR
+        raise MCPError(code, str(error), data) from error

@@ -1,0 +1,105 @@
+"""`put_fd`: store a text of the model, or a file below the preload root, as a new descriptor.
+
+Unlike `write_fd` it makes no streams, and a file goes to the store without passing through the model. A file
+that is not UTF-8 is stored as bytes.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from functools import partial
+from typing import Annotated, BinaryIO
+
+import msgspec
+
+from fdstore.errors import InvalidArgument, NotEncoded, PathRefused
+from fdstore.files.paths import Root
+from fdstore.files.source import open_below, source_name
+from fdstore.render import fd_write
+from fdstore.store import contents
+from fdstore.tools.arguments import Arguments, check_storable
+from fdstore.tools.context import Context
+from fdstore.tools.tool import Tool
+from fdstore.tools.tool_outcome import ToolOutcome
+from fdstore.tools.wrapping import render_fd
+from fdstore.wire.operation import Disk, Operation
+
+SOURCE = "text"
+
+
+class PutFD(Arguments, frozen=True, kw_only=True):
+    text: Annotated[
+        str | msgspec.UnsetType,
+        msgspec.Meta(
+            description="The text, exactly as it is to be stored.", extra_json_schema={"type": "string"}
+        ),
+    ] = msgspec.UNSET
+    file: Annotated[
+        str | msgspec.UnsetType,
+        msgspec.Meta(
+            description="Instead of text: a file to store, of any size. Relative, without '..' and hidden "
+            "names (.x).",
+            extra_json_schema={"type": "string"},
+        ),
+    ] = msgspec.UNSET
+
+    @staticmethod
+    def hidden(context: Context | None) -> frozenset[str]:
+        return frozenset() if context is None or context.preload_root is not None else frozenset({"file"})
+
+
+def run(context: Context, arguments: PutFD, call_id: str | None) -> Operation[ToolOutcome]:
+    text, file = arguments.text, arguments.file
+    if isinstance(text, str) and isinstance(file, str):
+        raise InvalidArgument("file", "give text or file, not both")
+    if isinstance(file, str):
+        if context.preload_root is None:
+            raise PathRefused(file, "no directory was named from which files may be stored; give text")
+        return (yield from _put_file(context, file, context.preload_root, call_id))
+    if not isinstance(text, str):
+        raise InvalidArgument("text", "is missing")
+    made = yield from contents.create(
+        context.handle,
+        check_storable("text", text),
+        SOURCE,
+        context.config.default_page_size,
+        call_id=call_id,
+    )
+    return fd_write(made.fd, len(text), made.chars, made.state, f"The text is stored as {made.fd}.")
+
+
+def _put_file(context: Context, file: str, root: Root, call_id: str | None) -> Operation[ToolOutcome]:
+    with ExitStack() as held:
+        binary = yield Disk(partial(_open, file, root, held), must_end=True)
+        total = os.fstat(binary.fileno()).st_size
+
+        def report(done: int) -> None:
+            if context.progress is not None:
+                context.progress(done, total)
+
+        source, page_size = source_name(file), context.config.default_page_size
+        try:
+            made = yield from contents.ingest(
+                context.handle, binary, source, page_size, progress=report, call_id=call_id
+            )
+        except NotEncoded:
+            binary.seek(0)
+            made = yield from contents.ingest(
+                context.handle, binary, source, errors="bytes", progress=report, call_id=call_id
+            )
+    return (yield from render_fd(context, made.fd))
+
+
+def _open(file: str, root: Root, held: ExitStack) -> BinaryIO:
+    """Open a file. `held` closes it, even if the operation is abandoned before it receives the file."""
+    return held.enter_context(os.fdopen(open_below(file, root), "rb"))
+
+
+def describe(context: Context) -> str:
+    if context.preload_root is None:
+        return "Store a text of your own as a new fd."
+    return "Store a text of your own, or a file without reading it, as a new fd."
+
+
+TOOL = Tool(name="put_fd", arguments=PutFD, describe=describe, run=run)

@@ -1,0 +1,44 @@
+"""A client of the SDK that speaks to our server in this process, in both protocol eras."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from mcp import Client
+from mcp_types import CallToolResult, TextContent
+
+from fdstore import aio
+from fdstore.integrations.mcp.access import Access
+from fdstore.integrations.mcp.server import build_server
+from fdstore.integrations.mcp.toolsets import ToolOptions, Toolsets
+
+T = TypeVar("T")
+
+ERAS = ("legacy", "2026-07-28")
+
+Talk = Callable[[Client], Awaitable[T]]
+
+
+def toolsets_at(url: str, *, options: ToolOptions | None = None, **access: Any) -> Toolsets:
+    """Return toolsets of the process `triage` of a store."""
+    return Toolsets(lambda: aio.connect(url), Access(process="triage", **access), options)
+
+
+def talk(url: str, work: Talk[T], *, era: str = "legacy", options: Any = None, **access: Any) -> T:
+    """Return what `work` returns, given a client of a server for the process `triage`."""
+
+    async def main() -> T:
+        toolsets = toolsets_at(url, options=options, **access)
+        async with Client(build_server(toolsets), mode=era) as client:
+            return await work(client)
+
+    return asyncio.run(main())
+
+
+def text_of(result: CallToolResult) -> str:
+    """Return the text of a result, which has nothing but texts."""
+    assert all(isinstance(block, TextContent) for block in result.content)
+    assert result.structured_content is None
+    return "".join(block.text for block in result.content if isinstance(block, TextContent))

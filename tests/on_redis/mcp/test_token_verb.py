@@ -1,0 +1,80 @@
+"""`fdstore token`: tokens are shown once, listed without their text, and removed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from fdstore.cli import cli
+from fdstore.client import Store
+from fdstore.errors import StoreFull
+from fdstore.store.tokens import find_token
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def token(redis_url: str) -> Run:
+    """`fdstore token ...`"""
+
+    def run(*words: str) -> Result:
+        return CliRunner().invoke(cli, ["token", *words, "--url", redis_url])
+
+    return run
+
+
+def test_a_token_is_shown_once_and_stored_as_its_hash(token: Run, store: Store, execute: Any) -> None:
+    added = token("add", "ada", "--process", "triage", "--allow", "write,read", "--expires", "2h")
+
+    secret = added.output.splitlines()[0]
+    found = store.run(find_token(store.prefix, secret))
+    assert found is not None
+    assert (found.name, found.process, found.permissions) == ("ada", "triage", ("read", "write"))
+    assert found.expires_at == found.created_at + 7200
+    stored = b"".join(execute("HGETALL", "fdstore:logins") + execute("HGETALL", "fdstore:token_uses"))
+    assert secret.encode() not in stored
+    assert secret not in token("ls").output + token("ls", "--json").output
+
+
+def test_tokens_are_listed_with_their_last_use_and_removed(token: Run, store: Store) -> None:
+    token("add", "ada", "--process", "triage")
+    secret = json.loads(token("add", "bob", "--process", "triage.1", "--tree", "--json").output)["token"]
+    store.run(find_token(store.prefix, secret))
+
+    ada, bob = [json.loads(line) for line in token("ls", "--json").output.splitlines()]
+    shown = token("ls").output
+
+    assert ada["used_at"] is None
+    assert bob["used_at"] >= int(bob["created_at"])
+    assert (bob["process"], bob["whole_tree"], bob["permissions"]) == ("triage.1", True, ["read"])
+    assert "triage.1*" in shown
+    assert token("rm", "bob").exit_code == 0
+    assert store.run(find_token(store.prefix, secret)) is None
+    assert "ada" in token("rm", "bob").output
+
+
+def test_mistakes_are_told(token: Run) -> None:
+    token("add", "ada", "--process", "triage")
+
+    assert [
+        token(*words).exit_code
+        for words in (
+            *(("add", "ada", "--process", "triage"), ("add", "a b", "--process", "triage")),
+            *(("add", "bob", "--process", "Triage"), ("rm", "bob")),
+            *(("add", "bob"), ("ls", "bob"), ("rm",), ("ls", "--process", "triage")),
+            ("add", "bob", "--process", "triage", "--allow", "all"),
+        )
+    ] == [1, 1, 1, 1, 2, 2, 2, 2, 2]
+
+
+def test_a_token_works_on_a_full_store(token: Run, store: Store, fill_redis: Callable[[], None]) -> None:
+    secret = json.loads(token("add", "ada", "--process", "triage", "--json").output)["token"]
+    fill_redis()
+
+    assert store.run(find_token(store.prefix, secret)) is not None
+    with pytest.raises(StoreFull):
+        store.process("new")
