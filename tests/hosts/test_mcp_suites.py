@@ -22,12 +22,13 @@ PASSED = {
     "2025-11-25": {
         *("server-initialize", "server-session-lifecycle", "ping", "tools-list", "resources-list"),
         *("prompts-list", "tools-call-simple-text", "tools-call-error", "dns-rebinding-protection"),
-        "server-sse-multiple-streams",
+        *("server-sse-multiple-streams", "completion-complete"),
     },
     "2026-07-28": {
         *("tools-list", "resources-list", "prompts-list", "tools-call-simple-text", "tools-call-error"),
         *("sep-2164-resource-not-found", "dns-rebinding-protection", "caching", "http-header-validation"),
-        *("server-sse-multiple-streams", "input-required-result-unsupported-methods"),
+        *("server-sse-multiple-streams", "completion-complete"),
+        *("input-required-result-unsupported-methods", "input-required-result-missing-input-response"),
         *("input-required-result-ignore-extra-params", "input-required-result-validate-input"),
     },
 }
