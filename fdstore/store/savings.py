@@ -65,12 +65,19 @@ class Savings(Record, frozen=True, kw_only=True):
 
 
 def count_kept(
-    handle: ProcessHandle, session: str, tool: str, output: str, shown: str, call_id: str | None = None
+    handle: ProcessHandle,
+    session: str,
+    source: str,
+    chars: int,
+    tokens: int,
+    shown: str,
+    call_id: str | None = None,
 ) -> Operation[None]:
-    """Count an output that was replaced by what is `shown` to the model; under a `call_id` once."""
-    chars = max(0, len(output) - len(shown))
-    tokens = max(0, estimate_tokens(output) - estimate_tokens(shown))
-    yield from _count(handle, session, tool, (1, chars, tokens, 0, 0, 0), call_id)
+    """Count an output of this size that was replaced by what is `shown` to the model; under a `call_id` once.
+    The tool is what precedes ": " in the source: `Bash` for `Bash: make test`."""
+    chars = max(0, chars - len(shown))
+    tokens = max(0, tokens - estimate_tokens(shown))
+    yield from _count(handle, session, source.partition(": ")[0], (1, chars, tokens, 0, 0, 0), call_id)
 
 
 def count_read(handle: ProcessHandle, session: str, tool: str, result: str) -> Operation[None]:

@@ -19,6 +19,7 @@ from fdstore.text.layout import TAIL_CHARS, reindent_json, tail_of
 from fdstore.text.paging import count_lines
 from fdstore.text.ref_tags import last_of_each, references
 from fdstore.text.selection import Part
+from fdstore.text.tokens import estimate_tokens
 from fdstore.tools.context import Context
 from fdstore.wire.operation import Operation
 
@@ -87,7 +88,10 @@ def wrap_text(
     slot = None if call_id is None else f"{call_id}/wrapped"
     wrapped = yield from _store(context, stored, source, slot, name)
     if context.meter is not None:
-        yield from savings.count_kept(context.handle, context.meter, source, text, wrapped.content, slot)
+        tokens = estimate_tokens(text)
+        yield from savings.count_kept(
+            context.handle, context.meter, source, len(text), tokens, wrapped.content, slot
+        )
     return wrapped
 
 
