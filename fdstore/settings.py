@@ -7,6 +7,7 @@ FDSTORE_DATA_DIR    the embedded server's files (default: fdstore/ under the XDG
 FDSTORE_PREFIX      prefix of every key (default: fdstore)
 XDG_RUNTIME_DIR     directory of a short link to the embedded server's socket, used if the data directory's
                     path is too long for a socket address (default: the temporary directory)
+CLAUDE_CONFIG_DIR   where Claude Code keeps its files (default: ~/.claude); CODEX_HOME the same for Codex
 NO_COLOR            if not empty, no colours, also on a terminal (like TERM=dumb)
 """
 
@@ -34,12 +35,16 @@ def queue_prefix(prefix: str) -> str:
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings from the environment. `url` is None for the embedded server."""
+    """Settings from the environment. `url` is None for the embedded server. The directories of coding hosts
+    are where these keep their configuration."""
 
     url: str | None
     broker_url: str | None
     data_dir: Path
     prefix: str
+    claude_dir: Path
+    codex_dir: Path
+    gemini_dir: Path
     runtime_dir: Path | None = None
     colours: bool = True
 
@@ -58,6 +63,9 @@ def read(environ: Mapping[str, str] | None = None) -> Settings:
         broker_url=env.get("FDSTORE_BROKER_URL") or None,
         data_dir=Path(env.get("FDSTORE_DATA_DIR") or data_home / "fdstore"),
         prefix=env.get("FDSTORE_PREFIX") or DEFAULT_PREFIX,
+        claude_dir=Path(env.get("CLAUDE_CONFIG_DIR") or home / ".claude"),
+        codex_dir=Path(env.get("CODEX_HOME") or home / ".codex"),
+        gemini_dir=home / ".gemini",
         runtime_dir=Path(env["XDG_RUNTIME_DIR"]) if env.get("XDG_RUNTIME_DIR") else None,
         colours=not env.get("NO_COLOR") and env.get("TERM") != "dumb",
     )

@@ -60,6 +60,8 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
     "Hosts": {
         "mcp": ("fdstore.cli.mcp:mcp", "Serve a process to a host of MCP."),
         "token": ("fdstore.cli.token:token", "Add, list or remove tokens of callers on the network."),
+        "claude-plugin": ("fdstore.cli.claude_plugin:claude_plugin", "Print the plugin for Claude Code."),
+        "hook": ("fdstore.cli.hook:hook", "Answer hooks of Claude Code, Codex and Gemini CLI."),
     },
     "Store": {
         "up": ("fdstore.cli.services:up", "Start a worker, and the embedded server."),
@@ -67,6 +69,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "status": ("fdstore.cli.services:status", "Show the services and the stored data."),
         "limits": ("fdstore.cli.limits:limits", "Show or set the ceilings of all trees."),
         "du": ("fdstore.cli.room:du", "Show stored bytes by tree, process or descriptor."),
+        "saved": ("fdstore.cli.saved:saved", "Show what was kept out of contexts, and read back."),
         "redis-cli": ("fdstore.cli.redis_cli:redis_cli", "Run redis-cli on the store."),
         "gc": ("fdstore.cli.upkeep:gc", "Remove trees past their retention."),
         "bench": ("fdstore.cli.bench:bench", "Measure fdstore against plain Redis commands."),

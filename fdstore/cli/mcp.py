@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from contextlib import nullcontext
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -28,7 +29,7 @@ PACKAGES = ("mcp",)
 @click.option(
     "--process",
     metavar="PROC",
-    help="The process to serve; created if missing. [default: the name of this directory]",
+    help="The process to serve; created if missing. [default: that of the project, see `fdstore hook`]",
 )
 @click.option(
     "--allow",
@@ -67,6 +68,11 @@ PACKAGES = ("mcp",)
     multiple=True,
     help="With --http: a name by which clients call this host; repeatable.",
 )
+@click.option(
+    "--hook",
+    type=click.Choice(["claude"]),
+    help="Also serve the hook of the plugin of a coding host; see `fdstore claude-plugin`.",
+)
 def mcp(
     session: Session,
     process: str | None,
@@ -78,6 +84,7 @@ def mcp(
     http: str | None,
     require_token: bool,
     hosts: tuple[str, ...],
+    hook: str | None,
 ) -> None:
     """Serve the descriptors of a process to a host of MCP (Model Context Protocol), on standard input and
     output.
@@ -95,28 +102,44 @@ def mcp(
     """
     require(PACKAGES, "mcp")
     address = _address(http, process, require_token=require_token, hosts=hosts)
+    if hook and address:
+        raise click.UsageError("--hook is for a server that the host starts itself, without --http")
     with frozen_imports():
+        import msgspec
+
+        from fdstore import settings
         from fdstore.integrations.mcp.access import access_to, parse_permissions
         from fdstore.integrations.mcp.server import build_server
         from fdstore.integrations.mcp.stdio import serve_stdio
         from fdstore.integrations.mcp.toolsets import Toolsets
-        from fdstore.integrations.process_name import process_name_of
+        from fdstore.integrations.project import project_of
     output.show_logs()
     try:
         permissions = parse_permissions(allow)
-        access = access_to(process or process_name_of(_directory()), permissions)
+        project = project_of(_directory())
+        access = access_to(process or project.process, permissions)
     except InvalidArgument as error:
         raise click.UsageError(str(error)) from error
+    limit = project.config.max_direct_output_chars
     options = _options(permissions, export_root, put_root, commands, max_read_chars)
+    config = msgspec.structs.replace(options.config, max_direct_output_chars=limit)
+    options = msgspec.structs.replace(options, config=config, meter=_session_name())
 
     async def serve() -> None:
         from fdstore.client._async.store import connect
 
         toolsets = Toolsets(lambda: connect(session.url, session.prefix), access, options)
         if address is None:
+            server = build_server(toolsets)
+            if hook:
+                from fdstore.integrations.hooks.host_tool import guide, hook_tool
+
+                tool = hook_tool(toolsets.toolset, limit, settings.read().claude_dir)
+                server = build_server(toolsets, host_tools=[tool])
+                server.instructions = f"{server.instructions}\n{guide(limit)}"
             # its thread that reads standard input would delay the end until the next line
             signal.signal(signal.SIGINT, signal.SIG_DFL)
-            await serve_stdio(build_server(toolsets))
+            await serve_stdio(server)
         else:
             await _serve_http(toolsets, address, hosts, require_token=require_token)
 
@@ -168,6 +191,11 @@ async def _serve_http(
     with listen(*address) as listening:
         output.say(f"fdstore: {served} at {url_of(listening)}")
         await HttpServer(app, toolsets.stopping).serve(sockets=[listening])
+
+
+def _session_name() -> str:
+    """Return the name under which `fdstore saved` shows this server: the start of it, and its process."""
+    return f"mcp {datetime.now(UTC):%Y-%m-%d %H:%M} ({os.getpid()})"
 
 
 def _options(

@@ -37,6 +37,11 @@ def stdout_is_terminal() -> bool:
     return sys.stdout is not None and sys.stdout.isatty()
 
 
+def stdin_is_terminal() -> bool:
+    """Return whether standard input is a terminal."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
 def columns() -> int | None:
     """Return the width of the terminal; None if standard output is not one, so that tables are not cut."""
     return shutil.get_terminal_size().columns if stdout_is_terminal() else None

@@ -26,6 +26,7 @@
     {triage}:triage.1:writes             set     numbers of open contents it writes   their end
     {triage}:triage.1:calls              hash    tool-call id -> idempotency record   collect
     {triage}:triage.1:journal            list    its conversation, one JSON a record  collect
+    {triage}:triage.1:saved              hash    kept out, read back (savings)        collect; expires (365 d)
     {triage}:triage.1:events             stream  its end, for waiting clients         expires (60 s after)
     {triage}:triage:fd:3                 hash    a content's metadata                 last release
     {triage}:triage:fd:3:pages           hash    page number -> text; the rest of a   last release
@@ -183,6 +184,11 @@ class ProcessKeys(msgspec.Struct, frozen=True, dict=True):
     @property
     def journal(self) -> str:
         return f"{self.record}:journal"
+
+    @property
+    def saved(self) -> str:
+        """What was kept out of a context and read back, see `savings`."""
+        return f"{self.record}:saved"
 
     @property
     def events(self) -> str:

@@ -42,6 +42,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     commands          commands that a pipeline may run, within `pipeline_limits`
     wait_for_workers  False: start nothing that no live worker can run
     progress          called during a long call, with the bytes done and the total (None: unknown)
+    meter             session under which is counted what is kept out and read back; None: nothing is counted
     """
 
     handle: ProcessHandle
@@ -61,6 +62,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     pipeline_limits: PipelineLimits = DEFAULTS
     wait_for_workers: bool = True
     progress: Progress | None = None
+    meter: str | None = None
 
     @property
     def direct_limit(self) -> int | None:

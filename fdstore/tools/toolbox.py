@@ -35,7 +35,7 @@ from fdstore.errors import (
 from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord
 from fdstore.render import Rendered, fd_error, process_result
-from fdstore.store import process_records, processes, tool_calls, waiting, worker_check
+from fdstore.store import process_records, processes, savings, tool_calls, waiting, worker_check
 from fdstore.store.clock import redis_now
 from fdstore.store.record_format import decoding
 from fdstore.text.selection import selector
@@ -231,7 +231,12 @@ class Toolbox:
         if tool.name in ("spawn", "pipe") and not context.wait_for_workers:
             yield from worker_check.require_worker(context.prefix, for_agents=tool.name == "spawn")
         outcome = yield from tool.run(context, arguments, call_id)
-        return outcome if isinstance(outcome, Started) else ToolResult(outcome)
+        if isinstance(outcome, Started):
+            return outcome
+        result = ToolResult(outcome)
+        if context.meter is not None and tool.name in FD_TOOLS:
+            yield from savings.count_read(context.handle, context.meter, tool.name, result.text)
+        return result
 
     def _run_python(self, tool: PythonTool, arguments: object, call_id: str | None) -> Operation[ToolResult]:
         context = self.context

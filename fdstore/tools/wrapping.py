@@ -14,11 +14,12 @@ import msgspec
 from fdstore.errors import FDStoreError, InvalidArgument, NotText
 from fdstore.records import Descriptor
 from fdstore.render import Rendered, Tail, fd_error, fd_inline, fd_result, fd_result_of_bytes, stored_message
-from fdstore.store import contents, descriptors, reading, tool_calls
+from fdstore.store import contents, descriptors, reading, savings, tool_calls
 from fdstore.text.layout import TAIL_CHARS, reindent_json, tail_of
 from fdstore.text.paging import count_lines
 from fdstore.text.ref_tags import last_of_each, references
 from fdstore.text.selection import Part
+from fdstore.text.tokens import estimate_tokens
 from fdstore.tools.context import Context
 from fdstore.wire.operation import Operation
 
@@ -83,10 +84,15 @@ def wrap_text(
     text = escape_surrogates(text)
     if not exceeds_threshold(context, text):
         return Wrapped(fd_inline(text), None)
-    if context.config.json_pretty_print:
-        text = reindent_json(text) or text
+    stored = (context.config.json_pretty_print and reindent_json(text)) or text
     slot = None if call_id is None else f"{call_id}/wrapped"
-    return (yield from _store(context, text, source, slot, name))
+    wrapped = yield from _store(context, stored, source, slot, name)
+    if context.meter is not None:
+        tokens = estimate_tokens(text)
+        yield from savings.count_kept(
+            context.handle, context.meter, source, len(text), tokens, wrapped.content, slot
+        )
+    return wrapped
 
 
 def wrap_once(context: Context, text: str, source: str, call_id: str | None) -> Operation[str]:

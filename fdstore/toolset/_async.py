@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 from fdstore.client._async.process import Process
 from fdstore.errors import InvalidArgument, quoted
+from fdstore.files.source import open_source
 from fdstore.optional_packages import require
 from fdstore.tools.clear_messages import clear_messages
 from fdstore.tools.clearing import ClearingConfig
 from fdstore.tools.config import FDConfig
 from fdstore.tools.context import Progress
 from fdstore.tools.definition_shapes import DefinitionShape, in_shape
+from fdstore.tools.offload_file import offload_file
 from fdstore.tools.offloading import offload
 from fdstore.tools.tool_names import ToolName
 from fdstore.tools.tool_outcome import Offloaded, ToolResult
@@ -36,6 +38,8 @@ class Toolset:
     preload_root directory from which `spawn` and `put_fd` may read files, if any
     wait_for_workers  False: `spawn` and `pipe` raise `NoWorker` if no live worker could run the new process.
                  True: the process waits for a worker, and a warning is logged after 3 s
+    meter        name of a session: under it is counted, in Redis, what is kept out of the context and what is
+                 read back, for `fdstore saved`. Each costs one round trip more. None: nothing is counted
 
     Raises `InvalidArgument` for an invalid tool or function, `InvalidProgram`, and `MissingExtra` for a tool
     that needs workers if the packages for sending to them are not installed.
@@ -62,6 +66,7 @@ class Toolset:
         export_root: str | os.PathLike[str] | None = None,
         preload_root: str | os.PathLike[str] | None = None,
         wait_for_workers: bool = True,
+        meter: str | None = None,
     ) -> None:
         self.process = process
         self._store = process.store
@@ -76,6 +81,7 @@ class Toolset:
             wake=waker_for(enabled, process.store.url, process.store.prefix),
             commands=commands,
             wait_for_workers=wait_for_workers,
+            meter=meter,
         )
         self._toolbox = Toolbox(context, python)
 
@@ -206,6 +212,25 @@ class Toolset:
         'ValueError: no such day'
         """
         return await self._store.run(offload(self._toolbox.context, value, source, call_id or None, name))
+
+    async def offload_file(
+        self,
+        file: str | os.PathLike[str] | BinaryIO,
+        source: str = "tool_result",
+        call_id: str | None = None,
+    ) -> Offloaded:
+        r"""Store an output that a tool left in a file (a path, or a file open in binary mode), in bounded
+        memory whatever its size, and return it as the model is to see it. A short one is stored as well.
+        Bytes that are not UTF-8 are shown as `\xNN`. `call_id` as for `offload`; the files are not compared.
+
+        Raises `TargetMissing`, `PathRefused`, `InvalidArgument` and `QuotaExceeded`.
+
+        >>> o = await tools.offload_file("build.log", source="make")
+        >>> o.descriptor.fd, o.descriptor.lines, o.content.startswith('<fd_result fd="fd:1" ')
+        ('fd:1', 5000, True)
+        """
+        with open_source(file) as binary:
+            return await self._store.run(offload_file(self._toolbox.context, binary, source, call_id or None))
 
     async def wrap_input(self, given: str | Sequence[Any]) -> str | list[Any]:
         """Return user input as the model should see it: a long text, or each long text block of a list, is

@@ -51,8 +51,11 @@ def context_for(
     preload_root: str | os.PathLike[str] | None = None,
     commands: Sequence[str] = (),
     wait_for_workers: bool = True,
+    meter: str | None = None,
 ) -> Context:
     """Build the context for a process and its enabled tools. Raises `InvalidArgument`."""
+    if meter is not None and not isinstance(meter, str):
+        raise InvalidArgument("meter", "must be the name of a session, a text")
     names = check_enabled(enabled)
     if isinstance(commands, str):
         raise InvalidArgument("commands", 'a list of programs is needed, as ["grep"]')
@@ -83,6 +86,7 @@ def context_for(
         wake=wake,
         commands=tuple(commands),
         wait_for_workers=wait_for_workers,
+        meter=meter,
     )
 
 

@@ -41,6 +41,12 @@ def codex(node_packages: Path) -> Path:
     return node_packages / ".bin" / "codex"
 
 
+@pytest.fixture(scope="session")
+def gemini(node_packages: Path) -> Path:
+    """Gemini CLI, a program for Node."""
+    return node_packages / "@google" / "gemini-cli" / "bundle" / "gemini.js"
+
+
 @pytest.fixture
 def empty_home(tmp_path: Path, node: Path) -> dict[str, str]:
     """An environment without settings and keys of the user."""

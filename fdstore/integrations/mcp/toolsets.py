@@ -50,6 +50,7 @@ class ToolOptions(msgspec.Struct, frozen=True, kw_only=True):
     export_root: str | os.PathLike[str] | None = None
     put_root: str | os.PathLike[str] | None = None
     commands: tuple[str, ...] = ()
+    meter: str | None = None
 
 
 class Toolsets:
@@ -96,6 +97,7 @@ class Toolsets:
             commands=options.commands,
             export_root=options.export_root if "export" in access.permissions else None,
             preload_root=options.put_root,
+            meter=options.meter,
         )
 
     async def process(self, access: Access, name: str) -> Process:

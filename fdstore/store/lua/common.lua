@@ -305,7 +305,7 @@ end
 local function remove_process(tree, id)
   local process = process_record(tree, id)
   redis.call('UNLINK', process, process .. ':fds', process .. ':calls', process .. ':journal', process .. ':events',
-    process .. ':writes', process .. ':names')
+    process .. ':writes', process .. ':names', process .. ':saved')
 end
 
 -- Removes a tree and its processes, and renames the set of its contents: `remove_contents` removes them in pieces,

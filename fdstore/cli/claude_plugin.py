@@ -1,0 +1,41 @@
+"""The verb claude-plugin: the plugin for Claude Code."""
+
+from __future__ import annotations
+
+import click
+
+from fdstore.cli import output
+from fdstore.cli.session import Session, verb
+from fdstore.optional_packages import require
+
+
+@verb
+def claude_plugin(session: Session) -> None:
+    """Print the directory of a plugin for Claude Code, which is written anew each time.
+
+    With it, outputs of tools that are longer than 8000 characters (Bash, Grep, WebFetch, subagents, MCP)
+    become descriptors of the project's process before the model sees them. The model reads and searches
+    them with the tools of the plugin's own server; `fdstore saved` shows what was kept out. Needs the extra
+    [mcp].
+
+    The project's process is named in its fdstore.toml, or after its directory: `fdstore hook --help`.
+
+    \b
+    claude --plugin-dir "$(fdstore claude-plugin)"
+    """
+    require(("mcp",), "mcp")
+    if session.url is not None:
+        raise click.UsageError(
+            "the plugin uses the store of Claude Code's environment: set FDSTORE_URL there"
+        )
+    from fdstore import settings
+    from fdstore.integrations.hooks.plugin import write_plugin
+
+    data_dir = settings.read().data_dir.absolute()
+    # not the URL, which may have a password: the server finds it in its environment, as this command did
+    environment = {"FDSTORE_PREFIX": session.chosen_prefix, "FDSTORE_DATA_DIR": str(data_dir)}
+    directory = write_plugin(data_dir / "claude-plugin", environment)
+    if session.as_json:
+        output.document({"directory": str(directory)})
+    else:
+        output.line(str(directory))

@@ -1,0 +1,114 @@
+"""The verb saved: what descriptors kept out of the contexts of models, and what was read back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from fdstore.cli import output
+from fdstore.cli.session import Session, verb
+from fdstore.cli.tables import format_count, table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fdstore.store.savings import Saved
+
+By = Literal["tool", "session", "day", "process"]
+COUNTS = ("kept", "kept_chars", "kept_tokens", "read", "read_chars", "read_tokens")
+
+
+@verb
+@click.argument("process", metavar="[PROC]", required=False)
+@click.option(
+    "--by",
+    type=click.Choice(["tool", "session", "day", "process"]),
+    default="tool",
+    show_default=True,
+    help="What a line stands for.",
+)
+def saved(session: Session, process: str | None, by: By) -> None:
+    """Show what was kept out of the contexts of models, and what they read back.
+
+    KEPT is the outputs that were stored and shown as a descriptor, less what the model saw instead; READ is
+    what fdstore's own tools showed to it, as read_fd. Tokens are estimates, offline and for no model in
+    particular. Counted are the hooks of coding hosts, `fdstore mcp`, `fdstore gateway`, and each
+    `Toolset(meter=...)`, of all processes or of PROC. Days are UTC.
+
+    \b
+    fdstore saved
+    fdstore saved my-project --by day
+    """
+    from fdstore.store import savings
+
+    with session.store(use="look") as store:
+        found = store.run(savings.read_savings(store.prefix, process))
+    groups = _grouped(found.rows, by)
+    if session.as_json:
+        for name, counts in groups:
+            output.document({by: name, **counts, "net_tokens": _net(counts)})
+    elif groups:
+        total = _summed(found.rows)
+        rows = [_cells(name, counts) for name, counts in groups]
+        if len(rows) > 1:
+            rows.append(_cells("total", total))
+        heads = [by.upper(), "KEPT", "CHARS", "~TOKENS", "READ", "CHARS ", "~TOKENS ", "NET ~TOKENS"]
+        output.print_painted(
+            table(
+                heads,
+                rows,
+                right=heads[1:],
+                cut=heads[0],
+                drop=["CHARS ", "CHARS", "READ", "KEPT"],
+                columns=output.columns(),
+                coloured=output.use_colours(),
+            )
+        )
+        output.line()
+        output.line(_sentence(total, found.rows))
+    else:
+        output.say("fdstore: nothing was kept out yet")
+    output.report_unreadable(found.unreadable, as_json=session.as_json)
+
+
+def _grouped(rows: Iterable[Saved], by: By) -> list[tuple[str, dict[str, int]]]:
+    """Return the sums by name: days in order, else what saved most first."""
+    groups: dict[str, list[Saved]] = {}
+    for row in rows:
+        groups.setdefault(getattr(row, by) or "-", []).append(row)
+    summed = [(name, _summed(some)) for name, some in groups.items()]
+    if by == "day":
+        return sorted(summed, key=lambda group: (group[0][0].isdigit(), group[0]))
+    return sorted(summed, key=lambda group: (-_net(group[1]), group[0]))
+
+
+def _summed(rows: Iterable[Saved]) -> dict[str, int]:
+    totals = dict.fromkeys(COUNTS, 0)
+    for row in rows:
+        for name in COUNTS:
+            totals[name] += getattr(row, name)
+    return totals
+
+
+def _net(counts: dict[str, int]) -> int:
+    return counts["kept_tokens"] - counts["read_tokens"]
+
+
+def _cells(name: str, counts: dict[str, int]) -> list[str]:
+    return [name, *(f"{counts[each]:,}" if counts[each] else "-" for each in COUNTS), f"{_net(counts):,}"]
+
+
+def _sentence(total: dict[str, int], rows: Iterable[Saved]) -> str:
+    """Return the line to show to a colleague.
+
+    >>> total = {"kept": 1, "kept_tokens": 482_000, "read_tokens": 3_100}
+    >>> _sentence(total, [])
+    'About 482,000 tokens of 1 output kept out of the context, 3,100 read back (0.6 %).'
+    """
+    kept, read = total["kept_tokens"], total["read_tokens"]
+    share = f" ({100 * read / kept:.1f} %)" if kept else ""
+    days = sorted(row.day for row in rows if row.day[0].isdigit())
+    since = f", since {days[0]}" if days else ""
+    outputs = format_count(total["kept"], "output")
+    return f"About {kept:,} tokens of {outputs} kept out of the context, {read:,} read back{share}{since}."

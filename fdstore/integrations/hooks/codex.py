@@ -1,0 +1,67 @@
+"""Codex: the hook PostToolUse. The reason of a "block" becomes the whole output that the model sees.
+
+The hook sees all of what an MCP tool returned. Of a command's output it sees what Codex left of it, some
+10,000 characters from the start and the end, marked as cut: that stays as it is, since what is cut out is
+not there to be stored.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from fdstore.integrations.hooks.output import (
+    Answer,
+    Event,
+    Output,
+    call_id_of,
+    is_long,
+    joined_texts,
+    readable,
+    source_of,
+    text_field,
+)
+from fdstore.integrations.hooks.own_tools import is_own_tool
+
+CUT = "Warning: truncated output ("
+"""How an output begins that Codex has cut."""
+
+
+def output_of(event: Event, limit: int) -> Output | None:
+    """Return the output in a PostToolUse event, if it is longer than `limit` characters and may be
+    replaced."""
+    tool = text_field(event, "tool_name")
+    if text_field(event, "hook_event_name") != "PostToolUse" or not tool or is_own_tool(tool):
+        return None
+    value = _text_of(event.get("tool_response"))
+    if value is None or not is_long(value, limit) or value.startswith(CUT):
+        return None
+    return Output(
+        value=value,
+        source=source_of(tool, event.get("tool_input")),
+        call_id=call_id_of(event, value),
+        session=text_field(event, "session_id"),
+        cwd=text_field(event, "cwd"),
+        answer=_answer,
+    )
+
+
+def _answer(shown: str | list[Any]) -> Answer:
+    return {"decision": "block", "reason": shown if isinstance(shown, str) else joined_texts(shown)}
+
+
+def _text_of(response: object) -> str | None:
+    """Return the text that the model would see of a tool's output; None if it is more than a text. Of a
+    structured result Codex shows that alone."""
+    if isinstance(response, str):
+        return response
+    if isinstance(response, dict):
+        structured = response.get("structuredContent", response.get("structured_content"))
+        text = _text_of(response.get("content"))
+        if structured is None or text is None:
+            return text
+        return readable(msgspec.json.encode(structured).decode("utf-8"))
+    if isinstance(response, list) and response:
+        return joined_texts(response)
+    return None

@@ -1,0 +1,66 @@
+"""Gemini CLI: the hook AfterTool. The reason of a "deny" replaces the output that the model sees.
+
+`tool_response` has `llmContent`: a text, a part (`{"text": ...}`), or a list of these. An output with other
+parts, as pictures, stays as it is. So does what a reading tool returned: the model chose the part that it
+reads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fdstore.integrations.hooks.output import (
+    Answer,
+    Event,
+    Output,
+    is_long,
+    joined_texts,
+    source_of,
+    text_field,
+)
+from fdstore.integrations.hooks.own_tools import is_own_tool
+
+NOT_AN_ERROR = "the call has succeeded; its output is long, so it was stored:"
+"""Gemini CLI puts "Tool result blocked: " before the reason, and marks the call as failed."""
+
+LEFT_ALONE = frozenset({"read_file", "read_many_files", "activate_skill"})
+
+
+def output_of(event: Event, limit: int) -> Output | None:
+    """Return the output in an AfterTool event, if it is longer than `limit` characters and may be
+    replaced."""
+    tool = text_field(event, "tool_name")
+    if text_field(event, "hook_event_name") != "AfterTool" or not tool or tool in LEFT_ALONE:
+        return None
+    context, response = event.get("mcp_context"), event.get("tool_response")
+    names = context if isinstance(context, dict) else {}
+    if is_own_tool(tool) or is_own_tool(text_field(names, "tool_name")) or not isinstance(response, dict):
+        return None
+    value = _text_of(response.get("llmContent"))
+    if value is None or not is_long(value, limit):
+        return None
+    return Output(
+        value=value,
+        source=source_of(tool, event.get("tool_input")),
+        session=text_field(event, "session_id"),
+        cwd=text_field(event, "cwd"),
+        answer=_answer,
+    )
+
+
+def _answer(shown: str | list[Any]) -> Answer:
+    text = shown if isinstance(shown, str) else joined_texts(shown)
+    return {"decision": "deny", "reason": f"{NOT_AN_ERROR}\n{text}"}
+
+
+def _text_of(content: object) -> str | None:
+    """Return the text of `llmContent`; None if it has other parts."""
+    parts = content if isinstance(content, list) else [content]
+    texts: list[str] = []
+    for part in parts:
+        if isinstance(part, dict) and set(part) == {"text"}:
+            part = part["text"]
+        if not isinstance(part, str):
+            return None
+        texts.append(part)
+    return "".join(texts)

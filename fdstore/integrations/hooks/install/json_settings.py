@@ -1,0 +1,100 @@
+"""Claude Code and Gemini CLI: entries of settings.json. Other keys and their order stay, and the indentation.
+
+JSON has no comments. A file that has some is not changed: writing it anew would lose them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from fdstore.errors import InvalidArgument
+from fdstore.integrations.hooks.install.launch import Launch, is_ours
+
+EVENTS = {"claude": "PostToolUse", "gemini": "AfterTool"}
+
+MATCHERS = {
+    "claude": "Bash|BashOutput|Grep|WebFetch|Agent|Task|mcp__.*",
+    "gemini": "run_shell_command|grep_search|search_file_content|web_fetch|mcp_.*",
+}
+"""Host -> its tools whose outputs may be long. A program is started for each call of them."""
+
+
+def with_hook(text: str, host: str, launch: Launch) -> str:
+    """Return the settings with the hook; those of Gemini CLI also with fdstore's MCP server, unless they
+    have one. Raises `InvalidArgument` for what is not JSON, or has other types than the host reads."""
+    settings = _without(_parsed(text), host)
+    hooks = _child(settings, "hooks", {})
+    command: dict[str, Any] = {"type": "command", "command": launch.line("hook", host)}
+    if host == "gemini":
+        command = {"name": "fdstore", **command, "timeout": 30_000}
+        server: dict[str, Any] = {"command": launch.python, "args": launch.arguments("mcp")}
+        if launch.environment:
+            server["env"] = launch.environment
+        _child(settings, "mcpServers", {}).setdefault("fdstore", server)
+    _child(hooks, EVENTS[host], []).append({"matcher": MATCHERS[host], "hooks": [command]})
+    return _written(settings, text)
+
+
+def without_hook(text: str, host: str) -> str:
+    """Return the settings without the hook and the server."""
+    settings = _parsed(text)
+    before = json.dumps(settings)
+    changed = _without(settings, host)
+    return text if json.dumps(changed) == before else _written(changed, text)
+
+
+def _without(settings: dict[str, Any], host: str) -> dict[str, Any]:
+    hooks = _child(settings, "hooks", {})
+    groups = _child(hooks, EVENTS[host], [])
+    for group in groups:
+        commands = group.get("hooks") if isinstance(group, dict) else None
+        if isinstance(commands, list):
+            kept = [each for each in commands if not _is_our_hook(each, host)]
+            if not kept and commands:
+                group.clear()
+            else:
+                group["hooks"] = kept
+    hooks[EVENTS[host]] = [group for group in groups if group != {}]
+    servers = _child(settings, "mcpServers", {})
+    server = servers.get("fdstore")
+    if isinstance(server, dict) and Launch().arguments("mcp") == list(server.get("args") or ())[:4]:
+        del servers["fdstore"]
+    _drop_empty(hooks, EVENTS[host])
+    _drop_empty(settings, "hooks")
+    _drop_empty(settings, "mcpServers")
+    return settings
+
+
+def _is_our_hook(command: object, host: str) -> bool:
+    return isinstance(command, dict) and is_ours(command.get("command"), host)
+
+
+def _child(parent: dict[str, Any], name: str, default: Any) -> Any:
+    found = parent.setdefault(name, default)
+    if type(found) is not type(default):
+        kind = "an object" if default == {} else "a list"
+        raise InvalidArgument("settings.json", f"its {name} is not {kind}")
+    return found
+
+
+def _drop_empty(parent: dict[str, Any], name: str) -> None:
+    if not parent.get(name):
+        parent.pop(name, None)
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    try:
+        settings = json.loads(text) if text.strip() else {}
+    except (ValueError, RecursionError) as error:
+        problem = f"it is not plain JSON ({error}), so it would lose comments; add the hook by hand"
+        raise InvalidArgument("settings.json", problem) from error
+    if not isinstance(settings, dict):
+        raise InvalidArgument("settings.json", "it is not a JSON object")
+    return settings
+
+
+def _written(settings: dict[str, Any], before: str) -> str:
+    found = re.search(r"^([ \t]+)\S", before, re.MULTILINE)
+    return json.dumps(settings, indent=found[1] if found else 2, ensure_ascii=False) + "\n"

@@ -1,0 +1,126 @@
+"""An output of a tool, as a hook found it in its host's event.
+
+A host starts `fdstore hook` after each call, most of which return little. So this module and those of the
+hosts import nothing that takes long.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any, TypeAlias
+
+import msgspec
+
+from fdstore.text.layout import reindent_json
+
+Event: TypeAlias = dict[str, Any]
+"""A hook event, decoded from JSON and not trusted."""
+
+Answer: TypeAlias = dict[str, Any]
+"""What the host is answered, to be encoded as JSON."""
+
+SOURCE_CHARS = 120
+
+
+class Output(msgspec.Struct, frozen=True, kw_only=True):
+    """An output that may be replaced.
+
+    value    a text or content blocks, as `Toolset.offload` takes them
+    file     the path of a file with the whole of it, if `value` is only a part
+    is_json  whether that file is the JSON of a structured result, or of a list of blocks
+    source   the tool, and what identifies the call for a person: `Bash: make test`
+    call_id  identifies the call and its output; None if the host gives calls no ids
+    session  the host's session
+    cwd      the directory in which the host works, or ""
+    answer   returns the host's answer that replaces the output by this text, or these blocks
+    """
+
+    value: str | list[Any]
+    source: str
+    answer: Callable[[str | list[Any]], Answer]
+    file: str | None = None
+    is_json: bool = False
+    call_id: str | None = None
+    session: str = ""
+    cwd: str = ""
+
+
+def text_field(event: Event, name: str) -> str:
+    """Return a field of an event if it is a text, else "".
+
+    >>> text_field({"cwd": "/src", "session_id": 7}, "cwd"), text_field({"session_id": 7}, "session_id")
+    ('/src', '')
+    """
+    value = event.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def source_of(tool: str, arguments: object) -> str:
+    r"""Return the source of an output: the tool, and the argument that tells a person which call it was.
+
+    >>> source_of("Bash", {"command": "make test\n", "timeout": 5}), source_of("mcp__github__list", None)
+    ('Bash: make test', 'mcp__github__list')
+    """
+    named = arguments if isinstance(arguments, dict) else {}
+    names = ("command", "cmd", "url", "pattern", "query", "path", "file_path", "description")
+    said = next((value for name in names if isinstance(value := named.get(name), str) and value), "")
+    first = said.strip().partition("\n")[0]
+    return f"{tool}: {first}"[:SOURCE_CHARS] if first else tool[:SOURCE_CHARS]
+
+
+def call_id_of(event: Event, output: object) -> str | None:
+    """Return an id of the call, or None if the host gives none. A host may run two hooks for one call, and
+    some models number their calls anew in each session or turn, so it holds the session and the output as
+    well."""
+    call = text_field(event, "tool_use_id")
+    if not call:
+        return None
+    digest = sha256(json.dumps(output).encode()).hexdigest()[:16]
+    return f"{text_field(event, 'session_id')}/{call}/{digest}"
+
+
+def is_long(value: object, limit: int) -> bool:
+    """Return whether a text, or a text of one of these blocks, is longer than `limit` characters.
+
+    >>> is_long("abc", 2), is_long([{"type": "text", "text": "abc"}, {"type": "image"}], 2), is_long(None, 2)
+    (True, True, False)
+    """
+    if isinstance(value, list):
+        return any(is_long(block.get("text"), limit) for block in value if isinstance(block, dict))
+    return isinstance(value, str) and len(value) > limit
+
+
+def joined_texts(blocks: list[Any]) -> str | None:
+    """Return the texts of blocks, joined by LF; None if there are other blocks.
+
+    >>> joined_texts([{"type": "text", "text": "a"}]), joined_texts([{"type": "image"}])
+    ('a', None)
+    """
+    texts = [
+        block.get("text") if isinstance(block, dict) and block.get("type") == "text" else None
+        for block in blocks
+    ]
+    found = [text for text in texts if isinstance(text, str)]
+    return "\n".join(found) if len(found) == len(texts) else None
+
+
+def readable(text: str) -> str:
+    r"""Return a text as a model reads it best: of JSON that is blocks, or a result that is one text, that
+    text; other JSON indented, so that it has lines.
+
+    >>> readable('{"result":"one\\ntwo"}'), readable('{"rows":[]}'), readable("plain")
+    ('one\ntwo', '{\n  "rows": []\n}', 'plain')
+    """
+    if text[:1] not in ("{", "["):
+        return text
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+        return text
+    if isinstance(value, dict) and len(value) == 1 and isinstance(value.get("result"), str):
+        return str(value["result"])  # as servers wrap a text
+    if isinstance(value, list) and value and (joined := joined_texts(value)) is not None:
+        return joined
+    return reindent_json(text) or text

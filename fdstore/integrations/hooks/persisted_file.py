@@ -1,0 +1,54 @@
+"""The file where Claude Code keeps the whole of an output that it cut.
+
+An event names the file, and an event may be made up: a model can call the plugin's tool by itself. So only
+a plain file is read, in the directory where Claude Code keeps the outputs of the session that the event
+names:
+
+    CONFIG/projects/PROJECT/SESSION/tool-results/NAME       CONFIG: ~/.claude, or $CLAUDE_CONFIG_DIR
+
+The path is walked from CONFIG without following a link.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from fdstore.errors import PathRefused
+from fdstore.files.paths import Root
+from fdstore.files.source import open_below
+from fdstore.integrations.hooks.output import readable
+
+MAX_JSON_BYTES = 64 << 20
+
+
+@contextmanager
+def open_persisted(path: str, session: str, config: Path) -> Iterator[BinaryIO]:
+    """Open a persisted output for reading. Raises `PathRefused`, `TargetMissing`."""
+    within = os.path.relpath(path, config) if os.path.isabs(path) else ""
+    names = within.split(os.sep)
+    match names:
+        case ["projects", project, found, "tool-results", name] if (
+            found == session and os.path.normpath(path) == path
+        ):
+            root = Root(str(config), below=("projects", project, session, "tool-results"), kind="directory")
+        case _:
+            raise PathRefused(path, "it is not a kept output of this session")
+    with os.fdopen(open_below(name, root), "rb") as file:
+        yield file
+
+
+def text_of_json(file: BinaryIO) -> str | None:
+    """Return the text of a kept output that is JSON (`readable`); None if it is not UTF-8, or too large for
+    the memory of a hook. The file is then at its beginning."""
+    data = file.read(MAX_JSON_BYTES + 1)
+    file.seek(0)
+    if len(data) > MAX_JSON_BYTES:
+        return None
+    try:
+        return readable(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        return None

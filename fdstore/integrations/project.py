@@ -1,0 +1,70 @@
+"""The process of a project: each directory that a host of tools works in has a process of its own.
+
+The project is the nearest directory, from the working directory upwards, that has a `fdstore.toml` or a
+`.git`, else the working directory itself. Its process has the name of that directory, made valid (`My
+Shop`: `my-shop`), so checkouts of one project on several machines share it on a common store. Other
+projects whose directories have the same name do too, unless their `fdstore.toml` names another process:
+
+    process = "shop"
+    max_direct_output_chars = 20000      # outputs up to this size stay as they are; default 8000
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+
+import msgspec
+
+from fdstore.errors import InvalidArgument
+from fdstore.integrations.process_name import process_name_of
+from fdstore.store.keys import check_root
+from fdstore.tools.config import FDConfig
+
+FILE = "fdstore.toml"
+
+MAX_FILE_BYTES = 65536
+
+
+class Project(msgspec.Struct, frozen=True, kw_only=True):
+    """A project: the name of its process, and the sizes of its descriptors."""
+
+    process: str
+    config: FDConfig = FDConfig()
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    process: str | None = None
+    max_direct_output_chars: int = FDConfig().max_direct_output_chars
+
+
+def project_of(cwd: str | Path) -> Project:
+    """Return the project of a working directory. Raises `InvalidArgument` for an invalid `fdstore.toml`."""
+    try:
+        directory = Path(cwd).resolve()
+    except (OSError, ValueError):  # it was removed, or is no path
+        return Project(process=process_name_of(""))
+    for found in (directory, *directory.parents):
+        if os.path.isfile(found / FILE):
+            return _read(found)
+        if os.path.exists(found / ".git"):
+            directory = found
+            break
+    return Project(process=process_name_of(str(directory)))
+
+
+def _read(directory: Path) -> Project:
+    path = directory / FILE
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+        if len(data) > MAX_FILE_BYTES:
+            raise InvalidArgument(FILE, f"it is longer than {MAX_FILE_BYTES} bytes")
+        found = msgspec.convert(tomllib.loads(data.decode("utf-8")), _File)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise InvalidArgument(FILE, f"{path} cannot be used: {error}") from error
+    return Project(
+        process=process_name_of(str(directory)) if found.process is None else check_root(found.process),
+        config=FDConfig(max_direct_output_chars=found.max_direct_output_chars),
+    )

@@ -1,0 +1,223 @@
+"""The plugin in the real Claude Code: what the model would see is asserted on the requests to its API."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import fdstore
+from fdstore.local.redis_server import PrivateServer
+from fdstore.store import savings
+from fdstore.testing import ScriptedModel, call, say
+from fdstore.testing.replies import Reply
+from fdstore.testing.requests import Request
+
+READ_FD = "mcp__plugin_fdstore_fdstore__read_fd"
+NUMBERS = "".join(f"{number}\n" for number in range(1, 300_001))
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PrivateServer]:
+    with PrivateServer() as started:
+        yield started
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project whose process is called `shop`."""
+    directory = tmp_path / "shop"
+    directory.mkdir()
+    (directory / "fdstore.toml").write_text('process = "shop"\n')
+    return directory
+
+
+Ask = Callable[..., ScriptedModel]
+
+
+@pytest.fixture
+def ask(claude: Path, empty_home: dict[str, str], project: Path, server: PrivateServer) -> Ask:
+    """Return a function that runs Claude Code in the project with the plugin, on a script."""
+    environment = {**empty_home, "FDSTORE_URL": server.url}
+
+    def run(
+        script: Callable[[Request], Reply], *, store: str = server.url, plugin: bool = True
+    ) -> ScriptedModel:
+        environment["FDSTORE_URL"] = store
+        directory = subprocess.run(
+            [sys.executable, "-m", "fdstore", "claude-plugin"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        options = ["--output-format", "json", "--allowedTools", f"Bash,Agent,{READ_FD},mcp__reports__report"]
+        if plugin:
+            options += ["--plugin-dir", directory]
+        with ScriptedModel(script) as model:
+            done = subprocess.run(
+                [claude, "-p", "go", *options],
+                cwd=project,
+                env={**environment, **model.environ},
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+        return model
+
+    return run
+
+
+def steps(*replies: Reply) -> Callable[[Request], Reply]:
+    """Return the script of one agent. Claude Code asks for a title with a request of its own, without
+    tools."""
+
+    def script(request: Request) -> Reply:
+        if "Bash" not in request.tools:
+            return say("a title")
+        return replies[request.turn_number] if request.turn_number < len(replies) else say("done")
+
+    return script
+
+
+def results(model: ScriptedModel) -> list[str]:
+    """Return the results of tools that the model saw, of its longest conversation."""
+    longest = max(model.requests, key=lambda request: request.turn_number)
+    return [result.text for result in longest.tool_results()]
+
+
+def test_two_megabytes_of_bash_enter_as_a_stub_and_a_page_of_the_middle_is_read_exactly(
+    ask: Ask, server: PrivateServer
+) -> None:
+    model = ask(
+        steps(
+            call("Bash", command="seq 1 300000", description="count"),
+            call(READ_FD, fd="fd:1", start=250),
+            call("Bash", command="seq 1 3", description="count"),
+        )
+    )
+
+    stub, page, short = results(model)
+    assert stub.startswith('<fd_result fd="fd:1" pages="')
+    assert f'total_lines="300000" total_chars="{len(NUMBERS)}"' in stub
+    assert len(stub) < 6000
+    assert 'source="Bash: seq 1 300000"' in stub
+    assert "\n300000\n" in stub
+    assert short == "1\n2\n3"
+    with fdstore.connect(server.url) as store:
+        stored = store.process("shop").read("fd:1", start=250).text
+        rows = store.run(savings.read_savings(store.prefix, "shop")).rows
+    assert stored in NUMBERS
+    assert f"\n{stored}\n</fd_content>" in page
+    assert {row.tool for row in rows if row.kept} == {"Bash"}
+    assert sum(row.kept_chars for row in rows) > 1_900_000
+
+
+def test_subagents_and_later_sessions_share_the_descriptors_of_the_project(ask: Ask) -> None:
+    def script(request: Request) -> Reply:
+        in_subagent = "COUNT" in json.dumps(request.messages[0])
+        if "Bash" not in request.tools:
+            return say("a title")
+        if in_subagent:
+            return [call("Bash", command="seq 1 30000", description="count"), say("counted")][
+                request.turn_number
+            ]
+        return [
+            call(
+                "Agent",
+                description="count",
+                prompt="COUNT",
+                subagent_type="general-purpose",
+                run_in_background=False,
+            ),
+            say("done"),
+        ][min(request.turn_number, 1)]
+
+    model = ask(script)
+
+    [seen] = [
+        result.text
+        for request in model.requests
+        if "COUNT" in json.dumps(request.messages[0])
+        for result in request.tool_results()
+    ]
+    fd = re.match(r'<fd_result fd="(fd:\d+)"', seen)
+    assert fd
+    [line] = results(ask(steps(call(READ_FD, fd=f"{fd[1]}#L29999"))))
+    assert "\n29999\n" in line
+
+
+@pytest.mark.parametrize("structured", [False, True])
+def test_two_megabytes_of_another_mcp_server_enter_as_a_stub_and_so_do_some_rows(
+    ask: Ask, project: Path, structured: bool
+) -> None:
+    config = {
+        "reports": {"command": sys.executable, "args": [str(Path(__file__).parent / "long_tool_server.py")]}
+    }
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": config}))
+
+    report = "mcp__reports__report"
+    model = ask(steps(call(report, structured=structured), call(report, structured=structured, rows=300)))
+
+    for stub, lines in zip(results(model), (34000, 300), strict=True):
+        assert stub.startswith("<fd_result")
+        assert len(stub) < 6000
+        assert f'total_lines="{lines}"' in stub
+
+
+def test_the_hook_as_a_command_does_the_same_without_the_plugin(
+    ask: Ask, empty_home: dict[str, str], server: PrivateServer
+) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "fdstore", "hook", "install", "claude", "--yes"],
+        env={**empty_home, "FDSTORE_URL": server.url},
+        capture_output=True,
+        check=True,
+    )
+
+    [stub] = results(ask(steps(call("Bash", command="seq 1 20001", description="count")), plugin=False))
+
+    assert stub.startswith("<fd_result")
+    assert 'total_lines="20001"' in stub
+
+
+def test_without_a_store_the_turn_is_what_it_is_without_the_plugin(ask: Ask) -> None:
+    script = steps(
+        call("Bash", command="seq 1 20000", description="count"),
+        call("Bash", command="seq 1 2000", description="count"),
+    )
+
+    with_plugin = results(ask(script, store="redis://127.0.0.1:1"))
+    without = results(ask(script, plugin=False))
+
+    persisted = re.compile(r"saved to: \S+")
+    assert [persisted.sub("", each) for each in with_plugin] == [persisted.sub("", each) for each in without]
+    assert len(without[1]) > 8000
+
+
+def test_claude_code_finds_nothing_wrong_with_the_plugin(claude: Path, empty_home: dict[str, str]) -> None:
+    made = subprocess.run(
+        [sys.executable, "-m", "fdstore", "claude-plugin"],
+        env=empty_home,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    checked = subprocess.run(
+        [claude, "plugin", "validate", made.stdout.strip()],
+        env=empty_home,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert "refuses a submission" not in checked.stdout

@@ -1,0 +1,141 @@
+"""`fdstore hook install` shows a change of a host's configuration, writes it, and undoes it exactly."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from fdstore import cli
+
+CODEX = '# mine\nmodel = "gpt-5.2-codex"\n\n[[hooks.PostToolUse]]\nmatcher = "x"\nhooks = []'
+SETTINGS = '{\n    "theme": "dark",\n    "hooks": {"PostToolUse": [{"matcher": "Edit", "hooks": []}]}\n}'
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("FDSTORE_URL", "FDSTORE_PREFIX", "FDSTORE_DATA_DIR", "CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(cli.cli, ["hook", "install", *words])
+
+
+def config(home: Path, name: str, text: str) -> Path:
+    path = home / name
+    path.parent.mkdir()
+    path.write_text(text)
+    return path
+
+
+def test_codex_gets_a_hook_and_our_server_after_what_it_had(home: Path) -> None:
+    path = config(home, ".codex/config.toml", CODEX)
+
+    done = run("codex", "--yes")
+
+    assert done.exit_code == 0, done.output
+    written = path.read_text()
+    assert written.startswith(CODEX)
+    found = tomllib.loads(written)
+    first, ours = found["hooks"]["PostToolUse"]
+    assert first["matcher"] == "x"
+    assert " -m fdstore hook codex" in ours["hooks"][0]["command"]
+    assert found["mcp_servers"]["fdstore"]["args"][:4] == ["-P", "-m", "fdstore", "mcp"]
+    for line in written[len(CODEX) + 1 :].splitlines():
+        assert f"+{line}" in done.output
+
+
+@pytest.mark.parametrize(
+    ("host", "name", "text"),
+    [
+        ("codex", ".codex/config.toml", CODEX),
+        ("claude", ".claude/settings.json", SETTINGS),
+        ("gemini", ".gemini/settings.json", SETTINGS + "\n\n"),
+    ],
+)
+def test_undo_restores_exactly_what_was_there(home: Path, host: str, name: str, text: str) -> None:
+    path = config(home, name, text)
+
+    for _ in range(2):  # a second installation changes nothing
+        assert run(host, "--yes").exit_code == 0
+    assert "hook " + host in path.read_text()
+    undone = run(host, "--undo", "--yes")
+
+    assert undone.exit_code == 0, undone.output
+    assert path.read_text() == text
+    assert "nothing to change" in run(host, "--undo", "--yes").output
+
+
+def test_undo_after_other_changes_takes_out_only_the_hook(home: Path) -> None:
+    codex = config(home, ".codex/config.toml", "a = 1\n")
+    gemini = config(home, ".gemini/settings.json", SETTINGS)
+    for host in ("codex", "gemini"):
+        assert run(host, "--yes").exit_code == 0
+    codex.write_text(codex.read_text() + "[later]\n")
+    settings = json.loads(gemini.read_text())
+    gemini.write_text(json.dumps({**settings, "later": True}))
+
+    for host in ("codex", "gemini"):
+        assert run(host, "--undo", "--yes").exit_code == 0
+
+    assert codex.read_text() == "a = 1\n[later]\n"
+    assert json.loads(gemini.read_text()) == {**json.loads(SETTINGS), "later": True}
+
+
+def test_a_file_that_was_not_there_is_gone_after_undo(home: Path) -> None:
+    assert run("gemini", "--yes", "--scope", "project").exit_code == 0
+    path = home / ".gemini" / "settings.json"
+    entry = json.loads(path.read_text())["hooks"]["AfterTool"][0]["hooks"][0]
+
+    assert run("gemini", "--undo", "--yes", "--scope", "project").exit_code == 0
+
+    assert (entry["name"], entry["type"]) == ("fdstore", "command")
+    assert not path.exists()
+
+
+def test_without_a_terminal_and_yes_nothing_is_written(home: Path) -> None:
+    done = run("codex")
+
+    assert done.exit_code == 2
+    assert "+[[hooks.PostToolUse]]" in done.output
+    assert not (home / ".codex").exists()
+
+
+@pytest.mark.parametrize(
+    ("host", "name", "text"),
+    [
+        ("gemini", ".gemini/settings.json", "{\n  // mine\n}"),
+        ("claude", ".claude/settings.json", '{"hooks": []}'),
+        ("codex", ".codex/config.toml", "a = = 1"),
+        ("codex", ".codex/config.toml", "hooks = { PostToolUse = [] }"),
+    ],
+)
+def test_what_would_be_damaged_is_refused_and_stays(home: Path, host: str, name: str, text: str) -> None:
+    path = config(home, name, text)
+
+    done = run(host, "--yes")
+
+    assert done.exit_code in (1, 2)
+    assert path.read_text() == text
+
+
+def test_the_password_of_the_store_goes_to_a_private_file(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FDSTORE_URL", "redis://:secret@127.0.0.1:7000")
+
+    done = run("codex", "--yes")
+
+    written = (home / ".codex" / "config.toml").read_text()
+    kept = home / "data" / "fdstore" / "hooks" / "store-url"
+    assert "secret" not in written + done.output
+    assert f"--url-file {kept}" in written
+    assert (kept.read_text(), kept.stat().st_mode & 0o777) == ("redis://:secret@127.0.0.1:7000\n", 0o600)

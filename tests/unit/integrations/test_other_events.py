@@ -1,0 +1,115 @@
+"""Events of Codex and of Gemini CLI."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fdstore.integrations.hooks import codex, gemini
+
+LONG = "x" * 8001
+LIMIT = 8000
+
+
+def text(value: str) -> dict[str, Any]:
+    return {"type": "text", "text": value}
+
+
+def codex_event(response: Any, tool: str = "mcp__github__list") -> dict[str, Any]:
+    return {
+        "hook_event_name": "PostToolUse",
+        "tool_name": tool,
+        "tool_input": {"query": "is:open"},
+        "tool_response": response,
+        "tool_use_id": "call_1",
+        "session_id": "01a2",
+        "cwd": "/src/shop",
+    }
+
+
+@pytest.mark.parametrize(
+    ("response", "stored"),
+    [
+        (LONG, LONG),
+        ({"content": [text(LONG)], "isError": False}, LONG),
+        ({"content": [text(LONG), text("and more")]}, f"{LONG}\nand more"),
+        ({"content": [text(LONG)], "structuredContent": {"result": LONG}}, LONG),
+        (
+            {"content": [text("short")], "structuredContent": {"rows": LONG}},
+            '{\n  "rows": "' + LONG + '"\n}',
+        ),
+    ],
+)
+def test_codex_gets_the_text_that_its_model_would_see_replaced(response: Any, stored: str) -> None:
+    output = codex.output_of(codex_event(response), LIMIT)
+
+    assert output is not None
+    assert output.value == stored
+    assert output.source == "mcp__github__list: is:open"
+    assert output.answer("STUB") == {"decision": "block", "reason": "STUB"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "response"),
+    [
+        ("Bash", f"Warning: truncated output (original token count: 27224)\n{LONG}"),
+        ("Bash", "x" * 8000),
+        ("mcp__shots__take", {"content": [text(LONG), {"type": "image", "data": "aGk="}]}),
+        ("mcp__fdstore__read_fd", {"content": [text(LONG)]}),
+        ("mcp__x__y", {"content": []}),
+    ],
+)
+def test_what_codex_has_cut_or_holds_pictures_or_is_ours_stays(tool: str, response: Any) -> None:
+    assert codex.output_of(codex_event(response, tool), LIMIT) is None
+
+
+def test_calls_that_are_numbered_anew_are_different_calls() -> None:
+    first, again, other = (
+        codex.output_of(codex_event(response), LIMIT) for response in (LONG, LONG, f"{LONG}y")
+    )
+
+    assert first is not None
+    assert again is not None
+    assert other is not None
+    assert first.call_id == again.call_id != other.call_id
+
+
+def gemini_event(content: Any, tool: str = "run_shell_command", **fields: Any) -> dict[str, Any]:
+    return {
+        "hook_event_name": "AfterTool",
+        "tool_name": tool,
+        "tool_input": {"command": "make test"},
+        "tool_response": {"llmContent": content, "returnDisplay": "..."},
+        "session_id": "s",
+        "cwd": "/src/shop",
+        **fields,
+    }
+
+
+@pytest.mark.parametrize("content", [LONG, {"text": LONG}, [{"text": LONG[:4000]}, LONG[4000:]]])
+def test_gemini_gets_its_text_replaced_and_is_told_that_the_call_succeeded(content: Any) -> None:
+    output = gemini.output_of(gemini_event(content), LIMIT)
+
+    assert output is not None
+    assert output.value == LONG
+    answer = output.answer("STUB")
+    assert answer["decision"] == "deny"
+    assert answer["reason"].endswith(":\nSTUB")
+    assert "succeeded" in answer["reason"]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        gemini_event("x" * 8000),
+        gemini_event([{"text": LONG}, {"inlineData": {"data": "aGk="}}]),
+        gemini_event(LONG, tool="read_file"),
+        gemini_event(LONG, tool="mcp_fdstore_read_fd"),
+        gemini_event(LONG, tool="mcp_x_page", mcp_context={"tool_name": "read_fd", "server_name": "x"}),
+        gemini_event(LONG, hook_event_name="BeforeTool"),
+        gemini_event(LONG, tool_response=LONG),
+    ],
+)
+def test_what_gemini_reads_itself_or_is_short_or_ours_stays(event: dict[str, Any]) -> None:
+    assert gemini.output_of(event, LIMIT) is None
