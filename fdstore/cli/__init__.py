@@ -60,6 +60,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
     "Hosts": {
         "mcp": ("fdstore.cli.mcp:mcp", "Serve a process to a host of MCP."),
         "token": ("fdstore.cli.token:token", "Add, list or remove tokens of callers on the network."),
+        "gateway": ("fdstore.cli.gateway:gateway", "Put descriptors between a host and any MCP server."),
     },
     "Store": {
         "up": ("fdstore.cli.services:up", "Start a worker, and the embedded server."),
