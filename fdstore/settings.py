@@ -7,6 +7,7 @@ FDSTORE_DATA_DIR    the embedded server's files (default: fdstore/ under the XDG
 FDSTORE_PREFIX      prefix of every key (default: fdstore)
 XDG_RUNTIME_DIR     directory of a short link to the embedded server's socket, used if the data directory's
                     path is too long for a socket address (default: the temporary directory)
+FDSTORE_GATEWAY_HEADERS  headers that `fdstore gateway --http` sends to the server: a JSON object of strings
 NO_COLOR            if not empty, no colours, also on a terminal (like TERM=dumb)
 """
 
@@ -41,6 +42,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     data_dir: Path
     prefix: str
     runtime_dir: Path | None = None
+    gateway_headers: str | None = None
     colours: bool = True
 
 
@@ -59,5 +61,6 @@ def read(environ: Mapping[str, str] | None = None) -> Settings:
         data_dir=Path(env.get("FDSTORE_DATA_DIR") or data_home / "fdstore"),
         prefix=env.get("FDSTORE_PREFIX") or DEFAULT_PREFIX,
         runtime_dir=Path(env["XDG_RUNTIME_DIR"]) if env.get("XDG_RUNTIME_DIR") else None,
+        gateway_headers=env.get("FDSTORE_GATEWAY_HEADERS") or None,
         colours=not env.get("NO_COLOR") and env.get("TERM") != "dumb",
     )

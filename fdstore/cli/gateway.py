@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,14 +12,26 @@ import click
 from fdstore.cli import output
 from fdstore.cli.interrupts import as_interrupts
 from fdstore.cli.session import Session, verb
+from fdstore.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from fdstore.integrations.gateway.descriptors import Descriptors
 
 
 @verb
-@click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
+@click.argument("command", metavar="[-- COMMAND...]", nargs=-1, type=click.UNPROCESSED)
 @click.option("--process", metavar="NAME", help="Process of the descriptors. [default: the directory's name]")
+@click.option("--http", "endpoint", metavar="URL", help="Endpoint of a server by streamable HTTP.")
+@click.option(
+    "--listen", metavar="HOST:PORT", help="With --http: serve hosts by HTTP. [default: standard input]"
+)
+@click.option(
+    "--header",
+    "headers",
+    metavar="'NAME: VALUE'",
+    multiple=True,
+    help="With --http: send this header; other users can see it. [env: FDSTORE_GATEWAY_HEADERS, as JSON]",
+)
 @click.option(
     "--max-direct-output-chars",
     "limit",
@@ -27,8 +40,16 @@ if TYPE_CHECKING:
     default=8000,
     help="Longer texts become descriptors. [default: 8000]",
 )
-def gateway(session: Session, command: tuple[str, ...], process: str | None, limit: int) -> None:
-    """Run an MCP server, and store its long results as descriptors.
+def gateway(
+    session: Session,
+    command: tuple[str, ...],
+    process: str | None,
+    endpoint: str | None,
+    listen: str | None,
+    headers: tuple[str, ...],
+    limit: int,
+) -> None:
+    """Stand between a host and an MCP server, and store its long results as descriptors.
 
     Put the words `fdstore gateway --` before the command of any server in the configuration of a host. All
     messages pass byte for byte, except that a long text in a tool's result becomes a descriptor, and that the
@@ -39,24 +60,71 @@ def gateway(session: Session, command: tuple[str, ...], process: str | None, lim
 
     \b
     fdstore gateway -- npx -y @modelcontextprotocol/server-everything
+    fdstore gateway --http https://example.com/mcp
+    fdstore gateway --http http://127.0.0.1:3001/mcp --listen 127.0.0.1:3002
     """
     from fdstore.integrations.gateway.descriptors import Descriptors
 
-    if not command:
-        raise click.UsageError("name the command of a server after --, as `fdstore gateway -- COMMAND`")
+    if bool(command) == (endpoint is not None):
+        raise click.UsageError("name a server: either a COMMAND after --, or --http URL")
+    if endpoint is None and (listen or headers):
+        raise click.UsageError("--listen and --header need --http")
     descriptors = Descriptors(session.url, session.prefix, process or directory_process(), limit, _say)
     with as_interrupts():
-        code = _relay(command, descriptors)
+        if endpoint is None:
+            code = _relay_command(command, descriptors)
+        else:
+            code = _relay_http(endpoint, listen, parse_headers(headers), descriptors)
     click.get_current_context().exit(code)
 
 
-def _relay(command: tuple[str, ...], descriptors: Descriptors) -> int:
+def _relay_command(command: tuple[str, ...], descriptors: Descriptors) -> int:
     from fdstore.integrations.gateway.stdio_relay import StdioRelay
     from fdstore.integrations.gateway.upstream import ServerProcess
 
     server = ServerProcess(command)
     descriptors.start()
     return StdioRelay(server, descriptors).run()
+
+
+def _relay_http(url: str, listen: str | None, headers: Mapping[str, str], descriptors: Descriptors) -> int:
+    from fdstore.optional_packages import require
+
+    if not re.match(r"https?://[^/]", url):
+        raise click.BadParameter("an http:// or https:// URL is needed", param_hint="--http")
+    require(("httpx2", "starlette", "uvicorn"), "mcp")
+    descriptors.start()
+    if listen is None:
+        from fdstore.integrations.gateway.http_upstream import HttpUpstream
+
+        return HttpUpstream(url, descriptors, headers).run()
+    from fdstore.integrations.gateway.http_relay import HttpRelay
+    from fdstore.integrations.gateway.http_server import listening_socket, serve
+
+    try:
+        socket = listening_socket(listen)
+    except InvalidArgument as error:
+        raise click.BadParameter(error.problem, param_hint="--listen") from error
+    serve(HttpRelay(url, descriptors, headers), socket, url, _say)
+    return 0
+
+
+def parse_headers(given: tuple[str, ...]) -> dict[str, str]:
+    """Return the headers of the environment and of the options, which override them."""
+    import msgspec
+
+    from fdstore import settings
+
+    try:
+        headers = msgspec.json.decode(settings.read().gateway_headers or "{}", type=dict[str, str])
+    except msgspec.DecodeError as error:
+        raise click.UsageError("FDSTORE_GATEWAY_HEADERS must be a JSON object of strings") from error
+    for each in given:
+        name, colon, value = each.partition(":")
+        if not colon or not name.strip():
+            raise click.BadParameter("'NAME: VALUE' is needed", param_hint="--header")
+        headers[name.strip()] = value.strip()
+    return headers
 
 
 def directory_process() -> str:

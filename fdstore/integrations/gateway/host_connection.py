@@ -109,6 +109,21 @@ class HostConnection:
         for job in jobs:
             job.join()
 
+    def has_jobs(self) -> bool:
+        with self._lock:
+            return bool(self._jobs)
+
+    def can_answer(self) -> bool:
+        """Whether the host still reads."""
+        return self._host_out.has_reader()
+
+    def wait_for_a_job(self, timeout_s: float) -> None:
+        """Wait until one of the jobs has ended, at most `timeout_s`."""
+        with self._lock:
+            job = next(iter(self._jobs), None)
+        if job is not None:
+            job.join(timeout_s)
+
     def _from_host(self, line: bytes) -> None:
         message, end = split_line(line)
         with self._lock:

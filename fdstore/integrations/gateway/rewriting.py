@@ -220,6 +220,12 @@ class Rewriter:
         known, self._known = self._known, {}
         return [each for each in known.values() if not each.is_cancelled]
 
+    def forget_answered(self, message: bytes) -> None:
+        """Forget the request that a message answers, if it is an answer: it came another way."""
+        found = _parsed(message)
+        if found is not None and found.method is UNSET and found.id is not UNSET:
+            self._known.pop(key_of(found.id) or (False, None), None)
+
     def forget(self, key: RequestKey) -> None:
         """Forget a request that is answered without the server."""
         self._known.pop(key, None)
