@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -33,6 +33,21 @@ if TYPE_CHECKING:
     help="With --http: send this header; other users can see it. [env: FDSTORE_GATEWAY_HEADERS, as JSON]",
 )
 @click.option(
+    "--wrap",
+    "wrapped",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Put the gateway before each server in a host's mcp.json.",
+)
+@click.option(
+    "--unwrap",
+    "unwrapped",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Undo what --wrap did.",
+)
+@click.option("--out", metavar="FILE", help="With --wrap, --unwrap: write here, or to standard output for -.")
+@click.option(
     "--max-direct-output-chars",
     "limit",
     metavar="N",
@@ -47,6 +62,9 @@ def gateway(
     endpoint: str | None,
     listen: str | None,
     headers: tuple[str, ...],
+    wrapped: Path | None,
+    unwrapped: Path | None,
+    out: str | None,
     limit: int,
 ) -> None:
     """Stand between a host and an MCP server, and store its long results as descriptors.
@@ -58,13 +76,28 @@ def gateway(
 
     If the store cannot be reached, everything passes unchanged. The exit code is the server's.
 
+    --wrap changes the configuration of a host (mcpServers, or servers in VS Code) so that each server is
+    behind a gateway, and prints what it did; --unwrap undoes it.
+
     \b
+    fdstore gateway --wrap .mcp.json
     fdstore gateway -- npx -y @modelcontextprotocol/server-everything
     fdstore gateway --http https://example.com/mcp
     fdstore gateway --http http://127.0.0.1:3001/mcp --listen 127.0.0.1:3002
     """
     from fdstore.integrations.gateway.descriptors import Descriptors
 
+    file = wrapped or unwrapped
+    if file is not None:
+        if command or endpoint or listen or headers or (wrapped and unwrapped):
+            raise click.UsageError("--wrap and --unwrap take one FILE, and --process and --out")
+        options = [] if process is None else ["--process", process]
+        from fdstore.cli.gateway_wrap import change_file
+
+        change_file(session, file, out, options, unwrap=unwrapped is not None)
+        return
+    if out is not None:
+        raise click.UsageError("--out needs --wrap or --unwrap")
     if bool(command) == (endpoint is not None):
         raise click.UsageError("name a server: either a COMMAND after --, or --http URL")
     if endpoint is None and (listen or headers):
@@ -115,10 +148,13 @@ def parse_headers(given: tuple[str, ...]) -> dict[str, str]:
 
     from fdstore import settings
 
+    found = settings.read()
     try:
-        headers = msgspec.json.decode(settings.read().gateway_headers or "{}", type=dict[str, str])
-    except msgspec.DecodeError as error:
-        raise click.UsageError("FDSTORE_GATEWAY_HEADERS must be a JSON object of strings") from error
+        entry = msgspec.json.decode(found.gateway_entry or "{}", type=dict[str, Any])
+        headers = msgspec.convert(entry.get("headers", {}), dict[str, str])
+        headers |= msgspec.json.decode(found.gateway_headers or "{}", type=dict[str, str])
+    except msgspec.MsgspecError as error:
+        raise click.UsageError("the headers in the environment must be a JSON object of strings") from error
     for each in given:
         name, colon, value = each.partition(":")
         if not colon or not name.strip():

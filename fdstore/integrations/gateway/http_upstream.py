@@ -149,6 +149,8 @@ class HttpUpstream:
                     message.retry_s = int(retry_ms) / 1000
                 if data := data_of(event):
                     self._deliver(data, message)
+                if message.is_answered:
+                    break  # a stream that was continued may stay open
         except httpx2.HTTPError:
             if last_event is None:
                 raise
