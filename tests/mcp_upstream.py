@@ -8,6 +8,11 @@ import signal
 import sys
 import time
 
+TOOLS = [
+    {"name": name, "inputSchema": {"type": "object"}, "outputSchema": {"type": "object"}}
+    for name in ("echo", "lines")
+]
+
 
 def answer(id: object, result: object) -> None:
     sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": id, "result": result}) + "\n")
@@ -53,14 +58,16 @@ def main() -> None:
         message = json.loads(line)
         match message.get("method"):
             case "tools/list":
-                tool = {"name": "echo", "inputSchema": {"type": "object"}, "outputSchema": {}}
-                answer(message["id"], {"tools": [tool]})
+                answer(message["id"], {"tools": TOOLS})
             case "tools/call":
                 call(message["id"], message["params"]["name"], message["params"].get("arguments", {}))
             case "notifications/cancelled":
                 answer(message["params"]["requestId"], {"cancelled": True})
             case "initialize":
-                answer(message["id"], {"capabilities": {"tools": {}}})
+                version = message["params"]["protocolVersion"]
+                server = {"name": "upstream", "version": "1"}
+                about = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": server}
+                answer(message["id"], about)
     if "stubborn" in sys.argv:
         while True:
             time.sleep(60)
