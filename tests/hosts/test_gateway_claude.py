@@ -1,4 +1,4 @@
-"""Claude Code in front of the gateway: what its model sees, in the requests that a scripted model recorded."""
+"""Claude Code in front of the gateway: what its model sees, as a scripted model recorded it."""
 
 from __future__ import annotations
 
