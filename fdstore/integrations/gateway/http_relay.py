@@ -62,12 +62,21 @@ class HttpRelay:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
         if scope["type"] != "http":
             return
         request = Request(scope, receive)
         with suppress(ClientDisconnect):
             response = await self._respond(request)
             await response(scope, receive, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """Close the connections to the server at the end."""
+        while (await receive())["type"] == "lifespan.startup":
+            await send({"type": "lifespan.startup.complete"})
+        await self._client.aclose()
+        await send({"type": "lifespan.shutdown.complete"})
 
     async def _respond(self, request: Request) -> Response:
         if not is_local(request.headers.get("host"), request.headers.get("origin")):

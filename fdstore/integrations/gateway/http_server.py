@@ -47,7 +47,7 @@ def serve(relay: HttpRelay, listener: socket.socket, url: str, report: Callable[
     config = uvicorn.Config(
         relay,
         log_level="warning",
-        lifespan="off",
+        lifespan="on",
         server_header=False,
         date_header=False,
         timeout_graceful_shutdown=END_S,
