@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -86,6 +87,7 @@ def gateway(
     fdstore gateway --http http://127.0.0.1:3001/mcp --listen 127.0.0.1:3002
     """
     from fdstore.integrations.gateway.descriptors import Descriptors
+    from fdstore.integrations.process_name import process_name_of
 
     file = wrapped or unwrapped
     if file is not None:
@@ -102,7 +104,9 @@ def gateway(
         raise click.UsageError("name a server: either a COMMAND after --, or --http URL")
     if endpoint is None and (listen or headers):
         raise click.UsageError("--listen and --header need --http")
-    descriptors = Descriptors(session.url, session.prefix, process or directory_process(), limit, _say)
+    descriptors = Descriptors(
+        session.url, session.prefix, process or process_name_of(os.getcwd()), limit, _say
+    )
     with as_interrupts():
         if endpoint is None:
             code = _relay_command(command, descriptors)
@@ -161,12 +165,6 @@ def parse_headers(given: tuple[str, ...]) -> dict[str, str]:
             raise click.BadParameter("'NAME: VALUE' is needed", param_hint="--header")
         headers[name.strip()] = value.strip()
     return headers
-
-
-def directory_process() -> str:
-    """Return the name of the current directory as the name of a process."""
-    name = re.sub(r"[^a-z0-9_-]+", "-", Path.cwd().name.lower()).strip("-_")
-    return name[:48] or "gateway"
 
 
 def _say(text: str) -> None:

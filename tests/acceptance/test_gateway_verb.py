@@ -7,6 +7,7 @@ import signal
 import sys
 from pathlib import Path
 
+from fdstore.integrations.process_name import process_name_of
 from tests.conftest import is_running
 from tests.waiting import wait_until
 
@@ -25,7 +26,7 @@ def test_a_host_that_only_writes_gets_its_answer(command, store):
     assert ended.code == 0, ended.err
     [line] = ended.lines
     assert "<fd_result" in json.loads(line)["result"]["content"][0]["text"]
-    assert [tree.id for tree in store.trees()] == [command.folder.name.replace(".", "-")[:48]]
+    assert [tree.id for tree in store.trees()] == [process_name_of(str(command.folder))]
 
 
 def test_the_exit_code_is_that_of_the_server(command):

@@ -15,6 +15,7 @@ Messages pass byte for byte, except answers to `tools/call` (oversized texts bec
     stdio_relay      between standard input and output and a child process
     http_upstream    between standard input and output and a server by HTTP
     http_relay       between HTTP and a server by HTTP
+    http_server      the port of the relay
     sse              events of a text/event-stream
     wrap             the gateway in a host's mcp.json
 """

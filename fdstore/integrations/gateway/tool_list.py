@@ -23,9 +23,9 @@ READING_TOOLS: tuple[ToolName, ...] = ("read_fd", "search_fd", "list_fds")
 PREFIX = "fdstore_"
 
 _HINTS = {"readOnlyHint": True, "destructiveHint": False, "openWorldHint": False}
-_META = {"anthropic/alwaysLoad": True}
-"""Some hosts load the tools of a server only when the model searches for them, and it would not know that it
-has to."""
+_META = {"anthropic/alwaysLoad": True, "anthropic/maxResultSizeChars": 100_000}
+"""Claude Code loads the tools of a server when the model searches for them, and it would not know that it has
+to; and it writes results of more than 50 000 characters to a file, which escaping may exceed."""
 
 
 class ToolOffer:
