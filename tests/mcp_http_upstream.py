@@ -26,6 +26,7 @@ class Upstream:
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, dict[str, str], Any]] = []
+        self.session = "s7"
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         request = Request(scope, receive)
@@ -42,12 +43,14 @@ class Upstream:
                 return Response(status_code=405)
             return stream(event(answer(json.loads(last), text("x" * 9000)), "8"))
         id = message.get("id")
+        if request.headers.get("mcp-session-id", self.session) != self.session:
+            return Response(status_code=404)
         if id is None:
             return Response(status_code=202)
         if message["method"] == "initialize":
             found = answer(id, {"protocolVersion": "2025-11-25"})
             return Response(
-                json.dumps(found), media_type="application/json", headers={"Mcp-Session-Id": "s7"}
+                json.dumps(found), media_type="application/json", headers={"Mcp-Session-Id": self.session}
             )
         match message.get("params", {}).get("name"):
             case "lines":

@@ -158,6 +158,7 @@ class StdioHost:
 @pytest.fixture
 def host(upstream: Upstream, upstream_url: str, descriptors: Descriptors) -> Iterator[StdioHost]:
     upstream.requests.clear()
+    upstream.session = "s7"
     made = StdioHost(upstream_url, descriptors)
     yield made
     made.close()
@@ -167,6 +168,7 @@ def test_a_host_on_standard_input_uses_a_server_by_http(
     upstream: Upstream, upstream_url: str, descriptors: Descriptors
 ) -> None:
     upstream.requests.clear()
+    upstream.session = "s7"
     host = StdioHost(upstream_url, descriptors)
     assert host.ask("initialize")["result"] == {"protocolVersion": "2025-11-25"}
     host.send("notifications/initialized")
@@ -180,6 +182,19 @@ def test_a_host_on_standard_input_uses_a_server_by_http(
     for _, headers, _ in upstream.requests[1:]:
         assert (headers["mcp-session-id"], headers["mcp-protocol-version"]) == ("s7", "2025-11-25")
         assert headers["authorization"] == "Bearer s"
+
+
+def test_a_server_that_lost_the_session_gets_a_new_one(host: StdioHost, upstream: Upstream) -> None:
+    host.ask("initialize")
+    upstream.session = "s8"
+
+    assert shown(host.ask("tools/call", name="lines")).startswith("<fd_result ")
+
+    sent = [(message["method"], headers.get("mcp-session-id")) for _, headers, message in upstream.requests]
+    assert sent == [
+        *(("initialize", None), ("tools/call", "s7"), ("initialize", None)),
+        *(("notifications/initialized", "s8"), ("tools/call", "s8")),
+    ]
 
 
 def test_a_stream_that_broke_off_is_continued(host: StdioHost) -> None:

@@ -1,8 +1,8 @@
 """The store of a gateway, connected in the background.
 
 The server is started at once and the store is connected meanwhile. What needs the store waits for the first
-attempt, which is soon over. A store out of reach changes nothing for the host: texts pass as they are, stderr
-says so once, and a thread tries again when there is need, at most every `RETRY_S` seconds.
+attempt, but not for a store that hangs. A store out of reach changes nothing for the host: texts pass as they
+are, stderr says so once, and a thread tries again when there is need, at most every `RETRY_S` seconds.
 
 An operation on a store that has stopped would be retried for ten seconds. So after a pause a new connection
 is tried first, once.
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from fdstore.toolset._sync import Toolset
 
 RETRY_S = 5.0
+FIRST_TRY_S = 5.0
+"""How long a message waits for the first connection: some hosts give a server ten seconds to start."""
 TRUSTED_S = 1.0
 """For how long after an operation the store counts as reachable."""
 MAX_READ_CHARS = 45_000
@@ -147,7 +149,7 @@ class Descriptors:
 
     def _reachable(self) -> Connected | None:
         """Return the store if it can be reached now; else begin to connect again, and return None."""
-        self._tried.wait()
+        self._tried.wait(FIRST_TRY_S)
         found = self._connected
         if found is not None and monotonic() > self._trusted_until:
             try:

@@ -2,14 +2,15 @@
 
 Each message of the host is one POST; requests are sent on threads of their own, since an answer may take as
 long as it needs. Streams that break off before the answer are continued from the last event. In the eras with
-`initialize` the session's id and version are sent along, and a GET listens to what the server says unasked.
+`initialize` the session's id and version are sent along, and a GET listens to what the server says unasked. A
+server that was restarted has lost the session; then a new one is begun with the host's own `initialize`.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 import httpx2
@@ -24,6 +25,8 @@ from fdstore.integrations.gateway.sse import EventSplitter, data_of, field_of
 CONNECT_S = 10.0
 RECONNECT_S = 1.0
 """The pause before a broken stream is continued, unless the server asks for another."""
+SESSION = "mcp-session-id"
+INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 VERSION_META = "io.modelcontextprotocol/protocolVersion"
 NAME_FIELDS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """Methods whose requests name what they want in a header, too, since 2026-07-28."""
@@ -56,6 +59,8 @@ class HttpUpstream:
             limits=httpx2.Limits(),
         )
         self._session: dict[str, str] = {}
+        self._initialize = b""
+        self._renewing = threading.Lock()
         self._is_listening = False
 
     def run(self) -> int:
@@ -64,7 +69,7 @@ class HttpUpstream:
         self._gone.wait()
         while self._host.has_jobs() and self._host.can_answer():
             self._host.wait_for_a_job(RECONNECT_S)
-        if "mcp-session-id" in self._session:
+        if SESSION in self._session:
             with suppress(httpx2.HTTPError):  # the server ends the session by itself
                 self._client.delete(self._url, headers=self._session, timeout=CONNECT_S)
         return 0
@@ -80,20 +85,23 @@ class HttpUpstream:
             self._post(line, message)
 
     def _post(self, line: bytes, message: _Sent) -> None:
-        headers = {
-            "Content-Type": "application/json",
-            "Accept": "application/json, text/event-stream",
-            **self._session,
-            **message.headers(),
-        }
+        if message.method == "initialize":
+            self._initialize = line
+        session = self._session.get(SESSION)
         try:
-            with self._client.stream("POST", self._url, content=line.strip(), headers=headers) as response:
-                if message.method == "initialize" and "mcp-session-id" in response.headers:
-                    self._session["mcp-session-id"] = response.headers["mcp-session-id"]
-                if not response.is_success:
+            with self._stream(line, message) as response:
+                if message.method == "initialize" and SESSION in response.headers:
+                    self._session[SESSION] = response.headers[SESSION]
+                is_lost = response.status_code == 404 and session is not None and not message.is_repeated
+                if not response.is_success and not is_lost:
                     self._refused(response, message)
                     return
-                last_event = self._deliver_all(response, message)
+                last_event = None if is_lost else self._deliver_all(response, message)
+            if is_lost and session is not None:
+                message.is_repeated = True
+                self._renew(session)
+                self._post(line, message)
+                return
             while message.is_request and not message.is_answered and last_event is not None:
                 last_event = self._continue(message, last_event)
         except httpx2.HTTPError as error:
@@ -104,6 +112,29 @@ class HttpUpstream:
         if message.method == "notifications/initialized" and not self._is_listening:
             self._is_listening = True
             background_thread(self._listen, "listen").start()
+
+    def _stream(self, line: bytes, message: _Sent) -> AbstractContextManager[httpx2.Response]:
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+            **self._session,
+            **message.headers(),
+        }
+        return self._client.stream("POST", self._url, content=line.strip(), headers=headers)
+
+    def _renew(self, lost: str) -> None:
+        """Begin a new session in place of one that the server does not know any more, as after a restart.
+        Raises `httpx2.HTTPError`."""
+        with self._renewing:
+            if self._session.get(SESSION) != lost:
+                return  # another request has done it
+            del self._session[SESSION]
+            with self._stream(self._initialize, _Sent.of(self._initialize)) as response:
+                response.read()
+                if SESSION in response.headers:
+                    self._session[SESSION] = response.headers[SESSION]
+            with self._stream(INITIALIZED, _Sent.of(INITIALIZED)) as response:
+                response.read()
 
     def _continue(self, message: _Sent, last_event: bytes) -> bytes | None:
         """Continue a stream that ended before the answer. Return the id of its last event."""
@@ -190,7 +221,7 @@ class _Sent:
 
     def __init__(self, method: str, id: bytes | None, params: Mapping[str, msgspec.Raw]) -> None:
         self.method, self.id, self._params = method, id, params
-        self.is_answered = False
+        self.is_answered = self.is_repeated = False
         self.retry_s = RECONNECT_S
 
     @classmethod
