@@ -27,6 +27,7 @@ class Upstream:
     def __init__(self) -> None:
         self.requests: list[tuple[str, dict[str, str], Any]] = []
         self.session = "s7"
+        self.cancelled = threading.Event()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         request = Request(scope, receive)
@@ -34,6 +35,16 @@ class Upstream:
         message = json.loads(body) if body else {}
         path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         self.requests.append((f"{request.method} {path}", dict(request.headers), message))
+        tool = message.get("params", {}).get("name")
+        if tool in ("never", "endless"):
+            if tool == "endless":
+                head = [(b"content-type", b"text/event-stream")]
+                await send({"type": "http.response.start", "status": 200, "headers": head})
+                await send({"type": "http.response.body", "body": b": begun\n\n", "more_body": True})
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            self.cancelled.set()
+            return
         await self.respond(request, message)(scope, receive, send)
 
     def respond(self, request: Request, message: Any) -> Response:

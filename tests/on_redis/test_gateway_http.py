@@ -112,6 +112,17 @@ def test_a_foreign_web_page_reaches_no_server(url: str, upstream: Upstream, head
     assert upstream.requests == []
 
 
+@pytest.mark.parametrize("tool", ["never", "endless"])
+def test_a_client_that_leaves_takes_its_request_back(url: str, upstream: Upstream, tool: str) -> None:
+    upstream.cancelled.clear()
+
+    message = {"id": 1, "method": "tools/call", "params": {"name": tool}}
+    with pytest.raises(httpx2.ReadTimeout):
+        httpx2.post(url, json=message, timeout=httpx2.Timeout(10, read=0.2))
+
+    assert upstream.cancelled.wait(30)
+
+
 def test_a_server_that_is_gone_is_named(descriptors: Descriptors) -> None:
     with served(HttpRelay("http://127.0.0.1:9/mcp", descriptors, {})) as url:
         response = post(url, "lines")
