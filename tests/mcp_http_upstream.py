@@ -27,6 +27,7 @@ class Upstream:
     def __init__(self) -> None:
         self.requests: list[tuple[str, dict[str, str], Any]] = []
         self.session = "s7"
+        self.unasked: list[Any] = []
         self.cancelled = threading.Event()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -50,6 +51,8 @@ class Upstream:
     def respond(self, request: Request, message: Any) -> Response:
         if request.method == "GET":
             last = request.headers.get("last-event-id")
+            if last is None and self.unasked:
+                return stream(event(self.unasked.pop()))
             if last is None:
                 return Response(status_code=405)
             return stream(event(answer(json.loads(last), text("x" * 9000)), "8"))

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -28,10 +28,10 @@ UPSTREAM = Path(__file__).parents[1] / "mcp_upstream.py"
 class Host:
     """A host of a gateway: it writes lines, and reads what comes."""
 
-    def __init__(self, url: str, *arguments: str) -> None:
+    def __init__(self, url: str, *arguments: str, launcher: Sequence[str] = ()) -> None:
         self.said: list[str] = []
         self.descriptors = Descriptors(url, None, "triage", 8000, self.said.append)
-        self.server = ServerProcess([sys.executable, "-I", "-S", str(UPSTREAM), *arguments])
+        self.server = ServerProcess([*launcher, sys.executable, "-I", "-S", str(UPSTREAM), *arguments])
         self.descriptors.start()
         theirs_in, ours = os.pipe()
         self._ours, theirs_out = os.pipe()
@@ -97,8 +97,8 @@ class Host:
 def make_host(redis_url: str) -> Iterator[Callable[..., Host]]:
     hosts: list[Host] = []
 
-    def make(*arguments: str, url: str = redis_url) -> Host:
-        hosts.append(Host(url, *arguments))
+    def make(*arguments: str, url: str = redis_url, launcher: Sequence[str] = ()) -> Host:
+        hosts.append(Host(url, *arguments, launcher=launcher))
         return hosts[-1]
 
     yield make
@@ -214,6 +214,16 @@ def test_a_server_that_ignores_the_end_is_killed(make_host: Callable[..., Host])
 
     assert host.leave() == 137
     assert not is_running(pid)
+
+
+def test_what_a_server_started_ends_with_it(make_host: Callable[..., Host]) -> None:
+    host = make_host("stubborn", launcher=["sh", "-c", '"$@"; true', "sh"])
+    pid = host.call("pid")["pid"]
+    assert pid != host.server.pid
+
+    host.leave()
+
+    wait_until(lambda: not is_running(pid), what="the end of the server")
 
 
 def test_a_store_out_of_reach_changes_nothing(make_host: Callable[..., Host]) -> None:

@@ -156,7 +156,12 @@ class StdioHost:
     def ask(self, method: str, **params: Any) -> Any:
         """Send a request and return the answer, the first message with its id."""
         self.send(method, 1, **params)
-        return next(each for each in map(json.loads, self._lines) if each.get("id") == 1)
+        while (message := self.read()).get("id") != 1:
+            pass
+        return message
+
+    def read(self) -> Any:
+        return json.loads(next(self._lines))
 
     def close(self) -> None:
         self._writer.close(1)
@@ -193,6 +198,15 @@ def test_a_host_on_standard_input_uses_a_server_by_http(
     for _, headers, _ in upstream.requests[1:]:
         assert (headers["mcp-session-id"], headers["mcp-protocol-version"]) == ("s7", "2025-11-25")
         assert headers["authorization"] == "Bearer s"
+
+
+def test_what_a_server_says_unasked_reaches_the_host(host: StdioHost, upstream: Upstream) -> None:
+    host.ask("initialize")
+    upstream.unasked.append({"jsonrpc": "2.0", "id": "s1", "method": "ping"})
+
+    host.send("notifications/initialized")
+
+    assert host.read() == {"jsonrpc": "2.0", "id": "s1", "method": "ping"}
 
 
 def test_a_server_that_lost_the_session_gets_a_new_one(host: StdioHost, upstream: Upstream) -> None:

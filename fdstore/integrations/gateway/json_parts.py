@@ -4,8 +4,8 @@ A message is taken apart one level at a time: what is not looked into stays a `m
 as it was, with its number formats, escapes and key order.
 
 >>> parts = parts_of(b'{"id": 1.0, "result": {"a": 1e5, "b": "x"}}')
->>> encode({**parts, "result": encode({**parts_of(parts["result"]), "b": "y"})})
-Raw(b'{"id":1.0,"result":{"a":1e5,"b":"y"}}')
+>>> bytes(encode({**parts, "result": encode({**parts_of(parts["result"]), "b": "y"})}))
+b'{"id":1.0,"result":{"a":1e5,"b":"y"}}'
 """
 
 from __future__ import annotations

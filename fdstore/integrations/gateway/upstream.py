@@ -46,6 +46,10 @@ class ServerProcess:
         self.stdout = self._process.stdout.fileno()
         self.stderr = self._process.stderr.fileno()
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def close_stdin(self) -> None:
         """Tell the server that no request follows."""
         self.stdin.close(STDIN_END_S)
@@ -75,7 +79,7 @@ class ServerProcess:
 
     def _signal(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, number)
+            os.killpg(self.pid, number)
 
 
 class StderrPump:
