@@ -79,6 +79,17 @@ class Host:
     def read(self) -> Any:
         return json.loads(next(self.lines))
 
+    def drain_stderr(self) -> None:
+        """Read stderr of the gateway to its end, on a thread."""
+        theirs = os.dup(self.stderr)
+
+        def drain() -> None:
+            for _ in read_lines(theirs):
+                pass
+            os.close(theirs)
+
+        threading.Thread(target=drain, daemon=True).start()
+
     def leave(self) -> int | None:
         """Close standard input of the gateway, and return its exit code."""
         self._writer.close(1)
@@ -194,11 +205,8 @@ def test_a_log_that_nobody_reads_does_not_stop_the_server(host: Host) -> None:
         host.call("log", count=1_000_000)
 
     assert host.text("echo", text="works") == "works"
-    os.set_blocking(host.stderr, False)
     assert os.read(host.stderr, 10) == b"x" * 10
-    drain = threading.Thread(target=lambda: list(read_lines(os.dup(host.stderr))), daemon=True)
-    os.set_blocking(host.stderr, True)
-    drain.start()
+    host.drain_stderr()
 
 
 def test_a_server_ends_when_its_host_leaves(host: Host) -> None:
