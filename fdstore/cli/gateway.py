@@ -56,6 +56,13 @@ if TYPE_CHECKING:
     default=8000,
     help="Longer texts become descriptors. [default: 8000]",
 )
+@click.option(
+    "--max-read-chars",
+    metavar="N",
+    type=click.IntRange(1),
+    default=45_000,
+    help="Maximum result of one read_fd; 9000 for Codex. [default: 45000]",
+)
 def gateway(
     session: Session,
     command: tuple[str, ...],
@@ -67,6 +74,7 @@ def gateway(
     unwrapped: Path | None,
     out: str | None,
     limit: int,
+    max_read_chars: int,
 ) -> None:
     """Stand between a host and an MCP server, and store its long results as descriptors.
 
@@ -105,7 +113,12 @@ def gateway(
     if endpoint is None and (listen or headers):
         raise click.UsageError("--listen and --header need --http")
     descriptors = Descriptors(
-        session.url, session.prefix, process or process_name_of(os.getcwd()), limit, _say
+        session.url,
+        session.prefix,
+        process or process_name_of(os.getcwd()),
+        limit,
+        _say,
+        max_read_chars=max_read_chars,
     )
     with as_interrupts():
         if endpoint is None:

@@ -29,7 +29,7 @@ FIRST_TRY_S = 5.0
 TRUSTED_S = 1.0
 """For how long after an operation the store counts as reachable."""
 MAX_READ_CHARS = 45_000
-"""Hosts write longer results to a file: 50 000 characters in Claude Code, 40 000 estimated in others."""
+"""What most hosts keep in a conversation; Claude Code writes 50 000 characters to a file."""
 
 
 class Connected(NamedTuple):
@@ -43,15 +43,24 @@ class Connected(NamedTuple):
 class Descriptors:
     """The descriptors of one process of a store, as long as the store can be reached.
 
-    limit    texts of more characters are stored
-    report   called with one line for people
+    limit            texts of more characters are stored
+    max_read_chars   maximum result of one read
+    report           called with one line for people
     """
 
     def __init__(
-        self, url: str | None, prefix: str | None, process: str, limit: int, report: Callable[[str], None]
+        self,
+        url: str | None,
+        prefix: str | None,
+        process: str,
+        limit: int,
+        report: Callable[[str], None],
+        *,
+        max_read_chars: int = MAX_READ_CHARS,
     ) -> None:
         self._url, self._prefix, self._process = url, prefix, process
         self.limit = limit
+        self._max_read_chars = max_read_chars
         self._report = report
         self._connected: Connected | None = None
         self._tried = threading.Event()
@@ -130,7 +139,9 @@ class Descriptors:
             store = fdstore.connect(self._url, self._prefix)
             process = store.process(self._process)
             config = FDConfig(
-                max_direct_output_chars=self.limit, max_read_chars=MAX_READ_CHARS, json_pretty_print=True
+                max_direct_output_chars=self.limit,
+                max_read_chars=self._max_read_chars,
+                json_pretty_print=True,
             )
             tools = fdstore.Toolset(process, enabled=READING_TOOLS, config=config)
         except FDStoreError as error:
