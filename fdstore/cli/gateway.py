@@ -18,6 +18,9 @@ from fdstore.errors import InvalidArgument
 if TYPE_CHECKING:
     from fdstore.integrations.gateway.descriptors import Descriptors
 
+DIRECT_CHARS = 8000
+READ_CHARS = 45_000
+
 
 @verb
 @click.argument("command", metavar="[-- COMMAND...]", nargs=-1, type=click.UNPROCESSED)
@@ -53,14 +56,14 @@ if TYPE_CHECKING:
     "limit",
     metavar="N",
     type=click.IntRange(1),
-    default=8000,
+    default=DIRECT_CHARS,
     help="Longer texts become descriptors. [default: 8000]",
 )
 @click.option(
     "--max-read-chars",
     metavar="N",
     type=click.IntRange(1),
-    default=45_000,
+    default=READ_CHARS,
     help="Maximum result of one read_fd; 9000 for Codex. [default: 45000]",
 )
 def gateway(
@@ -100,8 +103,13 @@ def gateway(
     file = wrapped or unwrapped
     if file is not None:
         if command or endpoint or listen or headers or (wrapped and unwrapped):
-            raise click.UsageError("--wrap and --unwrap take one FILE, and --process and --out")
+            raise click.UsageError("--wrap takes one FILE and no server")
         options = [] if process is None else ["--process", process]
+        for option, value, usual in (
+            ("--max-direct-output-chars", limit, DIRECT_CHARS),
+            ("--max-read-chars", max_read_chars, READ_CHARS),
+        ):
+            options += [option, str(value)] if value != usual else []
         from fdstore.cli.gateway_wrap import change_file
 
         change_file(session, file, out, options, unwrap=unwrapped is not None)

@@ -77,6 +77,11 @@ def test_a_configuration_is_wrapped_in_place_once_and_unwrapped(command):
     assert file.stat().st_mode & 0o777 == 0o600
     again = command("gateway", "--wrap", file, "--out", "-")
     assert (again.out, file.read_text()) == (wrapped, wrapped)
+    options = ("--process", "p", "--max-read-chars", "9000")
+    command("gateway", "--unwrap", file)
+    chosen = json.loads(command("gateway", "--wrap", file, "--out", "-", *options).out)
+    assert chosen["mcpServers"]["git"]["args"][-7:] == ["gateway", *options, "--", "git-mcp"]
+    command("gateway", "--wrap", file)
     undone = command("gateway", "--unwrap", file, "--json")
     assert [json.loads(line)["action"] for line in undone.lines] == ["unwrapped", "unwrapped", "left"]
     assert json.loads(file.read_text()) == config
