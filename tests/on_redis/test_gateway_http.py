@@ -78,6 +78,18 @@ def test_a_short_result_by_http_passes_byte_for_byte(url: str, upstream: Upstrea
     assert (headers["x-mine"], headers["authorization"], "origin" in headers) == ("2", "Bearer s", False)
 
 
+def test_stored_content_is_passed_on_unless_a_header_repeats_the_argument(
+    url: str, upstream: Upstream
+) -> None:
+    post(url, "lines")
+
+    post(url, "other", text="{{fd:1#L7}}")
+    post(url, "other", headers={"Mcp-Param-Text": "{{fd:1#L7}}"}, text="{{fd:1#L7}}")
+
+    sent = [message["params"]["arguments"] for _, _, message in upstream.requests[1:]]
+    assert sent == [{"text": "line 7\n"}, {"text": "{{fd:1#L7}}"}]
+
+
 def test_only_the_answer_in_a_stream_is_changed(url: str) -> None:
     body = post(url, "stream").content
 

@@ -90,7 +90,7 @@ class HttpRelay:
         if isinstance(decision, CallOurTool):
             answer = await asyncio.to_thread(answer_call, self._descriptors, decision)
             return Response(answer, media_type="application/json")
-        if isinstance(decision, Expand):
+        if isinstance(decision, Expand) and not _is_in_header(request):
             expanded, mistake = await asyncio.to_thread(expand, self._descriptors, body, decision)
             if expanded is None:
                 return Response(mistake, media_type="application/json")
@@ -198,6 +198,12 @@ async def _chunks(response: httpx2.Response) -> AsyncIterator[bytes]:
             yield chunk
     finally:
         await response.aclose()
+
+
+def _is_in_header(request: Request) -> bool:
+    """Return whether a header repeats an argument with `{{fd:3}}`, as tools may ask since 2026-07-28. Servers
+    refuse a request whose headers and body differ, so it passes as it is."""
+    return any(name.startswith("mcp-param-") and "{{" in value for name, value in request.headers.items())
 
 
 async def _disconnected(request: Request) -> None:
