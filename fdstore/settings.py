@@ -8,6 +8,9 @@ FDSTORE_PREFIX      prefix of every key (default: fdstore)
 XDG_RUNTIME_DIR     directory of a short link to the embedded server's socket, used if the data directory's
                     path is too long for a socket address (default: the temporary directory)
 CLAUDE_CONFIG_DIR   where Claude Code keeps its files (default: ~/.claude); CODEX_HOME the same for Codex
+FDSTORE_GATEWAY_HEADERS  headers that `fdstore gateway --http` sends to the server: a JSON object of strings
+FDSTORE_GATEWAY_ENTRY    the entry of a host's configuration that `fdstore gateway --wrap` replaced, as JSON;
+                    its "headers" are sent, too
 NO_COLOR            if not empty, no colours, also on a terminal (like TERM=dumb)
 """
 
@@ -46,6 +49,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     codex_dir: Path
     gemini_dir: Path
     runtime_dir: Path | None = None
+    gateway_headers: str | None = None
+    gateway_entry: str | None = None
     colours: bool = True
 
 
@@ -67,5 +72,7 @@ def read(environ: Mapping[str, str] | None = None) -> Settings:
         codex_dir=Path(env.get("CODEX_HOME") or home / ".codex"),
         gemini_dir=home / ".gemini",
         runtime_dir=Path(env["XDG_RUNTIME_DIR"]) if env.get("XDG_RUNTIME_DIR") else None,
+        gateway_headers=env.get("FDSTORE_GATEWAY_HEADERS") or None,
+        gateway_entry=env.get("FDSTORE_GATEWAY_ENTRY") or None,
         colours=not env.get("NO_COLOR") and env.get("TERM") != "dumb",
     )

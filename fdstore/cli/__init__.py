@@ -59,6 +59,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Hosts": {
         "mcp": ("fdstore.cli.mcp:mcp", "Serve a process to a host of MCP."),
+        "gateway": ("fdstore.cli.gateway:gateway", "Put descriptors between a host and any MCP server."),
         "token": ("fdstore.cli.token:token", "Add, list or remove tokens of callers on the network."),
         "claude-plugin": ("fdstore.cli.claude_plugin:claude_plugin", "Print the plugin for Claude Code."),
         "hook": ("fdstore.cli.hook:hook", "Answer hooks of Claude Code, Codex and Gemini CLI."),

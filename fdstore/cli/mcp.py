@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from contextlib import nullcontext
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -112,18 +110,18 @@ def mcp(
         from fdstore.integrations.mcp.server import build_server
         from fdstore.integrations.mcp.stdio import serve_stdio
         from fdstore.integrations.mcp.toolsets import Toolsets
-        from fdstore.integrations.project import project_of
+        from fdstore.integrations.project import current_project, session_name
     output.show_logs()
     try:
         permissions = parse_permissions(allow)
-        project = project_of(_directory())
+        project = current_project()
         access = access_to(process or project.process, permissions)
     except InvalidArgument as error:
         raise click.UsageError(str(error)) from error
     limit = project.config.max_direct_output_chars
     options = _options(permissions, export_root, put_root, commands, max_read_chars)
     config = msgspec.structs.replace(options.config, max_direct_output_chars=limit)
-    options = msgspec.structs.replace(options, config=config, meter=_session_name())
+    options = msgspec.structs.replace(options, config=config, meter=session_name("mcp"))
 
     async def serve() -> None:
         from fdstore.client._async.store import connect
@@ -145,14 +143,6 @@ def mcp(
 
     with as_interrupts() if address else nullcontext():
         asyncio.run(serve())
-
-
-def _directory() -> str:
-    """Return the working directory; "" if it was removed."""
-    try:
-        return os.getcwd()
-    except FileNotFoundError:
-        return ""
 
 
 def _address(
@@ -191,11 +181,6 @@ async def _serve_http(
     with listen(*address) as listening:
         output.say(f"fdstore: {served} at {url_of(listening)}")
         await HttpServer(app, toolsets.stopping).serve(sockets=[listening])
-
-
-def _session_name() -> str:
-    """Return the name under which `fdstore saved` shows this server: the start of it, and its process."""
-    return f"mcp {datetime.now(UTC):%Y-%m-%d %H:%M} ({os.getpid()})"
 
 
 def _options(

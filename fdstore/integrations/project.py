@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -52,6 +53,20 @@ def project_of(cwd: str | Path) -> Project:
             directory = found
             break
     return Project(process=process_name_of(str(directory)))
+
+
+def current_project() -> Project:
+    """Return the project of the current directory. Raises as `project_of`."""
+    try:
+        return project_of(os.getcwd())
+    except FileNotFoundError:  # it was removed
+        return project_of("")
+
+
+def session_name(door: str) -> str:
+    """Return the name under which `fdstore saved` shows a server of this program: its start, and its process
+    of the system."""
+    return f"{door} {datetime.now(UTC):%Y-%m-%d %H:%M} ({os.getpid()})"
 
 
 def _read(directory: Path) -> Project:

@@ -1,0 +1,198 @@
+"""The verb gateway: stand between an MCP host and any MCP server."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fdstore.cli import output
+from fdstore.cli.interrupts import as_interrupts
+from fdstore.cli.session import Session, verb
+from fdstore.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from fdstore.integrations.gateway.descriptors import Descriptors
+
+READ_CHARS = 45_000
+
+
+@verb
+@click.argument("command", metavar="[-- COMMAND...]", nargs=-1, type=click.UNPROCESSED)
+@click.option(
+    "--process",
+    metavar="NAME",
+    help="Process of the descriptors. [default: that of the project, see `fdstore hook`]",
+)
+@click.option("--http", "endpoint", metavar="URL", help="Endpoint of a server by streamable HTTP.")
+@click.option(
+    "--listen", metavar="HOST:PORT", help="With --http: serve hosts by HTTP. [default: standard input]"
+)
+@click.option(
+    "--header",
+    "headers",
+    metavar="'NAME: VALUE'",
+    multiple=True,
+    help="With --http: send this header; other users can see it. [env: FDSTORE_GATEWAY_HEADERS, as JSON]",
+)
+@click.option(
+    "--wrap",
+    "wrapped",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Put the gateway before each server in a host's mcp.json.",
+)
+@click.option(
+    "--unwrap",
+    "unwrapped",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Undo what --wrap did.",
+)
+@click.option("--out", metavar="FILE", help="With --wrap, --unwrap: write here, or to standard output for -.")
+@click.option(
+    "--max-direct-output-chars",
+    "limit",
+    metavar="N",
+    type=click.IntRange(1),
+    help="Longer texts become descriptors. [default: 8000, or as the project's fdstore.toml says]",
+)
+@click.option(
+    "--max-read-chars",
+    metavar="N",
+    type=click.IntRange(1),
+    default=READ_CHARS,
+    help="Maximum result of one read_fd; 9000 for Codex. [default: 45000]",
+)
+def gateway(
+    session: Session,
+    command: tuple[str, ...],
+    process: str | None,
+    endpoint: str | None,
+    listen: str | None,
+    headers: tuple[str, ...],
+    wrapped: Path | None,
+    unwrapped: Path | None,
+    out: str | None,
+    limit: int | None,
+    max_read_chars: int,
+) -> None:
+    """Stand between a host and an MCP server, and store its long results as descriptors.
+
+    Put the words `fdstore gateway --` before the command of any server in the configuration of a host. All
+    messages pass byte for byte, except that a long text in a tool's result becomes a descriptor, and that the
+    host also sees the tools read_fd, search_fd and list_fds (named fdstore_read_fd, ... if the server has
+    tools of these names). {{fd:3}} in the arguments of any tool stands for the stored content.
+
+    If the store cannot be reached, everything passes unchanged. The exit code is the server's.
+
+    --wrap changes the configuration of a host (mcpServers, or servers in VS Code) so that each server is
+    behind a gateway, and prints what it did; --unwrap undoes it.
+
+    \b
+    fdstore gateway --wrap .mcp.json
+    fdstore gateway -- npx -y @modelcontextprotocol/server-everything
+    fdstore gateway --http https://example.com/mcp
+    fdstore gateway --http http://127.0.0.1:3001/mcp --listen 127.0.0.1:3002
+    """
+    from fdstore.integrations.gateway.descriptors import Descriptors
+    from fdstore.integrations.project import current_project, session_name
+
+    file = wrapped or unwrapped
+    if file is not None:
+        if command or endpoint or listen or headers or (wrapped and unwrapped):
+            raise click.UsageError("--wrap takes one FILE and no server")
+        options = [] if process is None else ["--process", process]
+        for option, value, usual in (
+            ("--max-direct-output-chars", limit, None),
+            ("--max-read-chars", max_read_chars, READ_CHARS),
+        ):
+            options += [option, str(value)] if value != usual else []
+        from fdstore.cli.gateway_wrap import change_file
+
+        change_file(session, file, out, options, unwrap=unwrapped is not None)
+        return
+    if out is not None:
+        raise click.UsageError("--out needs --wrap or --unwrap")
+    if bool(command) == (endpoint is not None):
+        raise click.UsageError("name a server: either a COMMAND after --, or --http URL")
+    if endpoint is None and (listen or headers):
+        raise click.UsageError("--listen and --header need --http")
+    try:
+        project = current_project()
+    except InvalidArgument as error:
+        raise click.UsageError(str(error)) from error
+    descriptors = Descriptors(
+        session.url,
+        session.prefix,
+        process or project.process,
+        limit or project.config.max_direct_output_chars,
+        _say,
+        max_read_chars=max_read_chars,
+        session=session_name("gateway"),
+    )
+    with as_interrupts():
+        if endpoint is None:
+            code = _relay_command(command, descriptors)
+        else:
+            code = _relay_http(endpoint, listen, parse_headers(headers), descriptors)
+    click.get_current_context().exit(code)
+
+
+def _relay_command(command: tuple[str, ...], descriptors: Descriptors) -> int:
+    from fdstore.integrations.gateway.stdio_relay import StdioRelay
+    from fdstore.integrations.gateway.upstream import ServerProcess
+
+    server = ServerProcess(command)
+    descriptors.start()
+    return StdioRelay(server, descriptors).run()
+
+
+def _relay_http(url: str, listen: str | None, headers: Mapping[str, str], descriptors: Descriptors) -> int:
+    from fdstore.optional_packages import require
+
+    if not re.match(r"https?://[^/]", url):
+        raise click.BadParameter("an http:// or https:// URL is needed", param_hint="--http")
+    require(("httpx2", "starlette", "uvicorn"), "mcp")
+    descriptors.start()
+    if listen is None:
+        from fdstore.integrations.gateway.http_upstream import HttpUpstream
+
+        return HttpUpstream(url, descriptors, headers).run()
+    from fdstore.integrations.gateway.http_relay import HttpRelay
+    from fdstore.integrations.gateway.http_server import listening_socket, serve
+
+    try:
+        socket = listening_socket(listen)
+    except InvalidArgument as error:
+        raise click.BadParameter(error.problem, param_hint="--listen") from error
+    serve(HttpRelay(url, descriptors, headers), socket, url, _say)
+    return 0
+
+
+def parse_headers(given: tuple[str, ...]) -> dict[str, str]:
+    """Return the headers of the environment and of the options, which override them."""
+    import msgspec
+
+    from fdstore import settings
+
+    found = settings.read()
+    try:
+        entry = msgspec.json.decode(found.gateway_entry or "{}", type=dict[str, Any])
+        headers = msgspec.convert(entry.get("headers", {}), dict[str, str])
+        headers |= msgspec.json.decode(found.gateway_headers or "{}", type=dict[str, str])
+    except msgspec.MsgspecError as error:
+        raise click.UsageError("the headers in the environment must be a JSON object of strings") from error
+    for each in given:
+        name, colon, value = each.partition(":")
+        if not colon or not name.strip():
+            raise click.BadParameter("'NAME: VALUE' is needed", param_hint="--header")
+        headers[name.strip()] = value.strip()
+    return headers
+
+
+def _say(text: str) -> None:
+    output.say(f"fdstore gateway: {text}")

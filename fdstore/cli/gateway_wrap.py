@@ -1,0 +1,83 @@
+"""`fdstore gateway --wrap` and `--unwrap`: change a host's configuration file."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fdstore.cli import output
+from fdstore.errors import InvalidArgument, TargetMissing, WriteFailed
+from fdstore.integrations.gateway.wrap import unwrap_config, wrap_config
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fdstore.cli.session import Session
+    from fdstore.integrations.gateway.wrap import WrapChange
+
+
+def change_file(
+    session: Session, file: Path, out: str | None, options: Sequence[str], *, unwrap: bool
+) -> None:
+    """Wrap or unwrap the servers of a configuration, and print what was done to each. Raises
+    `InvalidArgument`, `TargetMissing`, `WriteFailed`."""
+    try:
+        text = file.read_text("utf-8")
+        config = json.loads(text)
+    except FileNotFoundError as error:
+        raise TargetMissing(str(file), "name the configuration of a host, as .mcp.json") from error
+    except (OSError, ValueError) as error:
+        raise InvalidArgument(str(file), f"it cannot be read as JSON: {error}") from error
+    try:
+        changed, changes = unwrap_config(config) if unwrap else wrap_config(config, launcher(), options)
+    except InvalidArgument as error:
+        raise InvalidArgument(str(file), error.problem) from error
+    new = text if changed == config else json.dumps(changed, indent=_indent(text), ensure_ascii=False) + "\n"
+    if out == "-":
+        output.content(new.encode("utf-8"))
+        _print(session, changes, to_stderr=True)
+        return
+    target = Path(out) if out is not None else file
+    if out is not None or new != text:
+        _write(target, new, like=file)
+    _print(session, changes)
+
+
+def launcher() -> list[str]:
+    """Return the words that start this command: its name if it is on PATH, so that a file that a team shares
+    names no directory of this machine."""
+    return ["fdstore"] if shutil.which("fdstore") else [sys.executable, "-m", "fdstore"]
+
+
+def _print(session: Session, changes: Sequence[WrapChange], *, to_stderr: bool = False) -> None:
+    for change in changes:
+        if to_stderr:
+            output.say(f"{change.action:9}  {change.server}: {change.detail}")
+        elif session.as_json:
+            output.document(change)
+        else:
+            output.line(f"{change.action:9}  {change.server}: {change.detail}")
+
+
+def _indent(text: str) -> int | str:
+    found = re.search(r"\n([ \t]+)\S", text)
+    return 2 if found is None else "\t" if "\t" in found[1] else len(found[1])
+
+
+def _write(target: Path, text: str, like: Path) -> None:
+    """Replace a file in one step, with the permissions of `like`: it may hold passwords."""
+    target = target.resolve()  # a link stays a link
+    fresh = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(fresh, like.stat().st_mode & 0o777)
+        os.replace(fresh, target)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        raise WriteFailed(str(target), error.strerror or str(error)) from error

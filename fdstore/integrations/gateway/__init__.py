@@ -1,0 +1,21 @@
+"""`fdstore gateway`: stands between an MCP host and any MCP server.
+
+Messages pass byte for byte, except answers to `tools/call` (oversized texts become descriptors), answers to
+`tools/list` (the tools that read descriptors are added), and calls of those tools, which are answered here.
+
+    json_parts       replace parts of a JSON text and keep the others byte for byte
+    tool_results     which texts of a tool's result are stored, and the result without them
+    tool_list        our tools in the list of the server
+    rewriting        what to do with a message: pure decisions, one `Rewriter` for each connection
+    descriptors      the store, connected in the background; a store out of reach changes nothing
+    acting           carry the decisions out
+    lines            read lines of any size, write whole ones
+    upstream         the server as a child process
+    host_connection  a host on standard input and output
+    stdio_relay      between standard input and output and a child process
+    http_upstream    between standard input and output and a server by HTTP
+    http_relay       between HTTP and a server by HTTP
+    http_server      the port of the relay
+    sse              events of a text/event-stream
+    wrap             the gateway in a host's mcp.json
+"""

@@ -1,0 +1,154 @@
+"""A host on standard input and output: what it sends is decided and passed on, and so are the answers to it.
+
+Messages that need the store are handled on threads of their own, so that others pass meanwhile; only a few
+answers at a time, which bounds the memory to a few messages.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from fdstore.integrations.gateway.acting import answer_call, expand, rewrite
+from fdstore.integrations.gateway.descriptors import Descriptors
+from fdstore.integrations.gateway.lines import MessageWriter, read_lines, split_line
+from fdstore.integrations.gateway.rewriting import (
+    CallOurTool,
+    Expand,
+    Forward,
+    Rewriter,
+    error_answer,
+)
+
+MAX_REWRITES = 4
+"""How many answers are stored at the same time; then the server waits."""
+
+
+class HostConnection:
+    """The connection of one host.
+
+    host_in, host_out   file descriptors
+    send                passes a line on to the server
+    on_gone             called when the host has closed one of its sides; more than once if both
+    """
+
+    def __init__(
+        self,
+        descriptors: Descriptors,
+        send: Callable[[bytes], object],
+        on_gone: Callable[[], None],
+        *,
+        host_in: int,
+        host_out: int,
+    ) -> None:
+        self._descriptors = descriptors
+        self._send, self._on_gone = send, on_gone
+        self._host_in, self._host_out = host_in, MessageWriter(host_out)
+        self._rewriter = Rewriter(descriptors.limit)
+        self._lock = threading.Lock()
+        self._jobs: set[threading.Thread] = set()
+        self._rewrites = threading.BoundedSemaphore(MAX_REWRITES)
+
+    def read(self) -> None:
+        """Pass on what the host sends, to the end of its input."""
+        for line in read_lines(self._host_in):
+            self._from_host(line)
+        self._on_gone()
+
+    def answer(self, line: bytes) -> None:
+        """Pass on what the server sends."""
+        message, end = split_line(line)
+        with self._lock:
+            decision = self._rewriter.from_server(message)
+        if isinstance(decision, Forward):
+            self._to_host(line)
+            return
+        self._rewrites.acquire()
+
+        def answer() -> None:
+            shown = message
+            try:
+                shown = rewrite(self._descriptors, self._rewriter.offer, message, decision)
+            finally:  # even a defect here must not cost the host its answer
+                self._to_host(shown + end)
+                self._rewrites.release()
+
+        self.begin(answer)
+
+    def waits_for_answers(self) -> bool:
+        """Whether the server owes answers to a host that still reads."""
+        with self._lock:
+            return self._rewriter.owes_answers and self._host_out.has_reader()
+
+    def answer_with_error(self, problem: str) -> None:
+        """Answer all requests that the server will not answer any more."""
+        with self._lock:
+            owed = self._rewriter.unanswered()
+        for request in owed:
+            self._to_host(error_answer(request.id, problem) + b"\n")
+
+    def begin(self, job: Callable[[], None]) -> None:
+        """Run a job on a thread of its own."""
+
+        def run() -> None:
+            try:
+                job()
+            finally:
+                with self._lock:
+                    self._jobs.discard(threading.current_thread())
+
+        thread = background_thread(run, "job")
+        with self._lock:
+            self._jobs.add(thread)
+        thread.start()
+
+    def finish_jobs(self) -> None:
+        """Wait for the jobs that have begun."""
+        with self._lock:
+            jobs = list(self._jobs)
+        for job in jobs:
+            job.join()
+
+    def has_jobs(self) -> bool:
+        with self._lock:
+            return bool(self._jobs)
+
+    def can_answer(self) -> bool:
+        """Whether the host still reads."""
+        return self._host_out.has_reader()
+
+    def wait_for_a_job(self, timeout_s: float) -> None:
+        """Wait until one of the jobs has ended, at most `timeout_s`."""
+        with self._lock:
+            job = next(iter(self._jobs), None)
+        if job is not None:
+            job.join(timeout_s)
+
+    def _from_host(self, line: bytes) -> None:
+        message, end = split_line(line)
+        with self._lock:
+            decision = self._rewriter.to_server(message)
+        match decision:
+            case Forward():
+                self._send(line)
+            case CallOurTool():
+                self.begin(lambda: self._to_host(answer_call(self._descriptors, decision) + b"\n"))
+            case Expand():
+                self.begin(lambda: self._expand(message, end, decision))
+
+    def _expand(self, message: bytes, end: bytes, decision: Expand) -> None:
+        request, answer = expand(self._descriptors, message, decision)
+        if request is not None:
+            self._send(request + end)
+        elif answer is not None:
+            with self._lock:
+                self._rewriter.forget(decision.call.key)
+            self._to_host(answer + b"\n")
+
+    def _to_host(self, message: bytes) -> None:
+        if not self._host_out.write(message):
+            self._on_gone()
+
+
+def background_thread(body: Callable[[], None], name: str) -> threading.Thread:
+    return threading.Thread(target=body, name=f"fdstore-{name}", daemon=True)

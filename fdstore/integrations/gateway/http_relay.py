@@ -1,0 +1,232 @@
+"""Relay between HTTP, on loopback, and an MCP server by HTTP.
+
+Every request is passed on with its path, headers and body. Answers that are not JSON or a stream of events
+pass as they come. Host and Origin are checked here, since a web page that reaches this port by a trick of DNS
+must reach no server; the server sees its own host, and no Origin.
+
+An answer usually comes in the response to its request, and is matched there: the ids of two clients may be
+equal. A client that has lost the connection gets the rest of the stream by a GET, so the requests of each
+session are remembered too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import httpx2
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response, StreamingResponse
+
+from fdstore.integrations.gateway.acting import answer_call, expand, rewrite
+from fdstore.integrations.gateway.descriptors import Descriptors
+from fdstore.integrations.gateway.json_parts import encode
+from fdstore.integrations.gateway.rewriting import CallOurTool, Expand, Forward, Rewriter
+from fdstore.integrations.gateway.sse import EventSplitter, data_of, with_data
+from fdstore.integrations.gateway.tool_list import ToolOffer
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+MAX_SESSIONS = 1000
+CONNECT_S = 10.0
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+_OF_THE_CONNECTION = {
+    *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"te", b"trailer"),
+    *(b"transfer-encoding", b"upgrade"),
+}
+_NOT_PASSED_ON = _OF_THE_CONNECTION | {b"host", b"origin", b"content-length", b"accept-encoding"}
+
+
+class HttpRelay:
+    """An ASGI application before one server.
+
+    url       endpoint of the server. A request for its path goes to it, others to the same origin
+    headers   added to every request, in place of the client's of the same name
+    """
+
+    def __init__(self, url: str, descriptors: Descriptors, headers: Mapping[str, str]) -> None:
+        self._url = httpx2.URL(url)
+        self._descriptors = descriptors
+        self._headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        self._offer = ToolOffer()
+        self._sessions: OrderedDict[str, Rewriter] = OrderedDict()
+        # a tool may take as long as it needs; no limit of connections, since each listener holds one
+        self._client = httpx2.AsyncClient(
+            timeout=httpx2.Timeout(None, connect=CONNECT_S), limits=httpx2.Limits(), trust_env=True
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        with suppress(ClientDisconnect):
+            response = await self._respond(request)
+            await response(scope, receive, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """Close the connections to the server at the end."""
+        while (await receive())["type"] == "lifespan.startup":
+            await send({"type": "lifespan.startup.complete"})
+        await self._client.aclose()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _respond(self, request: Request) -> Response:
+        if not is_local(request.headers.get("host"), request.headers.get("origin")):
+            return _error(403, "this Host or Origin is not allowed: the gateway serves this machine only")
+        body = await request.body()
+        session = self._session(request.headers.get("mcp-session-id", ""))
+        rewriter = Rewriter(self._descriptors.limit, self._offer)
+        if request.method != "POST":
+            return await self._pass_on(request, body, session if request.method == "GET" else None)
+        decision = rewriter.to_server(body)
+        if isinstance(decision, CallOurTool):
+            answer = await asyncio.to_thread(answer_call, self._descriptors, decision)
+            return Response(answer, media_type="application/json")
+        if isinstance(decision, Expand) and not _is_in_header(request):
+            expanded, mistake = await asyncio.to_thread(expand, self._descriptors, body, decision)
+            if expanded is None:
+                return Response(mistake, media_type="application/json")
+            body = expanded
+        session.to_server(body)
+        return await self._pass_on(request, body, rewriter, session)
+
+    def _session(self, name: str) -> Rewriter:
+        """Return the rewriter of a session, which knows its requests without an answer."""
+        found = self._sessions.pop(name, None) or Rewriter(self._descriptors.limit, self._offer)
+        self._sessions[name] = found
+        if len(self._sessions) > MAX_SESSIONS:
+            self._sessions.popitem(last=False)
+        return found
+
+    async def _pass_on(
+        self, request: Request, body: bytes, rewriter: Rewriter | None, session: Rewriter | None = None
+    ) -> Response:
+        """Return the response of the server, with the answers that `rewriter` knows rewritten."""
+        try:
+            response = await self._send(request, body)
+        except httpx2.HTTPError as error:
+            return _error(502, f"the MCP server cannot be reached: {type(error).__name__}: {error}")
+        headers = [(name.lower(), value) for name, value in response.headers.raw]
+        headers = [pair for pair in headers if pair[0] not in _OF_THE_CONNECTION]
+        media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        is_plain = "content-encoding" not in response.headers
+        content = _chunks(response)
+        if rewriter is not None and is_plain and media_type == "text/event-stream":
+            content = self._events(content, rewriter, session)
+            headers = [pair for pair in headers if pair[0] != b"content-length"]
+        elif rewriter is not None and is_plain and media_type == "application/json":
+            try:
+                whole = b"".join([chunk async for chunk in content])
+            except httpx2.HTTPError as error:
+                return _error(502, f"the connection to the MCP server broke: {type(error).__name__}: {error}")
+            answer = await self._rewritten(whole, rewriter, session)
+            shown = Response(answer, status_code=response.status_code)
+            shown.raw_headers = [
+                *(pair for pair in headers if pair[0] != b"content-length"),
+                (b"content-length", str(len(answer)).encode()),
+            ]
+            return shown
+        streamed = StreamingResponse(content, status_code=response.status_code)
+        streamed.raw_headers = headers
+        return streamed
+
+    async def _send(self, request: Request, body: bytes) -> httpx2.Response:
+        """Send a request on, and return the response once its headers are here. A client that disconnects
+        meanwhile takes its request back. Raises `httpx2.HTTPError`, `ClientDisconnect`."""
+        given = [(name, value) for name, value in self._headers]
+        names = {name for name, _ in given} | _NOT_PASSED_ON
+        headers = [pair for pair in request.headers.raw if pair[0] not in names]
+        headers += [*given, (b"accept-encoding", b"identity")]
+        built = self._client.build_request(
+            request.method, self._target(request), headers=headers, content=body or None
+        )
+        sending = asyncio.ensure_future(self._client.send(built, stream=True))
+        leaving = asyncio.ensure_future(_disconnected(request))
+        try:
+            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if not sending.done():
+                raise ClientDisconnect
+            return sending.result()
+        finally:
+            for task in (sending, leaving):
+                task.cancel()
+
+    def _target(self, request: Request) -> httpx2.URL:
+        query = request.scope.get("query_string", b"")
+        if request.url.path != self._url.path:
+            return self._url.copy_with(raw_path=request.scope["raw_path"] + (b"?" + query if query else b""))
+        joined = b"&".join(filter(None, (self._url.query, query)))
+        return self._url.copy_with(query=joined or None)
+
+    async def _events(
+        self, chunks: AsyncIterator[bytes], rewriter: Rewriter, session: Rewriter | None
+    ) -> AsyncIterator[bytes]:
+        splitter = EventSplitter()
+        with suppress(httpx2.HTTPError):  # a client continues a stream that broke off
+            async for chunk in chunks:
+                for event in splitter.feed(chunk):
+                    message = data_of(event)
+                    if not message:
+                        yield event
+                        continue
+                    shown = await self._rewritten(message, rewriter, session)
+                    yield event if shown is message else with_data(event, shown)
+        if rest := splitter.rest():
+            yield rest
+
+    async def _rewritten(self, message: bytes, rewriter: Rewriter, session: Rewriter | None) -> bytes:
+        decision = rewriter.from_server(message)
+        if session is not None:
+            session.forget_answered(message)
+        if isinstance(decision, Forward):
+            return message
+        return await asyncio.to_thread(rewrite, self._descriptors, self._offer, message, decision)
+
+
+async def _chunks(response: httpx2.Response) -> AsyncIterator[bytes]:
+    """Yield the body as it comes. A server that breaks off ends it, as the client would see it directly."""
+    try:
+        async for chunk in response.aiter_raw():
+            yield chunk
+    finally:
+        await response.aclose()
+
+
+def _is_in_header(request: Request) -> bool:
+    """Return whether a header repeats an argument with `{{fd:3}}`, as tools may ask since 2026-07-28. Servers
+    refuse a request whose headers and body differ, so it passes as it is."""
+    return any(name.startswith("mcp-param-") and "{{" in value for name, value in request.headers.items())
+
+
+async def _disconnected(request: Request) -> None:
+    """Wait until the client has gone; its body was read before."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def is_local(host: str | None, origin: str | None) -> bool:
+    """Return whether a request comes from this machine and from no foreign web page.
+
+    >>> is_local("localhost:8000", None), is_local("localhost:8000", "https://evil.example")
+    (True, False)
+    """
+    try:
+        names = [urlsplit(f"//{host or ''}").hostname]
+        if origin is not None:
+            names.append(urlsplit(origin).hostname)
+    except ValueError:
+        return False
+    return all(name in LOOPBACK for name in names)
+
+
+def _error(status: int, message: str) -> Response:
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": message}}
+    return Response(bytes(encode(error)), status_code=status, media_type="application/json")

@@ -1,0 +1,320 @@
+"""What to do with a message: decisions without I/O.
+
+One `Rewriter` serves one connection of a host. It remembers the requests of the host until they are answered,
+because an answer has only an id. Requests of the server have ids of their own and are not confused with them:
+an answer has no method. `acting` carries the decisions out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from fdstore.integrations.gateway.json_parts import (
+    Json,
+    Parts,
+    encode,
+    is_null,
+    items_of,
+    map_strings,
+    parts_of,
+    show_lone_surrogates,
+    string_of,
+    value_of,
+)
+from fdstore.integrations.gateway.tool_list import ToolOffer, rename, tool_names, with_our_tools
+from fdstore.integrations.gateway.tool_results import ResultPlan, plan_result
+from fdstore.text.ref_tags import placeholders
+
+RequestKey: TypeAlias = tuple[bool, Any]
+"""The id of a request: whether it is a string, and its value. 1 and "1" are two ids."""
+
+MAX_KNOWN = 10_000
+"""How many requests without an answer are remembered; then the oldest is forgotten."""
+
+
+class Forward(msgspec.Struct, frozen=True):
+    """Pass the message on as it is."""
+
+
+class CallOurTool(msgspec.Struct, frozen=True):
+    """Answer a call of one of our tools; the server does not see it."""
+
+    id: Raw
+    key: RequestKey
+    tool: str
+    arguments: dict[str, Any]
+    names: Mapping[str, str]
+
+    def answer(self, content: Sequence[Mapping[str, Any]], *, is_error: bool) -> bytes:
+        """Return the message that answers the call. Older hosts ignore `resultType`."""
+        shown = [_renamed(block, self.names) for block in content]
+        result = {"content": shown, "isError": is_error, "resultType": "complete"}
+        return bytes(encode({"jsonrpc": "2.0", "id": self.id, "result": result}))
+
+
+class Expand(msgspec.Struct, frozen=True):
+    """Replace the arguments `texts`, which hold `{{fd:3}}`, by texts with the stored content."""
+
+    call: CallOurTool
+    fields: Parts
+    params: Parts
+    texts: list[str]
+
+    def with_texts(self, texts: Sequence[str]) -> bytes:
+        """Return the request with the texts in place of the arguments."""
+        new = dict(zip(self.texts, texts, strict=True))
+        arguments = map_strings(self.params["arguments"], lambda text: new.get(text, text))
+        params = encode({**self.params, "arguments": arguments})
+        return bytes(encode({**self.fields, "params": params}))
+
+
+class StoreTexts(msgspec.Struct, frozen=True):
+    """Store the texts of a tool's result, or of its error, and show descriptors."""
+
+    source: str
+    fields: Parts
+    plan: ResultPlan | None
+    error: Parts
+    names: Mapping[str, str]
+
+    @property
+    def texts(self) -> list[str]:
+        if self.plan is not None:
+            return [long.text for long in self.plan.long_texts]
+        return [string_of(self.error["message"]) or ""]
+
+    def with_shown(self, shown: Sequence[str | None]) -> bytes:
+        """Return the answer with what is shown for each text; None leaves a text as it was."""
+        renamed = [None if text is None else _renamed_text(text, self.names) for text in shown]
+        if self.plan is not None:
+            return bytes(encode({**self.fields, "result": self.plan.with_shown(renamed)}))
+        [message] = renamed
+        error = self.error if message is None else {**self.error, "message": encode(message)}
+        return bytes(encode({**self.fields, "error": error}))
+
+
+class AddTools(msgspec.Struct, frozen=True):
+    """Add our tools to a tool list."""
+
+    fields: Parts
+    names: Mapping[str, str]
+
+    def with_definitions(self, definitions: Sequence[Mapping[str, Any]]) -> bytes | None:
+        """Return the answer with our tools; None if it is not a tool list."""
+        result = with_our_tools(self.fields["result"], definitions, self.names)
+        return None if result is None else bytes(encode({**self.fields, "result": result}))
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """Decide about each message of a batch, and pass them on together."""
+
+    messages: list[bytes]
+    decisions: list[Forward | StoreTexts | AddTools]
+
+
+Outgoing: TypeAlias = Forward | CallOurTool | Expand
+Incoming: TypeAlias = Forward | StoreTexts | AddTools | Batch
+
+FORWARD = Forward()
+
+
+class Known(msgspec.Struct, frozen=True):
+    """A request of the host that was passed on and not answered yet."""
+
+    id: Raw
+    method: str
+    tool: str = ""
+    is_cancelled: bool = False
+
+
+class _Message(msgspec.Struct):
+    """The fields of any JSON-RPC message."""
+
+    id: Raw | UnsetType = UNSET
+    method: str | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+_message = msgspec.json.Decoder(_Message)
+
+
+class Rewriter:
+    """The decisions about the messages of one connection; texts of more than `limit` characters are stored.
+    Connections to the same server may share an `offer`."""
+
+    def __init__(self, limit: int, offer: ToolOffer | None = None) -> None:
+        self._limit = limit
+        self._known: dict[RequestKey, Known] = {}
+        self.offer = offer or ToolOffer()
+
+    def to_server(self, message: bytes) -> Outgoing:
+        """Decide about a message of the host."""
+        found = _parsed(message)
+        if found is None:
+            for each in items_of(message) or ():
+                self._remember_each(bytes(each))
+            return FORWARD
+        if found.method is UNSET:
+            return FORWARD
+        params = parts_of(found.params) if found.params is not UNSET else None
+        params = params or {}
+        key = key_of(found.id) if found.id is not UNSET else None
+        if found.id is UNSET or key is None:
+            if found.method == "notifications/cancelled":
+                self._cancel(params)
+            return FORWARD
+        tool = string_of(params.get("name", b"")) or "" if found.method == "tools/call" else ""
+        names = self.offer.names
+        if tool in names:
+            return CallOurTool(found.id, key, names[tool], _arguments(params), names)
+        self._remember(key, Known(found.id, found.method, tool))
+        if found.method == "tools/call" and _may_hold_placeholders(message):
+            texts = _texts_with_placeholders(params)
+            if texts:
+                return Expand(
+                    CallOurTool(found.id, key, tool, {}, names), parts_of(message) or {}, params, texts
+                )
+        return FORWARD
+
+    def from_server(self, message: bytes) -> Incoming:
+        """Decide about a message of the server."""
+        found = _parsed(message)
+        if found is None and b"\\ud" in message.lower():
+            message = show_lone_surrogates(message)
+            found = _parsed(message)
+        if found is None:
+            return self._each_from_server(message)
+        key = key_of(found.id) if found.id is not UNSET and found.method is UNSET else None
+        known = self._known.pop(key, None) if key is not None else None
+        if known is None:
+            return FORWARD
+        if known.method == "tools/list" and found.result is not UNSET:
+            self.offer.note_tools(tool_names(found.result))
+            return AddTools(parts_of(message) or {}, self.offer.names)
+        # a text is never longer than its JSON
+        if known.method != "tools/call" or self.offer.is_left_alone or len(message) <= self._limit:
+            return FORWARD
+        if found.result is not UNSET:
+            plan = plan_result(found.result, self._limit)
+            if plan is not None:
+                return StoreTexts(known.tool, parts_of(message) or {}, plan, {}, self.offer.names)
+        elif found.error is not UNSET:
+            error = parts_of(found.error) or {}
+            if len(string_of(error.get("message", b"")) or "") > self._limit:
+                return StoreTexts(known.tool, parts_of(message) or {}, None, error, self.offer.names)
+        return FORWARD
+
+    @property
+    def owes_answers(self) -> bool:
+        """Whether the server has not answered each request of the host."""
+        return any(not known.is_cancelled for known in list(self._known.values()))
+
+    def unanswered(self) -> list[Known]:
+        """Return the requests that the server owes an answer, and forget them."""
+        known, self._known = self._known, {}
+        return [each for each in known.values() if not each.is_cancelled]
+
+    def forget_answered(self, message: bytes) -> None:
+        """Forget the request that a message answers, if it is an answer: it came another way."""
+        found = _parsed(message)
+        if found is not None and found.method is UNSET and found.id is not UNSET:
+            self._known.pop(key_of(found.id) or (False, None), None)
+
+    def forget(self, key: RequestKey) -> None:
+        """Forget a request that is answered without the server."""
+        self._known.pop(key, None)
+
+    def _each_from_server(self, message: bytes) -> Incoming:
+        messages = [bytes(each) for each in items_of(message) or ()]
+        decisions = [self.from_server(each) for each in messages if _parsed(each) is not None]
+        plain = [each for each in decisions if not isinstance(each, Batch)]
+        if len(plain) != len(messages) or all(isinstance(each, Forward) for each in plain):
+            return FORWARD
+        return Batch(messages, plain)
+
+    def _remember_each(self, message: bytes) -> None:
+        """Remember a request of a batch, which is passed on as it is."""
+        found = _parsed(message)
+        if found is None or found.id is UNSET or found.method is UNSET:
+            return
+        params = parts_of(found.params) if found.params is not UNSET else None
+        if (key := key_of(found.id)) is not None:
+            self._remember(
+                key, Known(found.id, found.method, string_of((params or {}).get("name", b"")) or "")
+            )
+
+    def _remember(self, key: RequestKey, known: Known) -> None:
+        self._known.pop(key, None)
+        self._known[key] = known
+        if len(self._known) > MAX_KNOWN:
+            del self._known[next(iter(self._known))]
+
+    def _cancel(self, params: Parts) -> None:
+        key = key_of(params.get("requestId", b"null"))
+        if key in self._known:
+            self._known[key] = msgspec.structs.replace(self._known[key], is_cancelled=True)
+
+
+def error_answer(id: Raw, message: str) -> bytes:
+    """Return the message that answers a request with an error of the gateway."""
+    error = {"code": -32000, "message": message}
+    return bytes(encode({"jsonrpc": "2.0", "id": id, "error": error}))
+
+
+def key_of(id: Json) -> RequestKey | None:
+    """Return the key of an id; None if it cannot be one."""
+    try:
+        value = value_of(id)
+    except ValueError:
+        return None
+    return (isinstance(value, str), value) if type(value) in (str, int, float) else None
+
+
+def _parsed(message: bytes) -> _Message | None:
+    try:
+        return _message.decode(message)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _arguments(params: Parts) -> dict[str, Any]:
+    raw = params.get("arguments", b"null")
+    found = {} if is_null(raw) else value_of(raw)
+    return found if isinstance(found, dict) else {"arguments": found}
+
+
+def _may_hold_placeholders(message: bytes) -> bool:
+    return b"{{" in message or b"\\u007b" in message.lower()
+
+
+def _texts_with_placeholders(params: Parts) -> list[str]:
+    found: dict[str, None] = {}
+
+    def note(text: str) -> str:
+        if placeholders(text):
+            found[text] = None
+        return text
+
+    if "arguments" in params:
+        map_strings(params["arguments"], note)
+    return list(found)
+
+
+def _renamed(block: Mapping[str, Any], names: Mapping[str, str]) -> Mapping[str, Any]:
+    text = block.get("text")
+    return {**block, "text": _renamed_text(text, names)} if isinstance(text, str) else block
+
+
+def _renamed_text(text: str, names: Mapping[str, str]) -> str:
+    """Return an element of ours whose message calls our tools by the names that they are offered under. What
+    is stored is never changed: the message precedes it."""
+    head, end, rest = text.partition("</message>")
+    if not end or all(name == tool for name, tool in names.items()):
+        return text
+    return rename(head.encode(), names).decode() + end + rest

@@ -1,0 +1,96 @@
+"""Relay between a host, on standard input and output, and a server as a child process. Whichever ends first:
+
+the host     stdin of the server is closed. It may finish what it owes a host that still reads; then it
+             has `grace_s` to end, `grace_s` after SIGTERM, and is killed
+the server   requests without an answer are answered with an error, and its exit code is the gateway's
+a signal     the server gets SIGTERM, and is killed after `grace_s`
+"""
+
+from __future__ import annotations
+
+from queue import Empty, SimpleQueue
+from time import monotonic
+from typing import Literal
+
+from fdstore.integrations.gateway.descriptors import Descriptors
+from fdstore.integrations.gateway.host_connection import HostConnection, background_thread
+from fdstore.integrations.gateway.lines import read_lines
+from fdstore.integrations.gateway.upstream import ServerProcess, StderrPump
+
+GRACE_S = 2.0
+LOOK_EVERY_S = 0.1
+STDERR_END_S = 1.0
+
+
+class StdioRelay:
+    """The relay of one host and one server.
+
+    host_in, host_out, host_err   file descriptors
+    """
+
+    def __init__(
+        self,
+        server: ServerProcess,
+        descriptors: Descriptors,
+        *,
+        host_in: int = 0,
+        host_out: int = 1,
+        host_err: int = 2,
+        grace_s: float = GRACE_S,
+    ) -> None:
+        self._ended: SimpleQueue[Literal["host", "server"]] = SimpleQueue()
+        self._server = server
+        self._host = HostConnection(
+            descriptors,
+            server.stdin.write,
+            lambda: self._ended.put("host"),
+            host_in=host_in,
+            host_out=host_out,
+        )
+        self._stderr = StderrPump(server.stderr, host_err)
+        self._grace_s = grace_s
+
+    def run(self) -> int:
+        """Relay until one side ends. Return the exit code of the server."""
+        from_server = background_thread(self._read_server, "server")
+        self._stderr.start()
+        from_server.start()
+        background_thread(self._watch_server, "exit").start()
+        background_thread(self._host.read, "host").start()
+        try:
+            has_ended = self._ended.get() == "server"
+            if not has_ended:
+                self._host.finish_jobs()
+                self._server.close_stdin()
+                has_ended = self._await_server()
+            if self._server.wait(self._grace_s if has_ended else 0) is not None:
+                from_server.join(self._grace_s)  # children of the server may hold its stdout open
+        finally:
+            code = self._server.end(self._grace_s)
+        self._host.finish_jobs()
+        self._host.answer_with_error(self._server.describe_end(code))
+        self._stderr.finish(STDERR_END_S)
+        return code
+
+    def _await_server(self) -> bool:
+        """Wait for the end of a server that gets no more requests, while it owes answers to a host that
+        reads, and `grace_s` longer. Return whether it has ended."""
+        until = monotonic() + self._grace_s
+        while monotonic() < until:
+            if self._host.waits_for_answers():
+                until = monotonic() + self._grace_s
+            try:
+                if self._ended.get(timeout=LOOK_EVERY_S) == "server":
+                    return True
+            except Empty:
+                pass
+        return False
+
+    def _read_server(self) -> None:
+        for line in read_lines(self._server.stdout):
+            self._host.answer(line)
+        self._ended.put("server")
+
+    def _watch_server(self) -> None:
+        self._server.wait()
+        self._ended.put("server")

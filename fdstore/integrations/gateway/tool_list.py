@@ -1,0 +1,108 @@
+"""Our tools in the list of a server, under names that none of its own has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Raw
+
+from fdstore.integrations.gateway.json_parts import (
+    Json,
+    encode,
+    is_null,
+    items_of,
+    parts_of,
+    string_of,
+    value_of,
+)
+from fdstore.tools.tool_names import ToolName
+
+READING_TOOLS: tuple[ToolName, ...] = ("read_fd", "search_fd", "list_fds")
+PREFIX = "fdstore_"
+
+_HINTS = {"readOnlyHint": True, "destructiveHint": False, "openWorldHint": False}
+_META = {"anthropic/alwaysLoad": True, "anthropic/maxResultSizeChars": 100_000}
+"""Claude Code loads the tools of a server when the model searches for them, and it would not know that it has
+to; and it writes results of more than 50 000 characters to a file, which escaping may exceed."""
+
+
+class ToolOffer:
+    """What is known of the tools of a server, and under which names ours are offered beside them.
+
+    is_left_alone   whether the last tool list passed without our tools, because the store was out of reach.
+                    Then results pass too: the model could not read descriptors, and the host holds results
+                    against the schemas that it saw
+    """
+
+    def __init__(self) -> None:
+        self._server_tools: set[str] = set()
+        self.names: Mapping[str, str] = choose_names(())
+        self.is_left_alone = False
+
+    def note_tools(self, names: Iterable[str]) -> None:
+        """Note tools of the server. They are never forgotten: a name of ours does not change back while a
+        model may use it."""
+        self._server_tools |= set(names)
+        self.names = choose_names(self._server_tools)
+
+
+def tool_names(result: Json) -> list[str]:
+    """Return the names in one page of a tool list."""
+    tools = items_of((parts_of(result) or {}).get("tools", b"")) or []
+    names = (string_of((parts_of(tool) or {}).get("name", b"")) for tool in tools)
+    return [name for name in names if name is not None]
+
+
+def choose_names(taken: Iterable[str]) -> dict[str, str]:
+    """Return our tools by the name that each is offered under: its own, or one with a prefix if the server
+    has a tool of that name.
+
+    >>> choose_names({"read_fd"})
+    {'fdstore_read_fd': 'read_fd', 'search_fd': 'search_fd', 'list_fds': 'list_fds'}
+    """
+    used = set(taken)
+    chosen: dict[str, str] = {}
+    for tool in READING_TOOLS:
+        name: str = tool
+        while name in used:
+            name = PREFIX + name
+        chosen[name] = tool
+    return chosen
+
+
+def with_our_tools(
+    result: Json, definitions: Sequence[Mapping[str, Any]], names: Mapping[str, str]
+) -> Raw | None:
+    """Return one page of a tool list with no `outputSchema`, and the last page with our tools; None if it is
+    not a tool list. A host would hold a result that is a descriptor against the schema."""
+    fields = parts_of(result)
+    tools = items_of(fields["tools"]) if fields and "tools" in fields else None
+    if fields is None or tools is None:
+        return None
+    kept = [_without_output_schema(tool) for tool in tools]
+    if is_null(fields.get("nextCursor", b"null")):
+        offered = {tool: name for name, tool in names.items()}
+        for definition in definitions:
+            renamed = value_of(rename(encode(definition), names))
+            renamed["name"] = offered[definition["name"]]
+            kept.append(encode({**renamed, "annotations": _HINTS, "_meta": _META}))
+    return encode({**fields, "tools": kept})
+
+
+def rename(text: Json, names: Mapping[str, str]) -> bytes:
+    """Return a text with our tools called by the names that they are offered under."""
+    changed = {tool.encode(): name.encode() for name, tool in names.items() if tool != name}
+    if not changed:
+        return bytes(text)
+    words = re.compile(rb"\b(" + b"|".join(changed) + rb")\b")
+    return words.sub(lambda found: changed[found[1]], bytes(text))
+
+
+def _without_output_schema(tool: Raw) -> Raw:
+    fields = parts_of(tool)
+    if fields is None or "outputSchema" not in fields:
+        return tool
+    del fields["outputSchema"]
+    return encode(fields)

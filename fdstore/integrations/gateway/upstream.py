@@ -1,0 +1,136 @@
+"""An MCP server as a child process: its streams, and its end with all that it started."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import threading
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+
+from fdstore.errors import InvalidArgument
+from fdstore.integrations.gateway.lines import READ_BYTES, MessageWriter
+
+KEPT_STDERR_BYTES = 1 << 20
+"""How much of the server's stderr is kept for a host that does not read it; then the oldest is dropped."""
+
+
+STDIN_END_S = 0.2
+
+
+class ServerProcess:
+    """A running server in a process group of its own, which a signal to the gateway's does not reach."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        """Start the command. Raises `InvalidArgument` if it cannot be started."""
+        self.command = shlex.join(command)
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                process_group=0,
+            )
+        except OSError as error:
+            raise InvalidArgument("COMMAND", f"{command[0]} cannot be started: {error.strerror}") from error
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        with self._process.stdin as stdin:  # the writer closes a descriptor of its own
+            self.stdin = MessageWriter(os.dup(stdin.fileno()))
+        self.stdout = self._process.stdout.fileno()
+        self.stderr = self._process.stderr.fileno()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def close_stdin(self) -> None:
+        """Tell the server that no request follows."""
+        self.stdin.close(STDIN_END_S)
+
+    def wait(self, timeout_s: float | None = None) -> int | None:
+        """Return the exit code, 128 + n after signal n; None if the server still runs after `timeout_s`."""
+        try:
+            code = self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return None
+        return 128 - code if code < 0 else code
+
+    def end(self, grace_s: float) -> int:
+        """End the server and what it started: SIGTERM, and SIGKILL after `grace_s`. Return its exit code."""
+        self.close_stdin()
+        self._signal(signal.SIGTERM)
+        code = self.wait(grace_s)
+        self._signal(signal.SIGKILL)  # its children may be left
+        return self.wait() or 0 if code is None else code
+
+    def describe_end(self, code: int) -> str:
+        """Return a sentence about the end of the server."""
+        if code > 128 and code - 128 in set(signal.Signals):
+            name = signal.Signals(code - 128).name
+            return f"the MCP server was ended by {name} (exit code {code}): {self.command}"
+        return f"the MCP server exited with code {code}: {self.command}"
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
+
+class StderrPump:
+    """Passes stderr of a server on, and reads it to the end even if nobody reads ours: a server must never
+    wait for its log."""
+
+    def __init__(self, source: int, target: int) -> None:
+        self._source, self._target = source, target
+        self._chunks: deque[bytes] = deque()
+        self._size = self._dropped = 0
+        self._changed = threading.Condition()
+        self._is_over = False
+        self._threads = [
+            threading.Thread(target=body, name=f"fdstore-stderr-{body.__name__}", daemon=True)
+            for body in (self._read, self._write)
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def finish(self, timeout_s: float) -> None:
+        """Wait until everything is passed on, at most `timeout_s` for each side."""
+        for thread in self._threads:
+            thread.join(timeout_s)
+
+    def _read(self) -> None:
+        with suppress(OSError):
+            while chunk := os.read(self._source, READ_BYTES):
+                with self._changed:
+                    self._chunks.append(chunk)
+                    self._size += len(chunk)
+                    while self._size > KEPT_STDERR_BYTES and len(self._chunks) > 1:
+                        oldest = len(self._chunks.popleft())
+                        self._size -= oldest
+                        self._dropped += oldest
+                    self._changed.notify()
+        with self._changed:
+            self._is_over = True
+            self._changed.notify()
+
+    def _write(self) -> None:
+        out = MessageWriter(self._target)
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._chunks or self._is_over)
+                if not self._chunks:
+                    return
+                dropped, self._dropped = self._dropped, 0
+                chunk = self._chunks.popleft()
+                self._size -= len(chunk)
+            if dropped:
+                out.write(f"\nfdstore gateway: {dropped} bytes of the server's log were not read\n".encode())
+            out.write(chunk)

@@ -1,0 +1,108 @@
+"""A tiny MCP server by HTTP, in a thread, for tests of the gateway: a tool does what its name says."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+from starlette.requests import Request
+from starlette.responses import Response
+
+
+def event(message: Any, id: str = "") -> bytes:
+    return f"event: message\r\nid: {id}\r\ndata: {json.dumps(message)}\r\n\r\n".encode()
+
+
+NOTE = b": alive\n\n" + event({"method": "notifications/message", "params": {"data": "x" * 9000}})
+
+
+class Upstream:
+    """An ASGI application that records the requests it gets."""
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[str, dict[str, str], Any]] = []
+        self.session = "s7"
+        self.unasked: list[Any] = []
+        self.cancelled = threading.Event()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        request = Request(scope, receive)
+        body = await request.body()
+        message = json.loads(body) if body else {}
+        path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        self.requests.append((f"{request.method} {path}", dict(request.headers), message))
+        tool = message.get("params", {}).get("name")
+        if tool in ("never", "endless"):
+            if tool == "endless":
+                head = [(b"content-type", b"text/event-stream")]
+                await send({"type": "http.response.start", "status": 200, "headers": head})
+                await send({"type": "http.response.body", "body": b": begun\n\n", "more_body": True})
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            self.cancelled.set()
+            return
+        await self.respond(request, message)(scope, receive, send)
+
+    def respond(self, request: Request, message: Any) -> Response:
+        if request.method == "GET":
+            last = request.headers.get("last-event-id")
+            if last is None and self.unasked:
+                return stream(event(self.unasked.pop()))
+            if last is None:
+                return Response(status_code=405)
+            return stream(event(answer(json.loads(last), text("x" * 9000)), "8"))
+        id = message.get("id")
+        if request.headers.get("mcp-session-id", self.session) != self.session:
+            return Response(status_code=404)
+        if id is None:
+            return Response(status_code=202)
+        if message["method"] == "initialize":
+            found = answer(id, {"protocolVersion": "2025-11-25"})
+            return Response(
+                json.dumps(found), media_type="application/json", headers={"Mcp-Session-Id": self.session}
+            )
+        match message.get("params", {}).get("name"):
+            case "lines":
+                lines = "".join(f"line {number}\n" for number in range(1, 5001))
+                found = json.dumps(answer(id, text(lines)), indent=1)
+                return Response(found, media_type="application/json", headers={"X-Kept": "1"})
+            case "stream":
+                return stream(NOTE + event(answer(id, text("x" * 9000)), "7"))
+            case "broken":
+                return stream(b"retry: 1\n\n" + event({"method": "notifications/a"}, json.dumps(id)))
+            case "refused":
+                return Response(status_code=401, headers={"WWW-Authenticate": "Bearer"})
+        short = f'{{"id" : {json.dumps(id)}, "result":{{"n":1.50}}}}\n'
+        return Response(short, media_type="application/json")
+
+
+def answer(id: Any, result: Any) -> Any:
+    return {"jsonrpc": "2.0", "id": id, "result": result}
+
+
+def text(value: str) -> Any:
+    return {"content": [{"type": "text", "text": value}]}
+
+
+def stream(events: bytes) -> Response:
+    return Response(events, media_type="text/event-stream")
+
+
+@contextmanager
+def served(app: Any) -> Iterator[str]:
+    """Serve an application in a thread; the URL of its endpoint."""
+    config = uvicorn.Config(app, log_level="error", server_header=False)
+    server = uvicorn.Server(config)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        finally:
+            server.should_exit = True
+            thread.join()

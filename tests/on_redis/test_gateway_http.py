@@ -1,0 +1,252 @@
+"""The gateway before a server by HTTP: for hosts that speak HTTP, and for hosts on standard input."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from fdstore.integrations.gateway.descriptors import Descriptors
+from fdstore.integrations.gateway.http_relay import HttpRelay
+from fdstore.integrations.gateway.http_upstream import HttpUpstream
+from fdstore.integrations.gateway.lines import MessageWriter, read_lines
+from tests.mcp_http_upstream import NOTE, Upstream, served
+
+
+@pytest.fixture(scope="module")
+def upstream() -> Upstream:
+    return Upstream()
+
+
+@pytest.fixture(scope="module")
+def upstream_url(upstream: Upstream) -> Iterator[str]:
+    with served(upstream) as url:
+        yield url
+
+
+@pytest.fixture
+def descriptors(redis_url: str) -> Descriptors:
+    found = Descriptors(redis_url, None, "triage", 8000, print)
+    found.start()
+    return found
+
+
+@pytest.fixture
+def url(upstream: Upstream, upstream_url: str, descriptors: Descriptors) -> Iterator[str]:
+    """The URL of the gateway."""
+    upstream.requests.clear()
+    with served(HttpRelay(f"{upstream_url}?key=1", descriptors, {"Authorization": "Bearer s"})) as url:
+        yield url
+
+
+def post(url: str, tool: str, id: Any = 1, headers: Any = None, **arguments: Any) -> httpx2.Response:
+    params = {"name": tool, "arguments": arguments}
+    message = {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}
+    return httpx2.post(url, json=message, headers=headers)
+
+
+def shown(message: Any) -> str:
+    [block] = message["result"]["content"]
+    return str(block["text"])
+
+
+# --- a host by HTTP
+
+
+def test_a_long_result_by_http_is_a_descriptor_that_is_read(url: str) -> None:
+    response = post(url, "lines", id="a")
+
+    assert shown(response.json()).startswith('<fd_result fd="fd:1" ')
+    assert response.json()["id"] == "a"
+    assert response.headers["x-kept"] == "1"
+    page = post(url, "read_fd", id=2, fd="fd:1#L4321").json()
+    assert "\nline 4321\n" in shown(page)
+    assert page["id"] == 2
+
+
+def test_a_short_result_by_http_passes_byte_for_byte(url: str, upstream: Upstream) -> None:
+    response = post(url, "other", headers={"X-Mine": "2", "Origin": "http://localhost:1"})
+
+    assert response.content == b'{"id" : 1, "result":{"n":1.50}}\n'
+    [(line, headers, _)] = upstream.requests
+    assert line == "POST /mcp?key=1"
+    assert (headers["x-mine"], headers["authorization"], "origin" in headers) == ("2", "Bearer s", False)
+
+
+def test_stored_content_is_passed_on_unless_a_header_repeats_the_argument(
+    url: str, upstream: Upstream
+) -> None:
+    post(url, "lines")
+
+    post(url, "other", text="{{fd:1#L7}}")
+    post(url, "other", headers={"Mcp-Param-Text": "{{fd:1#L7}}"}, text="{{fd:1#L7}}")
+
+    sent = [message["params"]["arguments"] for _, _, message in upstream.requests[1:]]
+    assert sent == [{"text": "line 7\n"}, {"text": "{{fd:1#L7}}"}]
+
+
+def test_only_the_answer_in_a_stream_is_changed(url: str) -> None:
+    body = post(url, "stream").content
+
+    assert body.startswith(NOTE + b"event: message\r\nid: 7\r\ndata: {")
+    assert body.endswith(b"\r\n\r\n")
+    data = body.removeprefix(NOTE).partition(b"data: ")[2]
+    assert shown(json.loads(data)).startswith("<fd_result ")
+
+
+def test_a_client_that_lost_the_stream_gets_the_descriptor(url: str) -> None:
+    post(url, "broken", id=5)
+
+    body = httpx2.get(url, headers={"Last-Event-ID": "5"}).content
+
+    assert b"<fd_result " in body
+
+
+def test_other_requests_and_refusals_pass(url: str, upstream: Upstream) -> None:
+    assert post(url, "refused").headers["www-authenticate"] == "Bearer"
+    assert httpx2.get(url).status_code == 405
+
+    httpx2.delete(url.replace("/mcp", "/.well-known/a%20b?c=d"))
+
+    assert upstream.requests[-1][0] == "DELETE /.well-known/a b?c=d"
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}, {"Origin": "null"}]
+)
+def test_a_foreign_web_page_reaches_no_server(url: str, upstream: Upstream, headers: dict[str, str]) -> None:
+    assert post(url, "lines", headers=headers).status_code == 403
+    assert upstream.requests == []
+
+
+@pytest.mark.parametrize("tool", ["never", "endless"])
+def test_a_client_that_leaves_takes_its_request_back(url: str, upstream: Upstream, tool: str) -> None:
+    upstream.cancelled.clear()
+
+    message = {"id": 1, "method": "tools/call", "params": {"name": tool}}
+    with pytest.raises(httpx2.ReadTimeout):
+        httpx2.post(url, json=message, timeout=httpx2.Timeout(10, read=0.2))
+
+    assert upstream.cancelled.wait(30)
+
+
+def test_a_server_that_is_gone_is_named(descriptors: Descriptors) -> None:
+    with served(HttpRelay("http://127.0.0.1:9/mcp", descriptors, {})) as url:
+        response = post(url, "lines")
+
+    assert response.status_code == 502
+    assert "cannot be reached" in response.json()["error"]["message"]
+
+
+# --- a host on standard input
+
+
+class StdioHost:
+    """A host of `HttpUpstream`, on pipes."""
+
+    def __init__(self, url: str, descriptors: Descriptors) -> None:
+        theirs_in, ours = os.pipe()
+        self._ours, theirs_out = os.pipe()
+        self._fds = [theirs_in, theirs_out, self._ours]
+        gateway = HttpUpstream(
+            url, descriptors, {"Authorization": "Bearer s"}, host_in=theirs_in, host_out=theirs_out
+        )
+        self._writer = MessageWriter(ours)
+        self._lines = read_lines(self._ours)
+        self._thread = threading.Thread(target=gateway.run)
+        self._thread.start()
+
+    def send(self, method: str, id: Any = None, **params: Any) -> None:
+        message = {"method": method, "params": params} | ({} if id is None else {"id": id})
+        self._writer.write(json.dumps(message).encode() + b"\n")
+
+    def ask(self, method: str, **params: Any) -> Any:
+        """Send a request and return the answer, the first message with its id."""
+        self.send(method, 1, **params)
+        while (message := self.read()).get("id") != 1:
+            pass
+        return message
+
+    def read(self) -> Any:
+        return json.loads(next(self._lines))
+
+    def close(self) -> None:
+        self._writer.close(1)
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+        for fd in self._fds:
+            os.close(fd)
+
+
+@pytest.fixture
+def host(upstream: Upstream, upstream_url: str, descriptors: Descriptors) -> Iterator[StdioHost]:
+    upstream.requests.clear()
+    upstream.session = "s7"
+    made = StdioHost(upstream_url, descriptors)
+    yield made
+    made.close()
+
+
+def test_a_host_on_standard_input_uses_a_server_by_http(
+    upstream: Upstream, upstream_url: str, descriptors: Descriptors
+) -> None:
+    upstream.requests.clear()
+    upstream.session = "s7"
+    host = StdioHost(upstream_url, descriptors)
+    assert host.ask("initialize")["result"] == {"protocolVersion": "2025-11-25"}
+    host.send("notifications/initialized")
+
+    assert shown(host.ask("tools/call", name="lines")).startswith('<fd_result fd="fd:1" ')
+    assert "\nline 4321\n" in shown(host.ask("tools/call", name="read_fd", arguments={"fd": "fd:1#L4321"}))
+    host.close()
+
+    lines = [line for line, _, _ in upstream.requests]
+    assert (lines[0], lines[-1]) == ("POST /mcp", "DELETE /mcp")
+    for _, headers, _ in upstream.requests[1:]:
+        assert (headers["mcp-session-id"], headers["mcp-protocol-version"]) == ("s7", "2025-11-25")
+        assert headers["authorization"] == "Bearer s"
+
+
+def test_what_a_server_says_unasked_reaches_the_host(host: StdioHost, upstream: Upstream) -> None:
+    host.ask("initialize")
+    upstream.unasked.append({"jsonrpc": "2.0", "id": "s1", "method": "ping"})
+
+    host.send("notifications/initialized")
+
+    assert host.read() == {"jsonrpc": "2.0", "id": "s1", "method": "ping"}
+
+
+def test_a_server_that_lost_the_session_gets_a_new_one(host: StdioHost, upstream: Upstream) -> None:
+    host.ask("initialize")
+    upstream.session = "s8"
+
+    assert shown(host.ask("tools/call", name="lines")).startswith("<fd_result ")
+
+    sent = [(message["method"], headers.get("mcp-session-id")) for _, headers, message in upstream.requests]
+    assert sent == [
+        *(("initialize", None), ("tools/call", "s7"), ("initialize", None)),
+        *(("notifications/initialized", "s8"), ("tools/call", "s8")),
+    ]
+
+
+def test_a_stream_that_broke_off_is_continued(host: StdioHost) -> None:
+    assert shown(host.ask("tools/call", name="broken")).startswith("<fd_result ")
+
+
+def test_each_request_of_the_newest_era_has_its_headers(host: StdioHost, upstream: Upstream) -> None:
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+
+    host.ask("tools/call", name="größer", _meta=meta)
+
+    [(_, headers, _)] = upstream.requests
+    assert headers["mcp-protocol-version"] == "2026-07-28"
+    assert (headers["mcp-method"], headers["mcp-name"]) == ("tools/call", "=?base64?Z3LDtsOfZXI=?=")
+
+
+def test_a_refusal_is_an_error_with_the_status(host: StdioHost) -> None:
+    assert "HTTP 401" in host.ask("tools/call", name="refused")["error"]["message"]

@@ -1,0 +1,254 @@
+"""What the gateway does with a message: decisions without I/O."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fdstore.integrations.gateway.rewriting import (
+    AddTools,
+    Batch,
+    CallOurTool,
+    Expand,
+    Forward,
+    Rewriter,
+    StoreTexts,
+    error_answer,
+)
+
+LIMIT = 100
+LONG = "x" * (LIMIT + 1)
+DEFINITIONS = [
+    {"name": "read_fd", "description": "Read. Find lines with search_fd.", "inputSchema": {"type": "object"}},
+    {"name": "search_fd", "description": "Search.", "inputSchema": {"type": "object"}},
+    {"name": "list_fds", "description": "List.", "inputSchema": {"type": "object"}},
+]
+
+ids = st.one_of(
+    st.integers(-(2**53), 2**53), st.text(max_size=8), st.floats(allow_nan=False, allow_infinity=False)
+)
+values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=9)),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def encoded(message: Any) -> bytes:
+    return json.dumps(message).encode()
+
+
+def request(method: str, id: Any = 1, **params: Any) -> bytes:
+    return encoded({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+
+
+def answer(result: Any, id: Any = 1) -> bytes:
+    return encoded({"jsonrpc": "2.0", "id": id, "result": result})
+
+
+def text(value: str) -> dict[str, Any]:
+    return {"type": "text", "text": value}
+
+
+def called(tool: str = "grep", id: Any = 1, limit: int = LIMIT) -> Rewriter:
+    """A connection on which the host has called a tool of the server."""
+    rewriter = Rewriter(limit)
+    assert rewriter.to_server(request("tools/call", id, name=tool, arguments={})) == Forward()
+    return rewriter
+
+
+@given(ids, values)
+def test_the_answer_to_a_request_with_any_id_is_recognized(id: Any, fields: Any) -> None:
+    rewriter = called(id=id)
+
+    decision = rewriter.from_server(answer({"content": [text(LONG)], "other": fields}, id))
+
+    assert isinstance(decision, StoreTexts)
+    assert (decision.source, decision.texts) == ("grep", [LONG])
+    shown = json.loads(decision.with_shown(["<fd_result/>"]))
+    assert shown["result"] == {"content": [text("<fd_result/>")], "other": fields}
+    assert shown["id"] == id
+    assert rewriter.from_server(answer({"content": [text(LONG)]}, id)) == Forward()
+
+
+@given(values)
+def test_a_message_without_a_long_text_passes(fields: Any) -> None:
+    rewriter = called(limit=10_000)
+    result = {"content": [text("short")], "structuredContent": fields}
+
+    assert rewriter.from_server(answer(result)) == Forward()
+
+
+def test_what_is_not_replaced_keeps_its_bytes() -> None:
+    rewriter = called()
+    before = b'{"id":1, "big":12345678901234567890123, "result":{"n":1.50e+05,"content":[{"type":"text",'
+    before += b'"text":"%s","a":0.10},{"type":"image","data":"\\u0041"}],"_meta":{"k":1E5}}}'
+
+    decision = rewriter.from_server(before % LONG.encode())
+
+    assert isinstance(decision, StoreTexts)
+    assert decision.with_shown(["S"]) == (
+        b'{"id":1,"big":12345678901234567890123,"result":{"n":1.50e+05,"content":[{"type":"text",'
+        b'"text":"S","a":0.10},{"type":"image","data":"\\u0041"}],"_meta":{"k":1E5}}}'
+    )
+
+
+def test_a_string_and_a_number_are_two_ids() -> None:
+    rewriter = called("one", id=1)
+    rewriter.to_server(request("tools/call", "1", name="other", arguments={}))
+
+    decisions = [rewriter.from_server(answer({"content": [text(LONG)]}, id)) for id in ("1", 1)]
+
+    assert [decision.source for decision in decisions if isinstance(decision, StoreTexts)] == ["other", "one"]
+
+
+def test_a_request_of_the_server_is_not_an_answer_to_the_host() -> None:
+    rewriter = called(id=1)
+
+    assert rewriter.from_server(request("sampling/createMessage", 1, text=LONG)) == Forward()
+    assert rewriter.to_server(answer({"content": [text(LONG)]}, 1)) == Forward()
+    assert isinstance(rewriter.from_server(answer({"content": [text(LONG)]}, 1)), StoreTexts)
+
+
+@pytest.mark.parametrize("line", [b"", b"\xff\xfe", b"Starting...", b"[1, 2", b"null", b"7", b'"id"', b"{}"])
+def test_what_is_no_message_passes(line: bytes) -> None:
+    rewriter = called()
+
+    assert rewriter.from_server(line) == Forward()
+    assert rewriter.to_server(line) == Forward()
+
+
+def test_other_answers_pass_whatever_their_size() -> None:
+    rewriter = Rewriter(LIMIT)
+    rewriter.to_server(request("resources/read", 1, uri="a:b"))
+
+    assert rewriter.from_server(answer({"content": [text(LONG)]})) == Forward()
+
+
+def test_a_long_error_is_stored() -> None:
+    rewriter = called()
+    failed = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": LONG, "data": {"a": 1}}}
+
+    decision = rewriter.from_server(encoded(failed))
+
+    assert isinstance(decision, StoreTexts)
+    assert decision.texts == [LONG]
+    shown = json.loads(decision.with_shown(["S"]))["error"]
+    assert shown == {"code": -32603, "message": "S", "data": {"a": 1}}
+
+
+def test_a_text_cut_in_the_middle_of_a_character_is_stored() -> None:
+    rewriter = called()
+    line = b'{"id":1,"result":{"content":[{"type":"text","text":"%s\\ud83d"}]}}' % LONG.encode()
+
+    decision = rewriter.from_server(line)
+
+    assert isinstance(decision, StoreTexts)
+    assert decision.texts == [LONG + "\\ud83d"]
+
+
+def test_our_tools_follow_those_of_the_last_page() -> None:
+    rewriter = Rewriter(LIMIT)
+    tool = {"name": "grep", "inputSchema": {"a": 1.5}, "outputSchema": {"type": "object"}, "_meta": {"k": 1}}
+    pages = []
+
+    for number, rest in enumerate([{"nextCursor": "2"}, {"ttlMs": 5}]):
+        rewriter.to_server(request("tools/list", number))
+        decision = rewriter.from_server(answer({"tools": [tool], **rest}, number))
+        assert isinstance(decision, AddTools)
+        pages.append(json.loads(decision.with_definitions(DEFINITIONS) or b"")["result"])
+
+    del tool["outputSchema"]
+    assert pages[0] == {"tools": [tool], "nextCursor": "2"}
+    assert pages[1]["ttlMs"] == 5
+    assert pages[1]["tools"][0] == tool
+    assert [each["name"] for each in pages[1]["tools"][1:]] == ["read_fd", "search_fd", "list_fds"]
+    assert pages[1]["tools"][1]["annotations"]["readOnlyHint"]
+
+
+def test_a_tool_with_the_name_of_a_tool_of_the_server_is_renamed() -> None:
+    rewriter = Rewriter(LIMIT)
+    rewriter.to_server(request("tools/list"))
+    theirs = [{"name": "search_fd"}, {"name": "fdstore_search_fd"}]
+
+    decision = rewriter.from_server(answer({"tools": theirs}))
+    assert isinstance(decision, AddTools)
+    tools = json.loads(decision.with_definitions(DEFINITIONS) or b"")["result"]["tools"][2:]
+
+    assert [tool["name"] for tool in tools] == ["read_fd", "fdstore_fdstore_search_fd", "list_fds"]
+    assert tools[0]["description"] == "Read. Find lines with fdstore_fdstore_search_fd."
+    assert rewriter.to_server(request("tools/call", name="search_fd", arguments={})) == Forward()
+    call = rewriter.to_server(
+        request("tools/call", name="fdstore_fdstore_search_fd", arguments={"fd": "fd:1"})
+    )
+    assert isinstance(call, CallOurTool)
+    assert (call.tool, call.arguments) == ("search_fd", {"fd": "fd:1"})
+    shown = [text("<fd_error>\n<message>\nUse search_fd.\n</message>\nsearch_fd")]
+    said = json.loads(call.answer(shown, is_error=True))["result"]["content"][0]["text"]
+    assert said == "<fd_error>\n<message>\nUse fdstore_fdstore_search_fd.\n</message>\nsearch_fd"
+
+
+def test_a_call_of_our_tool_is_answered_under_its_id() -> None:
+    call = Rewriter(LIMIT).to_server(b'{"id":"\\u00e9","method":"tools/call","params":{"name":"list_fds"}}')
+
+    assert isinstance(call, CallOurTool)
+    assert call.answer([text("none")], is_error=False) == (
+        b'{"jsonrpc":"2.0","id":"\\u00e9","result":{"content":[{"type":"text","text":"none"}],'
+        b'"isError":false,"resultType":"complete"}}'
+    )
+
+
+def test_only_string_values_of_arguments_are_expanded() -> None:
+    rewriter = Rewriter(LIMIT)
+    line = (
+        b'{"id":1,"method":"tools/call","params":{"name":"send","arguments":{"n":1.0e3,"{{fd:1}}":'
+        b'["a {{fd:1#L2}} b","\\u007b{fd:2}}","{{other}}"]},"_meta":{"k":"{{fd:9}}"}}}'
+    )
+
+    decision = rewriter.to_server(line)
+
+    assert isinstance(decision, Expand)
+    assert decision.texts == ["a {{fd:1#L2}} b", "{{fd:2}}"]
+    assert decision.with_texts(['a "1" b', "2"]) == (
+        b'{"id":1,"method":"tools/call","params":{"name":"send","arguments":{"n":1.0e3,"{{fd:1}}":'
+        b'["a \\"1\\" b","2","{{other}}"]},"_meta":{"k":"{{fd:9}}"}}}'
+    )
+
+
+def test_the_answers_of_a_batch_are_rewritten_one_by_one() -> None:
+    rewriter = Rewriter(LIMIT)
+    calls = [{"id": id, "method": "tools/call", "params": {"name": "grep"}} for id in (1, 2)]
+    rewriter.to_server(encoded(calls))
+    answers = [{"id": id, "result": {"content": [text(long)]}} for id, long in ((1, "short"), (2, LONG))]
+
+    decision = rewriter.from_server(encoded(answers))
+
+    assert isinstance(decision, Batch)
+    assert [type(each) for each in decision.decisions] == [Forward, StoreTexts]
+
+
+def test_a_connection_whose_tool_list_passed_unchanged_is_left_alone() -> None:
+    rewriter = called()
+    rewriter.offer.is_left_alone = True
+
+    assert rewriter.from_server(answer({"content": [text(LONG)]})) == Forward()
+
+
+def test_what_the_server_owes_is_known_at_its_end() -> None:
+    rewriter = called(id=1)
+    for id in (2, "3"):
+        rewriter.to_server(request("prompts/list", id))
+    rewriter.from_server(answer({}, 2))
+    rewriter.to_server(request("ping", 4))
+    cancelled = {"method": "notifications/cancelled", "params": {"requestId": 4}}
+    rewriter.to_server(encoded(cancelled))
+
+    owed = rewriter.unanswered()
+
+    assert [bytes(each.id) for each in owed] == [b"1", b'"3"']
+    assert json.loads(error_answer(owed[1].id, "gone"))["id"] == "3"
+    assert not rewriter.owes_answers

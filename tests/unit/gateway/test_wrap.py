@@ -1,0 +1,93 @@
+"""The gateway in a host's configuration."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fdstore.errors import InvalidArgument
+from fdstore.integrations.gateway.wrap import ENTRY_VARIABLE, unwrap_config, wrap_config
+
+words = st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=9)
+strings = st.dictionaries(words, words, max_size=2)
+others = st.fixed_dictionaries({}, optional={"cwd": words, "disabled": st.booleans()})
+commands = st.fixed_dictionaries(
+    {"command": words}, optional={"args": st.lists(words, min_size=1, max_size=4), "env": strings}
+)
+urls = st.fixed_dictionaries(
+    {"url": st.just("https://example.com/mcp?k=1")},
+    optional={"type": st.sampled_from(["http", "streamable-http"]), "headers": strings},
+)
+entries = st.tuples(commands | urls, others).map(lambda pair: {**pair[0], **pair[1]})
+
+
+def wrap(entry: Any) -> Any:
+    changed, [change] = wrap_config({"mcpServers": {"it": entry}}, ["fdstore"])
+    return changed["mcpServers"]["it"], change
+
+
+@given(st.dictionaries(words, entries, max_size=3), st.sampled_from(["mcpServers", "servers"]))
+def test_unwrapping_restores_the_configuration(servers: dict[str, Any], section: str) -> None:
+    config = {"inputs": [1.5], section: servers, "other": {}}
+
+    wrapped, _ = wrap_config(config, ["/bin/fdstore"], ["--process", "p"])
+    again, changes = wrap_config(wrapped, ["fdstore"])
+    unwrapped, _ = unwrap_config(again)
+
+    assert again == wrapped
+    assert {change.action for change in changes} <= {"left"}
+    assert unwrapped == config
+    for name, entry in servers.items():
+        assert wrapped[section][name] != entry
+
+
+def test_a_command_becomes_arguments_of_the_gateway() -> None:
+    entry = {"type": "stdio", "command": "npx", "args": ["-y", "x"], "env": {"A": "1"}, "cwd": "/d"}
+
+    wrapped, change = wrap(entry)
+
+    assert wrapped == {**entry, "command": "fdstore", "args": ["gateway", "--", "npx", "-y", "x"]}
+    assert (change.action, change.detail) == ("wrapped", "npx")
+
+
+def test_headers_move_to_the_environment_and_not_to_the_command_line() -> None:
+    entry = {"type": "http", "url": "https://e.com/mcp", "headers": {"Authorization": "Bearer s"}}
+
+    wrapped, _ = wrap(entry)
+
+    env = wrapped.pop("env")
+    assert wrapped == {
+        "type": "stdio",
+        "command": "fdstore",
+        "args": ["gateway", "--http", "https://e.com/mcp"],
+    }
+    assert json.loads(env[ENTRY_VARIABLE]) == entry
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ({"command": "/usr/bin/fdstore", "args": ["mcp"]}, "fdstore itself"),
+        ({"command": "python", "args": ["-m", "fdstore", "gateway", "--", "x"]}, "already"),
+        ({"type": "sse", "url": "https://e.com/sse"}, "transport, sse"),
+        ({"url": "https://e.com/mcp", "oauth": {}}, "signs in"),
+        ({"name": "odd"}, "neither a command nor a URL"),
+        ("odd", "not an object"),
+    ],
+)
+def test_what_cannot_be_wrapped_is_left_and_named(entry: Any, reason: str) -> None:
+    wrapped, change = wrap(entry)
+
+    assert wrapped == entry
+    assert change.action == "left"
+    assert reason in change.detail
+
+
+@pytest.mark.parametrize("config", [{}, [], {"mcpServers": []}, None])
+def test_a_file_without_servers_is_refused(config: Any) -> None:
+    with pytest.raises(InvalidArgument, match="mcpServers"):
+        wrap_config(config, ["fdstore"])
