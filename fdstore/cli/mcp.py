@@ -99,6 +99,7 @@ def mcp(
     fdstore mcp --http 0.0.0.0:8000 --require-token --allow-host fd.example.org
     """
     require(PACKAGES, "mcp")
+    session.check_url()  # a call is too late to say so
     address = _address(http, process, require_token=require_token, hosts=hosts)
     if hook and address:
         raise click.UsageError("--hook is for a server that the host starts itself, without --http")

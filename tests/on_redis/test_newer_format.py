@@ -254,7 +254,7 @@ def launch_half_run_agent(agents: Agents, record: str, execute: Execute) -> None
 def test_an_unknown_kind_of_journal_record_is_skipped_and_kept(
     store: Store, execute: Execute, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    record = '{"kind":"cleared","results":["toolu_a"]}'
+    record = '{"kind":"condensed","results":["toolu_a"]}'
     with running(store, [say("Done.")], tmp_path) as agents:
         launch_half_run_agent(agents, record, execute)
 
@@ -264,7 +264,7 @@ def test_an_unknown_kind_of_journal_record_is_skipped_and_kept(
         assert agents.answer() == "Done."
         assert agents.journal()[2] == record.encode()
         assert len(agents.journal()) == 4
-    assert "solo: journal records of newer kinds are skipped: cleared" in caplog.text
+    assert "solo: journal records of newer kinds are skipped: condensed" in caplog.text
 
 
 def test_an_agent_with_an_unknown_kind_of_task_is_returned_to_the_queue(
