@@ -4,7 +4,7 @@ Every test of this folder records the faults that it injected; a test without a 
 fails. After each test the store's counters are checked against its keys. Random schedules come from a seed,
 which is part of the test id:
 
-    CHAOS_SEEDS=100 pytest tests/chaos -k seed       100 seeds in place of the few of a normal run
+    CHAOS_SEEDS=100 pytest tests/chaos -k seed       100 seeds in place of the one of a normal run
     CHAOS_SEED=17 pytest tests/chaos -k seed         this seed only
 """
 
@@ -25,7 +25,7 @@ from fdstore.local.redis_server import PrivateServer
 from tests.chaos.proxy import Proxy
 from tests.chaos.worker_pool import WorkerPool
 
-FEW_SEEDS = 2
+USUAL_SEEDS = 1
 DURABLE = {"appendonly": "yes", "appendfsync": "always"}
 
 Execute = Callable[..., Any]
@@ -34,7 +34,7 @@ Execute = Callable[..., Any]
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "seed" in metafunc.fixturenames:
         one = os.environ.get("CHAOS_SEED")
-        seeds = [int(one)] if one else range(int(os.environ.get("CHAOS_SEEDS", FEW_SEEDS)))
+        seeds = [int(one)] if one else range(int(os.environ.get("CHAOS_SEEDS", USUAL_SEEDS)))
         metafunc.parametrize("seed", seeds, ids=lambda seed: f"seed-{seed}")
 
 

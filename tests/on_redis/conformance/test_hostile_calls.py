@@ -21,7 +21,7 @@ from fdstore.toolset.build import context_for, linked_programs
 from tests.elements import elements
 from tests.on_redis.conformance.hostile_values import FIELDS, anything, arguments_of
 
-EXAMPLES = 1250
+EXAMPLES = 950
 """For each of eleven tools."""
 
 TYPES = {
