@@ -35,7 +35,8 @@ def _descriptors(context: Context) -> str:
     parts = [
         "# Large texts\n"
         f"A tool result longer than {config.max_direct_output_chars} characters is stored, and you see an "
-        "<fd_result>: its id (fd:1, fd:2, ...), its first page and its end. Pages have at most "
+        "<fd_result>: its id (fd:1, fd:2, ...), its first page and its end, or a preview that says what kind "
+        "of text it is and what part of it was looked at. Pages have at most "
         f"{config.default_page_size} characters and end at line ends where possible. Pages, lines and "
         "characters count from 1."
     ]

@@ -103,19 +103,20 @@ def wrap_output(
     """Return the output of a user's function as the Messages API takes it: a text (also of blocks that are
     all text), or blocks of text, images and documents. Any other block is shown as JSON."""
     if isinstance(output, str):
-        return (yield from wrap_text(context, output, source, call_id)).content
+        return (yield from wrap_text(context, output, source, call_id, is_same=False)).content
     if isinstance(output, bytes):
         picture = Picture(type_of_bytes(output) or BYTES_TYPE, output)
         if picture.problem() is not None:
-            stored = yield from _wrap_each(context, [_part(context, output)], source, call_id, "")
+            part = _part(context, output)
+            stored = yield from _wrap_each(context, [part], source, call_id, "", is_same=False)
             return stored.shown[0] or ""
         output = [picture.block()]
     blocks = [for_messages_api(block) for block in output]
     parts = [_part(context, block) for block in blocks]
     if None not in map(block_text, blocks):  # judged as one, since many short ones are long
         texts = [part for part in parts if isinstance(part, str)]
-        return (yield from wrap_text(context, "\n".join(texts), source, call_id)).content
-    stored = yield from _wrap_each(context, parts, source, call_id, "")
+        return (yield from wrap_text(context, "\n".join(texts), source, call_id, is_same=False)).content
+    stored = yield from _wrap_each(context, parts, source, call_id, "", is_same=False)
     return _shown(blocks, parts, stored, for_api=True)
 
 
@@ -188,7 +189,13 @@ def _wrap_once(
 
 
 def _wrap_each(
-    context: Context, parts: Sequence[_Part], source: str, call_id: str | None, fd: str
+    context: Context,
+    parts: Sequence[_Part],
+    source: str,
+    call_id: str | None,
+    fd: str,
+    *,
+    is_same: bool = True,
 ) -> Operation[_Stored]:
     shown: list[str | None] = []
     descriptor = None
@@ -199,7 +206,7 @@ def _wrap_each(
         part_id = None if call_id is None else f"{call_id}/{number}"
         name = "" if descriptor else fd
         if isinstance(part, str):
-            wrapped = yield from wrap_text(context, part, source, part_id, name)
+            wrapped = yield from wrap_text(context, part, source, part_id, name, is_same=is_same)
         else:
             slot = None if part_id is None else f"{part_id}/bytes"
             media_type, data = part if isinstance(part, Picture) else (None, part)

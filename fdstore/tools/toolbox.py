@@ -54,13 +54,14 @@ from fdstore.tools import (
 )
 from fdstore.tools.arguments import convert
 from fdstore.tools.context import Context, Progress
+from fdstore.tools.fd_results import render_fd
 from fdstore.tools.instructions import instructions
 from fdstore.tools.offloading import wrap_output
 from fdstore.tools.python_tool import PythonTool, call_function, expand_placeholders, python_tool
 from fdstore.tools.tool import Tool
 from fdstore.tools.tool_names import FD_TOOLS, PROCESS_TOOLS
 from fdstore.tools.tool_outcome import Started, ToolResult
-from fdstore.tools.wrapping import render_fd, wrap_error
+from fdstore.tools.wrapping import wrap_error
 from fdstore.wire.operation import Disk, Operation
 
 log = logging.getLogger("fdstore.tools")
