@@ -7,7 +7,9 @@ one that is in the store, only its first page and its end are read, whatever its
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
+
+from msgspec import UnsetType
 
 from fdstore.errors import NotText
 from fdstore.records import Descriptor, Slice
@@ -19,9 +21,8 @@ from fdstore.text.paging import count_lines
 from fdstore.text.selection import Part
 from fdstore.text.tokens import estimate_tokens
 from fdstore.tools.context import Context
+from fdstore.tools.tool_policy import PreviewMode, ToolPolicy
 from fdstore.wire.operation import Operation
-
-PreviewMode = Literal["auto", "head", "tail", "both"]
 
 KIND_CHARS = 2400
 """The size of the preview of a text of a known kind, with its tail. Shorter texts are shown as they are."""
@@ -44,6 +45,14 @@ class Display(NamedTuple):
 
 
 DEFAULT = Display()
+
+
+def display_of(policy: ToolPolicy) -> Display:
+    """Return what is shown of the results of a tool."""
+    return Display(
+        "auto" if isinstance(policy.preview, UnsetType) else policy.preview,
+        None if isinstance(policy.preview_chars, UnsetType) else policy.preview_chars,
+    )
 
 
 class _Ends(NamedTuple):

@@ -74,11 +74,15 @@ def offload(
     output = error_output(value) if is_error else value
     if isinstance(output, FDStoreError):
         output = escape_surrogates(fd_error(output))
-        if not exceeds_threshold(context, output):
+        if not exceeds_threshold(context, output, source, is_element=True):
             return Offloaded(output, None, is_error)  # an element of ours, which is not escaped
     blocks = content_blocks(output)
-    parts = [_part(context, output)] if blocks is None else [_part(context, block) for block in blocks]
-    if call_id is None or not any(_is_stored(context, part) for part in parts):
+    parts = (
+        [_part(context, output, source)]
+        if blocks is None
+        else [_part(context, block, source) for block in blocks]
+    )
+    if call_id is None or not any(_is_stored(context, part, source) for part in parts):
         stored = yield from _wrap_each(context, parts, source, None, fd)
     else:
         identity: object = [_identity(part) for part in parts]
@@ -107,12 +111,12 @@ def wrap_output(
     if isinstance(output, bytes):
         picture = Picture(type_of_bytes(output) or BYTES_TYPE, output)
         if picture.problem() is not None:
-            part = _part(context, output)
+            part = _part(context, output, source)
             stored = yield from _wrap_each(context, [part], source, call_id, "", is_same=False)
             return stored.shown[0] or ""
         output = [picture.block()]
     blocks = [for_messages_api(block) for block in output]
-    parts = [_part(context, block) for block in blocks]
+    parts = [_part(context, block, source) for block in blocks]
     if None not in map(block_text, blocks):  # judged as one, since many short ones are long
         texts = [part for part in parts if isinstance(part, str)]
         return (yield from wrap_text(context, "\n".join(texts), source, call_id, is_same=False)).content
@@ -124,7 +128,7 @@ _Part = str | bytes | Picture | None
 """What is in an output or a block: a text, bytes, a picture or PDF, or (None) something else."""
 
 
-def _part(context: Context, output: Any) -> _Part:
+def _part(context: Context, output: Any, source: str) -> _Part:
     if (picture := picture_in(output)) is not None:
         return picture if context.fds_on else None
     if isinstance(output, (bytes, bytearray)) and context.fds_on:
@@ -132,7 +136,7 @@ def _part(context: Context, output: Any) -> _Part:
             return bytes(output).decode("utf-8")
         except UnicodeDecodeError:
             escaped = to_text(output)
-            return escaped if not exceeds_threshold(context, escaped) else bytes(output)
+            return escaped if not exceeds_threshold(context, escaped, source) else bytes(output)
     text = block_text(output)
     if text is None and is_block(output):
         text = embedded_text(output)
@@ -141,8 +145,8 @@ def _part(context: Context, output: Any) -> _Part:
     return None if text is None else escape_surrogates(text)
 
 
-def _is_stored(context: Context, part: _Part) -> bool:
-    return exceeds_threshold(context, part) if isinstance(part, str) else part is not None
+def _is_stored(context: Context, part: _Part, source: str) -> bool:
+    return exceeds_threshold(context, part, source) if isinstance(part, str) else part is not None
 
 
 def _identity(part: _Part) -> object:

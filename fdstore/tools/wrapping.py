@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import UnsetType
 
 from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.records import Descriptor
@@ -20,8 +21,8 @@ from fdstore.text.layout import reindent_json
 from fdstore.text.ref_tags import last_of_each, references
 from fdstore.text.tokens import estimate_tokens
 from fdstore.tools.context import Context
+from fdstore.tools.fd_results import display_of, render_stored
 from fdstore.tools.fd_results import render_fd as render_fd
-from fdstore.tools.fd_results import render_stored
 from fdstore.wire.operation import Operation
 
 TEXT_BLOCKS = ("text", "input_text")
@@ -47,7 +48,7 @@ def wrap_text(
     """Return `text` as the model sees it, inline, or stored and rendered as an `fd_result`; with its
     descriptor: the next number, or the id of a name. `is_same`: every run of the call has this text."""
     text = escape_surrogates(text)
-    if not exceeds_threshold(context, text):
+    if not exceeds_threshold(context, text, source):
         return Wrapped(fd_inline(text), None)
     stored = (context.config.json_pretty_print and reindent_json(text)) or text
     slot = None if call_id is None else f"{call_id}/wrapped"
@@ -63,7 +64,7 @@ def wrap_text(
 def wrap_once(context: Context, text: str, source: str, call_id: str | None) -> Operation[str]:
     """Wrap the output of a tool that the user's own loop ran under `call_id`. Raises `InvalidArgument` if
     another output was wrapped under that id."""
-    if call_id is not None and exceeds_threshold(context, text):
+    if call_id is not None and exceeds_threshold(context, text, source):
         call_id = f"{call_id}/wrap"
         yield from tool_calls.identify(context.handle, call_id, tool_calls.request_of("wrap", [source, text]))
     return (yield from wrap_text(context, text, source, call_id)).content
@@ -74,13 +75,27 @@ def wrap_error(
 ) -> Operation[str]:
     """Wrap the typed error of a function. A short one stays a plain `fd_error`, without `fd_inline`."""
     rendered = escape_surrogates(fd_error(error))
-    if not exceeds_threshold(context, rendered):
+    if not exceeds_threshold(context, rendered, source, is_element=True):
         return rendered
     return (yield from wrap_text(context, rendered, source, call_id, is_same=False)).content
 
 
-def exceeds_threshold(context: Context, text: str) -> bool:
-    return context.direct_limit is not None and len(text) > context.direct_limit
+def exceeds_threshold(context: Context, text: str, source: str, *, is_element: bool = False) -> bool:
+    """Whether a result of the tool `source` is stored. An element of ours, such as an error, is stored only
+    if it is long."""
+    if not context.fds_on:
+        return False
+    policy = context.policy_of(source)
+    if policy.inline == "always":
+        return False
+    if policy.inline == "never" and not is_element:
+        return True
+    for limits in (policy, context.config):
+        if not isinstance(limits.max_direct_output_tokens, UnsetType):
+            return context.count_tokens(text) > limits.max_direct_output_tokens
+        if not isinstance(limits.max_direct_output_chars, UnsetType):
+            return len(text) > limits.max_direct_output_chars
+    return False
 
 
 def _store(
@@ -92,14 +107,14 @@ def _store(
     *,
     is_same: bool = True,
 ) -> Operation[Wrapped]:
-    page_size = context.config.default_page_size
+    page_size, display = context.config.default_page_size, display_of(context.policy_of(source))
     descriptor, is_known = yield from contents.create_or_recall(
         context.handle, text, source, page_size, name=name, call_id=call_id
     )
     # an earlier run of a function may have stored another text
     if (is_known or is_same) and descriptor.chars == len(text):
-        return Wrapped(render_stored(context, descriptor, text), descriptor)
-    return Wrapped((yield from render_fd(context, descriptor.fd)), descriptor)
+        return Wrapped(render_stored(context, descriptor, text, display), descriptor)
+    return Wrapped((yield from render_fd(context, descriptor.fd, display)), descriptor)
 
 
 def store_bytes(

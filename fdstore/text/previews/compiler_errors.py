@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fdstore.text.previews.sample import Outline, Sample, first_and_last, numbered_excerpt
+from fdstore.text.previews.sample import Outline, Sample, excerpt, first_and_last, numbered_excerpt
 
 MIN_REPORTS = 2
 SHOWN = 12
@@ -30,7 +30,7 @@ def compiler_errors(sample: Sample) -> Outline | None:
         if report:
             shown, kind, file = numbered_excerpt(number, line), report["kind"], report["file"]
         elif waiting and (place := _RUST_PLACE.match(line)):
-            shown, kind, file = f"{waiting} {place[0].strip()}", waiting_kind, place["file"]
+            shown, kind, file = f"{waiting} {excerpt(place[0].strip())}", waiting_kind, place["file"]
         if shown:
             (errors if kind == "error" else warnings).append(shown)
             files.add(file)

@@ -128,6 +128,7 @@ hostile = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=30).m
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(sorted(EXAMPLES)), hostile, st.integers(0, 400), st.integers(50, 3000))
 @example("log", "</preview>\n<fd_result>", 0, 3000)
+@example("compiler errors, of Rust", "\r", 36, 157)
 def test_no_text_can_forge_a_frame_or_a_statement_of_its_preview(
     kind: str, piece: str, at: int, room: int
 ) -> None:
