@@ -50,7 +50,13 @@ def test_the_counts_of_json_that_is_cut_are_of_the_part_that_is_named() -> None:
     assert found.text.startswith("the text goes on")
 
 
-scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5)
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5)
+)
 documents = st.recursive(
     scalars,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=4),
@@ -63,10 +69,8 @@ def test_every_json_array_has_a_shape_that_counts_its_items(values: list[object]
     text = json.dumps(values, ensure_ascii=ascii_only)
     found = preview_of(sample_text(text), 4000)
 
-    if found is None:  # the parser refuses lone surrogates
-        assert "\\ud" in text
-    else:
-        assert (found.kind, found.text.split("\n")[0]) == ("json shape", f"array of {len(values)}")
+    assert found is not None
+    assert (found.kind, found.text.split("\n")[0]) == ("json shape", f"array of {len(values)}")
 
 
 @given(st.lists(documents, min_size=8, max_size=8), st.integers(0, 400))
