@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fdstore.text.previews.sample import Outline, Sample, excerpt, first_and_last, numbered_excerpt
+from fdstore.text.previews.sample import Outline, Sample, counted, excerpt, first_and_last, numbered_excerpt
 
 MIN_REPORTS = 2
 SHOWN = 12
@@ -39,14 +39,10 @@ def compiler_errors(sample: Sample) -> Outline | None:
         waiting_kind = rust["kind"] if rust else ""
     if len(errors) + len(warnings) < MIN_REPORTS:
         return None
-    counted = f"{_count(errors, 'error')} and {_count(warnings, 'warning')} in {_count(files, 'file')}"
+    reports = f"{counted(len(errors), 'error')} and {counted(len(warnings), 'warning')}"
     part = "" if sample.all_lines else " in this part"
     shown_lines = (
         first_and_last(errors, SHOWN, "errors") if errors else first_and_last(warnings, SHOWN, "warnings")
     )
-    lines = [f"lines that report {counted}{part}", *shown_lines]
+    lines = [f"lines that report {reports} in {counted(len(files), 'file')}{part}", *shown_lines]
     return Outline(kind="compiler errors", of=sample.range_of_lines(), lines=lines, tail_chars=TAIL_CHARS)
-
-
-def _count(found: list[str] | set[str], noun: str) -> str:
-    return f"{len(found)} {noun}{'' if len(found) == 1 else 's'}"

@@ -10,7 +10,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fdstore.text.previews.sample import Outline, Sample, excerpt
+from fdstore.text.previews.sample import Outline, Sample, counted, excerpt
+
+MAX_LINES = 5000
+"""How many lines are looked at."""
 
 _HUNK = re.compile(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
 _GIT = "diff --git "
@@ -37,22 +40,22 @@ class _File:
 
 def diff(sample: Sample) -> Outline | None:
     """Describe a diff in the unified format."""
-    lines = sample.first
-    if not any(line.startswith((_GIT, "@@ -")) for line in lines):
+    if not any(line.startswith((_GIT, "@@ -")) for line in sample.first):
         return None
+    lines = sample.more_lines(MAX_LINES)
     files = _files(lines)
     if not files:
         return None
     everything = len(lines) == sample.total_lines
     part = "" if everything else f" in this part; the text has {sample.total_lines} lines"
     added, removed = sum(file.added for file in files), sum(file.removed for file in files)
-    shown = [f"{len(files)} file{'s' if len(files) > 1 else ''}, +{added} -{removed}{part}"]
+    shown = [f"{counted(len(files), 'file')}, +{added} -{removed}{part}"]
     if not everything:
         files[-1].note += " so far"
     for file in files:
         note = f" {file.note.strip()}" if file.note else ""
         shown.append(f"{file.line}:{excerpt(file.name)} +{file.added} -{file.removed}{note}")
-    return Outline(kind="diff", of=sample.range_of_first(), lines=shown)
+    return Outline(kind="diff", of=sample.range_of_first(len(lines)), lines=shown)
 
 
 def _files(lines: Sequence[str]) -> list[_File]:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from html import unescape
 
-from fdstore.text.previews.sample import Outline, Sample, excerpt, first_and_last
+from fdstore.text.previews.sample import Outline, Sample, counted, excerpt, first_and_last
 
 _START = re.compile(
     r"\s*+(?:<\?xml[^>]*+>\s*+)?(?:<!--(?:(?!-->).){0,2000}-->\s*+)*+<(?:!doctype html|html[\s>])",
@@ -18,7 +18,7 @@ _UNSEEN = re.compile(
     re.I | re.S,
 )
 _TAG = re.compile(r"<(/?)([a-z][a-z0-9-]*+)\b[^<>]*+>", re.I)
-_COUNTED = {"a": "links", "table": "tables", "form": "forms", "img": "images", "li": "list items"}
+_COUNTED = {"a": "link", "table": "table", "form": "form", "img": "image", "li": "list item"}
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _ENDS_A_LINE = frozenset({"p", "div", "li", "tr", "br", "table", "ul", "ol", "title", *_HEADINGS})
 _MAX_TAGS = 2000
@@ -60,8 +60,10 @@ def html(sample: Sample) -> Outline | None:
             inside = ""
     everything = sample.whole and tags <= _MAX_TAGS
     lines = [f"title: {excerpt(title)}"] if title else []
-    found = [f"{counts[tag]} {noun}" for tag, noun in _COUNTED.items() if counts[tag]]
-    lines.append(f"{', '.join([f'{len(headings)} headings', *found])}{'' if everything else ' in this part'}")
+    found = [counted(counts[tag], noun) for tag, noun in _COUNTED.items() if counts[tag]]
+    lines.append(
+        f"{', '.join([counted(len(headings), 'heading'), *found])}{'' if everything else ' in this part'}"
+    )
     lines += first_and_last(headings, _SHOWN_HEADINGS, "headings")
     written = [words for line in "".join(text).split("\n") if (words := _words(line))]
     lines.append(f"text: {excerpt(' / '.join(written), _TEXT_CHARS)}")

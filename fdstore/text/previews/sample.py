@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from fdstore.records import Record
 from fdstore.text.layout import show_controls
 from fdstore.text.paging import count_lines
@@ -28,6 +30,9 @@ TAIL_CHARS = 12_000
 MAX_LINES = 600
 """How many lines of either are looked at."""
 
+MORE_CHARS = 400_000
+"""How much of the beginning of a text in memory is looked at by kinds that need little time for a line."""
+
 LINE_CHARS = 160
 """How much of a line is shown."""
 
@@ -36,11 +41,13 @@ class Sample(Record, frozen=True, kw_only=True):
     """The beginning and the end of a text of `chars` characters and `total_lines` lines.
 
     head    the beginning; all of the text if `whole`
+    more    the same, or more of it
     first   the whole lines at the beginning, without LF
     last    those at the end that are not in `first`; the number of the first of them is `last_number`
     """
 
     head: str
+    more: str
     whole: bool
     chars: int
     total_lines: int
@@ -66,9 +73,17 @@ class Sample(Record, frozen=True, kw_only=True):
         shown = [f"{a}-{b}" for a, b in ranges if a <= b]
         return f"lines {' and '.join(shown)}"
 
-    def range_of_first(self) -> str:
-        """Return the lines of `first` for display."""
-        return "all" if len(self.first) == self.total_lines else f"lines 1-{len(self.first)}"
+    def more_lines(self, limit: int) -> list[str]:
+        """Return at most `limit` whole lines of the beginning, those of `first` and more."""
+        lines = self.more.split("\n", limit)
+        is_cut = len(lines) > limit or len(self.more) < self.chars
+        if is_cut or not lines[-1]:
+            lines.pop()
+        return lines
+
+    def range_of_first(self, count: int) -> str:
+        """Return the first `count` lines for display."""
+        return "all" if count == self.total_lines else f"lines 1-{count}"
 
 
 def sample_text(text: str, lines: int | None = None) -> Sample:
@@ -78,7 +93,8 @@ def sample_text(text: str, lines: int | None = None) -> Sample:
     if len(text) <= WHOLE_CHARS:
         return sample_ends(text, "", len(text), lines)
     # one character more, to see whether it begins a line
-    return sample_ends(text[:HEAD_CHARS], text[-TAIL_CHARS - 1 :], len(text), lines)
+    sample = sample_ends(text[:HEAD_CHARS], text[-TAIL_CHARS - 1 :], len(text), lines)
+    return replace(sample, more=text[:MORE_CHARS])
 
 
 def sample_ends(head: str, tail: str, chars: int, lines: int) -> Sample:
@@ -99,6 +115,7 @@ def sample_ends(head: str, tail: str, chars: int, lines: int) -> Sample:
     last = last[max(0, len(first) + len(last) - lines) :]
     return Sample(
         head=head,
+        more=head,
         whole=whole,
         chars=chars,
         total_lines=lines,
@@ -127,6 +144,15 @@ def excerpt(line: str, limit: int = LINE_CHARS) -> str:
     if len(line) <= limit:
         return show_controls(line, keep="\t")
     return f"{show_controls(line[:limit], keep=chr(9))}... ({len(line) - limit} characters more)"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number of things in words.
+
+    >>> counted(1, "file"), counted(2, "file")
+    ('1 file', '2 files')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def numbered_excerpt(number: int, line: str) -> str:

@@ -7,6 +7,8 @@ import re
 from fdstore.text.previews.sample import Outline, Sample, numbered_excerpt
 
 MIN_DEFINITIONS = 3
+MAX_LINES = 3000
+"""How many lines are looked at."""
 
 _LANGUAGES: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
     # what defines something, and a line that no prose has
@@ -58,12 +60,13 @@ def source_code(sample: Sample) -> Outline | None:
     for language, (definition, mark) in _LANGUAGES.items():
         if not any(map(mark.match, sample.first[:200])):
             continue
+        lines = sample.more_lines(MAX_LINES)
         found = [
-            numbered_excerpt(n, line) for n, line in enumerate(sample.first, 1) if definition.match(line)
+            numbered_excerpt(number, line) for number, line in enumerate(lines, 1) if definition.match(line)
         ]
         if len(found) < MIN_DEFINITIONS:
             continue
-        part = "" if len(sample.first) == sample.total_lines else " in this part"
-        lines = [f"{language}: {len(found)} lines that look like definitions{part}", *found]
-        return Outline(kind="source code", of=sample.range_of_first(), lines=lines)
+        part = "" if len(lines) == sample.total_lines else " in this part"
+        shown = [f"{language}: {len(found)} lines that look like definitions{part}", *found]
+        return Outline(kind="source code", of=sample.range_of_first(len(lines)), lines=shown)
     return None

@@ -40,6 +40,8 @@ def table(sample: Sample) -> Outline | None:
 def _rows(lines: Sequence[str], delimiter: str) -> list[list[str]] | None:
     """Return the rows; None if this is not a table of this delimiter."""
     columns, rows = 0, []
+    while lines and not lines[-1]:
+        lines = lines[:-1]
     try:
         if not _is_header(next(csv.reader(lines[:1], delimiter=delimiter), [])):
             return None
@@ -71,7 +73,9 @@ def _outline(sample: Sample, rows: list[list[str]], delimiter: str) -> Outline:
     for number, name in enumerate(header):
         lines.append(f"column {number + 1}: {excerpt(name)} - {_column([row[number] for row in body])}")
     lines += [f"{number}:{excerpt(line)}" for number, line in enumerate(sample.first[: SHOWN_ROWS + 1], 1)]
-    return Outline(kind="table", of=sample.range_of_first(), lines=lines, tail_chars=TAIL_CHARS)
+    return Outline(
+        kind="table", of=sample.range_of_first(len(sample.first)), lines=lines, tail_chars=TAIL_CHARS
+    )
 
 
 def _column(cells: list[str]) -> str:

@@ -120,12 +120,13 @@ def _java_or_node(lines: Sequence[str]) -> _Traceback | None:
 
 
 def _go(lines: Sequence[str]) -> _Traceback | None:
-    """Find a panic: the message, and below its goroutine the innermost frame, a function and a file."""
+    """Find a panic: the message, and below the goroutine that panicked its innermost frame, in two lines."""
     first = next((at for at, line in enumerate(lines) if _GO.match(line)), None)
     if first is None:
         return None
-    places = [at for at in range(first + 1, len(lines)) if _GO_FRAME.match(lines[at])]
-    if not places or not any(line.startswith("goroutine ") for line in lines[first : places[0]]):
+    start = next((at for at in range(first, len(lines)) if lines[at].startswith("goroutine ")), len(lines))
+    places = [at for at in range(start + 1, len(lines)) if _GO_FRAME.match(lines[at])]
+    if not places:
         return None
     return _Traceback(
         language="Go",

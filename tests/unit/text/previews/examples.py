@@ -31,6 +31,10 @@ main.pick(...)
 \t/app/main.go:9
 main.main()
 \t/app/main.go:14 +0x1d
+
+goroutine 7 [select]:
+main.wait()
+\t/app/main.go:90 +0x2
 exit status 2
 """
 DIFF = """diff --git a/a.py b/a.py
@@ -184,7 +188,7 @@ EXAMPLES: dict[str, tuple[str, list[str]]] = {
         HTML,
         [
             "title: A & B",
-            "2 headings, 1 links, 1 images",
+            "2 headings, 1 link, 1 image",
             "h1: First part",
             "h2: Second",
             "text: First part / Hello you. / Second",

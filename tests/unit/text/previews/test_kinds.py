@@ -146,3 +146,15 @@ def test_a_preview_and_its_tail_fit_in_the_room(kind: str, room: int) -> None:
     found = describe(EXAMPLES[kind][0], room)
 
     assert len(found.text) + found.tail_chars <= room
+
+
+def test_a_diff_of_thousands_of_lines_is_counted_whole_where_the_text_is_in_memory() -> None:
+    made = "".join(
+        f"--- a/{name}\n+++ b/{name}\n@@ -1,1 +1,30 @@\n-x\n" + "+a line of the file\n" * 30
+        for name in range(100)
+    )
+
+    found = describe(made, 8000)
+
+    assert (found.of, found.text.split("\n")[0]) == ("all", "100 files, +3000 -100")
+    assert found.text.split("\n")[-1] == "3367:b/99 +30 -1"
