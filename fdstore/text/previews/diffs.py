@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from fdstore.text.previews.sample import Outline, Sample, counted, excerpt
 
-MAX_LINES = 5000
+MAX_LINES = 4000
 """How many lines are looked at."""
 
 _HUNK = re.compile(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")

@@ -14,6 +14,9 @@ from fdstore.text.previews.sample import Outline, Sample, first_and_last, number
 JUDGED = 60
 """How many lines decide whether a text is a log."""
 
+JUDGED_CHARS = 400
+"""How much of a line decides whether it looks like an error."""
+
 MIN_LINES = 6
 MIN_MARKS = 2
 SHOWN_FIRST, SHOWN_ERRORS = 3, 16
@@ -33,10 +36,10 @@ _TESTED = re.compile(
     r"|\[INFO\] Tests run:|BUILD (?:SUCCESS|FAIL)|make(?:\[\d+\])?: (?:\*\*\*|Entering|Leaving)"
     r"|npm (?:ERR!|error)|##\[\w+\]"
 )
-_LOOKS_LIKE_AN_ERROR = re.compile(
-    r"(?<!\b0 )(?<!\bno )\b(?:errors?|fail(?:ed|ure|ures)?|fatal|critical|panic|exception|not ok)\b"
-    r"(?!=0|: 0\b)|[a-z](?:Error|Exception)\b|\btraceback\b|^E   ",
+_ERROR = re.compile(
+    r"(?:errors?|fail(?:ed|ures?)?|fatal|critical|panic|exception|not ok|traceback)\b(?!=0|: 0\b)"
 )
+_NONE = re.compile(r"(?:^|\W)(?:0|no) $")
 _WORDS = ("error", "fail", "fatal", "critical", "panic", "exception", "not ok", "traceback")
 
 
@@ -53,23 +56,30 @@ def log(sample: Sample) -> Outline | None:
         if marks < MIN_MARKS:
             return None
         kind = "test output"
-    errors = [
-        numbered_excerpt(number, line) for number, line in sample.numbered() if _looks_like_an_error(line)
-    ]
+    errors = [(number, line) for number, line in sample.numbered() if _looks_like_an_error(line)]
     part = "" if sample.all_lines else " in this part"
     lines = [numbered_excerpt(number, line) for number, line in enumerate(sample.first[:SHOWN_FIRST], 1)]
     lines += [
         f"{len(errors)} line{'s look' if len(errors) != 1 else ' looks'} like errors{part}"
         + (":" if errors else ""),
-        *first_and_last(errors, SHOWN_ERRORS, "such lines"),
+        *first_and_last(errors, SHOWN_ERRORS, "such lines", lambda found: numbered_excerpt(*found)),
     ]
     return Outline(kind=kind, of=sample.range_of_lines(), lines=lines, tail_chars=TAIL_CHARS)
 
 
 def _looks_like_an_error(line: str) -> bool:
-    lowered = line.lower()
+    line = line[:JUDGED_CHARS]
     if line.startswith("E   "):
         return True
-    return any(word in lowered for word in _WORDS) and bool(
-        _LOOKS_LIKE_AN_ERROR.search(lowered) or _LOOKS_LIKE_AN_ERROR.search(line)
-    )
+    lowered = line.lower()
+    if not any(word in lowered for word in _WORDS):
+        return False
+    for hit in _ERROR.finditer(lowered):
+        start = hit.start()
+        before = lowered[max(start - 4, 0) : start]
+        if before[-1:].isalnum() or before[-1:] == "_":
+            if hit[0] in ("error", "exception") and line[start : start + 1].isupper():
+                return True  # a name such as TypeError
+        elif not _NONE.search(before):
+            return True
+    return False

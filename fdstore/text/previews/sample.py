@@ -10,13 +10,16 @@ last one. A text that fits is looked at whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from msgspec.structs import replace
 
 from fdstore.records import Record
 from fdstore.text.layout import show_controls
 from fdstore.text.paging import count_lines
+
+T = TypeVar("T")
 
 WHOLE_CHARS = 60_000
 """A text in memory that is not longer than this is looked at whole, if it has not too many lines."""
@@ -164,16 +167,18 @@ def numbered_excerpt(number: int, line: str) -> str:
     return f"{number}:{excerpt(line)}"
 
 
-def first_and_last(lines: list[str], count: int, what: str) -> list[str]:
-    """Return the lines, of more than `count` the first and the last, with how many are left out between.
+def first_and_last(found: Sequence[T], count: int, what: str, show: Callable[[T], str] = str) -> list[str]:
+    """Return what was found as `show` shows it; of more than `count` the first and the last, and between them
+    how many are left out.
 
     >>> first_and_last(["1:a", "2:b", "3:c", "4:d"], 2, "errors")
     ['1:a', '-- 2 more errors --', '4:d']
     """
-    if len(lines) <= count:
-        return lines
+    if len(found) <= count:
+        return [show(each) for each in found]
     head = count // 2
-    return [*lines[:head], f"-- {len(lines) - count} more {what} --", *lines[len(lines) - (count - head) :]]
+    first, last = found[:head], found[len(found) - (count - head) :]
+    return [*map(show, first), f"-- {len(found) - count} more {what} --", *map(show, last)]
 
 
 def fit(lines: list[str], room: int) -> str:
