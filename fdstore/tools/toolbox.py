@@ -135,6 +135,8 @@ class Toolbox:
     def require_tools(self, others: Collection[str] = ()) -> None:
         """Raise `InvalidArgument` if the configuration has a policy for a tool that is neither a function nor
         one of these `others`."""
+        if isinstance(others, str):
+            raise InvalidArgument("outside", 'a list of names is needed, as ["run_tests"]')
         known = [*self._python, *others]
         for name in self.context.config.policies:
             if name in known:

@@ -121,6 +121,8 @@ def test_a_policy_for_a_tool_that_is_not_there_is_refused(store: Store) -> None:
     tools = Toolset(proc, python=[build], config=config, outside=["grep"])
     assert tools.offload("short", source="grep").descriptor is not None
     assert tools.offload("short", source="sed").descriptor is None
+    with pytest.raises(InvalidArgument, match="outside: a list of names is needed"):
+        Toolset(proc, outside="grep")
 
 
 @pytest.mark.parametrize(
