@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from fdstore.tools.python_tool import tool
     from fdstore.tools.tool_names import ToolName
     from fdstore.tools.tool_outcome import Offloaded, ToolResult
+    from fdstore.tools.tool_policy import ToolPolicy
     from fdstore.toolset import Toolset
 
 __version__ = "0.1.0"
@@ -75,6 +76,7 @@ _HOMES = {
     "fdstore.tools.tool_names": ("ToolName",),
     "fdstore.tools.python_tool": ("tool",),
     "fdstore.tools.tool_outcome": ("Offloaded", "ToolResult"),
+    "fdstore.tools.tool_policy": ("ToolPolicy",),
     "fdstore.toolset": ("Toolset",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -105,6 +107,7 @@ __all__ = [
     "Survey",
     "TokenUsage",
     "ToolName",
+    "ToolPolicy",
     "ToolResult",
     "Toolset",
     "TreeLimits",

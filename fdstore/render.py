@@ -20,13 +20,15 @@ A `Rendered` is safe by construction, so it may be nested in another element unc
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, NewType
+from typing import TYPE_CHECKING, Literal, NewType
 
 from fdstore.errors import FDStoreError, quoted
 from fdstore.records import Descriptor, Export, Mode, ProcessRecord, Record, Slice
 from fdstore.text.layout import characters, matching, show_controls
 from fdstore.text.look_alikes import escape_look_alikes
-from fdstore.text.media_types import MAX_VIEWABLE_BYTES
+
+if TYPE_CHECKING:
+    from fdstore.text.previews import Preview
 
 Rendered = NewType("Rendered", str)
 """A whole element, built by `element`."""
@@ -45,6 +47,15 @@ class Tail(Record, frozen=True, kw_only=True):
 
     text: str
     lines: str
+
+
+class Head(Record, frozen=True, kw_only=True):
+    """The beginning of a content; `lines` is the range "a-b" it touches. `truncated`: it ends before the end
+    of its last line."""
+
+    text: str
+    lines: str
+    truncated: bool
 
 
 def element(
@@ -144,79 +155,43 @@ def fd_content_of_bytes(d: Descriptor) -> Rendered:
     return element("fd_content", [("fd", d.fd), *_bytes_attributes(d)])
 
 
-def stored_message(d: Descriptor, tools: frozenset[str] = frozenset()) -> str:
-    """Return the message of an `fd_result`: what is stored, and how to continue with the offered `tools`."""
-    if d.kind == "bytes":
-        return _message_of_bytes(d, tools)
-    size = "1 page" if d.pages == 1 else f"{d.pages} pages of at most {d.page_size} characters"
-    match d.state:
-        case "sealed":
-            said = f"The text is stored as {d.fd} ({size})."
-        case "open":
-            said = f"{d.fd} is still being written ({size} so far)."
-        case "broken":
-            said = f"{d.fd} broke off ({d.reason or 'unknown reason'}); what came before is stored ({size})."
-    return f"{said}{_offer(_ways_to_read(d, tools))}"
+def fd_result(
+    d: Descriptor, head: Head | Slice | Preview | None, tail: Tail | None, message: str, tokens: int
+) -> Rendered:
+    """Render a stored text: its beginning or what describes it, its end, and about how many tokens it has.
 
-
-def _message_of_bytes(d: Descriptor, tools: frozenset[str]) -> str:
-    match d.state:
-        case "sealed":
-            said = f"{d.fd} holds {d.bytes} bytes of {d.media_type}."
-        case "open":
-            said = f"{d.fd} is still being written ({d.bytes} bytes of {d.media_type} so far)."
-        case "broken":
-            reason = d.reason or "unknown reason"
-            said = f"{d.fd} broke off ({reason}); {d.bytes} bytes of {d.media_type} are stored."
-    ways = []
-    if "read_fd" in tools and d.bytes <= MAX_VIEWABLE_BYTES.get(d.media_type, -1):
-        ways.append(f'look at it with read_fd(fd="{d.fd}")')
-    if "pipe" in tools:
-        ways.append(f'pass it to a command with pipe(commands=["..."], in_fd="{d.fd}")')
-    if "fd_to_file" in tools:
-        ways.append(f'save it with fd_to_file(fd="{d.fd}", file_path="...")')
-    return f"{said}{_offer(ways)}"
-
-
-def _offer(ways: list[str]) -> str:
-    if not ways:
-        return ""
-    offer = ways[0] if len(ways) == 1 else f"{', '.join(ways[:-1])}, or {ways[-1]}"
-    return f" {offer[0].upper()}{offer[1:]}."
-
-
-def _ways_to_read(d: Descriptor, tools: frozenset[str]) -> list[str]:
-    ways: list[str] = []
-    if "read_fd" in tools and d.state == "open":
-        ways.append(f'wait for more with read_fd(fd="{d.fd}", start={d.pages}, wait_seconds=10)')
-    elif "read_fd" in tools and d.pages > 1:
-        ways.append(f'read on with read_fd(fd="{d.fd}", start=2)')
-    if "search_fd" in tools:
-        ways.append(f'find lines with search_fd(fd="{d.fd}", pattern="...")')
-    if "fd_to_file" in tools:
-        ways.append(f'save it with fd_to_file(fd="{d.fd}", file_path="...")')
-    return ways
-
-
-def fd_result(d: Descriptor, preview: Slice, tail: Tail | None, message: str) -> Rendered:
-    """Render a stored text: its first page and, if there are more, its end. `message`: `stored_message`."""
-    children = [_message(message), element("preview", body=preview.text)]
-    if tail is not None and d.pages > 1:
+    Without a head, `truncated` and `lines` are left out. `message`: `stored_message`.
+    """
+    children = [_message(message)]
+    shown: Head | Slice | None = None
+    if isinstance(head, (Head, Slice)):
+        shown = head
+        children.append(element("preview", body=head.text))
+    elif head is not None:
+        children.append(element("preview", [("kind", head.kind), ("of", head.of)], head.text))
+    if tail is not None:
         children.append(element("tail", [("lines", tail.lines)], tail.text))
     return element(
         "fd_result",
         [
             ("fd", d.fd),
             ("pages", d.pages),
-            ("truncated", preview.truncated),
-            ("lines", preview.lines),
+            ("truncated", None if shown is None else shown.truncated),
+            ("lines", None if shown is None else shown.lines),
             ("total_lines", d.lines),
             ("total_chars", d.chars),
             ("source", d.source),
             ("state", None if d.state == "sealed" else d.state),
+            ("tokens", f"~{_about(tokens)}"),
         ],
         children=children,
     )
+
+
+def _about(count: int) -> int:
+    """Return an estimate with two digits."""
+    unit: int = 10 ** max(len(str(count)) - 2, 0)
+    return round(count / unit) * unit
 
 
 def fd_result_of_bytes(d: Descriptor, message: str) -> Rendered:

@@ -35,7 +35,7 @@ from fdstore.pipeline_limits import DEFAULTS
 from fdstore.records import TreeLimits
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.tools.clearing import ClearingConfig
-from fdstore.tools.config import FDConfig
+from fdstore.tools.config import FDSection
 from fdstore.tools.tool_names import FD_TOOLS, PROCESS_TOOLS
 
 DEFAULT_MAX_TOKENS = 8192
@@ -319,7 +319,7 @@ class ProgramFile(Section, frozen=True, kw_only=True):
         ),
     ] = {}
     tools: ToolsSection = ToolsSection()
-    file_descriptor: FDConfig = FDConfig()
+    file_descriptor: FDSection = FDSection()
     context: ContextSection = ContextSection()
     preload: PreloadSection = PreloadSection()
     linked_programs: Annotated[

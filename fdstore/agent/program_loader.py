@@ -25,6 +25,7 @@ from fdstore.agent.program_checks import PATH_RULE, is_path
 from fdstore.agent.program_file import DEFAULT_MAX_TOKENS, ContextSection, Limits, PromptSection
 from fdstore.agent.program_parser import SHOWN_PATH, ProgramSource
 from fdstore.errors import InvalidArgument, InvalidProgram, TargetMissing, quoted
+from fdstore.tools.config import FDConfig
 from fdstore.tools.tool_names import FD_TOOLS
 
 __all__ = ["Bundle", "Limits", "LinkedProgram", "LoadedFile", "Program", "load", "load_files"]
@@ -125,7 +126,7 @@ def _load_file(source: ProgramSource) -> LoadedFile:
         parameters=file.parameters | {"max_tokens": file.parameters.get("max_tokens", DEFAULT_MAX_TOKENS)},
         tools=tools,
         python=file.tools.python,
-        file_descriptor=file.file_descriptor,
+        file_descriptor=FDConfig.of(file.file_descriptor),
         preload=tuple(_preload_path(path, name) for name in file.preload.files),
         preload_root=_directory(path, "preload.root", file.preload.root),
         tools_path=_directory(path, "tools.path", file.tools.path),

@@ -20,6 +20,7 @@ from fdstore.agent.program_checks import NAME, NAME_RULE, InvalidKey, show_key
 from fdstore.agent.program_file import LinkedEntry, ProgramFile
 from fdstore.errors import InvalidArgument, InvalidProgram, TargetMissing, quoted
 from fdstore.tools.clearing import ClearingConfig
+from fdstore.tools.tool_policy import ToolPolicy
 
 SHOWN_PATH = 400
 """How many characters of a path a message shows."""
@@ -100,7 +101,9 @@ _AT = " - at `$"
 """What stands in msgspec's messages between the problem and the path, which ends with a backtick."""
 
 _LINK = "linked_programs[...]"
-"""How msgspec's paths name a value of the one dict that has typed values."""
+"""How msgspec's paths name a value of a dict that has typed values."""
+
+_POLICY = "file_descriptor.tool[...]"
 
 NOUNS: Mapping[str, str] = {
     "int": "an integer",
@@ -127,6 +130,8 @@ def _explain(error: msgspec.ValidationError, table: dict[str, Any], kind: type[m
     key = _path(path)
     if key.startswith(_LINK):
         return _wrong_link(table["linked_programs"])
+    if key.startswith(_POLICY):
+        return _wrong_policy(table["file_descriptor"]["tool"])
     if missing := re.fullmatch(r"Object missing required field `(.+)`", problem):
         return InvalidKey(_joined(key, missing[1]), "is required")
     if problem.startswith("Invalid enum value"):
@@ -181,12 +186,28 @@ def _wrong_link(links: dict[str, Any]) -> InvalidKey:
     raise AssertionError("every link can be converted")
 
 
+def _wrong_policy(policies: dict[str, Any]) -> InvalidKey:
+    """Find the policy of a tool that cannot be converted, which msgspec does not name."""
+    for name, policy in policies.items():
+        where = f"file_descriptor.tool.{show_key(name)}"
+        if not isinstance(policy, dict):
+            return InvalidKey(where, "must be a table, written as a [section]")
+        try:
+            msgspec.convert(policy, ToolPolicy)
+        except msgspec.ValidationError as error:
+            found = _explain(error, policy, ToolPolicy)
+            return InvalidKey(f"{where}.{found.key}", found.problem)
+    raise AssertionError("every policy can be converted")
+
+
 def _not_one_of(key: str, table: dict[str, Any], kind: type[msgspec.Struct]) -> str:
-    """Say which values the Literal at `key`, "section.name", allows."""
-    section, _, name = key.partition(".")
-    [inner] = [field.type for field in msgspec.structs.fields(kind) if field.name == section]
-    [literal] = [field.type for field in msgspec.structs.fields(inner) if field.name == name]
+    """Say which values the Literal at `key`, "section.name" or "name", allows."""
+    section, _, name = key.rpartition(".")
+    if section:
+        table = table[section]
+        [kind] = [field.type for field in msgspec.structs.fields(kind) if field.name == section]
+    [literal] = [field.type for field in msgspec.structs.fields(kind) if field.name == name]
     while (allowed := get_args(literal)) and not isinstance(allowed[0], str):
         literal = allowed[0]  # Annotated
     choices = " or ".join(f'"{value}"' for value in allowed)
-    return f"{quoted(table[section][name])} is not known; it must be {choices}"
+    return f"{quoted(table[name])} is not known; it must be {choices}"

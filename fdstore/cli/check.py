@@ -111,21 +111,31 @@ def _without_mistake(file: LoadedFile, imports: bool) -> CheckedFile:
         tools=program.tools,
         python=program.python,
         linked={alias: _text(path) for alias, path in file.links.items()},
-        warnings=file.warnings + (_import_failures(file) if imports else ()),
+        warnings=file.warnings + _warnings(file, imports),
     )
 
 
-def _import_failures(file: LoadedFile) -> tuple[str, ...]:
-    from fdstore.errors import InvalidArgument
+def _warnings(file: LoadedFile, imports: bool) -> tuple[str, ...]:
+    """Return what is wrong with the functions of a program, and with policies for tools that it lacks."""
+    from fdstore.errors import InvalidArgument, quoted
     from fdstore.tools.python_tool import import_tool, python_tool
+    from fdstore.tools.tool_names import FD_TOOLS, PROCESS_TOOLS
 
-    failures = []
-    for path in file.program.python:
+    warnings = []
+    names = [path.partition(":")[2] for path in file.program.python]
+    for number, path in enumerate(file.program.python if imports else ()):
         try:
-            python_tool(import_tool(path, file.program.tools_path))
+            # a tool of the SDK may have another name than its function
+            names[number] = python_tool(import_tool(path, file.program.tools_path)).name
         except InvalidArgument as error:
-            failures.append(f"[tools] python: {error.problem}")
-    return tuple(failures)
+            warnings.append(f"[tools] python: {error.problem}")
+    for name in file.program.file_descriptor.policies:
+        where = f"file_descriptor.tool.{name if name.isidentifier() else quoted(name)}"
+        if name in FD_TOOLS | PROCESS_TOOLS:
+            warnings.append(f"{where}: has no effect; the results of {name} are never stored")
+        elif name not in names:
+            warnings.append(f"{where}: there is no such function in [tools] python")
+    return tuple(warnings)
 
 
 def _print_check(checked: CheckedFile) -> None:

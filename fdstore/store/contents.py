@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import BinaryIO, Literal
+from typing import BinaryIO, Literal, NamedTuple
 
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.files.source import next_block
@@ -37,6 +37,39 @@ def create(
     call_id: str | None = None,
 ) -> Operation[Descriptor]:
     """Store a text or bytes that are in memory, under the next number or under a name (see `naming`)."""
+    created = yield from create_or_recall(
+        handle,
+        content,
+        source,
+        page_size,
+        media_type=media_type,
+        name=name,
+        expected=expected,
+        call_id=call_id,
+    )
+    return created.descriptor
+
+
+class Created(NamedTuple):
+    """A stored content. `is_known`: it is certainly the one that was given, not that of an earlier run of the
+    call, which may have been another."""
+
+    descriptor: Descriptor
+    is_known: bool
+
+
+def create_or_recall(
+    handle: ProcessHandle,
+    content: str | bytes,
+    source: str | None = None,
+    page_size: int | None = None,
+    *,
+    media_type: str | None = None,
+    name: str = "",
+    expected: str = "",
+    call_id: str | None = None,
+) -> Operation[Created]:
+    """Store a content as `create` does, and return whether it is what was given."""
     kind: ContentKind = "text" if isinstance(content, str) else "bytes"
     if isinstance(content, (bytearray, memoryview)):
         content = bytes(content)
@@ -57,7 +90,8 @@ def create(
             yield from stage.add(pages)
         return (yield from stage.commit(name=name, expected=expected, media_type=media_type))
 
-    return (yield from stage.unstage_on_error(store()))
+    descriptor = yield from stage.unstage_on_error(store())
+    return Created(descriptor, stage.is_known)
 
 
 def _key(name: str) -> str:

@@ -97,6 +97,8 @@ class StagedContent:
         self._waiting_bytes = self._split_pages = 0
         self._in_flight = 0
         self._is_staged = self._is_listed = False
+        self.is_known = False
+        """Whether the content that was committed is certainly this one, not that of an earlier run."""
 
     @property
     def size(self) -> tuple[int, int]:
@@ -219,7 +221,8 @@ class StagedContent:
         unlisting = self._unlisting()
         replies = yield from run_with_ceilings(handle, [*batch, *unlisting])
         reply = replies[-1 - len(unlisting)]
-        fd, content, created_at = map(text, outcome(reply, handle.id))
+        fd, content, created_at, *new = map(text, outcome(reply, handle.id))
+        self.is_known = self._call_id is None or bool(new)
         created = created_at.encode()
         handle.meet(fd, content, created)
         descriptor = Descriptor(

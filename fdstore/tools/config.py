@@ -1,20 +1,23 @@
 """Configuration of an agent's descriptors: `[file_descriptor]` of a program file.
 
-One frozen Struct serves the program file, `Toolset(config=...)` and the program stored with a process. It
-validates itself on construction. The names of the built-in tools are here too, because they decide whether
-descriptors are on.
+`FDSection` is what a program file can say. `FDConfig`, which adds what only Python can, serves
+`Toolset(config=...)` and the program stored with a process. Both validate themselves on construction. What
+came after the first stored programs is not stored where it is not used, so that these keep their digests, and
+older workers run them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
-from fdstore.errors import InvalidArgument
+from fdstore.errors import InvalidArgument, quoted
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.tools.tool_names import FD_TOOLS
+from fdstore.tools.tool_policy import ToolPolicy, check_size
 
 SIZES = (
     "max_direct_output_chars",
@@ -23,10 +26,11 @@ SIZES = (
     "max_read_chars",
     "max_expand_chars",
 )
+DEFAULT_MAX_DIRECT_OUTPUT_CHARS = 8000
 FLAGS = ("page_user_input", "enable_references", "json_pretty_print")
 
 
-def has_descriptors(config: FDConfig, tools: Collection[str]) -> bool:
+def has_descriptors(config: FDSection, tools: Collection[str]) -> bool:
     """Return whether an agent has descriptors: as `config` says, else if one of its tools works on them."""
     return config.enabled if config.enabled is not None else not FD_TOOLS.isdisjoint(tools)
 
@@ -40,15 +44,8 @@ def _flag(description: str) -> msgspec.Meta:
     return msgspec.Meta(description=description)
 
 
-class FDConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Sizes and switches of an agent's descriptors. Sizes are in characters.
-
-    Raises `InvalidArgument` with the field's name for a flag that is not a bool or a size that is not an
-    integer from 1 to 2**53.
-
-    >>> FDConfig(default_page_size=2000).max_read_chars
-    100000
-    """
+class FDSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Sizes and switches of an agent's descriptors. Sizes are in characters."""
 
     enabled: Annotated[
         bool | None,
@@ -58,7 +55,7 @@ class FDConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         ),
     ] = None
     max_direct_output_chars: Annotated[int, _size("A tool result longer than this becomes a descriptor.")] = (
-        8000
+        DEFAULT_MAX_DIRECT_OUTPUT_CHARS
     )
     default_page_size: Annotated[int, _size("Page size of descriptors created for the agent.")] = 4000
     max_input_chars: Annotated[
@@ -75,6 +72,28 @@ class FDConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_expand_chars: Annotated[
         int, _size("Maximum total size of the texts that replace {{fd:3}} in one call.")
     ] = 1_000_000
+    max_direct_output_tokens: Annotated[
+        int | UnsetType,
+        msgspec.Meta(
+            description="Instead of max_direct_output_chars: a result of more tokens becomes a descriptor.",
+            examples=[2000],
+            extra_json_schema={"minimum": 1, "maximum": MAX_INTEGER},
+        ),
+    ] = UNSET
+    tool: Annotated[
+        dict[str, ToolPolicy] | UnsetType,
+        msgspec.Meta(
+            description="For functions of [tools] python, each under its name as [file_descriptor.tool.NAME]:"
+            ' inline ("auto", "always", "never"), max_direct_output_chars or max_direct_output_tokens,'
+            ' preview ("auto", "head", "tail", "both") and preview_chars, head and tail together.',
+            examples=[{"search": {"preview": "tail", "preview_chars": 1000}}],
+        ),
+    ] = UNSET
+
+    @property
+    def policies(self) -> dict[str, ToolPolicy]:
+        """The policies of single tools."""
+        return {} if isinstance(self.tool, UnsetType) else self.tool
 
     def __post_init__(self) -> None:
         if self.enabled is not None and type(self.enabled) is not bool:
@@ -83,7 +102,44 @@ class FDConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             if type(getattr(self, name)) is not bool:
                 raise InvalidArgument(name, "must be true or false")
         for name in SIZES:
-            size = getattr(self, name)
-            # not isinstance: True is an int
-            if type(size) is not int or not 1 <= size <= MAX_INTEGER:
-                raise InvalidArgument(name, f"must be an integer from 1 to {MAX_INTEGER}")
+            check_size(name, getattr(self, name))
+        if self.max_direct_output_tokens is not UNSET:
+            check_size("max_direct_output_tokens", self.max_direct_output_tokens)
+            if self.max_direct_output_chars != DEFAULT_MAX_DIRECT_OUTPUT_CHARS:
+                problem = "max_direct_output_chars is given too; keep one of them"
+                raise InvalidArgument("max_direct_output_tokens", problem)
+        if not isinstance(self.tool, (dict, UnsetType)):
+            raise InvalidArgument("tool", "must have a ToolPolicy for each name of a tool")
+        for name, policy in self.policies.items():
+            if not isinstance(name, str) or not isinstance(policy, ToolPolicy):
+                raise InvalidArgument(f"tool.{quoted(name)}", "must be a ToolPolicy under the name of a tool")
+            policy.check(f"tool.{name if name.isidentifier() else quoted(name)}.")
+
+
+class FDConfig(FDSection, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Sizes and switches of an agent's descriptors. Sizes are in characters.
+
+    tool            {"name": ToolPolicy(...)}: what becomes of the results of single tools
+    count_tokens    function that counts the tokens of a text for `max_direct_output_tokens` (default: an
+                    estimate). If it fails, the estimate counts, and the failure is logged once
+
+    Raises `InvalidArgument` with the field's name for a flag that is not a bool, a size that is not an
+    integer from 1 to 2**53, and values that contradict each other.
+
+    >>> FDConfig(default_page_size=2000).max_read_chars
+    100000
+    """
+
+    count_tokens: Any = UNSET
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.count_tokens is None:
+            msgspec.structs.force_setattr(self, "count_tokens", UNSET)
+        if self.count_tokens is not UNSET and not callable(self.count_tokens):
+            raise InvalidArgument("count_tokens", "must be a function from a text to its number of tokens")
+
+    @classmethod
+    def of(cls, section: FDSection) -> FDConfig:
+        """Return the configuration that a program file gives."""
+        return cls(**{name: getattr(section, name) for name in FDSection.__struct_fields__})

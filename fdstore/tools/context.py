@@ -13,6 +13,8 @@ from fdstore.pipeline_limits import DEFAULTS, PipelineLimits
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import NO_PROGRAM, Program
 from fdstore.tools.config import FDConfig
+from fdstore.tools.token_counter import TokenCounter
+from fdstore.tools.tool_policy import NO_POLICY, ToolPolicy
 
 Progress: TypeAlias = Callable[[int, int | None], None]
 
@@ -43,6 +45,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     wait_for_workers  False: start nothing that no live worker can run
     progress          called during a long call, with the bytes done and the total (None: unknown)
     meter             session under which is counted what is kept out and read back; None: nothing is counted
+    policies          what becomes of the results of single tools, by name
+    count_tokens      counts tokens for thresholds that are given in tokens
     """
 
     handle: ProcessHandle
@@ -63,6 +67,12 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     wait_for_workers: bool = True
     progress: Progress | None = None
     meter: str | None = None
+    policies: dict[str, ToolPolicy] = {}
+    count_tokens: TokenCounter = TokenCounter()
+
+    def policy_of(self, tool: str) -> ToolPolicy:
+        """Return what becomes of the results of a tool."""
+        return self.policies.get(tool, NO_POLICY)
 
     @property
     def direct_limit(self) -> int | None:

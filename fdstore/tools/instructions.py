@@ -6,6 +6,8 @@ the tools' schemas do not prevent.
 
 from __future__ import annotations
 
+from msgspec import UnsetType
+
 from fdstore.tools.context import Context
 
 
@@ -32,10 +34,16 @@ def instructions(context: Context, python: tuple[str, ...] = ()) -> str:
 
 def _descriptors(context: Context) -> str:
     config = context.config
+    limit = f"{config.max_direct_output_chars} characters"
+    if not isinstance(config.max_direct_output_tokens, UnsetType):
+        limit = f"about {config.max_direct_output_tokens} tokens"
+    if context.policies:
+        limit += " (of some tools another length)"
     parts = [
         "# Large texts\n"
-        f"A tool result longer than {config.max_direct_output_chars} characters is stored, and you see an "
-        "<fd_result>: its id (fd:1, fd:2, ...), its first page and its end. Pages have at most "
+        f"A tool result longer than {limit} is stored, and you see an "
+        "<fd_result>: its id (fd:1, fd:2, ...), its first page and its end, or a preview that says what kind "
+        "of text it is and what part of it was looked at. Pages have at most "
         f"{config.default_page_size} characters and end at line ends where possible. Pages, lines and "
         "characters count from 1."
     ]

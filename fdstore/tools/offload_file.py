@@ -7,8 +7,8 @@ from typing import BinaryIO
 from fdstore.store import contents, descriptors, savings, tool_calls
 from fdstore.text.tokens import SAMPLE_CHARS, estimate_tokens
 from fdstore.tools.context import Context
+from fdstore.tools.fd_results import display_of, render_fd
 from fdstore.tools.tool_outcome import Offloaded
-from fdstore.tools.wrapping import render_fd
 from fdstore.wire.operation import Operation
 
 SAMPLE_BYTES = 5000
@@ -37,7 +37,8 @@ def offload_file(
         media_type="text/plain",
         call_id=slot,
     )
-    shown = yield from render_fd(context, descriptor.fd)
+    display = display_of(context.policy_of(source))
+    shown = yield from render_fd(context, descriptor.fd, display)
     descriptor = yield from descriptors.stat(context.handle, descriptor.fd)
     if context.meter is not None:
         tokens = sample.tokens_of(descriptor.chars)

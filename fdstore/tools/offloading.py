@@ -74,11 +74,15 @@ def offload(
     output = error_output(value) if is_error else value
     if isinstance(output, FDStoreError):
         output = escape_surrogates(fd_error(output))
-        if not exceeds_threshold(context, output):
+        if not exceeds_threshold(context, output, source, is_element=True):
             return Offloaded(output, None, is_error)  # an element of ours, which is not escaped
     blocks = content_blocks(output)
-    parts = [_part(context, output)] if blocks is None else [_part(context, block) for block in blocks]
-    if call_id is None or not any(_is_stored(context, part) for part in parts):
+    parts = (
+        [_part(context, output, source)]
+        if blocks is None
+        else [_part(context, block, source) for block in blocks]
+    )
+    if call_id is None or not any(_is_stored(context, part, source) for part in parts):
         stored = yield from _wrap_each(context, parts, source, None, fd)
     else:
         identity: object = [_identity(part) for part in parts]
@@ -103,19 +107,20 @@ def wrap_output(
     """Return the output of a user's function as the Messages API takes it: a text (also of blocks that are
     all text), or blocks of text, images and documents. Any other block is shown as JSON."""
     if isinstance(output, str):
-        return (yield from wrap_text(context, output, source, call_id)).content
+        return (yield from wrap_text(context, output, source, call_id, is_same=False)).content
     if isinstance(output, bytes):
         picture = Picture(type_of_bytes(output) or BYTES_TYPE, output)
         if picture.problem() is not None:
-            stored = yield from _wrap_each(context, [_part(context, output)], source, call_id, "")
+            part = _part(context, output, source)
+            stored = yield from _wrap_each(context, [part], source, call_id, "", is_same=False)
             return stored.shown[0] or ""
         output = [picture.block()]
     blocks = [for_messages_api(block) for block in output]
-    parts = [_part(context, block) for block in blocks]
+    parts = [_part(context, block, source) for block in blocks]
     if None not in map(block_text, blocks):  # judged as one, since many short ones are long
         texts = [part for part in parts if isinstance(part, str)]
-        return (yield from wrap_text(context, "\n".join(texts), source, call_id)).content
-    stored = yield from _wrap_each(context, parts, source, call_id, "")
+        return (yield from wrap_text(context, "\n".join(texts), source, call_id, is_same=False)).content
+    stored = yield from _wrap_each(context, parts, source, call_id, "", is_same=False)
     return _shown(blocks, parts, stored, for_api=True)
 
 
@@ -123,7 +128,7 @@ _Part = str | bytes | Picture | None
 """What is in an output or a block: a text, bytes, a picture or PDF, or (None) something else."""
 
 
-def _part(context: Context, output: Any) -> _Part:
+def _part(context: Context, output: Any, source: str) -> _Part:
     if (picture := picture_in(output)) is not None:
         return picture if context.fds_on else None
     if isinstance(output, (bytes, bytearray)) and context.fds_on:
@@ -131,7 +136,7 @@ def _part(context: Context, output: Any) -> _Part:
             return bytes(output).decode("utf-8")
         except UnicodeDecodeError:
             escaped = to_text(output)
-            return escaped if not exceeds_threshold(context, escaped) else bytes(output)
+            return escaped if not exceeds_threshold(context, escaped, source) else bytes(output)
     text = block_text(output)
     if text is None and is_block(output):
         text = embedded_text(output)
@@ -140,8 +145,8 @@ def _part(context: Context, output: Any) -> _Part:
     return None if text is None else escape_surrogates(text)
 
 
-def _is_stored(context: Context, part: _Part) -> bool:
-    return exceeds_threshold(context, part) if isinstance(part, str) else part is not None
+def _is_stored(context: Context, part: _Part, source: str) -> bool:
+    return exceeds_threshold(context, part, source) if isinstance(part, str) else part is not None
 
 
 def _identity(part: _Part) -> object:
@@ -188,7 +193,13 @@ def _wrap_once(
 
 
 def _wrap_each(
-    context: Context, parts: Sequence[_Part], source: str, call_id: str | None, fd: str
+    context: Context,
+    parts: Sequence[_Part],
+    source: str,
+    call_id: str | None,
+    fd: str,
+    *,
+    is_same: bool = True,
 ) -> Operation[_Stored]:
     shown: list[str | None] = []
     descriptor = None
@@ -199,7 +210,7 @@ def _wrap_each(
         part_id = None if call_id is None else f"{call_id}/{number}"
         name = "" if descriptor else fd
         if isinstance(part, str):
-            wrapped = yield from wrap_text(context, part, source, part_id, name)
+            wrapped = yield from wrap_text(context, part, source, part_id, name, is_same=is_same)
         else:
             slot = None if part_id is None else f"{part_id}/bytes"
             media_type, data = part if isinstance(part, Picture) else (None, part)

@@ -32,6 +32,7 @@ from fdstore.tools.docstrings import split_docstring
 from fdstore.tools.parameters import parameters_of
 from fdstore.tools.sdk_tools import function_of, is_sdk_tool
 from fdstore.tools.tool_errors import describe_error, error_output, is_tool_error
+from fdstore.tools.tool_policy import NO_POLICY, Inline, PreviewMode, ToolPolicy
 from fdstore.tools.wrapping import to_text
 from fdstore.wire.operation import Operation
 
@@ -41,6 +42,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _SDK_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 _REPEATABLE = "__fdstore_repeatable__"
+_POLICY = "__fdstore_policy__"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -60,6 +62,7 @@ class PythonTool(msgspec.Struct, frozen=True):
     convert: Callable[[object], dict[str, Any]]
     function: Callable[..., Any]
     repeatable: bool = True
+    policy: ToolPolicy = NO_POLICY
 
     def definition(self) -> dict[str, Any]:
         """Return the Messages API tool dict."""
@@ -67,13 +70,25 @@ class PythonTool(msgspec.Struct, frozen=True):
         return found
 
 
-def tool(*, repeatable: bool = True) -> Callable[[F], F]:
-    """Set how a function runs as a tool.
+def tool(
+    *,
+    repeatable: bool = True,
+    inline: Inline | None = None,
+    max_direct_output_chars: int | None = None,
+    max_direct_output_tokens: int | None = None,
+    preview: PreviewMode | None = None,
+    preview_chars: int | None = None,
+) -> Callable[[F], F]:
+    """Set how a function runs as a tool, and what becomes of its results.
 
     repeatable   False: one call of the model runs it at most once. If the worker dies meanwhile, the next
                  attempt does not run it again: the model gets `unknown_outcome`, and the advice to check
                  whether it took effect. A call without an id (`Toolset.call` without `call_id`) cannot be
                  told from another and runs each time.
+    inline, max_direct_output_chars, max_direct_output_tokens, preview, preview_chars
+                 as in `ToolPolicy`; what the configuration says of this tool counts more
+
+    Raises `InvalidArgument` for values that are wrong or contradict each other.
 
     >>> @fdstore.tool(repeatable=False)
     ... def send_mail(to: str, text: str) -> str:
@@ -84,8 +99,19 @@ def tool(*, repeatable: bool = True) -> Callable[[F], F]:
     'sent to ann'
     """
 
+    given: dict[str, Any] = {
+        "inline": inline,
+        "max_direct_output_chars": max_direct_output_chars,
+        "max_direct_output_tokens": max_direct_output_tokens,
+        "preview": preview,
+        "preview_chars": preview_chars,
+    }
+    policy = ToolPolicy(**{name: value for name, value in given.items() if value is not None})
+    policy.check()
+
     def mark(function: F) -> F:
         setattr(function, _REPEATABLE, repeatable)
+        setattr(function, _POLICY, policy)
         return function
 
     return mark
@@ -111,7 +137,8 @@ def python_tool(function: Callable[..., Any]) -> PythonTool:
         raise InvalidArgument("python", f"{name} cannot be a tool: {error}") from error
     definition = {"name": name, "description": description or name, "input_schema": parameters.schema}
     repeatable = getattr(function, _REPEATABLE, True)
-    return PythonTool(name, msgspec.json.encode(definition), parameters.convert, function, repeatable)
+    policy = getattr(function, _POLICY, NO_POLICY)
+    return PythonTool(name, msgspec.json.encode(definition), parameters.convert, function, repeatable, policy)
 
 
 def _sdk_tool(tool: Any) -> PythonTool:
@@ -122,7 +149,9 @@ def _sdk_tool(tool: Any) -> PythonTool:
         raise InvalidArgument("python", f"{quoted(name)} has a name that not every model API takes")
     # the mark may be above or below the SDK's decorator
     repeatable = getattr(tool, _REPEATABLE, getattr(tool.func, _REPEATABLE, True))
-    return PythonTool(name, msgspec.json.encode(definition), require_object, function_of(tool), repeatable)
+    policy = getattr(tool, _POLICY, getattr(tool.func, _POLICY, NO_POLICY))
+    encoded = msgspec.json.encode(definition)
+    return PythonTool(name, encoded, require_object, function_of(tool), repeatable, policy)
 
 
 def import_tool(path: str, tools_path: str | None = None) -> Callable[..., Any]:

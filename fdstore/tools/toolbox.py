@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -54,13 +54,15 @@ from fdstore.tools import (
 )
 from fdstore.tools.arguments import convert
 from fdstore.tools.context import Context, Progress
+from fdstore.tools.fd_results import render_fd
 from fdstore.tools.instructions import instructions
 from fdstore.tools.offloading import wrap_output
 from fdstore.tools.python_tool import PythonTool, call_function, expand_placeholders, python_tool
 from fdstore.tools.tool import Tool
 from fdstore.tools.tool_names import FD_TOOLS, PROCESS_TOOLS
 from fdstore.tools.tool_outcome import Started, ToolResult
-from fdstore.tools.wrapping import render_fd, wrap_error
+from fdstore.tools.tool_policy import NO_POLICY
+from fdstore.tools.wrapping import wrap_error
 from fdstore.wire.operation import Disk, Operation
 
 log = logging.getLogger("fdstore.tools")
@@ -122,6 +124,28 @@ class Toolbox:
             if tool.name in FD_TOOLS | PROCESS_TOOLS or tool.name in self._python:
                 raise InvalidArgument("python", f"there is a tool {tool.name} already; rename the function")
             self._python[tool.name] = tool
+        configured = self.context.config.policies
+        own = {name: tool.policy for name, tool in self._python.items()}
+        merged = {
+            name: own.get(name, NO_POLICY).under(configured.get(name, NO_POLICY)) for name in own | configured
+        }
+        policies = {name: policy for name, policy in merged.items() if policy != NO_POLICY}
+        self.context = msgspec.structs.replace(self.context, policies=policies)
+
+    def require_tools(self, others: Collection[str] = ()) -> None:
+        """Raise `InvalidArgument` if the configuration has a policy for a tool that is neither a function nor
+        one of these `others`."""
+        if isinstance(others, str):
+            raise InvalidArgument("outside", 'a list of names is needed, as ["run_tests"]')
+        known = [*self._python, *others]
+        for name in self.context.config.policies:
+            if name in known:
+                continue
+            there_are = f"there are: {', '.join(known) or 'none'}"
+            problem = f"there is no function {quoted(name)} among the tools; {there_are}"
+            if name in BUILT_IN:
+                problem = f"the results of {name} are never stored; name functions of yours"
+            raise InvalidArgument("config.tool", problem)
 
     @property
     def definitions(self) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Store large texts as descriptors, and render descriptors for a model.
 
-A text longer than `max_direct_output_chars` is stored and rendered as an `fd_result` (its first page and its
-end). A shorter one stays inline, as an `fd_inline` if it could be mistaken for one of our elements.
+A text longer than `max_direct_output_chars` is stored and rendered as an `fd_result`, see `fd_results`. A
+shorter one stays inline, as an `fd_inline` if it could be mistaken for one of our elements.
 """
 
 from __future__ import annotations
@@ -10,59 +10,23 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import UnsetType
 
-from fdstore.errors import FDStoreError, InvalidArgument, NotText
+from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.records import Descriptor
-from fdstore.render import Rendered, Tail, fd_error, fd_inline, fd_result, fd_result_of_bytes, stored_message
-from fdstore.store import contents, descriptors, reading, savings, tool_calls
-from fdstore.text.layout import TAIL_CHARS, reindent_json, tail_of
-from fdstore.text.paging import count_lines
+from fdstore.render import fd_error, fd_inline, fd_result_of_bytes
+from fdstore.store import contents, savings, tool_calls
+from fdstore.stored_message import stored_message
+from fdstore.text.layout import reindent_json
 from fdstore.text.ref_tags import last_of_each, references
-from fdstore.text.selection import Part
 from fdstore.text.tokens import estimate_tokens
 from fdstore.tools.context import Context
+from fdstore.tools.fd_results import display_of, render_stored
+from fdstore.tools.fd_results import render_fd as render_fd
 from fdstore.wire.operation import Operation
 
 TEXT_BLOCKS = ("text", "input_text")
 """Types of blocks that hold a text: those of the Messages API and of MCP, and of OpenAI's Responses API."""
-
-
-def render_fd(context: Context, fd: str) -> Operation[Rendered]:
-    """Render a descriptor as an `fd_result`, in two or three round trips whatever its size."""
-    try:
-        preview = yield from reading.read_page(context.handle, fd, 1)
-    except NotText:
-        descriptor = yield from _descriptor(context, fd)
-        return fd_result_of_bytes(descriptor, stored_message(descriptor, context.enabled))
-    descriptor = yield from _descriptor(context, fd)
-    tail = None
-    if descriptor.pages > 1:
-        # one character more than is shown, to see whether the tail starts at the start of a line
-        count = min(TAIL_CHARS + 1, descriptor.chars)
-        end = yield from reading.read(context.handle, fd, Part("char", descriptor.chars - count + 1, count))
-        tail = _tail(end.text, int(end.lines.rpartition("-")[2]))
-    return fd_result(descriptor, preview, tail, stored_message(descriptor, context.enabled))
-
-
-def render_stored(context: Context, descriptor: Descriptor, text: str) -> Rendered:
-    """As `render_fd`, for a text in memory that was stored as `descriptor`."""
-    preview = reading.first_page_of(descriptor, text)
-    tail = _tail(text[-TAIL_CHARS - 1 :], descriptor.lines) if descriptor.pages > 1 else None
-    return fd_result(descriptor, preview, tail, stored_message(descriptor, context.enabled))
-
-
-def _tail(end: str, last_line: int) -> Tail:
-    """Return the tail of a text that ends with `end`, one character more than is shown, in this line."""
-    text = tail_of(end)
-    touched = count_lines(text.count("\n"), len(text), text.endswith("\n"))
-    return Tail(text=text, lines=f"{last_line - touched + 1}-{last_line}")
-
-
-def _descriptor(context: Context, fd: str) -> Operation[Descriptor]:
-    known = context.handle.known(fd)
-    if known is not None:
-        return known.descriptor
-    return (yield from descriptors.stat(context.handle, fd))
 
 
 class Wrapped(NamedTuple):
@@ -72,21 +36,23 @@ class Wrapped(NamedTuple):
     descriptor: Descriptor | None
 
 
-def wrap(context: Context, text: str, source: str, call_id: str | None = None) -> Operation[str]:
-    """Return `text` as the model sees it: inline, or stored and rendered as an `fd_result`."""
-    return (yield from wrap_text(context, text, source, call_id)).content
-
-
 def wrap_text(
-    context: Context, text: str, source: str, call_id: str | None = None, name: str = ""
+    context: Context,
+    text: str,
+    source: str,
+    call_id: str | None = None,
+    name: str = "",
+    *,
+    is_same: bool = True,
 ) -> Operation[Wrapped]:
-    """Return `text` as `wrap` does, with its descriptor: the next number, or the id of a name."""
+    """Return `text` as the model sees it, inline, or stored and rendered as an `fd_result`; with its
+    descriptor: the next number, or the id of a name. `is_same`: every run of the call has this text."""
     text = escape_surrogates(text)
-    if not exceeds_threshold(context, text):
+    if not exceeds_threshold(context, text, source):
         return Wrapped(fd_inline(text), None)
     stored = (context.config.json_pretty_print and reindent_json(text)) or text
     slot = None if call_id is None else f"{call_id}/wrapped"
-    wrapped = yield from _store(context, stored, source, slot, name)
+    wrapped = yield from _store(context, stored, source, slot, name, is_same=is_same)
     if context.meter is not None:
         tokens = estimate_tokens(text)
         yield from savings.count_kept(
@@ -98,36 +64,57 @@ def wrap_text(
 def wrap_once(context: Context, text: str, source: str, call_id: str | None) -> Operation[str]:
     """Wrap the output of a tool that the user's own loop ran under `call_id`. Raises `InvalidArgument` if
     another output was wrapped under that id."""
-    if call_id is not None and exceeds_threshold(context, text):
+    if call_id is not None and exceeds_threshold(context, text, source):
         call_id = f"{call_id}/wrap"
         yield from tool_calls.identify(context.handle, call_id, tool_calls.request_of("wrap", [source, text]))
-    return (yield from wrap(context, text, source, call_id))
+    return (yield from wrap_text(context, text, source, call_id)).content
 
 
 def wrap_error(
     context: Context, error: FDStoreError, source: str, call_id: str | None = None
 ) -> Operation[str]:
-    """Wrap a typed error. A short one stays a plain `fd_error`, without `fd_inline`."""
+    """Wrap the typed error of a function. A short one stays a plain `fd_error`, without `fd_inline`."""
     rendered = escape_surrogates(fd_error(error))
-    if not exceeds_threshold(context, rendered):
+    if not exceeds_threshold(context, rendered, source, is_element=True):
         return rendered
-    return (yield from wrap(context, rendered, source, call_id))
+    return (yield from wrap_text(context, rendered, source, call_id, is_same=False)).content
 
 
-def exceeds_threshold(context: Context, text: str) -> bool:
-    return context.direct_limit is not None and len(text) > context.direct_limit
+def exceeds_threshold(context: Context, text: str, source: str, *, is_element: bool = False) -> bool:
+    """Whether a result of the tool `source` is stored. An element of ours, such as an error, is stored only
+    if it is long."""
+    if not context.fds_on:
+        return False
+    policy = context.policy_of(source)
+    if policy.inline == "always":
+        return False
+    if policy.inline == "never" and not is_element:
+        return True
+    for limits in (policy, context.config):
+        if not isinstance(limits.max_direct_output_tokens, UnsetType):
+            return context.count_tokens(text) > limits.max_direct_output_tokens
+        if not isinstance(limits.max_direct_output_chars, UnsetType):
+            return len(text) > limits.max_direct_output_chars
+    return False
 
 
 def _store(
-    context: Context, text: str, source: str, call_id: str | None, name: str = ""
+    context: Context,
+    text: str,
+    source: str,
+    call_id: str | None,
+    name: str = "",
+    *,
+    is_same: bool = True,
 ) -> Operation[Wrapped]:
-    page_size = context.config.default_page_size
-    descriptor = yield from contents.create(
+    page_size, display = context.config.default_page_size, display_of(context.policy_of(source))
+    descriptor, is_known = yield from contents.create_or_recall(
         context.handle, text, source, page_size, name=name, call_id=call_id
     )
-    if name and descriptor.chars == len(text):  # by now the name may mean another content
-        return Wrapped(render_stored(context, descriptor, text), descriptor)
-    return Wrapped((yield from render_fd(context, descriptor.fd)), descriptor)
+    # an earlier run of a function may have stored another text
+    if (is_known or is_same) and descriptor.chars == len(text):
+        return Wrapped(render_stored(context, descriptor, text, display), descriptor)
+    return Wrapped((yield from render_fd(context, descriptor.fd, display)), descriptor)
 
 
 def store_bytes(

@@ -41,6 +41,8 @@ class Toolset:
                  True: the process waits for a worker, and a warning is logged after 3 s
     meter        name of a session: under it is counted, in Redis, what is kept out of the context and what is
                  read back, for `fdstore saved`. Each costs one round trip more. None: nothing is counted
+    outside      names of tools that something else runs, whose results are given to `wrap` and `offload` with
+                 the name as `source`: `config` may have policies for them
 
     Raises `InvalidArgument` for an invalid tool or function, `InvalidProgram`, and `MissingExtra` for a tool
     that needs workers if the packages for sending to them are not installed.
@@ -68,6 +70,7 @@ class Toolset:
         preload_root: str | os.PathLike[str] | None = None,
         wait_for_workers: bool = True,
         meter: str | None = None,
+        outside: Sequence[str] = (),
     ) -> None:
         self.process = process
         self._store = process.store
@@ -85,6 +88,7 @@ class Toolset:
             meter=meter,
         )
         self._toolbox = Toolbox(context, python)
+        self._toolbox.require_tools(outside)
 
     @property
     def definitions(self) -> list[Any]:

@@ -13,6 +13,7 @@ from fdstore.store.process_handle import ProcessHandle
 from fdstore.tools import fork
 from fdstore.tools.config import FDConfig, has_descriptors
 from fdstore.tools.context import Context, Linked
+from fdstore.tools.token_counter import TokenCounter
 from fdstore.tools.tool_names import FD_TOOLS, PROCESS_TOOLS, ToolName
 from fdstore.tools.toolbox import check_enabled
 
@@ -85,6 +86,7 @@ def context_for(
         linked=linked,
         wake=wake,
         commands=tuple(commands),
+        count_tokens=TokenCounter(chosen.count_tokens or None),
         wait_for_workers=wait_for_workers,
         meter=meter,
     )

@@ -168,3 +168,15 @@ def test_the_schema_for_editors_is_json_and_takes_no_file(offline_command):
     assert json.loads(printed.out)["properties"]["model"]["required"] == ["name"]
     assert offline_command("check", "--schema", "agent.toml").code == 2
     assert offline_command("check").code == 2
+
+
+def test_check_warns_of_a_policy_for_a_tool_that_the_program_lacks(offline_command, tmp_path):
+    policies = "".join(f"[file_descriptor.tool.{name}]\npreview = 'tail'\n" for name in ("a", "b", "read_fd"))
+    write(tmp_path, "agent.toml", f"[tools]\nenabled = ['read_fd']\npython = ['mine:a']\n{policies}")
+
+    checked = offline_command("check", "agent.toml", "--json")
+
+    assert json.loads(checked.out)["warnings"] == [
+        "file_descriptor.tool.b: there is no such function in [tools] python",
+        "file_descriptor.tool.read_fd: has no effect; the results of read_fd are never stored",
+    ]

@@ -8,6 +8,7 @@ from fdstore import render, render_search
 from fdstore.errors import InvalidArgument, NotFound
 from fdstore.records import ContextLine, Export, Hit, SearchResult
 from fdstore.render import Tail
+from fdstore.stored_message import stored_message
 from tests.unit.rendering import descriptor, make_slice, parse_frame, process
 
 
@@ -65,11 +66,11 @@ def test_a_stored_text_is_rendered_with_its_first_page_and_its_tail():
     d = descriptor(source="web search")
     first = make_slice("first page\n", page=1, lines="1-40")
 
-    shown = render.fd_result(d, first, Tail(text="the end", lines="499-500"), "Stored.")
+    shown = render.fd_result(d, first, Tail(text="the end", lines="499-500"), "Stored.", 12345)
 
     assert shown == (
         '<fd_result fd="fd:1" pages="12" truncated="true" lines="1-40" total_lines="500" total_chars="48000"'
-        ' source="web search">\n'
+        ' source="web search" tokens="~12000">\n'
         "<message>\nStored.\n</message>\n"
         "<preview>\nfirst page\n\n</preview>\n"
         '<tail lines="499-500">\nthe end\n</tail>\n'
@@ -78,22 +79,20 @@ def test_a_stored_text_is_rendered_with_its_first_page_and_its_tail():
 
 
 def test_a_text_of_one_page_has_no_tail_and_an_open_one_is_marked_open():
-    shown = render.fd_result(
-        descriptor(pages=1, state="open"), make_slice("x"), Tail(text="x", lines="1-1"), "Growing."
-    )
+    shown = render.fd_result(descriptor(pages=1, state="open"), make_slice("x"), None, "Growing.", 7)
 
     assert "<tail" not in shown
-    assert ' source="tool_result" state="open">' in shown
+    assert ' source="tool_result" state="open" tokens="~7">' in shown
 
 
 def test_the_message_names_only_enabled_tools():
     d = descriptor("fd:3")
 
-    assert render.stored_message(d) == "The text is stored as fd:3 (12 pages of at most 4000 characters)."
-    assert render.stored_message(d, frozenset({"read_fd", "spawn"})).endswith(
+    assert stored_message(d) == "The text is stored as fd:3 (12 pages of at most 4000 characters)."
+    assert stored_message(d, frozenset({"read_fd", "spawn"})).endswith(
         ' Read on with read_fd(fd="fd:3", start=2).'
     )
-    assert render.stored_message(d, frozenset({"read_fd", "search_fd", "fd_to_file"})).endswith(
+    assert stored_message(d, frozenset({"read_fd", "search_fd", "fd_to_file"})).endswith(
         ' Read on with read_fd(fd="fd:3", start=2), find lines with search_fd(fd="fd:3", pattern="..."),'
         ' or save it with fd_to_file(fd="fd:3", file_path="...").'
     )
@@ -103,11 +102,11 @@ def test_the_message_of_a_stream_says_whether_more_may_come():
     growing = descriptor(state="open", pages=1)
     broken = descriptor(state="broken", pages=1, reason="writer_lost")
 
-    assert render.stored_message(growing, frozenset({"read_fd"})) == (
+    assert stored_message(growing, frozenset({"read_fd"})) == (
         "fd:1 is still being written (1 page so far)."
         ' Wait for more with read_fd(fd="fd:1", start=1, wait_seconds=10).'
     )
-    assert render.stored_message(broken, frozenset({"read_fd"})) == (
+    assert stored_message(broken, frozenset({"read_fd"})) == (
         "fd:1 broke off (writer_lost); what came before is stored (1 page)."
     )
 
@@ -248,7 +247,7 @@ def test_a_pipeline_names_its_descriptors_and_has_no_body():
 
 
 def test_a_large_answer_stands_inside_as_an_fd_result():
-    inner = render.fd_result(descriptor(), make_slice("p"), Tail(text="t", lines="9-9"), "Stored.")
+    inner = render.fd_result(descriptor(), make_slice("p"), Tail(text="t", lines="9-9"), "Stored.", 7)
 
     shown = render.process_result(
         process(state="failed", exit_code=1, reason="poison", outputs=("fd:1",)), result=inner
@@ -288,7 +287,7 @@ def test_an_error_has_its_type_and_the_existing_ids():
 def test_stored_bytes_say_what_can_be_done_with_them(media_type, state, ways):
     d = descriptor(kind="bytes", media_type=media_type, state=state, bytes=3, chars=0, lines=0)
 
-    message = render.stored_message(d, frozenset({"read_fd", "search_fd", "pipe"}))
+    message = stored_message(d, frozenset({"read_fd", "search_fd", "pipe"}))
 
     assert ways in message
     assert f'kind="bytes" media_type="{media_type}" size_bytes="3"' in render.fd_result_of_bytes(d, message)

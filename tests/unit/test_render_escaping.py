@@ -74,7 +74,9 @@ def test_text_that_cannot_be_a_frame_tag_is_unchanged(body: str):
 
 
 def test_only_the_outermost_element_is_marked_and_nothing_is_escaped_twice():
-    inner = render.fd_result(descriptor(), make_slice("<tail>"), Tail(text="</tail>", lines="9-9"), "Stored.")
+    inner = render.fd_result(
+        descriptor(), make_slice("<tail>"), Tail(text="</tail>", lines="9-9"), "Stored.", 7
+    )
 
     shown = render.process_result(process(), result=inner)
 
@@ -103,7 +105,7 @@ def test_a_megabyte_of_blanks_after_an_angle_bracket_is_escaped_in_linear_time()
 def elements_with(text: str, other: str) -> list[tuple[Rendered, list[str], list[str]]]:
     """Return each element with hostile text: its rendering, its expected tags, its expected bodies."""
     result = render.fd_result(
-        descriptor(source=text), make_slice(text), Tail(text=other, lines="1-2"), "Stored."
+        descriptor(source=text), make_slice(text), Tail(text=other, lines="1-2"), "Stored.", 7
     )
     names = ["message", "/message", "preview", "/preview", "tail", "/tail"]
     in_result = ["fd_result", *names, "/fd_result"]

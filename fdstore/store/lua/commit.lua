@@ -8,7 +8,7 @@
 --       16 how many pages are in two fields ('' for none)
 --       17 how many fields of pages are arguments: 0 if they are staged  18.. fields and texts
 --       .. the groups of the index that are not staged: group, value, ... (bytes have none)
--- ->    ok fd content created_at | unsafe policy | gone | fenced why | conflict name found
+-- ->    ok fd content created_at new (or, of a repeat, ok fd content created_at) | unsafe policy | gone | fenced why | conflict name found
 --       | quota_exceeded name limit | lost
 local SHORT = 64 -- hash-max-listpack-value of Redis
 
@@ -97,4 +97,6 @@ redis.call('HSET', KEYS[3], fd, content)
 if replaced then
   release(tree, id, { replaced })
 end
-return answer(KEYS[6], ARGV[1], { 'ok', fd, content, now })
+local reply = answer(KEYS[6], ARGV[1], { 'ok', fd, content, now })
+table.insert(reply, 'new')
+return reply

@@ -26,7 +26,7 @@ def test_fd_result_shows_the_first_page_and_the_end(proc: Process) -> None:
 
     assert tools.wrap(LINES[:255], source="web_search") == (
         '<fd_result fd="fd:1" pages="11" truncated="false" lines="1-4" total_lines="33" total_chars="255"'
-        ' source="web_search">\n'
+        ' source="web_search" tokens="~99">\n'
         "<message>\n"
         "The text is stored as fd:1 (11 pages of at most 30 characters). Read on with "
         'read_fd(fd="fd:1", start=2), find lines with search_fd(fd="fd:1", pattern="..."), or save it with '
@@ -60,7 +60,7 @@ def test_an_fd_result_of_one_page_has_no_tail(proc: Process) -> None:
 
     assert tools.wrap("12345") == (
         '<fd_result fd="fd:1" pages="1" truncated="false" lines="1-1" total_lines="1" total_chars="5"'
-        ' source="tool_result">\n'
+        ' source="tool_result" tokens="~2">\n'
         "<message>\nThe text is stored as fd:1 (1 page).\n</message>\n"
         "<preview>\n12345\n</preview>\n"
         "</fd_result>"

@@ -126,3 +126,17 @@ def test_warnings_are_neither_stored_nor_digested():
 def test_text_that_is_not_a_bundle_is_refused(text):
     with pytest.raises(InvalidProgram, match="bundle"):
         Bundle.from_json(text)
+
+
+def test_a_policy_of_a_tool_is_stored_and_changes_the_digest(write):
+    path = write("agent.toml", "[file_descriptor]\nmax_read_chars = 10")
+    before = load(path)
+    write(
+        "agent.toml", "[file_descriptor]\nmax_read_chars = 10\n[file_descriptor.tool.grep]\ninline = 'never'"
+    )
+    after = load(path)
+
+    assert '"tool"' not in before.to_json()
+    assert '"tool":{"grep":{"inline":"never"}}' in after.to_json()
+    assert Bundle.from_json(after.to_json()).programs == after.programs
+    assert before.digest() != after.digest()

@@ -1,0 +1,64 @@
+"""The message of an `fd_result`: what is stored, and how a model continues with the tools that it has."""
+
+from __future__ import annotations
+
+from fdstore.records import Descriptor
+from fdstore.text.media_types import MAX_VIEWABLE_BYTES
+
+
+def stored_message(
+    d: Descriptor, tools: frozenset[str] = frozenset(), *, shows_first_page: bool = True
+) -> str:
+    """Return the message of an `fd_result`: what is stored, and how to continue with the offered `tools`."""
+    if d.kind == "bytes":
+        return _message_of_bytes(d, tools)
+    size = "1 page" if d.pages == 1 else f"{d.pages} pages of at most {d.page_size} characters"
+    match d.state:
+        case "sealed":
+            said = f"The text is stored as {d.fd} ({size})."
+        case "open":
+            said = f"{d.fd} is still being written ({size} so far)."
+        case "broken":
+            said = f"{d.fd} broke off ({d.reason or 'unknown reason'}); what came before is stored ({size})."
+    return f"{said}{_offer(_ways_to_read(d, tools, shows_first_page))}"
+
+
+def _message_of_bytes(d: Descriptor, tools: frozenset[str]) -> str:
+    match d.state:
+        case "sealed":
+            said = f"{d.fd} holds {d.bytes} bytes of {d.media_type}."
+        case "open":
+            said = f"{d.fd} is still being written ({d.bytes} bytes of {d.media_type} so far)."
+        case "broken":
+            reason = d.reason or "unknown reason"
+            said = f"{d.fd} broke off ({reason}); {d.bytes} bytes of {d.media_type} are stored."
+    ways = []
+    if "read_fd" in tools and d.bytes <= MAX_VIEWABLE_BYTES.get(d.media_type, -1):
+        ways.append(f'look at it with read_fd(fd="{d.fd}")')
+    if "pipe" in tools:
+        ways.append(f'pass it to a command with pipe(commands=["..."], in_fd="{d.fd}")')
+    if "fd_to_file" in tools:
+        ways.append(f'save it with fd_to_file(fd="{d.fd}", file_path="...")')
+    return f"{said}{_offer(ways)}"
+
+
+def _offer(ways: list[str]) -> str:
+    if not ways:
+        return ""
+    offer = ways[0] if len(ways) == 1 else f"{', '.join(ways[:-1])}, or {ways[-1]}"
+    return f" {offer[0].upper()}{offer[1:]}."
+
+
+def _ways_to_read(d: Descriptor, tools: frozenset[str], shows_first_page: bool) -> list[str]:
+    ways: list[str] = []
+    if "read_fd" in tools and d.state == "open":
+        ways.append(f'wait for more with read_fd(fd="{d.fd}", start={d.pages}, wait_seconds=10)')
+    elif "read_fd" in tools and not shows_first_page:
+        ways.append(f'read it with read_fd(fd="{d.fd}")')
+    elif "read_fd" in tools and d.pages > 1:
+        ways.append(f'read on with read_fd(fd="{d.fd}", start=2)')
+    if "search_fd" in tools:
+        ways.append(f'find lines with search_fd(fd="{d.fd}", pattern="...")')
+    if "fd_to_file" in tools:
+        ways.append(f'save it with fd_to_file(fd="{d.fd}", file_path="...")')
+    return ways

@@ -1,0 +1,72 @@
+"""What a model sees of a long text instead of its first page: its shape, its errors, its definitions.
+
+    text, or its two ends  ->  Sample  ->  the first kind that recognises it  ->  Preview
+
+`KINDS` is the table of kinds, in the order in which they are tried. A kind is a function of a `Sample` that
+returns an `Outline`, or None if the text is not of this kind: then the model sees head and tail. What an
+outline states is counted, and `of` says what part of the text was looked at, if not all of it. Every line
+that shows a part of the text begins with its number or says what it is, and control characters in it are
+visible: so no text can pose as a statement about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fdstore.records import Record
+from fdstore.text.previews.compiler_errors import compiler_errors
+from fdstore.text.previews.diffs import diff
+from fdstore.text.previews.html_outline import html
+from fdstore.text.previews.json_shape import json_lines_shape, json_shape
+from fdstore.text.previews.logs import log
+from fdstore.text.previews.sample import Outline, Sample, fit, sample_ends, sample_text
+from fdstore.text.previews.source_code import source_code
+from fdstore.text.previews.tables import table
+from fdstore.text.previews.tracebacks import traceback
+
+__all__ = ["KINDS", "Preview", "Sample", "preview_of", "sample_ends", "sample_text"]
+
+KINDS: tuple[Callable[[Sample], Outline | None], ...] = (
+    json_shape,
+    json_lines_shape,
+    diff,
+    html,
+    traceback,
+    compiler_errors,
+    table,
+    log,
+    source_code,
+)
+
+
+class Preview(Record, frozen=True, kw_only=True):
+    """What to show of a text: a `text` that describes it, its `kind`, the part that was looked at (`of`), and
+    how many characters of the end to show beside it."""
+
+    kind: str
+    of: str
+    text: str
+    tail_chars: int
+
+
+def preview_of(sample: Sample, max_chars: int) -> Preview | None:
+    r"""Return the preview of a text of a known kind, at most `max_chars` with its tail; None for any other.
+
+    >>> found = preview_of(sample_text('[{"id": 1}, {"id": 2, "name": "b"}]'), 2000)
+    >>> print(found.kind, found.of, found.text, sep="\n")
+    json shape
+    all
+    array of 2
+      its 2 items: 2 objects
+        id: 2 integers, e.g. 1
+        name (in 1 of 2): string, e.g. "b"
+    >>> preview_of(sample_text("plain words\n" * 1000), 2000) is None
+    True
+    """
+    for describe in KINDS:
+        outline = describe(sample)
+        if outline is not None:
+            tail_chars = min(outline.tail_chars, max_chars // 3)
+            text = fit(outline.lines, max_chars - tail_chars)
+            return Preview(kind=outline.kind, of=outline.of, text=text, tail_chars=tail_chars)
+    return None

@@ -1,0 +1,174 @@
+"""The shape of JSON: keys, types and counts, of one document or of a document in each line.
+
+Of a document that is cut, the part before the cut is closed where its last value ends, and parsed: so its
+counts are those of the part, exactly. Whatever the parser refuses is not JSON.
+
+    [{"id": 1, "tags": ["a", "b  ->  [{"id": 1, "tags": ["a"]}]
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from fdstore.text.layout import show_controls_in_json
+from fdstore.text.previews.sample import Outline, Sample
+
+PART_CHARS = 12_000
+"""How much is looked at of a document that is not looked at whole."""
+
+MAX_DEPTH = 100
+"""JSON nested deeper than this has no shape."""
+
+SHOWN_DEPTH = 8
+SHOWN_KEYS = 30
+"""An object with more keys than this is shown as a map: some of its keys, and the shape of all values."""
+
+_KEYS_OF_A_MAP = 5
+_KEY_CHARS, _EXAMPLE_CHARS = 60, 60
+_MAX_LINES = 200
+
+_MARK = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["\[\]{},]', re.DOTALL)
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9_.$@-]{1,60}")
+_REFUSALS = (msgspec.DecodeError, RecursionError, UnicodeError)
+
+
+def json_shape(sample: Sample) -> Outline | None:
+    """Describe one JSON object or array."""
+    if not sample.head.lstrip(" \t\n\r").startswith(("{", "[")):
+        return None
+    kept, ends = (len(sample.head), "") if sample.whole else _close(sample.head[:PART_CHARS])
+    found = _parse(sample.head[:kept] + ends)
+    if not found or not isinstance(found[0], (dict, list)) or (ends and not found[0]):
+        return None
+    lines = ["the text goes on; these are the counts of this part alone"] if ends else []
+    _describe("", found, "", lines)
+    return Outline(kind="json shape", of=f"chars 1-{kept}" if ends else "all", lines=lines)
+
+
+def json_lines_shape(sample: Sample) -> Outline | None:
+    """Describe a text of which each line that is looked at is a JSON object or array."""
+    if len(sample.first) < 2 or not sample.first[0].lstrip(" \t\r").startswith(("{", "[")):
+        return None
+    values: list[Any] = []
+    for _, line in sample.numbered():
+        found = _parse(line)
+        if not found or not isinstance(found[0], (dict, list)):
+            return None
+        values += found
+    lines: list[str] = [f"JSON in each line: {len(values)} looked at, of {sample.total_lines}"]
+    _describe("a line", values, "", lines)
+    return Outline(kind="json lines shape", of=sample.range_of_lines(), lines=lines)
+
+
+def _parse(text: str) -> list[Any]:
+    """Return the value of a JSON document, alone in a list; nothing if it is none."""
+    try:
+        return [msgspec.json.decode(text)]
+    except _REFUSALS:
+        return []
+
+
+def _close(head: str) -> tuple[int, str]:
+    """Return how much to keep of the beginning of a JSON document so that it ends with a whole value, and
+    what closes it there; nothing if it is none. The last item of the outermost array is kept only if it is
+    whole, so that all items count alike."""
+    open_ends: list[str] = []
+    commas: list[int] = []  # the last comma of each
+    kept = 0  # nothing opens or closes between here and the cut
+    for mark in _MARK.finditer(head):
+        match head[mark.start()]:
+            case "{" | "[" as opening:
+                open_ends.append("}" if opening == "{" else "]")
+                commas.append(0)
+                if len(open_ends) > MAX_DEPTH:
+                    return 0, ""
+                kept = mark.end()
+            case "}" | "]" as closing:
+                if not open_ends or open_ends.pop() != closing:
+                    return 0, ""
+                commas.pop()
+                kept = mark.end()
+            case "," if open_ends:
+                kept = commas[-1] = mark.start()
+            case '"' if mark.end() == mark.start() + 1:
+                break  # the cut is inside this string
+        if not open_ends:
+            return 0, ""  # the document ends before the text does
+    for depth, comma in enumerate(commas[:-1], 1):
+        if comma and open_ends[depth - 1] == "]":
+            return comma, "".join(reversed(open_ends[:depth]))
+    return kept, "".join(reversed(open_ends))
+
+
+def _describe(label: str, values: list[Any], indent: str, lines: list[str]) -> None:
+    """Add the lines for the values that stand in one place of the document, in all of its objects."""
+    if len(lines) >= _MAX_LINES:
+        return
+    by_type: dict[str, list[Any]] = {}
+    for value in values:
+        by_type.setdefault(_TYPES[type(value)], []).append(value)
+    named = f"{label}: " if label else ""
+    types = ", ".join(_counted(name, found, len(values)) for name, found in by_type.items())
+    lines.append(f"{indent}{named}{types}")
+    if len(indent) >= 2 * SHOWN_DEPTH:
+        return
+    if objects := by_type.get("object"):
+        _describe_keys(objects, indent + "  ", lines)
+    if items := [item for array in by_type.get("array", ()) for item in array]:
+        _describe("an item" if len(items) == 1 else f"its {len(items)} items", items, indent + "  ", lines)
+
+
+def _counted(name: str, found: list[Any], total: int) -> str:
+    """Return a type with how many values have it, and an example or the size."""
+    count = "" if total == 1 else f"{len(found)} " if len(found) < total else f"{total} "
+    text = f"{count}{name}{'s' if total > 1 and len(found) != 1 and name != 'null' else ''}"
+    if name == "array":
+        sizes = {len(array) for array in found}
+        return f"{text} of {min(sizes)}" + (f" to {max(sizes)}" if len(sizes) > 1 else "")
+    if name == "object":
+        return text if found[0] or total > 1 else f"{text} without keys"
+    if name == "null":
+        return text
+    return f"{text}, e.g. {_json(found[0], _EXAMPLE_CHARS)}"
+
+
+def _describe_keys(objects: list[dict[str, Any]], indent: str, lines: list[str]) -> None:
+    keys: dict[str, list[Any]] = {}
+    for each in objects:
+        for key, value in each.items():
+            keys.setdefault(key, []).append(value)
+    if len(keys) > SHOWN_KEYS:
+        some = ", ".join(_key(key) for key, _ in zip(keys, range(_KEYS_OF_A_MAP), strict=False))
+        values = [value for found in keys.values() for value in found]
+        _describe(f"{len(keys)} keys, {some}, ...; their values", values, indent, lines)
+        return
+    for key, found in keys.items():
+        missing = f" (in {len(found)} of {len(objects)})" if len(found) < len(objects) else ""
+        _describe(_key(key) + missing, found, indent, lines)
+
+
+def _key(key: str) -> str:
+    return key if _PLAIN_KEY.fullmatch(key) else _json(key, _KEY_CHARS)
+
+
+def _json(value: Any, limit: int) -> str:
+    """Return a scalar as JSON, cut."""
+    if isinstance(value, str):
+        left_out = len(value) - limit
+        shown = msgspec.json.encode(value[:limit]).decode()
+        return show_controls_in_json(shown) + (f"... ({left_out} characters more)" if left_out > 0 else "")
+    return msgspec.json.encode(value).decode()
+
+
+_TYPES = {
+    dict: "object",
+    list: "array",
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    type(None): "null",
+}

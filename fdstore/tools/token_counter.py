@@ -1,0 +1,45 @@
+"""Count the tokens of a result: with the user's function, or with the estimate."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from typing import Any
+
+from fdstore.text.tokens import estimate_tokens
+
+log = logging.getLogger("fdstore.tools")
+
+CountTokens = Callable[[str], int]
+
+
+class TokenCounter:
+    """Counts tokens with a function of the user's, if there is one. If it fails, the estimate counts: a
+    result is never lost to it. The first failure is logged."""
+
+    def __init__(self, count: CountTokens | None = None) -> None:
+        self._count = count
+        self._has_failed = False
+
+    def __call__(self, text: str) -> float:
+        """Return the tokens of a text."""
+        if self._count is None:
+            return estimate_tokens(text)
+        counted: Any
+        try:
+            counted = self._count(text)
+        except KeyboardInterrupt:
+            raise
+        # a tokenizer in Rust may panic, which is no Exception
+        except BaseException:
+            if not self._has_failed:
+                log.warning("count_tokens failed; results are judged by the estimate", exc_info=True)
+            self._has_failed = True
+            return estimate_tokens(text)
+        if isinstance(counted, bool) or not isinstance(counted, (int, float)) or not 0 <= counted < math.inf:
+            if not self._has_failed:
+                log.warning("count_tokens returned no number; results are judged by the estimate")
+            self._has_failed = True
+            return estimate_tokens(text)
+        return counted

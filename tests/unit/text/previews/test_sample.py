@@ -1,0 +1,72 @@
+"""A sample has whole lines of a text with their true numbers, however much of the text is known."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fdstore.text.paging import count_lines
+from fdstore.text.previews import sample_ends, sample_text
+from fdstore.text.previews.sample import MAX_LINES, TAIL_CHARS, WHOLE_CHARS, Sample, fit
+
+texts = st.text(st.sampled_from("ab \r\n\n\0\u2028"), max_size=60)
+
+
+def lines_of(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def check_lines(sample: Sample, text: str) -> None:
+    lines = lines_of(text)
+    numbers = [number for number, _ in sample.numbered()]
+    assert sample.total_lines == len(lines)
+    assert [line for _, line in sample.numbered()] == [lines[number - 1] for number in numbers]
+    assert sorted(set(numbers)) == numbers
+    assert sample.all_lines == (len(numbers) == len(lines))
+
+
+@given(texts, st.integers(0, 60), st.integers(0, 60))
+def test_the_lines_of_two_ends_have_their_true_numbers(text: str, head: int, tail: int) -> None:
+    total = count_lines(text.count("\n"), len(text), text.endswith("\n"))
+
+    check_lines(sample_ends(text[:head], text[len(text) - min(tail, len(text)) :], len(text), total), text)
+
+
+@given(texts)
+def test_a_short_text_is_looked_at_whole(text: str) -> None:
+    sample = sample_text(text)
+
+    check_lines(sample, text)
+    assert sample.whole
+    assert sample.all_lines
+    assert sample.range_of_lines() == "all"
+
+
+def test_of_a_long_text_the_two_ends_are_looked_at() -> None:
+    text = "".join(f"line {number}\n" for number in range(1, 100_001))
+
+    sample = sample_text(text)
+
+    check_lines(sample, text)
+    assert not sample.whole
+    assert (len(sample.first), len(sample.last)) == (MAX_LINES, MAX_LINES)
+    assert sample.range_of_lines() == f"lines 1-{MAX_LINES} and {100_001 - MAX_LINES}-100000"
+
+
+def test_many_short_lines_are_not_all_looked_at() -> None:
+    for text in ("\n" * (WHOLE_CHARS - 1), "\n" * (TAIL_CHARS - 5), "a\n" * (10 * WHOLE_CHARS)):
+        sample = sample_text(text)
+
+        check_lines(sample, text)
+        assert len(sample.first) <= 2 * MAX_LINES
+
+
+@given(st.lists(st.text(st.sampled_from("ab"), max_size=20), min_size=1, max_size=12), st.integers(30, 200))
+def test_what_does_not_fit_is_counted(lines: list[str], room: int) -> None:
+    shown = fit(lines, room)
+
+    assert len(shown) <= room
+    if shown != "\n".join(lines):
+        *kept, last = shown.split("\n")
+        assert kept == lines[: len(kept)]
+        assert last.startswith(f"({len(lines) - len(kept)} line")
