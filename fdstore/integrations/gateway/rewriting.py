@@ -21,12 +21,12 @@ from fdstore.integrations.gateway.json_parts import (
     items_of,
     map_strings,
     parts_of,
-    show_lone_surrogates,
     string_of,
     value_of,
 )
 from fdstore.integrations.gateway.tool_list import ToolOffer, rename, tool_names, with_our_tools
 from fdstore.integrations.gateway.tool_results import ResultPlan, plan_result
+from fdstore.text.json_surrogates import show_lone_surrogates
 from fdstore.text.ref_tags import placeholders
 
 RequestKey: TypeAlias = tuple[bool, Any]
