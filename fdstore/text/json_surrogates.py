@@ -1,5 +1,5 @@
-r"""Lone surrogates in JSON text, which strict decoders refuse: JavaScript cuts texts between 16-bit units, and
-writes `"\ud83d"` for half of a character."""
+r"""Lone surrogates in JSON text, which strict decoders refuse: JavaScript cuts texts between 16-bit units
+and writes `"\ud83d"` for half of a character."""
 
 from __future__ import annotations
 

@@ -50,8 +50,11 @@ def string_of(value: Json) -> str | None:
 
 
 def value_of(value: Json) -> Any:
-    """Return the value of a JSON text. Raises `ValueError`."""
-    return msgspec.json.decode(value)
+    """Return the value of a JSON text. Raises `ValueError`, also for one that is nested too deeply."""
+    try:
+        return msgspec.json.decode(value)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
 
 
 def encode(value: object) -> Raw:
