@@ -99,6 +99,7 @@ def gateway(
     fdstore gateway --http http://127.0.0.1:3001/mcp --listen 127.0.0.1:3002
     """
     from fdstore.integrations.gateway.descriptors import Descriptors
+    from fdstore.integrations.gateway.wrap import whole_url
     from fdstore.integrations.project import current_project, session_name
 
     file = wrapped or unwrapped
@@ -138,7 +139,8 @@ def gateway(
         if endpoint is None:
             code = _relay_command(command, descriptors)
         else:
-            code = _relay_http(endpoint, listen, parse_headers(headers), descriptors)
+            entry = _wrapped_entry()
+            code = _relay_http(whole_url(endpoint, entry), listen, parse_headers(headers, entry), descriptors)
     click.get_current_context().exit(code)
 
 
@@ -173,15 +175,26 @@ def _relay_http(url: str, listen: str | None, headers: Mapping[str, str], descri
     return 0
 
 
-def parse_headers(given: tuple[str, ...]) -> dict[str, str]:
-    """Return the headers of the environment and of the options, which override them."""
+def _wrapped_entry() -> dict[str, Any]:
+    """Return what `--wrap` kept of the entry of this server."""
+    import msgspec
+
+    from fdstore import settings
+
+    try:
+        return msgspec.json.decode(settings.read().gateway_entry or "{}", type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise click.UsageError("FDSTORE_GATEWAY_ENTRY must be a JSON object") from error
+
+
+def parse_headers(given: tuple[str, ...], entry: Mapping[str, Any]) -> dict[str, str]:
+    """Return the headers of a wrapped entry, of the environment and of the options; later ones override."""
     import msgspec
 
     from fdstore import settings
 
     found = settings.read()
     try:
-        entry = msgspec.json.decode(found.gateway_entry or "{}", type=dict[str, Any])
         headers = msgspec.convert(entry.get("headers", {}), dict[str, str])
         headers |= msgspec.json.decode(found.gateway_headers or "{}", type=dict[str, str])
     except msgspec.MsgspecError as error:

@@ -31,7 +31,7 @@ def change_file(
         config = json.loads(text)
     except FileNotFoundError as error:
         raise TargetMissing(str(file), "name the configuration of a host, as .mcp.json") from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InvalidArgument(str(file), f"it cannot be read as JSON: {error}") from error
     try:
         changed, changes = unwrap_config(config) if unwrap else wrap_config(config, launcher(), options)
@@ -78,6 +78,6 @@ def _write(target: Path, text: str, like: Path) -> None:
             file.write(text)
         os.chmod(fresh, like.stat().st_mode & 0o777)
         os.replace(fresh, target)
-    except OSError as error:
+    except (OSError, UnicodeEncodeError) as error:
         fresh.unlink(missing_ok=True)
-        raise WriteFailed(str(target), error.strerror or str(error)) from error
+        raise WriteFailed(str(target), getattr(error, "strerror", None) or str(error)) from error

@@ -94,6 +94,9 @@ def _answer(session: Session, host: str) -> None:
     except FDStoreError as error:
         output.say(f"fdstore: {error.type}: {error}; the output stays as it was")
         return
+    except Exception as error:  # noqa: BLE001  not even a defect may harm the host
+        output.say(f"fdstore: {type(error).__name__}: {error}; the output stays as it was")
+        return
     if answer is not None:
         output.document(answer)
 

@@ -77,6 +77,8 @@ def _read(directory: Path) -> Project:
         if len(data) > MAX_FILE_BYTES:
             raise InvalidArgument(FILE, f"it is longer than {MAX_FILE_BYTES} bytes")
         found = msgspec.convert(tomllib.loads(data.decode("utf-8")), _File)
+    except RecursionError as error:
+        raise InvalidArgument(FILE, f"{path} is nested too deeply") from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise InvalidArgument(FILE, f"{path} cannot be used: {error}") from error
     return Project(

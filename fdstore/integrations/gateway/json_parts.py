@@ -32,7 +32,6 @@ _encoder = msgspec.json.Encoder()
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _COLON = re.compile(r"[ \t\n\r]*+:")
-_UTF16_ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
 
 
 def parts_of(value: Json) -> Parts | None:
@@ -51,8 +50,11 @@ def string_of(value: Json) -> str | None:
 
 
 def value_of(value: Json) -> Any:
-    """Return the value of a JSON text. Raises `ValueError`."""
-    return msgspec.json.decode(value)
+    """Return the value of a JSON text. Raises `ValueError`, also for one that is nested too deeply."""
+    try:
+        return msgspec.json.decode(value)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
 
 
 def encode(value: object) -> Raw:
@@ -86,37 +88,6 @@ def map_strings(value: Json, change: Callable[[str], str]) -> Raw:
             pieces += [text[end : found.start()], _encoder.encode(after).decode()]
             end = found.end()
     return Raw("".join([*pieces, text[end:]]).encode())
-
-
-def show_lone_surrogates(message: bytes) -> bytes:
-    r"""Return JSON text with each escape of a lone surrogate, as JavaScript makes by cutting a text in the
-    middle of a character, shown as the text `\udXXX`. Strict decoders refuse such escapes.
-
-    >>> show_lone_surrogates(rb'["\ud83d", "\ud83d\ude00"]')
-    b'["\\\\ud83d", "\\ud83d\\ude00"]'
-    """
-    pieces: list[bytes] = []
-    end = 0
-    high: re.Match[bytes] | None = None
-    lone: list[int] = []
-    for found in _UTF16_ESCAPE.finditer(message):
-        unit = int(found[1], 16) if found[1] else 0
-        if high is not None:
-            if 0xDC00 <= unit <= 0xDFFF and found.start() == high.end():
-                high = None
-                continue
-            lone.append(high.start())
-            high = None
-        if 0xD800 <= unit <= 0xDBFF:
-            high = found
-        elif 0xDC00 <= unit <= 0xDFFF:
-            lone.append(found.start())
-    if high is not None:
-        lone.append(high.start())
-    for start in lone:
-        pieces += [message[end:start], b"\\"]
-        end = start
-    return b"".join([*pieces, message[end:]])
 
 
 def indented(value: object) -> str:

@@ -7,6 +7,7 @@ an answer has no method. `acting` carries the decisions out.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -21,13 +22,15 @@ from fdstore.integrations.gateway.json_parts import (
     items_of,
     map_strings,
     parts_of,
-    show_lone_surrogates,
     string_of,
     value_of,
 )
 from fdstore.integrations.gateway.tool_list import ToolOffer, rename, tool_names, with_our_tools
 from fdstore.integrations.gateway.tool_results import ResultPlan, plan_result
+from fdstore.text.json_surrogates import show_lone_surrogates
 from fdstore.text.ref_tags import placeholders
+
+log = logging.getLogger("fdstore.gateway")
 
 RequestKey: TypeAlias = tuple[bool, Any]
 """The id of a request: whether it is a string, and its value. 1 and "1" are two ids."""
@@ -154,8 +157,23 @@ class Rewriter:
         self.offer = offer or ToolOffer()
 
     def to_server(self, message: bytes) -> Outgoing:
-        """Decide about a message of the host."""
-        found = _parsed(message)
+        """Decide about a message of the host. One that is not understood passes."""
+        try:
+            return self._to_server(message)
+        except Exception:
+            log.exception("a message of the host passes unchanged")
+            return FORWARD
+
+    def from_server(self, message: bytes) -> Incoming:
+        """Decide about a message of the server. One that is not understood passes."""
+        try:
+            return self._from_server(message)
+        except Exception:
+            log.exception("a message of the server passes unchanged")
+            return FORWARD
+
+    def _to_server(self, message: bytes) -> Outgoing:
+        found, message = _read(message)
         if found is None:
             for each in items_of(message) or ():
                 self._remember_each(bytes(each))
@@ -182,12 +200,8 @@ class Rewriter:
                 )
         return FORWARD
 
-    def from_server(self, message: bytes) -> Incoming:
-        """Decide about a message of the server."""
-        found = _parsed(message)
-        if found is None and b"\\ud" in message.lower():
-            message = show_lone_surrogates(message)
-            found = _parsed(message)
+    def _from_server(self, message: bytes) -> Incoming:
+        found, message = _read(message)
         if found is None:
             return self._each_from_server(message)
         key = key_of(found.id) if found.id is not UNSET and found.method is UNSET else None
@@ -283,9 +297,22 @@ def _parsed(message: bytes) -> _Message | None:
         return None
 
 
+def _read(message: bytes) -> tuple[_Message | None, bytes]:
+    """Return the fields of a message, and the message with halves of characters shown as text."""
+    found = _parsed(message)
+    if found is None and b"\\ud" in message.lower():
+        message = show_lone_surrogates(message)
+        found = _parsed(message)
+    return found, message
+
+
 def _arguments(params: Parts) -> dict[str, Any]:
+    """Return the arguments of a call; what is no object is one argument, which no tool of ours takes."""
     raw = params.get("arguments", b"null")
-    found = {} if is_null(raw) else value_of(raw)
+    try:
+        found = {} if is_null(raw) else value_of(raw)
+    except ValueError:
+        found = bytes(raw).decode("utf-8", "replace")
     return found if isinstance(found, dict) else {"arguments": found}
 
 

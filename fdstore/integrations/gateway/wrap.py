@@ -2,7 +2,8 @@
 
 A command becomes arguments of the gateway. A URL becomes a gateway with `--http`; the fields that this
 replaces, headers too, are kept in an environment variable of the entry, which only the host and its server
-see. So nothing is lost, and `unwrap_config` restores the entry exactly. All other fields stay.
+see; the password and the query of the URL are there alone. So nothing is lost, and `unwrap_config` restores
+the entry exactly. All other fields stay.
 
     {"command": "npx", "args": ["x"]}        {"command": "fdstore", "args": ["gateway", "--", "npx", "x"]}
     {"url": URL, "headers": {...}}           {"command": "fdstore", "args": ["gateway", "--http", URL],
@@ -12,6 +13,7 @@ see. So nothing is lost, and `unwrap_config` restores the entry exactly. All oth
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
 from typing import Any, TypeAlias
@@ -103,17 +105,40 @@ def _wrap(entry: Entry, gateway: list[str]) -> tuple[Entry, str]:
         raise _Left("it has neither a command nor a URL")
     if entry.get("type", "http") not in HTTP_TYPES:
         raise _Left(f"the gateway does not speak its transport, {entry['type']}")
+    if not isinstance(entry.get("env", {}), dict):
+        raise _Left("its env is not an object")
     for field in SIGN_IN_FIELDS:
         if field in entry:
             raise _Left(f"the host signs in to it ({field})")
     program, *arguments = gateway
     kept = {field: entry[field] for field in entry if field in ("type", url_field, "headers")}
-    new = {"command": program, "args": [*arguments, "--http", entry[url_field]]}
+    shown = public_url(entry[url_field])
+    new = {"command": program, "args": [*arguments, "--http", shown]}
     if "type" in entry:
         new = {"type": "stdio", **new}
     env = {**entry.get("env", {}), ENTRY_VARIABLE: json.dumps(kept, ensure_ascii=False)}
     wrapped = _replaced({field: entry[field] for field in entry if field != "env"}, url_field, new, kept)
-    return {**wrapped, "env": env}, entry[url_field].partition("?")[0]
+    return {**wrapped, "env": env}, shown
+
+
+def public_url(url: str) -> str:
+    """Return a URL without its password and query, which command lines would show to other users.
+
+    >>> public_url("https://ann:pw@e.com/mcp?key=s"), public_url("https://e.com/mcp")
+    ('https://e.com/mcp', 'https://e.com/mcp')
+    """
+    base = re.split(r"[?#]", url, maxsplit=1)[0]
+    return re.sub(r"^([a-zA-Z]+://)[^/]*@", r"\1", base)
+
+
+def whole_url(url: str, entry: Entry) -> str:
+    """Return the URL of a wrapped entry, of which the command line has the public parts.
+
+    >>> whole_url("https://e.com/mcp", {"url": "https://e.com/mcp?key=s"})
+    'https://e.com/mcp?key=s'
+    """
+    kept = (entry.get(field) for field in URL_FIELDS)
+    return next((each for each in kept if isinstance(each, str) and public_url(each) == url), url)
 
 
 def _unwrap(entry: Entry) -> tuple[Entry, str]:

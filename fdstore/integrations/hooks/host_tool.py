@@ -20,7 +20,7 @@ import msgspec
 
 from fdstore.errors import FDStoreError
 from fdstore.integrations.hooks import claude
-from fdstore.integrations.hooks.output import Event, Output, text_field
+from fdstore.integrations.hooks.output import Event, Output, decoded, text_field
 from fdstore.integrations.hooks.own_tools import HOOK_TOOL
 from fdstore.integrations.hooks.persisted_file import open_persisted, text_of_json
 from fdstore.integrations.mcp.host_tools import HostTool
@@ -93,7 +93,7 @@ def _decoded(text: str, blocks_only: bool) -> Any:
     """Return the object, or the blocks of an MCP tool, that a text is as JSON; else the text. The
     structured result of an MCP tool is a text already."""
     try:
-        value = msgspec.json.decode(text) if text[:1] in ("{", "[") else None
+        value = decoded(text.encode()) if text[:1] in ("{", "[") else None
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
         return text
     is_blocks = isinstance(value, list) and all(isinstance(each, dict) and "type" in each for each in value)

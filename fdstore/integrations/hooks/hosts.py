@@ -8,7 +8,7 @@ import msgspec
 
 from fdstore.errors import InvalidArgument
 from fdstore.integrations.hooks import claude, codex, gemini
-from fdstore.integrations.hooks.output import Event, Output
+from fdstore.integrations.hooks.output import Event, Output, decoded
 
 HOSTS: Mapping[str, Callable[[Event, int], Output | None]] = {
     "claude": claude.output_of,
@@ -19,9 +19,10 @@ HOSTS: Mapping[str, Callable[[Event, int], Output | None]] = {
 
 
 def read_event(data: bytes) -> Event:
-    """Return the event of a hook. Raises `InvalidArgument` for what is not a JSON object."""
+    r"""Return the event of a hook, with halves of characters shown as `\udXXX`. Raises `InvalidArgument` for
+    what is not a JSON object."""
     try:
-        event = msgspec.json.decode(data)
+        event = decoded(data)
     except (msgspec.DecodeError, RecursionError) as error:
         raise InvalidArgument("event", f"it is not JSON: {error}") from error
     if not isinstance(event, dict):

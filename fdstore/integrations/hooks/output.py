@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from fdstore.text.json_surrogates import show_lone_surrogates
 from fdstore.text.layout import reindent_json
 
 Event: TypeAlias = dict[str, Any]
@@ -45,6 +46,19 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
     call_id: str | None = None
     session: str = ""
     cwd: str = ""
+
+
+def decoded(data: bytes) -> Any:
+    r"""Return the value of JSON text. A host that is written in JavaScript cuts texts in the middle of
+    characters; these halves are shown as `\udXXX`. Raises `msgspec.DecodeError`, `RecursionError`.
+
+    >>> decoded(rb'["cut \ud83d"]')
+    ['cut \\ud83d']
+    """
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        return msgspec.json.decode(show_lone_surrogates(data))
 
 
 def text_field(event: Event, name: str) -> str:
@@ -87,9 +101,9 @@ def is_long(value: object, limit: int) -> bool:
     >>> is_long("abc", 2), is_long([{"type": "text", "text": "abc"}, {"type": "image"}], 2), is_long(None, 2)
     (True, True, False)
     """
-    if isinstance(value, list):
-        return any(is_long(block.get("text"), limit) for block in value if isinstance(block, dict))
-    return isinstance(value, str) and len(value) > limit
+    blocks = value if isinstance(value, list) else ()
+    texts = [value, *(block.get("text") for block in blocks if isinstance(block, dict))]
+    return any(isinstance(text, str) and len(text) > limit for text in texts)
 
 
 def joined_texts(blocks: list[Any]) -> str | None:

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fdstore import cli
+from fdstore.errors import FDStoreError
 
 CODEX = '# mine\nmodel = "gpt-5.2-codex"\n\n[[hooks.PostToolUse]]\nmatcher = "x"\nhooks = []'
 SETTINGS = '{\n    "theme": "dark",\n    "hooks": {"PostToolUse": [{"matcher": "Edit", "hooks": []}]}\n}'
@@ -114,6 +115,8 @@ def test_without_a_terminal_and_yes_nothing_is_written(home: Path) -> None:
     [
         ("gemini", ".gemini/settings.json", "{\n  // mine\n}"),
         ("claude", ".claude/settings.json", '{"hooks": []}'),
+        ("gemini", ".gemini/settings.json", r'{"a": "\ud83d"}'),
+        ("codex", ".codex/config.toml", "a = " + "[" * 9000),
         ("codex", ".codex/config.toml", "a = = 1"),
         ("codex", ".codex/config.toml", "hooks = { PostToolUse = [] }"),
     ],
@@ -124,7 +127,18 @@ def test_what_would_be_damaged_is_refused_and_stays(home: Path, host: str, name:
     done = run(host, "--yes")
 
     assert done.exit_code in (1, 2)
+    assert isinstance(done.exception, SystemExit | FDStoreError), done.exception
     assert path.read_text() == text
+
+
+@pytest.mark.parametrize("args", [["-P", "-m", "fdstore", "mcp", "--process", "mine"], 5, None])
+def test_a_server_of_the_users_own_with_our_name_stays(home: Path, args: object) -> None:
+    servers = {"fdstore": {"command": "python", "args": args}}
+    path = config(home, ".gemini/settings.json", json.dumps({"mcpServers": servers}))
+
+    for words in (["--yes"], ["--undo", "--yes"]):
+        assert run("gemini", *words).exit_code == 0
+        assert json.loads(path.read_text())["mcpServers"] == servers
 
 
 def test_the_password_of_the_store_goes_to_a_private_file(

@@ -151,6 +151,38 @@ def test_a_text_cut_in_the_middle_of_a_character_is_stored() -> None:
     assert decision.texts == [LONG + "\\ud83d"]
 
 
+@pytest.mark.parametrize(
+    "arguments", [b'{"x": 1e999}', b'{"x": "\xff {{fd:1}}"}', b'{"x": 9' + b"9" * 5000 + b"}", b"[1]"]
+)
+def test_arguments_that_are_no_json_object_end_no_connection(arguments: bytes) -> None:
+    rewriter = Rewriter(LIMIT)
+    line = b'{"id":1,"method":"tools/call","params":{"name":"%s","arguments":%s}}'
+
+    own = rewriter.to_server(line % (b"list_fds", arguments))
+    assert isinstance(own, CallOurTool)
+    assert list(own.arguments) == ["arguments"]
+    assert rewriter.to_server(line % (b"grep", arguments)) == Forward()
+
+
+def test_a_call_cut_in_the_middle_of_a_character_is_ours_if_its_tool_is() -> None:
+    line = rb'{"id":1,"method":"tools/call","params":{"name":"search_fd","arguments":{"fd":"\ud83d"}}}'
+
+    own = Rewriter(LIMIT).to_server(line)
+
+    assert isinstance(own, CallOurTool)
+    assert own.arguments == {"fd": r"\ud83d"}
+
+
+@pytest.mark.parametrize("depth", [500, 985, 1000, 5000])
+def test_a_text_that_is_deep_json_ends_no_connection(depth: int) -> None:
+    deep = "[" * depth + "]" * depth
+
+    decision = called().from_server(answer({"content": [text(deep)], "structuredContent": {"a": LONG}}))
+
+    assert isinstance(decision, StoreTexts)
+    assert deep in decision.texts
+
+
 def test_our_tools_follow_those_of_the_last_page() -> None:
     rewriter = Rewriter(LIMIT)
     tool = {"name": "grep", "inputSchema": {"a": 1.5}, "outputSchema": {"type": "object"}, "_meta": {"k": 1}}

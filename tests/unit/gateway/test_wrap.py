@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdstore.errors import InvalidArgument
-from fdstore.integrations.gateway.wrap import ENTRY_VARIABLE, unwrap_config, wrap_config
+from fdstore.integrations.gateway.wrap import ENTRY_VARIABLE, unwrap_config, whole_url, wrap_config
 
 words = st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=9)
 strings = st.dictionaries(words, words, max_size=2)
@@ -68,9 +68,21 @@ def test_headers_move_to_the_environment_and_not_to_the_command_line() -> None:
     assert json.loads(env[ENTRY_VARIABLE]) == entry
 
 
+def test_a_password_and_a_query_of_a_url_are_not_in_the_command_line() -> None:
+    url = "https://ann:secret@e.com/mcp?key=secret"
+
+    wrapped, change = wrap({"url": url})
+
+    assert wrapped["args"][-2:] == ["--http", "https://e.com/mcp"]
+    assert "secret" not in change.detail
+    assert whole_url("https://e.com/mcp", json.loads(wrapped["env"]["FDSTORE_GATEWAY_ENTRY"])) == url
+    assert unwrap_config({"servers": {"e": wrapped}})[0] == {"servers": {"e": {"url": url}}}
+
+
 @pytest.mark.parametrize(
     ("entry", "reason"),
     [
+        ({"url": "https://e.com/mcp", "env": None}, "its env is not an object"),
         ({"command": "/usr/bin/fdstore", "args": ["mcp"]}, "fdstore itself"),
         ({"command": "python", "args": ["-m", "fdstore", "gateway", "--", "x"]}, "already"),
         ({"type": "sse", "url": "https://e.com/sse"}, "transport, sse"),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from fdstore.integrations.hooks import claude, codex, gemini
 from fdstore.integrations.hooks.host_tool import event_of
+from fdstore.integrations.hooks.hosts import read_event
 
 LONG = "x" * 8001
 LIMIT = 8000
@@ -155,6 +156,22 @@ def test_no_event_whatever_is_in_it_raises(host: Any, tool: str, response: Any, 
 
     if output is not None:
         assert output.answer("STUB")
+
+
+def test_blocks_that_are_nested_without_end_stay_as_they_are() -> None:
+    blocks: list[Any] = []
+    for _ in range(900):
+        blocks = [{"type": "text", "text": blocks}]
+
+    assert claude.output_of(event("mcp__x__y", blocks), LIMIT) is None
+
+
+def test_an_output_that_the_host_cut_within_a_character_is_read_in_both_ways() -> None:
+    response = rb'{"stdout": "' + LONG.encode() + rb'\ud83d"}'
+    shown = {"stdout": LONG + r"\ud83d"}
+
+    assert read_event(b'{"tool_response": ' + response + b"}") == {"tool_response": shown}
+    assert event_of({"tool_response": response.decode()})["tool_response"] == shown
 
 
 def test_the_arguments_of_the_hook_tool_are_read_as_the_event_they_were() -> None:

@@ -54,7 +54,15 @@ def test_fdstore_toml_names_the_process_and_the_size(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ['process = "No Name"', "proces = 'shop'", "max_direct_output_chars = -1", "process", "\0", "a" * 70_000],
+    [
+        'process = "No Name"',
+        "proces = 'shop'",
+        "max_direct_output_chars = -1",
+        "process",
+        "\0",
+        "a" * 70_000,
+        "a = " + "[" * 9000,
+    ],
 )
 def test_an_invalid_fdstore_toml_is_a_typed_error(tmp_path: Path, text: str) -> None:
     (tmp_path / "fdstore.toml").write_text(text)

@@ -86,6 +86,8 @@ def _put(change: Change) -> None:
 def read_text(path: Path) -> str | None:
     """Return the text of a file, None if there is none. Raises `PathRefused`."""
     try:
+        if path.exists() and not path.is_file():
+            raise PathRefused(str(path), "it is not a file")
         return path.read_bytes().decode("utf-8")
     except FileNotFoundError:
         return None

@@ -58,8 +58,7 @@ def _without(settings: dict[str, Any], host: str) -> dict[str, Any]:
                 group["hooks"] = kept
     hooks[EVENTS[host]] = [group for group in groups if group != {}]
     servers = _child(settings, "mcpServers", {})
-    server = servers.get("fdstore")
-    if isinstance(server, dict) and Launch().arguments("mcp") == list(server.get("args") or ())[:4]:
+    if _is_our_server(servers.get("fdstore")):
         del servers["fdstore"]
     _drop_empty(hooks, EVENTS[host])
     _drop_empty(settings, "hooks")
@@ -69,6 +68,14 @@ def _without(settings: dict[str, Any], host: str) -> dict[str, Any]:
 
 def _is_our_hook(command: object, host: str) -> bool:
     return isinstance(command, dict) and is_ours(command.get("command"), host)
+
+
+def _is_our_server(server: object) -> bool:
+    """Return whether a server is as we write it. One that has other options is the user's own."""
+    args = server.get("args") if isinstance(server, dict) else None
+    if not isinstance(args, list) or args[:4] != Launch().arguments("mcp"):
+        return False
+    return len(args) % 2 == 0 and set(args[4::2]) <= {"--url-file", "--prefix"}
 
 
 def _child(parent: dict[str, Any], name: str, default: Any) -> Any:
@@ -97,4 +104,7 @@ def _parsed(text: str) -> dict[str, Any]:
 
 def _written(settings: dict[str, Any], before: str) -> str:
     found = re.search(r"^([ \t]+)\S", before, re.MULTILINE)
-    return json.dumps(settings, indent=found[1] if found else 2, ensure_ascii=False) + "\n"
+    written = json.dumps(settings, indent=found[1] if found else 2, ensure_ascii=False) + "\n"
+    if not written.isascii() and written != written.encode("utf-8", "replace").decode("utf-8"):
+        raise InvalidArgument("settings.json", "it has half of a character (\\ud800 to \\udfff)")
+    return written

@@ -61,5 +61,5 @@ def without_hook(text: str) -> str:
 def _parsed(text: str) -> dict[str, object]:
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InvalidArgument("config.toml", f"it cannot be changed: {error}") from error
