@@ -17,7 +17,8 @@ from typing import Any
 
 import msgspec
 
-from fdstore.agent.program_file import DEFAULT_MAX_TOKENS, Limits, PromptCache, Provider
+from fdstore.agent.program_file import DEFAULT_MAX_TOKENS, PromptCache, Provider
+from fdstore.agent.program_limits import Limits
 from fdstore.errors import InvalidProgram, NewerFormat, quoted
 from fdstore.msgspec_types import prepare
 from fdstore.records import TreeLimits

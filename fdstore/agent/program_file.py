@@ -29,10 +29,9 @@ from fdstore.agent.program_checks import (
     check_unique,
     show_key,
 )
+from fdstore.agent.program_limits import LimitsSection, Seconds, Section, about
 from fdstore.errors import quoted
 from fdstore.msgspec_types import prepare
-from fdstore.pipeline_limits import DEFAULTS
-from fdstore.records import TreeLimits
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.tools.clearing import ClearingConfig
 from fdstore.tools.config import FDSection
@@ -42,20 +41,6 @@ DEFAULT_MAX_TOKENS = 8192
 
 Provider = Literal["anthropic"]
 PromptCache = bool | Literal["5m", "1h"]
-Size = Annotated[int, Meta(ge=1, le=MAX_INTEGER)]
-# bounded where clocks and waits still work: a lock refuses a time-out of more than 292 years
-Seconds = Annotated[float, Meta(ge=1, le=1e9)]
-Days = Annotated[float, Meta(ge=0, le=1e6)]
-
-
-def _about(description: str, example: object = None, **schema: object) -> Meta:
-    """Return what the schema and the file of `fdstore init` say about a key. Nothing of it is checked."""
-    examples = None if example is None else [example]
-    return Meta(description=description, examples=examples, extra_json_schema=schema or None)
-
-
-class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The base of all sections."""
 
 
 class ProgramSection(Section, frozen=True, kw_only=True):
@@ -63,7 +48,7 @@ class ProgramSection(Section, frozen=True, kw_only=True):
 
     name: Annotated[
         str | None,
-        _about(
+        about(
             "The name of the program; its processes are named after it. Default: the file's name without"
             " .toml.",
             "triage",
@@ -72,7 +57,7 @@ class ProgramSection(Section, frozen=True, kw_only=True):
     ] = None
     description: Annotated[
         str,
-        _about("What it is for, told to the models that may spawn it.", "finds the cause of a failed build"),
+        about("What it is for, told to the models that may spawn it.", "finds the cause of a failed build"),
     ] = ""
 
     def __post_init__(self) -> None:
@@ -84,18 +69,18 @@ class ModelSection(Section, frozen=True, kw_only=True):
     """Which model answers."""
 
     name: Annotated[
-        str, _about("The model, as its provider calls it. Required.", "claude-sonnet-5-5", minLength=1)
+        str, about("The model, as its provider calls it. Required.", "claude-sonnet-5-5", minLength=1)
     ]
-    provider: Annotated[Provider, _about("The API that is called.")] = "anthropic"
+    provider: Annotated[Provider, about("The API that is called.")] = "anthropic"
     prompt_cache: Annotated[
         PromptCache,
-        _about(
+        about(
             "Whether the provider keeps each request in its cache: the next one, which begins with it, costs"
             ' less. For 5 minutes, "5m", or "1h"; false for servers that refuse it.'
         ),
     ] = True
     give_up_seconds: Annotated[
-        Seconds, _about("How long a model that cannot be reached is asked again before the agent fails.")
+        Seconds, about("How long a model that cannot be reached is asked again before the agent fails.")
     ] = 600.0
 
     def __post_init__(self) -> None:
@@ -106,13 +91,13 @@ class ModelSection(Section, frozen=True, kw_only=True):
 class PromptSection(Section, frozen=True, kw_only=True):
     """How the conversation begins. The system prompt is given here or in a file of its own, not both."""
 
-    system: Annotated[str | None, _about("The system prompt.", "You are a careful assistant.")] = None
+    system: Annotated[str | None, about("The system prompt.", "You are a careful assistant.")] = None
     system_prompt_file: Annotated[
-        str | None, _about("A file with the system prompt, relative to this one.", "system.md", minLength=1)
+        str | None, about("A file with the system prompt, relative to this one.", "system.md", minLength=1)
     ] = None
     user: Annotated[
         str | None,
-        _about("The first message of the user, if `fdstore run` names none.", "Say what you can do."),
+        about("The first message of the user, if `fdstore run` names none.", "Say what you can do."),
     ] = None
 
     def __post_init__(self) -> None:
@@ -131,7 +116,7 @@ class ToolsSection(Section, frozen=True, kw_only=True):
 
     enabled: Annotated[
         tuple[ToolOfList, ...],
-        _about(
+        about(
             f"Built-in tools: on descriptors {', '.join(sorted(FD_TOOLS))}; on processes"
             f" {', '.join(sorted(PROCESS_TOOLS))}.",
             ["read_fd", "search_fd"],
@@ -140,11 +125,11 @@ class ToolsSection(Section, frozen=True, kw_only=True):
     ] = ()
     python: Annotated[
         tuple[str, ...],
-        _about('Functions of yours, as "package.module:function".', ["my_tools:search"], uniqueItems=True),
+        about('Functions of yours, as "package.module:function".', ["my_tools:search"], uniqueItems=True),
     ] = ()
     path: Annotated[
         str | None,
-        _about(
+        about(
             "The directory to import them from if they are not installed, relative to this file.",
             "lib",
             minLength=1,
@@ -169,7 +154,7 @@ class PreloadSection(Section, frozen=True, kw_only=True):
 
     files: Annotated[
         tuple[Path, ...],
-        _about(
+        about(
             "Files that the agent has as descriptors from its first turn on, relative to this one.",
             ["notes.md"],
             uniqueItems=True,
@@ -177,7 +162,7 @@ class PreloadSection(Section, frozen=True, kw_only=True):
     ] = ()
     root: Annotated[
         str | None,
-        _about(
+        about(
             "The directory below which the model may name files, for put_fd and for the agents that it"
             " spawns, relative to this file. Default: it may name none.",
             "docs",
@@ -196,9 +181,9 @@ class PreloadSection(Section, frozen=True, kw_only=True):
 class LinkedEntry(Section, frozen=True, kw_only=True):
     """A program that may be spawned."""
 
-    path: Annotated[str, _about("Its file, relative to this one.", minLength=1)]
+    path: Annotated[str, about("Its file, relative to this one.", minLength=1)]
     description: Annotated[
-        str | None, _about("What it is for, told to the model. Default: its own [program] description.")
+        str | None, about("What it is for, told to the model. Default: its own [program] description.")
     ] = None
 
     def __post_init__(self) -> None:
@@ -210,7 +195,7 @@ class ExportSection(Section, frozen=True, kw_only=True):
 
     root: Annotated[
         str | None,
-        _about(
+        about(
             "The directory that fd_to_file writes below, relative to where the agent runs; on a worker, to"
             " its --export-root. Default: it writes nothing.",
             "out",
@@ -228,7 +213,7 @@ class CommandsSection(Section, frozen=True, kw_only=True):
 
     allow: Annotated[
         tuple[str, ...],
-        _about(
+        about(
             "Their names, without arguments. One that starts others (sh, env, xargs, find) allows all that"
             " its sandbox has.",
             ["grep", "sort"],
@@ -240,58 +225,6 @@ class CommandsSection(Section, frozen=True, kw_only=True):
         check_unique("allow", self.allow)
         for name in self.allow:
             check_command("allow", name)
-
-
-class Limits(Section, frozen=True, kw_only=True):
-    """The limits of one process of a program, stored with it. None means unlimited."""
-
-    max_turns: Annotated[Size, _about("The most answers of the model.")] = 50
-    wall_seconds: Annotated[Seconds, _about("The most seconds from its start to its end.")] = (
-        DEFAULTS.wall_seconds
-    )
-    token_budget: Annotated[
-        Size | None, _about("The most tokens, in and out. Default: no limit.", 1_000_000)
-    ] = None
-    max_losses: Annotated[Size, _about("How often its worker may die before it fails.")] = 3
-    forks_may_spawn: Annotated[bool, _about("Whether its forks may spawn and fork.")] = False
-    stream_bytes: Annotated[Size, _about("The most bytes that one stream may store.")] = DEFAULTS.stream_bytes
-    stream_idle_seconds: Annotated[Seconds, _about("The most seconds a stream may be silent.")] = (
-        DEFAULTS.stream_idle_seconds
-    )
-
-
-_TREE = TreeLimits()
-
-
-class LimitsSection(Limits, frozen=True, kw_only=True):
-    """What one process may use, and what the tree of all that it spawns: tree_... and retention_days, which
-    count in the program that is run."""
-
-    tree_depth: Annotated[Size, _about("The most generations of processes.")] = _TREE.tree_depth
-    tree_live: Annotated[Size, _about("The most processes that have not ended.")] = _TREE.tree_live
-    tree_processes: Annotated[Size, _about("The most processes, ended ones too.")] = _TREE.tree_processes
-    tree_fds: Annotated[Size, _about("The most contents; shared descriptors cost nothing.")] = _TREE.tree_fds
-    tree_bytes: Annotated[Size, _about("The most bytes of text.")] = _TREE.tree_bytes
-    tree_export_bytes: Annotated[Size, _about("The most bytes that fd_to_file may write.")] = (
-        _TREE.tree_export_bytes
-    )
-    tree_model_calls_per_day: Annotated[Size, _about("The most answers of models in a UTC day.")] = (
-        _TREE.tree_model_calls_per_day
-    )
-    tree_tokens_per_day: Annotated[Size, _about("The most tokens in a UTC day: in, out and cached.")] = (
-        _TREE.tree_tokens_per_day
-    )
-    retention_days: Annotated[Days, _about("Days that the tree is kept after its last use; 0 for ever.")] = (
-        _TREE.retention_days
-    )
-
-    @property
-    def of_process(self) -> Limits:
-        return Limits(**{name: getattr(self, name) for name in Limits.__struct_fields__})
-
-    @property
-    def of_tree(self) -> TreeLimits:
-        return TreeLimits(**{name: getattr(self, name) for name in TreeLimits.__struct_fields__})
 
 
 class ProgramFile(Section, frozen=True, kw_only=True):
@@ -317,7 +250,7 @@ class ProgramFile(Section, frozen=True, kw_only=True):
                 "propertyNames": {"not": {"enum": list(OWNED_PARAMETERS)}},
             },
         ),
-    ] = {}
+    ] = msgspec.field(default_factory=dict)
     tools: ToolsSection = ToolsSection()
     file_descriptor: FDSection = FDSection()
     context: ContextSection = ContextSection()
@@ -330,7 +263,7 @@ class ProgramFile(Section, frozen=True, kw_only=True):
             examples=[{"expert": {"path": "expert.toml", "description": "knows the law"}}],
             extra_json_schema={"propertyNames": {"pattern": f"^{NAME.pattern}$"}},
         ),
-    ] = {}
+    ] = msgspec.field(default_factory=dict)
     export: ExportSection = ExportSection()
     commands: CommandsSection = CommandsSection()
     limits: LimitsSection = LimitsSection()

@@ -22,7 +22,8 @@ import msgspec
 from fdstore.agent import program_parser
 from fdstore.agent.bundle import Bundle, LinkedProgram, Program
 from fdstore.agent.program_checks import PATH_RULE, is_path
-from fdstore.agent.program_file import DEFAULT_MAX_TOKENS, ContextSection, Limits, PromptSection
+from fdstore.agent.program_file import DEFAULT_MAX_TOKENS, ContextSection, PromptSection
+from fdstore.agent.program_limits import Limits
 from fdstore.agent.program_parser import SHOWN_PATH, ProgramSource
 from fdstore.errors import InvalidArgument, InvalidProgram, TargetMissing, quoted
 from fdstore.tools.config import FDConfig

@@ -15,32 +15,14 @@ from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 
 import fdstore
 import fdstore.aio
-from fdstore import Toolset
 from fdstore.client import Process, Store
-from fdstore.errors import Conflict, DamagedRecord, InvalidArgument, NotFound, QuotaExceeded
+from fdstore.errors import Conflict, InvalidArgument, NotFound, QuotaExceeded
 from fdstore.records import TreeLimits
-from fdstore.store import audit, contents, naming, reading
-from fdstore.store.keys import TreeKeys
+from fdstore.store import contents, naming, reading
 from fdstore.text.selection import Part
+from tests.round_trips import count_round_trips
 
 KEYS = st.sampled_from(["a", "b", "b/c", "b/é", "b#7", "漢", "b\u202e\ufeff\\ x"])
-
-
-def count_round_trips(store: Store, operation: Generator[Any, Any, Any]) -> tuple[Any, int]:
-    count = 0
-
-    def relay() -> Generator[Any, Any, Any]:
-        nonlocal count
-        reply: Any = None
-        try:
-            while True:
-                request = operation.send(reply)
-                count += 1
-                reply = yield request
-        except StopIteration as done:
-            return done.value
-
-    return store.run(relay()), count
 
 
 def test_any_sequence_of_calls_matches_a_model_of_names(
@@ -307,33 +289,6 @@ def test_names_are_listed_in_pieces(proc: Process, execute: Any) -> None:
     execute("ZREM", "fdstore:{triage}:triage:names", *entries)
 
 
-def test_a_half_done_rename_reads_as_done(proc: Process, execute: Any) -> None:
-    proc.put("a", "text")
-    content = execute("HGET", "fdstore:{triage}:triage:fds", "name:a")
-    execute("HSET", "fdstore:{triage}:triage:fds", "name:b", content, "name:a", "")
-
-    assert proc.find("a") is None
-    assert proc.read("name:b").text == "text"
-    assert [d.fd for d in proc.list()] == ["name:b"]
-    for call in (proc.stat, proc.close, lambda fd: proc.child([fd])):
-        with pytest.raises(NotFound):
-            call("name:a")
-    assert proc.put("a", "new", expect=fdstore.ABSENT).fd == "name:a"
-    execute("ZADD", "fdstore:{triage}:triage:names", 0, "b")
-
-
-def test_a_follower_of_a_name_stops_when_it_means_another_content(proc: Process) -> None:
-    proc.put("log", "x" * 600_000)
-    pieces = proc.follow("name:log")
-
-    read = next(pieces)
-    proc.put("log", "y" * 600_000)
-
-    assert set(read) == {"x"}
-    with pytest.raises(Conflict):
-        list(pieces)
-
-
 def test_names_are_awaited_too(redis_url: str, proc: Process) -> None:
     async def main() -> list[str]:
         async with await fdstore.aio.connect(redis_url) as awaited:
@@ -348,96 +303,3 @@ def test_names_are_awaited_too(redis_url: str, proc: Process) -> None:
 
     assert asyncio.run(main()) == ["2"]
     assert proc.read("name:b").text == "2"
-
-
-def test_long_reads_and_listings_of_a_name_that_is_replaced_never_fail(
-    redis_url: str, proc: Process, tmp_path: Path
-) -> None:
-    texts = [f"{digit}\n" * 150_000 for digit in range(3)]
-    proc.put("log", texts[0])
-    ended = threading.Event()
-
-    def replace() -> None:
-        with fdstore.connect(redis_url) as own:
-            mine, number = own.process("triage"), 0
-            while not ended.is_set():
-                number += 1
-                mine.put("log", texts[number % 3])
-
-    writer = threading.Thread(target=replace)
-    writer.start()
-    try:
-        for _ in range(5):
-            assert proc.read("name:log", read_all=True).text in texts
-            assert proc.read_bytes("name:log").decode() in texts
-            assert proc.export("name:log", tmp_path / "log").char_count == 300_000
-            assert len(set(next(proc.follow("name:log")))) == 2
-            assert [d.fd for d in proc.list()] == ["name:log"]
-            assert proc.search("name:log", "^.$").matches == 150_000
-    finally:
-        ended.set()
-        writer.join(60)
-
-
-def test_a_rename_returns_the_content_that_it_moved(store: Store, proc: Process) -> None:
-    proc.put("draft", "mine")
-
-    made, rounds = count_round_trips(store, naming.rename(proc.handle, "draft", "final"))
-
-    assert (made.fd, made.bytes, rounds) == ("name:final", 4, 1)
-    proc.put("final", "another")
-    with pytest.raises(Conflict):
-        proc.put("final", "mine too", expect=made)
-
-
-def test_a_name_is_listed_again_when_a_torn_log_removed_it_from_the_list(
-    store: Store, proc: Process, execute: Any
-) -> None:
-    proc.put("a", "text")
-    execute("ZREM", "fdstore:{triage}:triage:names", "a")
-
-    [damage] = store.run(audit.check_tree(TreeKeys("fdstore", "triage")))
-    assert "name:a is not among the names" in damage.said
-    assert proc.find("a") == proc.stat("name:a")
-    proc.put("a", "again")
-    assert [d.fd for d in proc.list(prefix="")] == ["name:a"]
-    assert store.run(audit.check_tree(TreeKeys("fdstore", "triage"))) == []
-
-
-def test_a_damaged_name_is_named_and_hides_no_other(proc: Process, execute: Any) -> None:
-    proc.put("bad", "x")
-    good = proc.put("good", "x")
-    content = execute("HGET", "fdstore:{triage}:triage:fds", "name:bad").decode().replace("/", ":fd:")
-    kept = execute("DUMP", f"fdstore:{{triage}}:{content}")
-    execute("DEL", f"fdstore:{{triage}}:{content}")
-    execute("SET", f"fdstore:{{triage}}:{content}", "no hash")
-
-    assert proc.list(prefix="") == proc.list() == [good]
-    with pytest.raises(DamagedRecord):
-        proc.find("bad")
-    execute("DEL", f"fdstore:{{triage}}:{content}")
-    execute("RESTORE", f"fdstore:{{triage}}:{content}", 0, kept)
-
-
-def test_what_offload_stores_under_a_name_is_shown_even_if_it_is_replaced(
-    redis_url: str, proc: Process
-) -> None:
-    tools = Toolset(proc)
-    ended = threading.Event()
-
-    def replace() -> None:
-        with fdstore.connect(redis_url) as own:
-            while not ended.is_set():
-                own.process("triage").put("latest", "another\n" * 5000)
-
-    writer = threading.Thread(target=replace)
-    writer.start()
-    try:
-        for number in range(60):
-            shown = tools.offload(f"{number}\n" * 9000, call_id=f"call_{number}", name="latest")
-            assert f"{number}\n{number}\n" in str(shown.content)
-            assert shown.descriptor is not None
-            assert shown.descriptor.lines == 9000
-    finally:
-        ended.set()
-        writer.join(60)

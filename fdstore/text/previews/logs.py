@@ -59,10 +59,10 @@ def log(sample: Sample) -> Outline | None:
     errors = [(number, line) for number, line in sample.numbered() if _looks_like_an_error(line)]
     part = "" if sample.all_lines else " in this part"
     lines = [numbered_excerpt(number, line) for number, line in enumerate(sample.first[:SHOWN_FIRST], 1)]
+    found = "1 line looks like an error" if len(errors) == 1 else f"{len(errors)} lines look like errors"
     lines += [
-        f"{len(errors)} line{'s look' if len(errors) != 1 else ' looks'} like errors{part}"
-        + (":" if errors else ""),
-        *first_and_last(errors, SHOWN_ERRORS, "such lines", lambda found: numbered_excerpt(*found)),
+        f"{found}{part}{':' if errors else ''}",
+        *first_and_last(errors, SHOWN_ERRORS, "such lines", lambda each: numbered_excerpt(*each)),
     ]
     return Outline(kind=kind, of=sample.range_of_lines(), lines=lines, tail_chars=TAIL_CHARS)
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fdstore.agent.program_file import Limits, LimitsSection, LinkedEntry, ProgramFile
+from fdstore.agent.program_file import LinkedEntry, ProgramFile
+from fdstore.agent.program_limits import Limits, LimitsSection
 from fdstore.agent.program_loader import Program, load
 from fdstore.errors import InvalidProgram
 from fdstore.records import TreeLimits

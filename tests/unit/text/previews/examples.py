@@ -182,7 +182,7 @@ EXAMPLES: dict[str, tuple[str, list[str]]] = {
     ),
     "log": (
         "".join(f"13:07:0{n} INFO 0 errors, {n} done\n" for n in range(9)) + "13:07:10 ERROR disk full\n",
-        ["1 line looks like errors:", "10:13:07:10 ERROR disk full"],
+        ["1 line looks like an error:", "10:13:07:10 ERROR disk full"],
     ),
     "html outline": (
         HTML,
