@@ -250,3 +250,15 @@ def test_each_request_of_the_newest_era_has_its_headers(host: StdioHost, upstrea
 
 def test_a_refusal_is_an_error_with_the_status(host: StdioHost) -> None:
     assert "HTTP 401" in host.ask("tools/call", name="refused")["error"]["message"]
+
+
+def test_what_a_server_says_oddly_ends_no_connection(host: StdioHost, upstream: Upstream) -> None:
+    assert shown(host.ask("tools/call", name="odd_retry")) == "short"
+    assert "cannot be used" in host.ask("tools/call", name="odd_id")["error"]["message"]
+    upstream.session = "s\xe9"
+    host.ask("initialize")
+
+    host.send("notifications/initialized")
+
+    assert "cannot be used" in host.ask("tools/call", name="lines")["error"]["message"]
+    assert shown(host.ask("tools/call", name="read_fd", arguments={})).startswith("<fd_error")
