@@ -6,7 +6,9 @@ import json
 import os
 import threading
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
@@ -133,6 +135,17 @@ def test_a_client_that_leaves_takes_its_request_back(url: str, upstream: Upstrea
         httpx2.post(url, json=message, timeout=httpx2.Timeout(10, read=0.2))
 
     assert upstream.cancelled.wait(30)
+
+
+@pytest.mark.parametrize("target", ["*", "@evil.example"])
+def test_what_is_no_path_is_refused(url: str, upstream: Upstream, target: str) -> None:
+    connection = HTTPConnection(urlsplit(url).netloc)
+
+    connection.request("OPTIONS", target)
+
+    assert connection.getresponse().status == 400
+    connection.close()
+    assert upstream.requests == []
 
 
 def test_a_server_that_is_gone_is_named(descriptors: Descriptors) -> None:
