@@ -75,6 +75,10 @@ class Upstream:
                 return stream(NOTE + event(answer(id, text("x" * 9000)), "7"))
             case "broken":
                 return stream(b"retry: 1\n\n" + event({"method": "notifications/a"}, json.dumps(id)))
+            case "odd_retry":
+                return stream(b"retry: " + b"9" * 5000 + b"\n\n" + event(answer(id, text("short"))))
+            case "odd_id":
+                return stream(b"id: \xff\ndata: {}\n\n")
             case "refused":
                 return Response(status_code=401, headers={"WWW-Authenticate": "Bearer"})
         short = f'{{"id" : {json.dumps(id)}, "result":{{"n":1.50}}}}\n'

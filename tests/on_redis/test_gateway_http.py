@@ -6,7 +6,9 @@ import json
 import os
 import threading
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
@@ -135,6 +137,17 @@ def test_a_client_that_leaves_takes_its_request_back(url: str, upstream: Upstrea
     assert upstream.cancelled.wait(30)
 
 
+@pytest.mark.parametrize("target", ["*", "@evil.example"])
+def test_what_is_no_path_is_refused(url: str, upstream: Upstream, target: str) -> None:
+    connection = HTTPConnection(urlsplit(url).netloc)
+
+    connection.request("OPTIONS", target)
+
+    assert connection.getresponse().status == 400
+    connection.close()
+    assert upstream.requests == []
+
+
 def test_a_server_that_is_gone_is_named(descriptors: Descriptors) -> None:
     with served(HttpRelay("http://127.0.0.1:9/mcp", descriptors, {})) as url:
         response = post(url, "lines")
@@ -250,3 +263,15 @@ def test_each_request_of_the_newest_era_has_its_headers(host: StdioHost, upstrea
 
 def test_a_refusal_is_an_error_with_the_status(host: StdioHost) -> None:
     assert "HTTP 401" in host.ask("tools/call", name="refused")["error"]["message"]
+
+
+def test_what_a_server_says_oddly_ends_no_connection(host: StdioHost, upstream: Upstream) -> None:
+    assert shown(host.ask("tools/call", name="odd_retry")) == "short"
+    assert "cannot be used" in host.ask("tools/call", name="odd_id")["error"]["message"]
+    upstream.session = "s\xe9"
+    host.ask("initialize")
+
+    host.send("notifications/initialized")
+
+    assert "cannot be used" in host.ask("tools/call", name="lines")["error"]["message"]
+    assert shown(host.ask("tools/call", name="read_fd", arguments={})).startswith("<fd_error")

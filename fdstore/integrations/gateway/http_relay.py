@@ -114,6 +114,8 @@ class HttpRelay:
             response = await self._send(request, body)
         except httpx2.HTTPError as error:
             return _error(502, f"the MCP server cannot be reached: {type(error).__name__}: {error}")
+        except httpx2.InvalidURL as error:
+            return _error(400, f"this path cannot be passed on: {error}")
         headers = [(name.lower(), value) for name, value in response.headers.raw]
         headers = [pair for pair in headers if pair[0] not in _OF_THE_CONNECTION]
         media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()

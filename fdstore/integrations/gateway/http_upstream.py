@@ -25,6 +25,7 @@ from fdstore.integrations.gateway.sse import EventSplitter, data_of, field_of
 CONNECT_S = 10.0
 RECONNECT_S = 1.0
 """The pause before a broken stream is continued, unless the server asks for another."""
+MAX_RECONNECT_S = 300.0
 SESSION = "mcp-session-id"
 INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 VERSION_META = "io.modelcontextprotocol/protocolVersion"
@@ -70,7 +71,7 @@ class HttpUpstream:
         while self._host.has_jobs() and self._host.can_answer():
             self._host.wait_for_a_job(RECONNECT_S)
         if SESSION in self._session:
-            with suppress(httpx2.HTTPError):  # the server ends the session by itself
+            with suppress(httpx2.HTTPError, UnicodeError):  # the server ends the session by itself
                 self._client.delete(self._url, headers=self._session, timeout=CONNECT_S)
         return 0
 
@@ -106,6 +107,9 @@ class HttpUpstream:
                 last_event = self._continue(message, last_event)
         except httpx2.HTTPError as error:
             self._fail(message, f"the MCP server cannot be reached: {type(error).__name__}: {error}")
+            return
+        except Exception as error:  # noqa: BLE001  an odd header or id of a server must cost no other message
+            self._fail(message, f"the MCP server cannot be used: {type(error).__name__}: {error}")
             return
         if message.is_request and not message.is_answered:
             self._fail(message, "the MCP server ended the response without an answer")
@@ -160,6 +164,8 @@ class HttpUpstream:
                         return
                     if response.is_success:
                         last_event = self._deliver_all(response, unasked) or last_event
+            except UnicodeError:  # an id that no header can have
+                return
             except httpx2.HTTPError:
                 pass
             self._gone.wait(unasked.retry_s)
@@ -177,7 +183,7 @@ class HttpUpstream:
                 last_event = field_of(event, b"id") or last_event
                 retry_ms = field_of(event, b"retry")
                 if retry_ms is not None and retry_ms.isdigit():
-                    message.retry_s = int(retry_ms) / 1000
+                    message.retry_s = min(int(retry_ms[:9]) / 1000, MAX_RECONNECT_S)
                 if data := data_of(event):
                     self._deliver(data, message)
                 if message.is_answered:
