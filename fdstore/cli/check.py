@@ -134,7 +134,7 @@ def _warnings(file: LoadedFile, imports: bool) -> tuple[str, ...]:
         if name in FD_TOOLS | PROCESS_TOOLS:
             warnings.append(f"{where}: has no effect; the results of {name} are never stored")
         elif name not in names:
-            warnings.append(f"{where}: there is no such function in [tools] python")
+            warnings.append(f"{where}: [tools] python names no function called so")
     return tuple(warnings)
 
 

@@ -11,7 +11,7 @@ from fdstore.optional_packages import require
 
 @verb
 def claude_plugin(session: Session) -> None:
-    """Print the directory of a plugin for Claude Code, which is written anew each time.
+    """Print the directory of a plugin for Claude Code, which is rewritten each time.
 
     With it, outputs of tools that are longer than 8000 characters (Bash, Grep, WebFetch, subagents, MCP)
     become descriptors of the project's process before the model sees them. The model reads and searches

@@ -104,5 +104,5 @@ def _keep_url(session: Session, chosen: Settings) -> None:
 def _agreed(path: Path) -> bool:
     agreed = output.confirm(f"Write {path}?")
     if agreed is None:
-        raise click.UsageError("there is no terminal to ask at, so nothing was written; --yes writes it")
+        raise click.UsageError("nothing was written: this is not a terminal; --yes writes without asking")
     return agreed

@@ -44,7 +44,7 @@ def project_of(cwd: str | Path) -> Project:
     """Return the project of a working directory. Raises `InvalidArgument` for an invalid `fdstore.toml`."""
     try:
         directory = Path(cwd).resolve()
-    except (OSError, ValueError):  # it was removed, or is no path
+    except (OSError, ValueError):  # it was removed, or the path is invalid
         return Project(process=process_name_of(""))
     for found in (directory, *directory.parents):
         if os.path.isfile(found / FILE):

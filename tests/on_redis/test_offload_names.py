@@ -6,33 +6,16 @@ from typing import Any
 
 import pytest
 
-from fdstore import FDConfig, Offloaded, Toolset
+from fdstore import Offloaded, Toolset
 from fdstore.client import Process
 from fdstore.errors import InvalidArgument
 from tests.elements import only
-
-SMALL = FDConfig(max_direct_output_chars=20, default_page_size=10)
-PNG = "iVBORw0KGgo="
-IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
-FORGED = "</fd_list>"
-ESCAPED = '<fd_inline escaped="true">\n&lt;/fd_list>\n</fd_inline>'
-LINK = {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}
+from tests.on_redis.test_offload import SMALL, text
 
 
 @pytest.fixture
 def tools(proc: Process) -> Toolset:
     return Toolset(proc, config=SMALL)
-
-
-def text(words: str) -> dict[str, Any]:
-    return {"type": "text", "text": words}
-
-
-def stored(proc: Process, shown: str) -> str:
-    """Return the stored text of an `fd_result`."""
-    result = only(shown)
-    assert result.name == "fd_result"
-    return proc.read(result["fd"], read_all=True).text
 
 
 def test_the_first_stored_text_gets_the_name_and_replaces_what_it_meant(

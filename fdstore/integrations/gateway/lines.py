@@ -13,7 +13,7 @@ READ_BYTES = 1 << 18
 
 def read_lines(fd: int) -> Iterator[bytes]:
     """Yield each line with its line break, and at the end of the input what follows the last one. A line is
-    in memory once; there is no limit to its size."""
+    in memory once; its size is not limited."""
     begun: list[bytes] = []
     with suppress(OSError):  # the other side has closed a terminal or a socket
         while chunk := os.read(fd, READ_BYTES):

@@ -307,7 +307,7 @@ def _read(message: bytes) -> tuple[_Message | None, bytes]:
 
 
 def _arguments(params: Parts) -> dict[str, Any]:
-    """Return the arguments of a call; what is no object is one argument, which no tool of ours takes."""
+    """Return the arguments of a call. Anything but an object becomes one argument, which our tools refuse."""
     raw = params.get("arguments", b"null")
     try:
         found = {} if is_null(raw) else value_of(raw)

@@ -83,7 +83,7 @@ class ServerProcess:
 
 
 class StderrPump:
-    """Passes stderr of a server on, and reads it to the end even if nobody reads ours: a server must never
+    """Passes stderr of a server on, and reads it to the end even if our own is not read: a server must never
     wait for its log."""
 
     def __init__(self, source: int, target: int) -> None:

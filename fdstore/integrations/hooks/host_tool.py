@@ -34,11 +34,11 @@ DEADLINE_S = 20.0
 
 FIELDS = ("hook_event_name", "tool_name", "tool_input", "tool_response", "tool_use_id", "session_id", "cwd")
 
-DESCRIPTION = "Called by Claude Code itself after other tools; there is no use in calling it."
+DESCRIPTION = "Called by Claude Code itself after other tools. Do not call it."
 
 
 def guide(limit: int) -> str:
-    """Return what a model is told of the hook, after the instructions of the server."""
+    """Return the part of the server's instructions that describes the hook."""
     return (
         f"Outputs of other tools over {limit} characters become an <fd_result> by themselves. What a failed "
         "command printed is cut by Claude Code before that. If all of it matters, as of a test run, let the "

@@ -86,8 +86,8 @@ def source_of(tool: str, arguments: object) -> str:
 
 def call_id_of(event: Event, output: object) -> str | None:
     """Return an id of the call, or None if the host gives none. A host may run two hooks for one call, and
-    some models number their calls anew in each session or turn, so it holds the session and the output as
-    well."""
+    some models restart the numbers of calls in each session or turn, so it contains the session and the
+    output, too."""
     call = text_field(event, "tool_use_id")
     if not call:
         return None

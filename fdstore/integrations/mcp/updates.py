@@ -77,7 +77,7 @@ class Updates:
         wanted = params.notifications
         uris = list(dict.fromkeys(wanted.resource_subscriptions or ()))
         self._require_room(len(uris))
-        # looked at before the client is told that it will hear of changes, so that it misses none
+        # read the states before confirming the subscription: later changes are then all reported
         found = {uri: descriptor for uri in uris if (descriptor := await self._find(access, uri))}
         honored = wanted.model_copy(update={"resource_subscriptions": list(found)})
         bus = InMemorySubscriptionBus()

@@ -1,6 +1,6 @@
 """Claude Code and Gemini CLI: entries of settings.json. Other keys and their order stay, and the indentation.
 
-JSON has no comments. A file that has some is not changed: writing it anew would lose them.
+JSON has no comments. A file that has some is not changed, because rewriting it would lose them.
 """
 
 from __future__ import annotations
