@@ -32,8 +32,10 @@ from mcp.types import (
     TextResourceContents,
 )
 from pydantic import BaseModel
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 server = MCPServer("fixtures")
+FIRST_EVENT = "first_event"
 
 PIXEL = base64.b64encode(
     bytes.fromhex(
@@ -136,7 +138,10 @@ async def elicitation(message: str, ctx: Context) -> str:
 
 @server.tool(name="test_reconnection")
 async def reconnection(ctx: Context) -> str:
-    """Close the stream before the answer, which comes on the next one."""
+    """Close the stream after its first event and before the answer, which comes on the next one."""
+    request = ctx.request_context.request
+    assert request is not None
+    await request.scope[FIRST_EVENT].wait()
     await ctx.close_sse_stream()
     await asyncio.sleep(0.1)
     return "The answer came on another stream."
@@ -259,11 +264,30 @@ class Events(EventStore):
         return stream
 
 
+def telling_of_first_event(app: ASGIApp) -> ASGIApp:
+    """Return `app` so that a tool can wait until the first event of its stream has gone out.
+
+    The server drops that event if the stream is closed before.
+    """
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        first_event = scope[FIRST_EVENT] = asyncio.Event()
+
+        async def tell(message: Message) -> None:
+            await send(message)
+            if message["type"] == "http.response.body":
+                first_event.set()
+
+        await app(scope, receive, tell)
+
+    return serve
+
+
 def main() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         print(listener.getsockname()[1], flush=True)
         app = server.streamable_http_app(event_store=Events(), retry_interval=100)
-        uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[listener])
+        uvicorn.Server(uvicorn.Config(telling_of_first_event(app), log_level="error")).run(sockets=[listener])
 
 
 if __name__ == "__main__":
