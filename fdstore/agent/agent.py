@@ -14,17 +14,18 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from fdstore import end_reasons
-from fdstore.agent.answer_stream import AnswerStream
+from fdstore.agent.answer_stream import AnswerStream, RunOperation, StreamListener
 from fdstore.agent.conversation import Assistant, Cleared, Note, Result, Start, ToolCall, encode_entry
 from fdstore.agent.first_prompt import first_messages
 from fdstore.agent.history import History
 from fdstore.agent.models.base import Model, ModelFailed, Retry
 from fdstore.agent.program_loader import Program
+from fdstore.agent.record_facts import AttemptFacts, FactCollector
 from fdstore.errors import STORE_FAILURES, InvalidArgument, NotFound, QuotaExceeded
 from fdstore.lifecycle import ENDED
 from fdstore.render import fd_error
@@ -36,14 +37,11 @@ from fdstore.tools.process_task import SpawnTask
 from fdstore.tools.tool_outcome import Started, ToolResult
 from fdstore.tools.toolbox import Toolbox
 from fdstore.tools.wrapping import escape_surrogates, reference_passages, store_passage
-from fdstore.wire.operation import Operation
 
 log = logging.getLogger("fdstore.agent")
 
 FINAL = {"end_turn": 0, "stop_sequence": 0}
 """Exit codes of stop reasons that are a normal end; any other that ends the conversation is exit code 1."""
-
-RunOperation = Callable[[Operation[Any]], Any]
 
 
 class Finished(msgspec.Struct, frozen=True):
@@ -80,6 +78,7 @@ class Agent:
         age_s: float,
         pause: Callable[[float], None],
         answers: AnswerStream | None = None,
+        attempt: AttemptFacts | None = None,
     ) -> None:
         self._run = run
         self._handle = handle
@@ -92,6 +91,8 @@ class Agent:
         self._until_s = time.monotonic() + program.limits.wall_seconds - age_s
         self._written = len(history.own)
         self._problem = ""
+        self._facts = FactCollector(attempt)
+        self._asked_at = 0.0
         self._daily: journal.Appended | None = None
         """Daily limits of the tree as of the last journal write; None before the first of this attempt."""
         self.birth = history.birth
@@ -147,6 +148,7 @@ class Agent:
 
     def _ask(self) -> Outcome:
         start = self.conversation.start
+        self._asked_at = time.monotonic()
         try:
             answer = self._model.query(
                 model=self._program.model,
@@ -165,15 +167,16 @@ class Agent:
             return Finished("failed", None, str(error), "")
         self._record_problem("")
         if self._answers is None:
-            self._write(answer)
+            self._write(answer, self._asked_at)
         else:
-            self._write(msgspec.structs.replace(answer, said=self._answers.chars))
+            self._write(msgspec.structs.replace(answer, said=self._answers.chars), self._asked_at)
             self._run(self._answers.complete(is_paused=answer.is_paused))
         self._take_references()
         return None
 
     def _note_retry(self, retry: Retry) -> None:
         log.info("%s: %s", self._handle.id, retry)
+        self._facts.add_retry(retry, time.monotonic() - self._asked_at)
         self._record_problem(str(retry))
 
     def _record_problem(self, trouble: str) -> None:
@@ -213,11 +216,12 @@ class Agent:
                 error = InvalidArgument("", f"{call.malformed}; make the call again")
                 self._write(_result(call, ToolResult(fd_error(error), is_error=True)))
                 continue
+            began = time.monotonic()
             outcome = self._run(self._toolbox.start(call.name, call.input, call.key))
             if isinstance(outcome, Started):
                 started.append((call, outcome))
             else:
-                self._write(_result(call, outcome))
+                self._write(_result(call, outcome), began)
         live: list[str] = []
         waits: list[float] = []
         now_s = self._run(redis_now()) if any(each.until_s is not None for _, each in started) else 0.0
@@ -267,10 +271,13 @@ class Agent:
             self.conversation.text,
         )
 
-    def _write(self, entry: Start | Assistant | Result | Note | Cleared) -> None:
+    def _write(self, entry: Start | Assistant | Result | Note | Cleared, began: float | None = None) -> None:
+        """Append to the journal. `began` is when the work for it began, by `time.monotonic`."""
+        now = time.monotonic()
+        record = self._facts.add_to(encode_entry(entry), None if began is None else now - began)
         usage = entry if isinstance(entry, Assistant) else None
-        added = journal.append(self._handle, self._written, [encode_entry(entry)], usage=usage)
-        self._daily = self._run(added)
+        self._daily = self._run(journal.append(self._handle, self._written, [record], usage=usage))
+        self._facts.stored_in(time.monotonic() - now)
         self._written = self._daily.length
         self.conversation.add(entry)
 
@@ -308,20 +315,6 @@ class Agent:
             )
         )
         return woken
-
-
-class StreamListener:
-    """Adapter that runs an answer stream's operations as the model's text arrives."""
-
-    def __init__(self, run: RunOperation, answers: AnswerStream) -> None:
-        self._run = run
-        self._answers = answers
-
-    def on_text(self, text: str) -> None:
-        self._run(self._answers.add(text))
-
-    def on_retry(self) -> None:
-        self._answers.restart()
 
 
 def _result(call: ToolCall, outcome: ToolResult) -> Result:
