@@ -25,12 +25,13 @@ from fdstore.agent.first_prompt import first_messages
 from fdstore.agent.history import History
 from fdstore.agent.models.base import Model, ModelFailed, Retry
 from fdstore.agent.program_loader import Program
-from fdstore.agent.record_facts import AttemptFacts, FactCollector
+from fdstore.agent.record_facts import FactCollector, begin_attempt
 from fdstore.errors import STORE_FAILURES, InvalidArgument, NotFound, QuotaExceeded
 from fdstore.lifecycle import ENDED
 from fdstore.render import fd_error
 from fdstore.store import contents, journal, leases, process_records, processes
 from fdstore.store.clock import redis_now
+from fdstore.store.leases import Claim
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.tools.clearing import find_clearable, size_of
 from fdstore.tools.process_task import SpawnTask
@@ -75,10 +76,9 @@ class Agent:
         model: Model,
         *,
         history: History,
-        age_s: float,
+        claim: Claim,
         pause: Callable[[float], None],
         answers: AnswerStream | None = None,
-        attempt: AttemptFacts | None = None,
     ) -> None:
         self._run = run
         self._handle = handle
@@ -88,15 +88,16 @@ class Agent:
         self._model = model
         self._pause = pause
         self._answers = answers
-        self._until_s = time.monotonic() + program.limits.wall_seconds - age_s
+        self._until_s = time.monotonic() + program.limits.wall_seconds - claim.age_s
         self._written = len(history.own)
         self._problem = ""
-        self._facts = FactCollector(attempt)
         self._asked_at = 0.0
         self._daily: journal.Appended | None = None
         """Daily limits of the tree as of the last journal write; None before the first of this attempt."""
         self.birth = history.birth
         self.conversation = history.conversation()
+        has_open_calls = bool(self.conversation.open_calls())
+        self._facts = FactCollector(begin_attempt(claim, has_open_calls=has_open_calls))
         if history.own and isinstance(history.own[-1], Assistant):
             # the previous attempt may have ended between writing the answer and storing its references
             self._take_references()
@@ -166,6 +167,7 @@ class Agent:
         except ModelFailed as error:
             return Finished("failed", None, str(error), "")
         self._record_problem("")
+        self._facts.tell(turn=len(self.conversation.turns) + 1)
         if self._answers is None:
             self._write(answer, self._asked_at)
         else:
@@ -214,14 +216,14 @@ class Agent:
         for call in calls:
             if call.malformed:
                 error = InvalidArgument("", f"{call.malformed}; make the call again")
-                self._write(_result(call, ToolResult(fd_error(error), is_error=True)))
+                self._write_result(call, ToolResult(fd_error(error), is_error=True))
                 continue
             began = time.monotonic()
             outcome = self._run(self._toolbox.start(call.name, call.input, call.key))
             if isinstance(outcome, Started):
                 started.append((call, outcome))
             else:
-                self._write(_result(call, outcome), began)
+                self._write_result(call, outcome, began)
         live: list[str] = []
         waits: list[float] = []
         now_s = self._run(redis_now()) if any(each.until_s is not None for _, each in started) else 0.0
@@ -229,7 +231,7 @@ class Agent:
             running = [child for child in children.processes if not self._ended(child)]
             left_s = None if children.until_s is None else children.until_s - now_s
             if not running or (left_s is not None and left_s <= 0):
-                self._write(_result(call, self._run(self._toolbox.finished(children))))
+                self._write_result(call, self._run(self._toolbox.finished(children)))
                 continue
             live += running
             if left_s is not None:
@@ -270,6 +272,13 @@ class Agent:
             "" if exit_code == 0 else f"stop_reason {last.stop_reason}",
             self.conversation.text,
         )
+
+    def _write_result(self, call: ToolCall, outcome: ToolResult, began: float | None = None) -> None:
+        content = outcome.content
+        if isinstance(content, str):
+            content = escape_surrogates(content)
+        self._facts.tell(tool=call.name, key=call.key)
+        self._write(Result(call=call.id, content=content, is_error=outcome.is_error), began)
 
     def _write(self, entry: Start | Assistant | Result | Note | Cleared, began: float | None = None) -> None:
         """Append to the journal. `began` is when the work for it began, by `time.monotonic`."""
@@ -315,10 +324,3 @@ class Agent:
             )
         )
         return woken
-
-
-def _result(call: ToolCall, outcome: ToolResult) -> Result:
-    content = outcome.content
-    if isinstance(content, str):
-        content = escape_surrogates(content)
-    return Result(call=call.id, content=content, is_error=outcome.is_error)

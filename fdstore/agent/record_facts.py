@@ -10,11 +10,12 @@ record. Records of older versions have none.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from fdstore.agent.models.base import Retry
+from fdstore.store.leases import Claim
 from fdstore.tools.wrapping import escape_surrogates
 
 MAX_RETRIES = 10
@@ -29,14 +30,19 @@ _Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999)]
 """Until the end of the year 9999: a later time cannot be formatted."""
 
 
+Before = Literal["", "loss", "wait", "return"]
+"""Why there was an attempt before: its worker was lost, it waited, or its worker returned it."""
+
+
 class AttemptFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The attempt that a record is the first one of: its number, the worker that runs it, when it began, and
-    the losses of the process by then."""
+    """The attempt that a record is the first one of: its number, the worker that runs it, when it began, the
+    losses of the process by then, and what ended the attempt `before`."""
 
     number: int
     worker: str = ""
     at_ms: _Milliseconds | None = None
     losses: int = 0
+    before: Before = ""
 
 
 class FailedTry(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,14 +56,19 @@ class FailedTry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecordFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The facts about one record; None and () where they are not known. `took_ms` is how long the answer or
-    the tool call took; `outage_ms` how long the store took to accept the record before, in an outage."""
+    """The facts about one record; None, "" and () where they are not known. `took_ms` is how long the answer
+    or the tool call took; `outage_ms` how long the store took to accept the record before, in an outage.
+    `turn` is the number of an answer in its conversation; `tool` and `key` are those of the call of a
+    result (`conversation.ToolCall`), so that a part of a long journal can be read alone."""
 
     at_ms: _Milliseconds | None = None
     took_ms: _Milliseconds | None = None
     attempt: AttemptFacts | None = None
     retries: tuple[FailedTry, ...] = ()
     outage_ms: _Milliseconds | None = None
+    turn: int = 0
+    tool: str = ""
+    key: str = ""
 
 
 _decoder = msgspec.json.Decoder(RecordFacts)
@@ -69,7 +80,7 @@ def read_facts(record: bytes) -> RecordFacts:
     >>> read_facts(b'{"kind":"note","text":"...","at_ms":1795365840123}').at_ms
     1795365840123
     >>> read_facts(b'{"kind":"note","at_ms":"soon"}')
-    RecordFacts(at_ms=None, took_ms=None, attempt=None, retries=(), outage_ms=None)
+    RecordFacts(at_ms=None, took_ms=None, attempt=None, retries=(), outage_ms=None, turn=0, tool='', key='')
     """
     try:
         return _decoder.decode(record)
@@ -87,13 +98,36 @@ def add_facts(record: str, facts: RecordFacts) -> str:
     return record if added == "{}" else f"{record[:-1]},{added[1:]}"
 
 
+def begin_attempt(claim: Claim, *, has_open_calls: bool) -> AttemptFacts:
+    """Return the facts about a claimed attempt. With open calls, the attempt before waited for their ends,
+    unless its worker was lost."""
+    earlier = 0
+    for record in reversed(claim.journal):
+        if b'"attempt":{' in record and (facts := read_facts(record).attempt):
+            earlier = facts.losses
+            break
+    before: Before = "wait" if has_open_calls else "return"
+    if claim.losses > earlier:
+        before = "loss"
+    return AttemptFacts(
+        number=claim.attempt,
+        worker=escape_surrogates(claim.worker),
+        at_ms=_milliseconds(claim.claimed_at),
+        losses=claim.losses,
+        before=before if claim.attempt > 1 else "",
+    )
+
+
 class FactCollector:
     """Collects the facts for the next record of an attempt."""
 
     def __init__(self, attempt: AttemptFacts | None = None) -> None:
-        self._attempt = attempt
+        self._known: dict[str, Any] = {"attempt": attempt}
         self._retries: list[FailedTry] = []
-        self._outage_ms: int | None = None
+
+    def tell(self, **facts: Any) -> None:
+        """Add fields of `RecordFacts`."""
+        self._known |= facts
 
     def add_retry(self, retry: Retry, after_s: float) -> None:
         """Add a failed try of the model, `after_s` seconds after its first try began."""
@@ -108,15 +142,14 @@ class FactCollector:
     def add_to(self, record: str, took_s: float | None) -> str:
         """Return the record with the facts collected since the last one."""
         took_ms = None if took_s is None else _milliseconds(took_s)
-        facts = RecordFacts(
-            took_ms=took_ms, attempt=self._attempt, retries=tuple(self._retries), outage_ms=self._outage_ms
-        )
-        self._attempt, self._retries, self._outage_ms = None, [], None
+        facts = RecordFacts(took_ms=took_ms, retries=tuple(self._retries), **self._known)
+        self._known, self._retries = {}, []
         return add_facts(record, facts)
 
     def stored_in(self, took_s: float) -> None:
         """Note how long the store took to accept a record."""
-        self._outage_ms = _milliseconds(took_s) if took_s >= OUTAGE_S else None
+        if took_s >= OUTAGE_S:
+            self._known["outage_ms"] = _milliseconds(took_s)
 
 
 def _milliseconds(seconds: float) -> int:

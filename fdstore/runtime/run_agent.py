@@ -11,7 +11,6 @@ from fdstore.agent.answer_stream import open_answer_stream
 from fdstore.agent.history import read_history
 from fdstore.agent.models.base import Model
 from fdstore.agent.program_loader import Bundle, Program
-from fdstore.agent.record_facts import AttemptFacts
 from fdstore.client import Store
 from fdstore.errors import NewerFormat, quoted
 from fdstore.lifecycle import ProcessEnd
@@ -66,13 +65,7 @@ def run_agent(
         toolbox,
         model(),
         history=history,
-        attempt=AttemptFacts(
-            number=claim.attempt,
-            worker=claim.worker,
-            at_ms=int(claim.claimed_at * 1000),
-            losses=claim.losses,
-        ),
-        age_s=claim.age_s,
+        claim=claim,
         pause=attempt.lease.pause,
         answers=store.run(open_answer_stream(handle, claim.outputs, history.last_answer)),
     )

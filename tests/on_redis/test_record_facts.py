@@ -37,6 +37,12 @@ def test_each_record_of_an_agent_has_its_time_by_redis_and_its_duration(
     assert before <= times[0] <= times[-1] <= after
     assert [each.took_ms is not None for each in facts] == [False, True, True, True]
     assert [each.attempt and each.attempt.number for each in facts] == [1, None, None, None]
+    assert [(each.turn, each.tool, each.key[:5]) for each in facts] == [
+        (0, "", ""),
+        (1, "", ""),
+        (0, "echo", "turn1"),
+        (2, "", ""),
+    ]
 
 
 def test_a_later_attempt_tells_its_worker_and_the_losses_before_it(
@@ -51,7 +57,7 @@ def test_a_later_attempt_tells_its_worker_and_the_losses_before_it(
         facts = list(map(read_facts, agents.journal()))
 
     [begun] = [each.attempt for each in facts if each.attempt]
-    assert (begun.number, begun.worker, begun.losses) == (2, "here", 1)
+    assert (begun.number, begun.worker, begun.losses, begun.before) == (2, "here", 1, "loss")
     assert begun.at_ms <= facts[1].at_ms
 
 
