@@ -8,7 +8,7 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.session import Session, verb
-from fdstore.cli.tables import DAY_S, format_count, format_size, moment, table
+from fdstore.cli.tables import format_count, format_size, table
 from fdstore.records import Record, TreeLimits
 
 if TYPE_CHECKING:
@@ -113,46 +113,9 @@ def _show(session: Session, store: Store) -> None:
     output.line(table(header, cells, right=right, cut="OF", columns=output.columns()))
 
 
-class LimitStatus(Record, frozen=True, kw_only=True):
-    """One limit of a tree, its `value` and how much is `used`; `day` is the UTC day of a limit per day."""
-
-    tree: str
-    name: str
-    value: int
-    used: int
-    unit: str
-    day: str | None = None
-
-
-def limits_of_tree(tree: TreeRecord) -> list[LimitStatus]:
-    """Return every limit of a tree that has a ceiling."""
-    from fdstore.store.ceilings import CEILINGS
-
-    used = {
-        "tree_depth": max((member.id.count(".") + 1 for member in tree.members), default=0),
-        "tree_live": tree.live,
-        "tree_processes": tree.processes,
-        "tree_fds": tree.fds,
-        "tree_bytes": tree.bytes,
-        "tree_export_bytes": tree.export_bytes,
-        "tree_model_calls_per_day": tree.model_calls,
-        "tree_tokens_per_day": tree.tokens,
-    }
-    day = moment(tree.usage_day * DAY_S).partition("T")[0] if tree.usage_day else None
-    return [
-        LimitStatus(
-            tree=tree.id,
-            name=name,
-            value=getattr(tree.limits, name),
-            used=count,
-            unit=CEILINGS[name].unit,
-            day=day if name.endswith("_per_day") else None,
-        )
-        for name, count in used.items()
-    ]
-
-
 def _show_tree(session: Session, tree: TreeRecord) -> None:
+    from fdstore.store.limit_usage import limits_of_tree
+
     rows = limits_of_tree(tree)
     if session.as_json:
         for each in rows:

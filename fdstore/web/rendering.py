@@ -8,18 +8,21 @@ so no template can forget it; Jinja then escapes the result for HTML.
 from __future__ import annotations
 
 import hashlib
+import re
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from fdstore.lifecycle import BUSY, ENDED
+from fdstore.lifecycle import ENDED
 from fdstore.text.layout import show_controls
 from fdstore.text.quantities import ago, duration, format_count, format_size, moment
+from fdstore.web.timeline import axis_of
 
 FOLDER = Path(__file__).parent
 STATIC = FOLDER / "static"
@@ -55,9 +58,13 @@ def make_environment() -> Environment:
         "short": short_number,
         "segment": lambda text: quote(text, safe=""),
         "fd_path": fd_path,
+        "fd_of": fd_of,
+        "clip": clip,
+        "json": lambda value: msgspec.json.encode(value).decode("utf-8", "replace"),
+        "uptime": duration,
         "one_line": lambda text: show_controls(text, keep=""),
     }
-    environment.globals |= {"count": format_count, "asset": asset, "ENDED": ENDED, "BUSY": BUSY}
+    environment.globals |= {"count": format_count, "asset": asset, "axis_of": axis_of, "ENDED": ENDED}
     return environment
 
 
@@ -68,6 +75,33 @@ def fd_path(fd: str) -> str:
     ('3', 'name:a/b%3F.txt')
     """
     return quote(fd.removeprefix("fd:"), safe=":/")
+
+
+_FD = re.compile(r"(?:fd:[1-9][0-9]{0,15}|ref:[A-Za-z0-9_.-]{1,64})(?=\Z|#)")
+
+
+def fd_of(text: str) -> str:
+    """Return the descriptor that an argument of a tool names, without its selector; "" if it names none.
+
+    >>> fd_of("fd:3#L1-9"), fd_of("ref:plan"), fd_of("see fd:3")
+    ('fd:3', 'ref:plan', '')
+    """
+    found = _FD.match(text)
+    return found[0] if found else ""
+
+
+CLIP_CHARS, CLIP_LINES = 700, 12
+
+
+def clip(text: str) -> str:
+    """Return the beginning of a text, a few lines; a text that is little longer is returned whole.
+
+    >>> clip("a\\nb"), len(clip("a" * 5000)), clip("line\\n" * 50).count("\\n")
+    ('a\\nb', 700, 11)
+    """
+    if len(text) <= CLIP_CHARS * 1.3 and text.count("\n") < CLIP_LINES * 1.3:
+        return text
+    return "\n".join(text[:CLIP_CHARS].split("\n", CLIP_LINES)[:CLIP_LINES])
 
 
 def format_number(value: int) -> str:
