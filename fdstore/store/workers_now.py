@@ -90,8 +90,8 @@ def workers_now(prefix: str, *, has_queue: bool = True) -> Operation[WorkersNow]
                 Worker(
                     name=shown,
                     alive_until=_moment(score) or 0.0,
-                    commands=show_bytes(sandbox or b""),
-                    no_agents="" if refusal in (None, ACCEPTS_AGENTS.encode()) else show_bytes(refusal),
+                    commands=_sentence(sandbox),
+                    no_agents="" if refusal == ACCEPTS_AGENTS.encode() else _sentence(refusal),
                     jobs=tuple(job for job in jobs if job.worker == shown and job.state == "running"),
                 )
             )
@@ -143,6 +143,10 @@ def _job(process: str, fields: list[bytes | None]) -> Job:
         started_at=_moment(started_at),
         lease_until=_moment(lease_until),
     )
+
+
+def _sentence(value: bytes | None) -> str:
+    return (value or b"")[:2000].decode("utf-8", "backslashreplace")
 
 
 def _moment(value: bytes | None) -> float | None:

@@ -20,7 +20,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from fdstore.errors import FDStoreError, StoreUnavailable
 from fdstore.web.inspector import MAX_LIVE, Inspector
 from fdstore.web.page import Page, View
-from fdstore.web.rendering import render_content
+from fdstore.web.rendering import render
 from fdstore.web.responses import context
 
 REST = 20
@@ -79,7 +79,7 @@ async def changes(page: Page, view: View) -> AsyncIterator[bytes]:
         else:
             now_seen = seen(data)
             if is_away or now_seen != shown:
-                html = render_content(inspector.templates, page.template, **context(view, page, data))
+                html = render(inspector.templates, page.template, seen=now_seen, **context(view, page, data))
                 yield event("page", {"seen": now_seen, "html": html})
                 is_away, shown, beat_at = False, now_seen, time.monotonic() + BEAT_S
         if time.monotonic() > beat_at:

@@ -93,15 +93,16 @@ def fd_of(text: str) -> str:
 CLIP_CHARS, CLIP_LINES = 700, 12
 
 
-def clip(text: str) -> str:
+def clip(text: str, lines: int = CLIP_LINES) -> str:
     """Return the beginning of a text, a few lines; a text that is little longer is returned whole.
 
     >>> clip("a\\nb"), len(clip("a" * 5000)), clip("line\\n" * 50).count("\\n")
     ('a\\nb', 700, 11)
     """
-    if len(text) <= CLIP_CHARS * 1.3 and text.count("\n") < CLIP_LINES * 1.3:
+    chars = CLIP_CHARS * lines // CLIP_LINES
+    if len(text) <= chars * 1.3 and text.count("\n") < lines * 1.3:
         return text
-    return "\n".join(text[:CLIP_CHARS].split("\n", CLIP_LINES)[:CLIP_LINES])
+    return "\n".join(text[:chars].split("\n", lines)[:lines])
 
 
 def format_number(value: int) -> str:
@@ -161,9 +162,3 @@ def asset(name: str) -> str:
 def render(environment: Environment, template: str, **values: Any) -> str:
     """Return a whole page."""
     return environment.get_template(template).render(values)
-
-
-def render_content(environment: Environment, template: str, **values: Any) -> str:
-    """Return only the block `content` of a page, for one that is shown already."""
-    found = environment.get_template(template)
-    return "".join(found.blocks["content"](found.new_context(values)))

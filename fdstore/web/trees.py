@@ -14,7 +14,7 @@ from fdstore.store.finding import matcher
 from fdstore.store.overview import TreeSummary, recent_names, summaries
 from fdstore.web.page import Page, View
 
-ROWS = 100
+ROWS = 200
 """Trees on one page."""
 
 EXAMINED = 500

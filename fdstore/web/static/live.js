@@ -68,7 +68,7 @@ function followLive(main) {
       const follow = main.querySelector("[data-follow]") && atEnd();
       // an inert document: nothing in it runs or loads
       const next = new DOMParser().parseFromString(html, "text/html");
-      mergeChildren(main, next.body);
+      mergeChildren(main, next.querySelector("main"));
       main.dataset.seen = seen;
       warn("");
       if (follow) document.documentElement.scrollTop = document.documentElement.scrollHeight;
