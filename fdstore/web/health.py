@@ -65,7 +65,8 @@ def _of_workers(found: WorkersNow) -> list[Finding]:
     """Return the findings about workers: is there one, and does one sweep?"""
     alive = [each for each in found.workers if each.alive_until >= found.now_s]
     if not alive:
-        waiting = f", and {len(found.ready)} processes wait for one" if found.ready else ""
+        number = len(found.ready)
+        waiting = f", and {number} process{' waits' if number == 1 else 'es wait'} for one" if number else ""
         return [
             Finding(
                 subject="workers",

@@ -10,17 +10,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from fdstore.client._async.store import Store
-from fdstore.errors import FDStoreError, StoreUnavailable, UnknownOutcome
+from fdstore.errors import StoreUnavailable, UnknownOutcome
 from fdstore.web.page import Page, View
 from fdstore.web.rendering import make_environment
+from fdstore.wire._async.cluster import make_runner
+
+T = TypeVar("T")
 
 REACH_S = 1.0
 """How long an attempt to connect may take."""
+
+PATIENCE_S = 0.7
+"""After this time of silence, another connection is tried."""
 
 MAX_LIVE = 64
 """Pages that browsers may show live at the same time."""
@@ -54,23 +60,40 @@ class Inspector:
         """Return the data of a page. Raises `StoreUnavailable` soon, and what the page raises."""
         return await self.within(page.timeout_s, lambda: page.load(view))
 
-    async def within(self, seconds: float, call: Callable[[], Awaitable[Any]]) -> Any:
-        """Call something that reads the store. Raises `StoreUnavailable` if it takes longer."""
+    async def within(self, seconds: float, call: Callable[[], Awaitable[T]]) -> T:
+        """Call something that reads the store. Raises `StoreUnavailable` if it takes longer, and sooner if
+        Redis takes no connection."""
+        if self._is_away:
+            await self._reach()
+        task = asyncio.ensure_future(call())
         try:
-            if self._is_away:
-                async with asyncio.timeout(REACH_S):
-                    await self.store.reach()
-            async with asyncio.timeout(seconds):
-                found = await call()
-        except TimeoutError:
-            self._is_away = True
-            raise StoreUnavailable(self.store.where, "does not answer in time") from None
+            await asyncio.wait({task}, timeout=PATIENCE_S)
+            if not task.done():
+                await self._reach()
+                await asyncio.wait({task}, timeout=seconds)
+            if not task.done():
+                raise self._away("does not answer in time")
+            found = task.result()
         except (StoreUnavailable, UnknownOutcome) as error:
             self._is_away = True
-            raise error if isinstance(error, StoreUnavailable) else _away(self.store, error) from error
+            raise error if isinstance(error, StoreUnavailable) else self._away(str(error)) from error
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
         self._is_away = False
         return found
 
+    async def _reach(self) -> None:
+        """Make one attempt to connect. Raises `StoreUnavailable`."""
+        probe = make_runner(self.store.url)
+        try:
+            async with asyncio.timeout(REACH_S):
+                await probe.reach()
+        except TimeoutError:
+            raise self._away("does not answer in time") from None
+        finally:
+            await probe.close()
 
-def _away(store: Store, error: FDStoreError) -> StoreUnavailable:
-    return StoreUnavailable(store.where, str(error))
+    def _away(self, problem: str) -> StoreUnavailable:
+        return StoreUnavailable(self.store.where, problem)

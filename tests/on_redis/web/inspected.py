@@ -12,17 +12,28 @@ import fdstore.aio
 from fdstore.client._async.store import connect_unsafe
 from fdstore.web.app import make_app
 from fdstore.web.inspector import Inspector, Options
+from tests.round_trips import Tally, tallied
 
 T = TypeVar("T")
 
 ORIGIN = "http://127.0.0.1:8000"
 
 
-def inspect(redis_url: str, visit: Callable[[httpx2.AsyncClient], Awaitable[T]], **options: Any) -> T:
-    """Return what `visit` returns, called with a client of an inspector of this store."""
+def inspect(
+    redis_url: str,
+    visit: Callable[[httpx2.AsyncClient], Awaitable[T]],
+    *,
+    tally: Tally | None = None,
+    **options: Any,
+) -> T:
+    """Return what `visit` returns, called with a client of an inspector of this store. The cost of its
+    requests is added to `tally`."""
 
     async def main() -> T:
         async with await fdstore.aio.connect(redis_url, looking=True) as store:
+            if tally is not None:
+                run = store.run
+                store.run = lambda operation: run(tallied(operation, tally))  # type: ignore[method-assign]
             inspector = Inspector(
                 store, Options(**options), lambda: connect_unsafe(redis_url, None, looking=False)
             )
