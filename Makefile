@@ -35,13 +35,13 @@ test-hosts: $(HOSTS_READY) test-browser
 
 # The pages of `fdstore ui` in a Chromium of the system.
 test-browser: $(READY)
-	@command -v chromium chromium-browser google-chrome >/dev/null || { echo "the tests of the pages need a browser:" \
-		"apt-get install --no-install-recommends chromium" >&2; exit 1; }
+	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
+		{ echo "no browser: apt-get install --no-install-recommends chromium" >&2; exit 1; }
 	$(BIN)/python -m pytest -n 2 tests/browser
 
 # Writes the pictures of docs/inspector.md anew.
 screenshots: $(READY)
-	$(BIN)/python tests/browser/screenshots.py docs/inspector
+	$(BIN)/python -m tests.browser.screenshots docs/inspector
 
 # Kills, cuts and fills for some hours; tells every seed, and what was done in it. A seed that fails is run
 # alone with CHAOS_SEED=17, and CHAOS_SEEDS=10 takes fewer.

@@ -24,6 +24,7 @@ PACKAGES = ("starlette", "uvicorn", "jinja2")
 
 
 @verb
+@click.argument("name", metavar="[TREE|PROC]", required=False)
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="HOST", help="Where to listen.")
 @click.option(
     "--port",
@@ -50,6 +51,7 @@ PACKAGES = ("starlette", "uvicorn", "jinja2")
 )
 def ui(
     session: Session,
+    name: str | None,
     host: str,
     port: int,
     allowed: str | None,
@@ -58,18 +60,20 @@ def ui(
     names: tuple[str, ...],
 ) -> None:
     """Serve an inspector for the browser: trees, processes and their conversations, descriptors of any
-    size, workers, the health of the store. Prints its URL and runs until Ctrl-C.
+    size, workers, the health of the store. Prints its URL, or that of the page of TREE or PROC, and runs
+    until Ctrl-C.
 
     It only reads, unless --allow kill is given. Without a token it listens on this machine alone, and
     everyone on this machine may look. Beyond it use a token, and a proxy with TLS.
 
     \b
     fdstore ui
-    fdstore ui --port 8080 --allow kill
+    fdstore ui triage.1 --port 8080 --allow kill
     fdstore ui --host 0.0.0.0 --allow-host fd.example.org --token-file token.txt
     """
     require(PACKAGES, "web")
     session.check_url()
+    path = path_of(name)
     if new_token and token_file:
         raise click.UsageError("give --token or --token-file, not both")
     token = secrets.token_urlsafe(24) if new_token else read_token(token_file) if token_file else None
@@ -85,11 +89,24 @@ def ui(
             inspector = Inspector(store, options, lambda: _connect_to_kill(session))
             app = make_app(inspector)
             with listen(host, port) as listening:
-                _announce(session, f"{origin_of(listening)}/", options, is_new=new_token)
+                _announce(session, f"{origin_of(listening)}{path}", options, is_new=new_token)
                 await HttpServer(app, inspector.stopping).serve(sockets=[listening])
 
     with as_interrupts():
         asyncio.run(serve())
+
+
+def path_of(name: str | None) -> str:
+    """Return the path of the page of a tree or a process. Raises `InvalidArgument`.
+
+    >>> path_of(None), path_of("triage"), path_of("triage.1")
+    ('/', '/tree/triage', '/process/triage.1')
+    """
+    if name is None:
+        return "/"
+    from fdstore.store.keys import check_process
+
+    return f"/{'process' if '.' in name else 'tree'}/{check_process(name)}"
 
 
 def read_token(path: str) -> str:

@@ -29,12 +29,17 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 WAIT_MS = 15_000
 
 
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+def find_browser() -> str:
+    """Return the path of a Chromium of the system."""
     path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     assert path, "these tests need a Chromium of the system: apt-get install --no-install-recommends chromium"
+    return path
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=path)
+        running = playwright.chromium.launch(executable_path=find_browser())
         yield running
         running.close()
 
