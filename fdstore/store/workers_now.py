@@ -6,7 +6,7 @@ trees used last are read, a bounded number of them.
 
 from __future__ import annotations
 
-from fdstore.errors import DamagedRecord
+from fdstore.errors import DamagedRecord, StoreRefused
 from fdstore.records import Record
 from fdstore.settings import queue_prefix
 from fdstore.store.clock import seconds_of
@@ -49,8 +49,8 @@ class Worker(Record, frozen=True, kw_only=True):
 
 class WorkersNow(Record, frozen=True, kw_only=True):
     """All workers, the jobs of workers that are not registered, and the processes that wait for one.
-    `queued` and `taken` count the wake-ups in the queue (None: it is not in this Redis). `trees` is how
-    many live ones were looked at."""
+    `queued` and `taken` count the wake-ups in the queue (None: it is not in this Redis, or may not be
+    read). `trees` is how many live ones were looked at."""
 
     workers: list[Worker]
     strays: list[Job]
@@ -66,15 +66,13 @@ _FIELDS = ("state", "program", "worker", "attempt", "trouble", "started_at", "le
 
 
 def workers_now(prefix: str, *, has_queue: bool = True) -> Operation[WorkersNow]:
-    """Return the workers and their work. Five round trips at most, of which each is bounded."""
-    queue = queue_prefix(prefix)
-    counts = [("LLEN", f"{queue}queue"), ("HLEN", f"{queue}unacked")] if has_queue else []
-    entries, sweeper, time, *lengths = yield [
+    """Return the workers and their work. Seven round trips at most, of which each is bounded."""
+    entries, sweeper, time = yield [
         ("ZRANGE", workers_key(prefix), 0, MAX_WORKERS - 1, "WITHSCORES"),
         ("GET", f"{prefix}:sweeper"),
         ("TIME",),
-        *counts,
     ]
+    queued, taken = (yield from _queue(prefix)) if has_queue else (None, None)
     jobs, trees = yield from _jobs(prefix)
     scores = [(name, score) for name, score in zip(entries[::2], entries[1::2], strict=True)]
     known = []
@@ -101,11 +99,21 @@ def workers_now(prefix: str, *, has_queue: bool = True) -> Operation[WorkersNow]
         strays=[job for job in jobs if job.state == "running" and job.worker not in registered],
         ready=[job for job in jobs if job.state == "ready"],
         sweeper=None if sweeper is None else show_bytes(sweeper),
-        queued=lengths[0] if lengths else None,
-        taken=lengths[1] if lengths else None,
+        queued=queued,
+        taken=taken,
         trees=trees,
         now_s=seconds_of(time),
     )
+
+
+def _queue(prefix: str) -> Operation[tuple[int | None, int | None]]:
+    """Return the lengths of the queue; None if this user may not read it, or it is something else."""
+    queue = queue_prefix(prefix)
+    try:
+        queued, taken = yield [("LLEN", f"{queue}queue"), ("HLEN", f"{queue}unacked")]
+    except (StoreRefused, DamagedRecord):
+        return None, None
+    return queued, taken
 
 
 def _jobs(prefix: str) -> Operation[tuple[list[Job], int]]:

@@ -61,8 +61,8 @@ class Inspector:
         return await self.within(page.timeout_s, lambda: page.load(view))
 
     async def within(self, seconds: float, call: Callable[[], Awaitable[T]]) -> T:
-        """Call something that reads the store. Raises `StoreUnavailable` if it takes longer, and sooner if
-        Redis takes no connection."""
+        """Call something that reads the store. Raises `StoreUnavailable` if it takes longer, and sooner
+        if Redis takes no connection."""
         if self._is_away:
             await self._reach()
         task = asyncio.ensure_future(call())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from fdstore.agent.conversation import decode_entry
-from fdstore.errors import DamagedRecord
+from fdstore.errors import NotFound, StoreRefused
 from fdstore.inspection.conversation import ConversationPage
 from fdstore.records import Descriptor, Record, TreeLimits
 from fdstore.store import journal
@@ -59,10 +59,7 @@ def pipeline_of(prefix: str, page: ConversationPage) -> Operation[Pipeline | Non
         return None
     output, stderr, *tees = [*process.outputs, "", ""][: max(2, len(process.outputs))]
     fds = [fd for fd in (page.input, output, stderr, *tees) if fd]
-    looked_up = (
-        yield from look_up(ProcessHandle(process_keys(prefix, holder), TreeLimits()), fds) if fds else _none()
-    )
-    known = {each.fd: each for each in looked_up if not isinstance(each, DamagedRecord)}
+    known = yield from _known(ProcessHandle(process_keys(prefix, holder), TreeLimits()), fds)
 
     def port(fd: str) -> Port | None:
         found = known.get(fd)
@@ -85,9 +82,16 @@ def pipeline_of(prefix: str, page: ConversationPage) -> Operation[Pipeline | Non
     )
 
 
-def _none() -> Operation[list[Descriptor | DamagedRecord]]:
-    yield from ()
-    return []
+def _known(holder: ProcessHandle, fds: list[str]) -> Operation[dict[str, Descriptor]]:
+    """Return those of these descriptors that exist; none if this user of Redis may not look them up,
+    which takes a script."""
+    if not fds:
+        return {}
+    try:
+        found = yield from look_up(holder, fds)
+    except (NotFound, StoreRefused):
+        return {}
+    return {each.fd: each for each in found if isinstance(each, Descriptor)}
 
 
 def _code(text: str) -> int | None:

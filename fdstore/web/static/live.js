@@ -58,10 +58,17 @@ function followLive(main) {
     sign.classList.toggle("off", Boolean(text));
     sign.textContent = text ? "not live" : "live";
   };
+  // a browser keeps few connections to a server, so pages that are not visible have none
+  let events = null;
+  const hush = () => {
+    if (events) events.close();
+    events = null;
+  };
   const listen = () => {
+    if (events || document.hidden) return;
     const url = new URL(main.dataset.live, location.href);
     url.searchParams.set("seen", main.dataset.seen);
-    const events = new EventSource(url);
+    events = new EventSource(url);
     events.onopen = () => { sign.hidden = false; warn(""); };
     events.addEventListener("page", (message) => {
       const { seen, html } = JSON.parse(message.data);
@@ -75,14 +82,16 @@ function followLive(main) {
       main.dispatchEvent(new CustomEvent("updated"));
     });
     events.addEventListener("outage", (message) => warn(JSON.parse(message.data)));
-    events.addEventListener("gone", (message) => { warn(JSON.parse(message.data)); events.close(); });
+    events.addEventListener("gone", (message) => { warn(JSON.parse(message.data)); hush(); });
     events.onerror = () => {
       warn("The inspector does not answer.");
       // the browser tries again by itself, except after a refusal; what is shown by then is sent along
-      events.close();
+      hush();
       setTimeout(listen, 2000);
     };
   };
+  document.addEventListener("visibilitychange", () => (document.hidden ? hush() : listen()));
+  window.addEventListener("pagehide", hush);
   listen();
 }
 
