@@ -14,36 +14,35 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from fdstore import end_reasons
-from fdstore.agent.answer_stream import AnswerStream
+from fdstore.agent.answer_stream import AnswerStream, RunOperation, StreamListener
 from fdstore.agent.conversation import Assistant, Cleared, Note, Result, Start, ToolCall, encode_entry
 from fdstore.agent.first_prompt import first_messages
 from fdstore.agent.history import History
 from fdstore.agent.models.base import Model, ModelFailed, Retry
 from fdstore.agent.program_loader import Program
+from fdstore.agent.record_facts import FactCollector, begin_attempt
 from fdstore.errors import STORE_FAILURES, InvalidArgument, NotFound, QuotaExceeded
 from fdstore.lifecycle import ENDED
 from fdstore.render import fd_error
 from fdstore.store import contents, journal, leases, process_records, processes
 from fdstore.store.clock import redis_now
+from fdstore.store.leases import Claim
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.tools.clearing import find_clearable, size_of
 from fdstore.tools.process_task import SpawnTask
 from fdstore.tools.tool_outcome import Started, ToolResult
 from fdstore.tools.toolbox import Toolbox
 from fdstore.tools.wrapping import escape_surrogates, reference_passages, store_passage
-from fdstore.wire.operation import Operation
 
 log = logging.getLogger("fdstore.agent")
 
 FINAL = {"end_turn": 0, "stop_sequence": 0}
 """Exit codes of stop reasons that are a normal end; any other that ends the conversation is exit code 1."""
-
-RunOperation = Callable[[Operation[Any]], Any]
 
 
 class Finished(msgspec.Struct, frozen=True):
@@ -77,7 +76,7 @@ class Agent:
         model: Model,
         *,
         history: History,
-        age_s: float,
+        claim: Claim,
         pause: Callable[[float], None],
         answers: AnswerStream | None = None,
     ) -> None:
@@ -89,13 +88,16 @@ class Agent:
         self._model = model
         self._pause = pause
         self._answers = answers
-        self._until_s = time.monotonic() + program.limits.wall_seconds - age_s
+        self._until_s = time.monotonic() + program.limits.wall_seconds - claim.age_s
         self._written = len(history.own)
         self._problem = ""
+        self._asked_at = 0.0
         self._daily: journal.Appended | None = None
         """Daily limits of the tree as of the last journal write; None before the first of this attempt."""
         self.birth = history.birth
         self.conversation = history.conversation()
+        has_open_calls = bool(self.conversation.open_calls())
+        self._facts = FactCollector(begin_attempt(claim, has_open_calls=has_open_calls))
         if history.own and isinstance(history.own[-1], Assistant):
             # the previous attempt may have ended between writing the answer and storing its references
             self._take_references()
@@ -147,6 +149,7 @@ class Agent:
 
     def _ask(self) -> Outcome:
         start = self.conversation.start
+        self._asked_at = time.monotonic()
         try:
             answer = self._model.query(
                 model=self._program.model,
@@ -164,16 +167,18 @@ class Agent:
         except ModelFailed as error:
             return Finished("failed", None, str(error), "")
         self._record_problem("")
+        self._facts.tell(turn=len(self.conversation.turns) + 1)
         if self._answers is None:
-            self._write(answer)
+            self._write(answer, self._asked_at)
         else:
-            self._write(msgspec.structs.replace(answer, said=self._answers.chars))
+            self._write(msgspec.structs.replace(answer, said=self._answers.chars), self._asked_at)
             self._run(self._answers.complete(is_paused=answer.is_paused))
         self._take_references()
         return None
 
     def _note_retry(self, retry: Retry) -> None:
         log.info("%s: %s", self._handle.id, retry)
+        self._facts.add_retry(retry, time.monotonic() - self._asked_at)
         self._record_problem(str(retry))
 
     def _record_problem(self, trouble: str) -> None:
@@ -211,13 +216,14 @@ class Agent:
         for call in calls:
             if call.malformed:
                 error = InvalidArgument("", f"{call.malformed}; make the call again")
-                self._write(_result(call, ToolResult(fd_error(error), is_error=True)))
+                self._write_result(call, ToolResult(fd_error(error), is_error=True))
                 continue
+            began = time.monotonic()
             outcome = self._run(self._toolbox.start(call.name, call.input, call.key))
             if isinstance(outcome, Started):
                 started.append((call, outcome))
             else:
-                self._write(_result(call, outcome))
+                self._write_result(call, outcome, began)
         live: list[str] = []
         waits: list[float] = []
         now_s = self._run(redis_now()) if any(each.until_s is not None for _, each in started) else 0.0
@@ -225,7 +231,7 @@ class Agent:
             running = [child for child in children.processes if not self._ended(child)]
             left_s = None if children.until_s is None else children.until_s - now_s
             if not running or (left_s is not None and left_s <= 0):
-                self._write(_result(call, self._run(self._toolbox.finished(children))))
+                self._write_result(call, self._run(self._toolbox.finished(children)))
                 continue
             live += running
             if left_s is not None:
@@ -267,10 +273,20 @@ class Agent:
             self.conversation.text,
         )
 
-    def _write(self, entry: Start | Assistant | Result | Note | Cleared) -> None:
+    def _write_result(self, call: ToolCall, outcome: ToolResult, began: float | None = None) -> None:
+        content = outcome.content
+        if isinstance(content, str):
+            content = escape_surrogates(content)
+        self._facts.tell(tool=call.name, key=call.key)
+        self._write(Result(call=call.id, content=content, is_error=outcome.is_error), began)
+
+    def _write(self, entry: Start | Assistant | Result | Note | Cleared, began: float | None = None) -> None:
+        """Append to the journal. `began` is when the work for it began, by `time.monotonic`."""
+        now = time.monotonic()
+        record = self._facts.add_to(encode_entry(entry), None if began is None else now - began)
         usage = entry if isinstance(entry, Assistant) else None
-        added = journal.append(self._handle, self._written, [encode_entry(entry)], usage=usage)
-        self._daily = self._run(added)
+        self._daily = self._run(journal.append(self._handle, self._written, [record], usage=usage))
+        self._facts.stored_in(time.monotonic() - now)
         self._written = self._daily.length
         self.conversation.add(entry)
 
@@ -308,24 +324,3 @@ class Agent:
             )
         )
         return woken
-
-
-class StreamListener:
-    """Adapter that runs an answer stream's operations as the model's text arrives."""
-
-    def __init__(self, run: RunOperation, answers: AnswerStream) -> None:
-        self._run = run
-        self._answers = answers
-
-    def on_text(self, text: str) -> None:
-        self._run(self._answers.add(text))
-
-    def on_retry(self) -> None:
-        self._answers.restart()
-
-
-def _result(call: ToolCall, outcome: ToolResult) -> Result:
-    content = outcome.content
-    if isinstance(content, str):
-        content = escape_surrogates(content)
-    return Result(call=call.id, content=content, is_error=outcome.is_error)

@@ -65,7 +65,7 @@ def run_agent(
         toolbox,
         model(),
         history=history,
-        age_s=claim.age_s,
+        claim=claim,
         pause=attempt.lease.pause,
         answers=store.run(open_answer_stream(handle, claim.outputs, history.last_answer)),
     )

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import msgspec
 
-from fdstore.records import TOKEN_COUNTS, TokenUsage
+from fdstore.records import TOKEN_COUNTS, ProcessRecord, Record, TokenUsage
 from fdstore.store.ceilings import run_with_ceilings
+from fdstore.store.clock import seconds_of
 from fdstore.store.keys import process_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.wire.operation import Operation
+from fdstore.store.process_records import decode_reply, missing
+from fdstore.wire.operation import Batch, Operation
 from fdstore.wire.scripts import script, text
 
 
@@ -52,3 +54,58 @@ def read(prefix: str, process: str, count: int | None = None) -> Operation[list[
     keys = process_keys(prefix, process)
     [records] = yield [("LRANGE", keys.journal, 0, -1 if count is None else count - 1)]
     return list(records)
+
+
+class Window(Record, frozen=True, kw_only=True):
+    """A part of a journal: its `records`, the position of the first one (from 0), the length of the journal,
+    the process at that time, and the Redis time. `input` and `codes` are those of a pipeline: what it reads,
+    and the exit codes of its stages once all have ended."""
+
+    process: ProcessRecord
+    now: float
+    length: int
+    first: int
+    records: tuple[bytes, ...]
+    input: str = ""
+    codes: str = ""
+
+
+RECORDS_AT_ONCE = 25
+MAX_WINDOW_BYTES = 2_000_000
+"""No more records are read after this many bytes, so that huge records do not fill the memory."""
+
+
+def read_window(prefix: str, process: str, start: int, count: int) -> Operation[Window]:
+    """Return up to `count` records from position `start` on; a negative one counts from the end. Fewer if
+    they are large, but at least one if there is one. One round trip for `RECORDS_AT_ONCE` records, and one
+    more to count from the end. Raises `NotFound`, `DamagedRecord`."""
+    keys = process_keys(prefix, process)
+    state: Batch = [("HGETALL", keys.record), ("TIME",), ("LLEN", keys.journal)]
+    records: list[bytes] = []
+    first = start
+    if start < 0:
+        flat, time, length = yield state
+        first = max(0, length + start)
+    else:
+        last = start + min(count, RECORDS_AT_ONCE) - 1
+        flat, time, length, found = yield [*state, ("LRANGE", keys.journal, start, last)]
+        records += found
+    if not flat:
+        raise (yield from missing(keys))
+    record, fields = decode_reply(process, flat)
+    while len(records) < min(count, length - first) and sum(map(len, records)) < MAX_WINDOW_BYTES:
+        begin = first + len(records)
+        end = first + min(count, len(records) + RECORDS_AT_ONCE)
+        [found] = yield [("LRANGE", keys.journal, begin, end - 1)]
+        if not found:
+            break
+        records += found
+    return Window(
+        process=record,
+        now=seconds_of(time),
+        length=max(length, first + len(records)),
+        first=first,
+        records=tuple(records),
+        input=fields.get("input", ""),
+        codes=fields.get("codes", ""),
+    )

@@ -74,7 +74,7 @@ def decode_process(process: str, fields: dict[str, str]) -> ProcessRecord:
     )
 
 
-def _decode(process: str, flat: list[bytes]) -> tuple[ProcessRecord, dict[str, str]]:
+def decode_reply(process: str, flat: list[bytes]) -> tuple[ProcessRecord, dict[str, str]]:
     """Decode a process. Return its record and all fields of its hash. Raises `DamagedRecord`."""
     with decoding(f"the record of process {process}"):
         fields = pairs(flat)
@@ -87,7 +87,7 @@ def record(prefix: str, process: str) -> Operation[ProcessRecord]:
     [flat] = yield [("HGETALL", keys.record)]
     if not flat:
         raise (yield from missing(keys))
-    return _decode(process, flat)[0]
+    return decode_reply(process, flat)[0]
 
 
 def missing(keys: ProcessKeys) -> Operation[NotFound]:
@@ -112,7 +112,7 @@ def answer_of(prefix: str, process: str) -> Operation[Answer]:
     [flat] = yield [("HGETALL", keys.record)]
     if not flat:
         raise (yield from missing(keys))
-    found, fields = _decode(process, flat)
+    found, fields = decode_reply(process, flat)
     return Answer(found, fields.get("answer", ""), fields.get("answer_fd") or None)
 
 
@@ -163,7 +163,7 @@ def _members(keys: TreeKeys, names: list[bytes]) -> Operation[tuple[list[Process
             if isinstance(reply, DamagedRecord):
                 raise reply
             if reply:
-                members.append(_decode(process.process, reply)[0])
+                members.append(decode_reply(process.process, reply)[0])
         except DamagedRecord as error:
             damaged.append(unreadable(error))
     return members, damaged
