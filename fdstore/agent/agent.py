@@ -96,6 +96,7 @@ class Agent:
         """Daily limits of the tree as of the last journal write; None before the first of this attempt."""
         self.birth = history.birth
         self.conversation = history.conversation()
+        toolbox.context = msgspec.structs.replace(toolbox.context, read_parts=self.conversation.read_parts)
         if history.own and isinstance(history.own[-1], Assistant):
             # the previous attempt may have ended between writing the answer and storing its references
             self._take_references()
