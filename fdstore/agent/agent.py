@@ -92,10 +92,11 @@ class Agent:
         self._written = len(history.own)
         self._problem = ""
         self._asked_at = 0.0
-        self._daily: journal.Appended | None = None
-        """Daily limits of the tree as of the last journal write; None before the first of this attempt."""
+        self._appended: journal.Appended | None = None
+        """Limits of the tree as of the last journal write; None before the first of this attempt."""
         self.birth = history.birth
         self.conversation = history.conversation()
+        toolbox.context = msgspec.structs.replace(toolbox.context, read_parts=self.conversation.read_parts)
         has_open_calls = bool(self.conversation.open_calls())
         self._facts = FactCollector(begin_attempt(claim, has_open_calls=has_open_calls))
         if history.own and isinstance(history.own[-1], Assistant):
@@ -243,8 +244,8 @@ class Agent:
 
     def _over_limit(self) -> Finished | None:
         limits, conversation = self._program.limits, self.conversation
-        if self._daily is None:
-            self._daily = self._run(journal.append(self._handle, self._written, []))
+        if self._appended is None:
+            self._appended = self._run(journal.append(self._handle, self._written, []))
         last = conversation.text
         if len(conversation.own_turns) >= limits.max_turns:
             return Finished(
@@ -258,10 +259,8 @@ class Agent:
             return Finished(
                 "failed", None, f"{end_reasons.TOKEN_BUDGET}: {limits.token_budget} tokens are used", last
             )
-        if self._daily.reached:
-            name, top = self._daily.reached
-            reason = f"{name}: this tree has used the {top} of today (UTC); `fdstore limits` shows ceilings"
-            return Finished("failed", None, reason, last)
+        if self._appended.reached:
+            return Finished("failed", None, end_reasons.of_tree_limit(*self._appended.reached), last)
         return None
 
     def _end(self, last: Assistant) -> Finished:
@@ -285,9 +284,9 @@ class Agent:
         now = time.monotonic()
         record = self._facts.add_to(encode_entry(entry), None if began is None else now - began)
         usage = entry if isinstance(entry, Assistant) else None
-        self._daily = self._run(journal.append(self._handle, self._written, [record], usage=usage))
+        self._appended = self._run(journal.append(self._handle, self._written, [record], usage=usage))
         self._facts.stored_in(time.monotonic() - now)
-        self._written = self._daily.length
+        self._written = self._appended.length
         self.conversation.add(entry)
 
     def hand_over(self, end: Finished, *, is_root: bool) -> tuple[str, ...]:

@@ -25,14 +25,19 @@ from typing import Any
 import msgspec
 
 from fdstore.records import TokenUsage
-from fdstore.tools.clearing import ShownResult
+from fdstore.tools.coverage import ReadParts, coverage
 from fdstore.tools.process_task import ForkTask, PipeTask, SpawnTask
+from fdstore.tools.shown_result import ShownResult
 
 _BLOCKS: dict[str, dict[str, type]] = {
     "text": {"text": str},
     "tool_use": {"id": str, "name": str, "input": object},
 }
 """Required fields of the blocks of an answer, by block type."""
+
+
+PRELOADED = "# Preloaded texts\n"
+"""The heading of the preloaded texts in a system prompt."""
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start", tag_field="kind"):
@@ -258,15 +263,27 @@ class Conversation:
                     rounds[-1].notes.append(entry)
         return rounds
 
-    def shown_results(self) -> list[ShownResult]:
-        """Return the results that are sent as they were, in order."""
-        cleared = self._cleared_lines()
+    def results(self) -> list[ShownResult]:
+        """Return all results, in order, with those that were cleared since."""
         return [
             ShownResult(call.key, number, call.name, call.input, result.content, result.is_error)
             for number, turn in enumerate(self._all_turns(), 1)
             for call, result in turn.answered()
-            if result is not None and call.key not in cleared
+            if result is not None
         ]
+
+    def shown_results(self) -> list[ShownResult]:
+        """Return the results that are sent as they were, in order."""
+        cleared = self._cleared_lines()
+        return [each for each in self.results() if each.key not in cleared]
+
+    def read_parts(self) -> dict[str, ReadParts]:
+        """Return what was read of each descriptor, see `tools.coverage`. Preloaded texts that the first
+        prompt shows whole are read too."""
+        _, _, preloaded = ("" if self.start is None else self.start.system).partition(PRELOADED)
+        # no body can hold such a line: `render.element` escapes it
+        whole = [line for line in preloaded.split("\n") if line.startswith("<fd_content ")]
+        return coverage(self.results(), whole)
 
     @property
     def is_just_cleared(self) -> bool:

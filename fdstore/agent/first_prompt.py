@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fdstore.agent.conversation import Start
+from fdstore.agent.conversation import PRELOADED, Start
 from fdstore.agent.program_loader import Program
 from fdstore.errors import NotText
 from fdstore.render import fd_content, fd_inline
@@ -23,7 +23,7 @@ def first_messages(toolbox: Toolbox, program: Program, birth: SpawnTask) -> Oper
         preloaded = []
         for fd in birth.preload:
             preloaded.append((yield from _preloaded(toolbox, fd)))
-        parts.append("# Preloaded texts\n" + "\n".join(preloaded))
+        parts.append(PRELOADED + "\n".join(preloaded))
     content: str | list[Any] = yield from wrap_input(toolbox.context, birth.query, "input")
     return Start(system="\n\n".join(part for part in parts if part), content=content)
 

@@ -14,6 +14,7 @@ from fdstore.records import Record, TreeLimits
 if TYPE_CHECKING:
     from fdstore.client import Store
     from fdstore.records import TreeRecord
+    from fdstore.store.limit_usage import LimitStatus
 
 ACTIONS = {"show": ((0, 1), "[TREE]"), "set": ((2,), "NAME VALUE"), "unset": ((1,), "NAME")}
 """Action -> (possible numbers of arguments, their syntax)."""
@@ -113,6 +114,17 @@ def _show(session: Session, store: Store) -> None:
     output.line(table(header, cells, right=right, cut="OF", columns=output.columns()))
 
 
+def format_budget(budget: LimitStatus) -> str:
+    """Format one budget.
+
+    >>> from fdstore.store.limit_usage import LimitStatus
+    >>> format_budget(LimitStatus(tree="triage", name="tree_model_calls", value=1000, used=12, unit=""))
+    'triage: tree_model_calls 12 of 1 000'
+    """
+    used, value = (format_value(each, budget.unit) for each in (budget.used, budget.value))
+    return f"{budget.tree}: {budget.name} {used} of {value}"
+
+
 def _show_tree(session: Session, tree: TreeRecord) -> None:
     from fdstore.store.limit_usage import limits_of_tree
 
@@ -132,6 +144,7 @@ def found(store: Store) -> list[CeilingStatus]:
     """Return the current state of every ceiling."""
     from fdstore.store import ceilings, export_quota
     from fdstore.store.check import primaries
+    from fdstore.store.limit_usage import value_or_none
 
     held, defaults = store.run(ceilings.read(store.prefix)), TreeLimits()
     trees, size_bytes = store.run(ceilings.stored_bytes(store.prefix))
@@ -152,7 +165,7 @@ def found(store: Store) -> list[CeilingStatus]:
             unit=each.unit,
             default=_default(each.name),
             set=each.name in held.values,
-            asked=getattr(defaults, each.name, None),
+            asked=value_or_none(getattr(defaults, each.name, None)),
             used=used.get(each.name),
             of=each.of,
         )

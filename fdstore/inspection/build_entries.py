@@ -26,6 +26,7 @@ from fdstore.agent.conversation import (
 )
 from fdstore.agent.record_facts import RecordFacts, read_facts
 from fdstore.inspection.cutting import cut_text, cut_value, text_of_blocks
+from fdstore.inspection.elements import read_element
 from fdstore.inspection.entries import ConversationEntry
 from fdstore.records import TOKEN_COUNTS, ProcessRecord, TokenUsage
 from fdstore.tools.process_task import ForkTask, PipeTask, SpawnTask
@@ -185,6 +186,7 @@ class _Builder:
         if took is None and at is not None and call is not None and call.at is not None:
             took = max(0.0, at - call.at)  # it waited for other processes since its answer
         text = text_of_blocks(result.content)
+        element, attributes = read_element(text[:10_000])
         return self._entry(
             "result",
             text,
@@ -193,6 +195,8 @@ class _Builder:
             tool=facts.tool or (call.tool if call else ""),
             call=facts.key or (call.call if call else result.call),
             is_error=result.is_error,
+            element=element,
+            attributes=attributes,
             fds=tuple(dict.fromkeys(_FD.findall(text[:100_000])))[:MAX_FDS],
         )
 

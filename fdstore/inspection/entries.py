@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import msgspec
+
 from fdstore.agent.record_facts import Before
 from fdstore.records import Record, TokenUsage
 
@@ -56,7 +58,8 @@ class ConversationEntry(Record, frozen=True, kw_only=True, omit_defaults=True):
 
     `call` is the key of a tool call in its conversation. `pending`: it has no result yet. `cleared`: its
     result is now sent as one line; known only if the record that says so is in the same page. `fds` are
-    the descriptors that a result names.
+    the descriptors that a result names; `element` and `attributes` are the tag that it begins with, if it is
+    one of fdstore's own (`elements.describe_element` puts them in words).
     """
 
     position: int
@@ -74,6 +77,8 @@ class ConversationEntry(Record, frozen=True, kw_only=True, omit_defaults=True):
     pending: bool = False
     cleared: bool = False
     fds: tuple[str, ...] = ()
+    element: str = ""
+    attributes: dict[str, str] = msgspec.field(default_factory=dict)
     number: int = 0
     usage: TokenUsage | None = None
     stop_reason: str | None = None

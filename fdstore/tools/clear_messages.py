@@ -9,8 +9,9 @@ import msgspec
 
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.tools.clearing import ClearingConfig, ShownResult, find_clearable, size_of
+from fdstore.tools.clearing import ClearingConfig, find_clearable, size_of
 from fdstore.tools.content_blocks import field
+from fdstore.tools.shown_result import ShownResult
 from fdstore.wire.operation import Operation
 
 COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")

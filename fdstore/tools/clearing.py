@@ -22,6 +22,7 @@ from fdstore.msgspec_types import prepare
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.text.selection import selector
+from fdstore.tools.shown_result import ShownResult
 from fdstore.tools.wrapping import block_text
 from fdstore.wire.operation import Operation
 
@@ -75,17 +76,6 @@ class ClearingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 prepare(ClearingConfig)
-
-
-class ShownResult(msgspec.Struct, frozen=True):
-    """A tool result in a conversation. `turn` is the number of the answer that called the tool, from 1."""
-
-    key: str
-    turn: int
-    tool: str
-    arguments: Any
-    content: Any
-    is_error: bool = False
 
 
 class _Clearable(msgspec.Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import msgspec
@@ -13,6 +13,7 @@ from fdstore.pipeline_limits import DEFAULTS, PipelineLimits
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import NO_PROGRAM, Program
 from fdstore.tools.config import FDConfig
+from fdstore.tools.coverage import ReadParts
 from fdstore.tools.token_counter import TokenCounter
 from fdstore.tools.tool_policy import NO_POLICY, ToolPolicy
 
@@ -47,6 +48,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     meter             session under which is counted what is kept out and read back; None: nothing is counted
     policies          what becomes of the results of single tools, by name
     count_tokens      counts tokens for thresholds that are given in tokens
+    read_parts        returns what the agent has read of each descriptor; None: it has no journal
     """
 
     handle: ProcessHandle
@@ -69,6 +71,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     meter: str | None = None
     policies: dict[str, ToolPolicy] = {}
     count_tokens: TokenCounter = TokenCounter()
+    read_parts: Callable[[], Mapping[str, ReadParts]] | None = None
 
     def policy_of(self, tool: str) -> ToolPolicy:
         """Return what becomes of the results of a tool."""
