@@ -65,6 +65,7 @@ class Row(Record, frozen=True, kw_only=True):
 
     process: str
     state: str
+    program: str | None = None
     at: float
     until: float | None
     spans: tuple[Span, ...] = ()
@@ -97,6 +98,7 @@ def make_timeline(
         Row(
             process=process.id,
             state=process.state,
+            program=process.program,
             at=process.started_at or 0.0,
             until=process.ended_at if process.state in ENDED else None,
             spans=tuple(_spans(entries.get(process.id, ()))[-MAX_SPANS:]),
