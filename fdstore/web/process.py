@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fdstore.errors import NotFound
+from fdstore.errors import InvalidArgument, NotFound
 from fdstore.inspection.conversation import ConversationPage, conversation
 from fdstore.inspection.entries import ConversationEntry
 from fdstore.inspection.pending import Pending
@@ -20,6 +20,9 @@ MAX_CHARS = 12_000
 
 WHOLE_CHARS = 1_000_000
 """Characters of one text on the page of its record."""
+
+
+MAX_POSITION = 1_000_000_000
 
 
 class ProcessPage(Record, frozen=True, kw_only=True):
@@ -44,7 +47,7 @@ async def load(view: View) -> ProcessPage:
     """Load the last records of a process, or those from `from` on. Raises `NotFound`,
     `DamagedRecord`."""
     store, process = view.store, view.argument("id")
-    start = view.number("from", -RECORDS, most=1_000_000_000)
+    start = view.number("from", -RECORDS, most=MAX_POSITION)
     page = await store.run(conversation(store.prefix, process, start, RECORDS, max_chars=MAX_CHARS))
     keys = process_keys(store.prefix, process)
     before = view.number("fds_before", 0)
@@ -78,6 +81,8 @@ async def load_record(view: View) -> RecordPage:
     """Load one record. Raises `NotFound`."""
     store, process = view.store, view.argument("id")
     position = int(view.argument("position"))
+    if position > MAX_POSITION:
+        raise InvalidArgument("record", f"there are no more than {MAX_POSITION}")
     page: ConversationPage = await store.run(
         conversation(store.prefix, process, position, 1, max_chars=WHOLE_CHARS)
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -49,11 +50,11 @@ def make_environment() -> Environment:
     )
     environment.filters |= {
         "size": format_size,
-        "ago": ago,
+        "ago": when_shown(ago),
         "duration": precise_duration,
-        "moment": moment,
-        "clock": clock,
-        "day": lambda at_s: moment(at_s)[:10],
+        "moment": when_shown(moment),
+        "clock": when_shown(clock),
+        "day": when_shown(lambda at_s: moment(at_s)[:10]),
         "number": format_number,
         "short": short_number,
         "segment": lambda text: quote(text, safe=""),
@@ -141,6 +142,18 @@ def precise_duration(seconds: float) -> str:
     if seconds < 86_400:
         return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60)} min"
     return duration(seconds)
+
+
+def when_shown(form: Callable[..., str]) -> Callable[..., str]:
+    """Return a format of times that has a text for those of damaged records, too."""
+
+    def shown(at_s: float, *more: float) -> str:
+        try:
+            return form(at_s, *more)
+        except (ValueError, OverflowError, OSError):
+            return "an impossible time"
+
+    return shown
 
 
 def clock(at_s: float) -> str:

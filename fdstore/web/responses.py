@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 from starlette.responses import Response
 
-from fdstore.errors import FDStoreError, StoreUnavailable
+from fdstore.errors import FDStoreError, NewerFormat, StoreUnavailable
 from fdstore.web.page import Page, View
 from fdstore.web.rendering import render
 
@@ -41,12 +41,12 @@ class Problem(msgspec.Struct, frozen=True):
 
 def problem_of(error: FDStoreError) -> Problem:
     """Return the problem that a page shows for an error of the library."""
-    status = STATUS.get(error.type, 400)
+    status = 500 if isinstance(error, NewerFormat) else STATUS.get(error.type, 400)
     titles = {
         404: "Not found",
         403: "Not permitted",
         409: "Not now",
-        500: "Damaged",
+        500: "This cannot be read",
         503: "Redis does not answer",
     }
     title = titles.get(status, "This cannot be shown")

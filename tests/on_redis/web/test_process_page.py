@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 
@@ -161,3 +162,26 @@ def test_what_does_not_exist_is_said_to_be_missing(redis_url: str, proc: Process
 def test_an_id_that_is_none_is_a_mistake(redis_url: str) -> None:
     assert get(redis_url, "/process/%3Cscript%3E").status_code == 400
     assert "<script>" not in get(redis_url, "/tree/%3Cscript%3Ealert(1)").text.replace("<script src", "")
+
+
+def test_times_that_cannot_be_shown_harm_no_page(redis_url: str, proc: Process, execute: Any) -> None:
+    converse(proc, SHORT[0])
+    record = (
+        b'{"kind":"note","text":"late","at_ms":0,"took_ms":253402300799999,"outage_ms":253402300799999,'
+        b'"retries":[{"number":1,"after_ms":253402300799999,"pause_ms":0,"reason":"x"}]}'
+    )
+    execute("RPUSH", "fdstore:{triage}:triage:journal", record)
+
+    for path in ("/process/triage", "/process/triage/record/2", "/tree/triage"):
+        assert get(redis_url, path).status_code == 200
+
+
+@pytest.mark.parametrize("number", ["99999999999999999999", "9223372036854775807"])
+def test_numbers_beyond_everything_are_refused(redis_url: str, proc: Process, number: str) -> None:
+    paths = (
+        f"/process/triage/record/{number}",
+        f"/process/triage?from={number}",
+        f"/tree/triage?from={number}",
+    )
+
+    assert {get(redis_url, path).status_code for path in paths} <= {400, 404}
