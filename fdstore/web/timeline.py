@@ -16,7 +16,6 @@ import msgspec
 from fdstore.inspection.entries import ConversationEntry
 from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord, Record
-from fdstore.text.quantities import moment
 
 MAX_ROWS = 60
 MAX_SPANS = 80
@@ -186,8 +185,3 @@ def offset(seconds: float) -> str:
 def axis_of(timeline: Timeline, now_s: float) -> Axis:
     """Return the axis of a timeline that is shown now."""
     return Axis(timeline.at, timeline.until(now_s))
-
-
-def begun(timeline: Timeline) -> str:
-    """Return when a timeline begins."""
-    return moment(timeline.at)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fdstore.inspection.build_entries import build_entries
-from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord, Record, TokenUsage, TreeRecord
 from fdstore.store.clock import redis_now
 from fdstore.store.journal import read_tails
@@ -70,10 +69,6 @@ async def load(view: View) -> TreePage:
         timeline=make_timeline(processes, entries),
         now_s=await store.run(redis_now()),
     )
-
-
-def is_over(process: ProcessRecord) -> bool:
-    return process.state in ENDED
 
 
 PAGES = [Page("/tree/{name}", "tree.html", load, live_s=1.0)]
