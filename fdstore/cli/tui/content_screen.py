@@ -12,7 +12,7 @@ from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import DataTable, Footer, Static
 
-from fdstore.cli.tables import format_size
+from fdstore.cli.tables import format_count, format_size
 from fdstore.cli.tui.rows import Rows, cell
 from fdstore.client import Process
 from fdstore.errors import FDStoreError
@@ -67,11 +67,14 @@ class DescriptorsScreen(Screen[None]):
             return
         table = self.query_one(DataTable)
         table.clear(columns=True)
-        table.add_columns(*(cell(name, right=name in NUMBERS) for name in COLUMNS))
-        for each in found:
-            table.add_row(*_cells(each), key=each.fd)
+        rows = [_cells(each) for each in found]
+        for number, name in enumerate(COLUMNS):
+            widest = max((row[number].cell_len for row in rows), default=0)
+            table.add_column(cell(name, right=name in NUMBERS), width=max(widest, len(name)))
+        for each, row in zip(found, rows, strict=True):
+            table.add_row(*row, key=each.fd)
         more = f", the first {MAX_FDS}" if total > len(found) else ""
-        said = f"{self.process}: {total} descriptors{more}; Enter shows one"
+        said = f"{self.process}: {format_count(total, 'descriptor')}{more}"
         self.query_one("#title", Static).update(Text(said if total else f"{self.process} holds nothing"))
 
     def _read(self) -> tuple[list[Descriptor], int]:

@@ -52,7 +52,7 @@ class LogScreen(Screen[None]):
         self._entries: list[ConversationEntry] = []
         self._complete = self._is_loading = False
         self._written_width = 0
-        self._task = ""
+        self._task_text = ""
 
     def compose(self) -> ComposeResult:
         yield Static(self.process, id="title", markup=False)
@@ -129,8 +129,8 @@ class LogScreen(Screen[None]):
         self._written_width = self.size.width
         for entry in entries:
             if entry.kind == "task":
-                self._task = entry.text
-            if entry.kind == "prompt" and entry.text == self._task:
+                self._task_text = entry.text
+            if entry.kind == "prompt" and entry.text == self._task_text:
                 continue
             # the text of others is escaped by then: the only escape sequences are the colours
             for line in entry_lines(entry, columns=max(40, self.size.width - 4), coloured=True):
