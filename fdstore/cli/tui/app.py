@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import DataTable, Footer, Input, Static
 
 from fdstore.cli.colours import STATES
+from fdstore.cli.tables import format_count
 from fdstore.cli.top_rows import COLUMNS, ORDERS, RIGHT, VIEWS, Row, headline, rows_of
 from fdstore.cli.tui.content_screen import ContentScreen, DescriptorsScreen
 from fdstore.cli.tui.dialogs import Question
@@ -262,7 +263,7 @@ class TopApp(App[None]):
             self.notify(f"{process} has ended", markup=False)
             return
         below = [m for m in members if m.id.startswith(f"{process}.") and m.state not in ENDED]
-        also = f" and its {len(below)} live descendants" if below else ""
+        also = f" and its {format_count(len(below), 'live descendant')}" if below else ""
 
         async def kill(answer: Any) -> None:
             if answer:
