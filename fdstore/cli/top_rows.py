@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from fdstore.cli.processes import as_trees, process_details
-from fdstore.cli.tables import duration, format_count, format_size
+from fdstore.cli.tables import duration, format_count, format_size, shorten
 from fdstore.lifecycle import PROCESS_MOVES
 from fdstore.records import ProcessRecord
 from fdstore.store.live import LiveSnapshot
@@ -27,6 +27,9 @@ ORDERS: dict[str, Callable[[ProcessRecord], Any]] = {
     "losses": lambda process: (-process.losses, process.id),
 }
 """Orders of processes; `tree` shows children below their parents."""
+
+MAX_COMMANDS = 48
+"""Columns of the description of a sandbox."""
 
 COLUMNS = {
     "processes": ("PROCESS", "STATE", "PROGRAM", "AGE", "TOKENS", "DETAIL"),
@@ -132,7 +135,7 @@ def _workers(snapshot: LiveSnapshot) -> list[Row]:
                 each.name,
                 f"{len(each.runs)}",
                 each.no_agents or "taken",
-                each.commands or "-",
+                shorten(each.commands or "-", MAX_COMMANDS),
                 ", ".join(each.runs),
             ),
         )

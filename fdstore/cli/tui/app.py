@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 SILENT_S = 3.0
 """How long Redis may be silent before that is said."""
 
+MAX_ROWS = 1000
+"""Rows of a table. Nobody scrolls through more, and a table of thousands takes seconds to sort."""
+
 COLOURS = {"good": "green", "busy": "yellow", "bad": "red", "faint": "dim"}
 
 
@@ -77,6 +80,7 @@ class TopApp(App[None]):
         self._asked_at: float | None = None
         self._problem = ""
         self._shown: list[Row] = []
+        self._more = 0
 
     def compose(self) -> ComposeResult:
         yield Static("", id="head", markup=False)
@@ -132,12 +136,18 @@ class TopApp(App[None]):
             self._show_head()
             return
         rows = rows_of(self.view, self.snapshot, order=self.order, words=self.words)
+        self._more = len(rows[MAX_ROWS:])
+        rows = rows[:MAX_ROWS]
         table = self.query_one("#rows", DataTable)
         if [row.key for row in rows] == [row.key for row in self._shown]:
+            widths = {str(key.value): column.content_width for key, column in table.columns.items()}
             for before, row in zip(self._shown, rows, strict=True):
                 for name, old, new in zip(COLUMNS[self.view], before.cells, row.cells, strict=True):
                     if old != new:
-                        table.update_cell(row.key, name, _cell(name, new), update_width=True)
+                        changed = _cell(name, new)
+                        # a column never becomes narrower: the table would measure all its cells each time
+                        is_wider = changed.cell_len > widths[name]
+                        table.update_cell(row.key, name, changed, update_width=is_wider)
         else:
             selected, place = self.selected, table.cursor_row
             table.clear()
@@ -173,6 +183,7 @@ class TopApp(App[None]):
             tabs.append(" ")
         more = [f"sorted by {self.order}"] if self.view == "processes" else []
         more += ["ended ones too"] if self.ended else []
+        more += [f"{self._more:,} rows more"] if self._more else []
         more += [f"filter: {show_controls(self.words, keep='')}"] if self.words else []
         tabs.append("  " + ", ".join(more))
         self.query_one("#views", Static).update(tabs)
