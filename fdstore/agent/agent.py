@@ -25,7 +25,7 @@ from fdstore.agent.first_prompt import first_messages
 from fdstore.agent.history import History
 from fdstore.agent.models.base import Model, ModelFailed, Retry
 from fdstore.agent.program_loader import Program
-from fdstore.agent.record_facts import FactCollector, begin_attempt
+from fdstore.agent.record_facts import FactCollector, answer_age_s, begin_attempt
 from fdstore.errors import STORE_FAILURES, InvalidArgument, NotFound, QuotaExceeded
 from fdstore.lifecycle import ENDED
 from fdstore.render import fd_error
@@ -92,6 +92,8 @@ class Agent:
         self._written = len(history.own)
         self._problem = ""
         self._asked_at = 0.0
+        age_s = answer_age_s(claim)
+        self._answered_at = None if age_s is None else time.monotonic() - age_s
         self._appended: journal.Appended | None = None
         """Limits of the tree as of the last journal write; None before the first of this attempt."""
         self.birth = history.birth
@@ -232,7 +234,7 @@ class Agent:
             running = [child for child in children.processes if not self._ended(child)]
             left_s = None if children.until_s is None else children.until_s - now_s
             if not running or (left_s is not None and left_s <= 0):
-                self._write_result(call, self._run(self._toolbox.finished(children)))
+                self._write_result(call, self._run(self._toolbox.finished(children)), self._answered_at)
                 continue
             live += running
             if left_s is not None:
@@ -286,6 +288,8 @@ class Agent:
         usage = entry if isinstance(entry, Assistant) else None
         self._appended = self._run(journal.append(self._handle, self._written, [record], usage=usage))
         self._facts.stored_in(time.monotonic() - now)
+        if isinstance(entry, Assistant):
+            self._answered_at = time.monotonic()
         self._written = self._appended.length
         self.conversation.add(entry)
 
