@@ -20,6 +20,7 @@ import msgspec
 
 from fdstore import end_reasons
 from fdstore.agent.answer_stream import AnswerStream
+from fdstore.agent.calibration import Calibration
 from fdstore.agent.conversation import Assistant, Cleared, Note, Result, Start, ToolCall, encode_entry
 from fdstore.agent.first_prompt import first_messages
 from fdstore.agent.history import History
@@ -31,7 +32,7 @@ from fdstore.render import fd_error
 from fdstore.store import contents, journal, leases, process_records, processes
 from fdstore.store.clock import redis_now
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.tools.clearing import find_clearable, size_of
+from fdstore.tools.clearing import find_clearable
 from fdstore.tools.process_task import SpawnTask
 from fdstore.tools.tool_outcome import Started, ToolResult
 from fdstore.tools.toolbox import Toolbox
@@ -96,7 +97,14 @@ class Agent:
         """Limits of the tree as of the last journal write; None before the first of this attempt."""
         self.birth = history.birth
         self.conversation = history.conversation()
-        toolbox.context = msgspec.structs.replace(toolbox.context, read_parts=self.conversation.read_parts)
+        self._calibration = Calibration(
+            self.conversation, msgspec.json.encode(self._definitions).decode("utf-8")
+        )
+        toolbox.context = msgspec.structs.replace(
+            toolbox.context,
+            read_parts=self.conversation.read_parts,
+            count_tokens=toolbox.context.count_tokens.calibrated_by(self._calibration),
+        )
         if history.own and isinstance(history.own[-1], Assistant):
             # the previous attempt may have ended between writing the answer and storing its references
             self._take_references()
@@ -128,9 +136,6 @@ class Agent:
         conversation = self.conversation
         if not conversation.own_turns or conversation.is_just_cleared:
             return
-        start = conversation.start
-        total = len(start.system if start else "") + len(msgspec.json.encode(self._definitions))
-        total += sum(size_of(message["content"]) for message in conversation.messages())
         used = conversation.own_turns[-1].tokens
         lines = self._run(
             find_clearable(
@@ -138,7 +143,7 @@ class Agent:
                 conversation.shown_results(),
                 len(conversation.turns),
                 used,
-                total,
+                self._calibration,
                 self._program.clearing,
             )
         )

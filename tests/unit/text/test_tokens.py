@@ -22,9 +22,10 @@ BASE64_LINES = base64.encodebytes(RANDOM.randbytes(600)).decode()
 BASE64_TEXT = base64.b64encode((ENGLISH * 6).encode()).decode()
 HEX = "\n".join(RANDOM.randbytes(32).hex() for _ in range(8))
 MINIFIED = (
-    'function n(e,t){return e&&t?Object.assign({},e,t):e||t}var r=function(){"use strict";function e(e){for(var '
-    't=[],n=1;n<arguments.length;n++)t[n-1]=arguments[n];this.a=e,this.b=t}return e.prototype.run=function(e){'
-    'return this.b.reduce((function(t,n){return n(t,e)}),this.a)},e}();!function(e){e.version="1.2.3"}(window);'
+    'function n(e,t){return e&&t?Object.assign({},e,t):e||t}var r=function(){"use strict";function e'
+    "(e){for(var t=[],n=1;n<arguments.length;n++)t[n-1]=arguments[n];this.a=e,this.b=t}return e.prot"
+    "otype.run=function(e){return this.b.reduce((function(t,n){return n(t,e)}),this.a)},e}();!functi"
+    'on(e){e.version="1.2.3"}(window);'
 )
 JSON = '{"id": 17, "name": "item 17", "tags": ["a", "beta"], "price": 19.89, "ok": true},\n'
 
