@@ -33,7 +33,7 @@ from fdstore.store import contents, journal, leases, process_records, processes
 from fdstore.store.clock import redis_now
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.tools.clearing import find_clearable
-from fdstore.tools.process_task import SpawnTask
+from fdstore.tools.process_task import SpawnTask, is_long_answer
 from fdstore.tools.tool_outcome import Started, ToolResult
 from fdstore.tools.toolbox import Toolbox
 from fdstore.tools.wrapping import escape_surrogates, reference_passages, store_passage
@@ -288,9 +288,10 @@ class Agent:
         fd = ""
         limit = self.birth.answer_limit
         answer = escape_surrogates(end.answer)
-        if limit is not None and len(answer) > limit and self._answers and self._answers.chars == len(answer):
+        is_long = is_long_answer(self.birth, answer, self._toolbox.context.count_tokens)
+        if is_long and self._answers and self._answers.chars == len(answer):
             fd = self._answers.fd
-        elif limit is not None and len(answer) > limit:
+        elif is_long:
             size = self._program.file_descriptor.default_page_size
             source = f"answer of {self._handle.id}"
             try:
