@@ -20,6 +20,7 @@ import msgspec
 
 from fdstore import end_reasons
 from fdstore.agent.answer_stream import AnswerStream, RunOperation, StreamListener
+from fdstore.agent.calibration import Calibration
 from fdstore.agent.conversation import Assistant, Cleared, Note, Result, Start, ToolCall, encode_entry
 from fdstore.agent.first_prompt import first_messages
 from fdstore.agent.history import History
@@ -33,8 +34,8 @@ from fdstore.store import contents, journal, leases, process_records, processes
 from fdstore.store.clock import redis_now
 from fdstore.store.leases import Claim
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.tools.clearing import find_clearable, size_of
-from fdstore.tools.process_task import SpawnTask
+from fdstore.tools.clearing import find_clearable
+from fdstore.tools.process_task import SpawnTask, is_long_answer
 from fdstore.tools.tool_outcome import Started, ToolResult
 from fdstore.tools.toolbox import Toolbox
 from fdstore.tools.wrapping import escape_surrogates, reference_passages, store_passage
@@ -98,7 +99,14 @@ class Agent:
         """Limits of the tree as of the last journal write; None before the first of this attempt."""
         self.birth = history.birth
         self.conversation = history.conversation()
-        toolbox.context = msgspec.structs.replace(toolbox.context, read_parts=self.conversation.read_parts)
+        self._calibration = Calibration(
+            self.conversation, msgspec.json.encode(self._definitions).decode("utf-8")
+        )
+        toolbox.context = msgspec.structs.replace(
+            toolbox.context,
+            read_parts=self.conversation.read_parts,
+            count_tokens=toolbox.context.count_tokens.calibrated_by(self._calibration),
+        )
         has_open_calls = bool(self.conversation.open_calls())
         self._facts = FactCollector(begin_attempt(claim, has_open_calls=has_open_calls))
         if history.own and isinstance(history.own[-1], Assistant):
@@ -132,9 +140,6 @@ class Agent:
         conversation = self.conversation
         if not conversation.own_turns or conversation.is_just_cleared:
             return
-        start = conversation.start
-        total = len(start.system if start else "") + len(msgspec.json.encode(self._definitions))
-        total += sum(size_of(message["content"]) for message in conversation.messages())
         used = conversation.own_turns[-1].tokens
         lines = self._run(
             find_clearable(
@@ -142,7 +147,7 @@ class Agent:
                 conversation.shown_results(),
                 len(conversation.turns),
                 used,
-                total,
+                self._calibration,
                 self._program.clearing,
             )
         )
@@ -303,9 +308,10 @@ class Agent:
         fd = ""
         limit = self.birth.answer_limit
         answer = escape_surrogates(end.answer)
-        if limit is not None and len(answer) > limit and self._answers and self._answers.chars == len(answer):
+        is_long = is_long_answer(self.birth, answer, self._toolbox.context.count_tokens)
+        if is_long and self._answers and self._answers.chars == len(answer):
             fd = self._answers.fd
-        elif limit is not None and len(answer) > limit:
+        elif is_long:
             size = self._program.file_descriptor.default_page_size
             source = f"answer of {self._handle.id}"
             try:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import UnsetType
+
 from fdstore.agent.conversation import PRELOADED, Start
 from fdstore.agent.program_loader import Program
 from fdstore.errors import NotText
@@ -13,6 +15,9 @@ from fdstore.tools.process_task import SpawnTask
 from fdstore.tools.toolbox import Toolbox
 from fdstore.tools.wrapping import render_fd, wrap_input
 from fdstore.wire.operation import Operation
+
+MAX_CHARS = 16
+"""A text of more characters for each token of the threshold is not read to count its tokens."""
 
 
 def first_messages(toolbox: Toolbox, program: Program, birth: SpawnTask) -> Operation[Start]:
@@ -38,6 +43,11 @@ def _preloaded(toolbox: Toolbox, fd: str) -> Operation[str]:
         first = yield from reading.read_page(context.handle, fd, 1)
     except NotText:
         return (yield from render_fd(context, fd))
-    if first.total_chars > context.config.max_direct_output_chars:
+    tokens = context.config.max_direct_output_tokens
+    most = context.config.max_direct_output_chars if isinstance(tokens, UnsetType) else tokens * MAX_CHARS
+    if first.total_chars > most:
         return (yield from render_fd(context, fd))
-    return fd_content((yield from reading.read_all(context.handle, fd)))
+    whole = yield from reading.read_all(context.handle, fd)
+    if isinstance(tokens, UnsetType) or context.count_tokens(whole.text) <= tokens:
+        return fd_content(whole)
+    return (yield from render_fd(context, fd))

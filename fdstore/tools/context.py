@@ -74,8 +74,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     read_parts: Callable[[], Mapping[str, ReadParts]] | None = None
 
     def policy_of(self, tool: str) -> ToolPolicy:
-        """Return what becomes of the results of a tool."""
-        return self.policies.get(tool, NO_POLICY)
+        """Return what becomes of the results of a tool, by its name or by a source: `Bash: make test`."""
+        return self.policies.get(tool) or self.policies.get(tool.partition(": ")[0], NO_POLICY)
 
     @property
     def direct_limit(self) -> int | None:
