@@ -10,6 +10,11 @@ from fdstore.testing import call
 OLD, NEW = "    def is_normal(self, context=None):", "    def is_normal(self, context=None, /):"
 
 
+def pasted() -> str:
+    """Return the text that the user pastes."""
+    return texts.manual(15_000)
+
+
 def _raises(hand: Hand) -> Plan:
     [shown] = yield call("read_file", path="src/bisect.py")
     return first_match(shown, r"(raise ValueError\('lo .+\))")
@@ -25,6 +30,11 @@ def _translate(hand: Hand) -> Plan:
     [shown] = yield call("read_file", path="minutes.md")
     yield from hand.whole(text_of(shown))
     return "translated"
+
+
+def _explain(hand: Hand) -> Plan:
+    yield from hand.whole(text_of(hand.question))
+    return "explained"
 
 
 def _edit(hand: Hand) -> Plan:
@@ -79,5 +89,15 @@ TASKS = (
         plan=_edit,
         truth=lambda: "replaced",
         is_proved=shows(OLD),
+    ),
+    Task(
+        name="explain a pasted text of 15 KB",
+        kind="focused",
+        question="Explain each paragraph of this:",
+        pasted=pasted,
+        tools=("read_file", "search_file"),
+        plan=_explain,
+        truth=lambda: "explained",
+        is_proved=shows_lines(pasted),
     ),
 )

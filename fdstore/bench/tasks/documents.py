@@ -40,8 +40,9 @@ def _quote(hand: Hand) -> Plan:
 
 def _changes(hand: Hand) -> Plan:
     old, new = yield from hand.fetch("v1/argparse.py", "v2/argparse.py")
-    if hand.has_fds:
-        [shown] = yield call("compare", old=f"{{{{{old.rest}}}}}", new=f"{{{{{new.rest}}}}}")
+    if old.rest and new.rest:
+        names = [f"{{{{{each.rest}}}}}" if hand.has_fds else each.rest for each in (old, new)]
+        [shown] = yield call("compare", old=names[0], new=names[1])
         return "\n".join(line[1:].strip() for line in shown.splitlines() if line.startswith("+ "))
     before = "".join((yield from hand.whole(old))).splitlines()
     after = "".join((yield from hand.whole(new))).splitlines()

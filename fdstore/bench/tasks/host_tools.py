@@ -73,6 +73,7 @@ def build_output() -> str:
 
 
 def compare(old: str, new: str) -> str:
-    """Compare two texts by lines; returns the differences."""
-    found = difflib.unified_diff(old.splitlines(), new.splitlines(), "old", "new", n=1, lineterm="")
-    return _session().host.show("\n".join(found))
+    """Compare two texts, or files by their paths, by lines; returns the differences."""
+    host = _session().host
+    before, after = (host.files.get(each, each).splitlines() for each in (old, new))
+    return host.show("\n".join(difflib.unified_diff(before, after, "old", "new", n=1, lineterm="")))

@@ -20,6 +20,16 @@ def _slowest(hand: Hand) -> Plan:
     return max(zip(map(float, seconds), texts.SERVICES, strict=True))[1] if all(seconds) else ""
 
 
+ORDERS = tuple(range(5200, 5240))
+_CARRIER = r'carrier(?:": |: string, e\.g\. )"'
+"""In the record, or in the preview of its shape: there is one, so the example is its value."""
+
+
+def _carriers(hand: Hand) -> Plan:
+    found = yield from hand.fetch_and_find([f"orders/{number}" for number in ORDERS], _CARRIER)
+    return ", ".join(first_match(each, rf'{_CARRIER}([^"]+)"') for each in found)
+
+
 def _reports(hand: Hand) -> Plan:
     if hand.has_fds:
         calls = [call("spawn", program_name="reporter", query=region) for region in texts.REGIONS]
@@ -48,6 +58,16 @@ TASKS = (
         is_proved=shows(
             *(f'service="{each}",quantile="0.99"}} {texts.p99_of(each)}' for each in texts.SERVICES)
         ),
+    ),
+    Task(
+        name="one field of 40 orders of 12 KB",
+        kind="large",
+        question="Who are the carriers of the orders 5200 to 5239, in this order? orders/NUMBER.",
+        tools=("fetch",),
+        documents={f"orders/{number}": partial(texts.order, number) for number in ORDERS},
+        plan=_carriers,
+        truth=lambda: ", ".join(map(texts.carrier_of, ORDERS)),
+        is_proved=shows(*map(texts.carrier_of, ORDERS)),
     ),
     Task(
         name="reports of ten children",

@@ -46,6 +46,8 @@ class Hand:
     def __init__(self, column: Column) -> None:
         self.column = column
         self.has_fds = column == "fdstore"
+        self.question = ""
+        """The first message of the user, as it was shown."""
 
     def fetch(self, *names: str) -> Steps[list[Text]]:
         """Fetch texts by name, several calls in one message."""

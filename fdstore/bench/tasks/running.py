@@ -35,6 +35,7 @@ class Conversation:
     """The model of one run: plays the plan, and lets the running build print before each answer."""
 
     def __init__(self, task: Task, hand: Hand, session: host_tools.Session) -> None:
+        self._hand = hand
         self._steps = task.plan(hand)
         self._parts = iter(task.parts() if task.parts else ())
         self._session = session
@@ -45,6 +46,8 @@ class Conversation:
     def reply(self, request: Request) -> Turn:
         """Return the next message of the model."""
         parts = counting.parts_of(request)
+        if not self.requests:
+            self._hand.question = request.last_text()
         self.requests.append(parts)
         self._print()
         try:
@@ -87,7 +90,9 @@ def run(store: Store, task: Task, column: Column) -> Result:
         with ScriptedModel({REPORTER: _report, "": conversation.reply}) as model:
             client = AnthropicModel(api_key=model.api_key, base_url=model.base_url)
             try:
-                root = launch_root(store, bundle, task.question)
+                root = launch_root(
+                    store, bundle, f"{task.question}\n\n{task.pasted()}" if task.pasted else task.question
+                )
                 if task.parts and column == "fdstore":
                     conversation.stream = root.open_stream(source="make")
                 _run_all(store, root, client)

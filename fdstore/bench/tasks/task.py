@@ -20,6 +20,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     tools      functions of `host_tools` that the agent has in every column
     documents  what `fetch` returns, by name
     files      what `read_file` and `search_file` find, by path
+    pasted     what the user adds to the question
     parts      what a running build prints, a part before each answer of the model, to be read as fd:1 or
                from `build_output`
     reporters  whether `documents` are the answers of child agents, which fdstore spawns
@@ -37,8 +38,14 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     is_proved: Callable[[str], bool]
     documents: dict[str, Callable[[], str]] = {}
     files: dict[str, Callable[[], str]] = {}
+    pasted: Callable[[], str] | None = None
     parts: Callable[[], tuple[str, ...]] | None = None
     reporters: bool = False
+
+    @property
+    def whole_question(self) -> str:
+        """The question with what was pasted."""
+        return f"{self.question}\n\n{self.pasted()}" if self.pasted else self.question
 
 
 def shows(*texts: str) -> Callable[[str], bool]:

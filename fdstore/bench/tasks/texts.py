@@ -232,8 +232,13 @@ def metrics(service: str) -> str:
         for bound in range(28):
             count = chance.randrange(10**6)
             lines.append(f'{name}_bucket{{service="{service}",le="{bound / 8:.3f}"}} {count}')
-    p99 = f'http_request_seconds{{service="{service}",quantile="0.99"}} {p99_of(service)}'
-    lines.insert(len(lines) // 2, p99)
+    middle = len(lines) // 2 // 30 * 30
+    lines[middle:middle] = [
+        "# HELP http_request_seconds Time of each request.",
+        "# TYPE http_request_seconds summary",
+        f'http_request_seconds{{service="{service}",quantile="0.5"}} 0.0{chance.randrange(10, 99)}',
+        f'http_request_seconds{{service="{service}",quantile="0.99"}} {p99_of(service)}',
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -242,15 +247,37 @@ def p99_of(service: str) -> str:
     return f"{random.Random(f'p99 of {service}').randrange(100, 9000) / 1000:.3f}"
 
 
+@cache
+def order(number: int) -> str:
+    """Return the record of an order with its events as indented JSON, 12 KB."""
+    chance = random.Random(f"order {number}")
+    events = [
+        {
+            "at": f"2031-05-{1 + number % 28:02d}T{event % 24:02d}:{chance.randrange(60):02d}:00Z",
+            "kind": chance.choice(_WORDS),
+            "by": f"{chance.choice(_WORDS)}@example.org",
+            "note": " ".join(chance.choice(_WORDS) for _ in range(8)),
+        }
+        for event in range(75)
+    ]
+    record = {"order": number, "carrier": carrier_of(number), "events": events}
+    return json.dumps(record, indent=1)
+
+
+def carrier_of(number: int) -> str:
+    """Return the carrier of an order."""
+    return f"carrier-{random.Random(f'carrier of {number}').randrange(100, 999)}"
+
+
 REGIONS = tuple(f"region {number}" for number in range(1, 11))
 
 
 @cache
 def report(region: str) -> str:
-    """Return the report of an agent about a region, 36 KB: its conclusion, then what it found."""
+    """Return the report of an agent about a region, 48 KB: its conclusion, then what it found."""
     chance = random.Random(f"report of {region}")
     sections: list[str] = []
-    while sum(map(len, sections)) < 36_000:
+    while sum(map(len, sections)) < 48_000:
         words = " ".join(chance.choice(_WORDS) for _ in range(90))
         sections.append(f"## {chance.choice(_WORDS).title()} {len(sections) + 1}\n\n{words.capitalize()}.\n")
     return f"# Report on {region}\n\nConclusion: {conclusion(region)}\n\n" + "\n".join(sections)
