@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
 from fdstore.bench.stage import Stage, stage
 from fdstore.bench.tasks import counting, texts
@@ -18,6 +19,7 @@ from fdstore.bench.tasks.results import Verdict, judge
 from fdstore.bench.tasks.running import run
 from fdstore.bench.tasks.suite import TASKS
 from fdstore.bench.tasks.task import Task
+from fdstore.cli import cli
 
 README = (Path(__file__).parent.parent.parent / "README.md").read_text("utf-8")
 TEXTS_OF_MEGABYTES = {
@@ -136,3 +138,15 @@ def test_hosts_show_long_results_in_their_ways() -> None:
     assert claude.read(path, 5000, 2) == "line 5000\nline 5001\n"
     assert claude.read(path, 1, None).count("\n") == 2000
     assert claude.search(path, "line 777$", 1, only_count=False) == "776-line 776\n777:line 777\n778-line 778"
+
+
+def test_the_verb_prints_a_table_or_json_and_says_which_tasks_there_are() -> None:
+    def verb(*arguments: str) -> tuple[int, str]:
+        done = CliRunner().invoke(cli, ["bench", *arguments])
+        return done.exit_code, done.output
+
+    code, printed = verb("tasks", "--task", FAST[0], "--json")
+    assert (code, msgspec.json.decode(printed)["task"]) == (0, FAST[0])
+    code, printed = verb("tasks", "--task", "x")
+    assert (code, FAST[0] in printed) == (2, True)
+    assert verb("reading", "--markdown")[0] == 2
