@@ -25,8 +25,10 @@ from fdstore.agent.conversation import Assistant, Cleared, Note, Result, Start, 
 from fdstore.agent.first_prompt import first_messages
 from fdstore.agent.history import History
 from fdstore.agent.models.base import Model, ModelFailed, Retry
+from fdstore.agent.offering import explain_tools, offered_tools
 from fdstore.agent.program_loader import Program
 from fdstore.agent.record_facts import FactCollector, answer_age_s, begin_attempt
+from fdstore.agent.shown_whole import whole_chars
 from fdstore.errors import STORE_FAILURES, InvalidArgument, NotFound, QuotaExceeded
 from fdstore.lifecycle import ENDED
 from fdstore.render import fd_error
@@ -99,9 +101,7 @@ class Agent:
         """Limits of the tree as of the last journal write; None before the first of this attempt."""
         self.birth = history.birth
         self.conversation = history.conversation()
-        self._calibration = Calibration(
-            self.conversation, msgspec.json.encode(self._definitions).decode("utf-8")
-        )
+        self._calibration = Calibration(self.conversation, self._definitions)
         toolbox.context = msgspec.structs.replace(
             toolbox.context,
             read_parts=self.conversation.read_parts,
@@ -109,6 +109,8 @@ class Agent:
         )
         has_open_calls = bool(self.conversation.open_calls())
         self._facts = FactCollector(begin_attempt(claim, has_open_calls=has_open_calls))
+        if toolbox.context.whole is not None:
+            toolbox.context.whole.used = whole_chars(self.conversation, toolbox.context.config)
         if history.own and isinstance(history.own[-1], Assistant):
             # the previous attempt may have ended between writing the answer and storing its references
             self._take_references()
@@ -131,8 +133,16 @@ class Agent:
             return self._end(answer[-1])
         over = self._over_limit()
         if over is None:
+            self._offer_tools()
             self._clear_results()
         return over or self._ask()
+
+    def _offer_tools(self) -> None:
+        """Offer the tools that were held back, once there is a descriptor. Recorded, so that each later
+        attempt sends the same."""
+        conversation = self.conversation
+        if conversation.is_held_back and (note := self._run(explain_tools(self._toolbox, conversation))):
+            self._write(note)
 
     def _clear_results(self) -> None:
         """Clear old results if the last answer used too many tokens. Recorded, so that each later attempt
@@ -163,7 +173,7 @@ class Agent:
                 model=self._program.model,
                 system=start.system if start else "",
                 messages=self.conversation.messages(),
-                tools=self._definitions,
+                tools=offered_tools(self._definitions, self.conversation),
                 parameters=self._program.parameters,
                 until_s=self._until_s,
                 pause=self._pause,

@@ -6,15 +6,20 @@ same factor, and decides the same. Computed once for an answer, where it is need
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
+
 from fdstore.agent.conversation import Assistant, Conversation
+from fdstore.agent.offering import offered_tools
 from fdstore.text.tokens import calibration
 from fdstore.tools.clearing import estimated_tokens
 
 
 class Calibration:
-    """The factor of estimates for a conversation whose requests also have these tool definitions (JSON)."""
+    """The factor of estimates for a conversation whose requests also have these definitions of tools."""
 
-    def __init__(self, conversation: Conversation, definitions: str) -> None:
+    def __init__(self, conversation: Conversation, definitions: list[dict[str, Any]]) -> None:
         self._conversation = conversation
         self._definitions = definitions
         self._place = -1
@@ -33,5 +38,6 @@ class Calibration:
         assert isinstance(answer, Assistant)
         start = sent.start
         contents = [message["content"] for message in sent.messages()]
-        estimated = estimated_tokens([start.system if start else "", self._definitions, *contents])
+        tools = msgspec.json.encode(offered_tools(self._definitions, sent)).decode("utf-8")
+        estimated = estimated_tokens([start.system if start else "", tools, *contents])
         return calibration(answer.input_tokens, estimated)

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import UnsetType
 
 from fdstore.agent.conversation import PRELOADED, Start
+from fdstore.agent.offering import may_hold_back
 from fdstore.agent.program_loader import Program
 from fdstore.errors import NotText
 from fdstore.render import fd_content, fd_inline
@@ -23,14 +24,16 @@ MAX_CHARS = 16
 def first_messages(toolbox: Toolbox, program: Program, birth: SpawnTask) -> Operation[Start]:
     """Return the first record of the conversation. Every attempt gets the same one: descriptors created
     here are keyed."""
-    parts = [program.system, toolbox.instructions]
+    preloaded: list[str] = []
+    content: str | list[Any] = yield from wrap_input(toolbox.context, birth.query, "input")
+    held_back = yield from may_hold_back(toolbox, [program.system, content])
+    parts = [program.system, "" if held_back else toolbox.instructions]
     if birth.preload:
-        preloaded = []
         for fd in birth.preload:
             preloaded.append((yield from _preloaded(toolbox, fd)))
         parts.append(PRELOADED + "\n".join(preloaded))
-    content: str | list[Any] = yield from wrap_input(toolbox.context, birth.query, "input")
-    return Start(system="\n\n".join(part for part in parts if part), content=content)
+    system = "\n\n".join(part for part in parts if part)
+    return Start(system=system, content=content, held_back=held_back)
 
 
 def _preloaded(toolbox: Toolbox, fd: str) -> Operation[str]:
