@@ -197,7 +197,7 @@ def _about(count: int) -> int:
 def fd_result_of_bytes(d: Descriptor, message: str) -> Rendered:
     """Render stored bytes, without a preview. `message`: `stored_message`."""
     state = None if d.state == "sealed" else d.state
-    attributes = [("fd", d.fd), *_bytes_attributes(d), ("source", d.source), ("state", state)]
+    attributes = [("fd", d.fd), ("source", d.source), ("state", state), *_bytes_attributes(d)]
     return element("fd_result", attributes, children=[_message(message)])
 
 

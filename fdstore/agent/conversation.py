@@ -7,6 +7,7 @@
     result      the result of one tool call
     note        a message to the model, sent with the results of a turn
     cleared     old results that are sent as one line from then on, see `tools.clearing`
+    offered     from then on the tools on descriptors are offered, see `agent.offering`
     ...         any other kind belongs to a newer fdstore and is skipped
 
 The journal is append-only and authoritative: a new attempt rebuilds the conversation from it and continues
@@ -41,10 +42,11 @@ PRELOADED = "# Preloaded texts\n"
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start", tag_field="kind"):
-    """The first prompt."""
+    """The first prompt. `held_back`: the tools on descriptors are offered later, after an `Offered`."""
 
     system: str
     content: str | list[Any]
+    held_back: bool = False
 
 
 class Assistant(TokenUsage, frozen=True, kw_only=True, tag="assistant", tag_field="kind"):
@@ -112,6 +114,10 @@ class Cleared(msgspec.Struct, frozen=True, kw_only=True, tag="cleared", tag_fiel
     lines: dict[str, str]
 
 
+class Offered(Note, frozen=True, kw_only=True, tag="offered", tag_field="kind"):
+    """A note that explains the tools on descriptors, which are offered from then on."""
+
+
 class ToolCall(msgspec.Struct, frozen=True):
     """One tool call. `key` identifies it in its conversation, `id` in its answer, `sent_id` in the messages
     sent to the API; `malformed` says what is wrong with arguments that are not JSON."""
@@ -131,11 +137,11 @@ class UnknownEntry(msgspec.Struct, frozen=True):
     kind: str
 
 
-_Known = SpawnTask | ForkTask | PipeTask | Start | Assistant | Result | Note | Cleared
+_Known = SpawnTask | ForkTask | PipeTask | Start | Assistant | Result | Note | Cleared | Offered
 Entry = _Known | UnknownEntry
 _decoder = msgspec.json.Decoder(_Known)
 _unknown = msgspec.json.Decoder(UnknownEntry)
-KINDS = frozenset({"brief", "fork", "pipe", "start", "assistant", "result", "note", "cleared"})
+KINDS = frozenset({"brief", "fork", "pipe", "start", "assistant", "result", "note", "cleared", "offered"})
 
 
 def decode_entry(record: bytes) -> Entry:
@@ -212,6 +218,16 @@ class Conversation:
     @property
     def start(self) -> Start | None:
         return next((entry for entry in self.entries if isinstance(entry, Start)), None)
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether the tools on descriptors are not offered yet."""
+        start = self.start
+        return (
+            start is not None
+            and start.held_back
+            and not any(isinstance(entry, Offered) for entry in self.entries)
+        )
 
     @property
     def turns(self) -> list[Assistant]:

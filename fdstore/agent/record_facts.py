@@ -118,6 +118,15 @@ def begin_attempt(claim: Claim, *, has_open_calls: bool) -> AttemptFacts:
     )
 
 
+def answer_age_s(claim: Claim) -> float | None:
+    """Return how long before the claim the last answer was written; None if that is not known."""
+    for record in reversed(claim.journal):
+        if b'"kind":"assistant"' in record[:40]:
+            at_ms = read_facts(record).at_ms
+            return None if at_ms is None else max(0.0, claim.claimed_at - at_ms / 1000)
+    return None
+
+
 class FactCollector:
     """Collects the facts for the next record of an attempt."""
 

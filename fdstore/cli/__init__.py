@@ -51,6 +51,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "check": ("fdstore.cli.check:check", "Check program files and all that they link to."),
         "run": ("fdstore.cli.run:run", "Run an agent program."),
         "pipe": ("fdstore.cli.pipes:pipe", "Run commands over a content, on a worker."),
+        "top": ("fdstore.cli.top:top", "Show live trees, processes, streams and workers on a screen."),
         "log": ("fdstore.cli.log:log", "Print the conversation of a process; -f follows it."),
         "attach": ("fdstore.cli.control:attach", "Watch an agent until it ends."),
         "resume": ("fdstore.cli.control:resume", "Continue an agent here after its program or worker died."),

@@ -25,8 +25,9 @@ SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 1.0
 """Between looks at a conversation that is followed: the longer, the longer nothing has happened. Its end is
 noticed at once."""
 
-PENDING_S = 3.0
-"""How long something must last before it is reported as what the process waits for."""
+PENDING_S, QUIET_S = 3.0, 10.0
+"""How long a wait must last before it is reported while it lasts; a call of the model or a tool, if nothing
+delays it."""
 
 
 @verb
@@ -124,8 +125,11 @@ class _Printer:
             if entry.kind == "end":
                 self._print_totals(page)
         pending = page.pending
-        if pending is not None and pending.since is not None and page.now - pending.since >= PENDING_S:
-            self._print_pending(page, pending)
+        if pending is not None and pending.since is not None:
+            is_usual = pending.kind in ("model", "tool", "commands") and not pending.trouble
+            patience_s = QUIET_S if is_usual and not pending.is_overdue else PENDING_S
+            if page.now - pending.since >= patience_s:
+                self._print_pending(page, pending)
 
     def finish(self) -> None:
         """Print what the process waits for, or that it has no conversation."""

@@ -247,11 +247,11 @@ def _row(
         "-" if process.ended_at is None else ago(process.ended_at, now_s),
         *([format_tokens(process)] if has_tokens else []),
         *([format_size(sizes.get(process.id, 0))] if sizes else []),
-        "; ".join(_details(process, now_s)),
+        "; ".join(process_details(process, now_s)),
     ]
 
 
-def _details(process: ProcessRecord, now_s: float) -> Iterator[str]:
+def process_details(process: ProcessRecord, now_s: float) -> Iterator[str]:
     if process.reason:
         yield process.reason
     if process.exit_code:

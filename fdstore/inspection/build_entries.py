@@ -33,6 +33,7 @@ from fdstore.tools.process_task import ForkTask, PipeTask, SpawnTask
 
 MAX_TEXT_CHARS = 2000
 MAX_FDS = 8
+ROUNDING_S = 0.01
 
 _FD = re.compile(r'\bfd="((?:fd:[1-9][0-9]{0,15}|(?:ref|name):[^"#]{1,200}))')
 _TURN = re.compile(r"turn[0-9]+:")
@@ -83,6 +84,7 @@ class _Builder:
         self._max_chars = max_chars
         self._begun = begun
         self._open: list[ConversationEntry] = []
+        self._last_at = begun
 
     def entries_of(self, record: bytes) -> Iterator[ConversationEntry]:
         """Yield the entries of the next record; `build_entries` numbers them."""
@@ -95,6 +97,7 @@ class _Builder:
         at = None if facts.at_ms is None else facts.at_ms / 1000
         yield from self._before(facts, at)
         yield from self._of(entry, facts, at)
+        self._last_at = at if at is not None else self._last_at
 
     def _before(self, facts: RecordFacts, at: float | None) -> Iterator[ConversationEntry]:
         """Yield what happened before the record was written."""
@@ -103,7 +106,7 @@ class _Builder:
             yield self._entry(
                 "attempt",
                 BEFORE_TEXT.get(new.before, ""),
-                at=None if new.at_ms is None else new.at_ms / 1000,
+                at=self._in_order(None if new.at_ms is None else new.at_ms / 1000),
                 number=new.number,
                 worker=new.worker,
                 losses=new.losses,
@@ -111,15 +114,22 @@ class _Builder:
             )
         if facts.outage_ms is not None:
             began = None if at is None else at - took - facts.outage_ms / 1000
-            yield self._entry("outage", "Redis did not answer", at=began, duration_s=facts.outage_ms / 1000)
+            yield self._entry(
+                "outage", "Redis did not answer", at=self._in_order(began), duration_s=facts.outage_ms / 1000
+            )
         for each in facts.retries:
             yield self._entry(
                 "retry",
                 each.reason,
-                at=None if at is None else at - took + each.after_ms / 1000,
+                at=self._in_order(None if at is None else at - took + each.after_ms / 1000),
                 number=each.number,
                 duration_s=each.pause_ms / 1000,
             )
+
+    def _in_order(self, at: float | None) -> float | None:
+        """Return a computed time, unless rounding made it earlier than the record before."""
+        before = self._last_at
+        return before if at is not None and before is not None and 0 < before - at < ROUNDING_S else at
 
     def _of(self, entry: Entry, facts: RecordFacts, at: float | None) -> Iterator[ConversationEntry]:
         match entry:

@@ -16,6 +16,7 @@ from fdstore.tools.config import FDConfig
 from fdstore.tools.coverage import ReadParts
 from fdstore.tools.token_counter import TokenCounter
 from fdstore.tools.tool_policy import NO_POLICY, ToolPolicy
+from fdstore.tools.whole_results import WholeResults
 
 Progress: TypeAlias = Callable[[int, int | None], None]
 
@@ -49,6 +50,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     policies          what becomes of the results of single tools, by name
     count_tokens      counts tokens for thresholds that are given in tokens
     read_parts        returns what the agent has read of each descriptor; None: it has no journal
+    whole             counts the long texts that are shown whole; None: there are none
     """
 
     handle: ProcessHandle
@@ -72,10 +74,11 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     policies: dict[str, ToolPolicy] = {}
     count_tokens: TokenCounter = TokenCounter()
     read_parts: Callable[[], Mapping[str, ReadParts]] | None = None
+    whole: WholeResults | None = None
 
     def policy_of(self, tool: str) -> ToolPolicy:
-        """Return what becomes of the results of a tool."""
-        return self.policies.get(tool, NO_POLICY)
+        """Return what becomes of the results of a tool, by its name or by a source: `Bash: make test`."""
+        return self.policies.get(tool) or self.policies.get(tool.partition(": ")[0], NO_POLICY)
 
     @property
     def direct_limit(self) -> int | None:

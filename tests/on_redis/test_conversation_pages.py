@@ -13,7 +13,7 @@ from fdstore.errors import NotFound
 from fdstore.inspection.conversation import conversation
 from fdstore.store import journal
 from fdstore.testing import call, say
-from tests.on_redis.agents import running, tool
+from tests.on_redis.agents import READER, running, tool
 from tests.round_trips import count_round_trips
 
 
@@ -84,6 +84,18 @@ def test_the_call_that_runs_is_pending_also_on_a_page_after_it(store: Store, tmp
     assert [each.tool for each in whole.entries if each.pending] == ["look"]
     assert (after.entries, str(whole.pending), str(after.pending)) == ((), "look runs", "look runs")
     assert after.pending.since == whole.entries[-1].at
+
+
+def test_a_call_that_waited_in_another_attempt_has_its_duration(store: Store, tmp_path: Path) -> None:
+    script = [call("spawn", program_name="reader", query="Read."), say("Read."), say("Done.")]
+    with running(store, script, tmp_path) as agents:
+        agents.launch(tools=("spawn",), others=[READER])
+        agents.run_all("solo")
+        [result] = [e for e in store.run(conversation("fdstore", "solo", 3, 1)).entries if e.kind == "result"]
+        whole = store.run(conversation("fdstore", "solo")).entries
+
+    answered = next(entry.at for entry in whole if entry.kind == "answer")
+    assert result.duration_s == pytest.approx(result.at - answered, abs=0.1)
 
 
 def test_an_unknown_process_is_not_found(store: Store, proc: Process) -> None:

@@ -42,7 +42,7 @@ if not repeated and #ARGV > 7 then
     count_answers(KEYS[3], ARGV[3], ARGV[4] + ARGV[5])
     count_tokens(KEYS[1], ARGV)
   end
-  local now = string.format('%.0f', seconds_now() * 1000)
+  local now = string.format('%.0f', math.floor(seconds_now() * 1000))
   for i = 8, #ARGV do
     ARGV[i] = stamped(ARGV[i], now)
   end
