@@ -56,5 +56,6 @@ def test_no_page_fails_over_a_sample_of_damaged_records(damaged_store: DamagedSt
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 def test_no_page_fails_over_any_damaged_record(damaged_store: DamagedStore) -> None:
     visit_all(damaged_store, None)
