@@ -82,6 +82,9 @@ def test_a_snapshot_takes_four_round_trips_whatever_is_stored(store: Store) -> N
             store.process(f"more{number}")
         found, trips = count_round_trips(store, live("fdstore"))
 
+        with fdstore.connect(store.url, looking=True) as looking:
+            assert looking.run(live("fdstore")).streams == found.streams
+
     assert trips == 4
     assert {"triage", "triage.1", "other", "more0"} <= {each.id for each in found.processes}
     assert "ended" not in {each.id for each in (*found.trees, *found.processes)}
