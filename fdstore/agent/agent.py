@@ -20,12 +20,15 @@ import msgspec
 
 from fdstore import end_reasons
 from fdstore.agent.answer_stream import AnswerStream, RunOperation, StreamListener
+from fdstore.agent.calibration import Calibration
 from fdstore.agent.conversation import Assistant, Cleared, Note, Result, Start, ToolCall, encode_entry
 from fdstore.agent.first_prompt import first_messages
 from fdstore.agent.history import History
 from fdstore.agent.models.base import Model, ModelFailed, Retry
+from fdstore.agent.offering import explain_tools, offered_tools
 from fdstore.agent.program_loader import Program
 from fdstore.agent.record_facts import FactCollector, answer_age_s, begin_attempt
+from fdstore.agent.shown_whole import whole_chars
 from fdstore.errors import STORE_FAILURES, InvalidArgument, NotFound, QuotaExceeded
 from fdstore.lifecycle import ENDED
 from fdstore.render import fd_error
@@ -33,8 +36,8 @@ from fdstore.store import contents, journal, leases, process_records, processes
 from fdstore.store.clock import redis_now
 from fdstore.store.leases import Claim
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.tools.clearing import find_clearable, size_of
-from fdstore.tools.process_task import SpawnTask
+from fdstore.tools.clearing import find_clearable
+from fdstore.tools.process_task import SpawnTask, is_long_answer
 from fdstore.tools.tool_outcome import Started, ToolResult
 from fdstore.tools.toolbox import Toolbox
 from fdstore.tools.wrapping import escape_surrogates, reference_passages, store_passage
@@ -94,12 +97,20 @@ class Agent:
         self._asked_at = 0.0
         age_s = answer_age_s(claim)
         self._answered_at = None if age_s is None else time.monotonic() - age_s
-        self._daily: journal.Appended | None = None
-        """Daily limits of the tree as of the last journal write; None before the first of this attempt."""
+        self._appended: journal.Appended | None = None
+        """Limits of the tree as of the last journal write; None before the first of this attempt."""
         self.birth = history.birth
         self.conversation = history.conversation()
+        self._calibration = Calibration(self.conversation, self._definitions)
+        toolbox.context = msgspec.structs.replace(
+            toolbox.context,
+            read_parts=self.conversation.read_parts,
+            count_tokens=toolbox.context.count_tokens.calibrated_by(self._calibration),
+        )
         has_open_calls = bool(self.conversation.open_calls())
         self._facts = FactCollector(begin_attempt(claim, has_open_calls=has_open_calls))
+        if toolbox.context.whole is not None:
+            toolbox.context.whole.used = whole_chars(self.conversation, toolbox.context.config)
         if history.own and isinstance(history.own[-1], Assistant):
             # the previous attempt may have ended between writing the answer and storing its references
             self._take_references()
@@ -122,8 +133,16 @@ class Agent:
             return self._end(answer[-1])
         over = self._over_limit()
         if over is None:
+            self._offer_tools()
             self._clear_results()
         return over or self._ask()
+
+    def _offer_tools(self) -> None:
+        """Offer the tools that were held back, once there is a descriptor. Recorded, so that each later
+        attempt sends the same."""
+        conversation = self.conversation
+        if conversation.is_held_back and (note := self._run(explain_tools(self._toolbox, conversation))):
+            self._write(note)
 
     def _clear_results(self) -> None:
         """Clear old results if the last answer used too many tokens. Recorded, so that each later attempt
@@ -131,9 +150,6 @@ class Agent:
         conversation = self.conversation
         if not conversation.own_turns or conversation.is_just_cleared:
             return
-        start = conversation.start
-        total = len(start.system if start else "") + len(msgspec.json.encode(self._definitions))
-        total += sum(size_of(message["content"]) for message in conversation.messages())
         used = conversation.own_turns[-1].tokens
         lines = self._run(
             find_clearable(
@@ -141,7 +157,7 @@ class Agent:
                 conversation.shown_results(),
                 len(conversation.turns),
                 used,
-                total,
+                self._calibration,
                 self._program.clearing,
             )
         )
@@ -157,7 +173,7 @@ class Agent:
                 model=self._program.model,
                 system=start.system if start else "",
                 messages=self.conversation.messages(),
-                tools=self._definitions,
+                tools=offered_tools(self._definitions, self.conversation),
                 parameters=self._program.parameters,
                 until_s=self._until_s,
                 pause=self._pause,
@@ -245,8 +261,8 @@ class Agent:
 
     def _over_limit(self) -> Finished | None:
         limits, conversation = self._program.limits, self.conversation
-        if self._daily is None:
-            self._daily = self._run(journal.append(self._handle, self._written, []))
+        if self._appended is None:
+            self._appended = self._run(journal.append(self._handle, self._written, []))
         last = conversation.text
         if len(conversation.own_turns) >= limits.max_turns:
             return Finished(
@@ -260,10 +276,8 @@ class Agent:
             return Finished(
                 "failed", None, f"{end_reasons.TOKEN_BUDGET}: {limits.token_budget} tokens are used", last
             )
-        if self._daily.reached:
-            name, top = self._daily.reached
-            reason = f"{name}: this tree has used the {top} of today (UTC); `fdstore limits` shows ceilings"
-            return Finished("failed", None, reason, last)
+        if self._appended.reached:
+            return Finished("failed", None, end_reasons.of_tree_limit(*self._appended.reached), last)
         return None
 
     def _end(self, last: Assistant) -> Finished:
@@ -287,11 +301,11 @@ class Agent:
         now = time.monotonic()
         record = self._facts.add_to(encode_entry(entry), None if began is None else now - began)
         usage = entry if isinstance(entry, Assistant) else None
-        self._daily = self._run(journal.append(self._handle, self._written, [record], usage=usage))
+        self._appended = self._run(journal.append(self._handle, self._written, [record], usage=usage))
         self._facts.stored_in(time.monotonic() - now)
         if isinstance(entry, Assistant):
             self._answered_at = time.monotonic()
-        self._written = self._daily.length
+        self._written = self._appended.length
         self.conversation.add(entry)
 
     def hand_over(self, end: Finished, *, is_root: bool) -> tuple[str, ...]:
@@ -304,9 +318,10 @@ class Agent:
         fd = ""
         limit = self.birth.answer_limit
         answer = escape_surrogates(end.answer)
-        if limit is not None and len(answer) > limit and self._answers and self._answers.chars == len(answer):
+        is_long = is_long_answer(self.birth, answer, self._toolbox.context.count_tokens)
+        if is_long and self._answers and self._answers.chars == len(answer):
             fd = self._answers.fd
-        elif limit is not None and len(answer) > limit:
+        elif is_long:
             size = self._program.file_descriptor.default_page_size
             source = f"answer of {self._handle.id}"
             try:

@@ -138,7 +138,7 @@ def brief_of(file: str | None) -> str:
     about = f"the file {os.path.abspath(file)}" if file else "the source of Python's standard library"
     rules = "".join(
         f"Rule {number}: in part {number} of the report, name the line before you name the reason.\n"
-        for number in range(1, 181)
+        for number in range(1, 321)
     )
     return f"Tell me what {about} is made of, with quotations. The rules of this house follow.\n{rules}"
 

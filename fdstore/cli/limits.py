@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import UnsetType
 
 from fdstore.cli import output
 from fdstore.cli.session import Session, verb
@@ -114,11 +115,12 @@ def _show(session: Session, store: Store) -> None:
 
 
 class LimitStatus(Record, frozen=True, kw_only=True):
-    """One limit of a tree, its `value` and how much is `used`; `day` is the UTC day of a limit per day."""
+    """One limit of a tree, its `value` (None: no limit) and how much is `used`; `day` is the UTC day of a
+    limit per day."""
 
     tree: str
     name: str
-    value: int
+    value: int | None
     used: int
     unit: str
     day: str | None = None
@@ -135,6 +137,8 @@ def limits_of_tree(tree: TreeRecord) -> list[LimitStatus]:
         "tree_fds": tree.fds,
         "tree_bytes": tree.bytes,
         "tree_export_bytes": tree.export_bytes,
+        "tree_model_calls": tree.all_model_calls,
+        "tree_token_budget": tree.all_tokens,
         "tree_model_calls_per_day": tree.model_calls,
         "tree_tokens_per_day": tree.tokens,
     }
@@ -143,13 +147,33 @@ def limits_of_tree(tree: TreeRecord) -> list[LimitStatus]:
         LimitStatus(
             tree=tree.id,
             name=name,
-            value=getattr(tree.limits, name),
+            value=_value_or_none(getattr(tree.limits, name)),
             used=count,
             unit=CEILINGS[name].unit,
             day=day if name.endswith("_per_day") else None,
         )
         for name, count in used.items()
     ]
+
+
+def budgets_of_tree(tree: TreeRecord) -> list[LimitStatus]:
+    """Return the budgets that a tree has, of tokens and of model calls in all."""
+    names = ("tree_token_budget", "tree_model_calls")
+    return [each for each in limits_of_tree(tree) if each.name in names and each.value is not None]
+
+
+def format_budget(budget: LimitStatus) -> str:
+    """Format one budget.
+
+    >>> format_budget(LimitStatus(tree="triage", name="tree_model_calls", value=1000, used=12, unit=""))
+    'triage: tree_model_calls 12 of 1 000'
+    """
+    used, value = (format_value(each, budget.unit) for each in (budget.used, budget.value))
+    return f"{budget.tree}: {budget.name} {used} of {value}"
+
+
+def _value_or_none(limit: int | UnsetType | None) -> int | None:
+    return None if isinstance(limit, UnsetType) else limit
 
 
 def _show_tree(session: Session, tree: TreeRecord) -> None:
@@ -189,7 +213,7 @@ def found(store: Store) -> list[CeilingStatus]:
             unit=each.unit,
             default=_default(each.name),
             set=each.name in held.values,
-            asked=getattr(defaults, each.name, None),
+            asked=_value_or_none(getattr(defaults, each.name, None)),
             used=used.get(each.name),
             of=each.of,
         )

@@ -209,6 +209,8 @@ def format_usage(tree: TreeRecord) -> str:
     if used_tokens.tokens:
         parts.append(f"tokens {format_tokens(used_tokens)}")
     for each in limits_of_tree(tree):
+        if each.value is None:
+            continue
         used, limit = (format_value(value, each.unit) for value in (each.used, each.value))
         parts.append(f"{each.name.removeprefix('tree_')} {used} of {limit}")
     return f"uses {', '.join(parts)}"

@@ -1,7 +1,7 @@
 """The journal of a process: an append-only list of JSON records.
 
 Records are appended at a known position, so retries are idempotent, and an attempt that was replaced is
-fenced off. The same step counts the models' answers among them for the tree's daily limits.
+fenced off. The same step counts the models' answers among them for the tree's limits.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from fdstore.wire.scripts import script, text
 
 
 class Appended(msgspec.Struct, frozen=True):
-    """The length of the journal, and the daily limit (name and value) that the tree has reached, if any."""
+    """The length of the journal, and the limit of model calls or tokens that the tree has reached, if any:
+    its name, its value, and how much is used."""
 
     length: int
-    reached: tuple[str, int] | None = None
+    reached: tuple[str, int, int] | None = None
 
 
 def append(
@@ -38,7 +39,10 @@ def append(
     command = script("journal")(keys, handle.attempt, position, answers, *counts, *records)
     [reply] = yield from run_with_ceilings(handle, [command])
     length, *reached = outcome(reply, handle.id)
-    return Appended(int(length), (text(reached[0]), int(reached[1])) if reached else None)
+    if not reached:
+        return Appended(int(length))
+    name, limit, used = reached
+    return Appended(int(length), (text(name), int(limit), int(used)))
 
 
 def length(handle: ProcessHandle) -> Operation[int]:

@@ -140,6 +140,8 @@ def tree_record(prefix: str, tree: str) -> Operation[TreeRecord]:
             usage_day=whole_number(fields.get("usage_day", "0"), 0, MAX_MOMENT_S // DAY_S - 1),
             model_calls=whole_number(fields.get("model_calls", "0")),
             tokens=whole_number(fields.get("tokens", "0")),
+            all_model_calls=whole_number(fields.get("all_model_calls", "0")),
+            all_tokens=whole_number(fields.get("all_tokens", "0")),
         )
     members, damaged = yield from _members(keys, names)
     return msgspec.structs.replace(found, members=tuple(members), unreadable=tuple(damaged))

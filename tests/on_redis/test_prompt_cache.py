@@ -60,13 +60,22 @@ def test_the_provider_is_asked_to_cache_requests(play: Play, prompt_cache: Any, 
 
 
 def test_each_request_begins_with_the_one_before_byte_by_byte(play: Play) -> None:
-    requests = play(WORK).model.requests
+    _, *requests = play(WORK).model.requests
 
     for before, request in itertools.pairwise(requests):
         whole, start = (json.dumps(each.raw["messages"]) for each in (request, before))
         assert whole.startswith(start.removesuffix("]"))
         for name in ("system", "tools", "model", "cache_control"):
             assert json.dumps(request.raw[name]) == json.dumps(before.raw[name])
+
+
+def test_the_tools_that_come_with_the_first_descriptor_are_all_that_changes(play: Play) -> None:
+    first, second, *_ = play(WORK).model.requests
+
+    kept = [tool for tool in second.raw["tools"] if tool["name"] in first.tools]
+    assert json.dumps(kept) == json.dumps(first.raw["tools"])
+    assert json.dumps(second.raw["system"]) == json.dumps(first.raw["system"])
+    assert json.dumps(second.raw["messages"][:1]) == json.dumps(first.raw["messages"])
 
 
 def test_a_resumed_agent_sends_the_same_bytes(play: Play, store: Store) -> None:

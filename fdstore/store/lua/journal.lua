@@ -5,7 +5,8 @@
 -- ARGV  1 attempt  2 position of the first record (0-based)  3 answers of models
 --       4 their tokens: input, 5 output, 6 of the input those read from a cache, 7 written to one
 --       8.. records (JSON)
--- ->    ok length [name limit: the daily limit that the tree has reached] | gone | fenced why
+-- ->    ok length [name limit used: a limit of model calls or tokens that the tree has reached] | gone
+--       | fenced why
 local COUNTS = { 'input_tokens', 'output_tokens', 'cache_read_tokens', 'cache_write_tokens' }
 
 local function count_tokens(record, counts)
@@ -49,4 +50,8 @@ if not repeated and #ARGV > 7 then
     length = redis.call('RPUSH', KEYS[2], unpack(ARGV, i, math.min(i + 1999, #ARGV)))
   end
 end
-return { 'ok', length, day_limit(KEYS[3]) }
+local name, limit, used = budget_reached(KEYS[3])
+if not name then
+  name, limit, used = day_limit(KEYS[3])
+end
+return { 'ok', length, name, limit, used }
