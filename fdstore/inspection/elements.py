@@ -61,7 +61,7 @@ def describe_element(name: str, attributes: dict[str, str]) -> str:
 def message_of(text: str) -> str:
     r"""Return the message in an element, or the text if there is none.
 
-    >>> message_of('<fd_error type="not_found">\\n<message>\\nThere is no fd:9.\\n</message>\\n</fd_error>')
+    >>> message_of('<fd_error type="not_found">\n<message>\nThere is no fd:9.\n</message>\n</fd_error>')
     'There is no fd:9.'
     """
     _, begun, rest = text.partition("<message>\n")
