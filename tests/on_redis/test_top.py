@@ -58,10 +58,10 @@ def screen(store: Store, use: Callable[[TopApp, Pilot[None]], Awaitable[None]], 
 
 
 async def shows(pilot: Pilot[None], happened: Callable[[], object]) -> None:
-    for _ in range(1500):
+    for _ in range(600):
         if happened():
             return
-        await pilot.pause(0.02)
+        await pilot.pause(0.05)
     raise AssertionError("the screen did not show it within 30 s")
 
 
