@@ -50,7 +50,7 @@ LABELS: dict[str, tuple[str, str]] = {
 }
 """Kind of an entry -> its label and its style."""
 
-MAX_LINES = {"system": 2, "prompt": 4, "result": 4, "thinking": 4, "task": 6, "cleared": 4}
+MAX_LINES = {"system": 2, "prompt": 4, "result": 4, "thinking": 4, "task": 6, "cleared": 4, "note": 4}
 """How many lines of a text are shown of some kinds; of others `DEFAULT_LINES`."""
 
 DEFAULT_LINES = 40

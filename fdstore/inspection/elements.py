@@ -8,7 +8,7 @@ from html import unescape
 MAX_ATTRIBUTES = 24
 MAX_VALUE_CHARS = 200
 
-_OPENING = re.compile(r"<((?:fd_[a-z]{1,20})|process_result)((?: [a-z_]{1,20}=\"[^\"<>]{0,2000}\")*) ?/?>")
+_OPENING = re.compile(r"<((?:fd_[a-z_]{1,20})|process_result)((?: [a-z_]{1,20}=\"[^\"<>]{0,2000}\")*) ?/?>")
 _ATTRIBUTE = re.compile(r' ([a-z_]{1,20})="([^"]*)"')
 
 
@@ -33,6 +33,8 @@ def describe_element(name: str, attributes: dict[str, str]) -> str:
     'fd:3, stored: 2549 pages, 10,200,000 characters'
     >>> describe_element("fd_content", {"fd": "fd:3", "page": "2", "pages": "2549", "lines": "81-160"})
     'fd:3, page 2 of 2549, lines 81-160'
+    >>> describe_element("fd_extraction", {"source_fd": "fd:2", "new_fd": "fd:3", "content_size": "78000"})
+    'fd:3, a part of fd:2, 78,000 characters'
     >>> describe_element("process_result", {"process": "triage.1", "state": "exited", "exit_code": "0"})
     'triage.1 exited with code 0'
     """
@@ -41,9 +43,18 @@ def describe_element(name: str, attributes: dict[str, str]) -> str:
     match name:
         case "fd_result" if get("kind") == "bytes":
             parts = [f"{fd}, stored: {_count(get('size_bytes'))} bytes of {get('media_type', '?')}"]
-        case "fd_result" | "fd_extraction":
+        case "fd_result":
             size = f"{_count(get('total_chars'))} characters" if get("total_chars") else ""
             parts = [f"{fd}, stored: {_pages(get('pages'))}", size]
+        case "fd_extraction":
+            what = "hits of a search in" if get("mode") == "search" else "a part of"
+            if get("position") == "all":
+                what = "all of"
+            size = f"{_count(get('content_size'))} characters"
+            parts = [get("new_fd", "?"), f"{what} {get('source_fd', '?')}", size]
+        case "fd_file_result":
+            done = "appended to" if get("mode") == "append" else "written to"
+            parts = [f"{fd} {done} {get('file_path', '?')}", f"{_count(get('size_bytes'))} bytes"]
         case "fd_content":
             page = f"page {get('page')} of {get('pages', '?')}" if get("page") else ""
             parts = [fd, page, f"lines {get('lines')}" if get("lines") else "", get("media_type", "")]

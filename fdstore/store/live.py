@@ -106,7 +106,7 @@ def live(prefix: str, *, ended: bool = False) -> Operation[LiveSnapshot]:
     index = TreeKeys(prefix, "").trees
     time, entries, total, beats, agents, commands = yield [
         ("TIME",),
-        ("ZREVRANGE", index, 0, MAX_NAMES - 1),
+        ("ZRANGE", index, -MAX_NAMES, -1),
         ("ZCARD", index),
         ("ZRANGE", workers_key(prefix), 0, MAX_WORKERS - 1, "WITHSCORES"),
         ("HGETALL", agents_key(prefix)),
@@ -115,7 +115,7 @@ def live(prefix: str, *, ended: bool = False) -> Operation[LiveSnapshot]:
     now = seconds_of(time)
     damaged: list[Unreadable] = []
     left_out = [f"{total - len(entries)} trees used longer ago"] if total > len(entries) else []
-    names = [text(entry) for entry in entries if is_root(entry)]
+    names = [text(entry) for entry in reversed(entries) if is_root(entry)]
     trees = [tree for tree in (yield from _trees(prefix, names, damaged)) if ended or tree.live]
     if len(trees) > MAX_TREES:
         left_out.append(f"{len(trees) - MAX_TREES} trees used longer ago")
@@ -172,7 +172,7 @@ def _members(
     keys = [TreeKeys(prefix, tree.id) for tree in trees]
     requests: Batch = []
     for each in keys:
-        requests.append(("ZREVRANGE", each.processes, 0, MAX_MEMBERS - 1))
+        requests.append(("ZRANGE", each.processes, -MAX_MEMBERS, -1))
         requests.append(("ZRANGE", each.writers, 0, MAX_STREAMS - 1))
     replies = yield from replies_or_damage(requests)
     members: list[ProcessKeys] = []
@@ -182,7 +182,7 @@ def _members(
             if isinstance(reply, DamagedRecord):
                 damaged.append(unreadable(reply))
         if not isinstance(ids, DamagedRecord):
-            members += [member for name in reversed(ids) if (member := member_of(each, name))]
+            members += [member for name in ids if (member := member_of(each, name))]
         if not isinstance(writers, DamagedRecord):
             contents += [(each, text(content)) for content in writers if is_content(each, content)]
     if len(members) > MAX_PROCESSES:

@@ -57,8 +57,8 @@ def _descriptors(context: Context) -> str:
     if config.json_pretty_print:
         parts.append("A stored JSON result is indented, one value a line.")
     parts.append(
-        'Where a text holds tags like these, their "<" is shown as "&lt;" and the element says '
-        'escaped="true", for a short text that is not stored an <fd_inline>; what is stored is exact.'
+        'Where a text holds tags like these, their "<" is shown as "&lt;" and the element (an <fd_inline> '
+        'for a text that is not stored) says escaped="true"; what is stored is exact.'
     )
     return " ".join(parts)
 

@@ -22,7 +22,7 @@ Play = Callable[..., Agents]
 WORK = [
     turn(say("First."), call("lines", count=200, id="a"), call("echo", words="a", id="b")),
     turn(call("read_fd", fd="fd:1", start=3, id="c"), call("breaks", words="b", id="d")),
-    call("echo", words="c", id="e"),
+    turn(call("echo", words="c", id="e"), call("list_fds", id="f")),
     say("Done."),
 ]
 
@@ -37,7 +37,7 @@ def play(store: Store, tmp_path: Path) -> Iterator[Play]:
             agents = stack.enter_context(running(store, script, tmp_path))
             functions = tuple(map(tool, ("lines", "echo", "breaks")))
             root = agents.launch(
-                tools=("read_fd", "close_fd"), python=functions, file_descriptor=SMALL, **fields
+                tools=("read_fd", "list_fds", "close_fd"), python=functions, file_descriptor=SMALL, **fields
             )
             for requests in crashes:
                 with pytest.raises(Crashed):

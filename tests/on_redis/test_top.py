@@ -16,6 +16,7 @@ from textual.widgets import DataTable, RichLog, Static
 import fdstore
 from fdstore import optional_packages
 from fdstore.cli import cli
+from fdstore.cli.session import Session
 from fdstore.cli.top_rows import ORDERS, rows_of
 from fdstore.cli.tui import app as top_app
 from fdstore.cli.tui.app import TopApp
@@ -43,23 +44,24 @@ def fill(store: Store) -> None:
 
 
 def screen(store: Store, use: Callable[[TopApp, Pilot[None]], Awaitable[None]], **options: Any) -> None:
-    """Use the screen, headless."""
+    """Use the screen, headless, on a store that may only be read."""
     chosen = {"ended": False, "order": "tree", "words": "", "every_s": 0.5, **options}
 
     async def run() -> None:
-        app = TopApp(store, None, **chosen)
-        async with app.run_test(size=(100, 30)) as pilot:
-            await shows(pilot, lambda: app.snapshot is not None)
-            await use(app, pilot)
+        with fdstore.connect(store.url, looking=True) as looking:
+            app = TopApp(looking, Session(url=store.url), **chosen)
+            async with app.run_test(size=(100, 30)) as pilot:
+                await shows(pilot, lambda: app.snapshot is not None)
+                await use(app, pilot)
 
     asyncio.run(run())
 
 
 async def shows(pilot: Pilot[None], happened: Callable[[], object]) -> None:
-    for _ in range(1500):
+    for _ in range(600):
         if happened():
             return
-        await pilot.pause(0.02)
+        await pilot.pause(0.05)
     raise AssertionError("the screen did not show it within 30 s")
 
 
@@ -81,6 +83,9 @@ def test_a_snapshot_takes_four_round_trips_whatever_is_stored(store: Store) -> N
         for number in range(30):
             store.process(f"more{number}")
         found, trips = count_round_trips(store, live("fdstore"))
+
+        with fdstore.connect(store.url, looking=True) as looking:
+            assert looking.run(live("fdstore")).streams == found.streams
 
     assert trips == 4
     assert {"triage", "triage.1", "other", "more0"} <= {each.id for each in found.processes}

@@ -66,7 +66,7 @@ class TopApp(App[None]):
     ]
 
     def __init__(
-        self, store: Store, session: Session | None, *, ended: bool, order: str, words: str, every_s: float
+        self, store: Store, session: Session, *, ended: bool, order: str, words: str, every_s: float
     ) -> None:
         super().__init__(ansi_color=False)
         self.store = store
@@ -295,8 +295,6 @@ class TopApp(App[None]):
     def _cancel(self, process: str) -> tuple[str, ...]:
         from fdstore.cli.control import cancel_and_wake
 
-        if self._session is None:
-            return cancel_and_wake(self.store, process).cancelled
         with self._session.store(use="remove") as store:  # the one that looks cannot
             return cancel_and_wake(store, process).cancelled
 
