@@ -8,7 +8,7 @@ READY = $(VENV)/.ready
 
 HOSTS_READY = .hosts/.ready
 
-.PHONY: demo test test-fast test-hosts chaos generate lint clean
+.PHONY: demo test test-fast test-hosts test-browser screenshots chaos generate lint clean
 
 demo: $(READY)
 	$(BIN)/fdstore demo
@@ -27,11 +27,21 @@ test: $(READY)
 test-fast: $(READY)
 	$(BIN)/python -m pytest tests/unit
 
-# The real hosts and official suites, offline on loopback: coding agents, MCP's conformance suite and inspector.
-# The registries are needed once.
+# The real hosts and official suites, offline on loopback: coding agents, MCP's conformance suite and inspector,
+# and a browser. The registries are needed once.
 test-hosts: export PYTHONDONTWRITEBYTECODE =
-test-hosts: $(HOSTS_READY)
+test-hosts: $(HOSTS_READY) test-browser
 	$(BIN)/python -m pytest -n 2 tests/hosts
+
+# The pages of `fdstore ui` in a Chromium of the system.
+test-browser: $(READY)
+	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
+		{ echo "no browser: apt-get install --no-install-recommends chromium" >&2; exit 1; }
+	$(BIN)/python -m pytest -n 2 tests/browser
+
+# Writes the pictures of docs/inspector.md anew.
+screenshots: $(READY)
+	$(BIN)/python -m tests.browser.screenshots docs/inspector
 
 # Kills, cuts and fills for some hours; tells every seed, and what was done in it. A seed that fails is run
 # alone with CHAOS_SEED=17, and CHAOS_SEEDS=10 takes fewer.

@@ -70,6 +70,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "up": ("fdstore.cli.services:up", "Start a worker, and the embedded server."),
         "down": ("fdstore.cli.services:down", "Stop the worker and the embedded server; the data stays."),
         "status": ("fdstore.cli.services:status", "Show the services and the stored data."),
+        "ui": ("fdstore.cli.ui:ui", "Serve an inspector for the browser."),
         "limits": ("fdstore.cli.limits:limits", "Show or set the ceilings of all trees."),
         "du": ("fdstore.cli.room:du", "Show stored bytes by tree, process or descriptor."),
         "saved": ("fdstore.cli.saved:saved", "Show what was kept out of contexts, and read back."),

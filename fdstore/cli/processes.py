@@ -202,7 +202,8 @@ def format_tokens(usage: TokenUsage) -> str:
 
 def format_usage(tree: TreeRecord) -> str:
     """Format what a tree uses of its limits, in one line."""
-    from fdstore.cli.limits import format_value, limits_of_tree
+    from fdstore.cli.limits import format_value
+    from fdstore.store.limit_usage import limits_of_tree
 
     parts = []
     used_tokens = sum(tree.members, start=TokenUsage())

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 import click
 
 from fdstore.cli import output
-from fdstore.cli.limits import LimitStatus, budgets_of_tree, format_budget
+from fdstore.cli.limits import format_budget
 from fdstore.cli.session import Session, verb
 from fdstore.cli.tables import duration, facts, format_count, format_size
 from fdstore.optional_packages import require
 from fdstore.records import Record, Unreadable
+from fdstore.store.limit_usage import LimitStatus, budgets_of_tree
 
 if TYPE_CHECKING:
     from fdstore.client import Store

@@ -116,11 +116,13 @@ def answer_of(prefix: str, process: str) -> Operation[Answer]:
     return Answer(found, fields.get("answer", ""), fields.get("answer_fd") or None)
 
 
-def tree_record(prefix: str, tree: str) -> Operation[TreeRecord]:
-    """Return a tree with its processes; `unreadable` lists the damaged ones. Raises `NotFound`,
-    `NewerFormat`, and `DamagedRecord` for the record of the tree itself."""
+def tree_record(prefix: str, tree: str, start: int = 0, count: int | None = None) -> Operation[TreeRecord]:
+    """Return a tree with its processes, or `count` of them from the `start`-th (from 0) on, by creation;
+    `unreadable` lists the damaged ones. Raises `NotFound`, `NewerFormat`, and `DamagedRecord` for the record
+    of the tree itself."""
     keys = TreeKeys(prefix, check_root(tree))
-    flat, names = yield [("HGETALL", keys.record), ("ZRANGE", keys.processes, 0, -1)]
+    last = -1 if count is None else start + count - 1
+    flat, names = yield [("HGETALL", keys.record), ("ZRANGE", keys.processes, start, last)]
     if not flat:
         [trees] = yield [("ZRANGE", keys.trees, 0, 50)]
         raise NotFound(f"tree {tree}", tuple(map(show_bytes, trees)))
