@@ -13,6 +13,7 @@ from typing import Literal
 from fdstore.agent.models.base import Model
 from fdstore.agent.program_loader import Bundle
 from fdstore.client import Store
+from fdstore.logs import about
 from fdstore.permissions import Permissions
 from fdstore.runtime.attempt import Attempt, Ending
 from fdstore.runtime.claim import Flag, claim_process
@@ -98,4 +99,5 @@ def run_process(
         alone_until = claim.alone_until if company == "none for long" else None
         return run_agent(attempt, model, permissions, own=own, wait_here=wait_here, alone_until=alone_until)
 
-    return attempt.run(work, wait_here=wait_here, leave_on_interrupt=leave_on_interrupt)
+    with about(process=process, program=claim.program or None, attempt=claim.attempt):
+        return attempt.run(work, wait_here=wait_here, leave_on_interrupt=leave_on_interrupt)

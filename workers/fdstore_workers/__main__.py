@@ -65,6 +65,13 @@ from fdstore.url_arguments import exit_code_of, password_warning, read_url_file
     help="Minimum level of log messages; info logs one line for each process that ends here.",
 )
 @click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Format of log messages; json: one object a line, with the process, its attempt and the like.",
+)
+@click.option(
     "--tools-path",
     multiple=True,
     type=click.Path(exists=True, file_okay=False),
@@ -109,6 +116,7 @@ def worker(
     preload_root: str | None,
     unsandboxed_commands: bool,
     log_level: str,
+    log_format: Literal["text", "json"],
     tools_path: tuple[str, ...],
 ) -> None:
     drop_relative_entries()
@@ -149,6 +157,7 @@ def worker(
         preload_root=preload_root,
         unsandboxed_commands=unsandboxed_commands,
         log_level=log_level.upper(),
+        log_format=log_format,
     )
     sys.exit(configured.supervise())
 

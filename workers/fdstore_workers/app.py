@@ -26,7 +26,7 @@ import msgspec
 from celery import signals
 from celery.concurrency import thread
 
-from fdstore.logs import VisibleFormatter
+from fdstore.logs import LogFormat, formatter
 from fdstore.runtime.broker_url import find_broker
 from fdstore.runtime.queue import TASK, celery_app
 from fdstore.settings import DEFAULT_PREFIX
@@ -112,7 +112,7 @@ def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"]
     return worker.exitcode or 0
 
 
-def log_to_stderr(level: str = "INFO", **_: Any) -> None:
+def log_to_stderr(level: str = "INFO", log_format: LogFormat = "text", **_: Any) -> None:
     """Log to stderr: fdstore from `level` up, other packages from WARNING up. A second call changes nothing.
 
     Replaces Celery's own set-up, which would take over the root logger.
@@ -120,6 +120,6 @@ def log_to_stderr(level: str = "INFO", **_: Any) -> None:
     if logging.getLogger().handlers:
         return
     handler = logging.StreamHandler()
-    handler.setFormatter(VisibleFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(formatter(log_format, "%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     logging.getLogger("fdstore").setLevel(level)

@@ -23,6 +23,7 @@ from fdstore import end_reasons
 from fdstore.agent.program_loader import Bundle
 from fdstore.client import Store
 from fdstore.errors import DamagedRecord, FDStoreError, Fenced, InvalidProgram, NewerFormat, NotFound
+from fdstore.logs import facts
 from fdstore.records import TreeLimits, Unreadable
 from fdstore.store import collect_trees, due_streams, leases, process_records, processes, worker_registry
 from fdstore.store.check import check_server
@@ -98,11 +99,12 @@ def carry_out(
 ) -> None:
     """Carry out the decision about a lapsed process. Raises `Fenced`, `NotFound`."""
     if lapsed.decision == "wake":
-        log.info("%s is queued again", keys.process)
+        log.info("%s is queued again", keys.process, extra=facts(process=keys.process))
         wake(keys.process)
     elif lapsed.attempt is not None:
         reason = end_reasons.POISON if lapsed.decision == "poison" else end_reasons.WORKER_LOST
-        log.warning("%s failed: %s", keys.process, reason)
+        fields = facts(process=keys.process, attempt=lapsed.attempt, state="failed", reason=reason)
+        log.warning("%s failed: %s", keys.process, reason, extra=fields)
         for ancestor in store.run(fail_process(keys, lapsed.attempt, reason)):
             wake(ancestor)
 

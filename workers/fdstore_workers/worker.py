@@ -30,6 +30,7 @@ from celery import signals
 from fdstore.agent.models.anthropic import missing_key
 from fdstore.client import Store, connect
 from fdstore.local.redis_server import is_embedded
+from fdstore.logs import LogFormat
 from fdstore.permissions import Permissions, parse_permissions
 from fdstore.runtime import claim
 from fdstore.runtime.waker import waker
@@ -110,11 +111,12 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     preload_root: str | None = None
     engine: Engine = "auto"
     log_level: str = "INFO"
+    log_format: LogFormat = "text"
     unsandboxed_commands: bool = False
 
     def supervise(self) -> int:
         """Run the worker in child processes until SIGTERM. Return the exit status."""
-        log_to_stderr(self.log_level)
+        log_to_stderr(self.log_level, self.log_format)
         return Supervisor(Roles(self.work, self.run_alone, self.bury), self.concurrency).run()
 
     def work(self, reporter: Reporter) -> int:
