@@ -20,6 +20,7 @@ from fdstore.runtime.claim import Flag, Lease, WorkerStopping
 from fdstore.store import leases, processes
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.telemetry.counts import count
 
 log = logging.getLogger("fdstore.agent")
 
@@ -90,6 +91,7 @@ class Attempt:
     def ended(self, end: ProcessEnd, woken: tuple[str, ...]) -> Ending:
         """Log an end that is stored, and wake the ancestors that waited for it."""
         self.log.ended(end.state, end.exit_code, end.reason)
+        count("fdstore_process_ends_total", end.state)
         for ancestor in woken:
             self.wake(ancestor)
         return "ended"
