@@ -23,6 +23,7 @@ from markupsafe import Markup
 from fdstore.lifecycle import ENDED
 from fdstore.text.layout import show_controls
 from fdstore.text.quantities import ago, duration, format_count, format_size, moment
+from fdstore.web.descriptor_url import fd_path
 from fdstore.web.timeline import axis_of
 
 FOLDER = Path(__file__).parent
@@ -67,15 +68,6 @@ def make_environment() -> Environment:
     }
     environment.globals |= {"count": format_count, "asset": asset, "axis_of": axis_of, "ENDED": ENDED}
     return environment
-
-
-def fd_path(fd: str) -> str:
-    """Return the end of the path of a descriptor's page.
-
-    >>> fd_path("fd:3"), fd_path("name:a/b?.txt")
-    ('3', 'name:a/b%3F.txt')
-    """
-    return quote(fd.removeprefix("fd:"), safe=":/")
 
 
 _FD = re.compile(r"(?:fd:[1-9][0-9]{0,15}|ref:[A-Za-z0-9_.-]{1,64})(?=\Z|#)")

@@ -22,8 +22,8 @@ from fdstore.wire.operation import Batch, Command, Value
 READS = frozenset(
     {
         *("EXISTS", "GET", "HEXISTS", "HGET", "HGETALL", "HKEYS", "HLEN", "HMGET", "HSTRLEN", "INFO"),
-        *("LLEN", "LRANGE", "PING", "SCARD", "SMEMBERS", "STRLEN", "TIME", "TYPE", "XRANGE", "XREAD"),
-        *("ZCARD", "ZRANGE", "ZRANGEBYSCORE", "ZSCORE"),
+        *("LLEN", "LRANGE", "PING", "SCARD", "SMEMBERS", "SRANDMEMBER", "STRLEN", "TIME", "TYPE"),
+        *("XRANGE", "XREAD", "ZCARD", "ZRANGE", "ZRANGEBYSCORE", "ZSCORE"),
     }
 )
 """Commands that only read: a lost reply leaves nothing in doubt."""

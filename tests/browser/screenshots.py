@@ -16,16 +16,40 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 
 import fdstore
+from fdstore.agent.conversation import Assistant, Entry, Result, Start, encode_entry
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
-from fdstore.store import leases, pipelines, processes, worker_registry
+from fdstore.records import Descriptor
+from fdstore.store import journal, leases, pipelines, processes, worker_registry
 from fdstore.store.keys import process_keys
 from fdstore.tools.process_task import PipeTask, SpawnTask, encode_task
 from tests.browser.conftest import Served, find_browser
 
 LIGHT: dict[str, Any] = {"viewport": {"width": 1180, "height": 760}, "color_scheme": "light"}
 DARK = LIGHT | {"color_scheme": "dark"}
+LOW = LIGHT | {"viewport": {"width": 1180, "height": 500}}
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 760}, "color_scheme": "light"}
+
+
+def log_line(number: int) -> str:
+    level = "ERROR" if number % 23_456 == 0 else "WARN " if number % 17 == 0 else "INFO "
+    seconds = f"{number // 60 % 60:02}:{number % 60:02}.{number * 37 % 1000:03}"
+    return f"16:{seconds} {level} step {number} took {number * 7919 % 1000} ms\n"
+
+
+def conversation(large: Descriptor) -> list[Entry]:
+    """What an agent has read of a log."""
+    parts = [(1, 1), (40, 260), (1200, 500), (large.pages, 1)]
+    calls = [
+        {"type": "tool_use", "id": f"t{first}", "name": "read_fd", "input": {"fd": large.fd, "start": first}}
+        for first, _ in parts
+    ]
+    tag = f'<fd_content fd="{large.fd}" pages="{large.pages}" mode="page"'
+    return [
+        Start(system="", content="What broke the build?"),
+        Assistant(content=calls, stop_reason="tool_use"),
+        *(Result(call=f"t{a}", content=f'{tag} start="{a}" count="{n}">...') for a, n in parts),
+    ]
 
 
 def fill(store: Store) -> dict[str, str]:
@@ -39,6 +63,9 @@ def fill(store: Store) -> dict[str, str]:
                 reason = "" if number > 1 else "max_turns: 40 answers were given"
                 store.run(processes.end(child, "failed" if reason else "exited", exit_code=0, reason=reason))
     proc = store.process("nightly-build")
+    large = proc.create("".join(map(log_line, range(1, 300_001))), source="ci/build.log")
+    reader = proc.child(share=[large.fd])
+    store.run(journal.append(reader.handle, 0, [*map(encode_entry, conversation(large))]))
     task = PipeTask(
         commands=[["grep", "-n", "ERROR"], ["cut", "-d:", "-f1-2"], ["sort", "-u"]], page_size=4000, tee=[1]
     )
@@ -66,6 +93,7 @@ def fill(store: Store) -> dict[str, str]:
         "tree": f"/tree/{triage}",
         "process": f"/process/{triage}?from=2",
         "pipeline": f"/process/{triage}.1",
+        "descriptor": f"/process/{reader.id}/fd/{large.fd[3:]}?q=error",
         "workers": "/workers",
         "health": "/health",
     }
@@ -82,13 +110,19 @@ def main(folder: Path) -> None:
         served = Served(server.url)
         browser = playwright.chromium.launch(executable_path=find_browser())
         try:
-            views = [(name, path, LIGHT, name) for name, path in paths.items()]
+            views = [
+                (name, path, LOW if name == "descriptor" else LIGHT, name) for name, path in paths.items()
+            ]
             views += [("process", paths["process"], DARK, "process-dark")]
             views += [("trees", paths["trees"], PHONE, "phone")]
             for _, path, options, name in views:
                 page = browser.new_page(base_url=served.url, **options)
                 page.goto(path)
-                page.locator("#live").wait_for(state="visible")
+                if "/fd/" in path:
+                    page.locator(".row mark").wait_for(state="visible")
+                    page.locator("#reading").wait_for(state="visible")
+                else:
+                    page.locator("#live").wait_for(state="visible")
                 page.screenshot(path=folder / f"{name}.png")
                 page.close()
         finally:

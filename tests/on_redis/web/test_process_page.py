@@ -109,7 +109,7 @@ def test_a_process_of_a_client_program_shows_what_it_holds(redis_url: str, proc:
     page = get(redis_url, f"/process/{proc.id}").text
 
     assert 'href="/process/triage/fd/1"' in page
-    assert 'href="/process/triage/fd/name:a/b%3F.txt"' in page
+    assert 'href="/process/triage/fd/name?key=a%2Fb%3F.txt"' in page
     assert f'href="/process/{child.id}"' in page
     assert "No conversation" in page
 

@@ -1,0 +1,155 @@
+"""Load what the page of a descriptor shows: its facts, the text at a position, the first hits of a search.
+
+The work of one request is bounded: one window of text, one step of a search, a few facts, whatever the size
+of the content.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from fdstore.client._async.store import Store
+from fdstore.errors import InvalidArgument
+from fdstore.records import Descriptor, Record
+from fdstore.store.byte_reading import read_bytes
+from fdstore.store.descriptor_facts import DescriptorFacts, descriptor_facts
+from fdstore.store.page_windows import PageText, Side, Window, read_window
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes import open_child
+from fdstore.store.search_steps import SearchStep, search_step
+from fdstore.text.selection import Part
+from fdstore.web.descriptor_page import HEX_BLOCKS, DescriptorPage, HexPart, Search, Sibling, TextPart
+from fdstore.web.descriptor_query import MAX_HITS, PageQuery, Position, SearchQuery, parse_go
+from fdstore.web.descriptor_reading import Reading, reading
+from fdstore.web.hex_rows import BLOCK_BYTES
+
+
+class ShownPart(Record, frozen=True, kw_only=True):
+    """A part of a content, for scripts that scroll: as in `DescriptorPage`."""
+
+    descriptor: Descriptor
+    position: Position | None
+    text: TextPart | None = None
+    bytes: HexPart | None = None
+
+
+class Reader:
+    """One request's view of a descriptor."""
+
+    def __init__(self, store: Store, handle: ProcessHandle, fd: str) -> None:
+        self.store = store
+        self.handle = handle
+        self.fd = fd
+
+    @classmethod
+    async def open(cls, store: Store, process: str, fd: str) -> Reader:
+        """Open an existing process. Raises `NotFound`, `InvalidArgument`."""
+        return cls(store, await store.run(open_child(store.prefix, process)), fd)
+
+    async def page(self, query: PageQuery) -> DescriptorPage:
+        """Return what the page shows. Raises `NotFound`, `InvalidArgument`, `PageOutOfRange`,
+        `PositionOutOfRange`."""
+        facts = await self.store.run(descriptor_facts(self.handle, self.fd))
+        d = facts.descriptor
+        is_hex = query.hex or d.kind == "bytes"
+        position = parse_go(query.go, d, is_hex=is_hex) if query.go else query.position
+        if position is None and d.state == "open" and not is_hex:
+            position = Position("page", d.pages, d.pages)  # what a stream has written last
+        shown = await self.part(position, is_hex=is_hex)
+        role, siblings = _siblings(facts)
+        return DescriptorPage(
+            process=self.handle.id,
+            fd=self.fd,
+            descriptor=shown.descriptor,
+            content=facts.content,
+            producer=facts.producer,
+            holder_count=facts.holder_count,
+            holders=facts.holders,
+            role=role,
+            siblings=siblings,
+            position=position,
+            wrap=query.wrap,
+            raw=query.raw,
+            hex=is_hex,
+            text=shown.text,
+            bytes=shown.bytes,
+            search=await self._first_hits(query.search, d) if query.search else None,
+            reading=await self.reading(d) if query.reading else None,
+            now_s=facts.now_s,
+        )
+
+    async def part(
+        self, position: Position | None, *, is_hex: bool = False, side: Side | None = None
+    ) -> ShownPart:
+        """Return the part at a position, page 1 for None: one page, or with `side` a window. Raises as
+        `page`."""
+        if is_hex:
+            return await self._bytes(position, side or "after")
+        if position is not None and position.unit == "offset":
+            raise InvalidArgument("offset", "the text has pages, lines and characters; view=hex has offsets")
+        unit = position.unit if position else "page"
+        part = Part(unit if unit != "offset" else "page", position.first if position else 1, 1)
+        window = await self.store.run(read_window(self.handle, self.fd, part, side or "after"))
+        pages = window.pages if side else _one(window)
+        text = TextPart(page=window.page, line=window.line, char=window.char, pages=pages)
+        return ShownPart(descriptor=window.descriptor, position=position, text=text)
+
+    async def _bytes(self, position: Position | None, side: Side) -> ShownPart:
+        if position is not None and position.unit != "offset":
+            raise InvalidArgument(position.unit, "bytes have offsets, not pages, lines or characters")
+        at = position.first if position else 0
+        first = max(0, at // BLOCK_BYTES - {"after": 0, "around": 1, "before": HEX_BLOCKS - 1}[side])
+        length = HEX_BLOCKS * BLOCK_BYTES
+        view, data = await self.store.run(read_bytes(self.handle, self.fd, first * BLOCK_BYTES, length))
+        shown = HexPart(offset=first * BLOCK_BYTES, at=at, hex=data.hex())
+        return ShownPart(descriptor=view.descriptor, position=position, bytes=shown)
+
+    async def reading(self, descriptor: Descriptor) -> Reading:
+        """Return what the agent of the process has read. Raises `NotFound`, `DamagedRecord`."""
+        return await self.store.run(reading(self.handle, descriptor))
+
+    async def step(self, query: SearchQuery, limit: int = MAX_HITS) -> SearchStep:
+        """Return the hits of one step of a search. Raises `InvalidArgument`, `NotText`."""
+        found = search_step(
+            self.handle,
+            self.fd,
+            query.pattern,
+            query.start,
+            context=query.context,
+            max_matches=limit,
+            ignore_case=not query.case,
+        )
+        return await self.store.run(found)
+
+    async def _first_hits(self, query: SearchQuery, descriptor: Descriptor) -> Search:
+        asked = Search(
+            q=query.q, regex=query.regex, case=query.case, context=query.context, start=query.start
+        )
+        if descriptor.kind == "bytes":
+            return msgspec.structs.replace(asked, problem="these are bytes; only text can be searched")
+        try:
+            step = await self.step(query)
+        except InvalidArgument as error:
+            return msgspec.structs.replace(asked, problem=str(error))
+        return msgspec.structs.replace(
+            asked, hits=step.hits, next_char=step.next_char, searched=step.searched, total=step.total
+        )
+
+
+def _one(window: Window) -> tuple[PageText, ...]:
+    return tuple(page for page in window.pages if page.page == window.page)
+
+
+ROLES = ("output", "stderr")
+
+
+def _siblings(facts: DescriptorFacts) -> tuple[str | None, tuple[Sibling, ...]]:
+    """Return what a content is of the pipeline that writes it, and the pipeline's other streams."""
+    producer = facts.producer
+    own = f"fd:{facts.content.rpartition('/')[2]}"
+    if producer is None or producer.kind != "pipeline" or own not in producer.outputs:
+        return None, ()
+    roles = [*ROLES, *["tee"] * len(producer.outputs)]
+    named = dict(zip(producer.outputs, roles, strict=False))
+    of = producer.parent or producer.id
+    return named[own], tuple(Sibling(role=role, process=of, fd=fd) for fd, role in named.items() if fd != own)

@@ -1,0 +1,102 @@
+"""Send a content to a browser as a file: streamed in constant memory, by ranges, and harmless.
+
+What a content says of itself is not trusted. Text is sent as text/plain, everything else as bytes, with
+`nosniff` and a sandbox; only pictures and PDFs, known by their first bytes, are sent as what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+
+from fdstore.store.byte_reading import ByteSource
+from fdstore.store.descriptor_facts import content_of
+from fdstore.text.media_types import BYTES_TYPE, IMAGE_TYPES, PDF_TYPE, SIGNATURE_BYTES, type_of_bytes
+from fdstore.web.byte_ranges import ByteRange, Unsatisfiable, disposition, file_name, parse_range
+from fdstore.web.descriptor_data import Reader
+
+PIECE_BYTES = 512_000
+"""Bytes read and sent at a time."""
+
+SAFE = {
+    "Content-Security-Policy": "sandbox; default-src 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Accept-Ranges": "bytes",
+}
+
+EXTENSIONS = {
+    "image/png": ".png",
+    "image/jpeg": ".jpg",
+    "image/gif": ".gif",
+    "image/webp": ".webp",
+    PDF_TYPE: ".pdf",
+}
+
+
+class Sending(NamedTuple):
+    """How a content is sent: its size, the value that changes with the content, and the headers."""
+
+    size: int
+    tag: str
+    headers: dict[str, str]
+
+
+async def download(request: Request, reader: Reader) -> Response:
+    """Return the whole content, or the range that is asked for, as a file to be saved. A stream is sent up
+    to its present end."""
+    descriptor, tag = await reader.store.run(content_of(reader.handle, reader.fd))
+    kind = "text/plain; charset=utf-8" if descriptor.kind == "text" else BYTES_TYPE
+    extension = ".txt" if descriptor.kind == "text" else EXTENSIONS.get(descriptor.media_type, ".bin")
+    name = file_name(reader.handle.id, reader.fd, descriptor.source, extension)
+    headers = {**SAFE, "Content-Type": kind, "Content-Disposition": disposition("attachment", name)}
+    return _send(request, reader, Sending(descriptor.bytes, tag, headers))
+
+
+async def picture(request: Request, reader: Reader) -> Response:
+    """Return a picture or a PDF to be shown; 415 for anything else, whatever its media type says."""
+    descriptor, tag = await reader.store.run(content_of(reader.handle, reader.fd))
+    source = ByteSource(reader.handle, reader.fd)
+    head = await reader.store.run(source.read(0, SIGNATURE_BYTES)) if descriptor.kind == "bytes" else b""
+    kind = type_of_bytes(head)
+    if kind not in (*IMAGE_TYPES, PDF_TYPE):
+        return PlainTextResponse("This is no picture that is shown here; download it.\n", 415)
+    name = file_name(reader.handle.id, reader.fd, descriptor.source, EXTENSIONS[kind])
+    headers = {**SAFE, "Content-Type": kind, "Content-Disposition": disposition("inline", name)}
+    return _send(request, reader, Sending(descriptor.bytes, tag, headers))
+
+
+def _send(request: Request, reader: Reader, sending: Sending) -> Response:
+    tag = f'"{sending.tag}-{sending.size}"'
+    headers = {**sending.headers, "ETag": tag}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    wanted = request.headers.get("range")
+    if request.headers.get("if-range", tag) != tag:
+        wanted = None
+    try:
+        part = parse_range(wanted, sending.size)
+    except Unsatisfiable:
+        return PlainTextResponse(
+            "No byte of it is in this range.\n", 416, {**SAFE, "Content-Range": f"bytes */{sending.size}"}
+        )
+    sent = part or ByteRange(0, sending.size - 1)
+    headers["Content-Length"] = str(sent.last - sent.first + 1)
+    if part:
+        headers["Content-Range"] = f"bytes {part.first}-{part.last}/{sending.size}"
+    status = 206 if part else 200
+    if request.method == "HEAD":
+        return Response(status_code=status, headers=headers)
+    return StreamingResponse(_pieces(reader, sent), status, headers)
+
+
+async def _pieces(reader: Reader, sent: ByteRange) -> AsyncIterator[bytes]:
+    source, at = ByteSource(reader.handle, reader.fd), sent.first
+    while at <= sent.last:
+        piece = await reader.store.run(source.read(at, min(PIECE_BYTES, sent.last - at + 1)))
+        if not piece:
+            return
+        at += len(piece)
+        yield piece

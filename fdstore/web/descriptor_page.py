@@ -1,0 +1,270 @@
+"""What the page of a descriptor shows, with the URLs and rows that its template needs.
+
+The fields are the data of the JSON twin; properties and methods are for the template alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from markupsafe import Markup, escape
+
+from fdstore.records import Descriptor, Hit, ProcessRecord, Record
+from fdstore.store.page_windows import PageText
+from fdstore.store.usage import Holder
+from fdstore.text.media_types import IMAGE_TYPES, PDF_TYPE
+from fdstore.web.descriptor_query import Position
+from fdstore.web.descriptor_reading import Reading
+from fdstore.web.descriptor_rows import Row, Segment, rows_of, segments_of
+from fdstore.web.descriptor_url import descriptor_url
+from fdstore.web.hex_rows import BLOCK_BYTES, HexRow, hex_rows
+
+HEX_BLOCKS = 4
+"""Blocks of a hex dump that one request returns."""
+
+AROUND_CHARS = 160
+"""Characters shown after a match in the list of hits; before it, a quarter."""
+
+
+class TextPart(Record, frozen=True, kw_only=True):
+    """The part of a text that is shown: whole pages and their places. `page`, `line` and `char` are the
+    position that was asked for."""
+
+    page: int
+    line: int
+    char: int
+    pages: tuple[PageText, ...]
+
+
+class HexBlock(Record, frozen=True):
+    """A block of a hex dump: what a page is of a text."""
+
+    page: int
+    rows: list[HexRow]
+
+
+class HexPart(Record, frozen=True, kw_only=True):
+    """The bytes that are shown, from `offset` on, in hexadecimal. `at` is the offset that was asked for."""
+
+    offset: int
+    at: int
+    hex: str
+
+    @property
+    def blocks(self) -> list[HexBlock]:
+        data = bytes.fromhex(self.hex)
+        return [
+            HexBlock((self.offset + i) // BLOCK_BYTES, hex_rows(data[i : i + BLOCK_BYTES], self.offset + i))
+            for i in range(0, max(len(data), 1), BLOCK_BYTES)
+        ]
+
+
+class Search(Record, frozen=True, kw_only=True):
+    """A search and the hits of its first step; `problem` says why there is none."""
+
+    q: str
+    regex: bool
+    case: bool
+    context: int
+    start: int
+    hits: tuple[Hit, ...] = ()
+    next_char: int | None = None
+    searched: int = 0
+    total: int = 0
+    problem: str | None = None
+
+
+class Sibling(Record, frozen=True, kw_only=True):
+    """Another stream of the pipeline that writes this one: "output", "stderr" or "tee"."""
+
+    role: str
+    process: str
+    fd: str
+
+    @property
+    def url(self) -> str:
+        return descriptor_url(self.process, self.fd)
+
+
+class DescriptorPage(Record, frozen=True, kw_only=True):
+    """A descriptor of a process, and the part of it that is shown: `text` or `bytes`. `role` is what it is
+    of a pipeline; `siblings` are the others."""
+
+    process: str
+    fd: str
+    descriptor: Descriptor
+    content: str
+    producer: ProcessRecord | None
+    holder_count: int
+    holders: tuple[Holder, ...]
+    role: str | None
+    siblings: tuple[Sibling, ...]
+    position: Position | None
+    wrap: bool
+    raw: bool
+    hex: bool
+    text: TextPart | None = None
+    bytes: HexPart | None = None
+    search: Search | None = None
+    reading: Reading | None = None
+    now_s: float
+
+    @property
+    def tree(self) -> str:
+        return self.process.partition(".")[0]
+
+    @property
+    def picture(self) -> str | None:
+        """The media type of bytes that are shown as a picture, or opened as a PDF."""
+        found = self.descriptor.media_type.partition(";")[0]
+        return found if self.descriptor.kind == "bytes" and found in (*IMAGE_TYPES, PDF_TYPE) else None
+
+    @property
+    def came(self) -> str:
+        """How the content came to a process that did not make it."""
+        return "Handed to" if self.descriptor.producer.startswith(f"{self.process}.") else "Shared with"
+
+    # --- URLs
+
+    def url(self, part: str = "", **query: object) -> str:
+        return descriptor_url(self.process, self.fd, part, **query)
+
+    def here(self, **changes: object) -> str:
+        """Return the URL of this page with another position, search or look."""
+        state = self._look | self._search
+        if not {"page", "lines", "chars", "offset"} & changes.keys():
+            state |= self._position
+        return self.url(**(state | changes))
+
+    @property
+    def kept(self) -> list[tuple[str, Markup]]:
+        """The fields of a form that keep how the page looks, and its name."""
+        kind, _, key = self.fd.partition(":")
+        named = {} if kind == "fd" else {"key": key}
+        return [(name, escape(value)) for name, value in (named | self._look).items()]
+
+    @property
+    def kept_search(self) -> list[tuple[str, Markup]]:
+        return [(name, escape(value)) for name, value in self._search.items()]
+
+    @property
+    def _look(self) -> dict[str, Any]:
+        chosen: dict[str, Any] = {} if self.wrap else {"wrap": "0"}
+        if self.raw:
+            chosen["raw"] = "1"
+        if self.hex and self.descriptor.kind == "text":
+            chosen["view"] = "hex"
+        return chosen
+
+    @property
+    def _search(self) -> dict[str, Any]:
+        found = self.search
+        if found is None:
+            return {}
+        state: dict[str, Any] = {"q": found.q}
+        state |= {name: "1" for name, on in (("re", found.regex), ("case", found.case)) if on}
+        return state | ({"context": found.context} if found.context else {})
+
+    @property
+    def _position(self) -> dict[str, Any]:
+        asked = self.position
+        if asked is None:
+            return {}
+        name = {"page": "page", "line": "lines", "char": "chars", "offset": "offset"}[asked.unit]
+        return {name: asked.first if asked.first == asked.last else f"{asked.first}-{asked.last}"}
+
+    def _at(self, number: int) -> str | None:
+        """Return the URL of a page, or of a block of bytes, by its number from 0; None past the ends."""
+        if self.bytes is not None:
+            return self.here(offset=number * BLOCK_BYTES or None)
+        return self.here(page=number + 1)
+
+    @property
+    def _ends(self) -> tuple[int, int, int]:
+        """The number of what is shown first, of what follows it, and of the last one, from 0."""
+        if self.bytes is not None:
+            shown = self.bytes.offset // BLOCK_BYTES
+            return shown, shown + HEX_BLOCKS, max(0, self.descriptor.bytes - 1) // BLOCK_BYTES
+        shown = self.text.page - 1 if self.text else 0
+        return shown, shown + 1, self.descriptor.pages - 1
+
+    @property
+    def first_url(self) -> str | None:
+        return self._at(0) if self._ends[0] > 0 else None
+
+    @property
+    def previous_url(self) -> str | None:
+        shown, following, _ = self._ends
+        return self._at(max(0, 2 * shown - following)) if shown > 0 else None
+
+    @property
+    def next_url(self) -> str | None:
+        _, following, last = self._ends
+        return self._at(following) if following <= last else None
+
+    @property
+    def last_url(self) -> str | None:
+        return self._at(self._ends[2])
+
+    @property
+    def origin_process(self) -> str:
+        origin = self.descriptor.origin
+        return origin.content.rpartition("/")[0] if origin else ""
+
+    @property
+    def origin_url(self) -> str:
+        origin = self.descriptor.origin
+        chars = None if origin is None or origin.chars == "0-0" else origin.chars
+        return descriptor_url(self.origin_process, origin.fd, chars=chars) if origin else ""
+
+    def holder_url(self, holder: Holder) -> str:
+        return descriptor_url(holder.process, holder.fd or self.fd)
+
+    def hit_url(self, hit: Hit) -> str:
+        """Return the URL that shows a hit in the text."""
+        part = {"lines": hit.line} if hit.chars == "0-0" else {"chars": hit.chars}
+        return self.url(**(self._look | self._search | part))
+
+    # --- what is shown
+
+    def rows(self, page: PageText) -> list[Row]:
+        """Return the rows of a page, with what was asked for marked."""
+        asked = self.position
+        range_ = (asked.first, asked.last) if asked else None
+        return rows_of(
+            page.text,
+            page.first_line,
+            page.first_char,
+            continued=page.continued,
+            lines=range_ if asked and asked.unit == "line" else None,
+            chars=range_ if asked and asked.unit == "char" else None,
+            raw=self.raw,
+        )
+
+    def hit_segments(self, hit: Hit) -> list[Segment]:
+        """Return the text of a hit around its match, which is marked."""
+        start = hit.column - 1
+        first, _, last = hit.chars.partition("-")
+        end = start + (0 if hit.chars == "0-0" else int(last) - int(first) + 1)
+        begin = max(0, start - AROUND_CHARS // 4)
+        found = [Segment("gap", "…")] if begin or hit.left_out[0] else []
+        found += segments_of(hit.text[begin:start])
+        found += [
+            Segment(f"{each.kind} mark".strip(), each.text)
+            for each in segments_of(hit.text[start : min(end, start + AROUND_CHARS)])
+        ]
+        return [*found, *segments_of(hit.text[end : end + AROUND_CHARS])]
+
+    @property
+    def position_json(self) -> Markup:
+        return _attribute(self.position)
+
+    @property
+    def descriptor_json(self) -> Markup:
+        return _attribute(self.descriptor)
+
+
+def _attribute(value: object) -> Markup:
+    """Return JSON as the value of an attribute: escaped for HTML and otherwise exact."""
+    return escape(msgspec.json.encode(value).decode("utf-8"))

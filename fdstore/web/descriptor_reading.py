@@ -1,0 +1,98 @@
+"""What the agent of a process has done with a descriptor, by its journal: the call that made it, the pages
+that were read.
+
+It is loaded after the page, or on request (`reading=1`): a journal is long, and the text should not wait for
+it. At most `MAX_RECORDS` records at the journal's end are examined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+from fdstore.errors import NotFound, PositionOutOfRange, StoreLostData
+from fdstore.inspection.conversation import conversation
+from fdstore.inspection.entries import ConversationEntry
+from fdstore.records import Descriptor, Record
+from fdstore.store.locating import pages_of_chars
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.tools.coverage import Interval, ReadParts, count_in, coverage, merge
+from fdstore.tools.shown_result import ShownResult
+from fdstore.wire.operation import Operation
+
+MAX_RECORDS = 2000
+AT_ONCE = 500
+
+MAX_PARTS = 100
+"""Parts read by characters that are located; more count as not read."""
+
+TAG_CHARS = 600
+"""Enough of a result for the tag that it begins with."""
+
+
+class Call(Record, frozen=True, kw_only=True):
+    """A tool call, by the position of its result in the journal."""
+
+    tool: str
+    position: int
+
+
+class Reading(Record, frozen=True, kw_only=True):
+    """The pages of a text that an agent has read, as sorted intervals, and their number; the call whose
+    result was stored as this descriptor. `examined` of `length` journal records were looked at; 0 records:
+    the process has no conversation."""
+
+    pages: tuple[Interval, ...] = ()
+    count: int = 0
+    total: int = 0
+    made_by: Call | None = None
+    examined: int = 0
+    length: int = 0
+
+
+def reading(handle: ProcessHandle, descriptor: Descriptor) -> Operation[Reading]:
+    """Return what the agent of a process has read of a descriptor. Some round trips for each 25 records.
+    Raises `NotFound`, `DamagedRecord`."""
+    entries: list[ConversationEntry] = []
+    prefix, start, examined, length = handle.keys.tree.prefix, -MAX_RECORDS, 0, 0
+    while examined < MAX_RECORDS:
+        found = yield from conversation(prefix, handle.id, start, AT_ONCE, max_chars=TAG_CHARS)
+        entries += [each for each in found.entries if each.kind == "result" and not each.is_error]
+        examined, length = examined + found.next - found.start, found.length
+        if found.next >= length or found.next <= max(start, 0):
+            break
+        start = found.next
+    parts = coverage(_results(entries)).get(descriptor.fd, ReadParts())
+    pages = yield from _pages(handle, descriptor, parts)
+    return Reading(
+        pages=pages,
+        count=count_in(pages, descriptor.pages),
+        total=descriptor.pages,
+        made_by=_made_by(entries, descriptor.fd),
+        examined=examined,
+        length=length,
+    )
+
+
+def _results(entries: Iterable[ConversationEntry]) -> Iterator[ShownResult]:
+    for each in entries:
+        yield ShownResult(each.call, 0, each.tool, None, each.text)
+
+
+def _made_by(entries: Iterable[ConversationEntry], fd: str) -> Call | None:
+    """Return the first call whose result is this descriptor: such a result begins with its `fd_result`."""
+    for each in entries:
+        if each.element == "fd_result" and each.attributes.get("fd") == fd:
+            return Call(tool=each.tool, position=each.position)
+    return None
+
+
+def _pages(
+    handle: ProcessHandle, descriptor: Descriptor, parts: ReadParts
+) -> Operation[tuple[Interval, ...]]:
+    pages = parts.pages
+    if descriptor.kind == "text":
+        for first, last in parts.chars[:MAX_PARTS]:
+            with suppress(NotFound, PositionOutOfRange, StoreLostData):  # closed or damaged meanwhile
+                pages = merge((*pages, (yield from pages_of_chars(handle, descriptor.fd, first, last))))
+    return tuple((first, min(last, descriptor.pages)) for first, last in pages if first <= descriptor.pages)

@@ -1,0 +1,175 @@
+"""The page of a descriptor in a real browser: scroll, jump, search, toggles, keys."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Route, expect
+
+from tests.browser.descriptors.shown import BIG_LINES, HOSTILE, Inspected, NewPage, check_text, first_line
+
+
+def test_the_end_of_a_large_text_is_reached_and_scrolling_back_loads_what_is_before(
+    new_page: NewPage, inspected: Inspected
+) -> None:
+    page = new_page(inspected.fd("1"))
+    expect(page.locator("#L1")).to_be_visible()
+
+    page.keyboard.press("G")
+    expect(page.locator(f"#L{BIG_LINES}")).to_be_in_viewport()
+    expect(page).to_have_url(re.compile(r"\?page=\d+$"))
+    page.locator("#reader .text").hover()
+    for _ in range(12):
+        page.mouse.wheel(0, -2500)
+        page.wait_for_timeout(30)
+    check_text(page)
+    assert BIG_LINES - 3000 < first_line(page) < BIG_LINES - 600
+
+    page.keyboard.press("g")
+    expect(page.locator("#L1")).to_be_in_viewport()
+    for _ in range(12):
+        page.mouse.wheel(0, 2500)
+        page.wait_for_timeout(30)
+    check_text(page)
+    assert 600 < first_line(page) < 3000
+
+
+def test_a_jump_to_a_line_shows_it_and_its_url_can_be_shared(new_page: NewPage, inspected: Inspected) -> None:
+    page = new_page(inspected.fd("1"))
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+
+    page.keyboard.press(":")
+    page.keyboard.type("345,678-345,680")
+    page.keyboard.press("Enter")
+
+    expect(page.locator("#L345678")).to_be_in_viewport()
+    assert len(requests) <= 4
+    expect(page.locator(".row.on")).to_have_count(3)
+    expect(page).to_have_url(re.compile(r"\?lines=345678-345680$"))
+    check_text(page)
+    again = new_page(page.url)
+    expect(again.locator("#L345678")).to_be_in_viewport()
+    expect(again.locator(".row.on")).to_have_count(3)
+    page.go_back()
+    expect(page.locator("#L1")).to_be_in_viewport()
+    by_hash = new_page(inspected.fd("1#L123456"))
+    expect(by_hash.locator("#L123456")).to_be_in_viewport()
+    expect(by_hash.locator("#L123456")).to_have_class(re.compile("on"))
+
+
+def test_the_rail_goes_anywhere(new_page: NewPage, inspected: Inspected) -> None:
+    page = new_page(inspected.fd("1"))
+    rail = page.locator(".rail").bounding_box()
+    assert rail is not None
+
+    page.mouse.move(rail["x"] + 7, rail["y"] + 10)
+    page.mouse.down()
+    page.mouse.move(rail["x"] + 7, rail["y"] + rail["height"] / 2, steps=8)
+    expect(page.locator(".rail .tip")).to_contain_text("page")
+    page.mouse.up()
+
+    page.wait_for_function("() => descriptor.scroller.seeking === false")
+    assert abs(first_line(page) - BIG_LINES / 2) < BIG_LINES / 20
+    check_text(page)
+
+
+def test_a_search_runs_in_steps_over_the_whole_text_and_its_hits_are_links(
+    new_page: NewPage, inspected: Inspected
+) -> None:
+    page = new_page(inspected.fd("1"))
+
+    page.keyboard.press("/")
+    page.keyboard.type("ERROR")
+    page.keyboard.press("Enter")
+
+    expect(page.locator(".hits .summary")).to_have_text("10 lines")
+    expect(page.locator("#L50000")).to_be_in_viewport()
+    expect(page.locator("#L50000 mark")).to_have_text("ERROR")
+    page.keyboard.press("n")
+    expect(page.locator("#L100000 mark")).to_be_in_viewport()
+    page.keyboard.press("N")
+    page.keyboard.press("N")
+    expect(page.locator("#L500000 mark")).to_be_in_viewport()
+    page.locator(".hits li").nth(3).click()
+    expect(page.locator("#L200000 mark")).to_be_in_viewport()
+    shared = new_page(page.url)
+    expect(shared.locator("#L200000 mark")).to_be_in_viewport()
+    expect(shared.locator(".hits .summary")).to_have_text("10 lines")
+    page.locator(".hits .close").click()
+    expect(page.locator("#hits")).to_be_hidden()
+
+
+def test_many_hits_come_a_number_at_a_time_and_a_search_can_be_cancelled(
+    new_page: NewPage, inspected: Inspected
+) -> None:
+    page = new_page(inspected.fd("1?q=build"))
+    expect(page.locator(".hits .summary")).to_contain_text("50 lines so far")
+    page.locator(".hits .more").click()
+    expect(page.locator(".hits li")).to_have_count(100)
+
+    held: list[Route] = []
+    page.route("**/search.json*", lambda route: held.append(route))  # not answered in time
+    page.locator("#search").fill("nothing like it")
+    page.keyboard.press("Enter")
+    page.locator(".hits .cancel").click()
+
+    expect(page.locator(".hits .summary")).to_contain_text("cancelled")
+    held[0].abort()
+
+
+def test_hostile_content_is_shown_and_never_runs(new_page: NewPage, inspected: Inspected) -> None:
+    page = new_page(inspected.fd("2?q=script|evil&re=1"))
+    expect(page.locator(".hits li")).to_have_count(3)
+    by_server = page.locator(".text").inner_html()
+
+    page.locator("#go").fill("1")
+    page.keyboard.press("Enter")
+    expect(page.locator("#L1")).to_have_class(re.compile("on"))
+
+    shown = page.locator(".row .tx").all_text_contents()
+    assert shown[:3] == HOSTILE.splitlines()[:3]
+    assert shown[3] == "ESC[31mredESC[0m U+202EevilU+202C zeroU+200Bwidth BELbellCR"
+    assert page.locator(".text").locator("img, svg, script").count() == 0
+    assert "ran" not in page.title()
+    expect(page.locator(".fd-head .source")).to_have_text("<b onclick=alert(1)>source</b>")
+    # what the server wrote and what the script wrote is the same
+    page.goto(inspected.fd("2"))
+    first = page.locator(".text").inner_html()
+    page.locator("#raw").click()
+    expect(page.locator("#raw")).to_have_attribute("aria-pressed", "true")
+    assert page.locator(".row .tx").nth(3).text_content() == HOSTILE.split("\n")[3]
+    page.locator("#raw").click()
+    expect(page.locator("#raw")).to_have_attribute("aria-pressed", "false")
+    expect(page.locator(".row .tx").nth(3)).to_contain_text("ESC[31m")
+    assert page.locator(".text").inner_html() == first
+    assert by_server.count("<i ") == first.count("<i ") >= 5
+
+
+def test_a_line_of_megabytes_is_shown_in_pieces_and_searched(new_page: NewPage, inspected: Inspected) -> None:
+    page = new_page(inspected.fd("4"))
+    expect(page.locator(".row").first).to_be_visible()
+    assert page.evaluate("document.querySelector('.text').textContent.length") < 200_000
+
+    page.locator("#search").fill("NEEDLE")
+    page.keyboard.press("Enter")
+
+    expect(page.locator(".row mark")).to_have_text("NEEDLE")
+    expect(page.locator(".row mark")).to_be_in_viewport()
+    shared = new_page(page.url)
+    expect(shared.locator(".row mark")).to_be_in_viewport()
+    page.keyboard.press("w")
+    expect(page.locator(".text")).not_to_have_class(re.compile("wrap"))
+    expect(page).to_have_url(re.compile("wrap=0"))
+
+
+def test_bytes_are_scrolled_as_a_dump(new_page: NewPage, inspected: Inspected) -> None:
+    page = new_page(inspected.fd("3"))
+
+    page.locator("#go").fill("0x10000")
+    page.keyboard.press("Enter")
+
+    expect(page.locator("#O65536")).to_be_in_viewport()
+    expect(page.locator("#O65536 .tx")).to_have_text("00 01 02 03 04 05 06 07  08 09 0a 0b 0c 0d 0e 0f")
+    page.keyboard.press("G")
+    expect(page.locator(f"#O{102_400 - 16}")).to_be_in_viewport()

@@ -1,0 +1,162 @@
+"""Windows of pages, which scripts scroll through, and searches in steps."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from fdstore.client import Process
+from fdstore.store import page_windows, search_steps
+from fdstore.store.page_windows import PageText, read_window
+from fdstore.store.search_steps import search_step
+from fdstore.text.selection import Part
+from tests.on_redis.web.inspected import get
+
+FD = "/process/triage/fd/"
+
+
+def some_text(seed: int, count: int = 300) -> str:
+    chosen = random.Random(seed)
+    words = ("", "a", "ERROR x", "häß \U0001f600", "y" * 90, "\u202e", "z" * 700)
+    return "".join(chosen.choice(words) + chosen.choice(("\n", "\n", "\n", "")) for _ in range(count))
+
+
+def check_place(page: PageText, text: str) -> None:
+    start = page.first_char - 1
+    assert text[start : start + len(page.text)] == page.text
+    assert page.first_line == text.count("\n", 0, start) + 1
+    assert page.continued == (bool(page.text) and start > 0 and text[start - 1] != "\n")
+
+
+@pytest.mark.parametrize("size", [7, 100, 4000])
+def test_windows_after_and_before_are_the_whole_text_with_exact_places(proc: Process, size: int) -> None:
+    text = some_text(size)
+    pages = proc.create(text, page_size=size).pages
+
+    found, number = {}, 1
+    while number <= pages:
+        window = proc.store.run(read_window(proc.handle, "fd:1", Part("page", number, 1), "after"))
+        assert window.pages[0].page == number
+        found |= {page.page: page for page in window.pages}
+        number = window.pages[-1].page + 1
+    back, number = {}, pages
+    while number >= 1:
+        window = proc.store.run(read_window(proc.handle, "fd:1", Part("page", number, 1), "before"))
+        back |= {page.page: page for page in window.pages}
+        number = window.pages[0].page - 1
+
+    assert "".join(found[n].text for n in range(1, pages + 1)) == text
+    assert back == found
+    for page in found.values():
+        check_place(page, text)
+
+
+def test_every_line_and_character_is_located(proc: Process) -> None:
+    text = some_text(1)
+    proc.create(text, page_size=50)
+
+    for line in (1, 2, 17, 100, text.count("\n")):
+        window = proc.store.run(read_window(proc.handle, "fd:1", Part("line", line, 1), "around"))
+        assert window.line == line
+        assert text.count("\n", 0, window.char - 1) == line - 1
+        assert window.char == 1 or text[window.char - 2] == "\n"
+        assert window.page in [page.page for page in window.pages]
+    for char in (1, 51, 777, len(text)):
+        window = proc.store.run(read_window(proc.handle, "fd:1", Part("char", char, 1)))
+        assert (window.char, window.line) == (char, text.count("\n", 0, char - 1) + 1)
+
+
+@pytest.mark.parametrize("text", ["x" * 300_000, "a\n" * 150_000])
+def test_of_a_huge_page_the_part_around_the_position_is_shown(proc: Process, text: str) -> None:
+    proc.create(text, page_size=1_000_000)
+
+    for char in (1, 150_001, 300_000):
+        window = proc.store.run(read_window(proc.handle, "fd:1", Part("char", char, 1)))
+        [page] = window.pages
+        check_place(page, text)
+        assert page.first_char <= char <= page.first_char + len(page.text)
+        assert len(page.text) <= page_windows.SHOWN_CHARS
+        assert page.text.count("\n") <= page_windows.SHOWN_LINES
+        assert page.left_before + len(page.text) + page.left_after == 300_000
+
+
+def test_an_open_stream_has_windows(proc: Process) -> None:
+    writer = proc.open_stream(page_size=100)
+    text = some_text(3, 60)
+    writer.write(text)
+    writer.flush()
+
+    pages = proc.stat(writer.fd).pages
+    window = proc.store.run(read_window(proc.handle, writer.fd, Part("page", pages, 1), "before"))
+
+    assert text.endswith("".join(page.text for page in window.pages))
+    for page in window.pages:
+        check_place(page, text)
+    writer.end()
+
+
+def test_steps_find_what_one_search_finds(proc: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_steps, "STEP_BYTES", 3000)
+    text = some_text(5, 2000)
+    proc.create(text, page_size=300)
+    whole = proc.search("fd:1", "ERROR|ß", max_matches=10_000)
+
+    for limit in (1, 3, 50):
+        hits: list[Any] = []
+        start, steps = 1, 0
+        while start:
+            step = proc.store.run(search_step(proc.handle, "fd:1", "ERROR|ß", start, max_matches=limit))
+            hits, steps = [*hits, *step.hits], steps + 1
+            assert step.next_char is None or step.next_char > start
+            start = step.next_char or 0
+        assert [(hit.line, hit.chars) for hit in hits] == [(hit.line, hit.chars) for hit in whole.hits]
+        assert steps >= len(text) // 6000
+
+
+def test_a_line_longer_than_a_step_is_searched_in_pieces(
+    proc: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_steps, "STEP_BYTES", 2000)
+    text = "".join(f"{number:06}x" for number in range(3000))
+    proc.create(text, page_size=100)
+
+    start, found = 1, set()
+    while start:
+        step = proc.store.run(search_step(proc.handle, "fd:1", "00(0500|1234|2999)x", start))
+        found |= {hit.chars for hit in step.hits}
+        start = step.next_char or 0
+
+    assert found == {f"{7 * number + 1}-{7 * number + 7}" for number in (500, 1234, 2999)}
+
+
+def test_a_search_is_in_the_page_and_in_its_twin_and_goes_on_by_a_link(redis_url: str, proc: Process) -> None:
+    proc.create(
+        "".join(f"line {number}: {'ERROR' if number % 7 == 0 else 'ok'}\n" for number in range(1, 1001))
+    )
+
+    page, twin, step = get(
+        redis_url, f"{FD}1?q=error", f"{FD}1.json?q=error", f"{FD}1/search.json?q=error&limit=10&context=1"
+    )
+
+    search = twin.json()["search"]
+    assert [hit["line"] for hit in search["hits"]] == list(range(7, 7 * 50 + 1, 7))
+    assert f'href="{FD}1?q=error&amp;from={search["next_char"]}"' in page.text
+    assert page.text.count('<a class="hit"') == 50
+    hits = step.json()["hits"]
+    assert [hit["line"] for hit in hits] == list(range(7, 71, 7))
+    assert [line["line"] for line in hits[0]["before"] + hits[0]["after"]] == [6, 8]
+
+
+def test_a_bad_pattern_is_explained_beside_the_text(redis_url: str, proc: Process) -> None:
+    proc.create("(a\n")
+
+    page, literal, step = get(
+        redis_url, f"{FD}1?q=(a&re=1", f"{FD}1.json?q=(a", f"{FD}1/search.json?q=(a&re=1"
+    )
+
+    assert page.status_code == 200
+    assert "pattern" in page.text
+    assert [hit["line"] for hit in literal.json()["search"]["hits"]] == [1]
+    assert (step.status_code, step.json()["error"]["type"]) == (400, "invalid_argument")
