@@ -95,7 +95,7 @@ def test_a_long_result_is_shown_as_its_descriptor_and_read_back_exactly(store: S
 
     assert stub["result"].startswith('<fd_result fd="fd:1" ')
     assert "\nline 4321 of the build\n" in page["result"]
-    assert not [request for request in model.requests if log_text[5000:6000] in str(request)]
+    assert not [request for request in model.requests if "line 2500 of" in str(request)]
     assert model.offered == ["list_fds", "read_fd", "read_log", "search_fd"]
     assert "Be brief." in model.system
     assert "search_fd" in model.system

@@ -77,7 +77,7 @@ def test_a_long_result_is_shown_as_its_descriptor_and_read_back_exactly(
     assert stub.startswith('<fd_result fd="fd:1" ')
     assert "line 1 of the build" in stub
     assert "\nline 4321 of the build\n" in page
-    assert not [call for call in model.calls if log_text[5000:6000] in str(call.input)]
+    assert not [call for call in model.calls if "line 2500 of" in str(call.input)]
     assert {tool.name for tool in model.calls[0].tools} == {"read_log", "read_fd", "search_fd", "list_fds"}
     assert "search_fd" in str(model.calls[0].system_instructions)
     assert store.process("chat-7").read("fd:1", read_all=True).text == log_text
@@ -112,7 +112,7 @@ def test_a_session_keeps_what_the_model_saw_and_goes_on_with_it(
         run_config=RunConfig(group_id="chat-7", session_input_callback=lambda history, new: [*history, *new]),
     )
 
-    assert log_text not in str(asyncio.run(session.get_items()))
+    assert "line 2500 of" not in str(asyncio.run(session.get_items()))
     assert "\nline 9 of the build\n" in outputs(shown)[1]
 
 
