@@ -21,6 +21,7 @@ from hashlib import sha256
 from typing import Any
 
 from fdstore.errors import FDStoreError, InvalidArgument, MissingExtra, NotFound
+from fdstore.integrations.content_parts import shown_blocks
 from fdstore.integrations.named_process import NamedProcess
 from fdstore.integrations.thread_tools import AnyStore, ThreadTools
 from fdstore.optional_packages import how_to_install
@@ -132,9 +133,7 @@ class FdstoreCapability(AbstractCapability[Any]):
         found = await self._ours.offload_parts_async(thread, parts, call.tool_name, call.tool_call_id)
         if found is None or found.content == [part if isinstance(part, str) else None for part in parts]:
             return result
-        shown: list[Any] = []
-        for item, part, text in zip(items, parts, found.content, strict=True):
-            shown += [item] if text in (None, part) else [text] if isinstance(part, str) else [text, item]
+        shown = shown_blocks(items, parts, found.content, str)
         content = shown[0] if len(shown) == 1 and not _is_content(value) else shown
         fd = None if found.descriptor is None else found.descriptor.fd
         metadata = {NAME: {"process": self._ours.process_of(thread), "fd": fd}}

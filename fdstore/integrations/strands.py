@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fdstore.errors import FDStoreError, InvalidArgument, MissingExtra, NotFound
+from fdstore.integrations.content_parts import shown_blocks
 from fdstore.integrations.named_process import AnyStore, NamedProcess
 from fdstore.integrations.thread_tools import ThreadTools
 from fdstore.optional_packages import how_to_install
@@ -112,12 +113,7 @@ class FdstorePlugin(Plugin):
         found = await self._ours.offload_parts_async(thread, parts, tool, call_id)
         if found is None:
             return
-        content: list[Any] = []
-        for block, part, text in zip(blocks, parts, found.content, strict=True):
-            if text in (None, part):
-                content.append(block)
-            else:
-                content += [{"text": text}] if isinstance(part, str) else [{"text": text}, block]
+        content = shown_blocks(blocks, parts, found.content, lambda text: {"text": text})
         event.result = {**event.result, "content": content}
 
     def _tool(self, definition: dict[str, Any], agent: Any) -> PythonAgentTool:
