@@ -20,6 +20,7 @@ from dataclasses import replace
 from typing import Annotated, Any, NotRequired
 
 from fdstore.errors import MissingExtra
+from fdstore.integrations.content_parts import shown_blocks
 from fdstore.integrations.thread_tools import AnyStore, ThreadTools, new_thread
 from fdstore.optional_packages import how_to_install
 from fdstore.tools.config import FDConfig
@@ -183,9 +184,8 @@ def _thread_of(request: ToolCallRequest) -> str:
 def _instructed(request: ModelRequest[Any], instructions: str) -> ModelRequest[Any]:
     before = request.system_message
     said = [] if before is None else _blocks(before.content)
-    said = [{"type": "text", "text": said}] if isinstance(said, str) else said
-    blocks = [*said, {"type": "text", "text": instructions}]
-    return request.override(system_message=SystemMessage(content=blocks))
+    blocks = [_text_block(said)] if isinstance(said, str) else said
+    return request.override(system_message=SystemMessage(content=[*blocks, _text_block(instructions)]))
 
 
 def _described(definition: dict[str, Any]) -> StructuredTool:
@@ -221,7 +221,7 @@ def _blocks(content: str | list[Any]) -> Any:
     """Return content without bare texts in its list."""
     if isinstance(content, str):
         return content
-    return [{"type": "text", "text": item} if isinstance(item, str) else item for item in content]
+    return [_text_block(item) if isinstance(item, str) else item for item in content]
 
 
 def _messages(result: Any) -> list[ToolMessage]:
@@ -268,16 +268,15 @@ def _with(result: Any, changed: dict[int, ToolMessage]) -> Any:
 
 
 def _shown(message: ToolMessage, new: Offloaded, process: str) -> ToolMessage:
-    if isinstance(message.content, str):
-        content: Any = new.content[0]
+    blocks = _blocks(message.content)
+    if isinstance(blocks, str):
+        update: dict[str, Any] = {"content": new.content[0]}
     else:
-        content = []
-        for block, text in zip(_blocks(message.content), new.content, strict=True):
-            if isinstance(_part(block), str):
-                content.append({**block, "text": text})
-            else:
-                content += [block] if text is None else [{"type": "text", "text": text}, block]
-    update = {"content": content}
+        update = {"content": shown_blocks(blocks, _parts(message), new.content, _text_block)}
     if new.descriptor is not None and message.artifact is None:
         update["artifact"] = {"fdstore": {"process": process, "fd": new.descriptor.fd}}
     return message.model_copy(update=update)
+
+
+def _text_block(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import fdstore.aio
 from fdstore.client import Store
 from fdstore.errors import STORE_FAILURES, FDStoreError, InvalidArgument, NotFound, StoreUnavailable
+from fdstore.integrations.named_process import AnyStore as AnyStore
 from fdstore.integrations.process_name import process_name_of_thread
 from fdstore.render import fd_error
 from fdstore.store.keys import check_root
@@ -52,7 +53,6 @@ PAUSE_S = 5.0
 MAX_THREADS = 1024
 """Threads whose process is kept open."""
 
-AnyStore = Store | fdstore.aio.Store
 AnyToolset = Toolset | fdstore.aio.Toolset
 Steps = Generator[Callable[[], Any], Any, Any]
 """Yields calls of the store, and receives what each returns or raises."""
