@@ -15,23 +15,26 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from fdstore.errors import MissingExtra
+from fdstore.integrations.content_parts import shown_blocks
 from fdstore.integrations.thread_tools import AnyStore, ThreadTools
-from fdstore.optional_packages import require
+from fdstore.optional_packages import how_to_install
 from fdstore.tools.config import FDConfig
 from fdstore.tools.content_blocks import picture_in
 from fdstore.tools.tool_names import READING_TOOLS, ToolName
 from fdstore.tools.tool_outcome import ToolResult
 
-require(("agent_framework",), "agent-framework")
-
-from agent_framework import (  # noqa: E402
-    Content,
-    ContextProvider,
-    FunctionInvocationContext,
-    FunctionMiddleware,
-    FunctionTool,
-    Message,
-)
+try:
+    from agent_framework import (
+        Content,
+        ContextProvider,
+        FunctionInvocationContext,
+        FunctionMiddleware,
+        FunctionTool,
+        Message,
+    )
+except ImportError as error:
+    raise MissingExtra("agent_framework", how_to_install("agent-framework")) from error
 
 
 class FdstoreProvider(ContextProvider):
@@ -115,13 +118,7 @@ class _Middleware(FunctionMiddleware):
         shown = await self._ours.offload_parts_async(self._thread, parts, name, call_id)
         if shown is None:
             return
-        new: list[Content] = []
-        for content, part, text in zip(contents, parts, shown.content, strict=True):
-            if isinstance(part, str):
-                new.append(content if text in (None, part) else Content.from_text(text))
-            else:
-                new += [content] if text is None else [Content.from_text(text), content]
-        context.result = new
+        context.result = shown_blocks(contents, parts, shown.content, Content.from_text)
 
 
 def _tool(definition: dict[str, Any]) -> FunctionTool:

@@ -11,14 +11,15 @@ from typing import Any
 
 from fdstore.client._async.process import Process as AsyncProcess
 from fdstore.client._sync.process import Process
-from fdstore.errors import FDStoreError
+from fdstore.errors import FDStoreError, MissingExtra
 from fdstore.integrations.memory_commands import CommandFailed, clear, run_command
-from fdstore.optional_packages import require
+from fdstore.optional_packages import how_to_install
 from fdstore.wire.operation import Operation
 
-require(("anthropic",), "anthropic-memory")
-
-from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError  # noqa: E402
+try:
+    from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
+except ImportError as error:
+    raise MissingExtra("anthropic", how_to_install("anthropic-memory")) from error
 
 
 class MemoryTool(BetaAbstractMemoryTool):

@@ -17,21 +17,23 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+from fdstore.errors import MissingExtra
 from fdstore.integrations.thread_tools import AnyStore, ThreadTools, new_thread
-from fdstore.optional_packages import require
+from fdstore.optional_packages import how_to_install
 from fdstore.tools.config import FDConfig
 from fdstore.tools.tool_names import READING_TOOLS, ToolName
 from fdstore.tools.tool_outcome import Offloaded
 
-require(("anthropic",), "anthropic-runner")
-
-from anthropic.lib.tools import (  # noqa: E402
-    BetaAsyncBuiltinFunctionTool,
-    BetaAsyncFunctionTool,
-    BetaBuiltinFunctionTool,
-    BetaFunctionTool,
-    ToolError,
-)
+try:
+    from anthropic.lib.tools import (
+        BetaAsyncBuiltinFunctionTool,
+        BetaAsyncFunctionTool,
+        BetaBuiltinFunctionTool,
+        BetaFunctionTool,
+        ToolError,
+    )
+except ImportError as error:
+    raise MissingExtra("anthropic", how_to_install("anthropic-runner")) from error
 
 
 class FdstoreRunner:

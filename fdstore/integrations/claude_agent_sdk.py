@@ -22,21 +22,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fdstore.errors import FDStoreError, InvalidArgument
+from fdstore.errors import FDStoreError, InvalidArgument, MissingExtra
 from fdstore.integrations.hooks import claude
 from fdstore.integrations.hooks.output import Output
 from fdstore.integrations.hooks.persisted_file import open_persisted, text_of_json
 from fdstore.integrations.thread_tools import AnyStore, ThreadTools, new_thread
-from fdstore.optional_packages import require
+from fdstore.optional_packages import how_to_install
 from fdstore.tools.config import FDConfig
 from fdstore.tools.content_blocks import picture_in
 from fdstore.tools.tool_names import READING_TOOLS, ToolName
 
-require(("claude_agent_sdk",), "claude-agent-sdk")
-
-from claude_agent_sdk import ClaudeAgentOptions, HookMatcher  # noqa: E402
-from mcp.server import Server  # noqa: E402
-from mcp.types import CallToolResult, ListToolsResult, Tool  # noqa: E402
+try:
+    from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
+    from mcp.server import Server
+    from mcp.types import CallToolResult, ListToolsResult, Tool
+except ImportError as error:
+    raise MissingExtra("claude_agent_sdk", how_to_install("claude-agent-sdk")) from error
 
 log = logging.getLogger("fdstore.integrations")
 

@@ -18,20 +18,21 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from fdstore.client import Store
-from fdstore.errors import InvalidArgument
+from fdstore.errors import InvalidArgument, MissingExtra
 from fdstore.integrations.nested_texts import texts_in, with_texts
 from fdstore.integrations.thread_tools import ThreadTools, new_thread
-from fdstore.optional_packages import require
+from fdstore.optional_packages import how_to_install
 from fdstore.tools.config import FDConfig
 from fdstore.tools.tool_names import READING_TOOLS, ToolName
 
-require(("crewai",), "crewai")
-
-from crewai.hooks.dispatch import InterceptionPoint, get_scoped_hooks, scoped_hooks  # noqa: E402
-from crewai.hooks.tool_hooks import ToolCallHookContext  # noqa: E402
-from crewai.tools import BaseTool  # noqa: E402
-from crewai.utilities.pydantic_schema_utils import create_model_from_schema  # noqa: E402
-from pydantic import PrivateAttr  # noqa: E402
+try:
+    from crewai.hooks.dispatch import InterceptionPoint, get_scoped_hooks, scoped_hooks
+    from crewai.hooks.tool_hooks import ToolCallHookContext
+    from crewai.tools import BaseTool
+    from crewai.utilities.pydantic_schema_utils import create_model_from_schema
+    from pydantic import PrivateAttr
+except ImportError as error:
+    raise MissingExtra("crewai", how_to_install("crewai")) from error
 
 
 class FdstoreCrew:

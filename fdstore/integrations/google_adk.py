@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fdstore.errors import InvalidArgument
+from fdstore.errors import InvalidArgument, MissingExtra
 from fdstore.integrations.nested_texts import texts_in, with_texts
 from fdstore.integrations.thread_tools import AnyStore, ThreadTools
-from fdstore.optional_packages import require
+from fdstore.optional_packages import how_to_install
 from fdstore.text.layout import reindent_json
 from fdstore.tools.config import FDConfig
 from fdstore.tools.content_blocks import picture_in
@@ -26,11 +26,12 @@ from fdstore.tools.tool_names import READING_TOOLS, ToolName
 from fdstore.tools.tool_outcome import ToolResult
 from fdstore.tools.wrapping import to_text
 
-require(("google.adk",), "google-adk")
-
-from google.adk.plugins.base_plugin import BasePlugin  # noqa: E402
-from google.adk.tools.base_tool import BaseTool  # noqa: E402
-from google.genai import types  # noqa: E402
+try:
+    from google.adk.plugins.base_plugin import BasePlugin
+    from google.adk.tools.base_tool import BaseTool
+    from google.genai import types
+except ImportError as error:
+    raise MissingExtra("google.adk", how_to_install("google-adk")) from error
 
 
 class FdstorePlugin(BasePlugin):

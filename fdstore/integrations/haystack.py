@@ -26,21 +26,24 @@ from typing import Any
 
 import fdstore
 from fdstore.client import Process
+from fdstore.errors import MissingExtra
+from fdstore.integrations.content_parts import shown_blocks
 from fdstore.integrations.thread_tools import AnyStore, ThreadTools, new_thread
-from fdstore.optional_packages import require
+from fdstore.optional_packages import how_to_install
 from fdstore.tools.config import FDConfig
 from fdstore.tools.content_blocks import picture_in
 from fdstore.tools.tool_names import READING_TOOLS, ToolName
 from fdstore.tools.tool_outcome import Offloaded, ToolResult
 
-require(("haystack",), "haystack")
-
-from haystack.components.agents.state.state import State  # noqa: E402
-from haystack.components.agents.state.state_utils import replace_values  # noqa: E402
-from haystack.core.serialization import default_to_dict  # noqa: E402
-from haystack.dataclasses import ChatMessage, ChatRole, FileContent, ImageContent, TextContent  # noqa: E402
-from haystack.hooks.tool_result_offloading import ToolResultStore  # noqa: E402
-from haystack.tools import Tool  # noqa: E402
+try:
+    from haystack.components.agents.state.state import State
+    from haystack.components.agents.state.state_utils import replace_values
+    from haystack.core.serialization import default_to_dict
+    from haystack.dataclasses import ChatMessage, ChatRole, FileContent, ImageContent, TextContent
+    from haystack.hooks.tool_result_offloading import ToolResultStore
+    from haystack.tools import Tool
+except ImportError as error:
+    raise MissingExtra("haystack", how_to_install("haystack")) from error
 
 THREAD = "fdstore_thread"
 """The key of the thread in the `hook_context` of a run."""
@@ -229,15 +232,9 @@ def _part(block: Any) -> str | bytes | None:
 
 def _shown(message: ChatMessage, new: Offloaded, process: str) -> ChatMessage:
     """Return a message as the model is to see it: the same one if nothing changes."""
-    blocks, shown, is_changed = _blocks(message), [], False
-    for block, text in zip(blocks, new.content, strict=True):
-        if isinstance(block, TextContent):
-            is_changed = is_changed or text not in (None, block.text)
-            shown.append(block if text is None else TextContent(text))
-        else:
-            is_changed = is_changed or text is not None
-            shown += [block] if text is None else [TextContent(text), block]
-    if not is_changed:
+    blocks = _blocks(message)
+    shown = shown_blocks(blocks, _parts(blocks), new.content, TextContent)
+    if shown == blocks:
         return message
     meta = {**message.meta, META: {"process": process, "fd": new.descriptor and new.descriptor.fd}}
     result = message.tool_call_result

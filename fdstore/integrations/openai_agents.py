@@ -23,9 +23,10 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
-from fdstore.errors import InvalidArgument
+from fdstore.errors import InvalidArgument, MissingExtra
+from fdstore.integrations.content_parts import shown_blocks
 from fdstore.integrations.thread_tools import AnyStore, ThreadTools, new_thread
-from fdstore.optional_packages import require
+from fdstore.optional_packages import how_to_install
 from fdstore.text.layout import reindent_json
 from fdstore.tools.config import FDConfig
 from fdstore.tools.content_blocks import picture_in
@@ -33,18 +34,19 @@ from fdstore.tools.tool_names import READING_TOOLS, ToolName
 from fdstore.tools.tool_outcome import ToolResult
 from fdstore.tools.wrapping import to_text
 
-require(("agents",), "openai-agents")
-
-from agents import (  # noqa: E402
-    FunctionTool,
-    RunConfig,
-    Tool,
-    ToolOutputFileContent,
-    ToolOutputImage,
-    ToolOutputText,
-)
-from agents.run_config import CallModelData, ModelInputData  # noqa: E402
-from agents.tool_context import ToolContext  # noqa: E402
+try:
+    from agents import (
+        FunctionTool,
+        RunConfig,
+        Tool,
+        ToolOutputFileContent,
+        ToolOutputImage,
+        ToolOutputText,
+    )
+    from agents.run_config import CallModelData, ModelInputData
+    from agents.tool_context import ToolContext
+except ImportError as error:
+    raise MissingExtra("agents", how_to_install("openai-agents")) from error
 
 STRUCTURED = (ToolOutputText, ToolOutputImage, ToolOutputFileContent)
 
@@ -163,10 +165,7 @@ class FdstoreTools:
         shown = await self._ours.offload_parts_async(thread, parts, source, call_id)
         if shown is None or _is_same(parts, shown.content):
             return output
-        result: list[Any] = []
-        for block, part, text in zip(blocks, parts, shown.content, strict=True):
-            result += [] if text is None else [ToolOutputText(text=text)]
-            result += [] if isinstance(part, str) else [block]
+        result = shown_blocks(blocks, parts, shown.content, lambda text: ToolOutputText(text=text))
         return result[0].text if is_text else result
 
     async def _input(self, thread: str, items: Sequence[Any]) -> list[Any]:

@@ -53,5 +53,12 @@ def test_an_adapter_without_its_framework_names_the_extra(name: str, monkeypatch
 
 
 def test_modules_that_adapters_share_need_no_framework() -> None:
-    for name in ("thread_tools", "named_process", "content_parts", "process_name"):
+    for name in (
+        "thread_tools",
+        "named_process",
+        "content_parts",
+        "nested_texts",
+        "memory_commands",
+        "process_name",
+    ):
         importlib.import_module(f"fdstore.integrations.{name}")
