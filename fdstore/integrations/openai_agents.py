@@ -27,6 +27,7 @@ from fdstore.errors import InvalidArgument, MissingExtra
 from fdstore.integrations.content_parts import shown_blocks
 from fdstore.integrations.thread_tools import AnyStore, ThreadTools, new_thread
 from fdstore.optional_packages import how_to_install
+from fdstore.store.recent import Recent
 from fdstore.text.layout import reindent_json
 from fdstore.tools.config import FDConfig
 from fdstore.tools.content_blocks import picture_in
@@ -47,6 +48,9 @@ try:
     from agents.tool_context import ToolContext
 except ImportError as error:
     raise MissingExtra("agents", how_to_install("openai-agents")) from error
+
+MAX_CALLS = 10_000
+"""Calls that are remembered until their results are sent."""
 
 STRUCTURED = (ToolOutputText, ToolOutputImage, ToolOutputFileContent)
 
@@ -89,6 +93,8 @@ class FdstoreTools:
         )
         self._thread = new_thread()
         self._wrapped: set[str] = set()
+        self._calls: Recent[str, None] = Recent(MAX_CALLS)
+        """Calls whose results the model is to see as they are: of wrapped tools, and our own."""
 
     @property
     def instructions(self) -> str:
@@ -145,6 +151,7 @@ class FdstoreTools:
 
     def _caller(self, name: str) -> Callable[[ToolContext[Any], str], Awaitable[Any]]:
         async def invoke(context: ToolContext[Any], arguments: str) -> Any:
+            self._calls.first(context.tool_call_id, None)
             try:
                 given = json.loads(arguments or "{}")
             except ValueError as error:
@@ -156,6 +163,7 @@ class FdstoreTools:
 
     async def _offload(self, thread: str, source: str, output: Any, call_id: str) -> Any:
         """Return an output of a tool as the model is to see it: the same object if nothing changes."""
+        self._calls.first(call_id, None)
         items = list(output) if isinstance(output, (list, tuple)) and output else [output]
         blocks = [_structured(item) for item in items]
         is_text = None in blocks
@@ -169,24 +177,23 @@ class FdstoreTools:
         return result[0].text if is_text else result
 
     async def _input(self, thread: str, items: Sequence[Any]) -> list[Any]:
-        """Return the input of a call of the model with its long texts as their `fd_result`. The items stay as
-        they were in the session, so each call of the model stores the same texts under the same ids."""
-        names = {
-            item.get("call_id"): item.get("name") for item in items if item.get("type") == "function_call"
-        }
-        shown = []
+        """Return the input of a call of the model with its long texts as their `fd_result`. The items are
+        changed in place, since the SDK knows by their identity what a conversation has sent; if it keeps them
+        as they were, each call of the model stores the same texts under the same ids."""
+        calls = [item for item in items if isinstance(item, dict) and item.get("type") == "function_call"]
+        names = {item.get("call_id"): item.get("name") for item in calls}
         for item in items:
+            if not isinstance(item, dict):
+                continue
             kind, call_id = item.get("type", "message"), item.get("call_id")
             if kind == "message" and item.get("role") == "user":
-                key, source = "content", "user_input"
-            elif kind == "function_call_output" and names.get(call_id) not in self._wrapped:
-                key, source = "output", names.get(call_id) or "tool_result"
-            else:
-                shown.append(item)
-                continue
-            content = await self._input_content(thread, source, item.get(key))
-            shown.append({**item, key: content} if content is not item.get(key) else item)
-        return shown
+                item["content"] = await self._input_content(thread, "user_input", item.get("content"))
+            elif kind == "function_call_output" and call_id not in self._calls:
+                name = names.get(call_id)
+                if name not in self._wrapped and not (name and self._ours.is_own(name)):
+                    source = name or "tool_result"
+                    item["output"] = await self._input_content(thread, source, item.get("output"))
+        return list(items)
 
     async def _input_content(self, thread: str, source: str, content: Any) -> Any:
         blocks = [content] if isinstance(content, str) else content

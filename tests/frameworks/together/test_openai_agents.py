@@ -273,6 +273,20 @@ def test_results_that_no_wrapped_tool_returned_are_shown_as_descriptors_too(
     assert len(store.process("chat-7").list()) == 2
 
 
+def test_a_conversation_that_the_server_keeps_is_sent_each_text_once(
+    store: Store, read_log: FunctionTool, log_text: str
+) -> None:
+    ours = FdstoreTools(store)
+    model = scripted(ask("read_log", "call_1"), ask("list_fds", "call_2"))
+
+    run(ours, [read_log], model, given=log_text, conversation_id="conv_1")
+
+    (question,), (read,), (listed,) = [call.input for call in model.calls]
+    assert question["content"].startswith('<fd_result fd="fd:1" ')
+    assert read["output"].startswith('<fd_result fd="fd:2" ')
+    assert listed["output"].startswith("<fd_list ")
+
+
 def test_a_filter_of_the_user_runs_first(store: Store, log_text: str) -> None:
     def doubled(data: Any) -> Any:
         data.model_data.input = [*data.model_data.input, {"role": "user", "content": log_text}]
