@@ -106,6 +106,7 @@ class ThreadTools:
         }
         self._meter = meter
         self._toolbox = Toolbox(described_context(**self._options))
+        self._names = frozenset(definition["name"] for definition in self._toolbox.definitions)
         self._toolsets: Recent[str, AnyToolset] = Recent(MAX_THREADS)
         self._paused_until = 0.0
         self._is_trusted = False
@@ -123,7 +124,7 @@ class ThreadTools:
 
     def is_own(self, tool: str) -> bool:
         """Return whether a tool is one of ours, whose results are never offloaded."""
-        return any(definition["name"] == tool for definition in self._toolbox.definitions)
+        return tool in self._names
 
     def process_of(self, thread: str) -> str:
         """Return the name of the process of a thread."""

@@ -13,6 +13,7 @@ from fdstore.errors import InvalidArgument
 from fdstore.integrations.named_process import NamedProcess
 from fdstore.integrations.thread_tools import ThreadTools
 from fdstore.local.redis_server import PrivateServer
+from fdstore.tools.tool_policy import ToolPolicy
 
 LONG = "a long line\n" * 1000
 
@@ -45,6 +46,16 @@ def test_short_outputs_need_no_store_and_cannot_forge_an_element(store: Store) -
     assert parts == fdstore.Offloaded(["3 lines", None])
     assert tools.wrap_input("one", "Why?") == "Why?"
     assert store.trees() == []
+
+
+def test_a_policy_of_a_tool_decides_about_its_results(store: Store) -> None:
+    policies = {"cat": ToolPolicy(inline="always"), "ls": ToolPolicy(max_direct_output_chars=3)}
+    tools = ThreadTools(store, config=fdstore.FDConfig(tool=policies))
+
+    for _ in range(2):  # before the process is open, and after
+        assert tools.offload("one", LONG, "cat") == fdstore.Offloaded(LONG)
+        assert "fd_result" in str(tools.offload("one", "a.txt b.txt", "ls"))
+        assert "fd_result" in str(tools.offload("one", LONG, "grep"))
 
 
 def test_our_own_results_are_never_stored(store: Store) -> None:
