@@ -85,6 +85,7 @@ class FdstoreHooks:
         self._ours = ThreadTools(
             store, process=process, enabled=enabled, config=config, export_root=export_root, meter=meter
         )
+        self._policies = config.policies
         self._thread = thread or new_thread()
         self._config_directory = Path()
 
@@ -118,10 +119,12 @@ class FdstoreHooks:
         output = claude.output_of(event, 0)
         if output is None:
             return {}
+        tool = str(event["tool_name"])
+        source = tool if tool in self._policies else output.source
         value: Any = output.value
         if output.file is not None:
             value = await asyncio.to_thread(_text_in_file, output, self._config_directory)
-        found = value and await self._ours.offload_async(self._thread, value, output.source, output.call_id)
+        found = value and await self._ours.offload_async(self._thread, value, source, output.call_id)
         return output.answer(found.content) if found and found.descriptor else {}
 
     def _server(self) -> Any:

@@ -149,6 +149,24 @@ def test_a_failing_store_leaves_outputs_as_they_are_and_is_logged_once(
     assert len(caplog.records) == 1
 
 
+def test_a_tool_may_have_a_policy_of_its_own(store: Store, log_text: str) -> None:
+    config = fdstore.FDConfig(tool={"Bash": fdstore.ToolPolicy(inline="always")})
+    event = {
+        "hook_event_name": "PostToolUse",
+        "tool_name": "Bash",
+        "tool_response": {"stdout": log_text, "stderr": "", "interrupted": False, "isImage": False},
+        "tool_use_id": "toolu_1",
+    }
+
+    always, usual = (
+        asyncio.run(FdstoreHooks(store, config=each).after_tool(event, "toolu_1", None))
+        for each in (config, None)
+    )
+
+    assert always == {}
+    assert "updatedToolOutput" in usual["hookSpecificOutput"]
+
+
 def test_options_of_the_user_stay(store: Store) -> None:
     async def mine(*args: Any) -> Any:
         return {}
