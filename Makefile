@@ -14,7 +14,8 @@ FRAMEWORKS = $(patsubst tests/frameworks/%/requirements.txt,%,$(wildcard tests/f
 FRAMEWORKS_TESTED = $(FRAMEWORKS:%=test-frameworks-%)
 FRAMEWORKS_READY = $(FRAMEWORKS:%=.frameworks/%/.ready)
 
-.PHONY: demo test test-fast test-hosts test-frameworks $(FRAMEWORKS_TESTED) frameworks-ready chaos generate lint clean
+.PHONY: demo test test-fast test-hosts test-browser test-frameworks $(FRAMEWORKS_TESTED) frameworks-ready \
+	screenshots chaos generate lint clean
 
 demo: $(READY)
 	$(BIN)/fdstore demo
@@ -33,10 +34,10 @@ test: $(READY)
 test-fast: $(READY)
 	$(BIN)/python -m pytest tests/unit
 
-# The real hosts and official suites, offline on loopback: coding agents, MCP's conformance suite and inspector.
-# The registries are needed once.
+# The real hosts and official suites, offline on loopback: coding agents, MCP's conformance suite and inspector,
+# and a browser. The registries are needed once.
 test-hosts: export PYTHONDONTWRITEBYTECODE =
-test-hosts: $(HOSTS_READY)
+test-hosts: $(HOSTS_READY) test-browser
 	$(BIN)/python -m pytest -n 2 tests/hosts
 
 # The adapters against the real frameworks and their official suites. The registry is needed once;
@@ -54,6 +55,16 @@ $(FRAMEWORKS_READY): .frameworks/%/.ready: tests/frameworks/%/requirements.txt p
 	.frameworks/$*/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
 	.frameworks/$*/bin/python -m pip install --quiet --requirement $< --editable '.[embedded]'
 	@touch $@
+
+# The pages of `fdstore ui` in a Chromium of the system.
+test-browser: $(READY)
+	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
+		{ echo "no browser: apt-get install --no-install-recommends chromium" >&2; exit 1; }
+	$(BIN)/python -m pytest -n 2 tests/browser
+
+# Writes the pictures of docs/inspector.md anew.
+screenshots: $(READY)
+	$(BIN)/python -m tests.browser.screenshots docs/inspector
 
 # Kills, cuts and fills for some hours; tells every seed, and what was done in it. A seed that fails is run
 # alone with CHAOS_SEED=17, and CHAOS_SEEDS=10 takes fewer.

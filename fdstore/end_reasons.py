@@ -37,3 +37,14 @@ STREAM_REASONS: frozenset[str] = frozenset(
     {WRITER_LOST, CANCELLED, CLOSED, IDLE, WALL, BYTES, SANDBOX, UPSTREAM_BROKEN, QUOTA_EXCEEDED, POISON}
 )
 """Why fdstore breaks a stream; besides these, the reasons that programs give, and "signal n"."""
+
+
+def of_tree_limit(name: str, limit: int, used: int) -> str:
+    """Return the reason of an agent whose tree has reached a limit of model calls or tokens."""
+    match name:
+        case "tree_token_budget":
+            return f"{name}: this tree has used {used} tokens of {limit}"
+        case "tree_model_calls":
+            return f"{name}: this tree has used {used} answers of models of {limit}"
+        case _:
+            return f"{name}: this tree has used the {limit} of today (UTC); `fdstore limits` shows ceilings"

@@ -213,7 +213,8 @@ class TreeLimits(Record, frozen=True, kw_only=True):
     """The limits of one tree, including its root. `tree_depth` counts generations, `tree_live` processes that
     have not ended, `tree_processes` ended ones too; `tree_fds` counts contents, however many descriptors
     share one, and `tree_bytes` their UTF-8 bytes. `retention_days` is how long the tree is kept after its
-    last use, 0 for ever.
+    last use, 0 for ever. `tree_token_budget` and `tree_model_calls` are of all its agents from its beginning
+    on; left out, they have no limit.
 
     >>> proc = store.process("small", limits=fdstore.TreeLimits(tree_bytes=1 << 20))
     >>> store.tree("small").limits.tree_bytes
@@ -229,14 +230,18 @@ class TreeLimits(Record, frozen=True, kw_only=True):
     tree_model_calls_per_day: int = 20_000
     tree_tokens_per_day: int = 1_000_000_000
     retention_days: float = 7
+    # stored only where they are given, so that programs keep their digests
+    tree_token_budget: int | msgspec.UnsetType = msgspec.UNSET
+    tree_model_calls: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class TreeRecord(Record, frozen=True, kw_only=True):
     """One tree: its usage and limits, and its processes by creation time. `fds` counts contents, as the limit
     does, `bytes` their UTF-8 bytes, `processes` all processes and `live` those that have not ended.
     `export_bytes` is the total that `fd_to_file` has written; `model_calls` and `tokens` are those of the UTC
-    day `usage_day` (days since 1970, by the Redis clock), the last day with a model call. `unreadable` lists
-    the processes missing in `members` because their records are damaged."""
+    day `usage_day` (days since 1970, by the Redis clock), the last day with a model call; `all_model_calls`
+    and `all_tokens` those of all days. `unreadable` lists the processes missing in `members` because their
+    records are damaged."""
 
     id: str
     created_at: float
@@ -250,6 +255,8 @@ class TreeRecord(Record, frozen=True, kw_only=True):
     usage_day: int = 0
     model_calls: int = 0
     tokens: int = 0
+    all_model_calls: int = 0
+    all_tokens: int = 0
     members: tuple[ProcessRecord, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
 

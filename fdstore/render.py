@@ -19,7 +19,7 @@ A `Rendered` is safe by construction, so it may be nested in another element unc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NewType
 
 from fdstore.errors import FDStoreError, quoted
@@ -197,7 +197,7 @@ def _about(count: int) -> int:
 def fd_result_of_bytes(d: Descriptor, message: str) -> Rendered:
     """Render stored bytes, without a preview. `message`: `stored_message`."""
     state = None if d.state == "sealed" else d.state
-    attributes = [("fd", d.fd), *_bytes_attributes(d), ("source", d.source), ("state", state)]
+    attributes = [("fd", d.fd), ("source", d.source), ("state", state), *_bytes_attributes(d)]
     return element("fd_result", attributes, children=[_message(message)])
 
 
@@ -234,11 +234,19 @@ def fd_extraction(
     )
 
 
-def fd_list(descriptors: Iterable[Descriptor], total: int, next: int | None = None) -> Rendered:
-    """Render one line for each descriptor; `total` counts all, `next` is the start of the next page."""
+def fd_list(
+    descriptors: Iterable[Descriptor],
+    total: int,
+    next: int | None = None,
+    read: Mapping[str, int] | None = None,
+) -> Rendered:
+    """Render one line for each descriptor; `total` counts all, `next` is the start of the next page, `read`
+    is how many pages of each were read, where that is known."""
+    known = {} if read is None else read
     lines = [
         f"{_attribute(d.fd)} {d.state} {_sizes(d)}"
-        f' source="{_attribute(d.source)}" producer="{_attribute(d.producer)}"'
+        + (f' read="{known[d.fd]}/{d.pages}"' if d.fd in known else "")
+        + f' source="{_attribute(d.source)}" producer="{_attribute(d.producer)}"'
         + ("" if d.reason is None else f' reason="{_attribute(d.reason)}"')
         for d in descriptors
     ]

@@ -54,10 +54,20 @@ def docstrings() -> Iterator[Docstring]:
 
 
 def adapters() -> list[Path]:
-    """The adapters of agent frameworks: modules of `fdstore/integrations` with an extra of their name."""
+    """The adapters of agent frameworks: modules of `fdstore/integrations` with an extra of their name, which
+    is not installed here."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    others = {"all"}
+    while more := {name for each in others for name in _extras_in(extras[each])} - others:
+        others |= more
     folder = ROOT / "fdstore" / "integrations"
-    return [path for path in sorted(folder.glob("*.py")) if path.stem.replace("_", "-") in extras]
+    return [path for path in sorted(folder.glob("*.py")) if path.stem.replace("_", "-") in {*extras} - others]
+
+
+def _extras_in(requirements: list[str]) -> list[str]:
+    """The extras of ours that an extra installs too."""
+    ours = [each for each in requirements if each.startswith("fdstore[")]
+    return [name for each in ours for name in each[len("fdstore[") : -1].split(",")]
 
 
 def docstrings_of(module: str) -> Iterator[Docstring]:

@@ -1,25 +1,48 @@
-"""Count the round trips of an operation."""
+"""Count the round trips of operations, their commands, and the bytes of the replies."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import dataclass
 from typing import Any
 
 from fdstore.client import Store
+from fdstore.errors import FDStoreError
+
+
+@dataclass
+class Tally:
+    """What operations cost so far."""
+
+    round_trips: int = 0
+    commands: int = 0
+    reply_bytes: int = 0
+
+
+def tallied(operation: Generator[Any, Any, Any], tally: Tally) -> Generator[Any, Any, Any]:
+    """Run an operation, and add its cost to `tally`."""
+    try:
+        request = next(operation)
+        while True:
+            tally.round_trips += 1
+            tally.commands += len(request) if isinstance(request, list) else 1
+            try:
+                reply = yield request
+            except FDStoreError as error:
+                request = operation.throw(error)
+            else:
+                tally.reply_bytes += _size(reply)
+                request = operation.send(reply)
+    except StopIteration as done:
+        return done.value
+
+
+def _size(reply: Any) -> int:
+    if isinstance(reply, (list, tuple)):
+        return sum(map(_size, reply))
+    return len(reply) if isinstance(reply, (bytes, str)) else 8
 
 
 def count_round_trips(store: Store, operation: Generator[Any, Any, Any]) -> tuple[Any, int]:
-    count = 0
-
-    def relay() -> Generator[Any, Any, Any]:
-        nonlocal count
-        reply: Any = None
-        try:
-            while True:
-                request = operation.send(reply)
-                count += 1
-                reply = yield request
-        except StopIteration as done:
-            return done.value
-
-    return store.run(relay()), count
+    tally = Tally()
+    return store.run(tallied(operation, tally)), tally.round_trips

@@ -14,36 +14,38 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from fdstore import end_reasons
-from fdstore.agent.answer_stream import AnswerStream
+from fdstore.agent.answer_stream import AnswerStream, RunOperation, StreamListener
+from fdstore.agent.calibration import Calibration
 from fdstore.agent.conversation import Assistant, Cleared, Note, Result, Start, ToolCall, encode_entry
 from fdstore.agent.first_prompt import first_messages
 from fdstore.agent.history import History
 from fdstore.agent.models.base import Model, ModelFailed, Retry
+from fdstore.agent.offering import explain_tools, offered_tools
 from fdstore.agent.program_loader import Program
+from fdstore.agent.record_facts import FactCollector, answer_age_s, begin_attempt
+from fdstore.agent.shown_whole import whole_chars
 from fdstore.errors import STORE_FAILURES, InvalidArgument, NotFound, QuotaExceeded
 from fdstore.lifecycle import ENDED
 from fdstore.render import fd_error
 from fdstore.store import contents, journal, leases, process_records, processes
 from fdstore.store.clock import redis_now
+from fdstore.store.leases import Claim
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.tools.clearing import find_clearable, size_of
-from fdstore.tools.process_task import SpawnTask
+from fdstore.tools.clearing import find_clearable
+from fdstore.tools.process_task import SpawnTask, is_long_answer
 from fdstore.tools.tool_outcome import Started, ToolResult
 from fdstore.tools.toolbox import Toolbox
 from fdstore.tools.wrapping import escape_surrogates, reference_passages, store_passage
-from fdstore.wire.operation import Operation
 
 log = logging.getLogger("fdstore.agent")
 
 FINAL = {"end_turn": 0, "stop_sequence": 0}
 """Exit codes of stop reasons that are a normal end; any other that ends the conversation is exit code 1."""
-
-RunOperation = Callable[[Operation[Any]], Any]
 
 
 class Finished(msgspec.Struct, frozen=True):
@@ -77,7 +79,7 @@ class Agent:
         model: Model,
         *,
         history: History,
-        age_s: float,
+        claim: Claim,
         pause: Callable[[float], None],
         answers: AnswerStream | None = None,
     ) -> None:
@@ -89,13 +91,26 @@ class Agent:
         self._model = model
         self._pause = pause
         self._answers = answers
-        self._until_s = time.monotonic() + program.limits.wall_seconds - age_s
+        self._until_s = time.monotonic() + program.limits.wall_seconds - claim.age_s
         self._written = len(history.own)
         self._problem = ""
-        self._daily: journal.Appended | None = None
-        """Daily limits of the tree as of the last journal write; None before the first of this attempt."""
+        self._asked_at = 0.0
+        age_s = answer_age_s(claim)
+        self._answered_at = None if age_s is None else time.monotonic() - age_s
+        self._appended: journal.Appended | None = None
+        """Limits of the tree as of the last journal write; None before the first of this attempt."""
         self.birth = history.birth
         self.conversation = history.conversation()
+        self._calibration = Calibration(self.conversation, self._definitions)
+        toolbox.context = msgspec.structs.replace(
+            toolbox.context,
+            read_parts=self.conversation.read_parts,
+            count_tokens=toolbox.context.count_tokens.calibrated_by(self._calibration),
+        )
+        has_open_calls = bool(self.conversation.open_calls())
+        self._facts = FactCollector(begin_attempt(claim, has_open_calls=has_open_calls))
+        if toolbox.context.whole is not None:
+            toolbox.context.whole.used = whole_chars(self.conversation, toolbox.context.config)
         if history.own and isinstance(history.own[-1], Assistant):
             # the previous attempt may have ended between writing the answer and storing its references
             self._take_references()
@@ -118,8 +133,16 @@ class Agent:
             return self._end(answer[-1])
         over = self._over_limit()
         if over is None:
+            self._offer_tools()
             self._clear_results()
         return over or self._ask()
+
+    def _offer_tools(self) -> None:
+        """Offer the tools that were held back, once there is a descriptor. Recorded, so that each later
+        attempt sends the same."""
+        conversation = self.conversation
+        if conversation.is_held_back and (note := self._run(explain_tools(self._toolbox, conversation))):
+            self._write(note)
 
     def _clear_results(self) -> None:
         """Clear old results if the last answer used too many tokens. Recorded, so that each later attempt
@@ -127,9 +150,6 @@ class Agent:
         conversation = self.conversation
         if not conversation.own_turns or conversation.is_just_cleared:
             return
-        start = conversation.start
-        total = len(start.system if start else "") + len(msgspec.json.encode(self._definitions))
-        total += sum(size_of(message["content"]) for message in conversation.messages())
         used = conversation.own_turns[-1].tokens
         lines = self._run(
             find_clearable(
@@ -137,7 +157,7 @@ class Agent:
                 conversation.shown_results(),
                 len(conversation.turns),
                 used,
-                total,
+                self._calibration,
                 self._program.clearing,
             )
         )
@@ -147,12 +167,13 @@ class Agent:
 
     def _ask(self) -> Outcome:
         start = self.conversation.start
+        self._asked_at = time.monotonic()
         try:
             answer = self._model.query(
                 model=self._program.model,
                 system=start.system if start else "",
                 messages=self.conversation.messages(),
-                tools=self._definitions,
+                tools=offered_tools(self._definitions, self.conversation),
                 parameters=self._program.parameters,
                 until_s=self._until_s,
                 pause=self._pause,
@@ -164,16 +185,18 @@ class Agent:
         except ModelFailed as error:
             return Finished("failed", None, str(error), "")
         self._record_problem("")
+        self._facts.tell(turn=len(self.conversation.turns) + 1)
         if self._answers is None:
-            self._write(answer)
+            self._write(answer, self._asked_at)
         else:
-            self._write(msgspec.structs.replace(answer, said=self._answers.chars))
+            self._write(msgspec.structs.replace(answer, said=self._answers.chars), self._asked_at)
             self._run(self._answers.complete(is_paused=answer.is_paused))
         self._take_references()
         return None
 
     def _note_retry(self, retry: Retry) -> None:
         log.info("%s: %s", self._handle.id, retry)
+        self._facts.add_retry(retry, time.monotonic() - self._asked_at)
         self._record_problem(str(retry))
 
     def _record_problem(self, trouble: str) -> None:
@@ -211,13 +234,14 @@ class Agent:
         for call in calls:
             if call.malformed:
                 error = InvalidArgument("", f"{call.malformed}; make the call again")
-                self._write(_result(call, ToolResult(fd_error(error), is_error=True)))
+                self._write_result(call, ToolResult(fd_error(error), is_error=True))
                 continue
+            began = time.monotonic()
             outcome = self._run(self._toolbox.start(call.name, call.input, call.key))
             if isinstance(outcome, Started):
                 started.append((call, outcome))
             else:
-                self._write(_result(call, outcome))
+                self._write_result(call, outcome, began)
         live: list[str] = []
         waits: list[float] = []
         now_s = self._run(redis_now()) if any(each.until_s is not None for _, each in started) else 0.0
@@ -225,7 +249,7 @@ class Agent:
             running = [child for child in children.processes if not self._ended(child)]
             left_s = None if children.until_s is None else children.until_s - now_s
             if not running or (left_s is not None and left_s <= 0):
-                self._write(_result(call, self._run(self._toolbox.finished(children))))
+                self._write_result(call, self._run(self._toolbox.finished(children)), self._answered_at)
                 continue
             live += running
             if left_s is not None:
@@ -237,8 +261,8 @@ class Agent:
 
     def _over_limit(self) -> Finished | None:
         limits, conversation = self._program.limits, self.conversation
-        if self._daily is None:
-            self._daily = self._run(journal.append(self._handle, self._written, []))
+        if self._appended is None:
+            self._appended = self._run(journal.append(self._handle, self._written, []))
         last = conversation.text
         if len(conversation.own_turns) >= limits.max_turns:
             return Finished(
@@ -252,10 +276,8 @@ class Agent:
             return Finished(
                 "failed", None, f"{end_reasons.TOKEN_BUDGET}: {limits.token_budget} tokens are used", last
             )
-        if self._daily.reached:
-            name, top = self._daily.reached
-            reason = f"{name}: this tree has used the {top} of today (UTC); `fdstore limits` shows ceilings"
-            return Finished("failed", None, reason, last)
+        if self._appended.reached:
+            return Finished("failed", None, end_reasons.of_tree_limit(*self._appended.reached), last)
         return None
 
     def _end(self, last: Assistant) -> Finished:
@@ -267,11 +289,23 @@ class Agent:
             self.conversation.text,
         )
 
-    def _write(self, entry: Start | Assistant | Result | Note | Cleared) -> None:
+    def _write_result(self, call: ToolCall, outcome: ToolResult, began: float | None = None) -> None:
+        content = outcome.content
+        if isinstance(content, str):
+            content = escape_surrogates(content)
+        self._facts.tell(tool=call.name, key=call.key)
+        self._write(Result(call=call.id, content=content, is_error=outcome.is_error), began)
+
+    def _write(self, entry: Start | Assistant | Result | Note | Cleared, began: float | None = None) -> None:
+        """Append to the journal. `began` is when the work for it began, by `time.monotonic`."""
+        now = time.monotonic()
+        record = self._facts.add_to(encode_entry(entry), None if began is None else now - began)
         usage = entry if isinstance(entry, Assistant) else None
-        added = journal.append(self._handle, self._written, [encode_entry(entry)], usage=usage)
-        self._daily = self._run(added)
-        self._written = self._daily.length
+        self._appended = self._run(journal.append(self._handle, self._written, [record], usage=usage))
+        self._facts.stored_in(time.monotonic() - now)
+        if isinstance(entry, Assistant):
+            self._answered_at = time.monotonic()
+        self._written = self._appended.length
         self.conversation.add(entry)
 
     def hand_over(self, end: Finished, *, is_root: bool) -> tuple[str, ...]:
@@ -284,9 +318,10 @@ class Agent:
         fd = ""
         limit = self.birth.answer_limit
         answer = escape_surrogates(end.answer)
-        if limit is not None and len(answer) > limit and self._answers and self._answers.chars == len(answer):
+        is_long = is_long_answer(self.birth, answer, self._toolbox.context.count_tokens)
+        if is_long and self._answers and self._answers.chars == len(answer):
             fd = self._answers.fd
-        elif limit is not None and len(answer) > limit:
+        elif is_long:
             size = self._program.file_descriptor.default_page_size
             source = f"answer of {self._handle.id}"
             try:
@@ -308,24 +343,3 @@ class Agent:
             )
         )
         return woken
-
-
-class StreamListener:
-    """Adapter that runs an answer stream's operations as the model's text arrives."""
-
-    def __init__(self, run: RunOperation, answers: AnswerStream) -> None:
-        self._run = run
-        self._answers = answers
-
-    def on_text(self, text: str) -> None:
-        self._run(self._answers.add(text))
-
-    def on_retry(self) -> None:
-        self._answers.restart()
-
-
-def _result(call: ToolCall, outcome: ToolResult) -> Result:
-    content = outcome.content
-    if isinstance(content, str):
-        content = escape_surrogates(content)
-    return Result(call=call.id, content=content, is_error=outcome.is_error)

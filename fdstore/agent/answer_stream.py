@@ -15,6 +15,8 @@ records the length of the stream after it (`said`). A later attempt compares the
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from typing import Any
 
 from fdstore.agent.conversation import Assistant
 from fdstore.errors import QuotaExceeded, StreamClosed
@@ -24,6 +26,8 @@ from fdstore.store.streams import StreamAppender
 from fdstore.text.surrogates import SurrogateText
 from fdstore.tools.wrapping import escape_surrogates
 from fdstore.wire.operation import Operation
+
+RunOperation = Callable[[Operation[Any]], Any]
 
 BETWEEN = "\n\n"
 RETRY_MARKER = f"\n\n[the answer broke off here and starts again]{BETWEEN}"
@@ -135,3 +139,17 @@ def open_answer_stream(
     answers = AnswerStream(appender)
     yield from answers.resume(last)
     return answers
+
+
+class StreamListener:
+    """Adapter that runs an answer stream's operations as the model's text arrives."""
+
+    def __init__(self, run: RunOperation, answers: AnswerStream) -> None:
+        self._run = run
+        self._answers = answers
+
+    def on_text(self, text: str) -> None:
+        self._run(self._answers.add(text))
+
+    def on_retry(self) -> None:
+        self._answers.restart()

@@ -7,6 +7,7 @@
     result      the result of one tool call
     note        a message to the model, sent with the results of a turn
     cleared     old results that are sent as one line from then on, see `tools.clearing`
+    offered     from then on the tools on descriptors are offered, see `agent.offering`
     ...         any other kind belongs to a newer fdstore and is skipped
 
 The journal is append-only and authoritative: a new attempt rebuilds the conversation from it and continues
@@ -25,8 +26,9 @@ from typing import Any
 import msgspec
 
 from fdstore.records import TokenUsage
-from fdstore.tools.clearing import ShownResult
+from fdstore.tools.coverage import ReadParts, coverage
 from fdstore.tools.process_task import ForkTask, PipeTask, SpawnTask
+from fdstore.tools.shown_result import ShownResult
 
 _BLOCKS: dict[str, dict[str, type]] = {
     "text": {"text": str},
@@ -35,11 +37,16 @@ _BLOCKS: dict[str, dict[str, type]] = {
 """Required fields of the blocks of an answer, by block type."""
 
 
+PRELOADED = "# Preloaded texts\n"
+"""The heading of the preloaded texts in a system prompt."""
+
+
 class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start", tag_field="kind"):
-    """The first prompt."""
+    """The first prompt. `held_back`: the tools on descriptors are offered later, after an `Offered`."""
 
     system: str
     content: str | list[Any]
+    held_back: bool = False
 
 
 class Assistant(TokenUsage, frozen=True, kw_only=True, tag="assistant", tag_field="kind"):
@@ -107,6 +114,10 @@ class Cleared(msgspec.Struct, frozen=True, kw_only=True, tag="cleared", tag_fiel
     lines: dict[str, str]
 
 
+class Offered(Note, frozen=True, kw_only=True, tag="offered", tag_field="kind"):
+    """A note that explains the tools on descriptors, which are offered from then on."""
+
+
 class ToolCall(msgspec.Struct, frozen=True):
     """One tool call. `key` identifies it in its conversation, `id` in its answer, `sent_id` in the messages
     sent to the API; `malformed` says what is wrong with arguments that are not JSON."""
@@ -126,11 +137,11 @@ class UnknownEntry(msgspec.Struct, frozen=True):
     kind: str
 
 
-_Known = SpawnTask | ForkTask | PipeTask | Start | Assistant | Result | Note | Cleared
+_Known = SpawnTask | ForkTask | PipeTask | Start | Assistant | Result | Note | Cleared | Offered
 Entry = _Known | UnknownEntry
 _decoder = msgspec.json.Decoder(_Known)
 _unknown = msgspec.json.Decoder(UnknownEntry)
-KINDS = frozenset({"brief", "fork", "pipe", "start", "assistant", "result", "note", "cleared"})
+KINDS = frozenset({"brief", "fork", "pipe", "start", "assistant", "result", "note", "cleared", "offered"})
 
 
 def decode_entry(record: bytes) -> Entry:
@@ -209,6 +220,16 @@ class Conversation:
         return next((entry for entry in self.entries if isinstance(entry, Start)), None)
 
     @property
+    def is_held_back(self) -> bool:
+        """Whether the tools on descriptors are not offered yet."""
+        start = self.start
+        return (
+            start is not None
+            and start.held_back
+            and not any(isinstance(entry, Offered) for entry in self.entries)
+        )
+
+    @property
     def turns(self) -> list[Assistant]:
         """The model's answers."""
         return [entry for entry in self.entries if isinstance(entry, Assistant)]
@@ -258,15 +279,27 @@ class Conversation:
                     rounds[-1].notes.append(entry)
         return rounds
 
-    def shown_results(self) -> list[ShownResult]:
-        """Return the results that are sent as they were, in order."""
-        cleared = self._cleared_lines()
+    def results(self) -> list[ShownResult]:
+        """Return all results, in order, with those that were cleared since."""
         return [
             ShownResult(call.key, number, call.name, call.input, result.content, result.is_error)
             for number, turn in enumerate(self._all_turns(), 1)
             for call, result in turn.answered()
-            if result is not None and call.key not in cleared
+            if result is not None
         ]
+
+    def shown_results(self) -> list[ShownResult]:
+        """Return the results that are sent as they were, in order."""
+        cleared = self._cleared_lines()
+        return [each for each in self.results() if each.key not in cleared]
+
+    def read_parts(self) -> dict[str, ReadParts]:
+        """Return what was read of each descriptor, see `tools.coverage`. Preloaded texts that the first
+        prompt shows whole are read too."""
+        _, _, preloaded = ("" if self.start is None else self.start.system).partition(PRELOADED)
+        # no body can hold such a line: `render.element` escapes it
+        whole = [line for line in preloaded.split("\n") if line.startswith("<fd_content ")]
+        return coverage(self.results(), whole)
 
     @property
     def is_just_cleared(self) -> bool:

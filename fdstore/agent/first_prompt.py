@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fdstore.agent.conversation import Start
+from msgspec import UnsetType
+
+from fdstore.agent.conversation import PRELOADED, Start
+from fdstore.agent.offering import may_hold_back
 from fdstore.agent.program_loader import Program
 from fdstore.errors import NotText
 from fdstore.render import fd_content, fd_inline
@@ -14,18 +17,23 @@ from fdstore.tools.toolbox import Toolbox
 from fdstore.tools.wrapping import render_fd, wrap_input
 from fdstore.wire.operation import Operation
 
+MAX_CHARS = 16
+"""A text of more characters for each token of the threshold is not read to count its tokens."""
+
 
 def first_messages(toolbox: Toolbox, program: Program, birth: SpawnTask) -> Operation[Start]:
     """Return the first record of the conversation. Every attempt gets the same one: descriptors created
     here are keyed."""
-    parts = [program.system, toolbox.instructions]
+    preloaded: list[str] = []
+    content: str | list[Any] = yield from wrap_input(toolbox.context, birth.query, "input")
+    held_back = yield from may_hold_back(toolbox, [program.system, content])
+    parts = [program.system, "" if held_back else toolbox.instructions]
     if birth.preload:
-        preloaded = []
         for fd in birth.preload:
             preloaded.append((yield from _preloaded(toolbox, fd)))
-        parts.append("# Preloaded texts\n" + "\n".join(preloaded))
-    content: str | list[Any] = yield from wrap_input(toolbox.context, birth.query, "input")
-    return Start(system="\n\n".join(part for part in parts if part), content=content)
+        parts.append(PRELOADED + "\n".join(preloaded))
+    system = "\n\n".join(part for part in parts if part)
+    return Start(system=system, content=content, held_back=held_back)
 
 
 def _preloaded(toolbox: Toolbox, fd: str) -> Operation[str]:
@@ -38,6 +46,11 @@ def _preloaded(toolbox: Toolbox, fd: str) -> Operation[str]:
         first = yield from reading.read_page(context.handle, fd, 1)
     except NotText:
         return (yield from render_fd(context, fd))
-    if first.total_chars > context.config.max_direct_output_chars:
+    tokens = context.config.max_direct_output_tokens
+    most = context.config.max_direct_output_chars if isinstance(tokens, UnsetType) else tokens * MAX_CHARS
+    if first.total_chars > most:
         return (yield from render_fd(context, fd))
-    return fd_content((yield from reading.read_all(context.handle, fd)))
+    whole = yield from reading.read_all(context.handle, fd)
+    if isinstance(tokens, UnsetType) or context.count_tokens(whole.text) <= tokens:
+        return fd_content(whole)
+    return (yield from render_fd(context, fd))

@@ -148,6 +148,17 @@ class ToolsSection(Section, frozen=True, kw_only=True):
 class ContextSection(ClearingConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """When old results that can be read again are cleared from the conversation."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        default = ClearingConfig()
+        for name in ("keep_turns", "clear_to"):
+            # only of files: a stored program stays what it was
+            if self.clear_at_tokens == 0 and getattr(self, name) != getattr(default, name):
+                problem = (
+                    "has no effect with clear_at_tokens = 0, which clears nothing; leave one of them out"
+                )
+                raise InvalidKey(name, problem)
+
 
 class PreloadSection(Section, frozen=True, kw_only=True):
     """Files that models may read."""

@@ -74,10 +74,18 @@ class LimitsSection(Limits, frozen=True, kw_only=True):
         _TREE.retention_days
     )
 
+    tree_token_budget: Annotated[
+        Size | None, about("The most tokens of all its agents, in and out. Default: no limit.", 10_000_000)
+    ] = None
+    tree_model_calls: Annotated[
+        Size | None, about("The most answers of models of all its agents. Default: no limit.", 1000)
+    ] = None
+
     @property
     def of_process(self) -> Limits:
         return Limits(**{name: getattr(self, name) for name in Limits.__struct_fields__})
 
     @property
     def of_tree(self) -> TreeLimits:
-        return TreeLimits(**{name: getattr(self, name) for name in TreeLimits.__struct_fields__})
+        values = {name: getattr(self, name) for name in TreeLimits.__struct_fields__}
+        return TreeLimits(**{name: value for name, value in values.items() if value is not None})

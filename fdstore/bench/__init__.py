@@ -9,4 +9,5 @@ are comparable between machines. Each ratio has a bar: the limit that a change m
     crew        real workers, for measurements with agents
     reading, writing, streams, memory, sharing, growth, spawning, agents, crowd, starting    the measurements
     suite       the table of measurements
+    tasks       another measurement: the tokens of whole tasks
 """

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fdstore.client import Store
+    from fdstore.store.processes import Cancellation
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -42,18 +43,8 @@ def interrupt_option(default: str) -> Callable[[F], F]:
 def kill(session: Session, process: str) -> None:
     """Cancel a process and its descendants. On a process that has ended it changes nothing. A damaged one
     ends too, if its record can be written at all."""
-    from fdstore.errors import InvalidArgument, MissingExtra
-    from fdstore.runtime.waker import waker
-    from fdstore.store import processes
-
     with session.store(use="remove") as store:
-        done = store.run(processes.cancel(store.prefix, process))
-        if done.woken:
-            # without a queue, the workers' sweep finds the waiting ancestors
-            with suppress(InvalidArgument, MissingExtra):
-                wake = waker(store.url, store.prefix)
-                for ancestor in done.woken:
-                    wake(ancestor)
+        done = cancel_and_wake(store, process)
     if session.as_json:
         result = {"process": process, "state": done.state, "cancelled": done.cancelled}
         output.document({**result, "unreadable": done.unreadable} if done.unreadable else result)
@@ -63,6 +54,22 @@ def kill(session: Session, process: str) -> None:
         output.line("\n".join(f"cancelled {each}" for each in done.cancelled))
     else:
         output.line(f"{process} has already ended: {done.state}")
+
+
+def cancel_and_wake(store: Store, process: str) -> Cancellation:
+    """Cancel a process and its descendants, and wake the ancestors that waited for it."""
+    from fdstore.errors import InvalidArgument, MissingExtra
+    from fdstore.runtime.waker import waker
+    from fdstore.store import processes
+
+    done = store.run(processes.cancel(store.prefix, process))
+    if done.woken:
+        # without a queue, the workers' sweep finds the waiting ancestors
+        with suppress(InvalidArgument, MissingExtra):
+            wake = waker(store.url, store.prefix)
+            for ancestor in done.woken:
+                wake(ancestor)
+    return done
 
 
 @verb

@@ -138,13 +138,16 @@ def brief_of(file: str | None) -> str:
     about = f"the file {os.path.abspath(file)}" if file else "the source of Python's standard library"
     rules = "".join(
         f"Rule {number}: in part {number} of the report, name the line before you name the reason.\n"
-        for number in range(1, 181)
+        for number in range(1, 321)
     )
     return f"Tell me what {about} is made of, with quotations. The rules of this house follow.\n{rules}"
 
 
 def _account(store: Store, process: str, watch: Watch, out_dir: Path) -> None:
+    from fdstore import settings
+    from fdstore.local.redis_server import is_embedded
     from fdstore.store.process_records import answer_of
+    from fdstore.url_options import hide_password
 
     tree = store.tree(process)
     ended = store.run(answer_of(store.prefix, process))
@@ -175,6 +178,12 @@ def _account(store: Store, process: str, watch: Watch, out_dir: Path) -> None:
         output.line(f"  {cli} {arguments}")
     fdstore = "fdstore" if shutil.which("fdstore") else sys.argv[0]
     output.line(f"  {fdstore} --help; {fdstore} ls {process} --prefix {store.prefix}")
+    is_default = is_embedded(store.url) or store.url == settings.read().url
+    url = "" if is_default else f" --url {hide_password(store.url)}"
+    output.line(
+        "\nSee it in a browser; this prints the address of a page with all that has just happened:"
+        f"\n  {fdstore} ui {process} --prefix {store.prefix}{url}"
+    )
 
 
 def cli_for(url: str) -> str:

@@ -26,6 +26,8 @@ def change_file(
 ) -> None:
     """Wrap or unwrap the servers of a configuration, and print what was done to each. Raises
     `InvalidArgument`, `TargetMissing`, `WriteFailed`."""
+    if file.exists() and not file.is_file():
+        raise InvalidArgument(str(file), "it is not a regular file")
     try:
         text = file.read_text("utf-8")
         config = json.loads(text)

@@ -8,12 +8,13 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.session import Session, verb
-from fdstore.cli.tables import DAY_S, format_count, format_size, moment, table
+from fdstore.cli.tables import format_count, format_size, table
 from fdstore.records import Record, TreeLimits
 
 if TYPE_CHECKING:
     from fdstore.client import Store
     from fdstore.records import TreeRecord
+    from fdstore.store.limit_usage import LimitStatus
 
 ACTIONS = {"show": ((0, 1), "[TREE]"), "set": ((2,), "NAME VALUE"), "unset": ((1,), "NAME")}
 """Action -> (possible numbers of arguments, their syntax)."""
@@ -113,46 +114,20 @@ def _show(session: Session, store: Store) -> None:
     output.line(table(header, cells, right=right, cut="OF", columns=output.columns()))
 
 
-class LimitStatus(Record, frozen=True, kw_only=True):
-    """One limit of a tree, its `value` and how much is `used`; `day` is the UTC day of a limit per day."""
+def format_budget(budget: LimitStatus) -> str:
+    """Format one budget.
 
-    tree: str
-    name: str
-    value: int
-    used: int
-    unit: str
-    day: str | None = None
-
-
-def limits_of_tree(tree: TreeRecord) -> list[LimitStatus]:
-    """Return every limit of a tree that has a ceiling."""
-    from fdstore.store.ceilings import CEILINGS
-
-    used = {
-        "tree_depth": max((member.id.count(".") + 1 for member in tree.members), default=0),
-        "tree_live": tree.live,
-        "tree_processes": tree.processes,
-        "tree_fds": tree.fds,
-        "tree_bytes": tree.bytes,
-        "tree_export_bytes": tree.export_bytes,
-        "tree_model_calls_per_day": tree.model_calls,
-        "tree_tokens_per_day": tree.tokens,
-    }
-    day = moment(tree.usage_day * DAY_S).partition("T")[0] if tree.usage_day else None
-    return [
-        LimitStatus(
-            tree=tree.id,
-            name=name,
-            value=getattr(tree.limits, name),
-            used=count,
-            unit=CEILINGS[name].unit,
-            day=day if name.endswith("_per_day") else None,
-        )
-        for name, count in used.items()
-    ]
+    >>> from fdstore.store.limit_usage import LimitStatus
+    >>> format_budget(LimitStatus(tree="triage", name="tree_model_calls", value=1000, used=12, unit=""))
+    'triage: tree_model_calls 12 of 1 000'
+    """
+    used, value = (format_value(each, budget.unit) for each in (budget.used, budget.value))
+    return f"{budget.tree}: {budget.name} {used} of {value}"
 
 
 def _show_tree(session: Session, tree: TreeRecord) -> None:
+    from fdstore.store.limit_usage import limits_of_tree
+
     rows = limits_of_tree(tree)
     if session.as_json:
         for each in rows:
@@ -169,6 +144,7 @@ def found(store: Store) -> list[CeilingStatus]:
     """Return the current state of every ceiling."""
     from fdstore.store import ceilings, export_quota
     from fdstore.store.check import primaries
+    from fdstore.store.limit_usage import value_or_none
 
     held, defaults = store.run(ceilings.read(store.prefix)), TreeLimits()
     trees, size_bytes = store.run(ceilings.stored_bytes(store.prefix))
@@ -189,7 +165,7 @@ def found(store: Store) -> list[CeilingStatus]:
             unit=each.unit,
             default=_default(each.name),
             set=each.name in held.values,
-            asked=getattr(defaults, each.name, None),
+            asked=value_or_none(getattr(defaults, each.name, None)),
             used=used.get(each.name),
             of=each.of,
         )

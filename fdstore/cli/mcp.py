@@ -154,7 +154,7 @@ def _address(
         if require_token or hosts:
             raise click.UsageError("--require-token and --allow-host need --http")
         return None
-    from fdstore.integrations.mcp.http import allowed_names, is_loopback, parse_address
+    from fdstore.http_server import allowed_names, is_loopback, parse_address
 
     try:
         host, port = parse_address(http)
@@ -171,8 +171,9 @@ def _address(
 async def _serve_http(
     toolsets: Toolsets, address: tuple[str, int], hosts: tuple[str, ...], *, require_token: bool
 ) -> None:
+    from fdstore.http_server import HttpServer, listen
     from fdstore.integrations.mcp.bearer import StoredTokens
-    from fdstore.integrations.mcp.http import HttpServer, listen, make_app, url_of
+    from fdstore.integrations.mcp.http import make_app, url_of
     from fdstore.integrations.mcp.server import build_server
 
     tokens = StoredTokens(toolsets) if require_token else None

@@ -202,13 +202,16 @@ def format_tokens(usage: TokenUsage) -> str:
 
 def format_usage(tree: TreeRecord) -> str:
     """Format what a tree uses of its limits, in one line."""
-    from fdstore.cli.limits import format_value, limits_of_tree
+    from fdstore.cli.limits import format_value
+    from fdstore.store.limit_usage import limits_of_tree
 
     parts = []
     used_tokens = sum(tree.members, start=TokenUsage())
     if used_tokens.tokens:
         parts.append(f"tokens {format_tokens(used_tokens)}")
     for each in limits_of_tree(tree):
+        if each.value is None:
+            continue
         used, limit = (format_value(value, each.unit) for value in (each.used, each.value))
         parts.append(f"{each.name.removeprefix('tree_')} {used} of {limit}")
     return f"uses {', '.join(parts)}"
@@ -244,11 +247,11 @@ def _row(
         "-" if process.ended_at is None else ago(process.ended_at, now_s),
         *([format_tokens(process)] if has_tokens else []),
         *([format_size(sizes.get(process.id, 0))] if sizes else []),
-        "; ".join(_details(process, now_s)),
+        "; ".join(process_details(process, now_s)),
     ]
 
 
-def _details(process: ProcessRecord, now_s: float) -> Iterator[str]:
+def process_details(process: ProcessRecord, now_s: float) -> Iterator[str]:
     if process.reason:
         yield process.reason
     if process.exit_code:

@@ -99,7 +99,8 @@ def lowered_limits(asked: TreeLimits, held: TreeLimits) -> list[str]:
         f"{format_value(getattr(held, name), CEILINGS[name].unit)} holds (fdstore limits)"
         for name in CEILINGS
         if name in asked.__struct_fields__
-        and getattr(held, name) < getattr(asked, name) != getattr(type(asked)(), name)
+        and getattr(asked, name) != getattr(type(asked)(), name)
+        and getattr(held, name) < getattr(asked, name)
     ]
 
 

@@ -16,11 +16,29 @@ if TYPE_CHECKING:
     from fdstore.store.savings import Saved
 
 By = Literal["tool", "session", "day", "process"]
-COUNTS = ("kept", "kept_chars", "kept_tokens", "read", "read_chars", "read_tokens")
+COUNTS = (
+    *("stored_chars", "stored_tokens", "shown_chars", "shown_tokens"),
+    *("kept", "kept_chars", "kept_tokens", "read", "read_chars", "read_tokens"),
+    *("cleared", "cleared_chars", "cleared_tokens"),
+)
+# trailing blanks tell columns of the same heading apart
+HEADS = dict(
+    zip(
+        COUNTS,
+        (
+            *("STORED", "~TOKENS   ", "SHOWN", "~TOKENS  "),
+            *("KEPT", "CHARS", "~TOKENS", "READ", "CHARS ", "~TOKENS "),
+            *("CLEARED", "CHARS  ", "~TOKENS    "),
+        ),
+        strict=True,
+    )
+)
+OF_AGENTS = (*COUNTS[:4], *COUNTS[10:])
+"""What is known of agents alone; no column where there is none."""
 
 
 @verb
-@click.argument("process", metavar="[PROC]", required=False)
+@click.argument("process", metavar="[PROC|TREE]", required=False)
 @click.option(
     "--by",
     type=click.Choice(["tool", "session", "day", "process"]),
@@ -34,33 +52,47 @@ def saved(session: Session, process: str | None, by: By) -> None:
     KEPT is the outputs that were stored and shown as a descriptor, less what the model saw instead; READ is
     what fdstore's own tools showed to it, as read_fd. Tokens are estimates, offline and for no model in
     particular. Counted are the hooks of coding hosts, `fdstore mcp`, `fdstore gateway`, and each
-    `Toolset(meter=...)`, of all processes or of PROC. Days are UTC.
+    `Toolset(meter=...)`, of all processes, or of PROC and all below it. Days are UTC.
+
+    Agents are counted from their journals where their process or tree is named: STORED and SHOWN (the
+    texts, and what the model saw instead), and CLEARED, what was taken out of the conversation later. An
+    agent counts on the day that it started.
 
     \b
     fdstore saved
     fdstore saved my-project --by day
+    fdstore saved triage --by process
     """
+    from fdstore.agent.context_savings import read_agent_savings
     from fdstore.store import savings
+    from fdstore.store.savings import Savings
 
     with session.store(use="look") as store:
         found = store.run(savings.read_savings(store.prefix, process))
+        if process is not None:
+            agents = store.run(read_agent_savings(store.prefix, process))
+            found = Savings(
+                rows=[*found.rows, *agents.rows], unreadable=[*found.unreadable, *agents.unreadable]
+            )
     groups = _grouped(found.rows, by)
     if session.as_json:
         for name, counts in groups:
             output.document({by: name, **counts, "net_tokens": _net(counts)})
     elif groups:
         total = _summed(found.rows)
-        rows = [_cells(name, counts) for name, counts in groups]
+        columns = [name for name in COUNTS if total[name] or name not in OF_AGENTS]
+        rows = [_cells(name, counts, columns) for name, counts in groups]
         if len(rows) > 1:
-            rows.append(_cells("total", total))
-        heads = [by.upper(), "KEPT", "CHARS", "~TOKENS", "READ", "CHARS ", "~TOKENS ", "NET ~TOKENS"]
+            rows.append(_cells("total", total, columns))
+        heads = [by.upper(), *(HEADS[name] for name in columns), "NET ~TOKENS"]
+        droppable = ("SHOWN", "~TOKENS  ", "STORED", "~TOKENS   ", "CLEARED", "CHARS  ", "CHARS ", "CHARS")
         output.print_painted(
             table(
                 heads,
                 rows,
                 right=heads[1:],
                 cut=heads[0],
-                drop=["CHARS ", "CHARS", "READ", "KEPT"],
+                drop=[name for name in (*droppable, "READ", "KEPT") if name in heads],
                 columns=output.columns(),
                 coloured=output.use_colours(),
             )
@@ -95,8 +127,8 @@ def _net(counts: dict[str, int]) -> int:
     return counts["kept_tokens"] - counts["read_tokens"]
 
 
-def _cells(name: str, counts: dict[str, int]) -> list[str]:
-    return [name, *(f"{counts[each]:,}" if counts[each] else "-" for each in COUNTS), f"{_net(counts):,}"]
+def _cells(name: str, counts: dict[str, int], columns: list[str]) -> list[str]:
+    return [name, *(f"{counts[each]:,}" if counts[each] else "-" for each in columns), f"{_net(counts):,}"]
 
 
 def _sentence(total: dict[str, int], rows: Iterable[Saved]) -> str:

@@ -11,16 +11,21 @@ from typing import TYPE_CHECKING
 import click
 
 from fdstore.cli import output
+from fdstore.cli.limits import format_budget
 from fdstore.cli.session import Session, verb
 from fdstore.cli.tables import duration, facts, format_count, format_size
 from fdstore.optional_packages import require
 from fdstore.records import Record, Unreadable
+from fdstore.store.limit_usage import LimitStatus, budgets_of_tree
 
 if TYPE_CHECKING:
     from fdstore.client import Store
     from fdstore.local.redis_server import ServerStatus
     from fdstore.local.worker import BackgroundWorker
 
+
+MAX_BUDGETS = 5
+"""The maximum number of budgets of trees to list."""
 
 MAX_MISFITS = 5
 """The maximum number of differences to list."""
@@ -31,8 +36,8 @@ class StoreStatus(Record, frozen=True, kw_only=True):
 
     For a Cluster, memory and limits are sums over the reachable `primaries`. `contents` and `bytes` (UTF-8)
     count all trees. `commands` is the sandbox of each worker, `no_agents` the reason why a worker runs no
-    agents ("" if it does). `ceilings` are those that the operator set. `unreadable` lists damaged records,
-    which are not counted.
+    agents ("" if it does). `ceilings` are those that the operator set, `budgets` those of trees that have not
+    ended, with what is used. `unreadable` lists damaged records, which are not counted.
     """
 
     url: str
@@ -53,6 +58,7 @@ class StoreStatus(Record, frozen=True, kw_only=True):
     commands: dict[str, str]
     no_agents: dict[str, str]
     ceilings: dict[str, str]
+    budgets: list[LimitStatus]
     unreadable: list[Unreadable]
 
 
@@ -225,6 +231,7 @@ def store_status(session: Session, url: str) -> StoreStatus:
             commands=dict(zip(workers, commands, strict=True)),
             no_agents=dict(zip(workers, no_agents, strict=True)),
             ceilings=store.run(ceilings.written(store.prefix)),
+            budgets=[each for tree in trees if tree.live for each in budgets_of_tree(tree)],
             unreadable=damaged,
         )
 
@@ -280,6 +287,9 @@ def held_facts(store: StoreStatus) -> list[tuple[str, str]]:
         rows.append(("commands", f"{where.strip()}: {sentence}" if where else sentence))
     if store.ceilings:
         rows.append(("ceilings", ", ".join(f"{name} {value}" for name, value in store.ceilings.items())))
+    rows += [("budget", format_budget(each)) for each in store.budgets[:MAX_BUDGETS]]
+    if len(store.budgets) > MAX_BUDGETS:
+        rows.append(("", f"and {len(store.budgets) - MAX_BUDGETS} more; `fdstore limits show TREE`"))
     return rows
 
 

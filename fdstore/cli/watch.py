@@ -6,15 +6,17 @@ reports why nothing happens: a refusing model, a lost worker, a slow call, an un
 
 from __future__ import annotations
 
-import shlex
+import re
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from fdstore.agent.conversation import Assistant, Cleared, Note, Result, Start, decode_entry
 from fdstore.cli.tables import format_size
 from fdstore.client import Store
 from fdstore.errors import DamagedRecord, FDStoreError, NewerFormat, NotFound
+from fdstore.inspection.build_entries import build_entries
+from fdstore.inspection.entries import ConversationEntry
 from fdstore.lifecycle import ENDED
 from fdstore.records import ProcessRecord
 from fdstore.runtime.periodic import run_periodically
@@ -22,11 +24,16 @@ from fdstore.store import journal, worker_check
 from fdstore.store.descriptors import list_fds
 from fdstore.store.processes import open_child
 from fdstore.text.layout import show_controls
-from fdstore.tools.process_task import PipeTask
 
 EVERY_S = 0.1
 SILENT_S = 3.0
 """How long Redis may be silent before that is reported."""
+
+AT_ONCE = 500
+"""How many records of a journal are read at once."""
+
+SLOW_S = 1.0
+"""A tool call that took longer is reported with its duration."""
 
 LONG_S = 10.0
 """How long a running agent may be silent before its pending call is reported; doubled each time."""
@@ -67,6 +74,10 @@ class Watch:
         self._left: set[str] = set()
         self._ready_since: dict[str, float | None] = {}
         self._quiet: dict[str, _Quiet] = {}
+        self._tries: defaultdict[str, set[int]] = defaultdict(set)
+        """The tries for the next answer of each process that were reported while they were pending."""
+        self._attempts: defaultdict[str, int] = defaultdict(int)
+        """The last attempt of each process that was reported when it began."""
         self._look_began: float | None = None
         self._away_since: float | None = None
         self.chars_shown = 0
@@ -122,9 +133,9 @@ class Watch:
             if before is None:
                 program = f" runs {member.program}" if member.program else ""
                 self._report(member.id, f"new process{program}")
+            self._new_trouble(member)
             self._new_entries(member.id)
             self._new_fds(member.id)
-            self._new_trouble(member)
             if before != member.state:
                 self._states[member.id] = member.state
                 if member.state == "waiting":
@@ -149,8 +160,11 @@ class Watch:
         elif member.attempt > before.attempt and (member.id in self._left or before.state == "running"):
             self._left.discard(member.id)
             self._report(member.id, f"continues as attempt {member.attempt}, on {member.worker}")
+            self._attempts[member.id] = member.attempt
         if member.trouble and (before is member or member.trouble != before.trouble):
             self._report(member.id, f"  {member.trouble}")
+            if number := re.match(r"try ([0-9]{1,9}): ", member.trouble):
+                self._tries[member.id].add(int(number[1]))
         self._known[member.id] = member
 
     def _unclaimed(self, process: str) -> None:
@@ -177,44 +191,64 @@ class Watch:
         self._say(f"{time.monotonic() - self._began:6.2f}s  {process:<18} {show_controls(what, keep='')}")
 
     def _new_entries(self, process: str) -> None:
-        records = self._store.run(journal.read(self._store.prefix, process))
-        for record in records[self._read.get(process, 0) :]:
-            try:
-                entry = decode_entry(record)
-            except (ValueError, RecursionError):
-                self._report(process, "  a record of its journal cannot be read")
-                continue
-            match entry:
-                case PipeTask(commands=commands):
-                    self._report(process, f"runs {' | '.join(map(shlex.join, commands))[:90]}")
-                case Start(system=system, content=content):
-                    self.chars_shown += len(system) + len(str(content))
-                case Assistant() as turn:
-                    quiet = self._quiet.setdefault(process, _Quiet(time.monotonic()))
-                    quiet.calls = [call["name"] for call in turn.calls]
-                    self._report_turn(process, turn)
-                case Result(content=content, is_error=failed):
-                    self.chars_shown += len(content)
-                    if process in self._quiet and self._quiet[process].calls:
-                        self._quiet[process].calls.pop(0)
-                    how = "an error of" if failed else "a result of"
-                    self._report(process, f"  gets {how} {format_size(len(content))}")
-                case Cleared(lines=lines):
-                    self._report(process, f"  {len(lines)} old results are cleared from its conversation")
-                case Note(text=text):
-                    self.chars_shown += len(text)
-                    self._report(process, f"  gets the note: {text.partition('<')[0].strip()}")
-        self._read[process] = len(records)
+        while True:
+            start = self._read.get(process, 0)
+            window = self._store.run(journal.read_window(self._store.prefix, process, start, AT_ONCE))
+            for entry in build_entries(window.records, start):
+                self._report_entry(process, entry)
+            self._read[process] = start + len(window.records)
+            if self._read[process] >= window.length:
+                return
 
-    def _report_turn(self, process: str, turn: Assistant) -> None:
-        if turn.text:
-            text = " ".join(turn.text.split())
-            self._report(process, f'says "{text[:90]}{"..." if len(text) > 90 else ""}"')
-        for call in turn.calls:
-            if not isinstance(call["input"], dict):
-                continue
-            arguments = ", ".join(f"{name}={_short(value)}" for name, value in call["input"].items())
-            self._report(process, f"calls {call['name']}({arguments})")
+    def _report_entry(self, process: str, entry: ConversationEntry) -> None:
+        quiet = self._quiet.setdefault(process, _Quiet(time.monotonic()))
+        match entry.kind:
+            case "commands":
+                self._report(process, f"runs {entry.text[:90]}")
+            case "system" | "prompt":
+                self.chars_shown += entry.chars
+            case "answer":
+                quiet.calls = []
+                self._tries.pop(process, None)
+                if entry.text:
+                    text = " ".join(entry.text.split())
+                    self._report(process, f'says "{text[:90]}{"..." if len(text) > 90 else ""}"')
+            case "call":
+                quiet.calls.append(entry.tool)
+                if isinstance(entry.arguments, dict):
+                    arguments = ", ".join(
+                        f"{name}={_short(value)}" for name, value in entry.arguments.items()
+                    )
+                    self._report(process, f"calls {entry.tool}({arguments})")
+            case "result":
+                self.chars_shown += entry.chars
+                if quiet.calls:
+                    quiet.calls.pop(0)
+                how = "an error of" if entry.is_error else "a result of"
+                source = f" from {entry.tool}" if entry.tool else ""
+                is_slow = entry.duration_s is not None and entry.duration_s >= SLOW_S
+                after = f" after {entry.duration_s:.1f} s" if is_slow else ""
+                self._report(process, f"  gets {how} {format_size(entry.chars)}{source}{after}")
+            case "cleared":
+                self._report(process, f"  {len(entry.calls)} old results are cleared from its conversation")
+            case "note":
+                self.chars_shown += entry.chars
+                line = entry.text.partition("<")[0].strip().partition("\n")[0]
+                self._report(process, f"  gets the note: {line[:90]}{'...' if len(line) > 90 else ''}")
+            case "unreadable":
+                self._report(process, "  a record of its journal cannot be read")
+            case _:
+                self._report_delay(process, entry)
+
+    def _report_delay(self, process: str, entry: ConversationEntry) -> None:
+        """Report a failed try, a takeover or an outage that was not seen in the record of the process."""
+        match entry.kind:
+            case "retry" if entry.number not in self._tries.get(process, set()):
+                self._report(process, f"  try {entry.number}: {entry.text}; asked again")
+            case "attempt" if entry.before in ("loss", "return") and entry.number > self._attempts[process]:
+                self._report(process, f"continues as attempt {entry.number}, on {entry.worker}: {entry.text}")
+            case "outage":
+                self._report(process, f"  Redis did not answer its worker for {entry.duration_s or 0:.0f} s")
 
     def _new_fds(self, process: str) -> None:
         known = self._fds.setdefault(process, set())

@@ -77,6 +77,8 @@ class SpawnLimit(FDStoreError):
         self.limit, self.allowed = limit, allowed
 
     def __str__(self) -> str:
+        if self.limit in ("tree_token_budget", "tree_model_calls"):
+            return f"this tree has used its {self.limit} of {self.allowed}; no new agent can begin"
         return f"the limit {self.limit} of this tree is {self.allowed}; end processes or raise it"
 
 

@@ -25,6 +25,7 @@ from fdstore.tools.context import Context, Linked
 from fdstore.tools.process_task import ForkTask, Task
 from fdstore.tools.python_tool import defining_module, import_tool
 from fdstore.tools.toolbox import BUILT_IN, Toolbox
+from fdstore.tools.whole_results import WholeResults
 
 log = logging.getLogger("fdstore.agent")
 
@@ -65,7 +66,7 @@ def run_agent(
         toolbox,
         model(),
         history=history,
-        age_s=claim.age_s,
+        claim=claim,
         pause=attempt.lease.pause,
         answers=store.run(open_answer_stream(handle, claim.outputs, history.last_answer)),
     )
@@ -146,6 +147,7 @@ def make_toolbox(
         forks_may_spawn=program.limits.forks_may_spawn,
         commands=program.commands,
         pipeline_limits=PipelineLimits.of(program.limits),
+        whole=WholeResults(),
     )
     tools_path = program.tools_path if permissions.all_allowed else None
     functions = {path: import_tool(path, tools_path) for path in program.python}

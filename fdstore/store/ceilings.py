@@ -70,6 +70,8 @@ CEILINGS = {
         Ceiling(name="tree_fds", of="contents of a tree"),
         Ceiling(name="tree_bytes", unit="bytes", of="stored text of a tree"),
         Ceiling(name="tree_export_bytes", unit="bytes", of="text that agents of a tree write to files"),
+        Ceiling(name="tree_model_calls", of="answers of models in a tree, in all"),
+        Ceiling(name="tree_token_budget", unit="tokens", of="tokens of models in a tree, in all"),
         Ceiling(name="tree_model_calls_per_day", of="answers of models in a tree, a day"),
         Ceiling(name="tree_tokens_per_day", unit="tokens", of="tokens of models in a tree, a day"),
     )
@@ -103,9 +105,14 @@ class Ceilings(msgspec.Struct, frozen=True):
         lower = {
             name: top
             for name, top in self.values.items()
-            if top is not None and top < getattr(limits, name, -1)
+            if top is not None and is_above(getattr(limits, name, -1), top)
         }
         return msgspec.structs.replace(limits, **lower)
+
+
+def is_above(limit: int | msgspec.UnsetType, top: int) -> bool:
+    """Return whether a limit, which may be none, is above a ceiling."""
+    return isinstance(limit, msgspec.UnsetType) or limit > top
 
 
 def check_name(name: object) -> Ceiling:

@@ -35,6 +35,12 @@ class Listing(msgspec.Struct, frozen=True):
     last: int | None = None
 
 
+def holds_any(handle: ProcessHandle) -> Operation[bool]:
+    """Return whether the process holds any descriptor, in one round trip."""
+    [count] = yield [("HLEN", handle.keys.fds)]
+    return bool(count)
+
+
 def list_fds(handle: ProcessHandle) -> Operation[list[Descriptor]]:
     """Return all descriptors: by number, then the named ones by creation. Two round trips."""
     return (yield from listing(handle)).descriptors

@@ -9,7 +9,7 @@ expires or, for a ready process, when its wake-up counts as lost.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -48,12 +48,15 @@ ClaimRefusal = Literal["pipeline", "agent", "alone"]
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """A claimed process, with everything needed to run it: the attempt, its program's name and the bundle
-    (JSON) that contains it, the streams it was created to write, the tree's limits, its journal. `age_s` is
-    the time since it was started, by the Redis clock; `wakes` how often the sweep has sent its wake-up in
-    vain. Up to the journal length `alone_until` it must run in an operating-system process of its own;
+    (JSON) that contains it, the streams it was created to write, the tree's limits, its journal. `claimed_at`
+    is the Redis time, `age_s` the time since it was started; `wakes` how often the sweep has sent its wake-up
+    in vain. Up to the journal length `alone_until` it must run in an operating-system process of its own;
     None: it may share one."""
 
     attempt: int
+    worker: str
+    losses: int
+    claimed_at: float
     program: str
     bundle: str
     parent: str
@@ -92,23 +95,31 @@ def claim(
         return "agent"
     if reply[0] == b"alone":
         return "alone"
-    attempt, program, bundle, parent, kind, started_at, outputs, limits, now, wakes, alone_until = outcome(
-        reply, keys.process
+    attempt, program, bundle, parent, kind, started_at, outputs, limits, now, wakes, alone_until, losses = (
+        outcome(reply, keys.process)
     )
     with decoding(f"the record of process {keys.process}"):
         return Claim(
             attempt=whole_number(attempt, 1),
+            worker=worker,
+            losses=_count(losses),
+            claimed_at=timestamp(now),
             program=text(program),
             bundle=text(bundle),
             parent=text(parent),
             is_pipeline=kind == b"pipeline",
             age_s=max(0.0, float(now) - timestamp(started_at)),
-            wakes=whole_number(wakes) if isinstance(wakes, bytes) else int(wakes),
+            wakes=_count(wakes),
             outputs=tuple(text(outputs).split()),
             limits=limits_of(keys.tree.tree, limits),
             alone_until=whole_number(alone_until) if alone_until else None,
             journal=records,
         )
+
+
+def _count(value: Any) -> int:
+    """Parse a counter of a script's reply: a field, or the script's own 0."""
+    return whole_number(value) if isinstance(value, bytes) else int(value)
 
 
 def renew(handle: ProcessHandle, trouble: str | None = None) -> Operation[None]:

@@ -15,7 +15,7 @@ from fdstore.records import Descriptor
 from fdstore.store.content_info import ContentGone, ContentInfo, Unit
 from fdstore.store.page_fields import fields_of, joined
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.resolving import content_info, group_with, resolve
+from fdstore.store.resolving import content_info, group_with, reads_content, resolve
 from fdstore.text.index import Group, TextPosition
 from fdstore.text.selection import Part, clamp
 from fdstore.wire.operation import Abandon, Batch, Operation, Receive, Send
@@ -115,6 +115,13 @@ def locate(handle: ProcessHandle, fd: str, part: Part) -> Operation[tuple[Conten
     head = head_group.before(head_group.page_of_char(clamped.start))
     tail = tail_group.before(tail_group.page_of_char(clamped.last))
     return known, Span(clamped, head, tail)
+
+
+@reads_content
+def pages_of_chars(handle: ProcessHandle, fd: str, first: int, last: int) -> Operation[tuple[int, int]]:
+    """Return the first and the last page that these characters touch; round trips as of `locate`."""
+    _, span = yield from locate(handle, fd, Part("char", first, last - first + 1))
+    return span.head.page, span.tail.page
 
 
 def clamp_span(handle: ProcessHandle, fd: str, part: Part) -> Operation[Part]:

@@ -74,7 +74,7 @@ def decode_process(process: str, fields: dict[str, str]) -> ProcessRecord:
     )
 
 
-def _decode(process: str, flat: list[bytes]) -> tuple[ProcessRecord, dict[str, str]]:
+def decode_reply(process: str, flat: list[bytes]) -> tuple[ProcessRecord, dict[str, str]]:
     """Decode a process. Return its record and all fields of its hash. Raises `DamagedRecord`."""
     with decoding(f"the record of process {process}"):
         fields = pairs(flat)
@@ -87,7 +87,7 @@ def record(prefix: str, process: str) -> Operation[ProcessRecord]:
     [flat] = yield [("HGETALL", keys.record)]
     if not flat:
         raise (yield from missing(keys))
-    return _decode(process, flat)[0]
+    return decode_reply(process, flat)[0]
 
 
 def missing(keys: ProcessKeys) -> Operation[NotFound]:
@@ -112,15 +112,17 @@ def answer_of(prefix: str, process: str) -> Operation[Answer]:
     [flat] = yield [("HGETALL", keys.record)]
     if not flat:
         raise (yield from missing(keys))
-    found, fields = _decode(process, flat)
+    found, fields = decode_reply(process, flat)
     return Answer(found, fields.get("answer", ""), fields.get("answer_fd") or None)
 
 
-def tree_record(prefix: str, tree: str) -> Operation[TreeRecord]:
-    """Return a tree with its processes; `unreadable` lists the damaged ones. Raises `NotFound`,
-    `NewerFormat`, and `DamagedRecord` for the record of the tree itself."""
+def tree_record(prefix: str, tree: str, start: int = 0, count: int | None = None) -> Operation[TreeRecord]:
+    """Return a tree with its processes, or `count` of them from the `start`-th (from 0) on, by creation;
+    `unreadable` lists the damaged ones. Raises `NotFound`, `NewerFormat`, and `DamagedRecord` for the record
+    of the tree itself."""
     keys = TreeKeys(prefix, check_root(tree))
-    flat, names = yield [("HGETALL", keys.record), ("ZRANGE", keys.processes, 0, -1)]
+    last = -1 if count is None else start + count - 1
+    flat, names = yield [("HGETALL", keys.record), ("ZRANGE", keys.processes, start, last)]
     if not flat:
         [trees] = yield [("ZRANGE", keys.trees, 0, 50)]
         raise NotFound(f"tree {tree}", tuple(map(show_bytes, trees)))
@@ -140,6 +142,8 @@ def tree_record(prefix: str, tree: str) -> Operation[TreeRecord]:
             usage_day=whole_number(fields.get("usage_day", "0"), 0, MAX_MOMENT_S // DAY_S - 1),
             model_calls=whole_number(fields.get("model_calls", "0")),
             tokens=whole_number(fields.get("tokens", "0")),
+            all_model_calls=whole_number(fields.get("all_model_calls", "0")),
+            all_tokens=whole_number(fields.get("all_tokens", "0")),
         )
     members, damaged = yield from _members(keys, names)
     return msgspec.structs.replace(found, members=tuple(members), unreadable=tuple(damaged))
@@ -163,7 +167,7 @@ def _members(keys: TreeKeys, names: list[bytes]) -> Operation[tuple[list[Process
             if isinstance(reply, DamagedRecord):
                 raise reply
             if reply:
-                members.append(_decode(process.process, reply)[0])
+                members.append(decode_reply(process.process, reply)[0])
         except DamagedRecord as error:
             damaged.append(unreadable(error))
     return members, damaged

@@ -102,7 +102,7 @@ def limits_of(tree: str, stored: bytes | str | None) -> TreeLimits:
     with decoding(f"the limits of tree {tree}"):
         limits = msgspec.json.decode(stored or b"", type=TreeLimits)
         for name in limits.__struct_fields__:
-            if not 0 <= getattr(limits, name) <= MAX_INTEGER:
+            if getattr(limits, name) is not msgspec.UNSET and not 0 <= getattr(limits, name) <= MAX_INTEGER:
                 raise ValueError(f"{name} is {getattr(limits, name):g}")
     return limits
 

@@ -43,7 +43,8 @@ EPOCH, MAX_DAY = date(1970, 1, 1).toordinal(), 2_000_000
 class Saved(Record, frozen=True, kw_only=True):
     """What was kept out of a context and read back, of one process, day (ISO 8601, or `earlier`), session and
     tool. `kept_chars` and `kept_tokens` are those of `kept` outputs less what the model saw instead;
-    `read_chars` and `read_tokens` those of `read` results of fdstore's own tools. Tokens are estimates."""
+    `read_chars` and `read_tokens` those of `read` results of fdstore's own tools. Of agents alone: what was
+    `stored`, what was `shown` instead, and what was `cleared` later. Tokens are estimates."""
 
     process: str
     day: str
@@ -55,6 +56,13 @@ class Saved(Record, frozen=True, kw_only=True):
     read: int = 0
     read_chars: int = 0
     read_tokens: int = 0
+    stored_chars: int = 0
+    stored_tokens: int = 0
+    shown_chars: int = 0
+    shown_tokens: int = 0
+    cleared: int = 0
+    cleared_chars: int = 0
+    cleared_tokens: int = 0
 
 
 class Savings(Record, frozen=True, kw_only=True):
@@ -107,15 +115,16 @@ def label(name: str) -> str:
 
 
 def read_savings(prefix: str, process: str | None = None) -> Operation[Savings]:
-    """Return what was counted, of one process or of all. It only reads: two round trips for 500 processes.
-    Raises `NotFound`."""
+    """Return what was counted, of one process and all below it, or of all. It only reads: two round trips
+    for 500 processes. Raises `NotFound`."""
     if process is not None:
         keys = process_keys(prefix, process)
         [exists] = yield [("EXISTS", keys.record)]
         if not exists:
             raise (yield from missing(keys))
-        return (yield from _read([keys]))
-    trees = [TreeKeys(prefix, name) for name in (yield from tree_names(prefix))]
+        trees = [keys.tree]
+    else:
+        trees = [TreeKeys(prefix, name) for name in (yield from tree_names(prefix))]
     found = Savings(rows=[], unreadable=[])
     for start in range(0, len(trees), AT_ONCE):
         some = trees[start : start + AT_ONCE]
@@ -125,7 +134,12 @@ def read_savings(prefix: str, process: str | None = None) -> Operation[Savings]:
             if isinstance(names, DamagedRecord):
                 found.unreadable.append(unreadable(names))
                 continue
-            members += [each for name in names if (each := member_of(tree, name)) is not None]
+            members += [
+                each
+                for name in names
+                if (each := member_of(tree, name)) is not None
+                and (process is None or f"{each.process}.".startswith(f"{process}."))
+            ]
         for first in range(0, len(members), AT_ONCE):
             read = yield from _read(members[first : first + AT_ONCE])
             found.rows.extend(read.rows)
@@ -147,13 +161,26 @@ def _read(processes: list[ProcessKeys]) -> Operation[Savings]:
     return found
 
 
+def day_of(seconds: float | None) -> str:
+    """Return the UTC day of a time.
+
+    >>> day_of(1_795_363_200.0)
+    '2026-11-22'
+    """
+    return _day(0 if seconds is None else int(seconds // 86_400))
+
+
+def _day(number: int) -> str:
+    return EARLIER if number == 0 else str(date.fromordinal(EPOCH + number))
+
+
 def _row(process: str, field: str, value: str) -> Saved:
     number, session, tool = field.split("\t")
     day = whole_number(number, most=MAX_DAY)
     kept, kept_chars, kept_tokens, read, read_chars, read_tokens = map(whole_number, value.split(" "))
     return Saved(
         process=process,
-        day=EARLIER if day == 0 else str(date.fromordinal(EPOCH + day)),
+        day=_day(day),
         session=session,
         tool=tool,
         kept=kept,

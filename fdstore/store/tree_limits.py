@@ -24,6 +24,8 @@ def check_limits(limits: TreeLimits) -> TreeLimits:
     """Return `limits` as they are stored. Raises `InvalidArgument` for an invalid value."""
     for name in limits.__struct_fields__:
         value = getattr(limits, name)
+        if value is msgspec.UNSET:
+            continue
         whole = isinstance(value, int) and not isinstance(value, bool)
         if name == "retention_days":
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e6:

@@ -31,6 +31,9 @@ A complete test of an agent:
         assert answer.content[0].text == "Take an umbrella."
         assert model.requests[1].tool_results()[0].text == "Rain in Oslo."
 
+Whole programs, with all that they spawn, run by the fixture `fdstore_agent` of `pytest_plugin`, which every
+pytest finds where fdstore is installed.
+
 `replies` has the answers, `Request` what a script can read of a request, `rules` what is refused. Agents in
 other processes find the model through `model.environ`. Requires only the standard library and msgspec; the
 SDK belongs to the agent.

@@ -31,6 +31,8 @@ def show_controls(text: str, keep: str = "\n\t") -> str:
     >>> print(show_controls("\x1b[31mred"))
     \u{1b}[31mred
     """
+    if text.isascii() and text.isprintable():
+        return text
     return _HIDDEN.sub(lambda hit: hit[0] if hit[0] in keep else f"\\u{{{ord(hit[0]):x}}}", text)
 
 

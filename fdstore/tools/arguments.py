@@ -28,8 +28,8 @@ _NAMES_FD: dict[str, Any] = {"names": "a descriptor"}
 Fd = Annotated[
     Any,
     msgspec.Meta(
-        description="A stored text such as fd:3 or ref:plan, or a part of it: fd:3#P2-4 (pages), "
-        "fd:3#L10-20 (lines), fd:3#C1-99 (characters).",
+        description="Such as fd:3 or ref:plan, or a part: fd:3#P2-4 (pages), fd:3#L10-20 (lines), "
+        "fd:3#C1-99 (characters).",
         extra_json_schema={"type": "string"},
         extra=_NAMES_FD,
     ),

@@ -9,8 +9,10 @@ import msgspec
 
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.tools.clearing import ClearingConfig, ShownResult, find_clearable, size_of
+from fdstore.text.tokens import calibration
+from fdstore.tools.clearing import ClearingConfig, estimated_tokens, find_clearable
 from fdstore.tools.content_blocks import field
+from fdstore.tools.shown_result import ShownResult
 from fdstore.wire.operation import Operation
 
 COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
@@ -44,10 +46,9 @@ def clear_messages(
                         bool(block.get("is_error")),
                     )
                 )
-    total = len(msgspec.json.encode(definitions)) + sum(
-        size_of(field(message, "content")) for message in messages
+    lines = yield from find_clearable(
+        handle, results, turns, tokens_of(usage), lambda: _calibration(messages, usage, definitions), config
     )
-    lines = yield from find_clearable(handle, results, turns, tokens_of(usage), total, config)
     cleared = list(messages)
     for key, line in lines.items():
         number, place = map(int, key.split("/"))
@@ -55,6 +56,16 @@ def clear_messages(
         blocks[place] = {**blocks[place], "content": line}
         cleared[number] = {**cleared[number], "content": blocks}
     return cleared
+
+
+def _calibration(messages: Sequence[Any], usage: object, definitions: Sequence[Any]) -> float:
+    """Return the factor of estimates, by the request that the last answer was given to."""
+    answers = [number for number, message in enumerate(messages) if field(message, "role") == "assistant"]
+    sent = messages[: answers[-1]] if answers else messages
+    contents = [msgspec.json.encode(definitions).decode("utf-8"), *(field(each, "content") for each in sent)]
+    output = 0 if isinstance(usage, int) else field(usage, "output_tokens")
+    counted = tokens_of(usage) - (output if isinstance(output, int) else 0)
+    return calibration(counted, estimated_tokens(contents))
 
 
 def tokens_of(usage: object) -> int:

@@ -3,7 +3,8 @@
 A model pays for its whole conversation at every turn. Once an answer has used more than `clear_at_tokens`,
 the oldest results that another call shows again become one line that says how: pages, searches and lists,
 and the previews of stored texts. Everything else stays: short results of the user's tools, errors, what has
-been closed since, and results through names, which may mean another content by now.
+been closed since, and results through names, which may mean another content by now. How much a result takes
+is estimated, and calibrated by the usage of the last answer.
 
 One batch is cleared down to `clear_to`, because each change of earlier messages costs one miss of the prompt
 cache. A batch that would clear less than a tenth of `clear_at_tokens` is not worth that.
@@ -12,7 +13,7 @@ cache. A batch that would clear less than a tenth of `clear_at_tokens` is not wo
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -22,14 +23,16 @@ from fdstore.msgspec_types import prepare
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.text.selection import selector
+from fdstore.text.tokens import estimate_tokens
+from fdstore.tools.shown_result import ShownResult
 from fdstore.tools.wrapping import block_text
 from fdstore.wire.operation import Operation
 
 WORTH_CLEARING = 0.1
 """The share of `clear_at_tokens` that a batch must clear."""
 
-PICTURE_CHARS = 6000
-"""What a picture counts: about 1500 tokens."""
+PICTURE_CHARS, PICTURE_TOKENS = 6000, 1500
+"""What a picture counts."""
 
 _AGAIN = "[Cleared to save room; the same call shows it again.]"
 _STORED = re.compile(r'<fd_result fd="(fd:[0-9]+)"')
@@ -77,20 +80,9 @@ class ClearingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 prepare(ClearingConfig)
 
 
-class ShownResult(msgspec.Struct, frozen=True):
-    """A tool result in a conversation. `turn` is the number of the answer that called the tool, from 1."""
-
-    key: str
-    turn: int
-    tool: str
-    arguments: Any
-    content: Any
-    is_error: bool = False
-
-
 class _Clearable(msgspec.Struct, frozen=True):
     key: str
-    chars: int
+    content: Any
     line: str
     fd: str
 
@@ -100,13 +92,13 @@ def find_clearable(
     results: Sequence[ShownResult],
     turns: int,
     used_tokens: int,
-    total_chars: int,
+    calibrate: Callable[[], float],
     config: ClearingConfig,
 ) -> Operation[dict[str, str]]:
     """Return the line that replaces each result to clear, by its key; none if there is nothing to do.
 
-    `turns` is the number of answers, `used_tokens` those of the last one, `total_chars` the size of the
-    request that it answered. At most one round trip: a closed descriptor cannot be read again.
+    `turns` is the number of answers, `used_tokens` those of the last one, `calibrate` returns the factor of
+    estimates for this conversation. At most one round trip: a closed descriptor cannot be read again.
     """
     if not config.clear_at_tokens or used_tokens <= config.clear_at_tokens:
         return {}
@@ -118,15 +110,14 @@ def find_clearable(
         [contents] = yield [("HMGET", handle.keys.fds, *fds)]
         held = {fd for fd, content in zip(fds, contents, strict=True) if content}
     readable = [each for each in found if not each.fd or each.fd in held]
-    chosen = choose(readable, used_tokens, total_chars, config)
+    chosen = choose(readable, used_tokens, calibrate(), config)
     return {each.key: each.line for each in chosen}
 
 
 def choose(
-    readable: Sequence[_Clearable], used_tokens: int, total_chars: int, config: ClearingConfig
+    readable: Sequence[_Clearable], used_tokens: int, factor: float, config: ClearingConfig
 ) -> list[_Clearable]:
     """Return the first of these results that together have the tokens to clear; none if they are too few."""
-    tokens_per_char = used_tokens / max(total_chars, 1)
     to_clear = used_tokens - config.clear_to * config.clear_at_tokens
     chosen: list[_Clearable] = []
     cleared = 0.0
@@ -134,13 +125,12 @@ def choose(
         if cleared >= to_clear:
             break
         chosen.append(each)
-        cleared += (each.chars - len(each.line)) * tokens_per_char
+        cleared += (estimated_tokens([each.content]) - estimate_tokens(each.line)) * factor
     return chosen if cleared >= WORTH_CLEARING * config.clear_at_tokens else []
 
 
 def _clearable(result: ShownResult) -> _Clearable | None:
     """Return how to clear a result; None if it cannot be shown again, or is as short as the line."""
-    size = size_of(result.content)
     blocks = result.content if isinstance(result.content, list) else [result.content]
     shown = next((text for text in map(block_text, blocks) if text is not None), "")
     line, fd = "", ""
@@ -152,7 +142,8 @@ def _clearable(result: ShownResult) -> _Clearable | None:
     elif len(blocks) == 1 and (stored := _STORED.match(shown)):
         fd = stored[1]
         line = f'[Cleared to save room; it is stored: read_fd(fd="{fd}") shows it again.]'
-    return _Clearable(result.key, size, line, fd) if line and size > 2 * len(line) else None
+    is_longer = size_of(result.content) > 2 * len(line)
+    return _Clearable(result.key, result.content, line, fd) if line and is_longer else None
 
 
 def _number_in(arguments: Any) -> str:
@@ -170,19 +161,31 @@ def size_of(content: Any) -> int:
     >>> size_of([{"type": "text", "text": "four"}, {"type": "image", "source": {}}])
     6004
     """
+    return sum(PICTURE_CHARS if part is None else len(part) for part in _parts(content))
+
+
+def estimated_tokens(contents: Iterable[Any]) -> float:
+    """Return about how many tokens these contents have for a model. Of much text only a sample is counted.
+
+    >>> estimated_tokens(["four words, two marks", [{"type": "image", "source": {}}]])
+    1505
+    """
+    parts = [part for content in contents for part in _parts(content)]
+    texts = [part for part in parts if part is not None]
+    return estimate_tokens("\n".join(texts)) + PICTURE_TOKENS * (len(parts) - len(texts))
+
+
+def _parts(content: Any) -> Iterator[str | None]:
+    """Yield the texts of a content, and None for each picture. Other blocks are JSON."""
     if isinstance(content, str):
-        return len(content)
-    if not isinstance(content, (list, tuple)):
-        return 0
-    total = 0
-    for block in content:
+        yield content
+    for block in content if isinstance(content, (list, tuple)) else ():
         text = block_text(block)
         if text is not None:
-            total += len(text)
+            yield text
         elif isinstance(block, dict) and block.get("type") == "tool_result":
-            total += size_of(block.get("content"))
+            yield from _parts(block.get("content"))
         elif isinstance(block, dict) and block.get("type") in ("image", "document"):
-            total += PICTURE_CHARS
+            yield None
         elif isinstance(block, dict):
-            total += len(msgspec.json.encode(block))
-    return total
+            yield msgspec.json.encode(block).decode("utf-8")

@@ -80,6 +80,15 @@ class FDSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             extra_json_schema={"minimum": 1, "maximum": MAX_INTEGER},
         ),
     ] = UNSET
+    hold_back_tools: Annotated[
+        bool | UnsetType,
+        msgspec.Meta(
+            description="Whether an agent is offered read_fd, search_fd, list_fds and close_fd only once it"
+            " has a descriptor. Short tasks then do not pay for them; the prompt cache misses once. Default:"
+            " true.",
+            examples=[False],
+        ),
+    ] = UNSET
     tool: Annotated[
         dict[str, ToolPolicy] | UnsetType,
         msgspec.Meta(
@@ -101,6 +110,8 @@ class FDSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         for name in FLAGS:
             if type(getattr(self, name)) is not bool:
                 raise InvalidArgument(name, "must be true or false")
+        if self.hold_back_tools is not UNSET and type(self.hold_back_tools) is not bool:
+            raise InvalidArgument("hold_back_tools", "must be true or false, or left out")
         for name in SIZES:
             check_size(name, getattr(self, name))
         if self.max_direct_output_tokens is not UNSET:

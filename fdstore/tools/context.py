@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import msgspec
@@ -13,8 +13,10 @@ from fdstore.pipeline_limits import DEFAULTS, PipelineLimits
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import NO_PROGRAM, Program
 from fdstore.tools.config import FDConfig
+from fdstore.tools.coverage import ReadParts
 from fdstore.tools.token_counter import TokenCounter
 from fdstore.tools.tool_policy import NO_POLICY, ToolPolicy
+from fdstore.tools.whole_results import WholeResults
 
 Progress: TypeAlias = Callable[[int, int | None], None]
 
@@ -47,6 +49,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     meter             session under which is counted what is kept out and read back; None: nothing is counted
     policies          what becomes of the results of single tools, by name
     count_tokens      counts tokens for thresholds that are given in tokens
+    read_parts        returns what the agent has read of each descriptor; None: it has no journal
+    whole             counts the long texts that are shown whole; None: there are none
     """
 
     handle: ProcessHandle
@@ -69,10 +73,12 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     meter: str | None = None
     policies: dict[str, ToolPolicy] = {}
     count_tokens: TokenCounter = TokenCounter()
+    read_parts: Callable[[], Mapping[str, ReadParts]] | None = None
+    whole: WholeResults | None = None
 
     def policy_of(self, tool: str) -> ToolPolicy:
-        """Return what becomes of the results of a tool."""
-        return self.policies.get(tool, NO_POLICY)
+        """Return what becomes of the results of a tool, by its name or by a source: `Bash: make test`."""
+        return self.policies.get(tool) or self.policies.get(tool.partition(": ")[0], NO_POLICY)
 
     @property
     def direct_limit(self) -> int | None:

@@ -51,7 +51,6 @@ def run(context: Context, arguments: Fork, call_id: str | None) -> Operation[Too
     records = yield from journal.length(handle)
     if not context.own_program.name or not records:
         raise InvalidArgument("", NO_CONVERSATION)
-    limit = context.direct_limit
     tasks = [
         encode_task(
             ForkTask(
@@ -62,7 +61,8 @@ def run(context: Context, arguments: Fork, call_id: str | None) -> Operation[Too
                 copy=number,
                 copies=len(prompts),
                 may_spawn=context.forks_may_spawn,
-                answer_limit=limit,
+                answer_limit=context.direct_limit,
+                answer_limit_tokens=context.config.max_direct_output_tokens,
             )
         )
         for number, prompt in enumerate(prompts, 1)

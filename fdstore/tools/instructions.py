@@ -9,6 +9,8 @@ from __future__ import annotations
 from msgspec import UnsetType
 
 from fdstore.tools.context import Context
+from fdstore.tools.tool_policy import NO_POLICY
+from fdstore.tools.whole_results import has_default_threshold
 
 
 def instructions(context: Context, python: tuple[str, ...] = ()) -> str:
@@ -39,9 +41,12 @@ def _descriptors(context: Context) -> str:
         limit = f"about {config.max_direct_output_tokens} tokens"
     if context.policies:
         limit += " (of some tools another length)"
+    whole = ""
+    if context.whole is not None and has_default_threshold(config, NO_POLICY):
+        whole = " (the first such are shown whole)"
     parts = [
         "# Large texts\n"
-        f"A tool result longer than {limit} is stored, and you see an "
+        f"A tool result longer than {limit} is stored{whole}, and you see an "
         "<fd_result>: its id (fd:1, fd:2, ...), its first page and its end, or a preview that says what kind "
         "of text it is and what part of it was looked at. Pages have at most "
         f"{config.default_page_size} characters and end at line ends where possible. Pages, lines and "
@@ -52,8 +57,8 @@ def _descriptors(context: Context) -> str:
     if config.json_pretty_print:
         parts.append("A stored JSON result is indented, one value a line.")
     parts.append(
-        'Where a text holds tags like these, their "<" is shown as "&lt;" and the element says '
-        'escaped="true", for a short text that is not stored an <fd_inline>; what is stored is exact.'
+        'Where a text holds tags like these, their "<" is shown as "&lt;" and the element (an <fd_inline> '
+        'for a text that is not stored) says escaped="true"; what is stored is exact.'
     )
     return " ".join(parts)
 

@@ -1,16 +1,20 @@
-"""`list_fds`: list the descriptors of this process."""
+"""`list_fds`: list the descriptors of this process, and how much of each its agent has read."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated
 
 import msgspec
 
-from fdstore.errors import PositionOutOfRange
+from fdstore.errors import NotFound, PositionOutOfRange, StoreLostData
+from fdstore.records import Descriptor
 from fdstore.render import fd_list
 from fdstore.store import descriptors
+from fdstore.store.locating import pages_of_chars
 from fdstore.tools.arguments import Arguments, Number
 from fdstore.tools.context import Context
+from fdstore.tools.coverage import ReadParts, count_in, merge
 from fdstore.tools.tool import Tool, never
 from fdstore.tools.tool_outcome import ToolOutcome
 from fdstore.wire.operation import Operation
@@ -26,7 +30,27 @@ def run(context: Context, arguments: ListFDs, call_id: str | None) -> Operation[
     if arguments.start > max(total, 1):
         raise PositionOutOfRange("the list", "descriptor", arguments.start, total)
     next_start = arguments.start + arguments.count
-    return fd_list(held, total, next_start if next_start <= total else None)
+    read: dict[str, int] = {}
+    if context.read_parts is not None:
+        parts = context.read_parts()
+        for each in held:
+            # a name may mean another content than the one that was read through it
+            if each.kind == "text" and each.fd.startswith("fd:"):
+                read[each.fd] = yield from _pages_read(context, each, parts.get(each.fd, ReadParts()))
+    return fd_list(held, total, next_start if next_start <= total else None, read)
+
+
+def _pages_read(context: Context, descriptor: Descriptor, parts: ReadParts) -> Operation[int]:
+    """Return how many pages were read. Characters are located with the index: no round trip where it is
+    cached, one for each part where it is not."""
+    pages = parts.pages
+    for first, last in parts.chars:
+        if count_in(pages, descriptor.pages) == descriptor.pages:
+            break
+        with suppress(NotFound, PositionOutOfRange, StoreLostData):  # closed or damaged meanwhile
+            run = yield from pages_of_chars(context.handle, descriptor.fd, first, last)
+            pages = merge((*pages, run))
+    return count_in(pages, descriptor.pages)
 
 
 def describe(context: Context) -> str:

@@ -41,6 +41,7 @@ from fdstore.tools.wrapping import (
     escape_surrogates,
     exceeds_threshold,
     replace_text,
+    shown_whole,
     store_bytes,
     to_text,
     wrap_text,
@@ -128,7 +129,7 @@ def wrap_output(
     """Return the output of a user's function as the Messages API takes it: a text (also of blocks that are
     all text), or blocks of text, images and documents. Any other block is shown as JSON."""
     if isinstance(output, str):
-        return (yield from wrap_text(context, output, source, call_id, is_same=False)).content
+        return (yield from _wrap_result(context, output, source, call_id))
     if isinstance(output, bytes):
         picture = Picture(type_of_bytes(output) or BYTES_TYPE, output)
         if picture.problem() is not None:
@@ -140,9 +141,16 @@ def wrap_output(
     parts = [_part(context, block, source) for block in blocks]
     if None not in map(block_text, blocks):  # judged as one, since many short ones are long
         texts = [part for part in parts if isinstance(part, str)]
-        return (yield from wrap_text(context, "\n".join(texts), source, call_id, is_same=False)).content
+        return (yield from _wrap_result(context, "\n".join(texts), source, call_id))
     stored = yield from _wrap_each(context, parts, source, call_id, "", is_same=False)
     return _shown(blocks, parts, stored, for_api=True)
+
+
+def _wrap_result(context: Context, text: str, source: str, call_id: str | None) -> Operation[str]:
+    whole = shown_whole(context, text, source)
+    if whole is not None:
+        return whole
+    return (yield from wrap_text(context, text, source, call_id, is_same=False)).content
 
 
 _Part = str | bytes | Picture | None

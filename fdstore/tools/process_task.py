@@ -6,9 +6,11 @@ a process id.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from fdstore.msgspec_types import prepare
 from fdstore.pipeline_limits import PipelineLimits
@@ -16,11 +18,13 @@ from fdstore.pipeline_limits import PipelineLimits
 
 class SpawnTask(msgspec.Struct, frozen=True, kw_only=True, tag="brief", tag_field="kind"):
     """Task of an agent. `query` is the user's text or blocks; `preload` the ids of shared descriptors, in
-    order; an answer longer than `answer_limit` characters is passed on as a descriptor (None: never)."""
+    order; an answer longer than `answer_limit` characters is passed on as a descriptor (None: never), or
+    one of more than `answer_limit_tokens`, if that is given."""
 
     query: str | list[Any]
     preload: list[str] = []
     answer_limit: int | None = None
+    answer_limit_tokens: int | UnsetType = UNSET
 
 
 class ForkTask(msgspec.Struct, frozen=True, kw_only=True, tag="fork", tag_field="kind"):
@@ -36,6 +40,7 @@ class ForkTask(msgspec.Struct, frozen=True, kw_only=True, tag="fork", tag_field=
     copies: int
     may_spawn: bool = False
     answer_limit: int | None = None
+    answer_limit_tokens: int | UnsetType = UNSET
 
 
 class PipeTask(PipelineLimits, frozen=True, kw_only=True, tag="pipe", tag_field="kind"):
@@ -48,6 +53,15 @@ class PipeTask(PipelineLimits, frozen=True, kw_only=True, tag="pipe", tag_field=
 
 
 Task = SpawnTask | ForkTask
+
+
+def is_long_answer(task: Task, answer: str, count_tokens: Callable[[str], float]) -> bool:
+    """Return whether the parent of an agent gets its answer as a descriptor."""
+    if task.answer_limit is None:
+        return False
+    if isinstance(task.answer_limit_tokens, UnsetType):
+        return len(answer) > task.answer_limit
+    return count_tokens(answer) > task.answer_limit_tokens
 
 
 def encode_task(task: Task | PipeTask) -> str:

@@ -38,8 +38,8 @@ class ReadFD(Arguments, frozen=True, kw_only=True):
         msgspec.Meta(
             ge=0,
             le=MAX_WAIT_WRITTEN_S,
-            description="For a text still being written: wait up to this long (at most 60) until this part "
-            "is complete, then read what is there.",
+            description="For a text still being written: wait up to this long (at most 60) for all of this "
+            "part, then read what is there.",
         ),
     ] = 0
     page: Start = UNSET
@@ -102,9 +102,8 @@ def run(context: Context, arguments: ReadFD, call_id: str | None) -> Operation[T
 
 def describe(context: Context) -> str:
     return (
-        "Read a part of a stored text: its first page, or what you name. start=2 is page 2, count=3 "
-        'three pages; mode="line" and mode="char" count lines and characters. Shows at most '
-        f"{context.config.max_read_chars} characters at once. A stored image or PDF is shown as it is."
+        f"Read a stored text: its first page, or the part that you name, at most "
+        f"{context.config.max_read_chars} characters at once. An image or PDF is shown as it is."
     )
 
 

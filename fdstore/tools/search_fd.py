@@ -122,9 +122,8 @@ def _first_line(handle: ProcessHandle, chosen: Selector) -> Operation[int]:
 
 def describe(context: Context) -> str:
     return (
-        "Find the lines of a stored text, or of a part of it, that match a pattern; shown as by grep -n. "
-        'When there are more than are shown, the attribute more="fd:3#L120-900" names what is left: '
-        "search that."
+        "Find the lines of a stored text, or of a part of it, that match a pattern, as grep -n. If not all "
+        'are shown, more="fd:3#L120-900" names what is left to search.'
     )
 
 

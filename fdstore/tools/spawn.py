@@ -92,13 +92,19 @@ def run(context: Context, arguments: Spawn, call_id: str | None) -> Operation[To
     yield from _check(context, arguments.additional_preload_fds, files)
     preload = yield from _shared_ids(context, arguments.additional_preload_fds, call_id)
     preload += yield from _ingest_files(context, files, call_id)
-    limit = context.direct_limit
     child = yield from processes.create_child(
         context.handle,
         preload,
         state="ready",
         program=processes.Program(linked.key, linked.digest, linked.bundle),
-        brief=encode_task(SpawnTask(query=query, preload=preload, answer_limit=limit)),
+        brief=encode_task(
+            SpawnTask(
+                query=query,
+                preload=preload,
+                answer_limit=context.direct_limit,
+                answer_limit_tokens=context.config.max_direct_output_tokens,
+            )
+        ),
         output=_answer_stream(context, arguments) if arguments.background else None,
         call_id=call_id,
     )

@@ -154,6 +154,11 @@ class Toolbox:
         return built_in + [tool.definition() for tool in self._python.values()]
 
     @property
+    def has_functions(self) -> bool:
+        """Whether there are functions of the user among the tools."""
+        return bool(self._python)
+
+    @property
     def instructions(self) -> str:
         """The section of the system prompt about descriptors and the enabled tools."""
         return instructions(self.context, tuple(self._python))

@@ -23,6 +23,7 @@ from fdstore.text.tokens import estimate_tokens
 from fdstore.tools.context import Context
 from fdstore.tools.fd_results import display_of, render_stored
 from fdstore.tools.fd_results import render_fd as render_fd
+from fdstore.tools.whole_results import has_default_input_limit, has_default_threshold
 from fdstore.wire.operation import Operation
 
 TEXT_BLOCKS = ("text", "input_text")
@@ -59,6 +60,16 @@ def wrap_text(
             context.handle, context.meter, source, len(text), tokens, wrapped.content, slot
         )
     return wrapped
+
+
+def shown_whole(context: Context, text: str, source: str) -> str | None:
+    """Return a long result of a function as it is shown, if it is one of the first, which stay inline."""
+    if context.whole is None or not exceeds_threshold(context, text, source):
+        return None
+    if not has_default_threshold(context.config, context.policy_of(source)):
+        return None
+    shown = fd_inline(escape_surrogates(text))
+    return shown if context.whole.take(len(shown)) else None
 
 
 def wrap_once(context: Context, text: str, source: str, call_id: str | None) -> Operation[str]:
@@ -172,6 +183,9 @@ def replace_text(block: Any, text: str) -> Any:
 def _wrap_input_text(context: Context, text: str, call_id: str | None) -> Operation[str]:
     paged = context.fds_on and context.config.page_user_input
     if paged and len(text) > context.config.max_input_chars:
+        shown = fd_inline(escape_surrogates(text))
+        if context.whole and has_default_input_limit(context.config) and context.whole.take(len(shown)):
+            return shown
         return (yield from _store(context, escape_surrogates(text), "user_input", call_id)).content
     return fd_inline(text)
 

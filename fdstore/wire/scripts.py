@@ -134,7 +134,7 @@ def name_of(command: Command) -> str:
 
 def is_read(command: Command) -> bool:
     """Return whether the command changes nothing."""
-    return command[0] in READS or name_of(command) in _READING_SCRIPTS
+    return command[0] in READS or command[:2] == ("CONFIG", "GET") or name_of(command) in _READING_SCRIPTS
 
 
 def text(value: Any) -> str:

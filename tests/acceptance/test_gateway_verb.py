@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 from pathlib import Path
@@ -89,6 +90,7 @@ def test_a_configuration_is_wrapped_in_place_once_and_unwrapped(command):
 
 def test_wrong_usage_is_refused(command):
     (command.folder / "odd.json").write_text("{")
+    os.mkfifo(command.folder / "pipe.json")
 
     for arguments in (
         [],
@@ -100,3 +102,4 @@ def test_wrong_usage_is_refused(command):
         assert command("gateway", *arguments).code == 2, arguments
     assert command("gateway", "--wrap", "odd.json").code == 1
     assert command("gateway", "--wrap", "missing.json").code == 1
+    assert "not a regular file" in command("gateway", "--wrap", "pipe.json").err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 from typing import Any
 
 import fdstore
@@ -18,18 +19,28 @@ HELLO = {
 }
 
 
-def ask(server: Child[bytes], number: int, method: str, **params: Any) -> Any:
-    """Send a request and return its result. Every line that comes meanwhile is a message of the protocol."""
+def send(server: Child[bytes], number: int, method: str, **params: Any) -> None:
+    """Send a request."""
     assert server.stdin is not None
-    assert server.stdout is not None
     request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
     server.stdin.write(json.dumps(request).encode() + b"\n")
     server.stdin.flush()
+
+
+def answer_to(server: Child[bytes], number: int) -> Any:
+    """Wait for an answer. Every line that comes meanwhile is a message of the protocol."""
+    assert server.stdout is not None
     while True:
         answer = json.loads(server.stdout.readline())
         assert answer["jsonrpc"] == "2.0"
         if answer.get("id") == number:
-            return answer["result"]
+            return answer
+
+
+def ask(server: Child[bytes], number: int, method: str, **params: Any) -> Any:
+    """Send a request and return its result."""
+    send(server, number, method, **params)
+    return answer_to(server, number)["result"]
 
 
 def test_a_host_starts_it_stores_a_text_and_ends_it(command: Command, store: fdstore.Store) -> None:
@@ -57,3 +68,27 @@ def test_a_host_that_stops_it_does_not_wait(command: Command) -> None:
             ask(server, 1, "initialize", **HELLO)
             server.send_signal(number)
             assert server.wait(timeout=30) == -number
+
+
+def test_a_request_that_cannot_be_read_is_answered(command: Command) -> None:
+    with command.start("mcp") as server:
+        ask(server, 1, "initialize", **HELLO)
+
+        send(server, 2, "tools/call", name="read_fd", arguments={"fd": "half a pair: \ud83d"})
+
+        assert answer_to(server, 2)["error"]["code"] == -32700
+        assert ask(server, 3, "tools/list")["tools"]
+        server.communicate(timeout=60)
+
+
+def test_a_server_whose_input_ends_does_not_wait_for_a_store_that_hangs(command: Command) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"redis://127.0.0.1:{silent.getsockname()[1]}"
+        with command.start("--url", url, "mcp", "--process", "any") as server:
+            ask(server, 1, "initialize", **HELLO)
+            send(server, 2, "tools/call", name="list_fds", arguments={})
+            silent.accept()
+
+            server.communicate(timeout=20)
+
+    assert server.returncode == 0

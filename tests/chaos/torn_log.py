@@ -13,6 +13,7 @@ So the partial script is invisible in the second life, and takes effect in the t
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -151,6 +152,7 @@ def fact_of(store: Store, process: str) -> tuple[Any, ...]:
     keys = ProcessKeys(TreeKeys(store.prefix, process.partition(".")[0]), process)
     [journal] = store.run(read_reply(("LRANGE", keys.journal, 0, -1)))
     said = found.state, found.program, found.parent, found.kind, found.outputs, found.exit_code, found.attempt
+    journal = [re.sub(rb',"at_ms":\d+}$', b"}", record) for record in journal]
     # fields that launching sets may exist on an open process already; launching replaces them
     return *said, () if found.state == "open" else tuple(journal)
 

@@ -51,7 +51,7 @@ def test_a_model_sees_which_passage_the_quota_refused_and_continues(play: Play, 
     )
 
     assert (agents.record().state, agents.answer()) == ("exited", "Done.")
-    result, note = agents.model.requests[1].messages[-1]["content"]
+    result, note, *_ = agents.model.requests[1].messages[-1]["content"]
     assert (result["type"], result["content"]) == ("tool_result", "you said a")
     assert note["text"].startswith("ref:long was not stored.\n<fd_error")
     assert 'type="quota_exceeded" fd="ref:long"' in note["text"]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fdstore.agent.conversation import decode_entry
 from fdstore.client import Store
 from fdstore.errors import FDStoreError
 from fdstore.lifecycle import ENDED
@@ -112,7 +113,7 @@ def final_state(agents: Agents) -> dict[str, Any]:
     return {
         "states": [(m.id, m.state, m.exit_code, m.reason) for m in tree.members],
         "answer": agents.answer(),
-        "journals": [agents.journal(member.id) for member in tree.members],
+        "journals": [list(map(decode_entry, agents.journal(member.id))) for member in tree.members],
         "held": [(d.fd, d.chars, d.source, d.producer) for d in agents.store.process("solo").list()],
         "counts": (tree.fds, tree.bytes, tree.live),
         "file": (agents.folder / "plan.txt").read_text(),

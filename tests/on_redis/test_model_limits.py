@@ -1,4 +1,4 @@
-"""Daily limits of model calls per tree stop a runaway spawner, with a reason."""
+"""Limits of model calls and tokens per tree, in all and per day, stop a runaway spawner, with a reason."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from fdstore import TreeLimits
 from fdstore.agent.launch import launch_root
 from fdstore.agent.program_loader import Bundle, LinkedProgram, Program
 from fdstore.client import Store
+from fdstore.errors import SpawnLimit
 from fdstore.records import TOKEN_COUNTS, TokenUsage
-from fdstore.store import ceilings, journal
+from fdstore.store import ceilings, journal, processes
 from fdstore.testing import Usage, call, say, turn
 from fdstore.testing.requests import Request
 from tests.on_redis.agents import Agents, running, tool
@@ -25,9 +27,12 @@ Execute = Callable[..., Any]
 LIMIT = 30
 
 
+USAGE = Usage(input_tokens=90, output_tokens=10)
+
+
 def runaway(request: Request) -> Any:
     """A model whose agents always spawn two more of themselves."""
-    return turn(*(call("spawn", program_name="again", query="and again") for _ in range(2)))
+    return turn(*(call("spawn", program_name="again", query="and again") for _ in range(2)), usage=USAGE)
 
 
 @contextmanager
@@ -68,6 +73,51 @@ def test_a_recursive_spawner_stops_at_the_limit_and_every_agent_records_why(
     assert {member.state for member in tree.members} == {"failed"}
     reason = "tree_model_calls_per_day: this tree has used the 30"
     assert all((member.reason or "").startswith(reason) for member in tree.members)
+
+
+@pytest.mark.parametrize("workers", [1, 8])
+@pytest.mark.parametrize(
+    ("limit", "reason"),
+    [
+        ({"tree_token_budget": LIMIT * 100}, "tree_token_budget: this tree has used {tokens} tokens of 3000"),
+        ({"tree_model_calls": LIMIT}, "tree_model_calls: this tree has used {calls} answers of models of 30"),
+    ],
+    ids=["tokens", "calls"],
+)
+def test_a_recursive_spawner_stops_at_the_budget_of_its_tree(
+    store: Store, tmp_path: Path, limit: dict[str, int], reason: str, workers: int
+) -> None:
+    with spawner(store, tmp_path, TreeLimits(**limit, tree_live=200, tree_depth=100)) as agents:
+        run_concurrently(agents, "again", workers)
+        calls = len(agents.model.requests)
+
+    tree = store.tree("again")
+    assert LIMIT <= calls < LIMIT + workers
+    assert (tree.all_model_calls, tree.all_tokens, tree.live) == (calls, calls * 100, 0)
+    assert tree.all_tokens == sum(member.tokens for member in tree.members)
+    assert {member.state for member in tree.members} == {"failed"}
+    # those that ended before the last answers under way name what was used by then
+    reasons = {member.reason or "" for member in tree.members}
+    assert reasons <= {reason.format(calls=n, tokens=n * 100) for n in range(LIMIT, calls + 1)}
+
+
+def test_no_agent_is_begun_in_a_tree_that_has_used_its_budget(store: Store) -> None:
+    proc = store.process("t", limits=TreeLimits(tree_token_budget=100))
+    store.run(journal.append(proc.handle, 0, ["{}"], usage=TokenUsage(input_tokens=100)))
+
+    with pytest.raises(SpawnLimit, match="has used its tree_token_budget of 100; no new agent can begin"):
+        store.run(processes.create_child(proc.handle, [], state="ready"))
+    assert proc.child().id == "t.1"  # which no model runs
+
+
+@pytest.mark.parametrize("name", ["tree_token_budget", "tree_model_calls"])
+def test_a_ceiling_lowers_the_budget_of_a_tree_that_has_none(store: Store, name: str) -> None:
+    store.process("t")
+    store.run(ceilings.put("fdstore", name, "7"))
+
+    assert getattr(store.tree("t").limits, name) == 7
+    store.run(ceilings.put("fdstore", name, None))
+    assert getattr(store.tree("t").limits, name) is UNSET
 
 
 def test_the_operator_can_stop_a_running_spawner(store: Store, tmp_path: Path) -> None:

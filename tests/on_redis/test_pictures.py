@@ -53,7 +53,7 @@ def test_a_preloaded_picture_is_shown_to_a_model_that_reads_it(store: Store, tmp
         first, second = agents.model.requests
         journal = agents.journal()
 
-    assert 'fd="fd:1" kind="bytes" media_type="image/png"' in first.system
+    assert 'source="photo.png" kind="bytes" media_type="image/png"' in first.system
     [result] = [block for block in second.messages[-1]["content"] if block["type"] == "tool_result"]
     shown, picture = result["content"]
     assert only(shown["text"])["size_bytes"] == str(len(PNG))

@@ -22,7 +22,7 @@ Play = Callable[..., Agents]
 WORK = [
     turn(say("First."), call("lines", count=200, id="a"), call("echo", words="a", id="b")),
     turn(call("read_fd", fd="fd:1", start=3, id="c"), call("breaks", words="b", id="d")),
-    call("echo", words="c", id="e"),
+    turn(call("echo", words="c", id="e"), call("list_fds", id="f")),
     say("Done."),
 ]
 
@@ -37,7 +37,7 @@ def play(store: Store, tmp_path: Path) -> Iterator[Play]:
             agents = stack.enter_context(running(store, script, tmp_path))
             functions = tuple(map(tool, ("lines", "echo", "breaks")))
             root = agents.launch(
-                tools=("read_fd", "close_fd"), python=functions, file_descriptor=SMALL, **fields
+                tools=("read_fd", "list_fds", "close_fd"), python=functions, file_descriptor=SMALL, **fields
             )
             for requests in crashes:
                 with pytest.raises(Crashed):
@@ -60,13 +60,22 @@ def test_the_provider_is_asked_to_cache_requests(play: Play, prompt_cache: Any, 
 
 
 def test_each_request_begins_with_the_one_before_byte_by_byte(play: Play) -> None:
-    requests = play(WORK).model.requests
+    _, *requests = play(WORK).model.requests
 
     for before, request in itertools.pairwise(requests):
         whole, start = (json.dumps(each.raw["messages"]) for each in (request, before))
         assert whole.startswith(start.removesuffix("]"))
         for name in ("system", "tools", "model", "cache_control"):
             assert json.dumps(request.raw[name]) == json.dumps(before.raw[name])
+
+
+def test_the_tools_that_come_with_the_first_descriptor_are_all_that_changes(play: Play) -> None:
+    first, second, *_ = play(WORK).model.requests
+
+    kept = [tool for tool in second.raw["tools"] if tool["name"] in first.tools]
+    assert json.dumps(kept) == json.dumps(first.raw["tools"])
+    assert json.dumps(second.raw["system"]) == json.dumps(first.raw["system"])
+    assert json.dumps(second.raw["messages"][:1]) == json.dumps(first.raw["messages"])
 
 
 def test_a_resumed_agent_sends_the_same_bytes(play: Play, store: Store) -> None:

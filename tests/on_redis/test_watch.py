@@ -15,8 +15,8 @@ from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.store import leases
 from fdstore.store.keys import process_keys
-from fdstore.testing import Request, fail, say
-from tests.on_redis.agents import running
+from fdstore.testing import Request, call, fail, say
+from tests.on_redis.agents import StopAfterClaim, running, tool
 from tests.waiting import wait_until
 
 
@@ -105,6 +105,24 @@ def test_a_lost_worker_and_its_successor_are_reported(store: Store, tmp_path: Pa
 
     assert "was lost by first:1 (loss 1)" in lines.text
     assert "continues as attempt 2, on second:2" in lines.text
+
+
+def test_delays_that_are_over_are_reported_once_to_a_watcher_that_comes_later(
+    store: Store, tmp_path: Path
+) -> None:
+    script = [call("echo", words="a"), fail(529, message="all are busy", retry_after=0.01), say("Done.")]
+    with running(store, script, tmp_path) as agents:
+        agents.launch(python=(tool("echo"),))
+        agents.attempt("solo", stopping=StopAfterClaim(agents, "solo"))
+        agents.run_all("solo")
+        lines = Lines("")
+        watching = Watch(store, "solo", lines)
+        watching.look()
+        watching.look()
+
+    assert lines.text.count("continues as attempt 2, on here: its worker returned it") == 1
+    assert lines.text.count("try 1: the model answered 529 overloaded_error: all are busy; asked again") == 1
+    assert lines.text.count("gets a result of 10 B from echo") == 1
 
 
 def test_an_outage_of_redis_is_reported_while_it_lasts_and_when_it_ends(

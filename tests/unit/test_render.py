@@ -290,4 +290,6 @@ def test_stored_bytes_say_what_can_be_done_with_them(media_type, state, ways):
     message = stored_message(d, frozenset({"read_fd", "search_fd", "pipe"}))
 
     assert ways in message
-    assert f'kind="bytes" media_type="{media_type}" size_bytes="3"' in render.fd_result_of_bytes(d, message)
+    shown = render.fd_result_of_bytes(d, message)
+    assert f' kind="bytes" media_type="{media_type}" size_bytes="3">' in shown
+    assert shown.index(" source=") < shown.index(" kind=")  # in the order of texts: what they lack left out

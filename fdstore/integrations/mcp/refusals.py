@@ -32,16 +32,3 @@ class TooManyWatches(FDStoreError):
 
     def __str__(self) -> str:
         return f"{self.allowed} contents are watched already, the most of a server; end other subscriptions"
-
-
-class PortRefused(FDStoreError):
-    """A server cannot listen where it was told to."""
-
-    type = "invalid_argument"
-
-    def __init__(self, where: str, problem: str) -> None:
-        super().__init__(where, problem)
-        self.where, self.problem = where, problem
-
-    def __str__(self) -> str:
-        return f"cannot listen on {self.where}: {self.problem}; use another port, or 0 for a free one"

@@ -93,6 +93,7 @@ class Toolsets:
             export_root=options.export_root if "export" in access.permissions else None,
             preload_root=options.put_root,
             meter=options.meter,
+            outside=tuple(options.config.policies),  # tools of the host, whose names only it knows
         )
 
     async def process(self, access: Access, name: str) -> Process:

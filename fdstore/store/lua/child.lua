@@ -20,6 +20,12 @@ local full = no_room(tree, parent)
 if full then
   return full
 end
+if ARGV[4] == 'ready' then
+  local name, limit = budget_reached(tree)
+  if name then
+    return { 'spawn_limit', name, limit } -- it would end at once
+  end
+end
 local has_output = ARGV[9] ~= ''
 local limits = limits_of(tree)
 if has_output and redis.call('HGET', tree, 'fds') + 1 > limits.tree_fds then

@@ -5,6 +5,7 @@
 --       6 the newest format that the worker knows: a process of a newer tree stays ready, for newer workers
 --       7 '1' when other processes run beside it in the same operating-system process
 -- ->    ok attempt program bundle-json|'' parent|'' kind|'' started_at|'' outputs|'' limits now wakes alone_until|''
+--          losses
 --       | unsafe policy | no state | pipeline | agent | alone | gone | newer format
 -- A process with a loss may have killed its worker. After one loss it runs alone until its journal is longer
 -- than `alone_until`, its length at the loss; after two it runs alone to its end.
@@ -53,4 +54,4 @@ attempt, program, bundle, parent, started_at, outputs =
   unpack(redis.call('HMGET', KEYS[2], 'attempt', 'program', 'bundle', 'parent', 'started_at', 'outputs'))
 local programs = bundle and redis.call('HGET', KEYS[1] .. ':programs', bundle)
 return { 'ok', attempt, program or '', programs or '', parent or '', kind or '', started_at or '', outputs or '',
-  limits or '', stamp(now), wakes or 0, alone_until }
+  limits or '', stamp(now), wakes or 0, alone_until, losses or 0 }

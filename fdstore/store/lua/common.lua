@@ -481,7 +481,7 @@ local function today()
   return math.floor(seconds_now() / 86400)
 end
 
--- Counts answers of models and their tokens by UTC day. Only the previous day is kept, for people.
+-- Counts answers of models and their tokens: all, and by UTC day. Only the previous day is kept, for people.
 local function count_answers(tree, answers, tokens)
   local day, counted = today(), tonumber(redis.call('HGET', tree, 'usage_day') or 0)
   if counted ~= day then
@@ -492,19 +492,35 @@ local function count_answers(tree, answers, tokens)
   end
   redis.call('HINCRBY', tree, 'model_calls', answers)
   redis.call('HINCRBY', tree, 'tokens', tokens)
+  redis.call('HINCRBY', tree, 'all_model_calls', answers)
+  redis.call('HINCRBY', tree, 'all_tokens', tokens)
 end
 
--- The name and value of a daily limit that a tree has reached; nothing if there is none.
+-- The name and value of a limit of all its answers that a tree has reached, and how much it has used; nothing if
+-- there is none.
+local function budget_reached(tree)
+  local limits = limits_of(tree)
+  local calls, tokens = unpack(redis.call('HMGET', tree, 'all_model_calls', 'all_tokens'))
+  calls, tokens = counted(calls), counted(tokens)
+  if tokens >= (limits.tree_token_budget or math.huge) then
+    return 'tree_token_budget', limits.tree_token_budget, tokens
+  end
+  if calls >= (limits.tree_model_calls or math.huge) then
+    return 'tree_model_calls', limits.tree_model_calls, calls
+  end
+end
+
+-- As `budget_reached`, of today's limits.
 local function day_limit(tree)
   local day, calls, tokens = unpack(redis.call('HMGET', tree, 'usage_day', 'model_calls', 'tokens'))
   local is_today = tonumber(day or 0) == today()
   calls, tokens = is_today and tonumber(calls) or 0, is_today and tonumber(tokens) or 0
   local limits = limits_of(tree)
   if calls >= (limits.tree_model_calls_per_day or math.huge) then
-    return 'tree_model_calls_per_day', limits.tree_model_calls_per_day
+    return 'tree_model_calls_per_day', limits.tree_model_calls_per_day, calls
   end
   if tokens >= (limits.tree_tokens_per_day or math.huge) then
-    return 'tree_tokens_per_day', limits.tree_tokens_per_day
+    return 'tree_tokens_per_day', limits.tree_tokens_per_day, tokens
   end
 end
 

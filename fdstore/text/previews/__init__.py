@@ -19,6 +19,7 @@ from fdstore.text.previews.diffs import diff
 from fdstore.text.previews.html_outline import html
 from fdstore.text.previews.json_shape import json_lines_shape, json_shape
 from fdstore.text.previews.logs import log
+from fdstore.text.previews.metrics import metrics
 from fdstore.text.previews.sample import Outline, Sample, fit, sample_ends, sample_text
 from fdstore.text.previews.source_code import source_code
 from fdstore.text.previews.tables import table
@@ -34,6 +35,7 @@ KINDS: tuple[Callable[[Sample], Outline | None], ...] = (
     traceback,
     compiler_errors,
     table,
+    metrics,
     log,
     source_code,
 )

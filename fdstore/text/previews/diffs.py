@@ -24,6 +24,7 @@ _NOTES = {
     "Binary files": "binary",
     "GIT binary patch": "binary",
 }
+_NOTED = tuple(_NOTES)
 
 
 @dataclass
@@ -92,7 +93,7 @@ def _files(lines: Sequence[str]) -> list[_File]:
                 return []
             files[-1].hunks += 1
             old, new = int(hunk[1] or 1), int(hunk[2] or 1)
-        elif files and not files[-1].hunks:
+        elif line.startswith(_NOTED) and files and not files[-1].hunks:
             for beginning, note in _NOTES.items():
                 if line.startswith(beginning):
                     files[-1].note = note

@@ -7,8 +7,11 @@ import re
 from fdstore.text.previews.sample import Outline, Sample, numbered_excerpt
 
 MIN_DEFINITIONS = 3
-MAX_LINES = 3000
+MAX_LINES = 2000
 """How many lines are looked at."""
+
+MATCHED_CHARS = 400
+"""How much of a line is looked at: a definition does not begin later."""
 
 _LANGUAGES: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
     # what defines something, and a line that no prose has
@@ -58,11 +61,13 @@ def source_code(sample: Sample) -> Outline | None:
     if len(sample.first) < MIN_DEFINITIONS or any(line.startswith("```") for line in sample.first):
         return None
     for language, (definition, mark) in _LANGUAGES.items():
-        if not any(map(mark.match, sample.first[:200])):
+        if not any(mark.match(line, 0, MATCHED_CHARS) for line in sample.first[:200]):
             continue
         lines = sample.more_lines(MAX_LINES)
         found = [
-            numbered_excerpt(number, line) for number, line in enumerate(lines, 1) if definition.match(line)
+            numbered_excerpt(number, line)
+            for number, line in enumerate(lines, 1)
+            if definition.match(line, 0, MATCHED_CHARS)
         ]
         if len(found) < MIN_DEFINITIONS:
             continue

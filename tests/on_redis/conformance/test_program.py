@@ -74,12 +74,24 @@ def test_only_enabled_tools_are_offered_and_explained(play: Play, tmp_path: Path
     )
     toml = f'{MODEL}[tools]\nenabled = ["read_fd"]\npython = ["own_tools:double"]\n'
 
-    agents = play(toml, [call("double", n="21"), say("ok")])
+    agents = play(toml, [call("double", n="21"), say("ok")], "A question to read. " * 2000)
 
     assert first_request(agents).tools == ("read_fd", "double")
     assert "read_fd(" in first_request(agents).system
     assert "search_fd" not in first_request(agents).system
     assert agents.results()[0].content == "42"
+
+
+@pytest.mark.parametrize(("setting", "tools"), [("", ("len",)), ("= false", ("read_fd", "len"))])
+def test_the_tools_on_descriptors_wait_for_one_unless_the_program_says_otherwise(
+    play: Play, tmp_path: Path, setting: str, tools: tuple[str, ...]
+) -> None:
+    (tmp_path / "own_tools3.py").write_text("def len(text: str) -> int:\n    return 1\n")
+    toml = f'{MODEL}[tools]\nenabled = ["read_fd"]\npython = ["own_tools3:len"]\n'
+    if setting:
+        toml += f"[file_descriptor]\nhold_back_tools {setting}\n"
+
+    assert first_request(play(toml, [say("ok")])).tools == tools
 
 
 def test_the_descriptor_settings_of_a_program_apply(play: Play, tmp_path: Path, store: Store) -> None:

@@ -12,12 +12,15 @@ from typing import Any
 import pytest
 
 import fdstore
+from fdstore import FDConfig, ToolPolicy
 from fdstore.client import Store
 from fdstore.errors import FDStoreError, InvalidArgument, StoreUnavailable
 from fdstore.integrations.hooks.host_tool import hook_tool
 from fdstore.integrations.hooks.hosts import HOSTS, read_event
 from fdstore.integrations.hooks.replace import replaced
-from fdstore.integrations.project import project_of
+from fdstore.integrations.mcp.access import Access
+from fdstore.integrations.mcp.toolsets import ToolOptions, Toolsets
+from fdstore.integrations.project import Project, project_of
 from fdstore.store import savings
 
 LONG = "a line of a long log\n" * 1000
@@ -143,3 +146,29 @@ def test_the_tool_of_the_plugin_answers_the_same_and_logs_what_fails(
     assert stdout_of(json.loads(answer)).startswith('<fd_result fd="fd:1"')
     assert (refused, failed) == ("{}", "{}")
     assert "stays as it is: store_unavailable" in caplog.text
+
+
+def test_a_policy_may_name_a_tool_of_the_host(connect: Any, project: Path) -> None:
+    config = FDConfig(tool={"Bash": ToolPolicy(preview="tail", preview_chars=100)})
+    output = HOSTS["claude"](bash(project), 8000)
+    assert output is not None
+
+    answer = replaced(output, Project(process="shop", config=config), connect, project)
+
+    shown = stdout_of(answer)
+    assert "<tail " in shown
+    assert "<preview" not in shown
+
+
+def test_the_server_of_a_host_takes_a_policy_for_a_tool_of_the_host(redis_url: str) -> None:
+    async def main() -> str:
+        config = FDConfig(tool={"Bash": ToolPolicy(inline="always")})
+        access = Access(process="shop", permissions=frozenset({"read"}))
+        toolsets = Toolsets(lambda: fdstore.aio.connect(redis_url), access, ToolOptions(config=config))
+        try:
+            tools = await toolsets.toolset()
+            return str((await tools.offload(LONG, source="Bash: make")).content)
+        finally:
+            await toolsets.close()
+
+    assert asyncio.run(main()) == LONG

@@ -11,8 +11,9 @@ import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from fdstore.http_server import HttpServer, listen
 from fdstore.integrations.mcp.bearer import StoredTokens
-from fdstore.integrations.mcp.http import HttpServer, listen, make_app, url_of
+from fdstore.integrations.mcp.http import make_app, url_of
 from fdstore.integrations.mcp.server import build_server
 from fdstore.integrations.mcp.toolsets import Toolsets
 from tests.on_redis.mcp.sessions import toolsets_at

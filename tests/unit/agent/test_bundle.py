@@ -100,6 +100,16 @@ def test_a_bundle_of_format_version_1_loads_and_keeps_its_text_and_digest():
     assert bundle.digest() == "9ec74023"
 
 
+def test_the_budgets_of_a_tree_change_a_digest_only_where_they_are_given(write):
+    bare = load(write("agent.toml"))
+    given = load(write("agent.toml", "[limits]\ntree_token_budget = 1000\ntree_model_calls = 9"))
+
+    assert "tree_token_budget" not in bare.to_json()
+    assert given.digest() != bare.digest()
+    limits = Bundle.from_json(given.to_json()).programs["agent"].tree_limits
+    assert (limits.tree_token_budget, limits.tree_model_calls) == (1000, 9)
+
+
 def test_warnings_are_neither_stored_nor_digested():
     quiet = Bundle(root="a", programs={"a": Program(name="a", model="m")})
     warned = msgspec.structs.replace(quiet, warnings=("look",))

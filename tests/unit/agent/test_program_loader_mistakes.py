@@ -72,6 +72,21 @@ MODEL = '[model]\nname = "claude-x"\n'
             "max_direct_output_chars is given too; keep one of them",
         ),
         ("[file_descriptor]\ncount_tokens = 'len'", "file_descriptor.count_tokens", "unknown key"),
+        ("[context]\nclear_at_tokens = -1", "context.clear_at_tokens", "must be an integer from 0 to"),
+        ("[context]\nkeep_turns = 0", "context.keep_turns", "must be an integer from 1 to"),
+        ("[context]\nclear_to = 1", "context.clear_to", "must be a number above 0 and below 1"),
+        ("[context]\nclear_to = nan", "context.clear_to", "must be a number above 0 and below 1"),
+        (
+            "[context]\nclear_at_tokens = 0\nkeep_turns = 5",
+            "context.keep_turns",
+            "has no effect with clear_at_tokens = 0",
+        ),
+        (
+            "[context]\nclear_at_tokens = 0\nclear_to = 0.2",
+            "context.clear_to",
+            "has no effect with clear_at_tokens = 0",
+        ),
+        ("[context]\nclear_at = 9", "context.clear_at", "unknown key"),
         ("[commands]\nallow = ['grep -n']", "commands.allow", "name it alone, without arguments"),
         ("[commands]\nallow = ['']", "commands.allow", "is not the name of a program"),
     ],
@@ -84,7 +99,10 @@ def test_a_mistake_is_reported_with_its_key_and_the_allowed_values(load_error, t
 
 
 LIMITS = ["max_turns", "wall_seconds", "token_budget", "max_losses", "stream_bytes", "stream_idle_seconds"]
-TREE_SIZES = ["tree_depth", "tree_live", "tree_processes", "tree_fds", "tree_bytes"]
+TREE_SIZES = [
+    *("tree_depth", "tree_live", "tree_processes", "tree_fds", "tree_bytes"),
+    *("tree_token_budget", "tree_model_calls"),
+]
 
 
 @pytest.mark.parametrize("name", LIMITS + TREE_SIZES)

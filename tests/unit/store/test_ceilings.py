@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from fdstore.errors import InvalidArgument, QuotaExceeded
 from fdstore.records import TreeLimits
@@ -81,7 +82,8 @@ def test_the_effective_limit_is_the_lower_of_the_request_and_the_ceiling(
     for name in TreeLimits.__struct_fields__:
         top = tops.get(name)
         wanted = getattr(limits, name)
-        assert getattr(held, name) == (wanted if top is None else min(wanted, top))
+        lower = top if wanted is UNSET else wanted if top is None else min(wanted, top)
+        assert getattr(held, name) == (UNSET if lower is None else lower)
 
 
 def test_an_error_says_whether_a_tree_or_the_store_has_no_room() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import random
+
 import pytest
 
 from fdstore.text.tokens import SAMPLE_CHARS, estimate_tokens
@@ -13,6 +16,17 @@ ENGLISH = (
     "A large text is stored once, under the process that created it, and the model sees its first page.\n"
 )
 CODE = "    for number in range(10):\n        print(number * 2, file=sys.stderr)\n    return {'a': None}\n"
+RANDOM = random.Random(7)
+BASE64 = base64.b64encode(RANDOM.randbytes(600)).decode()
+BASE64_LINES = base64.encodebytes(RANDOM.randbytes(600)).decode()
+BASE64_TEXT = base64.b64encode((ENGLISH * 6).encode()).decode()
+HEX = "\n".join(RANDOM.randbytes(32).hex() for _ in range(8))
+MINIFIED = (
+    'function n(e,t){return e&&t?Object.assign({},e,t):e||t}var r=function(){"use strict";function e'
+    "(e){for(var t=[],n=1;n<arguments.length;n++)t[n-1]=arguments[n];this.a=e,this.b=t}return e.prot"
+    "otype.run=function(e){return this.b.reduce((function(t,n){return n(t,e)}),this.a)},e}();!functi"
+    'on(e){e.version="1.2.3"}(window);'
+)
 JSON = '{"id": 17, "name": "item 17", "tags": ["a", "beta"], "price": 19.89, "ok": true},\n'
 
 
@@ -25,8 +39,16 @@ JSON = '{"id": 17, "name": "item 17", "tags": ["a", "beta"], "price": 19.89, "ok
         (JSON, 36),
         (CHINESE, 31),
         (RUSSIAN, 21),
+        (BASE64, 537),
+        (BASE64_LINES, 555),
+        (BASE64_TEXT, 528),
+        (HEX, 293),
+        (MINIFIED, 104),
     ],
-    ids=["English", "code", "log", "JSON", "Chinese", "Russian"],
+    ids=[
+        *("English", "code", "log", "JSON", "Chinese", "Russian"),
+        *("base64", "base64 in lines", "base64 of a text", "hexadecimal", "minified JavaScript"),
+    ],
 )
 def test_an_estimate_is_within_thirty_to_forty_per_cent_of_a_tokenizer(text: str, counted: int) -> None:
     assert 0.7 <= estimate_tokens(text) / counted <= 1.4

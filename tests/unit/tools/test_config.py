@@ -28,7 +28,9 @@ def test_the_names_and_defaults_are_those_of_the_program_file():
 
 
 def test_every_field_is_checked_as_a_flag_or_as_a_size():
-    with_checks_of_their_own = {"enabled", "tool", "max_direct_output_tokens", "count_tokens"}
+    with_checks_of_their_own = {
+        *("enabled", "tool", "max_direct_output_tokens", "count_tokens", "hold_back_tools")
+    }
 
     assert {*FLAGS, *SIZES} | with_checks_of_their_own == set(FDConfig.__struct_fields__)
 
@@ -54,6 +56,14 @@ def test_a_flag_that_is_not_a_bool_is_refused_by_name(name, flag):
         FDConfig(**{name: flag})
 
     assert caught.value.argument == name
+
+
+@pytest.mark.parametrize("flag", [1, "no"])
+def test_whether_tools_are_held_back_must_be_a_bool(flag):
+    assert FDConfig(hold_back_tools=False).hold_back_tools is False
+
+    with pytest.raises(InvalidArgument, match="hold_back_tools: must be true or false, or left out"):
+        FDConfig(hold_back_tools=flag)
 
 
 @pytest.mark.parametrize("flag", [1, "no"])

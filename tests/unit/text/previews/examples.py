@@ -184,6 +184,15 @@ EXAMPLES: dict[str, tuple[str, list[str]]] = {
         "".join(f"13:07:0{n} INFO 0 errors, {n} done\n" for n in range(9)) + "13:07:10 ERROR disk full\n",
         ["1 line looks like an error:", "10:13:07:10 ERROR disk full"],
     ),
+    "metrics": (
+        "# HELP a_total Sum.\n# TYPE a_total counter\na_total 3\n# TYPE b summary\n"
+        'b{quantile="0.5"} 0.25\nb_sum 1e3\nb_count 7 1700000000\nc{x="}"} NaN\n',
+        [
+            "2 metric families are declared; 5 samples, also of 1 name not declared here",
+            "2:a_total counter, 1 sample",
+            "4:b summary, 3 samples",
+        ],
+    ),
     "html outline": (
         HTML,
         [

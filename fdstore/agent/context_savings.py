@@ -1,0 +1,135 @@
+"""What descriptors kept out of the conversations of agents, computed from their journals when asked.
+
+The journal has each result once, exactly as it was sent, so nothing is counted twice after a crash, nothing
+is written or sent for counting, and agents of earlier versions count too. What doors and users' own loops
+count at once is in `store.savings`, since they have no journal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Protocol
+
+from fdstore.agent.conversation import PRELOADED, Assistant, Cleared, Conversation, Start
+from fdstore.agent.history import History, read_history
+from fdstore.errors import NotFound
+from fdstore.records import ProcessRecord
+from fdstore.store import journal, process_records
+from fdstore.store.keys import process_keys
+from fdstore.store.record_format import SKIPPABLE, unreadable
+from fdstore.store.savings import Saved, Savings, day_of, label
+from fdstore.text.numbers import MAX_INTEGER
+from fdstore.text.tokens import estimate_tokens
+from fdstore.tools.tool_names import FD_TOOLS
+from fdstore.tools.wrapping import block_text
+from fdstore.wire.operation import Operation
+
+SESSION = "agent"
+"""The session under which agents are shown; loops of users name theirs."""
+
+# no body can hold such a tag: `render.element` escapes it
+_STORED = re.compile(r'<fd_result fd="[^"]*"([^>]*)>.*?</fd_result>', re.DOTALL)
+_CHARS = re.compile(r' total_chars="([0-9]{1,16})"')
+_TOKENS = re.compile(r' tokens="~([0-9]{1,16})"')
+
+
+class Count(Protocol):
+    """Adds numbers to the sums of a tool."""
+
+    def __call__(self, tool: str, **counts: int) -> None: ...
+
+
+def read_agent_savings(prefix: str, process: str) -> Operation[Savings]:
+    """Return what was kept out of the conversations of a process and of all below it. It only reads: a
+    round trip for each process, and one for each that it is a copy of. Raises `NotFound`, `DamagedRecord`."""
+    tree = yield from process_records.tree_record(prefix, process.partition(".")[0])
+    found = Savings(rows=[], unreadable=[])
+    for member in tree.members:
+        if member.kind or not f"{member.id}.".startswith(f"{process}."):
+            continue
+        try:
+            records = yield from journal.read(prefix, member.id)
+            if records:
+                history = yield from read_history(process_keys(prefix, member.id), records)
+                found.rows.extend(savings_of(member, history))
+        except SKIPPABLE as error:
+            found.unreadable.append(unreadable(error))
+        except NotFound:
+            continue  # collected meanwhile
+    return found
+
+
+def savings_of(process: ProcessRecord, history: History) -> list[Saved]:
+    """Return what was kept out of one conversation, by tool. What a copy inherited is its original's."""
+    conversation = history.conversation()
+    before = sum(isinstance(entry, Assistant) for entry in history.inherited)
+    sums: dict[str, dict[str, int]] = {}
+
+    def count(tool: str, **counts: int) -> None:
+        totals = sums.setdefault(label(tool), {})
+        for name, number in counts.items():
+            totals[name] = totals.get(name, 0) + number
+
+    for tool, text in _first_prompt(Conversation(history.own)):
+        _count_stored(tool, text, count)
+    for result in conversation.results():
+        if result.turn <= before:
+            continue
+        text = text_of(result.content)
+        if result.tool not in FD_TOOLS:
+            _count_stored(result.tool, text, count)
+        elif not result.is_error:
+            count(result.tool, read=1, read_chars=len(text), read_tokens=estimate_tokens(text))
+    results = {result.key: result for result in conversation.results()}
+    for entry in history.own:
+        for key, line in entry.lines.items() if isinstance(entry, Cleared) else ():
+            if (cleared := results.get(key)) is not None:
+                text = text_of(cleared.content)
+                tokens = max(0, estimate_tokens(text) - estimate_tokens(line))
+                chars = max(0, len(text) - len(line))
+                count(cleared.tool, cleared=1, cleared_chars=chars, cleared_tokens=tokens)
+    day = day_of(process.started_at)
+    return [
+        Saved(process=process.id, day=day, session=SESSION, tool=tool, **counts)
+        for tool, counts in sums.items()
+    ]
+
+
+def _first_prompt(conversation: Conversation) -> Iterator[tuple[str, str]]:
+    """Yield the parts of the first prompt in which texts may have been stored, each with a name."""
+    start = conversation.start
+    if isinstance(start, Start):
+        yield "(input)", text_of(start.content)
+        yield "(preload)", start.system.partition(PRELOADED)[2]
+
+
+def _count_stored(tool: str, text: str, count: Count) -> None:
+    """Count each `fd_result` in a text."""
+    for element in _STORED.finditer(text):
+        chars, tokens = _number(_CHARS, element[1]), _number(_TOKENS, element[1])
+        shown_chars, shown_tokens = len(element[0]), estimate_tokens(element[0])
+        count(
+            tool,
+            stored_chars=chars,
+            stored_tokens=tokens,
+            shown_chars=shown_chars,
+            shown_tokens=shown_tokens,
+            kept=1,
+            kept_chars=max(0, chars - shown_chars),
+            kept_tokens=max(0, tokens - shown_tokens),
+        )
+
+
+def _number(pattern: re.Pattern[str], attributes: str) -> int:
+    """Return the number of an attribute; 0 if there is none, as of bytes."""
+    found = pattern.search(attributes)
+    return min(int(found[1]), MAX_INTEGER) if found else 0
+
+
+def text_of(content: object) -> str:
+    """Return the text of a result or a message: of blocks that of the text blocks, joined by LF."""
+    if isinstance(content, str):
+        return content
+    blocks = content if isinstance(content, list) else []
+    return "\n".join(text for block in blocks if (text := block_text(block)) is not None)

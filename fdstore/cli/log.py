@@ -1,0 +1,162 @@
+"""The verb log: the conversation of a process as a person reads it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from fdstore.cli import output
+from fdstore.cli.durations import DURATION
+from fdstore.cli.session import Session, verb
+
+if TYPE_CHECKING:
+    from fdstore.client import Store
+    from fdstore.inspection.conversation import ConversationPage
+    from fdstore.inspection.entries import ConversationEntry
+    from fdstore.inspection.pending import Pending
+
+PAGE_RECORDS = 100
+FULL_CHARS = 10_000_000
+
+SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 1.0
+"""Between looks at a conversation that is followed: the longer, the longer nothing has happened. Its end is
+noticed at once."""
+
+PENDING_S, QUIET_S = 3.0, 10.0
+"""How long a wait must last before it is reported while it lasts; a call of the model or a tool, if nothing
+delays it."""
+
+
+@verb
+@click.argument("process", metavar="PROC")
+@click.option("-f", "--follow", is_flag=True, help="Follow the conversation until the process ends.")
+@click.option("-n", "--last", type=click.IntRange(1), metavar="N", help="Only the last N entries.")
+@click.option(
+    "--since", "since_s", type=DURATION, metavar="TIME", help="Only the last TIME: 90s, 30m, 12h, 7d."
+)
+@click.option("--full", is_flag=True, help="Print texts whole; by default long ones are cut.")
+def log(
+    session: Session, process: str, follow: bool, last: int | None, since_s: float | None, full: bool
+) -> None:
+    """Print the conversation of a process: prompts, answers, tool calls, results, workers, retries.
+
+    Times are UTC, by the clock of Redis. A result that is stored is shown as its descriptor: `fdstore read`
+    prints it. The last lines say what the process waits for, or how it ended. With --json each line is one
+    entry; a last document `pending` says what it waits for.
+
+    \b
+    fdstore log triage
+    fdstore log triage.1 -f -n 20
+    fdstore log triage --since 10m --json
+    """
+    from fdstore.inspection.since import position_since
+    from fdstore.store.clock import redis_now
+
+    with session.store(use="look") as store:
+        start, oldest = 0 if last is None else -last, 0.0
+        if since_s is not None:
+            oldest = store.run(redis_now()) - since_s
+            if last is None:
+                start = store.run(position_since(store.prefix, process, oldest))
+        printer = _Printer(session, full=full)
+        newest: deque[ConversationEntry] | None = None if last is None else deque(maxlen=last)
+        for page in _pages(store, process, start, follow=follow, full=full):
+            entries = [each for each in page.entries if each.at is None or each.at >= oldest]
+            if newest is not None:
+                newest.extend(entries)
+                if not page.is_last:
+                    continue
+                entries, newest = list(newest), None  # what follows is new
+            printer.print(page, entries)
+        printer.finish()
+
+
+def _pages(store: Store, process: str, start: int, *, follow: bool, full: bool) -> Iterator[ConversationPage]:
+    """Yield the pages of a conversation; with `follow` until its end."""
+    from fdstore.inspection.build_entries import MAX_TEXT_CHARS
+    from fdstore.inspection.conversation import MAX_RECORDS, conversation
+    from fdstore.store.waiting import wait_until_ended
+
+    pause_s = SHORTEST_PAUSE_S
+    chars = FULL_CHARS if full else MAX_TEXT_CHARS
+    while True:
+        count = PAGE_RECORDS if start >= 0 else MAX_RECORDS
+        page = store.run(conversation(store.prefix, process, start, count, max_chars=chars))
+        yield page
+        if page.is_complete or (page.is_last and not follow):
+            return
+        if page.is_last:
+            pause_s = SHORTEST_PAUSE_S if page.entries else min(2 * pause_s, LONGEST_PAUSE_S)
+            store.run(wait_until_ended(store.prefix, [process], pause_s))
+        start = page.next
+
+
+class _Printer:
+    """Prints entries, and what the process waits for."""
+
+    def __init__(self, session: Session, *, full: bool) -> None:
+        self._as_json = session.as_json
+        self._full = full
+        self._page: ConversationPage | None = None
+        self._pending_said = ""
+        self._task = ""
+
+    def print(self, page: ConversationPage, entries: Iterable[ConversationEntry]) -> None:
+        """Print entries of a page, and what is pending if it has lasted."""
+        from fdstore.cli.log_lines import entry_lines
+
+        self._page = page
+        for entry in entries:
+            self._pending_said = ""
+            if entry.kind == "task":
+                self._task = entry.text
+            if self._as_json:
+                output.document(entry)
+                continue
+            if entry.kind == "prompt" and entry.text == self._task:
+                continue
+            for line in entry_lines(
+                entry, columns=output.columns(), coloured=output.use_colours(), full=self._full
+            ):
+                output.print_painted(line)
+            if entry.kind == "end":
+                self._print_totals(page)
+        pending = page.pending
+        if pending is not None and pending.since is not None:
+            is_usual = pending.kind in ("model", "tool", "commands") and not pending.trouble
+            patience_s = QUIET_S if is_usual and not pending.is_overdue else PENDING_S
+            if page.now - pending.since >= patience_s:
+                self._print_pending(page, pending)
+
+    def finish(self) -> None:
+        """Print what the process waits for, or that it has no conversation."""
+        page = self._page
+        if page is None:
+            return
+        if page.pending is not None:
+            self._print_pending(page, page.pending)
+        elif not page.length and page.process.state == "open":
+            output.say(
+                f"fdstore: {page.process.id} is run by a client program: it has no conversation; "
+                f"`fdstore ls {page.process.id}` lists what it holds"
+            )
+
+    def _print_pending(self, page: ConversationPage, pending: Pending) -> None:
+        from fdstore.cli.log_lines import pending_line
+
+        if str(pending) == self._pending_said:
+            return
+        self._pending_said = str(pending)
+        if self._as_json:
+            output.document({"pending": pending})
+        else:
+            output.print_painted(pending_line(pending, page.now, coloured=output.use_colours()))
+
+    def _print_totals(self, page: ConversationPage) -> None:
+        from fdstore.cli.log_lines import total_line
+
+        if text := total_line(page.process, page.codes):
+            output.print_painted(text)

@@ -1,0 +1,91 @@
+"""The verb top: live trees, processes, streams and workers, on a screen that refreshes itself."""
+
+from __future__ import annotations
+
+import click
+
+from fdstore.cli import output
+from fdstore.cli.session import Session, verb
+
+PACKAGES = ("textual",)
+ORDERS = ("tree", "state", "program", "age", "tokens", "losses")
+
+
+@verb
+@click.option("--once", is_flag=True, help="Print it once; with --json as one JSON document.")
+@click.option("--ended", is_flag=True, help="Show processes and trees that have ended, too.")
+@click.option(
+    "--sort",
+    "order",
+    type=click.Choice(ORDERS),
+    default="tree",
+    show_default=True,
+    help="Order of the processes.",
+)
+@click.option("--filter", "words", metavar="WORDS", default="", help="Only rows with all these words.")
+@click.option(
+    "--every",
+    "every_s",
+    type=click.FloatRange(0.5, 3600),
+    metavar="SECONDS",
+    default=2.0,
+    show_default=True,
+    help="Pause between refreshes.",
+)
+def top(session: Session, once: bool, ended: bool, order: str, words: str, every_s: float) -> None:
+    """Show live trees, processes, streams and workers; look into them, follow them, kill them.
+
+    Enter shows the conversation of a process, d its descriptors, Enter the text of one; k kills a process
+    after a question. Each refresh is four requests to Redis, whatever is stored. Needs the extra `tui`,
+    except with --once.
+
+    \b
+    fdstore top --sort tokens
+    fdstore top --once --json
+    """
+    from fdstore.errors import InvalidArgument
+    from fdstore.optional_packages import require
+
+    if once or session.as_json:
+        if session.as_json and not once:
+            raise click.UsageError("--json needs --once")
+        _print_once(session, ended=ended, order=order, words=words)
+        return
+    require(PACKAGES, "tui")
+    if not (output.stdout_is_terminal() and output.stdin_is_terminal()):
+        raise InvalidArgument("top", "it needs a terminal; fdstore top --once prints the same once")
+    from fdstore.cli.tui.app import TopApp
+
+    with session.store(use="look") as store:
+        TopApp(store, session, ended=ended, order=order, words=words, every_s=every_s).run()
+
+
+def _print_once(session: Session, *, ended: bool, order: str, words: str) -> None:
+    from fdstore.cli.tables import table
+    from fdstore.cli.top_rows import COLUMNS, RIGHT, VIEWS, headline, rows_of
+    from fdstore.store.live import live
+
+    with session.store(use="look") as store:
+        snapshot = store.run(live(store.prefix, ended=ended))
+    if session.as_json:
+        output.document(snapshot)
+        return
+    output.line(headline(snapshot))
+    for view in VIEWS:
+        rows = [row.cells for row in rows_of(view, snapshot, order=order, words=words)]
+        if not rows:
+            continue
+        heads = COLUMNS[view]
+        cut = heads[-1] if heads[-1] not in RIGHT else ""
+        output.line()
+        output.print_painted(
+            table(
+                heads,
+                rows,
+                right=[head for head in heads if head in RIGHT],
+                cut=cut,
+                columns=output.columns(),
+                coloured=output.use_colours(),
+            )
+        )
+    output.report_unreadable(snapshot.unreadable, as_json=False)

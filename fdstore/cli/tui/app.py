@@ -1,0 +1,304 @@
+"""The tables of `fdstore top` on the screen: refreshed, sorted, filtered; keys look into a row or kill it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import DataTable, Footer, Input, Static
+
+from fdstore.cli.colours import STATES
+from fdstore.cli.tables import format_count
+from fdstore.cli.top_rows import COLUMNS, ORDERS, RIGHT, VIEWS, Row, headline, rows_of
+from fdstore.cli.tui.content_screen import ContentScreen, DescriptorsScreen
+from fdstore.cli.tui.dialogs import Question
+from fdstore.cli.tui.log_screen import LogScreen
+from fdstore.cli.tui.rows import Rows, cell
+from fdstore.errors import FDStoreError
+from fdstore.lifecycle import ENDED
+from fdstore.store.live import LiveSnapshot, live
+from fdstore.text.layout import show_controls
+
+if TYPE_CHECKING:
+    from fdstore.cli.session import Session
+    from fdstore.client import Store
+
+SILENT_S = 3.0
+"""How long Redis may be silent before that is said."""
+
+MAX_ROWS = 1000
+"""Rows of a table. Nobody scrolls through more, and a table of thousands takes seconds to sort."""
+
+COLOURS = {"good": "green", "busy": "yellow", "bad": "red", "faint": "dim"}
+
+
+_OF_TABLES = {"view", "next_view", "sort", "tree", "filter", "ended", "descriptors", "kill", "clear_filter"}
+
+
+class TopApp(App[None]):
+    """The screen of `fdstore top`."""
+
+    TITLE = "fdstore top"
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    #head { height: auto; max-height: 2; padding: 0 1; background: $primary-background; }
+    #views { height: 1; padding: 0 1; color: $text-muted; }
+    #rows { height: 1fr; }
+    #empty { height: 1fr; padding: 1 2; color: $text-muted; display: none; }
+    #filter { display: none; height: 1; border: none; padding: 0 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *[Binding(f"{n}", f"view('{name}')", name.title(), show=False) for n, name in enumerate(VIEWS, 1)],
+        Binding("tab", "next_view", "View", priority=True),
+        Binding("s", "sort", "Sort"),
+        Binding("t", "tree", "Tree"),
+        Binding("slash", "filter", "Filter"),
+        Binding("e", "ended", "Ended"),
+        Binding("d", "descriptors", "Descriptors"),
+        Binding("k", "kill", "Kill"),
+        Binding("q", "quit", "Quit"),
+        Binding("r", "refresh_now", "Refresh", show=False),
+        Binding("escape", "clear_filter", show=False),
+    ]
+
+    def __init__(
+        self, store: Store, session: Session, *, ended: bool, order: str, words: str, every_s: float
+    ) -> None:
+        super().__init__(ansi_color=False)
+        self.store = store
+        self.snapshot: LiveSnapshot | None = None
+        self.view = VIEWS[0]
+        self.order = order
+        self.words = words
+        self.ended = ended
+        self._session = session
+        self._every_s = every_s
+        self._asked_at: float | None = None
+        self._problem = ""
+        self._shown: list[Row] = []
+        self._more = 0
+
+    def compose(self) -> ComposeResult:
+        yield Static("", id="head", markup=False)
+        yield Static("", id="views", markup=False)
+        yield Rows(id="rows", cursor_type="row", zebra_stripes=True, cell_padding=1)
+        yield Static("", id="empty", markup=False)
+        yield Input(
+            self.words, placeholder="words that a row must have; Enter keeps, Esc clears", id="filter"
+        )
+        yield Footer()
+
+    async def on_mount(self) -> None:
+        self._columns()
+        self.query_one(DataTable).focus()
+        self.set_interval(self._every_s, self.action_refresh_now)
+        self.set_interval(1.0, self._tell_silence)
+        await self.action_refresh_now()
+
+    async def action_refresh_now(self) -> None:
+        """Read the store again, unless a request is still under way or another screen is above."""
+        if self._asked_at is not None or (self.snapshot is not None and len(self.screen_stack) > 1):
+            return
+        self._asked_at = time.monotonic()
+        try:
+            operation = live(self.store.prefix, ended=self.ended)
+            self.snapshot = await asyncio.to_thread(self.store.run, operation)
+            self._problem = ""
+        except FDStoreError as error:
+            self._problem = f"{error.type}: {error}"
+        finally:
+            self._asked_at = None
+        self._show()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The keys of the tables are those of the first screen alone."""
+        return len(self.screen_stack) == 1 or action not in _OF_TABLES
+
+    def _tell_silence(self) -> None:
+        if self._asked_at is not None and time.monotonic() - self._asked_at > SILENT_S:
+            self._problem = "Redis does not answer; this is what it said last"
+            self._show()
+
+    def _columns(self) -> None:
+        table = self.query_one("#rows", DataTable)
+        table.clear(columns=True)
+        self._shown = []
+        for name in COLUMNS[self.view]:
+            table.add_column(cell(name, right=name in RIGHT), key=name)
+
+    def _show(self) -> None:
+        """Show the snapshot: change cells where they differ, and keep the cursor on its row."""
+        if not self.is_running or self.snapshot is None:
+            self._show_head()
+            return
+        rows = rows_of(self.view, self.snapshot, order=self.order, words=self.words)
+        self._more = len(rows[MAX_ROWS:])
+        rows = rows[:MAX_ROWS]
+        table = self.query_one("#rows", DataTable)
+        if [row.key for row in rows] == [row.key for row in self._shown]:
+            widths = {str(key.value): column.content_width for key, column in table.columns.items()}
+            for before, row in zip(self._shown, rows, strict=True):
+                for name, old, new in zip(COLUMNS[self.view], before.cells, row.cells, strict=True):
+                    if old != new:
+                        changed = _cell(name, new)
+                        # a column never becomes narrower: the table would measure all its cells each time
+                        is_wider = changed.cell_len > widths[name]
+                        table.update_cell(row.key, name, changed, update_width=is_wider)
+        else:
+            selected, place = self.selected, table.cursor_row
+            table.clear()
+            for row in rows:
+                cells = (_cell(name, each) for name, each in zip(COLUMNS[self.view], row.cells, strict=True))
+                table.add_row(*cells, key=row.key)
+            keys = [row.key for row in rows]
+            table.move_cursor(row=keys.index(selected) if selected in keys else min(place, len(keys)))
+        self._shown = rows
+        empty = self.query_one("#empty", Static)
+        table.display, empty.display = bool(rows), not rows
+        if not rows:
+            empty.update(Text(self._why_empty()))
+        self._show_head()
+
+    def _why_empty(self) -> str:
+        if self.words:
+            return f"No row has {show_controls(self.words, keep='')!r}. Esc clears the filter."
+        if self.view == "processes" and not self.ended:
+            return "No process is live. e shows those that have ended."
+        return f"There are no {self.view} now."
+
+    def _show_head(self) -> None:
+        head = headline(self.snapshot) if self.snapshot else f"asking {self.store.where}"
+        clock = "" if self.snapshot is None else time.strftime("%H:%M:%SZ  ", time.gmtime(self.snapshot.now))
+        line = Text(clock + show_controls(head, keep=""))
+        if self._problem:
+            line = Text(show_controls(self._problem, keep=""), style="bold red")
+        self.query_one("#head", Static).update(line)
+        tabs = Text()
+        for number, name in enumerate(VIEWS, 1):
+            tabs.append(f" {number} {name} ", style="reverse bold" if name == self.view else "")
+            tabs.append(" ")
+        more = [f"sorted by {self.order}"] if self.view == "processes" else []
+        more += ["ended ones too"] if self.ended else []
+        more += [f"{self._more:,} rows more"] if self._more else []
+        more += [f"filter: {show_controls(self.words, keep='')}"] if self.words else []
+        tabs.append("  " + ", ".join(more))
+        self.query_one("#views", Static).update(tabs)
+
+    @property
+    def selected(self) -> str | None:
+        """The key of the row under the cursor."""
+        row = self.query_one("#rows", DataTable).cursor_row
+        return self._shown[row].key if 0 <= row < len(self._shown) else None
+
+    @property
+    def selected_process(self) -> str | None:
+        """The process that the row under the cursor is about."""
+        key = self.selected
+        if key is None or self.snapshot is None:
+            return None
+        match self.view:
+            case "streams":
+                return key.partition("/")[0]
+            case "workers":
+                runs = next((each.runs for each in self.snapshot.workers if each.name == key), ())
+                return runs[0] if runs else None
+        return key
+
+    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+        if event.data_table.id != "rows":
+            return
+        process = self.selected_process
+        if self.view == "streams" and self.selected and self.snapshot:
+            stream = next(each for each in self.snapshot.streams if each.content == self.selected)
+            self.push_screen(ContentScreen(stream.process, stream.fd, follow=True))
+        elif process:
+            self.push_screen(LogScreen(process))
+
+    def action_descriptors(self) -> None:
+        if process := self.selected_process:
+            self.push_screen(DescriptorsScreen(process))
+
+    def action_view(self, name: str) -> None:
+        self.view = name
+        self._columns()
+        self._show()
+
+    def action_next_view(self) -> None:
+        if len(self.screen_stack) == 1:
+            self.action_view(VIEWS[(VIEWS.index(self.view) + 1) % len(VIEWS)])
+
+    def action_sort(self) -> None:
+        names = list(ORDERS)
+        self.order = names[(names.index(self.order) + 1) % len(names)]
+        self._show()
+
+    def action_tree(self) -> None:
+        self.order = "tree"
+        self._show()
+
+    async def action_ended(self) -> None:
+        self.ended = not self.ended
+        await self.action_refresh_now()
+
+    def action_filter(self) -> None:
+        field = self.query_one("#filter", Input)
+        field.display = True
+        field.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self.words = event.value
+        self._show()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.input.display = False
+        self.query_one("#rows", DataTable).focus()
+
+    def action_clear_filter(self) -> None:
+        field = self.query_one("#filter", Input)
+        field.value = ""
+        field.display = False
+        self.query_one("#rows", DataTable).focus()
+
+    def action_kill(self) -> None:
+        if self.view in ("processes", "trees") and (process := self.selected_process):
+            self.ask_to_kill(process)
+
+    def ask_to_kill(self, process: str) -> None:
+        """Cancel a process and its descendants after a question."""
+        members = self.snapshot.processes if self.snapshot else ()
+        if any(m.id == process and m.state in ENDED for m in members):
+            self.notify(f"{process} has ended", markup=False)
+            return
+        below = [m for m in members if m.id.startswith(f"{process}.") and m.state not in ENDED]
+        also = f" and its {format_count(len(below), 'live descendant')}" if below else ""
+
+        async def kill(answer: Any) -> None:
+            if answer:
+                await self._kill(process)
+
+        self.push_screen(Question(f"Cancel {process}{also}?"), kill)
+
+    async def _kill(self, process: str) -> None:
+        try:
+            done = await asyncio.to_thread(self._cancel, process)
+        except FDStoreError as error:
+            said = f"{error.type}: {error}"
+        else:
+            said = f"cancelled {', '.join(done)}" if done else f"{process} had already ended"
+        self.notify(show_controls(said, keep=""), markup=False)
+        await self.action_refresh_now()
+
+    def _cancel(self, process: str) -> tuple[str, ...]:
+        from fdstore.cli.control import cancel_and_wake
+
+        with self._session.store(use="remove") as store:  # the one that looks cannot
+            return cancel_and_wake(store, process).cancelled
+
+
+def _cell(name: str, text: str) -> Text:
+    style = COLOURS.get(STATES.get(text, ""), "") if name == "STATE" else ""
+    return cell(text, right=name in RIGHT, style=style)

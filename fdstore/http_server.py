@@ -1,0 +1,118 @@
+"""An HTTP server of this program: where it listens, by which names clients may call it, how it ends.
+
+Web pages that a browser shows can send requests to this machine, so servers check the header Host against
+`allowed_names`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Sequence
+from ipaddress import ip_address
+from typing import Any
+
+import uvicorn
+
+from fdstore.errors import FDStoreError, InvalidArgument, quoted
+
+SHUTDOWN_S = 2
+"""How long open requests, such as streams of updates, may take to end when the server is stopped."""
+
+
+class PortRefused(FDStoreError):
+    """A server cannot listen where it was told to."""
+
+    type = "invalid_argument"
+
+    def __init__(self, where: str, problem: str) -> None:
+        super().__init__(where, problem)
+        self.where, self.problem = where, problem
+
+    def __str__(self) -> str:
+        return f"cannot listen on {self.where}: {self.problem}; use another port, or 0 for a free one"
+
+
+def parse_address(address: str) -> tuple[str, int]:
+    """Return host and port of `HOST:PORT`, or of a port of this machine. Raises `InvalidArgument`.
+
+    >>> parse_address("8000"), parse_address("[::1]:8000")
+    (('127.0.0.1', 8000), ('::1', 8000))
+    """
+    host, _, port = address.rpartition(":")
+    host = (host.removeprefix("[").removesuffix("]") if host.startswith("[") else host) or "127.0.0.1"
+    if not (port.isascii() and port.isdigit() and int(port) < 65_536) or (":" in host and "[" not in address):
+        raise InvalidArgument("http", f"{quoted(address)} is not HOST:PORT, e.g. 127.0.0.1:8000")
+    return host, int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach a host.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0"), is_loopback("example.org")
+    (True, True, False, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def is_wildcard(host: str) -> bool:
+    """Return whether a host means all interfaces of this machine."""
+    try:
+        return ip_address(host).is_unspecified
+    except ValueError:
+        return False
+
+
+def allowed_names(host: str, names: Sequence[str]) -> list[str]:
+    """Return the host names by which clients may call the server. Raises `InvalidArgument` if none is
+    known."""
+    found = list(names)
+    if is_loopback(host):
+        found += ["127.0.0.1", "localhost", "[::1]"]
+    elif not is_wildcard(host):
+        found.append(f"[{host}]" if ":" in host else host)
+    if not found:
+        raise InvalidArgument(
+            "host", f"{host} means all interfaces, so name the hosts that clients call with --allow-host"
+        )
+    return list(dict.fromkeys(found))
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; port 0 takes a free one. Raises `PortRefused`."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise PortRefused(f"{host}:{port}", (error.strerror or str(error)).lower()) from error
+
+
+class HttpServer(uvicorn.Server):
+    """The server of an app. Its `serve` runs until SIGINT, SIGTERM, or `should_exit` is set; then it sets
+    `stopping`, so that streams of updates end."""
+
+    def __init__(self, app: Any, stopping: asyncio.Event) -> None:
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            timeout_graceful_shutdown=SHUTDOWN_S,
+            server_header=False,
+        )
+        super().__init__(config)
+        self._stopping = stopping
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._stopping.set()
+        await super().shutdown(sockets)
+
+
+def origin_of(listening: socket.socket) -> str:
+    """Return the URL of a server on this socket, without a path."""
+    host, port = listening.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"

@@ -1,0 +1,12 @@
+"""What people see of processes: conversations as entries, and what a process waits for.
+
+    entries         ConversationEntry: one thing that happened, with its time
+    elements        what a result refers to, in words
+    build_entries   journal records in, entries out (pure)
+    pending         what a process waits for now (pure)
+    conversation    a page of the conversation of a process, read from Redis
+    live            live trees, processes, streams and workers, read from Redis
+
+`fdstore log`, `run`, `attach`, `top` and the inspector show the same entries. Their text is of models, tools
+and stored texts, so it is hostile: escape it for the terminal or page that shows it.
+"""

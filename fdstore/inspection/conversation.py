@@ -1,0 +1,92 @@
+"""A page of the conversation of a process, read from Redis."""
+
+from __future__ import annotations
+
+from fdstore.inspection.build_entries import MAX_TEXT_CHARS, build_entries, end_entry
+from fdstore.inspection.entries import ConversationEntry
+from fdstore.inspection.pending import Pending, mark_pending, what_pends
+from fdstore.lifecycle import ENDED
+from fdstore.records import ProcessRecord, Record
+from fdstore.store import journal
+from fdstore.wire.operation import Operation
+
+MAX_RECORDS = 500
+"""The most records of a page."""
+
+LAST_RECORDS = 50
+"""How many records at the end of a journal are searched for the calls that are pending."""
+
+
+class ConversationPage(Record, frozen=True, kw_only=True):
+    """A part of the conversation of a process, and the process at that time.
+
+    The page has the journal records `start` to `next` - 1, of `length` (positions begin with 0); the next
+    page begins at `next`. At the end of the journal, `pending` says what the process waits for, and the
+    last entry is its `end` if it has ended. `input` and `codes` are those of a pipeline: the descriptor
+    that it reads, and the exit codes of its commands, separated by commas. `now` is the Redis time.
+    """
+
+    process: ProcessRecord
+    now: float
+    start: int
+    next: int
+    length: int
+    entries: tuple[ConversationEntry, ...]
+    pending: Pending | None = None
+    input: str = ""
+    codes: str = ""
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the page reaches the end of the journal."""
+        return self.next >= self.length
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing will follow this page."""
+        return self.is_last and self.process.state in ENDED
+
+
+def conversation(
+    prefix: str, process: str, start: int = 0, count: int = 100, *, max_chars: int = MAX_TEXT_CHARS
+) -> Operation[ConversationPage]:
+    """Return up to `count` journal records of a process from position `start` on, as entries; a negative
+    `start` counts from the end. Texts are cut to `max_chars` characters.
+
+    Fewer records if they are large (`journal.MAX_WINDOW_BYTES`), whatever the length of the journal. One
+    round trip for 25 records, at most two more. Raises `NotFound`, `DamagedRecord`.
+
+    >>> from fdstore.inspection.conversation import conversation
+    >>> page = store.run(conversation(store.prefix, proc.id))
+    >>> page.process.state, page.entries
+    ('open', ())
+    """
+    window = yield from journal.read_window(prefix, process, start, max(1, min(count, MAX_RECORDS)))
+    record = window.process
+    entries = build_entries(window.records, window.first, max_chars=max_chars, begun=record.started_at)
+    after = window.first + len(window.records)
+    pending = None
+    if after >= window.length:
+        last, has_answer = entries, any(each.kind == "answer" for each in entries)
+        if record.state in ("running", "waiting") and not has_answer and after:
+            # the calls of the last answer are before this page
+            earlier = max(0, after - LAST_RECORDS)
+            before = yield from journal.read_window(prefix, process, earlier, after - earlier)
+            last = build_entries(before.records, before.first, max_chars=0)
+        _, open_calls = mark_pending(last, record)
+        entries, _ = mark_pending(entries, record) if has_answer else (entries, [])
+        last_at = max((each.at for each in last if each.at is not None), default=None)
+        pending = what_pends(record, open_calls, last_at, window.now)
+        if record.state in ENDED:
+            entries.append(end_entry(record, window.length, max_chars))
+    return ConversationPage(
+        process=record,
+        now=window.now,
+        start=window.first,
+        next=after,
+        length=window.length,
+        entries=tuple(entries),
+        pending=pending,
+        input=window.input,
+        codes=window.codes,
+    )

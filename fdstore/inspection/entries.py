@@ -1,0 +1,95 @@
+"""One thing that happened in the conversation of a process, as people see it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from fdstore.agent.record_facts import Before
+from fdstore.records import Record, TokenUsage
+
+EntryKind = Literal[
+    "task",
+    "commands",
+    "system",
+    "prompt",
+    "attempt",
+    "outage",
+    "retry",
+    "thinking",
+    "answer",
+    "call",
+    "result",
+    "note",
+    "cleared",
+    "block",
+    "unknown",
+    "unreadable",
+    "end",
+]
+
+
+class ConversationEntry(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """One entry of a conversation. A record of the journal makes one or more; `position` is that of the
+    record, `part` numbers the entries of one record, so both together identify an entry for ever.
+
+        kind        text                              and
+        task        the task of the process           process: the one it is a copy of, if any
+        commands    the commands of a pipeline
+        system      the system prompt
+        prompt      the first message to the model
+        attempt     what ended the attempt before     number, worker, losses, before
+        outage      that the store did not answer     duration_s
+        retry       why a try of the model failed     number, duration_s: the pause after it
+        thinking    the model's thinking, if shown
+        answer      the model's answer; may be ""     number: its turn, usage, stop_reason, duration_s
+        call        ""                                tool, arguments, call, pending
+        result      the result of a tool call         tool, call, is_error, fds, cleared, duration_s
+        note        a message of fdstore to the model
+        cleared     what is no longer sent            calls: those whose results became one line
+        block       the type of another block
+        unknown     the kind of a newer record
+        unreadable  what is wrong with the record
+        end         the reason of the end             state, exit_code
+
+    `at` is in seconds since the epoch by the clock of Redis; None for records of older versions. `text` is
+    cut to a bound; `chars` is the length of the whole. Strings in `arguments` are cut too.
+
+    `call` is the key of a tool call in its conversation. `pending`: it has no result yet. `cleared`: its
+    result is now sent as one line; known only if the record that says so is in the same page. `fds` are
+    the descriptors that a result names; `element` and `attributes` are the tag that it begins with, if it is
+    one of fdstore's own (`elements.describe_element` puts them in words).
+    """
+
+    position: int
+    part: int = 0
+    kind: EntryKind
+    at: float | None = None
+    duration_s: float | None = None
+    text: str = ""
+    chars: int = 0
+    tool: str = ""
+    arguments: Any = None
+    call: str = ""
+    calls: tuple[str, ...] = ()
+    is_error: bool = False
+    pending: bool = False
+    cleared: bool = False
+    fds: tuple[str, ...] = ()
+    element: str = ""
+    attributes: dict[str, str] = msgspec.field(default_factory=dict)
+    number: int = 0
+    usage: TokenUsage | None = None
+    stop_reason: str | None = None
+    worker: str = ""
+    losses: int = 0
+    before: Before = ""
+    process: str = ""
+    state: str = ""
+    exit_code: int | None = None
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether `text` is only the beginning."""
+        return self.chars > len(self.text)

@@ -1,0 +1,164 @@
+"""Summaries of many trees: what the inspector shows on its first page.
+
+The index of all trees (`trees`) orders them by the earliest time of their collection, so the end of it
+are those used last. Each request reads a bounded number of names, trees and processes, in a few round
+trips.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import msgspec
+
+from fdstore.errors import DamagedRecord
+from fdstore.records import Record, Unreadable
+from fdstore.store.keys import TreeKeys, is_root, member_of
+from fdstore.store.record_format import (
+    SKIPPABLE,
+    UNREADABLE,
+    check_format,
+    damage,
+    replies_or_damage,
+    show_bytes,
+    timestamp,
+    unreadable,
+    whole_number,
+)
+from fdstore.text.numbers import MAX_INTEGER
+from fdstore.wire.operation import Operation
+from fdstore.wire.scripts import text
+
+MAX_NAMES = 20_000
+"""Trees whose names one request looks at: those used last."""
+
+MAX_MEMBERS = 1_000
+"""Processes of one tree that are counted by state."""
+
+_TREE_FIELDS = ("created_at", "used_at", "bytes", "fds", "processes", "live", "format")
+_PROCESS_FIELDS = ("state", "program", "input_tokens", "output_tokens", "losses")
+
+
+class TreeSummary(Record, frozen=True, kw_only=True):
+    """One tree: its root's program and state, its size, and its processes by state. `counted` is how
+    many of its processes are counted in `states`, `tokens` and `losses`."""
+
+    tree: str
+    program: str | None
+    state: str
+    states: dict[str, int]
+    programs: tuple[str, ...]
+    counted: int
+    processes: int
+    live: int
+    contents: int
+    bytes: int
+    tokens: int
+    losses: int
+    created_at: float
+    used_at: float
+
+
+class TreeNames(msgspec.Struct, frozen=True):
+    """The names of trees, the one used last first, and how many there are in all."""
+
+    names: list[str]
+    total: int
+
+
+def recent_names(prefix: str, most: int = MAX_NAMES) -> Operation[TreeNames]:
+    """Return the names of the trees used last. One round trip."""
+    key = TreeKeys(prefix, "").trees
+    entries, total = yield [("ZRANGE", key, 0, most - 1, "REV"), ("ZCARD", key)]
+    return TreeNames([text(each) for each in entries if is_root(each)], total)
+
+
+def summaries(
+    prefix: str, names: list[str], damaged: list[Unreadable] | None = None
+) -> Operation[list[TreeSummary]]:
+    """Return the summaries of these trees, without those that were just removed; add damaged ones to
+    `damaged`. Two round trips if nothing is damaged."""
+    damaged = [] if damaged is None else damaged
+    trees = [TreeKeys(prefix, name) for name in names]
+    replies = yield from replies_or_damage(
+        [
+            read
+            for tree in trees
+            for read in (
+                ("HMGET", tree.record, *_TREE_FIELDS),
+                ("ZRANGE", tree.processes, 0, MAX_MEMBERS - 1),
+            )
+        ]
+    )
+    members = [
+        [] if isinstance(ids, DamagedRecord) else [keys for each in ids if (keys := member_of(tree, each))]
+        for tree, ids in zip(trees, replies[1::2], strict=True)
+    ]
+    states = yield from replies_or_damage(
+        [("HMGET", keys.record, *_PROCESS_FIELDS) for of_one in members for keys in of_one]
+    )
+    found, start = [], 0
+    for tree, facts, of_one in zip(trees, replies[::2], members, strict=True):
+        processes = states[start : start + len(of_one)]
+        start += len(of_one)
+        try:
+            if isinstance(facts, DamagedRecord):
+                raise facts
+            if facts[0] is not None:  # else it was just removed, or is not created yet
+                check_format(tree.tree, facts[-1])
+                found.append(_summary(tree.tree, facts, processes))
+        except SKIPPABLE as error:
+            damaged.append(unreadable(error))
+        except UNREADABLE as error:
+            damaged.append(unreadable(damage(f"the record of tree {tree.tree}", error)))
+    return found
+
+
+def _summary(
+    name: str, facts: list[bytes | None], processes: list[list[bytes | None] | DamagedRecord]
+) -> TreeSummary:
+    created_at, used_at, *counts, _ = (each or b"" for each in facts)
+    size, contents, total, live = (whole_number(each or b"0", -MAX_INTEGER) for each in counts)
+    states: dict[str, int] = {}
+    programs: dict[str, None] = {}
+    tokens = losses = 0
+    root_state, root_program = "unreadable", None
+    for number, each in enumerate(processes):
+        # a damaged process is counted as such; the page of its tree names it
+        fields = [None] * len(_PROCESS_FIELDS) if isinstance(each, DamagedRecord) else each
+        state = "unreadable" if fields[0] is None else _shown(fields[0])
+        program = _shown(fields[1]) if fields[1] else None
+        states[state] = states.get(state, 0) + 1
+        if program:
+            programs[program] = None
+        tokens += _count(fields[2]) + _count(fields[3])
+        losses += _count(fields[4])
+        if number == 0:
+            root_state, root_program = state, program
+    return TreeSummary(
+        tree=name,
+        program=root_program,
+        state=root_state,
+        states=states,
+        programs=tuple(programs),
+        counted=len(processes),
+        processes=total,
+        live=live,
+        contents=contents,
+        bytes=size,
+        tokens=tokens,
+        losses=losses,
+        created_at=timestamp(created_at),
+        used_at=timestamp(used_at),
+    )
+
+
+def _count(value: bytes | None) -> int:
+    """Return a count; 0 for a damaged one. There are thousands, so this must be fast."""
+    return int(value) if value and len(value) < 17 and value.isdigit() else 0
+
+
+@lru_cache(maxsize=1024)
+def _shown(value: bytes) -> str:
+    """Return a name as printable text; the same few names are in all processes."""
+    return show_bytes(value)

@@ -1,0 +1,68 @@
+"""Format sizes, counts, durations and times for people: pure functions."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
+RELATIVE_FOR_S = 60 * DAY_S
+"""Older times are shown as dates."""
+
+
+def format_size(count: int) -> str:
+    """Format a number of bytes.
+
+    >>> format_size(999), format_size(12_345_678), format_size(999_999)
+    ('999 B', '12.3 MB', '1.0 MB')
+    """
+    if count < 1000:
+        return f"{count} B"
+    value, units = count / 1000, ["kB", "MB", "GB", "TB"]
+    while value >= 999.95 and len(units) > 1:
+        value /= 1000
+        del units[0]
+    return f"{value:.1f} {units[0]}"
+
+
+def format_count(count: int, noun: str, plural: str = "") -> str:
+    """Format a number with its noun.
+
+    >>> format_count(1, "line"), format_count(2, "process", "processes")
+    ('1 line', '2 processes')
+    """
+    return f"{count} {noun if count == 1 else plural or noun + 's'}"
+
+
+def duration(seconds: float) -> str:
+    """Format a duration in its largest unit.
+
+    >>> duration(0.4), duration(90), duration(200_000)
+    ('0 s', '1 min', '2 d')
+    """
+    if seconds < MINUTE_S:
+        return f"{max(0, int(seconds))} s"
+    for unit_s, name, limit_s in ((MINUTE_S, "min", HOUR_S), (HOUR_S, "h", DAY_S)):
+        if seconds < limit_s:
+            return f"{int(seconds / unit_s)} {name}"
+    return f"{int(seconds / DAY_S)} d"
+
+
+def moment(at_s: float) -> str:
+    """Format a time as ISO 8601, in UTC.
+
+    >>> moment(0)
+    '1970-01-01T00:00:00Z'
+    """
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def ago(at_s: float, now_s: float) -> str:
+    """Format the time since `at_s`, or the date if that is long ago.
+
+    >>> ago(100, 280), ago(100, 100)
+    ('3 min ago', 'now')
+    """
+    passed = now_s - at_s
+    if passed >= RELATIVE_FOR_S:
+        return moment(at_s)
+    return f"{duration(passed)} ago" if passed >= 1 else "now"

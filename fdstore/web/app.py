@@ -1,0 +1,130 @@
+"""The ASGI app of the inspector: its pages, their twins, the login and the static files."""
+
+from __future__ import annotations
+
+import mimetypes
+from collections.abc import Awaitable, Callable
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
+
+from fdstore.errors import FDStoreError
+from fdstore.web import health, kill, process, tree, trees, workers
+from fdstore.web.guard import Guard
+from fdstore.web.inspector import Inspector
+from fdstore.web.live import changes, seen, stream
+from fdstore.web.login import LOGIN_PATH, Login, leave, own_path
+from fdstore.web.page import Page, View, form_fields
+from fdstore.web.rendering import STATIC, render
+from fdstore.web.responses import Problem, as_html, as_json, context, html, problem_of, problem_page
+
+MODULES = (trees, tree, process, kill, workers, health)
+"""The modules with pages (`PAGES`), and with other routes (`ROUTES`)."""
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable"}
+
+
+def make_app(inspector: Inspector) -> ASGIApp:
+    """Return the app, behind its guard. Raises `InvalidArgument` for a token that could be guessed."""
+    options = inspector.options
+    login = None if options.token is None else Login(options.token)
+    routes: list[BaseRoute] = []
+    for module in MODULES:
+        for page in module.PAGES:
+            routes += _routes_of(page)
+        routes += getattr(module, "ROUTES", [])
+    routes += [
+        Route("/static/{name}", _static),
+        Route("/favicon.svg", _favicon),
+        Route("/favicon.ico", lambda request: RedirectResponse("/favicon.svg", 301)),
+        *([] if login is None else _login_routes(login)),
+    ]
+    app = Starlette(
+        routes=routes, exception_handlers={HTTPException: _http_error, FDStoreError: _library_error}
+    )
+    app.router.redirect_slashes = False
+    app.state.inspector = inspector
+    return Guard(app, options.hosts, login)
+
+
+def view_of(request: Request) -> View:
+    """Return the view of a request, for routes of modules."""
+    return View(request, request.app.state.inspector)
+
+
+def _routes_of(page: Page) -> list[BaseRoute]:
+    async def show_html(request: Request) -> Response:
+        view = view_of(request)
+        data = await view.inspector.load(page, view)
+        return as_html(view, page, data, seen(data))
+
+    async def show_json(request: Request) -> Response:
+        view = view_of(request)
+        return as_json(await view.inspector.load(page, view))
+
+    async def show_live(request: Request) -> Response:
+        view = view_of(request)
+        return stream(view.inspector, changes(page, view))
+
+    # the twins first: `{id}` would match `triage.json`
+    return [
+        Route(f"{page.base}.json", show_json),
+        *([Route(f"{page.base}.live", show_live)] if page.live_s else []),
+        Route(page.path, show_html),
+    ]
+
+
+async def _library_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, FDStoreError)
+    return problem_page(view_of(request), problem_of(error), as_data=request.url.path.endswith(".json"))
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    titles = {404: "Not found", 405: "Not possible"}
+    messages = {404: "There is no such page.", 405: "This page can only be looked at."}
+    status = error.status_code
+    problem = Problem(
+        status, titles.get(status, "Problem"), "not_found", messages.get(status, str(error.detail))
+    )
+    return problem_page(view_of(request), problem, as_data=request.url.path.endswith(".json"))
+
+
+async def _static(request: Request) -> Response:
+    name = request.path_params["name"]
+    if name not in {each.name for each in STATIC.iterdir()}:
+        return PlainTextResponse("There is no such file.\n", 404)
+    kind = "text/javascript" if name.endswith(".js") else mimetypes.guess_type(name)[0]
+    return Response((STATIC / name).read_bytes(), headers=FOR_EVER, media_type=kind)
+
+
+async def _favicon(request: Request) -> Response:
+    return Response((STATIC / "favicon.svg").read_bytes(), headers=FOR_EVER, media_type="image/svg+xml")
+
+
+def _login_routes(login: Login) -> list[BaseRoute]:
+    async def form(request: Request) -> Response:
+        view = view_of(request)
+        refused = False
+        if request.method == "POST":
+            fields = await form_fields(request)
+            token, path = fields.get("token", ""), fields.get("next", "")
+            if login.is_token(token.strip()):
+                return login.enter(request, path)
+            refused = True
+        else:
+            path = request.query_params.get("next", "/")
+        values = {**context(view, None, None), "next": own_path(path), "refused": refused}
+        status = 401 if refused else 200
+        return html(render(view.inspector.templates, "login.html", seen="", **values), status)
+
+    async def out(request: Request) -> Response:
+        return leave()
+
+    return [Route(LOGIN_PATH, form, methods=["GET", "POST"]), Route("/logout", out, methods=["POST"])]

@@ -1,0 +1,113 @@
+"""The page of the store's health: what `fdstore doctor` finds in Redis, its memory, the queue."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fdstore.records import Record
+from fdstore.store.ceilings import written
+from fdstore.store.check import examine, primaries
+from fdstore.store.safety import Finding
+from fdstore.store.workers_now import WorkersNow
+from fdstore.web.page import Page, View
+from fdstore.web.workers import load as load_workers
+from fdstore.wire.store_url import parse_store_url
+
+
+class Server(Record, frozen=True, kw_only=True):
+    """One server that holds content, in the words of its INFO; `error` says why it does not answer."""
+
+    address: str
+    error: str = ""
+    version: str = ""
+    uptime_s: int = 0
+    used_bytes: int = 0
+    peak_bytes: int = 0
+    limit_bytes: int = 0
+    fragmentation: float = 0.0
+    clients: int = 0
+    commands_per_s: int = 0
+
+
+class Health(Record, frozen=True, kw_only=True):
+    """The findings, problems first, and the servers. `problems` and `notes` count the findings."""
+
+    kind: str
+    findings: list[Finding]
+    problems: int
+    notes: int
+    servers: list[Server]
+    ceilings: dict[str, str]
+    workers: WorkersNow
+    now_s: float
+
+
+async def load(view: View) -> Health:
+    """Examine the servers of the store."""
+    store, place = view.store, parse_store_url(view.store.url)
+    workers = await load_workers(view)
+    findings = [*await store.run(examine(place)), *_of_workers(workers)]
+    findings.sort(key=lambda each: (each.ok, not each.note))
+    found = await store.run(primaries("server", "memory", "clients", "stats"))
+    return Health(
+        kind=place.kind,
+        findings=findings,
+        problems=sum(not each.ok for each in findings),
+        notes=sum(each.ok and each.note for each in findings),
+        servers=[_server(each.address, each.info, each.error) for each in found],
+        ceilings=await store.run(written(store.prefix)),
+        workers=msgspec.structs.replace(workers, now_s=0.0),
+        now_s=workers.now_s,
+    )
+
+
+def _of_workers(found: WorkersNow) -> list[Finding]:
+    """Return the findings about workers: is there one, and does one sweep?"""
+    alive = [each for each in found.workers if each.alive_until >= found.now_s]
+    if not alive:
+        number = len(found.ready)
+        waiting = f", and {number} process{' waits' if number == 1 else 'es wait'} for one" if number else ""
+        return [
+            Finding(
+                subject="workers",
+                ok=not found.ready,
+                note=not found.ready,
+                said=f"none is alive{waiting}",
+                advice="start one: fdstore up, or fdstore worker",
+            )
+        ]
+    said = f"{len(alive)} {'is' if len(alive) == 1 else 'are'} alive"
+    if found.sweeper is None:
+        advice = "look at their logs; lost processes are not taken over until one sweeps"
+        return [
+            Finding(subject="workers", ok=True, said=said),
+            Finding(subject="sweep", ok=False, said="no worker sweeps", advice=advice),
+        ]
+    return [
+        Finding(subject="workers", ok=True, said=said),
+        Finding(subject="sweep", ok=True, said=f"{found.sweeper} sweeps"),
+    ]
+
+
+def _server(address: str, info: dict[str, str], error: Exception | None) -> Server:
+    def number(name: str) -> int:
+        value = info.get(name, "0")
+        return int(value) if value.isdecimal() and len(value) < 17 else 0
+
+    if error is not None:
+        return Server(address=address, error=str(error))
+    ratio = info.get("mem_fragmentation_ratio", "0")
+    return Server(
+        address=address,
+        version=info.get("valkey_version") or info.get("redis_version", ""),
+        uptime_s=number("uptime_in_seconds"),
+        used_bytes=number("used_memory"),
+        peak_bytes=number("used_memory_peak"),
+        limit_bytes=number("maxmemory"),
+        fragmentation=float(ratio) if ratio.replace(".", "", 1).isdecimal() else 0.0,
+        clients=number("connected_clients"),
+        commands_per_s=number("instantaneous_ops_per_sec"),
+    )
+
+
+PAGES = [Page("/health", "health.html", load, live_s=5.0)]

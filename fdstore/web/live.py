@@ -1,0 +1,96 @@
+"""Server-sent events: a page that is shown is sent again when its data have changed.
+
+Redis has no wake-up for most of what pages show, so the data are loaded again and compared. The time
+between is at least twenty times the time that loading takes: a large page costs Redis and this server no
+more than a small one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+
+from fdstore.errors import FDStoreError, StoreUnavailable
+from fdstore.web.inspector import MAX_LIVE, Inspector
+from fdstore.web.page import Page, View
+from fdstore.web.rendering import render
+from fdstore.web.responses import context
+
+REST = 20
+"""The time between two loads, in times of a load."""
+
+BEAT_S = 15.0
+"""A comment is sent that often, so that a browser that left is noticed."""
+
+
+def seen(data: Any) -> str:
+    """Return a digest of what a page shows, except the time `now_s`, which is its own."""
+    if hasattr(data, "now_s"):
+        data = msgspec.structs.replace(data, now_s=0.0)
+    return hashlib.sha256(msgspec.json.encode(data)).hexdigest()[:16]
+
+
+def event(name: str, data: object) -> bytes:
+    """Return one event; its data are JSON on one line."""
+    return b"event: " + name.encode() + b"\ndata: " + msgspec.json.encode(data) + b"\n\n"
+
+
+def stream(inspector: Inspector, events: AsyncIterator[bytes]) -> Response:
+    """Return the response that sends events until the browser leaves, or the server stops. Refuses if
+    too many are sent already."""
+    if inspector.live >= MAX_LIVE:
+        return PlainTextResponse("Too many pages are shown live.\n", 503)
+
+    async def counted() -> AsyncIterator[bytes]:
+        inspector.live += 1
+        try:
+            async for each in events:
+                yield each
+        finally:
+            inspector.live -= 1
+
+    return StreamingResponse(counted(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+
+async def changes(page: Page, view: View) -> AsyncIterator[bytes]:
+    """Yield the page whenever it differs from what the browser shows (`seen`), and `outage` when Redis
+    is away."""
+    inspector, shown = view.inspector, view.query("seen")
+    is_away, beat_at = False, time.monotonic() + BEAT_S
+    yield b"retry: 1000\n\n"
+    while not inspector.stopping.is_set():
+        began = time.monotonic()
+        try:
+            data = await inspector.load(page, view)
+        except StoreUnavailable as error:
+            if not is_away:
+                yield event("outage", str(error))
+            is_away = True
+        except FDStoreError as error:
+            yield event("gone", str(error))
+            return
+        else:
+            now_seen = seen(data)
+            if is_away or now_seen != shown:
+                html = render(inspector.templates, page.template, seen=now_seen, **context(view, page, data))
+                yield event("page", {"seen": now_seen, "html": html})
+                is_away, shown, beat_at = False, now_seen, time.monotonic() + BEAT_S
+        if time.monotonic() > beat_at:
+            beat_at = time.monotonic() + BEAT_S
+            yield b": still here\n\n"
+        took_s = time.monotonic() - began
+        await pause(inspector, max(page.live_s or 1.0, 0.0 if is_away else REST * took_s))
+
+
+async def pause(inspector: Inspector, seconds: float) -> None:
+    """Wait for some time, or until the server stops."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await inspector.stopping.wait()

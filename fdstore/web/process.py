@@ -1,0 +1,100 @@
+"""The page of a process: its conversation, its descriptors, its children; of a pipeline its commands."""
+
+from __future__ import annotations
+
+from fdstore.errors import InvalidArgument, NotFound
+from fdstore.inspection.conversation import ConversationPage, conversation
+from fdstore.inspection.entries import ConversationEntry
+from fdstore.inspection.pending import Pending
+from fdstore.records import ProcessRecord, Record
+from fdstore.store.keys import process_keys
+from fdstore.store.process_window import Children, DescriptorWindow, children_of, descriptor_window
+from fdstore.web.page import Page, View
+from fdstore.web.pipeline import Pipeline, pipeline_of
+
+RECORDS = 60
+"""Journal records on one page."""
+
+MAX_CHARS = 12_000
+"""Characters of one text that are in the page; the rest is on the page of its record."""
+
+WHOLE_CHARS = 1_000_000
+"""Characters of one text on the page of its record."""
+
+
+MAX_POSITION = 1_000_000_000
+
+
+class ProcessPage(Record, frozen=True, kw_only=True):
+    """A process, the journal records `start` to `next` - 1 of `length` as entries, and what it holds.
+    `earlier` and `later` are where the pages before and after begin (None: there is none)."""
+
+    process: ProcessRecord
+    start: int
+    next: int
+    length: int
+    earlier: int | None
+    later: int | None
+    entries: tuple[ConversationEntry, ...]
+    pending: Pending | None
+    pipeline: Pipeline | None
+    descriptors: DescriptorWindow
+    children: Children
+    now_s: float
+
+
+async def load(view: View) -> ProcessPage:
+    """Load the last records of a process, or those from `from` on. Raises `NotFound`,
+    `DamagedRecord`."""
+    store, process = view.store, view.argument("id")
+    start = view.number("from", -RECORDS, most=MAX_POSITION)
+    page = await store.run(conversation(store.prefix, process, start, RECORDS, max_chars=MAX_CHARS))
+    keys = process_keys(store.prefix, process)
+    before = view.number("fds_before", 0)
+    return ProcessPage(
+        process=page.process,
+        start=page.start,
+        next=page.next,
+        length=page.length,
+        earlier=max(0, page.start - RECORDS) if page.start else None,
+        later=page.next if page.next < page.length else None,
+        entries=page.entries,
+        pending=page.pending,
+        pipeline=await store.run(pipeline_of(store.prefix, page)) if page.process.kind else None,
+        descriptors=await store.run(descriptor_window(keys, before=before)),
+        children=await store.run(children_of(keys, page.process.next_child)),
+        now_s=page.now,
+    )
+
+
+class RecordPage(Record, frozen=True, kw_only=True):
+    """One record of a journal, with its whole texts."""
+
+    process: ProcessRecord
+    position: int
+    length: int
+    entries: tuple[ConversationEntry, ...]
+    now_s: float
+
+
+async def load_record(view: View) -> RecordPage:
+    """Load one record. Raises `NotFound`."""
+    store, process = view.store, view.argument("id")
+    position = int(view.argument("position"))
+    if position > MAX_POSITION:
+        raise InvalidArgument("record", f"there are no more than {MAX_POSITION}")
+    page: ConversationPage = await store.run(
+        conversation(store.prefix, process, position, 1, max_chars=WHOLE_CHARS)
+    )
+    entries = tuple(each for each in page.entries if each.position == position)
+    if not entries:
+        raise NotFound(f"record {position} of process {process}", (f"{page.length} records, from 0",))
+    return RecordPage(
+        process=page.process, position=position, length=page.length, entries=entries, now_s=page.now
+    )
+
+
+PAGES = [
+    Page("/process/{id}", "process.html", load, live_s=0.5),
+    Page("/process/{id}/record/{position:int}", "record.html", load_record),
+]

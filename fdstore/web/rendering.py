@@ -1,0 +1,177 @@
+"""Templates to HTML. Every value is escaped, and its control characters are shown, before it is in a
+page.
+
+Texts come from models, tools and users of the store. `show` runs on each value that a template writes,
+so no template can forget it; Jinja then escapes the result for HTML.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from fdstore.lifecycle import ENDED
+from fdstore.text.layout import show_controls
+from fdstore.text.quantities import ago, duration, format_count, format_size, moment
+from fdstore.web.timeline import axis_of
+
+FOLDER = Path(__file__).parent
+STATIC = FOLDER / "static"
+
+
+def show(value: object) -> object:
+    r"""Return a value with visible control characters; markup of templates stays as it is.
+
+    >>> show("a\x1b[31m\u202eb")
+    'a\\u{1b}[31m\\u{202e}b'
+    """
+    return show_controls(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def make_environment() -> Environment:
+    """Return the environment of all templates."""
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=show,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "size": format_size,
+        "ago": when_shown(ago),
+        "duration": precise_duration,
+        "moment": when_shown(moment),
+        "clock": when_shown(clock),
+        "day": when_shown(lambda at_s: moment(at_s)[:10]),
+        "number": format_number,
+        "short": short_number,
+        "segment": lambda text: quote(text, safe=""),
+        "fd_path": fd_path,
+        "fd_of": fd_of,
+        "clip": clip,
+        "json": lambda value: msgspec.json.encode(value).decode("utf-8", "replace"),
+        "uptime": duration,
+        "one_line": lambda text: show_controls(text, keep=""),
+    }
+    environment.globals |= {"count": format_count, "asset": asset, "axis_of": axis_of, "ENDED": ENDED}
+    return environment
+
+
+def fd_path(fd: str) -> str:
+    """Return the end of the path of a descriptor's page.
+
+    >>> fd_path("fd:3"), fd_path("name:a/b?.txt")
+    ('3', 'name:a/b%3F.txt')
+    """
+    return quote(fd.removeprefix("fd:"), safe=":/")
+
+
+_FD = re.compile(r"(?:fd:[1-9][0-9]{0,15}|ref:[A-Za-z0-9_.-]{1,64})(?=\Z|#)")
+
+
+def fd_of(text: str) -> str:
+    """Return the descriptor that an argument of a tool names, without its selector; "" if it names none.
+
+    >>> fd_of("fd:3#L1-9"), fd_of("ref:plan"), fd_of("see fd:3")
+    ('fd:3', 'ref:plan', '')
+    """
+    found = _FD.match(text)
+    return found[0] if found else ""
+
+
+CLIP_CHARS, CLIP_LINES = 700, 12
+
+
+def clip(text: str, lines: int = CLIP_LINES) -> str:
+    """Return the beginning of a text, a few lines; a text that is little longer is returned whole.
+
+    >>> clip("a\\nb"), len(clip("a" * 5000)), clip("line\\n" * 50).count("\\n")
+    ('a\\nb', 700, 11)
+    """
+    chars = CLIP_CHARS * lines // CLIP_LINES
+    if len(text) <= chars * 1.3 and text.count("\n") < lines * 1.3:
+        return text
+    return "\n".join(text[:chars].split("\n", lines)[:lines])
+
+
+def format_number(value: int) -> str:
+    """Return a number with thin spaces between its groups of digits.
+
+    >>> format_number(1234567)
+    '1\\u202f234\\u202f567'
+    """
+    return f"{value:,}".replace(",", "\u202f")
+
+
+def short_number(value: int) -> str:
+    """Return a number of at most four characters and its unit.
+
+    >>> short_number(999), short_number(12_345), short_number(1_200_000)
+    ('999', '12.3k', '1.2M')
+    """
+    for unit_size, unit in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
+        if value >= unit_size:
+            return f"{value / unit_size:.1f}".removesuffix(".0") + unit
+    return str(value)
+
+
+def precise_duration(seconds: float) -> str:
+    """Return a duration with two units at most.
+
+    >>> precise_duration(0.0123), precise_duration(4.25), precise_duration(75), precise_duration(7300)
+    ('12 ms', '4.2 s', '1 min 15 s', '2 h 1 min')
+    """
+    if seconds < 1:
+        return f"{max(0, round(seconds * 1000))} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    if seconds < 3600:
+        return f"{int(seconds // 60)} min {int(seconds % 60)} s"
+    if seconds < 86_400:
+        return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60)} min"
+    return duration(seconds)
+
+
+def when_shown(form: Callable[..., str]) -> Callable[..., str]:
+    """Return a format of times that has a text for those of damaged records, too."""
+
+    def shown(at_s: float, *more: float) -> str:
+        try:
+            return form(at_s, *more)
+        except (ValueError, OverflowError, OSError):
+            return "an impossible time"
+
+    return shown
+
+
+def clock(at_s: float) -> str:
+    """Return the time of day with milliseconds, in UTC.
+
+    >>> clock(0.25)
+    '00:00:00.250'
+    """
+    return datetime.fromtimestamp(at_s, UTC).strftime("%H:%M:%S.%f")[:-3]
+
+
+@cache
+def asset(name: str) -> str:
+    """Return the URL of a static file; it changes with the file, so browsers may keep it."""
+    digest = hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:12]
+    return f"/static/{name}?{digest}"
+
+
+def render(environment: Environment, template: str, **values: Any) -> str:
+    """Return a whole page."""
+    return environment.get_template(template).render(values)

@@ -1,0 +1,110 @@
+"""Responses: pages as HTML and JSON, and errors in both forms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import msgspec
+from starlette.responses import Response
+
+from fdstore.errors import FDStoreError, NewerFormat, StoreUnavailable
+from fdstore.web.page import Page, View
+from fdstore.web.rendering import render
+
+STATUS = {
+    "not_found": 404,
+    "permission_error": 403,
+    "unsafe_store": 403,
+    "store_unavailable": 503,
+    "store_lost_data": 500,
+    "fenced": 409,
+    "conflict": 409,
+    "quota_exceeded": 503,
+}
+"""The status of an error, by its type; every other type is a mistake in the request (400)."""
+
+TRY_AGAIN_S = 2
+"""After this time, browsers load the page of an outage again."""
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """An error, as a page shows it."""
+
+    status: int
+    title: str
+    type: str
+    message: str
+    now_s: float = 0.0
+
+
+def problem_of(error: FDStoreError) -> Problem:
+    """Return the problem that a page shows for an error of the library."""
+    status = 500 if isinstance(error, NewerFormat) else STATUS.get(error.type, 400)
+    titles = {
+        404: "Not found",
+        403: "Not permitted",
+        409: "Not now",
+        500: "This cannot be read",
+        503: "Redis does not answer",
+    }
+    title = titles.get(status, "This cannot be shown")
+    if status == 503 and not isinstance(error, StoreUnavailable):
+        title = "Too much at once"
+    return Problem(status, title, error.type, str(error))
+
+
+def context(view: View, page: Page | None, data: Any) -> dict[str, Any]:
+    """Return what a template can use: its data as `page`, and the frame around it."""
+    request, options = view.request, view.inspector.options
+    path, query = request.url.path, request.url.query
+    base = "/index" if path == "/" else path
+    # what is shown goes into an attribute: quoted, so that it is the same URL
+    twin = quote(base, safe="/:@!$&'()*+,;=~") + "{}" + (f"?{query}" if query else "")
+    return {
+        "page": data,
+        "path": path,
+        "link": lambda **changes: changed_query(request.query_params, changes),
+        "json_url": twin.format(".json") if page else None,
+        "live_url": twin.format(".live") if page and page.live_s else None,
+        "where": view.store.where,
+        "prefix": view.prefix,
+        "may_kill": options.may_kill,
+        "has_token": options.token is not None,
+    }
+
+
+def changed_query(query: Mapping[str, str], changes: Mapping[str, object]) -> str:
+    """Return the query of a link to the same page with other arguments; None removes one.
+
+    >>> changed_query({"q": "a b", "from": "100"}, {"from": None, "sort": "name"})
+    '?q=a+b&sort=name'
+    """
+    changed = {name: value for name, value in {**query, **changes}.items() if value not in (None, "")}
+    return "?" + urlencode(changed)
+
+
+def as_html(view: View, page: Page, data: Any, seen: str) -> Response:
+    """Return a page."""
+    return html(render(view.inspector.templates, page.template, seen=seen, **context(view, page, data)))
+
+
+def as_json(data: Any, status: int = 200) -> Response:
+    """Return data as JSON for people and programs."""
+    text = msgspec.json.format(msgspec.json.encode(data), indent=2)
+    return Response(text + b"\n", status, media_type="application/json")
+
+
+def html(text: str, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    # lone surrogates, which damaged records may hold, have no UTF-8
+    return Response(text.encode("utf-8", "backslashreplace"), status, headers, media_type="text/html")
+
+
+def problem_page(view: View, problem: Problem, *, as_data: bool = False) -> Response:
+    """Return the page of a problem; that of an outage loads itself again."""
+    if as_data:
+        return as_json({"error": {"type": problem.type, "message": problem.message}}, problem.status)
+    headers = {"Refresh": str(TRY_AGAIN_S)} if problem.type == "store_unavailable" else None
+    text = render(view.inspector.templates, "problem.html", seen="", **context(view, None, problem))
+    return html(text, problem.status, headers)

@@ -1,0 +1,120 @@
+// What JavaScript adds to the pages: live updates by server-sent events, and keys. Nothing depends on it.
+"use strict";
+
+// Makes `now` like `next`, a tree of nodes that the server rendered; focus, scrolling and open details stay.
+function merge(now, next) {
+  for (const { name, value } of [...next.attributes]) {
+    if (name !== "open" && now.getAttribute(name) !== value) now.setAttribute(name, value);
+  }
+  for (const { name } of [...now.attributes]) {
+    if (name !== "open" && !next.hasAttribute(name)) now.removeAttribute(name);
+  }
+  mergeChildren(now, next);
+}
+
+function alike(one, other) {
+  return one.nodeType === other.nodeType && one.nodeName === other.nodeName && (one.id || "") === (other.id || "");
+}
+
+function mergeChildren(now, next) {
+  const byId = new Map();
+  for (const child of now.children) if (child.id) byId.set(child.id, child);
+  let at = now.firstChild;
+  for (const wanted of [...next.childNodes]) {
+    let found = null;
+    if (wanted.id) found = byId.get(wanted.id) || null;
+    else if (at && alike(at, wanted)) found = at;
+    if (!found || !alike(found, wanted)) {
+      now.insertBefore(document.importNode(wanted, true), at);
+      continue;
+    }
+    if (found === at) at = at.nextSibling;
+    else now.insertBefore(found, at);
+    if (found.nodeType === Node.TEXT_NODE) {
+      if (found.data !== wanted.data) found.data = wanted.data;
+    } else if (found.nodeType === Node.ELEMENT_NODE && !found.isEqualNode(wanted) && found !== document.activeElement) {
+      if (found.matches("[data-keep]")) continue;
+      merge(found, wanted);
+    }
+  }
+  while (at) {
+    const following = at.nextSibling;
+    at.remove();
+    at = following;
+  }
+}
+
+function atEnd() {
+  const root = document.documentElement;
+  return root.scrollHeight > root.clientHeight && root.scrollTop + root.clientHeight > root.scrollHeight - 40;
+}
+
+function followLive(main) {
+  const outage = document.getElementById("outage");
+  const sign = document.getElementById("live");
+  const warn = (text) => {
+    outage.textContent = text;
+    outage.hidden = !text;
+    sign.classList.toggle("off", Boolean(text));
+    sign.textContent = text ? "not live" : "live";
+  };
+  // a browser keeps few connections to a server, so pages that are not visible have none
+  let events = null;
+  const hush = () => {
+    if (events) events.close();
+    events = null;
+  };
+  const listen = () => {
+    if (events || document.hidden) return;
+    const url = new URL(main.dataset.live, location.href);
+    url.searchParams.set("seen", main.dataset.seen);
+    events = new EventSource(url);
+    events.onopen = () => { sign.hidden = false; warn(""); };
+    events.addEventListener("page", (message) => {
+      const { seen, html } = JSON.parse(message.data);
+      const follow = main.querySelector("[data-follow]") && atEnd();
+      // an inert document: nothing in it runs or loads
+      const next = new DOMParser().parseFromString(html, "text/html");
+      mergeChildren(main, next.querySelector("main"));
+      main.dataset.seen = seen;
+      warn("");
+      if (follow) document.documentElement.scrollTop = document.documentElement.scrollHeight;
+      main.dispatchEvent(new CustomEvent("updated"));
+    });
+    events.addEventListener("outage", (message) => warn(JSON.parse(message.data)));
+    events.addEventListener("gone", (message) => { warn(JSON.parse(message.data)); hush(); });
+    events.onerror = () => {
+      warn("The inspector does not answer.");
+      // the browser tries again by itself, except after a refusal; what is shown by then is sent along
+      hush();
+      setTimeout(listen, 2000);
+    };
+  };
+  document.addEventListener("visibilitychange", () => (document.hidden ? hush() : listen()));
+  window.addEventListener("pagehide", hush);
+  listen();
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const typing = event.target instanceof Element && event.target.closest("input, select, textarea");
+  if (event.key === "Escape" && typing) typing.blur();
+  if (event.key !== "/" || typing) return;
+  const box = document.getElementById("search");
+  if (!box) return;
+  event.preventDefault();
+  box.focus();
+  box.select();
+});
+
+// A form that only looks leaves empty fields out of the URL.
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (form.method !== "get") return;
+  const empty = [...form.elements].filter((field) => field.name && !field.value);
+  for (const field of empty) field.disabled = true;
+  setTimeout(() => { for (const field of empty) field.disabled = false; });
+});
+
+const main = document.querySelector("main[data-live]");
+if (main) followLive(main);

@@ -1,0 +1,123 @@
+"""The page of all trees: find, filter and sort them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from fdstore.lifecycle import BUSY, PROCESS_MOVES
+from fdstore.records import Record, Unreadable
+from fdstore.store.clock import redis_now
+from fdstore.store.finding import matcher
+from fdstore.store.overview import TreeSummary, recent_names, summaries
+from fdstore.web.page import Page, View
+
+ROWS = 200
+"""Trees on one page."""
+
+EXAMINED = 500
+"""Trees that one request reads, to filter or to sort them."""
+
+AT_ONCE = 50
+"""Trees read by one pair of requests, so that other requests have their turn."""
+
+SORTS = ("used", "name", "created", "processes", "bytes", "tokens")
+STATES = ("busy", *PROCESS_MOVES)
+
+_KEYS: dict[str, Callable[[TreeSummary], Any]] = {
+    "created": lambda each: (-each.created_at, each.tree),
+    "processes": lambda each: (-each.processes, each.tree),
+    "bytes": lambda each: (-each.bytes, each.tree),
+    "tokens": lambda each: (-each.tokens, each.tree),
+}
+
+
+class Trees(Record, frozen=True, kw_only=True):
+    """The trees that match, in order. `total` is how many exist, `named` how many of those have a
+    matching name, `examined` how many of these were read; `next` begins the next page (None: no more).
+    `counts` are of the shown trees' processes, by state."""
+
+    trees: list[TreeSummary]
+    total: int
+    named: int
+    examined: int
+    start: int
+    next: int | None
+    counts: dict[str, int]
+    programs: list[str]
+    search: str
+    state: str
+    program: str
+    sort: str
+    unreadable: list[Unreadable]
+    now_s: float
+
+
+class _Filter(msgspec.Struct, frozen=True):
+    state: str
+    program: str
+
+    def selects(self, tree: TreeSummary) -> bool:
+        if self.program and self.program not in tree.programs:
+            return False
+        if self.state == "busy":
+            return any(state in BUSY for state in tree.states)
+        return not self.state or self.state in tree.states
+
+
+async def load(view: View) -> Trees:
+    """Load the trees of a request: `q` is a part of their names or a pattern."""
+    search, sort = view.query("q"), view.choice("sort", SORTS, "used")
+    chosen = _Filter(view.choice("state", STATES), view.query("program"))
+    start = view.number("from", 0)
+    store, damaged = view.store, list[Unreadable]()
+    known = await store.run(recent_names(store.prefix))
+    matches = matcher(search)
+    names = [name for name in known.names if matches(name)] if search else known.names
+    if sort == "name":
+        names = sorted(names)
+
+    async def read(first: int, last: int) -> list[TreeSummary]:
+        found = []
+        for at in range(first, last, AT_ONCE):
+            found += await store.run(summaries(store.prefix, names[at : min(at + AT_ONCE, last)], damaged))
+        return found
+
+    if sort in _KEYS:  # all of them are read, then sorted, then cut
+        examined = min(len(names), EXAMINED)
+        found = sorted(filter(chosen.selects, await read(0, examined)), key=_KEYS[sort])
+        following = start + ROWS if start + ROWS < len(found) else None
+        rows = found[start : start + ROWS]
+    else:  # read on from the cursor, until there are enough
+        rows, at = [], start
+        while at < min(len(names), start + EXAMINED) and len(rows) < ROWS:
+            upto = min(at + AT_ONCE, len(names))
+            rows += filter(chosen.selects, await read(at, upto))
+            at = upto
+        following = at if at < len(names) else None
+        examined = max(0, at - start)
+    counts: dict[str, int] = {}
+    for each in rows:
+        for state, count in each.states.items():
+            counts[state] = counts.get(state, 0) + count
+    return Trees(
+        trees=rows,
+        total=known.total,
+        named=len(names),
+        examined=examined,
+        start=start,
+        next=following,
+        counts=counts,
+        programs=sorted({name for each in rows for name in each.programs} | ({chosen.program} - {""})),
+        search=search,
+        state=chosen.state,
+        program=chosen.program,
+        sort=sort,
+        unreadable=damaged,
+        now_s=await store.run(redis_now()),
+    )
+
+
+PAGES = [Page("/", "trees.html", load, live_s=1.0)]

@@ -1,0 +1,147 @@
+"""The inspector in a real browser: a Chromium of the system, driven by Playwright, which brings none.
+
+`open_page(path)` opens a page of an inspector of the test's own store. At the end of a test its pages
+must have logged no error and no warning, asked for nothing that failed, and run no script of a text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import redis
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+import fdstore
+import fdstore.aio
+from fdstore.client import Store
+from fdstore.client._async.store import connect_unsafe
+from fdstore.http_server import HttpServer, listen, origin_of
+from fdstore.local.redis_server import PrivateServer
+from fdstore.web.app import make_app
+from fdstore.web.inspector import Inspector, Options
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+WAIT_MS = 15_000
+
+
+def find_browser() -> str:
+    """Return the path of a Chromium of the system."""
+    path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    assert path, "these tests need a Chromium of the system: apt-get install --no-install-recommends chromium"
+    return path
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=find_browser())
+        yield running
+        running.close()
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[PrivateServer]:
+    with PrivateServer() as server:
+        yield server
+
+
+@pytest.fixture
+def redis_url(redis_server: PrivateServer) -> str:
+    redis_server.start()  # a test may have stopped it
+    with redis.Redis.from_url(redis_server.url) as client:
+        client.flushall()
+    return redis_server.url
+
+
+@pytest.fixture
+def store(redis_url: str) -> Iterator[Store]:
+    with fdstore.connect(redis_url) as connected:
+        yield connected
+
+
+class Served:
+    """An inspector that runs in a thread until `close`; `url` has no path."""
+
+    def __init__(self, redis_url: str, **options: Any) -> None:
+        self.url = ""
+        self._ready = threading.Event()
+        self._stop: Callable[[], None] = lambda: None
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._serve(redis_url, Options(**options)))
+        )
+        self._thread.start()
+        assert self._ready.wait(30), "the inspector did not start"
+
+    async def _serve(self, redis_url: str, options: Options) -> None:
+        async with await fdstore.aio.connect(redis_url, looking=True) as store:
+            inspector = Inspector(store, options, lambda: connect_unsafe(redis_url, None, looking=False))
+            with listen("127.0.0.1", 0) as listening:
+                server = HttpServer(make_app(inspector), inspector.stopping)
+                loop = asyncio.get_running_loop()
+                self._stop = lambda: loop.call_soon_threadsafe(setattr, server, "should_exit", True)
+                self.url = origin_of(listening)
+                self._ready.set()
+                await server.serve(sockets=[listening])
+
+    def close(self) -> None:
+        self._stop()
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+
+
+@pytest.fixture
+def serve(redis_url: str) -> Iterator[Callable[..., Served]]:
+    """Return a function that starts an inspector with options of `Options`."""
+    running: list[Served] = []
+
+    def start(**options: Any) -> Served:
+        running.append(Served(redis_url, **options))
+        return running[-1]
+
+    yield start
+    for each in running:
+        each.close()
+
+
+@pytest.fixture
+def inspector(serve: Callable[..., Served]) -> str:
+    """The URL of an inspector that only reads."""
+    return serve().url
+
+
+@pytest.fixture
+def problems() -> list[str]:
+    """What the pages of this test complained of. A test that provokes something clears it."""
+    return []
+
+
+def watch(page: Page, problems: list[str]) -> None:
+    """Collect what a page complains of."""
+    page.on("console", lambda said: said.type in ("error", "warning") and problems.append(said.text))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("dialog", lambda dialog: (problems.append(f"a dialog: {dialog.message}"), dialog.dismiss()))
+
+
+@pytest.fixture
+def open_page(browser: Browser, inspector: str, problems: list[str]) -> Iterator[Callable[..., Page]]:
+    """Return a function that opens a path, with options of a browser context such as `color_scheme`."""
+    contexts: list[BrowserContext] = []
+
+    def show(path: str, **options: Any) -> Page:
+        context = browser.new_context(base_url=inspector, **options)
+        context.set_default_timeout(WAIT_MS)
+        contexts.append(context)
+        page = context.new_page()
+        watch(page, problems)
+        page.goto(path)
+        return page
+
+    yield show
+    for context in contexts:
+        context.close()
+    assert not problems, problems

@@ -1,0 +1,102 @@
+"""Write the pictures of docs/inspector.md: `make screenshots`.
+
+They show what `fdstore demo` did, beside a few other trees, workers and a pipeline that failed.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import sync_playwright
+
+import fdstore
+from fdstore.client import Store
+from fdstore.local.redis_server import PrivateServer
+from fdstore.store import leases, pipelines, processes, worker_registry
+from fdstore.store.keys import process_keys
+from fdstore.tools.process_task import PipeTask, SpawnTask, encode_task
+from tests.browser.conftest import Served, find_browser
+
+LIGHT: dict[str, Any] = {"viewport": {"width": 1180, "height": 760}, "color_scheme": "light"}
+DARK = LIGHT | {"color_scheme": "dark"}
+PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 760}, "color_scheme": "light"}
+
+
+def fill(store: Store) -> dict[str, str]:
+    """Fill a store; return the path of each page to show."""
+    for name, count in (("nightly-build", 5), ("customer-4711", 2), ("release-notes", 1)):
+        proc = store.process(name)
+        proc.create("a line of a log\n" * 9_000 * count, source="build.log")
+        for number in range(count):
+            child = store.run(processes.create_child(proc.handle, [], state="ready"))
+            if number % 2:
+                reason = "" if number > 1 else "max_turns: 40 answers were given"
+                store.run(processes.end(child, "failed" if reason else "exited", exit_code=0, reason=reason))
+    proc = store.process("nightly-build")
+    task = PipeTask(
+        commands=[["grep", "-n", "ERROR"], ["cut", "-d:", "-f1-2"], ["sort", "-u"]], page_size=4000, tee=[1]
+    )
+    made = store.run(
+        pipelines.start(
+            proc.handle, encode_task(task), title="grep -n ERROR | cut | sort", in_fd="fd:1", tees=(1,)
+        )
+    )
+    attempt = store.run(leases.claim(process_keys(store.prefix, made.process), "build-2:4120", 600))
+    assert attempt is not None
+    now = time.time()
+    sandbox = "allowed: grep, sort, cut; commands run in bubblewrap 0.11: no network, read-only system"
+    for worker in ("build-1:2210", "build-2:4120"):
+        store.run(worker_registry.register_worker(store.prefix, worker, 3600, now, sandbox))
+    store.run(worker_registry.acquire_sweep(store.prefix, "build-1:2210", 3600))
+    child = store.run(
+        processes.create_child(
+            proc.handle, [], state="ready", brief=encode_task(SpawnTask(query="Find the first error."))
+        )
+    )
+    store.run(leases.claim(process_keys(store.prefix, child.id), "build-1:2210", 600))
+    triage = next(tree.id for tree in store.trees() if tree.id.startswith("triage-"))
+    return {
+        "trees": "/",
+        "tree": f"/tree/{triage}",
+        "process": f"/process/{triage}?from=2",
+        "pipeline": f"/process/{triage}.1",
+        "workers": "/workers",
+        "health": "/health",
+    }
+
+
+def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with PrivateServer() as server, tempfile.TemporaryDirectory() as out, sync_playwright() as playwright:
+        environment = {**os.environ, "FDSTORE_URL": server.url}
+        command = [sys.executable, "-m", "fdstore", "demo", "--prefix", "fdstore", "-o", out]
+        subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL, timeout=120)
+        with fdstore.connect(server.url) as store:
+            paths = fill(store)
+        served = Served(server.url)
+        browser = playwright.chromium.launch(executable_path=find_browser())
+        try:
+            views = [(name, path, LIGHT, name) for name, path in paths.items()]
+            views += [("process", paths["process"], DARK, "process-dark")]
+            views += [("trees", paths["trees"], PHONE, "phone")]
+            for _, path, options, name in views:
+                page = browser.new_page(base_url=served.url, **options)
+                page.goto(path)
+                page.locator("#live").wait_for(state="visible")
+                page.screenshot(path=folder / f"{name}.png")
+                page.close()
+        finally:
+            browser.close()
+            served.close()
+    for each in sorted(folder.glob("*.png")):
+        print(each, f"{each.stat().st_size / 1000:.0f} kB")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,104 @@
+"""What changes while a page is shown: new records, an outage, a kill; and logging in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Browser, Page, expect
+
+from fdstore.client import Store
+from fdstore.local.redis_server import PrivateServer
+from tests.browser.conftest import Served, watch
+from tests.on_redis.web.journals import SHORT, answer, converse
+
+OpenPage = Callable[..., Page]
+TOKEN = "a-token-of-24-characters"
+
+
+def test_new_records_arrive_and_what_is_open_or_focused_stays(open_page: OpenPage, store: Store) -> None:
+    proc = store.process("triage")
+    converse(proc, SHORT[0], answer("word " * 1000))
+    page = open_page("/process/triage")
+    page.locator(".fold summary").last.click()
+    page.locator("#search").fill("half a wo")
+
+    converse(proc, answer("a second answer"))
+
+    expect(page.get_by_text("a second answer")).to_be_visible()
+    expect(page.locator(".fold details .text").last).to_be_visible()
+    expect(page.locator("#search")).to_have_value("half a wo")
+    expect(page.locator("#search")).to_be_focused()
+
+
+def test_trees_and_states_change_as_they_happen(open_page: OpenPage, store: Store) -> None:
+    page = open_page("/")
+    expect(page.get_by_text("Nothing is stored yet")).to_be_visible()
+
+    proc = store.process("triage")
+    expect(page.locator("#tree-triage .state")).to_have_text("1 open")
+    proc.end()
+    expect(page.locator("#tree-triage .state")).to_have_text("1 exited")
+
+
+def test_an_outage_is_shown_and_ends_by_itself(
+    open_page: OpenPage, store: Store, redis_server: PrivateServer, problems: list[str]
+) -> None:
+    store.process("triage")
+    page, other = open_page("/"), open_page("/workers")
+    expect(page.locator("#live")).to_have_text("live")
+
+    redis_server.stop()
+    expect(page.locator("#outage")).to_contain_text("Redis")
+    other.goto("/health")
+    expect(other.locator("h1")).to_have_text("Redis does not answer")
+    redis_server.start()
+
+    expect(page.locator("#outage")).to_be_hidden()
+    expect(other.locator("h1")).to_have_text("Health")
+    # a browser logs each page that it got with the status 503
+    assert all("503" in each for each in problems)
+    problems.clear()
+
+
+def test_a_process_is_killed_by_two_clicks(
+    browser: Browser, serve: Callable[..., Served], store: Store, problems: list[str]
+) -> None:
+    proc = store.process("triage")
+    proc.child()
+    page = browser.new_page(base_url=serve(may_kill=True).url)
+    watch(page, problems)
+
+    page.goto("/process/triage")
+    page.get_by_role("link", name="Kill").click()
+    assert store.processes()[0].state == "open"
+    page.get_by_role("button", name="Kill it").click()
+
+    expect(page.locator("#state .state")).to_have_text("cancelled")
+    assert [each.state for each in store.processes()] == ["cancelled", "cancelled"]
+    page.close()
+    assert problems == []
+
+
+def test_a_browser_logs_in_once_and_out(
+    browser: Browser, serve: Callable[..., Served], store: Store, problems: list[str]
+) -> None:
+    store.process("triage")
+    page = browser.new_page(base_url=serve(token=TOKEN).url)
+    watch(page, problems)
+
+    page.goto("/tree/triage?from=0")
+    page.get_by_label("Token").fill("not the token")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_have_text("This is not the token.")
+    page.get_by_label("Token").fill(TOKEN)
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text("triage")
+    assert page.url.endswith("/tree/triage?from=0")
+    assert page.evaluate("document.cookie") == ""
+    expect(page.locator("#live")).to_have_text("live")
+    page.get_by_role("button", name="Log out").click()
+    page.goto("/")
+    expect(page.get_by_label("Token")).to_be_visible()
+    page.close()
+    # the refused token
+    assert [each for each in problems if "401" not in each] == []

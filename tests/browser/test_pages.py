@@ -1,0 +1,133 @@
+"""Each page in a browser: as it is, on a phone, without JavaScript, by keyboard, with hostile texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from fdstore.client import Process, Store
+from fdstore.store import pipelines, processes
+from fdstore.tools.process_task import PipeTask, encode_task
+from tests.on_redis.web.journals import SHORT, answer, converse
+
+OpenPage = Callable[..., Page]
+
+HOSTILE = (
+    '</textarea></title><script>window.hacked = 1; alert(1)</script><img src="x" onerror="alert(2)">'
+    '<svg onload="alert(3)"><a href="javascript:alert(4)">x</a>\x1b[31m\u202e"\' {{ 7 * 7 }}'
+)
+
+PATHS = (
+    "/",
+    "/?q=tri&state=open&sort=bytes",
+    "/tree/triage",
+    "/process/triage",
+    "/process/triage.1",
+    "/process/triage.2",
+    "/process/triage/record/1",
+    "/workers",
+    "/health",
+)
+PHONE = {"viewport": {"width": 360, "height": 740}}
+
+
+@pytest.fixture
+def triage(store: Store) -> Process:
+    """A tree with a conversation, a pipeline, a failed child and long names."""
+    proc = store.process("triage")
+    proc.create("a log\n" * 1000, source="grep -rn " + "very-long-word" * 13)
+    task = PipeTask(commands=[["grep", "-n", "x" * 300], ["sort"]], page_size=4000, tee=[1])
+    store.run(pipelines.start(proc.handle, encode_task(task), title="grep | sort", in_fd="fd:1", tees=(1,)))
+    failed = store.run(processes.create_child(proc.handle, None, state="ready"))
+    store.run(processes.end(failed, "failed", exit_code=1, reason="max_turns: " + "many answers " * 30))
+    converse(proc, *SHORT, answer("word " * 4000), answer("x" * 10_000))
+    store.process("a" * 48)
+    return proc
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_opens_without_complaints(open_page: OpenPage, triage: Process, scheme: str) -> None:
+    page = open_page("/", color_scheme=scheme)
+    for path in PATHS:
+        page.goto(path)
+
+        expect(page.locator("h1")).to_be_visible()
+        assert page.locator("h1").count() == 1
+        assert page.evaluate("document.querySelectorAll('[style], style, script:not([src])').length") == 0
+
+
+def test_no_page_is_wider_than_a_phone(open_page: OpenPage, triage: Process) -> None:
+    page = open_page("/", **PHONE)
+    for path in PATHS:
+        page.goto(path)
+
+        width = page.evaluate("document.documentElement.scrollWidth")
+        assert width <= PHONE["viewport"]["width"], (path, width)
+
+
+def test_every_field_and_button_has_a_name(open_page: OpenPage, triage: Process) -> None:
+    page = open_page("/")
+    for path in PATHS:
+        page.goto(path)
+
+        nameless = page.evaluate(
+            "[...document.querySelectorAll('input:not([type=hidden]), select, button, a')].filter(each =>"
+            " !(each.labels?.length || each.ariaLabel || each.textContent.trim()))"
+            ".map(each => each.outerHTML)"
+        )
+        assert nameless == [], path
+
+
+def test_hostile_texts_never_run(open_page: OpenPage, triage: Process, store: Store) -> None:
+    triage.create("x", source=HOSTILE[:200])
+    triage.put("\u202ea<b>'\"&.txt", "y")
+    calls = ("t9", HOSTILE, {HOSTILE: HOSTILE, "list": [HOSTILE], "fd": "fd:1"})
+    converse(triage, answer(HOSTILE, calls))
+    child = store.run(processes.create_child(triage.handle, None, state="ready"))
+    store.run(processes.end(child, "failed", reason=HOSTILE))
+
+    page = open_page("/")
+    for path in (*PATHS, "/process/triage/record/9", f"/process/{child.id}"):
+        page.goto(path)
+
+        assert page.evaluate("window.hacked") is None
+        assert page.locator("main img, main svg [onload], main a[href^='javascript']").count() == 0
+    page.goto("/process/triage")
+    assert "window.hacked" in page.locator("main").inner_text()
+    assert "\u202e" not in page.locator("main").inner_text()
+
+
+def test_pages_work_without_javascript(open_page: OpenPage, triage: Process) -> None:
+    page = open_page("/", java_script_enabled=False)
+
+    page.locator("#search").fill("tri")
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator("tbody tr")).to_have_count(1)
+    page.get_by_role("link", name="triage", exact=True).click()
+    expect(page).to_have_url(re.compile("/tree/triage$"))
+    page.get_by_role("link", name="triage", exact=True).last.click()
+    expect(page.locator("h1")).to_have_text("triage")
+    hidden = page.locator(".fold details .text").first
+    expect(hidden).to_be_hidden()
+    page.locator(".fold summary").first.click()
+    expect(hidden).to_be_visible()
+
+
+def test_the_keyboard_reaches_the_search_and_skips_the_frame(open_page: OpenPage, triage: Process) -> None:
+    page = open_page("/tree/triage")
+
+    page.keyboard.press("Tab")
+    expect(page.locator(".skip")).to_be_focused()
+    expect(page.locator(".skip")).to_be_in_viewport()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    page.keyboard.press("/")
+    expect(page.locator("#search")).to_be_focused()
+    page.keyboard.type("tri/age")
+    expect(page.locator("#search")).to_have_value("tri/age")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/?q=tri%2Fage")
+    expect(page.get_by_text("No tree matches")).to_be_visible()

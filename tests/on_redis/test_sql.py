@@ -1,0 +1,101 @@
+"""SQL over a descriptor: what is read, and what cannot be reached."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import fdstore
+from fdstore.errors import InvalidArgument, NotFound, NotText, TimedOut
+from fdstore.integrations.sql import sql_fd, sql_tool
+
+TABLE = "city,people\nParis,2103778\nLyon,520774\nNice,357737\nLille,238695\nBrest,139619\n"
+
+
+@pytest.fixture
+def proc(store: fdstore.Store) -> fdstore.Process:
+    return store.process("data")
+
+
+def parquet(folder: Path) -> bytes:
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY (SELECT 7 AS a, 'x' AS b) TO '{folder / 'a.parquet'}'")
+    return (folder / "a.parquet").read_bytes()
+
+
+def test_each_format_is_a_table(proc: fdstore.Process, tmp_path: Path) -> None:
+    for content, query, expected in (
+        (TABLE, "SELECT sum(people) AS n, count(*) AS rows FROM content", "n,rows\n3360603,5\n"),
+        ('[{"a": 1, "b": "x\\ny"}, {"a": 2}]', "FROM content ORDER BY a DESC", 'a,b\n2,\n1,"x\ny"\n'),
+        ('{"a": 1}\n{"a": 5}\n', "SELECT max(a) AS a FROM content", "a\n5\n"),
+        (parquet(tmp_path), "FROM content", "a,b\n7,x\n"),
+        ("", "FROM content", "line,text\n"),
+        ('one, "two\n\n  three\n', "FROM content", 'line,text\n1,"one, ""two"\n2,\n3,  three\n'),
+    ):
+        found = sql_fd(proc, proc.create(content).fd, query)
+
+        assert (found.media_type, found.source) == ("text/csv", "sql_fd")
+        assert proc.read(found.fd).text == expected
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "FROM read_csv('/etc/passwd')",
+        "FROM read_text('fdstore://other')",
+        "FROM read_blob('/proc/self/environ')",
+        "FROM glob('/*')",
+        "COPY content TO '/tmp/fdstore-sql-escape.csv'",
+        "ATTACH '/tmp/fdstore-sql-escape.db'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SET enable_external_access = true",
+        "RESET allowed_paths",
+        "SET memory_limit = '100GB'",
+        "EXPORT DATABASE '/tmp/fdstore-sql-escape'",
+        "FROM proc",
+        "SELEC",
+        "",
+    ],
+)
+def test_a_query_reaches_nothing_else(proc: fdstore.Process, query: str) -> None:
+    proc.create("secret")
+
+    with pytest.raises(InvalidArgument):
+        sql_fd(proc, proc.create(TABLE).fd, query)
+
+    assert [d.fd for d in proc.list()] == ["fd:1", "fd:2"]
+
+
+def test_what_cannot_be_queried(proc: fdstore.Process) -> None:
+    with pytest.raises(NotText):
+        sql_fd(proc, proc.create(b"\xff\0").fd, "FROM content")
+    with pytest.raises(NotFound):
+        sql_fd(proc, "fd:99", "FROM content")
+    with pytest.raises(InvalidArgument, match="cannot be read as a table"):
+        sql_fd(proc, proc.create("{not JSON", media_type="application/json").fd, "FROM content")
+    with pytest.raises(TimedOut):
+        sql_fd(proc, proc.create(TABLE).fd, "FROM range(1000000000000) WHERE range % 7 = 8", timeout_s=0.2)
+
+
+def test_a_model_gets_a_long_result_as_a_descriptor(proc: fdstore.Process) -> None:
+    tools = fdstore.Toolset(proc, python=[sql_tool(proc)])
+    rows = io.StringIO()
+    print("n,square", *(f"{n},{n * n}" for n in range(20_000)), sep="\n", file=rows)
+    table = proc.create(rows.getvalue())
+
+    def ask(query: str) -> fdstore.ToolResult:
+        return tools.call("sql_fd", {"fd": table.fd, "query": query}, call_id=query)
+
+    short = ask("SELECT max(square) AS m FROM content")
+    long = ask("FROM content WHERE n >= 10000")
+    wrong = ask("FROM nothing")
+
+    assert short.content == "m\n399960001\n"
+    assert long.content.startswith('<fd_result fd="fd:2"')
+    assert proc.read("fd:2#L2").text == "10000,100000000\n"
+    assert wrong.is_error
+    assert "nothing does not exist" in wrong.content

@@ -1,0 +1,38 @@
+"""Processes with conversations, written as an agent would."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fdstore.agent.conversation import Assistant, Cleared, Entry, Note, Result, Start, encode_entry
+from fdstore.client import Process
+from fdstore.store import journal, processes
+from fdstore.tools.process_task import SpawnTask
+
+
+def answer(text: str, *calls: tuple[str, str, Any], **more: Any) -> Assistant:
+    """An answer with tool calls: id, name and arguments of each."""
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
+    blocks += [{"type": "tool_use", "id": id_, "name": name, "input": given} for id_, name, given in calls]
+    stop = "tool_use" if calls else "end_turn"
+    return Assistant(content=blocks, stop_reason=stop, input_tokens=1200, output_tokens=30, **more)
+
+
+def converse(proc: Process, *entries: Entry, end: str = "") -> None:
+    """Write the task and these records to the journal of a process, and end it if a state is given."""
+    records = [encode_entry(SpawnTask(query="What broke the build?")), *map(encode_entry, entries)]
+    length = proc.store.run(journal.length(proc.handle))
+    proc.store.run(journal.append(proc.handle, length, records if not length else records[1:]))
+    if end:
+        proc.store.run(processes.end(proc.handle, end))  # type: ignore[arg-type]
+
+
+SHORT = (
+    Start(system="You are careful.", content="What broke the build?"),
+    answer("I look.", ("t1", "read_fd", {"fd": "fd:1#L1-9", "count": 2}), ("t2", "search_web", {"q": "E42"})),
+    Result(call="t1", content='<fd_content fd="fd:1" page="1">the log</fd_content>'),
+    Result(call="t2", content="no such host", is_error=True),
+    Note(text="ref:plan was not stored."),
+    Cleared(lines={"turn1:t1": "[cleared: read_fd fd:1]"}),
+    answer("A missing comma did."),
+)

@@ -1,0 +1,149 @@
+"""The work of a request is bounded, whatever the store holds; and what happens while Redis is away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+
+import fdstore.aio
+from fdstore.client import Process, Store
+from fdstore.http_server import HttpServer, listen, origin_of
+from fdstore.local.redis_server import PrivateServer
+from fdstore.web.app import make_app
+from fdstore.web.inspector import Inspector, Options
+from tests.on_redis.web.inspected import inspect
+from tests.on_redis.web.journals import SHORT, answer, converse
+from tests.round_trips import Tally
+
+COSTS = {
+    "/": (12, 120, 20_000),
+    "/index.json?sort=bytes": (12, 120, 20_000),
+    "/tree/triage": (8, 100, 250_000),
+    "/process/triage": (12, 130, 250_000),
+    "/process/triage/record/1": (3, 8, 20_000),
+    "/workers": (8, 60, 20_000),
+    "/health": (16, 70, 60_000),
+}
+"""The most round trips, commands and bytes of replies of each page, for the store below."""
+
+
+@pytest.fixture
+def large(store: Store, proc: Process) -> Process:
+    """A process with a long conversation, many descriptors and children, beside other trees."""
+    for number in range(20):
+        store.process(f"tree-{number}").create("x" * 1000)
+    for _ in range(20):
+        proc.child()
+    converse(proc, *SHORT, *(answer(f"turn {number}: " + "x" * 500) for number in range(500)))
+    return proc
+
+
+def grow(proc: Process) -> None:
+    """Give the store much more of everything that the pages leave out."""
+    proc.create("y" * 3_000_000)
+    child = proc.child()
+    converse(child, *(answer("z" * 900) for _ in range(300)))
+    converse(proc, *(answer(f"turn {number}: " + "x" * 500) for number in range(2000)))
+
+
+def cost(redis_url: str, path: str) -> tuple[int, int, int]:
+    tally = Tally()
+
+    async def visit(client: httpx2.AsyncClient) -> None:
+        assert (await client.get(path)).status_code == 200
+
+    inspect(redis_url, visit, tally=tally)
+    return tally.round_trips, tally.commands, tally.reply_bytes
+
+
+def test_the_cost_of_each_page_is_bounded_and_does_not_grow_with_the_store(
+    redis_url: str, large: Process
+) -> None:
+    before = {path: cost(redis_url, path) for path in COSTS}
+    grow(large)
+    after = {path: cost(redis_url, path) for path in COSTS}
+
+    for path, most in COSTS.items():
+        assert all(found <= bound for found, bound in zip(after[path], most, strict=True)), (
+            path,
+            after[path],
+        )
+        # one more process, and one more tail of a journal
+        assert after[path][1] <= before[path][1] + 12, path
+
+
+def test_no_page_sends_a_command_that_scans_or_writes(
+    redis_url: str, large: Process, execute: Callable[..., Any]
+) -> None:
+    execute("CONFIG", "RESETSTAT")
+
+    for path in COSTS:
+        cost(redis_url, path)
+
+    used = {line.split(":")[0] for line in execute("INFO", "commandstats").decode().split() if ":" in line}
+    scans = {"keys", "scan", "sscan", "hscan", "zscan", "smembers", "hkeys"}
+    writes = {"set", "hset", "zadd", "del", "unlink", "rpush", "sadd", "expire", "xadd"}
+    assert not used & {f"cmdstat_{name}" for name in scans | writes}
+
+
+async def events(lines: AsyncIterator[str]) -> AsyncIterator[tuple[str, Any]]:
+    """Yield the name and the data of each event."""
+    name = ""
+    async for line in lines:
+        if line.startswith("event: "):
+            name = line[7:]
+        elif line.startswith("data: "):
+            yield name, msgspec.json.decode(line[6:])
+
+
+@pytest.fixture
+def own_redis() -> Iterator[PrivateServer]:
+    """A server that the test stops."""
+    with PrivateServer() as server:
+        yield server
+
+
+def test_a_page_that_is_shown_follows_changes_and_an_outage(own_redis: PrivateServer) -> None:
+    async def main() -> None:
+        async with await fdstore.aio.connect(own_redis.url, looking=True) as looking:
+            inspector = Inspector(looking, Options())
+            with listen("127.0.0.1", 0) as listening:
+                server = HttpServer(make_app(inspector), inspector.stopping)
+                serving = asyncio.create_task(server.serve(sockets=[listening]))
+                try:
+                    async with (
+                        asyncio.timeout(60),
+                        httpx2.AsyncClient(base_url=origin_of(listening)) as client,
+                    ):
+                        await follow(client)
+                finally:
+                    server.should_exit = True
+                    await serving
+            assert inspector.live == 0
+
+    async def follow(client: httpx2.AsyncClient) -> None:
+        async with client.stream("GET", "/index.live", timeout=None) as response:
+            found = events(response.aiter_lines())
+            name, data = await anext(found)
+            assert (name, "Nothing is stored yet" in data["html"]) == ("page", True)
+            async with await fdstore.aio.connect(own_redis.url) as store:
+                await store.process("another")
+            name, data = await anext(found)
+            assert (name, 'id="tree-another"' in data["html"]) == ("page", True)
+            await asyncio.to_thread(own_redis.stop)
+            name, data = await anext(found)
+            assert (name, "Redis" in data) == ("outage", True)
+            away = await client.get("/", timeout=30)
+            assert (away.status_code, away.headers["refresh"]) == (503, "2")
+            assert "tries again" in away.text
+            await asyncio.to_thread(own_redis.start)
+            name, _ = await anext(found)
+            assert name == "page"
+            assert (await client.get("/")).status_code == 200
+
+    asyncio.run(main())

@@ -1,0 +1,108 @@
+"""What the inspector refuses: foreign names and pages, callers without the token."""
+
+from __future__ import annotations
+
+import httpx2
+import pytest
+
+from fdstore.client import Process
+from tests.on_redis.web.inspected import ORIGIN, get, inspect
+
+TOKEN = "a-token-of-24-characters"
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "", "127.0.0.1.evil.example"])
+def test_a_request_for_another_host_is_refused(redis_url: str, host: str) -> None:
+    assert get(redis_url, "/", headers={"Host": host}).status_code == 403
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:99", "[::1]:8000", "fd.example.org"])
+def test_a_request_for_an_allowed_host_is_served(redis_url: str, host: str) -> None:
+    names = ("localhost", "[::1]", "fd.example.org")
+
+    assert get(redis_url, "/", headers={"Host": host}, hosts=names).status_code == 200
+
+
+@pytest.mark.parametrize("origin", [None, "null", "http://evil.example", "http://127.0.0.1:9999", "http://["])
+def test_a_change_from_another_page_is_refused(redis_url: str, origin: str | None) -> None:
+    async def visit(client: httpx2.AsyncClient) -> int:
+        headers = {} if origin is None else {"Origin": origin}
+        data = {"token": TOKEN}
+        return (await client.post("/login", data=data, headers=headers)).status_code
+
+    assert inspect(redis_url, visit, token=TOKEN) == 403
+
+
+@pytest.mark.parametrize("path", ["/", "/index.json", "/no/such/page", "/tree/none", "/static/app.css"])
+def test_every_response_has_the_headers_that_confine_a_page(redis_url: str, path: str) -> None:
+    headers = get(redis_url, path).headers
+
+    assert "default-src 'self'" in headers["Content-Security-Policy"]
+    assert "unsafe" not in headers["Content-Security-Policy"]
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Referrer-Policy"] == "same-origin"
+    assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+
+
+def test_without_the_token_a_browser_is_led_to_the_login_and_a_program_is_refused(
+    redis_url: str, proc: Process
+) -> None:
+    page, data, live, style, wrong = get(
+        redis_url, "/?q=tri", "/index.json", "/index.live", "/static/app.css", "/%2e%2e/static/", token=TOKEN
+    )
+
+    assert page.status_code == 303
+    assert page.headers["location"] == "/login?next=%2F%3Fq%3Dtri"
+    assert [data.status_code, live.status_code, style.status_code, wrong.status_code] == [401, 401, 200, 303]
+    assert "triage" not in page.text + data.text
+
+
+def test_a_program_sends_the_token_in_a_header(redis_url: str) -> None:
+    right, wrong = {"Authorization": f"Bearer {TOKEN}"}, {"Authorization": f"Bearer {TOKEN}x"}
+
+    assert get(redis_url, "/index.json", headers=right, token=TOKEN).status_code == 200
+    assert get(redis_url, "/index.json", headers=wrong, token=TOKEN).status_code == 401
+
+
+def test_the_login_page_sets_a_cookie_that_is_not_the_token(redis_url: str) -> None:
+    async def visit(client: httpx2.AsyncClient) -> list[httpx2.Response]:
+        headers = {"Origin": ORIGIN}
+        wrong = await client.post("/login", data={"token": "x" * 24}, headers=headers)
+        right = await client.post("/login", data={"token": TOKEN, "next": "/?q=tri"}, headers=headers)
+        return [
+            wrong,
+            right,
+            await client.get("/"),
+            await client.post("/logout", headers=headers),
+            await client.get("/"),
+        ]
+
+    wrong, right, inside, out, outside = inspect(redis_url, visit, token=TOKEN)
+
+    assert (wrong.status_code, "set-cookie" in wrong.headers) == (401, False)
+    assert (right.status_code, right.headers["location"]) == (303, "/?q=tri")
+    cookie = right.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    assert TOKEN not in cookie
+    assert [inside.status_code, out.status_code, outside.status_code] == [200, 303, 303]
+
+
+def test_the_login_leads_to_no_other_server(redis_url: str) -> None:
+    async def visit(client: httpx2.AsyncClient) -> list[str]:
+        found = []
+        for path in ("//evil.example", "https://evil.example", "/\\evil.example", "/\r\nSet-Cookie: a=b"):
+            data = {"token": TOKEN, "next": path}
+            response = await client.post("/login", data=data, headers={"Origin": ORIGIN})
+            found.append(response.headers["location"])
+        return found
+
+    assert inspect(redis_url, visit, token=TOKEN) == ["/"] * 4
+
+
+def test_a_body_that_is_too_long_is_refused(redis_url: str) -> None:
+    async def visit(client: httpx2.AsyncClient) -> int:
+        data = {"token": "x" * 100_000}
+        return (await client.post("/login", data=data, headers={"Origin": ORIGIN})).status_code
+
+    assert inspect(redis_url, visit, token=TOKEN) == 413

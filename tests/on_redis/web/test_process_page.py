@@ -1,0 +1,187 @@
+"""The page of a process: its conversation, what it holds, and the graph of a pipeline."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from fdstore.client import Process, Store
+from fdstore.store import pipelines
+from fdstore.store.process_window import SMALL_TABLE
+from fdstore.tools.process_task import PipeTask, encode_task
+from tests.on_redis.web.inspected import get
+from tests.on_redis.web.journals import SHORT, answer, converse
+
+
+class Elements(HTMLParser):
+    """The elements of a page, as a browser finds them."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str]] = []
+        self._texts: list[str] = []
+        self.feed(page)
+        self.text = " ".join(" ".join(self._texts).split())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+
+    def handle_data(self, data: str) -> None:
+        self._texts.append(data)
+
+
+def test_the_conversation_is_shown_with_its_calls_results_and_end(redis_url: str, proc: Process) -> None:
+    proc.create("the log\n" * 9, source="build.log")
+    converse(proc, *SHORT, end="exited")
+
+    page, twin = get(redis_url, "/process/triage", "/process/triage.json")
+
+    kinds = [entry["kind"] for entry in twin.json()["entries"]]
+    assert kinds == [
+        *("task", "system", "prompt", "answer", "call", "call", "result", "result", "note", "cleared"),
+        *("answer", "end"),
+    ]
+    shown = Elements(page.text).text
+    for part in (
+        "What broke the build?", "You are careful.", "I look.", "read_fd", "Result of read_fd",
+        "Error of search_web", "no such host", "ref:plan was not stored.", "1 old result cleared",
+        "A missing comma did.", "exited with code 0", "1.2k in", "30 out",
+    ):  # fmt: skip
+        assert part in shown, part
+    assert '<a class="id" href="/process/triage/fd/1">fd:1#L1-9</a>' in page.text
+    assert re.search(r"\d\d:\d\d:\d\d\.\d{3}", shown)
+
+
+def test_hostile_texts_are_shown_as_text(redis_url: str, proc: Process) -> None:
+    hostile = "</div></textarea><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[2J\u202e\"'"
+    proc.create("x", source=hostile)
+    converse(
+        proc,
+        *(SHORT[0], answer(hostile, ("t1", hostile, {hostile: hostile, "fd": "javascript:alert(1)"}))),
+    )
+
+    page, record = get(redis_url, "/process/triage", "/process/triage/record/2")
+
+    for each in (page.text, record.text):
+        found = Elements(each)
+        assert "alert(1)" in found.text
+        assert "img" not in found.tags
+        assert found.tags.count("script") == 1
+        assert not [name for name, _ in found.attributes if name.startswith("on") or name == "style"]
+        assert not [value for name, value in found.attributes if name in ("href", "src") and "alert" in value]
+        assert "\x1b" not in each
+        assert "\u202e" not in each
+
+
+def test_a_long_answer_is_folded_and_whole_on_the_page_of_its_record(redis_url: str, proc: Process) -> None:
+    text = "".join(f"line {number} of the answer\n" for number in range(3000))
+    converse(proc, SHORT[0], answer(text))
+
+    page, record = get(redis_url, "/process/triage", "/process/triage/record/2")
+
+    assert "Show 12\u202f000 of" in page.text
+    assert 'href="/process/triage/record/2"' in page.text
+    assert "line 2999 of the answer" not in page.text
+    assert "line 2999 of the answer" in record.text
+
+
+def test_a_long_conversation_is_read_by_its_links(redis_url: str, proc: Process) -> None:
+    converse(proc, SHORT[0], *(answer(f"turn {number}") for number in range(1, 150)))
+
+    last, first = get(redis_url, "/process/triage.json", "/process/triage.json?from=0")
+
+    assert (last.json()["next"], last.json()["length"], last.json()["later"]) == (151, 151, None)
+    earlier = get(redis_url, f"/process/triage.json?from={last.json()['earlier']}").json()
+    assert earlier["next"] == last.json()["start"]
+    assert (first.json()["start"], first.json()["earlier"], first.json()["later"]) == (0, None, 60)
+
+
+def test_a_process_of_a_client_program_shows_what_it_holds(redis_url: str, proc: Process) -> None:
+    proc.create("one", source="notes")
+    proc.put("a/b?.txt", "two")
+    child = proc.child()
+
+    page = get(redis_url, f"/process/{proc.id}").text
+
+    assert 'href="/process/triage/fd/1"' in page
+    assert 'href="/process/triage/fd/name:a/b%3F.txt"' in page
+    assert f'href="/process/{child.id}"' in page
+    assert "No conversation" in page
+
+
+def test_a_large_table_is_shown_by_windows_of_numbers(redis_url: str, proc: Process) -> None:
+    for number in range(SMALL_TABLE + 1):
+        proc.create(str(number))
+
+    found = get(redis_url, "/process/triage.json").json()["descriptors"]
+    before = get(redis_url, f"/process/triage.json?fds_before={found['earlier']}").json()["descriptors"]
+
+    assert (found["total"], found["is_whole"]) == (SMALL_TABLE + 1, False)
+    assert found["descriptors"][-1]["fd"] == f"fd:{SMALL_TABLE + 1}"
+    assert before["descriptors"][-1]["fd"] == f"fd:{found['earlier'] - 1}"
+
+
+def test_a_pipeline_is_a_graph_of_its_commands(redis_url: str, store: Store, proc: Process) -> None:
+    proc.create("b\na\n")
+    task = PipeTask(commands=[["grep", "-n", "<b>"], ["sort"]], page_size=4000, tee=[1])
+    made = store.run(
+        pipelines.start(proc.handle, encode_task(task), title="grep | sort", in_fd="fd:1", tees=(1,))
+    )
+    upstream = store.run(
+        pipelines.start(
+            proc.handle, encode_task(PipeTask(commands=[["cat"]], page_size=4000)), title="cat", in_fd=made.fd
+        )
+    )
+
+    page, twin, following = get(
+        redis_url,
+        *(f"/process/{made.process}", f"/process/{made.process}.json", f"/process/{upstream.process}.json"),
+    )
+
+    graph = twin.json()["pipeline"]
+    assert [stage["command"] for stage in graph["stages"]] == ["grep -n '<b>'", "sort"]
+    assert (graph["holder"], graph["input"]["fd"], graph["output"]["fd"]) == ("triage", "fd:1", made.fd)
+    assert (graph["stderr"]["fd"], graph["stages"][0]["tee"]["fd"]) == (made.stderr_fd, made.tee_fds[0])
+    assert following.json()["pipeline"]["input"]["writer"] == made.process
+    assert "grep -n &#39;&lt;b&gt;&#39;" in page.text
+
+
+@pytest.mark.parametrize("path", ["/process/none", "/process/triage.9", "/process/triage/record/7"])
+def test_what_does_not_exist_is_said_to_be_missing(redis_url: str, proc: Process, path: str) -> None:
+    page, twin = get(redis_url, path, f"{path}.json")
+
+    assert (page.status_code, twin.status_code) == (404, 404)
+    assert twin.json()["error"]["type"] == "not_found"
+
+
+def test_an_id_that_is_none_is_a_mistake(redis_url: str) -> None:
+    assert get(redis_url, "/process/%3Cscript%3E").status_code == 400
+    assert "<script>" not in get(redis_url, "/tree/%3Cscript%3Ealert(1)").text.replace("<script src", "")
+
+
+def test_times_that_cannot_be_shown_harm_no_page(redis_url: str, proc: Process, execute: Any) -> None:
+    converse(proc, SHORT[0])
+    record = (
+        b'{"kind":"note","text":"late","at_ms":0,"took_ms":253402300799999,"outage_ms":253402300799999,'
+        b'"retries":[{"number":1,"after_ms":253402300799999,"pause_ms":0,"reason":"x"}]}'
+    )
+    execute("RPUSH", "fdstore:{triage}:triage:journal", record)
+
+    for path in ("/process/triage", "/process/triage/record/2", "/tree/triage"):
+        assert get(redis_url, path).status_code == 200
+
+
+@pytest.mark.parametrize("number", ["99999999999999999999", "9223372036854775807"])
+def test_numbers_beyond_everything_are_refused(redis_url: str, proc: Process, number: str) -> None:
+    paths = (
+        f"/process/triage/record/{number}",
+        f"/process/triage?from={number}",
+        f"/tree/triage?from={number}",
+    )
+
+    assert {get(redis_url, path).status_code for path in paths} <= {400, 404}

@@ -1,0 +1,61 @@
+"""The verb `fdstore ui`: what it refuses, and that it serves until it is interrupted."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+from click.testing import CliRunner
+
+from fdstore.cli import cli
+from tests.children import Child
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--host", "0.0.0.0"], "needed: --token or --token-file"),
+        (["--host", "192.0.2.7"], "can be reached from other machines"),
+        (["--host", "0.0.0.0", "--token"], "--allow-host"),
+        (["--token", "--token-file", "x"], "not both"),
+        (["--token-file", "missing.txt"], "no such file"),
+        (["--allow", "write"], "'write' is not 'kill'"),
+    ],
+)
+def test_options_that_would_be_unsafe_are_refused(arguments: list[str], said: str) -> None:
+    done = CliRunner().invoke(cli, ["ui", *arguments])
+
+    assert done.exit_code == 2
+    assert said in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(("text", "mode"), [("short", 0o600), ("a-token-of-24-characters", 0o644)])
+def test_a_token_that_others_could_guess_or_read_is_refused(tmp_path: Path, text: str, mode: int) -> None:
+    file = tmp_path / "token.txt"
+    file.write_text(text)
+    file.chmod(mode)
+
+    assert CliRunner().invoke(cli, ["ui", "--token-file", str(file)]).exit_code == 2
+
+
+def test_the_inspector_serves_until_it_is_interrupted(redis_url: str) -> None:
+    command = [sys.executable, "-P", "-m", "fdstore", "ui", "--url", redis_url, "--json"]
+    with Child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
+        announced = json.loads(server.stdout.readline())
+        with urlopen(announced["url"], timeout=30) as page:
+            text = page.read().decode()
+        with urlopen(announced["url"] + "index.live", timeout=30) as live:
+            assert live.readline()
+            server.send_signal(signal.SIGINT)
+            assert server.wait(30) == 130
+
+    assert announced["kill"] is False
+    assert "token" not in announced
+    assert re.search(r"<h1>Trees</h1>", text)
+    assert "read-only" in text
