@@ -25,6 +25,8 @@ class NamedProcess:
     >>> files = NamedProcess(store, "files")
     >>> asyncio.run(files.run(lambda process: process.put("a.txt", "text"))).fd
     'name:a.txt'
+    >>> store.process("files").read("name:a.txt").text
+    'text'
     """
 
     def __init__(self, store: AnyStore, name: str) -> None:
